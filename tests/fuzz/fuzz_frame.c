@@ -1,6 +1,6 @@
 /*
- * fuzz_frame.c - any bytes as a frame: what is accepted lies inside the input
- * and encodes to the same header.
+ * fuzz_frame.c - decodes any bytes as a frame. An accepted frame is inside the
+ * input and encodes to the same header.
  *
  * Input: salt (8 bytes), offset (8 bytes), then the segment from there on. The
  * header is read as it is, then with a checksum that holds, so that mutations

@@ -1,9 +1,8 @@
 /*
- * fuzz_index_fmt.c - any bytes as the index of a segment of either stream, as
- * the catalogue's header
- * and as a whole snapshot of the catalogue: what is accepted lies inside the
- * input and encodes to the same bytes, and nothing that is asked of it, or
- * written from it, does harm.
+ * fuzz_index_fmt.c - decodes any bytes as the index of a segment of either
+ * stream, as the catalogue's header and as a whole snapshot of the catalogue.
+ * Accepted structures are inside the input and encode to the same bytes; no
+ * query of them and no write from them reads or writes out of bounds.
  *
  * Input: one byte that says which, then the bytes. They are read as they are,
  * then with every checksum made right, so that mutations get past them.

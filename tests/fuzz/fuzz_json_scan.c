@@ -29,7 +29,7 @@ static uint8_t *allocate(size_t size)
     return data;
 }
 
-/* Unescaped and escaped again, `string` stands for the same text. */
+/* Unescaping and escaping `string` again yields the same text. */
 static void check_string(struct wal__json_span string)
 {
     struct wal__json_span text;

@@ -1,10 +1,11 @@
 /*
- * fuzz_line_delta.c - a line told by another, and chunks of any bytes.
+ * fuzz_line_delta.c - a line encoded as a delta to another one, and chunks of
+ * any bytes.
  *
- * An input is a line, a byte 0xff, and the line it is told by. Checks that what
- * is told is read back as the line, also where the other one is seen through a
- * window. Then the input is taken for the steps of a chunk: what they ask for
- * is within the chunk.
+ * An input is a line, a byte 0xff, and the base line. Checks that the delta
+ * decodes to the line, also where the base is read through a window. Then
+ * decodes the input as the steps of a chunk: every range that they read is
+ * inside the chunk.
  */
 #include <stdlib.h>
 #include <string.h>

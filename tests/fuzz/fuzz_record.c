@@ -57,7 +57,7 @@ static void try_session(struct wal__span payload, uint8_t *again)
     }
 }
 
-/* The texts lie one behind the other, up to the payload's end. */
+/* The texts follow each other without gaps, up to the payload's end. */
 static void try_session_0(struct wal__span payload)
 {
     struct wal__session_record session;
@@ -162,7 +162,7 @@ static void try_seal(struct wal__span payload, uint8_t *again)
     }
 }
 
-/* The blocks of a delta lie one behind the other in the data. */
+/* The blocks of a delta follow each other without gaps in the data. */
 static void walk_blocks(const struct wal__chunk_record *chunk)
 {
     struct wal__span data = chunk->data;

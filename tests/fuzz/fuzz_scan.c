@@ -111,7 +111,7 @@ struct sink {
     struct wal__scan_result *facts;
     uint64_t salt;
     uint64_t sequence; /* last one seen */
-    uint64_t offset;   /* behind the last piece */
+    uint64_t offset;   /* of the end of the last piece */
     uint64_t sum;      /* of all that was seen */
 };
 

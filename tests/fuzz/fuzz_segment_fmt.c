@@ -2,8 +2,8 @@
  * fuzz_segment_fmt.c - any bytes as a manifest slot, a segment header and a
  * trailer: what is accepted encodes to the same bytes.
  *
- * Input: the beginning of the structure, zeros behind it. Each is read as it
- * is, then with a checksum that holds, so that mutations get past it.
+ * Input: the first bytes of the structure; zeros follow. Each is decoded
+ * unchanged, then with a valid checksum, so that mutations pass that check.
  */
 #include <stddef.h>
 #include <stdint.h>

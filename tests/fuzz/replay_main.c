@@ -9,7 +9,7 @@
  * An input that kills the target is left as crash-fuzz_NAME in the folder
  * AGENTWAL_BUILD, or in the current one.
  *
- * One thread. Each input lies in a block of exactly its size, so that the
+ * One thread. Each input is in a block of exactly its size, so that the
  * address sanitizer sees a read beyond its end.
  */
 #include <dirent.h>

@@ -289,7 +289,7 @@ test_control__page_that_was_not_recovered_is_not_joined(void **state)
     assert_int_equal(io->lock(io->ctx, members->first.file,
                               WAL__LOCK_PARTICIPANT, WAL__IO_LOCK_SHARED, &err),
                      WAL_OK);
-    /* It keeps the door: nobody comes in. */
+    /* It keeps the open lock: no other process opens the store. */
     assert_int_equal(
         wal__control_open(&members->second, &members->env, &members->error),
         WAL_ELOCKED);

@@ -25,7 +25,7 @@ struct disk {
     size_t piece; /* most bytes that one call moves */
     int calls;
     int fail_at;     /* from this call on, counted from 1; 0: never */
-    int fail_count;  /* so many calls */
+    int fail_count;  /* number of calls that fail */
     int fail_errno;  /* 0: move nothing and answer WAL_OK */
     int again_every; /* every n-th call is EAGAIN; 0: none */
 };

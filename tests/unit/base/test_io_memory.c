@@ -1,6 +1,6 @@
 /*
- * test_io_memory.c - tests of engine/io/io_memory: what every table does
- * (io_cases.h), and what this one does besides.
+ * test_io_memory.c - tests of engine/io/io_memory: the cases of
+ * every table (io_cases.h), and those of this one alone.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -35,7 +35,7 @@ static int enter(void **state)
     return 0;
 }
 
-/* Nothing is left, whatever files a test leaves behind. */
+/* All memory is freed, whatever files a test left. */
 static int leave(void **state)
 {
     (void)state;
@@ -59,7 +59,7 @@ static void *map_file(struct wal__file *file, uint64_t size)
     return at;
 }
 
-/* KiB of memory behind the map at this address. Pages of zeros that were only
+/* Resident KiB of the mapping at this address. Pages of zeros that were only
  * read do not count: they are the system's. */
 static unsigned long resident_kib(const void *at)
 {

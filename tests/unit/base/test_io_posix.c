@@ -1,7 +1,7 @@
 /*
  * test_io_posix.c - tests of engine/io/io_posix and host on the real system:
- * what every table does (io_cases.h), and what this one does besides.
- * Every test runs in an empty directory of its own, which is the current one.
+ * the cases of every table (io_cases.h), and those of this one alone.
+ * Every test runs in a separate empty directory, the current one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,7 +66,7 @@ static int enter(void **state)
     return 0;
 }
 
-/* Tests leave files and empty directories behind, one level deep. */
+/* Tests leave files and empty directories, one level deep. */
 static enum wal_status forget(void *arg, const char *name)
 {
     (void)arg;
@@ -161,7 +161,7 @@ static void test_io_posix__allocate_writes_where_it_must(void **state)
 
 /* ------------------------------------------------------------- locks --- */
 
-static void test_io_posix__a_killed_process_frees_its_locks(void **state)
+static void test_io_posix__killed_process_releases_its_locks(void **state)
 {
     (void)state;
     struct wal__file *file = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
@@ -198,7 +198,7 @@ static void test_io_posix__a_killed_process_frees_its_locks(void **state)
 
 /* ------------------------------------------------------------- names --- */
 
-static void test_io_posix__file_systems_are_told_apart(void **state)
+static void test_io_posix__file_systems_are_distinguished(void **state)
 {
     (void)state;
     bool network = true;
@@ -266,7 +266,7 @@ static pid_t make_child(void)
     return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 }
 
-static void test_io_posix__a_child_has_an_id_of_its_own(void **state)
+static void test_io_posix__child_has_another_process_id(void **state)
 {
     (void)state;
     uint32_t self = io->process_id(NULL);
@@ -289,7 +289,7 @@ static void test_io_posix__a_child_has_an_id_of_its_own(void **state)
     assert_int_equal(io->process_id(NULL), self);
 }
 
-static void test_io_posix__a_zombie_and_a_dead_process_are_none(void **state)
+static void test_io_posix__zombie_and_dead_process_are_not_running(void **state)
 {
     (void)state;
     siginfo_t info;
@@ -316,7 +316,7 @@ static void test_io_posix__a_zombie_and_a_dead_process_are_none(void **state)
     assert_true(io->process_start_time(NULL, (uint32_t)child) == 0);
 }
 
-static void test_io_posix__a_stopped_process_is_told(void **state)
+static void test_io_posix__stopped_process_is_reported(void **state)
 {
     (void)state;
     uint32_t self = io->process_id(NULL);
@@ -352,7 +352,7 @@ static void *outlive(void *arg)
     _exit(0);
 }
 
-static void test_io_posix__a_process_lives_as_long_as_a_thread(void **state)
+static void test_io_posix__process_runs_as_long_as_one_thread(void **state)
 {
     (void)state;
     int ready[2];
@@ -497,15 +497,15 @@ int main(void)
         TEST(test_io_posix__descriptors_are_closed_on_exec),
         TEST(test_io_posix__only_regular_files_open),
         TEST(test_io_posix__allocate_writes_where_it_must),
-        TEST(test_io_posix__a_killed_process_frees_its_locks),
-        TEST(test_io_posix__file_systems_are_told_apart),
+        TEST(test_io_posix__killed_process_releases_its_locks),
+        TEST(test_io_posix__file_systems_are_distinguished),
         TEST(test_io_posix__boot_id_is_the_systems),
         TEST(test_io_posix__files_leave_the_standard_streams_alone),
         TEST(test_io_posix__a_process_has_one_start),
-        TEST(test_io_posix__a_child_has_an_id_of_its_own),
-        TEST(test_io_posix__a_stopped_process_is_told),
-        TEST(test_io_posix__a_zombie_and_a_dead_process_are_none),
-        TEST(test_io_posix__a_process_lives_as_long_as_a_thread),
+        TEST(test_io_posix__child_has_another_process_id),
+        TEST(test_io_posix__stopped_process_is_reported),
+        TEST(test_io_posix__zombie_and_dead_process_are_not_running),
+        TEST(test_io_posix__process_runs_as_long_as_one_thread),
         TEST(test_io_posix__no_descriptor_left_is_not_a_dead_process),
         TEST(test_io_posix__a_wake_crosses_processes_and_maps),
     };

@@ -23,7 +23,7 @@ struct notes {
     atomic_int times[ITEMS];
     atomic_int threads;
     atomic_uint last;    /* item */
-    atomic_int disorder; /* items that came behind a higher one */
+    atomic_int disorder; /* items processed after a higher one */
     uint32_t first_bad;  /* this and all above it fail */
 };
 
@@ -107,7 +107,7 @@ static void test_many__without_threads_in_order(void **state)
     assert_int_equal(atomic_load(&notes.disorder), 0);
 }
 
-static void test_many__first_failure_is_told(void **state)
+static void test_many__first_failure_is_returned(void **state)
 {
     struct wal__io io = wal__io_posix;
 
@@ -127,7 +127,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many__each_item_once),
         cmocka_unit_test(test_many__without_threads_in_order),
-        cmocka_unit_test(test_many__first_failure_is_told),
+        cmocka_unit_test(test_many__first_failure_is_returned),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

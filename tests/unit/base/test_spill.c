@@ -131,7 +131,7 @@ static void test_spill__a_new_block_is_zeroed_where_that_is_asked(void **state)
     wal__spill_deinit(&spill);
 }
 
-static void test_spill__several_blocks_are_told_apart(void **state)
+static void test_spill__several_blocks_are_separate(void **state)
 {
     struct wal__spill spill;
     uint8_t *at[3];
@@ -195,7 +195,7 @@ int main(void)
         cmocka_unit_test(test_spill__large_blocks_are_no_anonymous_memory),
         cmocka_unit_test(test_spill__small_blocks_are_the_heaps),
         cmocka_unit_test(test_spill__a_new_block_is_zeroed_where_that_is_asked),
-        cmocka_unit_test(test_spill__several_blocks_are_told_apart),
+        cmocka_unit_test(test_spill__several_blocks_are_separate),
         cmocka_unit_test(test_spill__without_a_place_the_heap_has_it),
         cmocka_unit_test(test_spill__without_memory_it_says_so),
     };

@@ -1,7 +1,7 @@
 /*
  * test_worktree_posix.c - tests of engine/io/tree_posix on the real system:
- * what every table does (tree_cases.h), with openat2(2) and without, and what
- * these two do besides. Every test has a directory of its own with the root
+ * the cases of every table (tree_cases.h), with openat2(2) and without, and
+ * those of these two alone. Every test has a separate directory with the root
  * "tree".
  */
 #include <errno.h>
@@ -64,7 +64,7 @@ int fstatvfs(int fd, struct statvfs *out)
 struct place {
     char path[PATH_MAX - 32];
     char root[PATH_MAX];
-    int fd; /* of the directory that the root lies in */
+    int fd; /* of the root's parent directory */
 };
 
 static struct place place;
@@ -247,7 +247,7 @@ static void is_denied(const char *path, int error)
     assert_int_equal(sys_errno, error);
 }
 
-static void test_tree_posix__what_is_fixed_is_not_replaced(void **state)
+static void test_tree_posix__immutable_file_is_not_replaced(void **state)
 {
     (void)state;
     int sys_errno = 0;
@@ -296,7 +296,7 @@ static void test_tree_posix__sticky_directories_keep_their_rule(void **state)
 
 /* ------------------------------------------------------------- limits --- */
 
-static void test_tree_posix__no_room_is_told(void **state)
+static void test_tree_posix__full_disk_is_reported(void **state)
 {
     (void)state;
     struct rlimit old;
@@ -349,7 +349,7 @@ static int opened_since(const bool before[descriptors])
     return fd;
 }
 
-static void test_tree_posix__descriptors_are_given_back(void **state)
+static void test_tree_posix__descriptors_are_closed(void **state)
 {
     (void)state;
     bool open[descriptors];
@@ -503,10 +503,10 @@ static void test_tree_posix__one_sync_covers_several_directories(void **state)
     expect_syncs(tree, PATHS("a"), WAL_OK, 1, 0);
     expect_syncs(tree, PATHS("a\0b"), WAL_OK, 0, 1);
     expect_syncs(tree, PATHS("\0a\0b"), WAL_OK, 0, 1);
-    /* What cannot be reached is told, and the others are synced. */
+    /* A path that cannot be reached is reported; the others are synced. */
     expect_syncs(tree, PATHS("gone\0a"), WAL_ENOTFOUND, 1, 0);
     expect_syncs(tree, PATHS("a\0file\0b"), WAL_ENOTFOUND, 0, 1);
-    /* What cannot be a path is told before. */
+    /* An invalid path is reported before anything is synced. */
     expect_syncs(tree, PATHS("a\0../b"), WAL_EOUTSIDE, 0, 0);
 }
 
@@ -655,10 +655,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_tree_posix__a_system_without_openat2_will_do),
-        TEST(test_tree_posix__what_is_fixed_is_not_replaced),
+        TEST(test_tree_posix__immutable_file_is_not_replaced),
         TEST(test_tree_posix__sticky_directories_keep_their_rule),
-        TEST(test_tree_posix__no_room_is_told),
-        TEST(test_tree_posix__descriptors_are_given_back),
+        TEST(test_tree_posix__full_disk_is_reported),
+        TEST(test_tree_posix__descriptors_are_closed),
         TEST(test_tree_posix__descriptors_are_closed_on_exec),
         TEST(test_tree_posix__standard_streams_are_left_alone),
         TEST(test_tree_posix__another_file_system_is_written_at_once),

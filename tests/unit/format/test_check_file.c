@@ -1,7 +1,7 @@
 /*
- * test_check_file.c - reading a file of a store where the disk gives errors
+ * test_check_file.c - reading a file of a store from a disk with errors
  * (tools/store_file/file.h). The code is compiled into this test with a pread
- * that fails where it is told to.
+ * that fails at a set offset.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -214,7 +214,7 @@ static void test_frame__every_truncation_is_rejected(void **state)
     }
 }
 
-static void test_frame__zeros_behind_a_torn_write_are_rejected(void **state)
+static void test_frame__zeros_after_a_torn_write_are_rejected(void **state)
 {
     uint8_t bytes[BUFFER_SIZE];
     uint8_t torn[BUFFER_SIZE];
@@ -511,7 +511,7 @@ int main(void)
         cmocka_unit_test(test_frame__round_trip_of_random_frames),
         cmocka_unit_test(test_frame__every_flipped_bit_is_rejected),
         cmocka_unit_test(test_frame__every_truncation_is_rejected),
-        cmocka_unit_test(test_frame__zeros_behind_a_torn_write_are_rejected),
+        cmocka_unit_test(test_frame__zeros_after_a_torn_write_are_rejected),
         cmocka_unit_test(test_frame__zeros_were_never_written),
         cmocka_unit_test(test_frame__moved_frame_is_rejected),
         cmocka_unit_test(test_frame__frame_of_another_segment_is_rejected),

@@ -158,8 +158,8 @@ static void test_index_fmt__summary_comes_back(void **state)
     }
 }
 
-/* SPEC.md 2.12, by its own offsets. */
-static void test_index_fmt__summary_lies_as_specified(void **state)
+/* The offsets of SPEC.md 2.12, as numbers. */
+static void test_index_fmt__summary_layout_is_as_specified(void **state)
 {
     struct wal__summary summary = {
         .number = 0x01020304,
@@ -649,7 +649,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_index_fmt__summary_comes_back),
-        cmocka_unit_test(test_index_fmt__summary_lies_as_specified),
+        cmocka_unit_test(test_index_fmt__summary_layout_is_as_specified),
         cmocka_unit_test(
             test_index_fmt__summary_field_out_of_range_is_rejected),
         cmocka_unit_test(

@@ -89,7 +89,8 @@ static void test_json_members__match_unescaped_keys(void **state)
     assert_int_equal(wanted[3].value.kind, WAL__JSON_NONE);
 }
 
-static void test_json_members__last_duplicate_counts_and_is_told(void **state)
+static void
+test_json_members__last_duplicate_counts_and_is_reported(void **state)
 {
     struct wal__json_member wanted[] = {{.key = "a"},
                                         {.key = "b"},
@@ -190,7 +191,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_members__are_found_in_one_pass),
         cmocka_unit_test(test_json_members__match_unescaped_keys),
-        cmocka_unit_test(test_json_members__last_duplicate_counts_and_is_told),
+        cmocka_unit_test(
+            test_json_members__last_duplicate_counts_and_is_reported),
         cmocka_unit_test(test_json_members__fail_without_a_trace),
         cmocka_unit_test(test_json_members__are_bounded),
         cmocka_unit_test(test_json_members__find_gives_one_value),

@@ -35,7 +35,7 @@ static struct wal__json_span span(const char *text)
     return (struct wal__json_span){(const uint8_t *)text, strlen(text)};
 }
 
-static void test_json_out__commas_stand_where_they_belong(void **state)
+static void test_json_out__commas_separate_members_and_elements(void **state)
 {
     static const char expected[] =
         "{\"a\":\"\\u00e9\",\"b\":[1,{},[],null],\"c\":-9223372036854775808,"
@@ -147,7 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_out__inner_values_stay_on_their_line),
-        cmocka_unit_test(test_json_out__commas_stand_where_they_belong),
+        cmocka_unit_test(test_json_out__commas_separate_members_and_elements),
         cmocka_unit_test(test_json_out__strings_are_joined),
         cmocka_unit_test(test_json_out__members_are_swapped),
         cmocka_unit_test(test_json_out__failure_stays),

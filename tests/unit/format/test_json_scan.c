@@ -1,5 +1,5 @@
 /*
- * Tests of the scanner's grammar, tokens and bounds. Each text lies in a block
+ * Tests of the scanner's grammar, tokens and bounds. Each text is in a block
  * of exactly its size, so that the address sanitizer sees a read beyond its
  * end.
  */
@@ -257,7 +257,7 @@ static void test_json_scan__raw_nul_is_rejected_everywhere(void **state)
     check_rejected(cases, COUNT(cases));
 }
 
-static void test_json_scan__every_truncation_is_told_as_such(void **state)
+static void test_json_scan__every_truncation_is_reported_as_one(void **state)
 {
     static const char *const others[] = {"true ", "\"\\ud83d\\ude00\"",
                                          "[-1.5e+3]", "\"\xf0\x9f\x98\x80\""};
@@ -311,8 +311,8 @@ static void test_json_scan__stops_are_found_at_every_alignment(void **state)
     }
 }
 
-/* What a byte is behind so many backslashes. */
-static enum wal__json_status expected_behind(size_t backslashes, char byte)
+/* The status of a byte that follows N backslashes. */
+static enum wal__json_status expected_after(size_t backslashes, char byte)
 {
     if (backslashes % 2 == 1) {
         return memchr("\"\\/bfnrtu", byte, 9) != NULL ? WAL__JSON_OK
@@ -327,10 +327,10 @@ static enum wal__json_status expected_behind(size_t backslashes, char byte)
 }
 
 /* A string that begins with an escape: plain bytes, backslashes, the byte, and
- * what a \u may have behind it. */
-static void check_behind(size_t plain, size_t backslashes, char byte)
+ * what may follow a \u. */
+static void check_after(size_t plain, size_t backslashes, char byte)
 {
-    enum wal__json_status expected = expected_behind(backslashes, byte);
+    enum wal__json_status expected = expected_after(backslashes, byte);
     size_t place = 3 + plain + backslashes;
     size_t size = place + 1 + 90;
     size_t offset = SIZE_MAX;
@@ -347,7 +347,7 @@ static void check_behind(size_t plain, size_t backslashes, char byte)
     }
 }
 
-static void test_json_scan__escapes_are_told_at_every_alignment(void **state)
+static void test_json_scan__escapes_are_checked_at_every_alignment(void **state)
 {
     static const char bytes[] = "\"/bfnrtuaBN0'.\x01\x1f \x7f\x80\xff";
 
@@ -355,13 +355,13 @@ static void test_json_scan__escapes_are_told_at_every_alignment(void **state)
     for (size_t plain = 0; plain < 140; plain++) {
         for (size_t backslashes = 0; backslashes < 6; backslashes++) {
             for (size_t i = 0; i < sizeof(bytes); i++) {
-                check_behind(plain, backslashes, bytes[i]);
+                check_after(plain, backslashes, bytes[i]);
             }
         }
     }
     for (size_t backslashes = 6; backslashes < 200; backslashes++) {
         for (size_t i = 0; i < sizeof(bytes); i++) {
-            check_behind(backslashes % 67, backslashes, bytes[i]);
+            check_after(backslashes % 67, backslashes, bytes[i]);
         }
     }
 }
@@ -503,9 +503,10 @@ int main(void)
         cmocka_unit_test(test_json_scan__half_of_a_surrogate_pair_is_accepted),
         cmocka_unit_test(test_json_scan__string_errors_are_rejected),
         cmocka_unit_test(test_json_scan__raw_nul_is_rejected_everywhere),
-        cmocka_unit_test(test_json_scan__every_truncation_is_told_as_such),
+        cmocka_unit_test(test_json_scan__every_truncation_is_reported_as_one),
         cmocka_unit_test(test_json_scan__stops_are_found_at_every_alignment),
-        cmocka_unit_test(test_json_scan__escapes_are_told_at_every_alignment),
+        cmocka_unit_test(
+            test_json_scan__escapes_are_checked_at_every_alignment),
         cmocka_unit_test(test_json_scan__depth_is_bounded),
         cmocka_unit_test(test_json_scan__tokens_carry_kind_depth_and_span),
         cmocka_unit_test(test_json_scan__failure_is_final_and_leaves_the_token),

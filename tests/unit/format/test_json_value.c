@@ -1,4 +1,4 @@
-/* Tests of what JSON strings and numbers stand for, in both directions. */
+/* Tests of decoding and encoding JSON strings and numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -131,7 +131,7 @@ static void test_json_value__strings_are_compared_unescaped(void **state)
     assert_false(wal__json_string_is(span_of(TEXT("\"use\"")), "user"));
     assert_false(wal__json_string_is(span_of(TEXT("\"users\"")), "user"));
     assert_false(wal__json_string_is(span_of(TEXT("\"a\\u0000\"")), "a"));
-    /* The escape's own bytes are not what it stands for. */
+    /* An escape does not equal its own bytes. */
     assert_false(wal__json_string_is(span_of(TEXT("\"\\n\"")), "\\n"));
 }
 

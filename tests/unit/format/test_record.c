@@ -95,7 +95,7 @@ static void free_block(struct wal__span span)
     free((void *)(uintptr_t)span.data);
 }
 
-/* A copy of the payload's first `size` bytes, with zeros behind its own. */
+/* A copy of the payload's first `size` bytes, padded with zeros. */
 static struct wal__span resized(struct wal__span payload, size_t size)
 {
     uint8_t *block = new_block(size);

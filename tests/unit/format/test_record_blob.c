@@ -61,7 +61,7 @@ static uint8_t *new_block(size_t size)
     return block;
 }
 
-/* Bytes of a chunk with so much data, all of it the same byte. */
+/* Encodes a chunk with `data_size` bytes of data, all the same byte. */
 static struct wal__span encode_chunk(uint8_t encoding, uint8_t depth,
                                      uint32_t size, size_t data_size)
 {
@@ -228,7 +228,7 @@ static void test_record_blob__blocks_are_bounded_by_their_data(void **state)
     free(bytes);
 }
 
-/* Bytes of a BLOB of so much content, whatever its chunks are. */
+/* Encodes a BLOB of `size` bytes of content, whatever its chunks are. */
 static struct wal__span encode_blob(uint64_t size, uint32_t count)
 {
     uint8_t *chunks = new_block((size_t)count * WAL__DIGEST_SIZE);

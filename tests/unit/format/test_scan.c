@@ -156,7 +156,7 @@ static int tear_down(void **state)
 
 /* --- clean ends ----------------------------------------------------------- */
 
-static void test_scan__zeros_behind_last_group_are_a_clean_end(void **state)
+static void test_scan__zeros_after_last_group_are_a_clean_end(void **state)
 {
     struct state *s = *state;
 
@@ -285,7 +285,7 @@ static void test_scan__every_unfinished_write_of_a_group_is_torn(void **state)
     expect(s, WAL__VERDICT_CLEAN, from, 3);
 }
 
-static void test_scan__garbage_behind_last_group_is_torn(void **state)
+static void test_scan__garbage_after_last_group_is_torn(void **state)
 {
     struct state *s = *state;
 
@@ -653,7 +653,7 @@ static void test_probe__finds_frames_between_garbage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_scan__zeros_behind_last_group_are_a_clean_end),
+        TEST(test_scan__zeros_after_last_group_are_a_clean_end),
         TEST(test_scan__segment_without_any_group_is_clean),
         TEST(test_scan__sealed_segment_is_clean),
         TEST(test_scan__damaged_index_of_sealed_segment_loses_nothing),
@@ -661,7 +661,7 @@ int main(void)
         TEST(test_scan__aligned_groups_begin_at_multiples),
         TEST(test_scan__group_without_commit_is_torn),
         TEST(test_scan__every_unfinished_write_of_a_group_is_torn),
-        TEST(test_scan__garbage_behind_last_group_is_torn),
+        TEST(test_scan__garbage_after_last_group_is_torn),
         TEST(test_scan__hole_before_unpromised_group_is_torn),
         TEST(test_scan__flipped_promised_group_is_ambiguous),
         TEST(test_scan__hole_before_promised_group_is_ambiguous),

@@ -422,8 +422,8 @@ static void test_spec_hex__commit_frame(void **state)
     assert_memory_equal(again, payload.data, payload.size);
 }
 
-/* The chain over the examples of OPEN, SESSION and ENTRY, which lie one behind
- * the other; *offset is where the next frame goes. */
+/* The chain over the adjacent examples of OPEN, SESSION and ENTRY; *offset is
+ * where the next frame goes. */
 static uint32_t chain_of_group(uint64_t *offset)
 {
     static const char *const names[] = {"open-frame", "session-frame",
@@ -459,7 +459,7 @@ static void test_spec_hex__frames_are_one_group(void **state)
     assert_true(offset + example.size == GROUP_END);
 }
 
-/* The chain behind the group's COMMIT. */
+/* The chain after the group's COMMIT. */
 static uint32_t chain_at_end(void)
 {
     struct example example = find_example("commit-frame");

@@ -1,6 +1,6 @@
 /*
- * test_annotations.c - tests of what is said about a session's entries beside
- * the tree: deltas, redactions, named heads.
+ * test_annotations.c - tests of the annotations of a session: deltas,
+ * redactions, named heads.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -141,7 +141,7 @@ static void test_marks__redactions_in_any_order_of_targets(void **state)
     wal__annotations_deinit(&annotations);
 }
 
-static void test_marks__first_redaction_of_an_entry_is_told(void **state)
+static void test_marks__first_redaction_of_an_entry_is_returned(void **state)
 {
     (void)state;
     struct wal__annotations annotations;
@@ -275,7 +275,7 @@ int main(void)
         cmocka_unit_test(test_marks__other_records_say_nothing),
         cmocka_unit_test(test_marks__deltas_are_found_by_sequence),
         cmocka_unit_test(test_marks__redactions_in_any_order_of_targets),
-        cmocka_unit_test(test_marks__first_redaction_of_an_entry_is_told),
+        cmocka_unit_test(test_marks__first_redaction_of_an_entry_is_returned),
         cmocka_unit_test(test_marks__last_record_of_a_head_counts),
         cmocka_unit_test(
             test_marks__removed_head_is_gone_until_it_is_set_again),

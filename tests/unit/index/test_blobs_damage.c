@@ -224,7 +224,7 @@ static void test_damage__an_index_frame_is_made_again(void **state)
 
     make_store(true);
     assert_int_equal(stat(segment(1), &stat_of), 0);
-    /* INDEX stands behind the last group, the trailer at the very end. */
+    /* INDEX follows the last group; the trailer is at the very end. */
     zero(segment(1), stat_of.st_size - 64, 64);
     store = kit_store();
     assert_int_equal(read_all(store, &why), BLOBS);

@@ -217,8 +217,8 @@ static void test_delta__other_content_is_kept_for_itself(void **state)
 
 /* --- blocks ------------------------------------------------------------- */
 
-/* Any bytes as a delta: refused, or so many bytes of content, and nothing
- * outside is touched. */
+/* Any bytes decoded as a delta are rejected or yield content of the expected
+ * size, and nothing outside the buffers is touched. */
 static void test_delta__any_bytes_are_harmless(void **state)
 {
     (void)state;

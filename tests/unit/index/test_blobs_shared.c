@@ -61,7 +61,7 @@ static void test_shared__a_reader_follows(void **state)
     kit_close(reader);
 }
 
-/* What one writer of several does: all contents, in an order of its own. */
+/* One writer of several: puts all contents, in a different order each. */
 static void put_all(struct wal_store *store, uint32_t writer)
 {
     for (uint32_t i = 0; i < CONTENTS; i++) {

@@ -406,7 +406,7 @@ test_branch__failed_allocation_of_a_path_leaves_the_buffer(void **state)
     (void)state;
     faulty_heap_init(&heap, &wal__heap_libc);
     wal__branch_init(&branch, &wal__heap_libc, 1);
-    /* Each entry a run of its own: children of the one before the last. */
+    /* Each entry is a separate run: a child of the one before the last. */
     for (uint64_t i = 1; i <= 400; i++) {
         struct wal__posting posting = {
             .type = WAL__FRAME_ENTRY,

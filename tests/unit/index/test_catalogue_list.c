@@ -73,7 +73,7 @@ static struct wal__list_key place_of(const struct model_session *session)
                                   session->numbers.number};
 }
 
-/* What is behind a place is the rest of the list, to the end. */
+/* The items after a position are the rest of the list, to the end. */
 static void assert_rest(const struct wal__catalogue *catalogue,
                         const struct model_filter *texts,
                         struct wal__list_key after,
@@ -102,7 +102,7 @@ static void assert_rest(const struct wal__catalogue *catalogue,
     wal__catalogue_iter_deinit(&cursor);
 }
 
-static void test_catalogue_list__goes_on_behind_every_place(void **state)
+static void test_catalogue_list__continues_after_every_position(void **state)
 {
     static struct model model;
 
@@ -136,7 +136,7 @@ static void test_catalogue_list__goes_on_behind_every_place(void **state)
     }
 }
 
-/* Sessions that lost their records have no sequence number of their own. */
+/* Sessions that lost their records have no sequence number. */
 static void
 test_catalogue_list__equal_sequences_are_ordered_by_number(void **state)
 {
@@ -227,7 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_catalogue_list__is_as_it_was_at_init),
-        cmocka_unit_test(test_catalogue_list__goes_on_behind_every_place),
+        cmocka_unit_test(test_catalogue_list__continues_after_every_position),
         cmocka_unit_test(
             test_catalogue_list__equal_sequences_are_ordered_by_number),
         cmocka_unit_test(test_catalogue_list__last_page_touches_little),

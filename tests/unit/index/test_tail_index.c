@@ -263,7 +263,7 @@ static void assert_sessions(const struct wal__tail_index *tail,
                      model->count > 0 ? WAL_EIO : WAL_OK);
 }
 
-static void test_tail_index__goes_on_behind_what_it_adopts(void **state)
+static void test_tail_index__continues_after_an_adopted_index(void **state)
 {
     static struct model model;
     struct wal__tail_index first;
@@ -532,7 +532,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
             test_tail_index__random_postings_are_those_of_the_model),
-        cmocka_unit_test(test_tail_index__goes_on_behind_what_it_adopts),
+        cmocka_unit_test(test_tail_index__continues_after_an_adopted_index),
         cmocka_unit_test(
             test_tail_index__adopts_no_index_that_contradicts_itself),
         cmocka_unit_test(test_tail_index__encodes_no_base_that_changed),

@@ -15,7 +15,7 @@
 static bool first_text_of(const char *payload, size_t payload_size,
                           char text[WAL__FIRST_TEXT_MAX + 1])
 {
-    /* A copy of exactly that size: the sanitizer sees what is read behind. */
+    /* A copy of exactly that size: the sanitizer sees reads beyond it. */
     uint8_t *copy = malloc(payload_size + 1);
     assert_non_null(copy);
     memcpy(copy, payload, payload_size);
@@ -60,7 +60,7 @@ static void assert_none(const char *payload)
     }
 }
 
-static void test_first_text__message_stands_in_three_places(void **state)
+static void test_first_text__message_is_found_in_three_places(void **state)
 {
     (void)state;
     assert_text("{\"role\":\"user\",\"content\":\"hi\"}", "hi");
@@ -95,7 +95,7 @@ static void test_first_text__shapes_of_agents(void **state)
                 "Start");
 }
 
-static void test_first_text__what_agents_tell_themselves_is_none(void **state)
+static void test_first_text__agents_internal_messages_are_skipped(void **state)
 {
     (void)state;
     assert_none("{\"isMeta\":true,\"message\":{\"role\":\"user\","
@@ -154,7 +154,7 @@ static void test_first_text__cut_is_between_characters(void **state)
 {
     static const struct {
         const char *character;
-        size_t fits; /* behind one letter */
+        size_t fits; /* after one letter */
     } cases[] = {
         {"x", 159}, {"\xc3\xa9", 79},       {"\xe2\x82\xac", 53},
         {" y", 79}, {"\\ud83d\\ude00", 39},
@@ -256,7 +256,7 @@ static void test_first_text__long_payload_counts_up_to_the_cut(void **state)
     free(payload);
 }
 
-/* Wherever the cut lies, in a character or an escape, what is given is text. */
+/* Wherever the cut is, in a character or an escape, the result is valid text. */
 static void test_first_text__cut_anywhere_gives_whole_characters(void **state)
 {
     static const char payload[] =
@@ -296,9 +296,9 @@ static void test_first_text__cut_anywhere_gives_whole_characters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_text__message_stands_in_three_places),
+        cmocka_unit_test(test_first_text__message_is_found_in_three_places),
         cmocka_unit_test(test_first_text__shapes_of_agents),
-        cmocka_unit_test(test_first_text__what_agents_tell_themselves_is_none),
+        cmocka_unit_test(test_first_text__agents_internal_messages_are_skipped),
         cmocka_unit_test(test_first_text__first_text_of_an_array_counts),
         cmocka_unit_test(test_first_text__last_of_equal_members_counts),
         cmocka_unit_test(test_first_text__gaps_become_one_space),

@@ -133,7 +133,7 @@ static void test_model_claude__compaction_goes_on_the_branch(void **state)
     model_kit_free(&kit);
 }
 
-/* A row that marks a compaction, with members of its own. */
+/* A row that marks a compaction, with additional members. */
 #define BOUNDARY(n, members) \
     ROW("null", n,           \
         "\"type\":\"system\",\"subtype\":\"compact_boundary\"," members)
@@ -170,8 +170,8 @@ static void test_model_claude__logical_parents_lead_back(void **state)
     }
 }
 
-/* The rows between a boundary and its summary are under what is there. */
-static void test_model_claude__rows_behind_a_boundary(void **state)
+/* Rows between a boundary and its summary are children of what precedes. */
+static void test_model_claude__rows_after_a_boundary(void **state)
 {
     static const char title[] =
         "{\"type\":\"custom-title\",\"customTitle\":\"t\"}\n";
@@ -189,7 +189,7 @@ static void test_model_claude__rows_behind_a_boundary(void **state)
     assert_is(kit.items[2].parent, UUID("1"));
     assert_int_equal(kit.items[4].kind, WAL__ITEM_COMPACTION);
     assert_is(kit.items[4].parent, UUID("1"));
-    /* One whose summary does not come is one all the same. */
+    /* A boundary without a summary is a compaction too. */
     assert_int_equal(kit.items[5].kind, WAL__ITEM_COMPACTION);
     assert_is(kit.items[5].parent, UUID("3"));
     model_kit_free(&kit);
@@ -224,7 +224,7 @@ int main(void)
         cmocka_unit_test(test_model_claude__results_are_items_in_order),
         cmocka_unit_test(test_model_claude__compaction_goes_on_the_branch),
         cmocka_unit_test(test_model_claude__logical_parents_lead_back),
-        cmocka_unit_test(test_model_claude__rows_behind_a_boundary),
+        cmocka_unit_test(test_model_claude__rows_after_a_boundary),
         cmocka_unit_test(test_model_claude__long_folders_get_a_hash),
     };
 

@@ -236,7 +236,8 @@ static const struct wal__model_item *first_of(const struct model_kit *kit,
     LINE(second, "event_msg",      \
          "\"type\":\"thread_rolled_back\",\"num_turns\":" turns)
 
-/* A compaction stays for the turns behind it, and goes with those before. */
+/* A rollback keeps a compaction that only later turns follow, and removes one
+ * whose earlier turns are rolled back. */
 static void test_model_codex__rollback_over_a_compaction(void **state)
 {
     static const char near[] = META USER("06", "one") AGENT("07", "two")
@@ -284,7 +285,7 @@ static void test_model_codex__rollbacks_that_are_odd(void **state)
     }
 }
 
-/* It stands for all before it: other clients get it as the summary. */
+/* It replaces all before it: other clients get it as the summary. */
 static void test_model_codex__replacement_history_is_the_summary(void **state)
 {
     static const char text[] = META USER("06", "one") AGENT("07", "two") LINE(
@@ -514,8 +515,8 @@ static void test_model_codex__encrypted_content_survives(void **state)
     free(text);
 }
 
-/* A rollout that is cut anywhere behind its rollback is a beginning of what
- * the whole one is written as. */
+/* A rollout that is cut anywhere after its rollback is written as a prefix of
+ * the output of the whole one. */
 static void test_model_codex__every_beginning_is_read(void **state)
 {
     struct model_kit_files whole = {.items = NULL};
@@ -551,7 +552,7 @@ static void test_model_codex__every_beginning_is_read(void **state)
     free(text);
 }
 
-static void test_model_codex__failed_output_is_told(void **state)
+static void test_model_codex__failed_output_is_an_error(void **state)
 {
     static const char text[] = META USER("06", "one");
     struct model_kit_files files = {.fails = true};
@@ -582,7 +583,7 @@ int main(void)
         cmocka_unit_test(test_model_codex__untagged_form_is_written_tagged),
         cmocka_unit_test(test_model_codex__encrypted_content_survives),
         cmocka_unit_test(test_model_codex__every_beginning_is_read),
-        cmocka_unit_test(test_model_codex__failed_output_is_told),
+        cmocka_unit_test(test_model_codex__failed_output_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,7 +144,7 @@ static void convert_to_all(const char *name,
     }
 }
 
-/* The dialect that the file is of, as an import tells it. */
+/* The dialect of the file, as an import detects it. */
 static const struct wal__dialect *recognised(const char *text, size_t size)
 {
     const struct wal__dialect *dialect = NULL;

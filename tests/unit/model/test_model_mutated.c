@@ -121,51 +121,55 @@ static void check_output(const char *what, const struct model_kit_files *files)
 }
 
 /* A text that grows. */
-struct told {
+struct transcript {
     char *text;
     size_t size;
     char last[16]; /* role whose text it ends with; or empty */
 };
 
-static void tell(struct told *told, const char *text, bool is_squeezed)
+static void add(struct transcript *transcript, const char *text,
+                bool is_squeezed)
 {
-    told->text = realloc(told->text, told->size + strlen(text) + 2);
+    transcript->text =
+        realloc(transcript->text, transcript->size + strlen(text) + 2);
     for (; *text != '\0'; text++) {
         if (!is_squeezed || strchr(" \n\r\t", *text) == NULL) {
-            told->text[told->size++] = *text;
+            transcript->text[transcript->size++] = *text;
         }
     }
-    told->text[told->size] = '\0';
+    transcript->text[transcript->size] = '\0';
 }
 
-static void tell_text(struct told *told, const char *role, const char *text)
+static void add_text(struct transcript *transcript, const char *role,
+                     const char *text)
 {
     if (strspn(text, " \n\r\t") == strlen(text)) {
         return;
     }
-    if (strcmp(told->last, role) != 0) {
-        tell(told, "\n", false);
-        tell(told, role, false);
-        tell(told, ": ", false);
-        snprintf(told->last, sizeof(told->last), "%s", role);
+    if (strcmp(transcript->last, role) != 0) {
+        add(transcript, "\n", false);
+        add(transcript, role, false);
+        add(transcript, ": ", false);
+        snprintf(transcript->last, sizeof(transcript->last), "%s", role);
     }
-    tell(told, text, true);
+    add(transcript, text, true);
 }
 
-static void tell_call(struct told *told, const json_t *block)
+static void add_call(struct transcript *transcript, const json_t *block)
 {
     const char *name = json_string_value(json_object_get(block, "name"));
     char *arguments = json_dumps(json_object_get(block, "arguments"),
                                  JSON_SORT_KEYS | JSON_ENCODE_ANY);
 
-    tell(told, "\ncall: ", false);
-    tell(told, name != NULL ? name : "", false);
-    tell(told, arguments, true); /* a number may be too large for jansson */
-    told->last[0] = '\0';
+    add(transcript, "\ncall: ", false);
+    add(transcript, name != NULL ? name : "", false);
+    add(transcript, arguments,
+        true); /* a number may be too large for jansson */
+    transcript->last[0] = '\0';
     free(arguments);
 }
 
-static void tell_message(struct told *told, const json_t *message)
+static void add_message(struct transcript *transcript, const json_t *message)
 {
     const char *role = json_string_value(json_object_get(message, "role"));
     const char *call = json_string_value(json_object_get(message, "call"));
@@ -173,18 +177,18 @@ static void tell_message(struct told *told, const json_t *message)
     size_t i;
 
     if (strcmp(role, "tool") == 0) {
-        tell(told, "\nresult: ", false);
-        tell(told, call != NULL ? call : "", false);
-        told->last[0] = '\0';
+        add(transcript, "\nresult: ", false);
+        add(transcript, call != NULL ? call : "", false);
+        transcript->last[0] = '\0';
     }
     json_array_foreach(json_object_get(message, "blocks"), i, block)
     {
         const char *kind = json_string_value(json_object_get(block, "kind"));
         if (strcmp(kind, "text") == 0) {
-            tell_text(told, role,
-                      json_string_value(json_object_get(block, "text")));
+            add_text(transcript, role,
+                     json_string_value(json_object_get(block, "text")));
         } else if (strcmp(kind, "call") == 0) {
-            tell_call(told, block);
+            add_call(transcript, block);
         }
     }
 }
@@ -194,22 +198,22 @@ static char *core_of(const struct model_kit *kit, const struct wal__dialect *to)
 {
     char *canon = model_kit_canon(
         kit, WAL__CARRIES(BRANCHES) & to->write_ops->carries, NULL);
-    struct told told = {.text = NULL};
+    struct transcript transcript = {.text = NULL};
     char *line = canon;
     char *end;
 
-    tell(&told, "", false);
+    add(&transcript, "", false);
     for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
         json_t *item =
             json_loadb(line, (size_t)(end - line), JSON_ALLOW_NUL, NULL);
         assert_non_null(item);
         if (json_object_get(item, "role") != NULL) {
-            tell_message(&told, item);
+            add_message(&transcript, item);
         }
         json_decref(item);
     }
     free(canon);
-    return told.text;
+    return transcript.text;
 }
 
 /* Whether all of it is there in its order, and perhaps more between. */
@@ -254,8 +258,8 @@ static void convert(const char *what, const struct model_kit *before,
     if (after.damaged > 0) {
         fail_msg("%s: its own reader refuses a line", what);
     }
-    /* Which event says again what which item says depends on the lines that
-     * stand between, and those of turns that were taken back are gone. */
+    /* Which event repeats which item depends on the lines between them, and
+     * those of turns that were rolled back are gone. */
     if (from != to || to != &wal__dialect_codex) {
         compare(what, before, &after, from, to);
     }

@@ -249,7 +249,7 @@ static void test_model_opencode__states_of_a_tool(void **state)
     done(&kit, &files);
 }
 
-/* Results stand before what the model says in its next step. */
+/* Results come before the model's text of its next step. */
 static void test_model_opencode__steps_are_messages(void **state)
 {
     static const char tool[] =
@@ -333,8 +333,8 @@ static void test_model_opencode__places_of_files(void **state)
     done(&kit, &files);
 }
 
-/* Ids that are missing, or two things have: no item is lost. */
-static void test_model_opencode__every_item_has_an_id_of_its_own(void **state)
+/* Missing or duplicate ids lose no item. */
+static void test_model_opencode__every_item_gets_a_unique_id(void **state)
 {
     struct model_kit_files files;
     struct model_kit kit;
@@ -596,7 +596,7 @@ static void test_model_opencode__a_result_goes_into_its_calls_part(void **state)
     done(&kit, &files);
 }
 
-static void test_model_opencode__failed_output_is_told(void **state)
+static void test_model_opencode__failed_output_is_an_error(void **state)
 {
     struct model_kit_files files;
     struct model_kit_files out = {.fails = true};
@@ -620,7 +620,7 @@ int main(void)
         cmocka_unit_test(test_model_opencode__steps_are_messages),
         cmocka_unit_test(test_model_opencode__a_summary_is_a_compaction),
         cmocka_unit_test(test_model_opencode__places_of_files),
-        cmocka_unit_test(test_model_opencode__every_item_has_an_id_of_its_own),
+        cmocka_unit_test(test_model_opencode__every_item_gets_a_unique_id),
         cmocka_unit_test(test_model_opencode__odd_documents),
         cmocka_unit_test(test_model_opencode__an_exported_session),
         cmocka_unit_test(test_model_opencode__names_ids_and_references_agree),
@@ -628,7 +628,7 @@ int main(void)
         cmocka_unit_test(test_model_opencode__written_anew_means_the_same),
         cmocka_unit_test(
             test_model_opencode__a_result_goes_into_its_calls_part),
-        cmocka_unit_test(test_model_opencode__failed_output_is_told),
+        cmocka_unit_test(test_model_opencode__failed_output_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

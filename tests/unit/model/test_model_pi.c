@@ -258,7 +258,7 @@ static void test_model_pi__a_label_is_a_leaf(void **state)
     "\",\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"" text \
     "\"}}\n"
 
-/* A conversation beside the main one may end the file, and is no leaf. */
+/* A side chain may end the file, and its last entry is no leaf. */
 static void test_model_pi__a_side_chain_is_no_leaf(void **state)
 {
     static const char text[] = ROW("u1", "null", "false", "main")
@@ -282,7 +282,7 @@ static void test_model_pi__a_side_chain_is_no_leaf(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_pi__failed_output_is_told(void **state)
+static void test_model_pi__failed_output_is_an_error(void **state)
 {
     struct model_kit_files files = {.fails = true};
     struct model_kit kit;
@@ -304,7 +304,7 @@ int main(void)
         cmocka_unit_test(test_model_pi__head_elsewhere_ends_the_file),
         cmocka_unit_test(test_model_pi__a_label_is_a_leaf),
         cmocka_unit_test(test_model_pi__a_side_chain_is_no_leaf),
-        cmocka_unit_test(test_model_pi__failed_output_is_told),
+        cmocka_unit_test(test_model_pi__failed_output_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

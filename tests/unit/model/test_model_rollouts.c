@@ -177,7 +177,7 @@ static void test_model_rollouts__a_summary_is_a_users_message(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_rollouts__failed_output_is_told(void **state)
+static void test_model_rollouts__failed_output_is_an_error(void **state)
 {
     struct model_kit_files files = {.fails = true};
     struct model_kit kit;
@@ -197,7 +197,7 @@ int main(void)
         cmocka_unit_test(test_model_rollouts__written_anew_means_the_same),
         cmocka_unit_test(test_model_rollouts__unknown_blocks_are_not_written),
         cmocka_unit_test(test_model_rollouts__a_summary_is_a_users_message),
-        cmocka_unit_test(test_model_rollouts__failed_output_is_told),
+        cmocka_unit_test(test_model_rollouts__failed_output_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,7 +128,7 @@ static void test_model_sdk__every_line_is_an_item(void **state)
     model_kit_files_free(&files);
 }
 
-/* Calls say their name and arguments below `function`, or beside their id. */
+/* Calls have their name and arguments below `function`, or next to their id. */
 static void test_model_sdk__calls_of_either_form(void **state)
 {
     struct model_kit_files files;
@@ -144,7 +144,7 @@ static void test_model_sdk__calls_of_either_form(void **state)
     model_kit_files_free(&files);
 }
 
-static void test_model_sdk__transcript_is_beside_the_conversation(void **state)
+static void test_model_sdk__transcript_is_next_to_the_conversation(void **state)
 {
     struct model_kit_files files;
     struct model_kit kit;
@@ -372,7 +372,7 @@ static void test_model_sdk__ids_lead_nowhere(void **state)
     }
 }
 
-static void test_model_sdk__failed_output_is_told(void **state)
+static void test_model_sdk__failed_output_is_an_error(void **state)
 {
     struct model_kit_files files;
     struct model_kit_files out = {.fails = true};
@@ -393,7 +393,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model_sdk__every_line_is_an_item),
         cmocka_unit_test(test_model_sdk__calls_of_either_form),
-        cmocka_unit_test(test_model_sdk__transcript_is_beside_the_conversation),
+        cmocka_unit_test(
+            test_model_sdk__transcript_is_next_to_the_conversation),
         cmocka_unit_test(test_model_sdk__metadata_of_the_code),
         cmocka_unit_test(test_model_spec11__metadata),
         cmocka_unit_test(test_model_sdk__written_as_it_was_read),
@@ -402,7 +403,7 @@ int main(void)
         cmocka_unit_test(test_model_sdk__metadata_is_the_documents),
         cmocka_unit_test(test_model_sdk__times_that_are_none),
         cmocka_unit_test(test_model_sdk__ids_lead_nowhere),
-        cmocka_unit_test(test_model_sdk__failed_output_is_told),
+        cmocka_unit_test(test_model_sdk__failed_output_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

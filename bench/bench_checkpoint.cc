@@ -13,6 +13,7 @@
 #include <memory>
 #include <thread>
 
+#include "agentwal/checkpoint.h"
 #include "bench/work_tree.h"
 
 namespace
@@ -73,17 +74,14 @@ class subject
     uint64_t rewind(const std::string &id)
     {
         wal_error error = fresh_error();
-        wal_rewind_info info = {};
-        wal_rewind_answer *answer = nullptr;
+        wal_rewind_result result = {};
 
-        info.struct_size = sizeof(info);
-        bench::check(
-            wal_rewind(session, bench::slice(id), nullptr, &answer, &error),
-            error);
-        bench::check(wal_rewind_get_info(answer, &info, &error), error);
-        bench::require(info.can_rewind == 1, bench::text(info.error));
-        wal_rewind_close(answer);
-        return info.files_changed;
+        result.struct_size = sizeof(result);
+        bench::check(wal_rewind(session, bench::slice(id), nullptr, &result,
+                                nullptr, &error),
+                     error);
+        bench::require(result.can_rewind == 1, result.error);
+        return result.files_changed;
     }
 
     wal_store_info status() const

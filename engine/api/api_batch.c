@@ -113,7 +113,8 @@ static bool should_retry(enum wal_status status, const struct wal__op *op,
 {
     const struct wal__batch *batch = op == NULL ? NULL : op->request;
 
-    return status == WAL_ESTALE && batch != NULL && batch->stale_read &&
+    return status == WAL_ECONFLICT && batch != NULL && batch->stale_read &&
+           op->error.expectation == WAL_EXPECTATION_METADATA &&
            !batch->conditional && attempt < ATTEMPTS_MAX;
 }
 
@@ -268,6 +269,20 @@ enum wal_status wal_append(struct wal_session *session,
                : status;
 }
 
+enum wal_status wal_append_one(struct wal_session *session, const char *type,
+                               struct wal_slice payload,
+                               struct wal_append_result *result,
+                               struct wal_error *error)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry), .payload = payload};
+
+    if (type == NULL) {
+        return wal__invalid(error, "the entry's type is null");
+    }
+    entry.type = (struct wal_slice){type, strlen(type)};
+    return wal_append(session, &entry, 1, NULL, result, error);
+}
+
 enum wal_status wal_submit(struct wal_session *session,
                            const struct wal_entry *entries, uint32_t count,
                            const struct wal_append_options *options,
@@ -357,23 +372,6 @@ enum wal_status wal_doc_delete(struct wal_store *store,
 
 /* --- entries of the library's own ---------------------------------------- */
 
-/* A durable entry of a type with a code, under the head. */
-static enum wal_status append_builtin(struct wal_session *session,
-                                      enum wal_entry_type type,
-                                      const struct wal__buf *payload,
-                                      struct wal_append_result *result,
-                                      struct wal_error *error)
-{
-    const char *name = wal_entry_type_name(type);
-    const struct wal_entry entry = {
-        .struct_size = sizeof(entry),
-        .type = {name, strlen(name)},
-        .payload = {payload->data, payload->size},
-    };
-
-    return wal_append(session, &entry, 1, NULL, result, error);
-}
-
 enum wal_status wal_session_redact(struct wal_session *session,
                                    struct wal_slice entry_id,
                                    struct wal_slice reason,
@@ -390,8 +388,9 @@ enum wal_status wal_session_redact(struct wal_session *session,
     wal__buf_init(&payload, session->core->env.heap);
     status = wal__payload_build_redaction(entry_id, reason, &payload, error);
     if (status == WAL_OK) {
-        status = append_builtin(session, WAL_TYPE_REDACTION, &payload, result,
-                                error);
+        status = wal_append_one(session, WAL_TYPE_REDACTION,
+                                (struct wal_slice){payload.data, payload.size},
+                                result, error);
     }
     wal__buf_deinit(&payload);
     return status;
@@ -410,7 +409,8 @@ compact_in_place(struct wal_session *session,
     status =
         wal__payload_build_compaction(options, &first_kept, &payload, error);
     if (status == WAL_OK) {
-        status = append_builtin(session, WAL_TYPE_COMPACTION_SUMMARY, &payload,
+        status = wal_append_one(session, WAL_TYPE_COMPACTION_SUMMARY,
+                                (struct wal_slice){payload.data, payload.size},
                                 result, error);
     }
     wal__buf_deinit(&payload);

@@ -3,6 +3,7 @@
  * checked here, everything else is below. With persistence off content is
  * digested, and not kept (SPEC.md 5.11).
  */
+#include "agentwal/blob.h"
 #include "engine/api/api_check.h"
 #include "engine/api/api_noop.h"
 #include "engine/base/error.h"

@@ -138,7 +138,7 @@ static enum wal_status record_files(struct wal_session *session,
                : status;
 }
 
-/* Of the files that the request names or tells. */
+/* Records the files of the request, and opens the checkpoint. */
 static enum wal_status
 create_and_open(struct wal_session *session,
                 struct wal__checkpoint_request request,
@@ -383,22 +383,6 @@ void wal_checkpoint_cursor_close(struct wal_checkpoint_cursor *checkpoints)
 
 /* --- changes ------------------------------------------------------------- */
 
-static enum wal_status changes_create(struct wal__core *core,
-                                      struct wal_file_change_cursor **changes,
-                                      struct wal_error *error)
-{
-    struct wal_file_change_cursor *made =
-        wal__heap_zalloc(core->env.heap, sizeof(*made));
-
-    if (made == NULL) {
-        return wal__no_memory(error);
-    }
-    made->core = core;
-    wal__changes_init(&made->changes, core->env.heap);
-    *changes = made;
-    return WAL_OK;
-}
-
 /* Hands the reader over, unless it has failed. */
 static enum wal_status return_changes(struct wal_file_change_cursor *made,
                                       enum wal_status status,
@@ -437,7 +421,7 @@ enum wal_status wal_checkpoint_diff(struct wal_session *session,
         return wal__noop_not_found(error);
     }
     if (status == WAL_OK) {
-        status = changes_create(session->core, &made, error);
+        status = wal__change_cursor_create(session->core, &made, error);
     }
     if (status == WAL_OK) {
         status = wal__checkpoint_diff(session, old, new, &made->changes, error);
@@ -456,7 +440,7 @@ enum wal_status wal_session_diff(struct wal_session *session,
         status = check_output(changes, error);
     }
     if (status == WAL_OK) {
-        status = changes_create(session->core, &made, error);
+        status = wal__change_cursor_create(session->core, &made, error);
     }
     if (status == WAL_OK && !session->core->noop) {
         status = wal__session_changes(session, &made->changes, error);
@@ -488,20 +472,10 @@ wal_file_change_cursor_next(struct wal_file_change_cursor *changes,
         changes == NULL ? NULL : changes->core, change,
         change == NULL ? 0 : change->struct_size, sizeof(*change), error);
 
-    if (status != WAL_OK) {
-        return status;
-    }
-    if (changes->next == changes->changes.count) {
-        return WAL_END;
-    }
-    wal__change_to_public(&changes->changes.items[changes->next++], change);
-    return WAL_OK;
+    return status == WAL_OK ? wal__change_cursor_next(changes, change) : status;
 }
 
 void wal_file_change_cursor_close(struct wal_file_change_cursor *changes)
 {
-    if (changes != NULL) {
-        wal__changes_deinit(&changes->changes);
-        wal__heap_free(changes->core->env.heap, changes);
-    }
+    wal__change_cursor_destroy(changes);
 }

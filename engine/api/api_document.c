@@ -5,7 +5,7 @@
 #include "engine/api/api_check.h"
 #include "engine/api/api_noop.h"
 #include "engine/base/error.h"
-#include "engine/read/document_reader.h"
+#include "engine/read/lookup.h"
 #include "engine/store/input_text.h"
 
 enum wal_status
@@ -80,6 +80,60 @@ enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *docs,
     while (status == WAL_OK) {
         status = wal__docs_get(docs, span, version, doc, error);
         if (!wal__core_invalidate_derived(docs->core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
+}
+
+/* Where the document is looked up: the lookup of the session, or with a null
+ * session of the store. */
+static enum wal_status check_lookup(struct wal_store *store,
+                                    struct wal_session *session,
+                                    const struct wal_doc *doc,
+                                    struct wal__core **core,
+                                    struct wal_error *error)
+{
+    enum wal_status status;
+
+    *core = store == NULL ? NULL : &store->core;
+    if (session != NULL && store != NULL && session->core != *core) {
+        return wal__invalid(error, "the session is of another store");
+    }
+    *core = session != NULL ? session->core : *core;
+    status = wal__check_core(*core, error);
+    return status == WAL_OK
+               ? wal__check_struct(doc, doc == NULL ? 0 : doc->struct_size,
+                                   sizeof(*doc), error)
+               : status;
+}
+
+enum wal_status wal_doc_get(struct wal_store *store,
+                            struct wal_session *session, struct wal_slice key,
+                            uint64_t version, struct wal_doc *doc,
+                            struct wal_error *error)
+{
+    struct wal__core *core = NULL;
+    struct wal__span span;
+    enum wal_status status = check_lookup(store, session, doc, &core, error);
+
+    if (status == WAL_OK) {
+        status =
+            wal__text_check(key, WAL__KEY_MAX, "document's key", &span, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__check_key(key, error);
+    }
+    if (status == WAL_OK && core->noop) {
+        return wal__noop_not_found(error);
+    }
+    while (status == WAL_OK) {
+        status = wal__lookup_doc(
+            core, session != NULL ? &session->lookup : &store->lookup,
+            session != NULL ? session->number : WAL__STORE_NUMBER, span,
+            version, doc, error);
+        if (!wal__core_invalidate_derived(core, status)) {
             break;
         }
         status = WAL_OK;

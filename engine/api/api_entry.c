@@ -7,19 +7,8 @@
 #include "engine/api/api_check.h"
 #include "engine/api/api_noop.h"
 #include "engine/base/error.h"
-#include "engine/read/iter.h"
+#include "engine/read/lookup.h"
 #include "engine/store/input_text.h"
-
-const char *wal_entry_type_name(uint32_t type)
-{
-    struct wal__span name = {NULL, 0};
-
-    if (type <= UINT8_MAX) {
-        name = wal__kind_name((uint8_t)type);
-    }
-    /* These are constant texts, terminated. */
-    return name.size == 0 ? NULL : (const char *)name.data;
-}
 
 enum wal_status
 wal_entry_cursor_open(struct wal_session *session,
@@ -86,6 +75,33 @@ enum wal_status wal_entry_cursor_get(struct wal_entry_cursor *iter,
         return wal__noop_not_found(error);
     }
     return status == WAL_OK ? wal__iter_get(iter, span, entry, error) : status;
+}
+
+enum wal_status wal_entry_get(struct wal_session *session, struct wal_slice id,
+                              struct wal_entry *entry, struct wal_error *error)
+{
+    struct wal__span span;
+    enum wal_status status = wal__check_session(session, error);
+
+    if (status == WAL_OK) {
+        status =
+            wal__check_struct(entry, entry == NULL ? 0 : entry->struct_size,
+                              sizeof(*entry), error);
+    }
+    if (status == WAL_OK) {
+        status = wal__text_check(id, WAL__ID_MAX, "entry's id", &span, error);
+    }
+    if (status == WAL_OK && session->core->noop) {
+        return wal__noop_not_found(error);
+    }
+    while (status == WAL_OK) {
+        status = wal__lookup_entry(session, span, entry, error);
+        if (!wal__core_invalidate_derived(session->core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
 }
 
 void wal_entry_cursor_close(struct wal_entry_cursor *iter)

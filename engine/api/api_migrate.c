@@ -2,8 +2,8 @@
  * api_migrate.c - bringing a store to this library's format version
  * (agentwal.h, SPEC.md 7.1).
  *
- * Each session's record is written anew, as a record of its own, into segments
- * of this version; what is older stays as it is, and can be read. The manifest
+ * Each session's record is written anew, as a separate record, into segments of
+ * this version; what is older stays as it is, and can be read. The manifest
  * takes the new version last, by a rename: until then the store has the old
  * one, and refuses writes.
  */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/read/lookup.h"
 #include "engine/session/session_create.h"
 #include "engine/store/input_text.h"
 #include "engine/write/write_batch.h"
@@ -35,6 +36,7 @@ enum wal_status wal__noop_open(const struct wal__heap *heap,
         return wal__no_memory(error);
     }
     opened->core.noop = true;
+    wal__lookup_init(&opened->lookup);
     opened->core.schema_version = options->schema_version;
     opened->core.env.heap = heap;
     opened->core.env.io = io; /* for the clock and made-up ids */
@@ -49,6 +51,7 @@ enum wal_status wal__noop_open(const struct wal__heap *heap,
 
 void wal__noop_close(struct wal_store *store)
 {
+    wal__lookup_deinit(&store->lookup);
     wal__op_pool_deinit(&store->core.ops);
     wal__async_errors_deinit(&store->core.committer.async_errors);
     wal__heap_free(store->core.env.heap, store);
@@ -100,7 +103,7 @@ noop_info(const struct wal_session *session)
     return &((const struct noop_session *)(const void *)session)->known;
 }
 
-/* Puts a text behind the others; room was reserved. */
+/* Appends a text to the others; room was reserved. */
 static struct wal_slice append_text(struct wal__buf *texts,
                                     struct wal__span text)
 {
@@ -153,6 +156,7 @@ static enum wal_status create_handle(struct wal__core *core,
     made->handle.core = core;
     pthread_mutex_init(&made->handle.info_mutex, NULL);
     wal__buf_init(&made->handle.info_texts, core->env.heap);
+    wal__lookup_init(&made->handle.lookup);
     made->known.struct_size = sizeof(made->known);
     made->known.flags = flags;
     if (record->id.size == 0) {

@@ -7,6 +7,7 @@
 #ifndef AGENTWAL_ENGINE_API_API_NOOP_H
 #define AGENTWAL_ENGINE_API_API_NOOP_H
 
+#include "agentwal/admin.h"
 #include "engine/store/session.h"
 
 enum wal_status wal__noop_open(const struct wal__heap *heap,

@@ -5,6 +5,7 @@
 #include "engine/rewind/rewind.h"
 
 #include "engine/api/api_check.h"
+#include "engine/api/api_noop.h"
 #include "engine/base/error.h"
 #include "engine/store/input_text.h"
 
@@ -35,74 +36,77 @@ static enum wal_status check_options(const struct wal_rewind_options *options,
     return status;
 }
 
-enum wal_status wal_rewind(struct wal_session *session,
-                           struct wal_slice checkpoint,
-                           const struct wal_rewind_options *options,
-                           struct wal_rewind_answer **rewind,
-                           struct wal_error *error)
+/* With persistence off there is no checkpoint to rewind to. */
+static enum wal_status refuse_noop(struct wal__core *core,
+                                   struct wal_rewind_result *result,
+                                   struct wal_file_change_cursor **changes,
+                                   struct wal_error *error)
 {
-    const struct wal_rewind_options none = {.struct_size = sizeof(none)};
-    struct wal__span id;
+    struct wal_error why = {.struct_size = sizeof(why)};
+
+    (void)!wal__noop_not_found(&why);
+    wal__rewind_set_refused(result, &why);
+    return wal__change_cursor_create(core, changes, error);
+}
+
+static enum wal_status check_arguments(struct wal_session *session,
+                                       struct wal_slice checkpoint,
+                                       const struct wal_rewind_options *options,
+                                       const struct wal_rewind_result *result,
+                                       struct wal__span *id,
+                                       struct wal_error *error)
+{
     enum wal_status status =
         wal__check_writable(session == NULL ? NULL : session->core, error);
 
-    options = options == NULL ? &none : options;
     if (status == WAL_OK) {
         status = check_options(options, error);
     }
-    if (status == WAL_OK && rewind == NULL) {
-        status = wal__invalid(error, "the place for the answer is null");
+    if (status == WAL_OK && result != NULL) {
+        status = wal__check_struct(result, result->struct_size, sizeof(*result),
+                                   error);
     }
     if (status == WAL_OK) {
-        status = wal__text_check(checkpoint, WAL__ID_MAX, "checkpoint's id",
-                                 &id, error);
+        status = wal__text_check(checkpoint, WAL__ID_MAX, "checkpoint's id", id,
+                                 error);
     }
-    if (status == WAL_OK && id.size == 0) {
-        status = wal__invalid(error, "no checkpoint is named");
-    }
-    if (status != WAL_OK) {
-        return status;
-    }
-    return session->core->noop
-               ? wal__rewind_create_refused(
-                     session->core, "persistence is off: nothing was kept",
-                     rewind, error)
-               : wal__rewind(session, id, options, rewind, error);
-}
-
-enum wal_status wal_rewind_get_info(const struct wal_rewind_answer *rewind,
-                                    struct wal_rewind_info *info,
-                                    struct wal_error *error)
-{
-    enum wal_status status =
-        wal__check_core(rewind == NULL ? NULL : rewind->core, error);
-
-    if (status == WAL_OK) {
-        status = wal__check_struct(info, info == NULL ? 0 : info->struct_size,
-                                   sizeof(*info), error);
-    }
-    if (status == WAL_OK) {
-        wal__rewind_info(rewind, info);
+    if (status == WAL_OK && id->size == 0) {
+        status = wal__invalid(error, "the checkpoint's id is empty");
     }
     return status;
 }
 
-enum wal_status wal_rewind_next(struct wal_rewind_answer *rewind,
-                                struct wal_file_change *change,
-                                struct wal_error *error)
+enum wal_status wal_rewind(struct wal_session *session,
+                           struct wal_slice checkpoint,
+                           const struct wal_rewind_options *options,
+                           struct wal_rewind_result *result,
+                           struct wal_file_change_cursor **changes,
+                           struct wal_error *error)
 {
-    enum wal_status status =
-        wal__check_core(rewind == NULL ? NULL : rewind->core, error);
+    const struct wal_rewind_options none = {.struct_size = sizeof(none)};
+    struct wal_rewind_result made = {.struct_size = sizeof(made)};
+    struct wal_file_change_cursor *cursor = NULL;
+    struct wal__span id;
+    enum wal_status status;
 
-    if (status == WAL_OK) {
-        status =
-            wal__check_struct(change, change == NULL ? 0 : change->struct_size,
-                              sizeof(*change), error);
+    options = options == NULL ? &none : options;
+    status = check_arguments(session, checkpoint, options, result, &id, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status == WAL_OK ? wal__rewind_next(rewind, change) : status;
-}
-
-void wal_rewind_close(struct wal_rewind_answer *rewind)
-{
-    wal__rewind_close(rewind);
+    status = session->core->noop
+                 ? refuse_noop(session->core, &made, &cursor, error)
+                 : wal__rewind(session, id, options, &made, &cursor, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (result != NULL) {
+        *result = made;
+    }
+    if (changes == NULL) {
+        wal__change_cursor_destroy(cursor);
+    } else {
+        *changes = cursor;
+    }
+    return WAL_OK;
 }

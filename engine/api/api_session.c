@@ -10,6 +10,10 @@
 #include "engine/store/input_text.h"
 #include "engine/store/session.h"
 
+enum {
+    OPEN_ATTEMPTS_MAX = 100
+};
+
 /* --- sessions ----------------------------------------------------------- */
 
 enum wal_status wal_session_create(struct wal_store *store,
@@ -234,7 +238,7 @@ enum wal_status wal_session_delete(struct wal_session *session,
     return wal__session_delete(session, error);
 }
 
-/* --- resuming ----------------------------------------------------------- */
+/* --- opening or creating ------------------------------------------------ */
 
 static enum wal_status open_latest(struct wal__core *core, struct wal_slice cwd,
                                    struct wal_session **session,
@@ -286,69 +290,58 @@ enum wal_status wal_session_open_latest(struct wal_store *store,
     return status;
 }
 
-static enum wal_status check_resume(const struct wal_resume_options *options,
-                                    struct wal_session **session,
-                                    struct wal_error *error)
+/* Opens the session that the options name. */
+static enum wal_status open_existing(struct wal_store *store,
+                                     const struct wal_session_options *options,
+                                     struct wal_session **session,
+                                     struct wal_error *error)
 {
-    if (options == NULL || session == NULL ||
-        options->struct_size != sizeof(*options)) {
-        return wal__invalid(error,
-                            "the options for resuming, or the place for the "
-                            "handle, are not valid");
-    }
-    if ((options->from != WAL_RESUME_ID &&
-         options->from != WAL_RESUME_LATEST) ||
-        (options->mode != WAL_RESUME_IN_PLACE &&
-         options->mode != WAL_RESUME_FORK)) {
-        return wal__invalid(
-            error, "say which session is resumed, and whether in place "
-                   "or in a fork: there is no default");
-    }
-    return WAL_OK;
+    return options->id.size > 0
+               ? wal_session_open(store, options->id, session, error)
+               : wal_session_open_latest(store, options->cwd, session, error);
 }
 
-/* In place the head goes where the caller resumes. */
-static enum wal_status resume_at(struct wal_session *source,
-                                 const struct wal_resume_options *options,
-                                 struct wal_session **session,
-                                 struct wal_error *error)
+enum wal_status wal_session_open_or_create(
+    struct wal_store *store, const struct wal_session_options *options,
+    struct wal_session **session, int32_t *created, struct wal_error *error)
 {
-    const struct wal_head head = {.struct_size = sizeof(head),
-                                  .entry_id = options->at};
+    struct wal_session_options wanted = {.struct_size = sizeof(wanted)};
+    struct wal_error own = {.struct_size = sizeof(own)};
     enum wal_status status = WAL_OK;
+    bool is_new = false;
 
-    if (options->mode == WAL_RESUME_FORK) {
-        status = wal_session_fork(source, options->at, options->fork, session,
-                                  error);
-        wal_session_close(source);
-        return status;
-    }
-    if (options->at.size > 0) {
-        status = wal_head_move(source, &head, NULL, error);
+    if (options != NULL) {
+        status = wal__check_struct(options, options->struct_size,
+                                   sizeof(*options), error);
     }
     if (status != WAL_OK) {
-        wal_session_close(source);
         return status;
     }
-    *session = source;
-    return WAL_OK;
-}
-
-enum wal_status wal_session_resume(struct wal_store *store,
-                                   const struct wal_resume_options *options,
-                                   struct wal_session **session,
-                                   struct wal_error *error)
-{
-    struct wal_session *source = NULL;
-    enum wal_status status = check_resume(options, session, error);
-
-    if (status == WAL_OK && options->from == WAL_RESUME_ID) {
-        status = wal_session_open(store, options->id, &source, error);
-    } else if (status == WAL_OK) {
-        status = wal_session_open_latest(store, options->cwd, &source, error);
+    wanted = options == NULL ? wanted : *options;
+    if (wanted.id.size == 0) {
+        wanted.id.data = NULL; /* an empty text is not an id */
     }
-    return status == WAL_OK ? resume_at(source, options, session, error)
-                            : status;
+    /* Another process may create or delete it between two steps. */
+    for (int i = 0; i < OPEN_ATTEMPTS_MAX; i++) {
+        is_new = false;
+        status = open_existing(store, &wanted, session, &own);
+        if (status != WAL_ENOTFOUND) {
+            break;
+        }
+        is_new = true;
+        status = wal_session_create(store, &wanted, session, &own);
+        if (status != WAL_EEXISTS) {
+            break;
+        }
+    }
+    if (status != WAL_OK) {
+        wal__error_copy(error, &own);
+        return status;
+    }
+    if (created != NULL) {
+        *created = is_new;
+    }
+    return WAL_OK;
 }
 
 /* --- lists -------------------------------------------------------------- */

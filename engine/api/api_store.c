@@ -10,6 +10,7 @@
 #include "engine/api/api_noop.h"
 #include "engine/base/error.h"
 #include "engine/os/io_memory.h"
+#include "engine/read/lookup.h"
 #include "engine/store/input_text.h"
 #include "engine/store/session.h"
 #include "engine/write/write_batch.h"
@@ -110,7 +111,9 @@ wal__store_open(const char *path, const struct wal_open_options *options,
         core_options.large_heap = &opened->spill.heap;
     }
     status = wal__core_init(&opened->core, path, &core_options, error);
+    wal__lookup_init(&opened->lookup);
     if (status != WAL_OK) {
+        wal__lookup_deinit(&opened->lookup);
         wal__core_deinit(&opened->core);
         wal__spill_deinit(&opened->spill);
         wal__io_memory_destroy(opened->memory);
@@ -146,6 +149,7 @@ enum wal_status wal_close(struct wal_store *store, struct wal_error *error)
         return WAL_OK;
     }
     heap = store->core.env.heap;
+    wal__lookup_deinit(&store->lookup);
     status = wal__core_shutdown(&store->core, store->memory == NULL, error);
     wal__core_deinit(&store->core);
     wal__spill_deinit(&store->spill);

@@ -4,6 +4,7 @@
 #ifndef AGENTWAL_ENGINE_API_API_STORE_H
 #define AGENTWAL_ENGINE_API_API_STORE_H
 
+#include "agentwal/admin.h"
 #include "engine/base/heap.h"
 #include "engine/os/io.h"
 

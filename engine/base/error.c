@@ -19,8 +19,9 @@
 static const struct {
     size_t offset;
     size_t size;
-} fields[] = {FIELD(status), FIELD(sys_errno), FIELD(holder), FIELD(offset),
-              FIELD(file),   FIELD(text),      FIELD(actual)};
+} fields[] = {FIELD(status),      FIELD(sys_errno), FIELD(holder),
+              FIELD(expectation), FIELD(reserved),  FIELD(offset),
+              FIELD(file),        FIELD(text),      FIELD(actual)};
 
 void wal__error_copy(struct wal_error *to, const struct wal_error *from)
 {
@@ -90,6 +91,23 @@ enum wal_status wal__invalid(struct wal_error *error, const char *format, ...)
     status = fill(error, WAL_EINVAL, 0, NULL, 0, format, arguments);
     va_end(arguments);
     return status;
+}
+
+enum wal_status wal__conflict(struct wal_error *error,
+                              enum wal_expectation expectation,
+                              const char *actual, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)fill(error, WAL_ECONFLICT, 0, NULL, 0, format, arguments);
+    va_end(arguments);
+    wal__error_set_actual(error, actual, strlen(actual));
+    if (error != NULL &&
+        error->struct_size >= offsetof(struct wal_error, reserved)) {
+        error->expectation = expectation;
+    }
+    return WAL_ECONFLICT;
 }
 
 enum wal_status wal__no_memory(struct wal_error *error)

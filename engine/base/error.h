@@ -28,6 +28,13 @@ enum wal_status wal__fail_at(struct wal_error *error, enum wal_status status,
 enum wal_status wal__invalid(struct wal_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* WAL_ECONFLICT: which expectation failed, and the present value, a terminated
+ * text. */
+enum wal_status wal__conflict(struct wal_error *error,
+                              enum wal_expectation expectation,
+                              const char *actual, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
 /* WAL_ENOMEM. */
 enum wal_status wal__no_memory(struct wal_error *error);
 

@@ -7,7 +7,7 @@
 #include "agentwal.h"
 
 #ifndef AGENTWAL_VERSION
-#define AGENTWAL_VERSION "0.1.0"
+#define AGENTWAL_VERSION "0.2.0"
 #endif
 
 #define STATUS_LIST(X)                                                         \
@@ -16,7 +16,7 @@
     X(WAL_EINVAL, "An argument is invalid.")                                   \
     X(WAL_ENOTFOUND, "There is no such session, entry, head or document.")     \
     X(WAL_EEXISTS, "The id belongs to other content.")                         \
-    X(WAL_ECONFLICT, "The current tail is not the expected tail.")             \
+    X(WAL_ECONFLICT, "The present value is not the expected one.")             \
     X(WAL_ETOOBIG, "A limit of the format is exceeded.")                       \
     X(WAL_ENOSPACE, "The disk or the quota is full; nothing was written.")     \
     X(WAL_EIO, "A read or write of the operating system failed.")              \
@@ -36,8 +36,6 @@
     X(WAL_EDAMAGED, "The session lost entries; accept that before appending.") \
     X(WAL_ENETWORK, "The path is on a network file system.")                   \
     X(WAL_EDEPENDENCY, "The append depends on another one that failed.")       \
-    X(WAL_EHEAD, "The head does not point to the expected entry.")             \
-    X(WAL_ESTALE, "The document or metadata has another version.")             \
     X(WAL_ECALLBACK, "A callback function of the caller failed.")              \
     X(WAL_ESCHEMA, "The session has a schema that the caller cannot write.")   \
     X(WAL_ECLAIMED, "Another handle claims the session.")                      \

@@ -8,6 +8,7 @@
 #ifndef AGENTWAL_ENGINE_CHECKPOINT_CHECKPOINT_H
 #define AGENTWAL_ENGINE_CHECKPOINT_CHECKPOINT_H
 
+#include "agentwal/checkpoint.h"
 #include "engine/checkpoint/capture.h"
 #include "engine/checkpoint/file_set.h"
 #include "engine/store/session.h"

@@ -255,7 +255,7 @@ static enum wal_status write_document(struct creation *creation,
 }
 
 /* Writes captured and existing files as one document; *made is initialised.
- * WAL_ESTALE: a concurrent call changed the document first. */
+ * WAL_ECONFLICT: a concurrent call changed the document first. */
 static enum wal_status write_merged(struct creation *creation,
                                     struct wal__checkpoint *made,
                                     struct wal__files *files,
@@ -326,7 +326,7 @@ static enum wal_status create(struct creation *creation,
     if (status == WAL_OK) {
         status = write_merged(creation, made, files, error);
     }
-    for (int i = 0; i < ATTEMPTS_MAX && status == WAL_ESTALE; i++) {
+    for (int i = 0; i < ATTEMPTS_MAX && status == WAL_ECONFLICT; i++) {
         wal__files_deinit(files);
         status = load_existing(creation, error);
         if (status == WAL_OK) {

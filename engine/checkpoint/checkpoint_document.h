@@ -5,6 +5,7 @@
 #ifndef AGENTWAL_ENGINE_CHECKPOINT_CHECKPOINT_DOCUMENT_H
 #define AGENTWAL_ENGINE_CHECKPOINT_CHECKPOINT_DOCUMENT_H
 
+#include "agentwal/checkpoint.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "format/segment/record.h"
 

@@ -152,3 +152,55 @@ void wal__change_to_public(const struct wal__change *change,
         .deletions = change->deletions,
     };
 }
+
+/* --- cursor -------------------------------------------------------------- */
+
+enum wal_status
+wal__change_cursor_create(struct wal__core *core,
+                          struct wal_file_change_cursor **cursor,
+                          struct wal_error *error)
+{
+    const struct wal__heap *heap = core->env.heap;
+    struct wal_file_change_cursor *made = wal__heap_zalloc(heap, sizeof(*made));
+
+    if (made == NULL) {
+        return wal__no_memory(error);
+    }
+    made->core = core;
+    wal__changes_init(&made->changes, heap);
+    for (int i = 0; i < WAL__CHANGES_ELSEWHERE; i++) {
+        wal__changes_init(&made->elsewhere[i], heap);
+    }
+    *cursor = made;
+    return WAL_OK;
+}
+
+enum wal_status wal__change_cursor_next(struct wal_file_change_cursor *cursor,
+                                        struct wal_file_change *change)
+{
+    const struct wal__changes *parts[] = {
+        &cursor->changes, &cursor->elsewhere[0], &cursor->elsewhere[1]};
+    uint64_t number = cursor->next;
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (number < parts[i]->count) {
+            wal__change_to_public(&parts[i]->items[number], change);
+            cursor->next++;
+            return WAL_OK;
+        }
+        number -= parts[i]->count;
+    }
+    return WAL_END;
+}
+
+void wal__change_cursor_destroy(struct wal_file_change_cursor *cursor)
+{
+    if (cursor == NULL) {
+        return;
+    }
+    wal__changes_deinit(&cursor->changes);
+    for (int i = 0; i < WAL__CHANGES_ELSEWHERE; i++) {
+        wal__changes_deinit(&cursor->elsewhere[i]);
+    }
+    wal__heap_free(cursor->core->env.heap, cursor);
+}

@@ -85,11 +85,30 @@ void wal__changes_info(const struct wal__changes *changes,
 void wal__change_to_public(const struct wal__change *change,
                            struct wal_file_change *out);
 
-/* The public reader, for engine/api/api_checkpoint.c. */
+enum {
+    WAL__CHANGES_ELSEWHERE = 2
+};
+
+/* The public cursor. */
 struct wal_file_change_cursor {
     struct wal__core *core;
     struct wal__changes changes;
-    uint32_t next;
+    /* Of a rewind: what other programs changed since the interrupted rewind
+     * that it found, and since the checkpoint that was expected. */
+    struct wal__changes elsewhere[WAL__CHANGES_ELSEWHERE];
+    uint64_t next; /* through all three */
 };
+
+/* An empty cursor. */
+enum wal_status
+wal__change_cursor_create(struct wal__core *core,
+                          struct wal_file_change_cursor **cursor,
+                          struct wal_error *error) WAL_MUST_USE;
+/* The next change, or WAL_END. */
+enum wal_status
+wal__change_cursor_next(struct wal_file_change_cursor *cursor,
+                        struct wal_file_change *change) WAL_MUST_USE;
+/* cursor may be null. */
+void wal__change_cursor_destroy(struct wal_file_change_cursor *cursor);
 
 #endif

@@ -7,6 +7,7 @@
 #ifndef AGENTWAL_ENGINE_CHECKPOINT_FILE_SET_H
 #define AGENTWAL_ENGINE_CHECKPOINT_FILE_SET_H
 
+#include "agentwal/checkpoint.h"
 #include "engine/base/buf.h"
 #include "engine/blob/blob.h"
 #include "engine/os/io.h"

@@ -22,7 +22,7 @@ enum wal_status wal__reserved_doc_get(struct wal_session *session,
                                       struct wal_error *error) WAL_MUST_USE;
 
 /* Writes the document durably. expected: the version that must be the newest, 0
- * for none, or WAL__DOC_ANY_VERSION. WAL_ESTALE when another version is the
+ * for none, or WAL__DOC_ANY_VERSION. WAL_ECONFLICT when another version is the
  * newest. version may be NULL. */
 enum wal_status wal__reserved_doc_put(struct wal_session *session,
                                       struct wal__span key,

@@ -148,10 +148,10 @@ void wal__op_prefetch(const struct wal__op *op, uint64_t size)
 
 void wal__op_clear(struct wal__op *op)
 {
+    op->error.expectation = WAL_EXPECTATION_NONE;
     op->error.file[0] = '\0';
     op->error.text[0] = '\0';
     op->error.actual[0] = '\0';
-    op->result.actual_tail[0] = '\0';
 }
 
 void wal__op_retain(struct wal__op *op)

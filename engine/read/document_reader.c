@@ -226,6 +226,25 @@ check_options(const struct wal_doc_cursor_options *options,
                            error);
 }
 
+enum wal_status wal__docs_create_empty(struct wal__core *core, uint32_t number,
+                                       struct wal_doc_cursor **docs,
+                                       struct wal_error *error)
+{
+    struct wal_doc_cursor *made =
+        wal__heap_zalloc(core->env.heap, sizeof(*made));
+
+    if (made == NULL) {
+        return wal__no_memory(error);
+    }
+    made->core = core;
+    made->number = number;
+    wal__buf_init(&made->items, core->env.heap);
+    wal__buf_init(&made->keys, core->env.heap);
+    wal__buf_init(&made->scratch, core->env.heap);
+    *docs = made;
+    return WAL_OK;
+}
+
 enum wal_status wal__docs_open(struct wal__core *core, uint32_t number,
                                const struct wal_doc_cursor_options *options,
                                struct wal_doc_cursor **docs,
@@ -241,16 +260,11 @@ enum wal_status wal__docs_open(struct wal__core *core, uint32_t number,
     if (status != WAL_OK) {
         return status;
     }
-    opened = wal__heap_zalloc(core->env.heap, sizeof(*opened));
-    if (opened == NULL) {
-        return wal__no_memory(error);
+    status = wal__docs_create_empty(core, number, &opened, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    opened->core = core;
-    opened->number = number;
     opened->flags = options->flags;
-    wal__buf_init(&opened->items, core->env.heap);
-    wal__buf_init(&opened->keys, core->env.heap);
-    wal__buf_init(&opened->scratch, core->env.heap);
     if (core->noop) {
         *docs = opened;
         return WAL_OK;

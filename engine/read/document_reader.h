@@ -39,6 +39,11 @@ enum wal_status wal__docs_open(struct wal__core *core, uint32_t number,
                                const struct wal_doc_cursor_options *options,
                                struct wal_doc_cursor **docs,
                                struct wal_error *error) WAL_MUST_USE;
+/* A cursor that returns no documents, for wal__docs_get. */
+enum wal_status wal__docs_create_empty(struct wal__core *core, uint32_t number,
+                                       struct wal_doc_cursor **docs,
+                                       struct wal_error *error) WAL_MUST_USE;
+
 /* The next version, or WAL_END; texts are valid until the next call. After a
  * failure other than WAL_ENOMEM the next call returns the version after it. */
 enum wal_status wal__docs_next(struct wal_doc_cursor *docs, struct wal_doc *doc,

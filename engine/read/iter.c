@@ -351,12 +351,42 @@ static void save_parent_hint(struct wal_entry_cursor *iter,
     }
 }
 
-enum wal_status wal__iter_next(struct wal_entry_cursor *iter,
-                               struct wal_entry *entry, struct wal_error *error)
+/* Keeps a buffer until the cursor is closed, and empties it. */
+static enum wal_status pin(struct wal_entry_cursor *iter,
+                           struct wal__buf *buffer, struct wal_error *error)
+{
+    if (buffer->size == 0) {
+        return WAL_OK;
+    }
+    if (wal__buf_append(&iter->pinned, buffer, sizeof(*buffer)) != WAL_OK) {
+        return wal__no_memory(error);
+    }
+    wal__buf_init(buffer, iter->core->env.heap);
+    return WAL_OK;
+}
+
+/* Ends the slices of the entry that was returned before, unless pinned. */
+static enum wal_status end_slices(struct wal_entry_cursor *iter,
+                                  struct wal_error *error)
 {
     enum wal_status status;
 
-    wal__buf_deinit(&iter->payload_buf);
+    if ((iter->flags & WAL_ENTRY_CURSOR_PINNED) == 0) {
+        wal__buf_deinit(&iter->payload_buf);
+        return WAL_OK;
+    }
+    status = pin(iter, &iter->payload_buf, error);
+    return status == WAL_OK ? pin(iter, &iter->redaction_json, error) : status;
+}
+
+enum wal_status wal__iter_next(struct wal_entry_cursor *iter,
+                               struct wal_entry *entry, struct wal_error *error)
+{
+    enum wal_status status = end_slices(iter, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
     if (iter->remaining == 0) {
         return WAL_END;
     }
@@ -486,7 +516,10 @@ enum wal_status wal__iter_get(struct wal_entry_cursor *iter,
     struct lookup lookup;
     enum wal_status status;
 
-    wal__buf_deinit(&iter->payload_buf);
+    status = end_slices(iter, error);
+    if (status != WAL_OK) {
+        return status;
+    }
     status = find_shared(iter, id, &lookup, error);
     if (status == WAL_ENOTFOUND) {
         status = find_in_lineage(iter, id, &lookup, error);

@@ -57,8 +57,10 @@ struct wal_entry_cursor {
     struct wal__buf scratch;
     struct wal__buf aux_scratch;    /* of records other than the entry's */
     struct wal__buf redaction_json; /* payload of a redacted entry */
-    /* out-of-line payload, until the next call */
-    struct wal__buf payload_buf;
+    struct wal__buf payload_buf;    /* out-of-line payload */
+    /* Elements are struct wal__buf. With WAL_ENTRY_CURSOR_PINNED: the buffers
+     * of entries returned before. */
+    struct wal__buf pinned;
 };
 
 /* iter_open.c: options may be NULL. Takes the state lock. */
@@ -66,6 +68,10 @@ enum wal_status wal__iter_open(struct wal_session *session,
                                const struct wal_entry_cursor_options *options,
                                struct wal_entry_cursor **iter,
                                struct wal_error *error) WAL_MUST_USE;
+/* A cursor that returns no entries, for wal__iter_get. */
+enum wal_status wal__iter_create_empty(const struct wal_session *session,
+                                       struct wal_entry_cursor **iter,
+                                       struct wal_error *error) WAL_MUST_USE;
 void wal__iter_close(struct wal_entry_cursor *iter);
 
 /* iter.c: the next entry or WAL_END, and the entry with an id. Slices are valid

@@ -258,10 +258,10 @@ done:
 static enum wal_status check_options(struct request *request,
                                      struct wal_error *error)
 {
-    const uint32_t known = WAL_ENTRY_CURSOR_OUT_OF_LINE |
-                           WAL_ENTRY_CURSOR_SINCE_COMPACTION |
-                           WAL_ENTRY_CURSOR_DURABLE | WAL_ENTRY_CURSOR_DELTAS |
-                           WAL_ENTRY_CURSOR_REDACTED;
+    const uint32_t known =
+        WAL_ENTRY_CURSOR_OUT_OF_LINE | WAL_ENTRY_CURSOR_PINNED |
+        WAL_ENTRY_CURSOR_SINCE_COMPACTION | WAL_ENTRY_CURSOR_DURABLE |
+        WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED;
     const struct wal_entry_cursor_options *options = request->options;
     enum wal_status status;
 
@@ -308,8 +308,23 @@ create(const struct wal_session *session,
         wal__buf_init(&iter->aux_scratch, heap);
         wal__buf_init(&iter->redaction_json, heap);
         wal__buf_init(&iter->payload_buf, heap);
+        wal__buf_init(&iter->pinned, heap);
     }
     return iter;
+}
+
+enum wal_status wal__iter_create_empty(const struct wal_session *session,
+                                       struct wal_entry_cursor **iter,
+                                       struct wal_error *error)
+{
+    const struct wal_entry_cursor_options none = {.struct_size = sizeof(none)};
+    struct wal_entry_cursor *made = create(session, &none);
+
+    if (made == NULL) {
+        return wal__no_memory(error);
+    }
+    *iter = made;
+    return WAL_OK;
 }
 
 enum wal_status wal__iter_open(struct wal_session *session,
@@ -325,6 +340,11 @@ enum wal_status wal__iter_open(struct wal_session *session,
 
     if (status != WAL_OK) {
         return status;
+    }
+    if ((request.options->flags & WAL_ENTRY_CURSOR_PINNED) != 0 &&
+        core->env.use_pread) {
+        return wal__invalid(error, "slices cannot be pinned in a store that "
+                                   "was opened with WAL_OPEN_PREAD");
     }
     opened = create(session, request.options);
     if (opened == NULL) {
@@ -351,6 +371,18 @@ enum wal_status wal__iter_open(struct wal_session *session,
     return WAL_OK;
 }
 
+/* Frees the buffers of entries returned before. */
+static void unpin(struct wal_entry_cursor *iter)
+{
+    struct wal__buf *buffers = (void *)iter->pinned.data;
+    size_t count = iter->pinned.size / sizeof(*buffers);
+
+    for (size_t i = 0; i < count; i++) {
+        wal__buf_deinit(&buffers[i]);
+    }
+    wal__buf_deinit(&iter->pinned);
+}
+
 void wal__iter_close(struct wal_entry_cursor *iter)
 {
     if (iter == NULL) {
@@ -361,5 +393,6 @@ void wal__iter_close(struct wal_entry_cursor *iter)
     wal__buf_deinit(&iter->aux_scratch);
     wal__buf_deinit(&iter->redaction_json);
     wal__buf_deinit(&iter->payload_buf);
+    unpin(iter);
     wal__heap_free(iter->core->env.heap, iter);
 }

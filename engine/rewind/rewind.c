@@ -89,69 +89,38 @@ static bool is_refusal(enum wal_status status)
            status == WAL_ENOSPACE || status == WAL_ETOOBIG || status == WAL_EIO;
 }
 
-static void set_refused(struct wal_rewind_answer *rewind,
-                        enum wal_status status, const struct wal_error *why)
+void wal__rewind_set_refused(struct wal_rewind_result *result,
+                             const struct wal_error *why)
 {
-    rewind->can_rewind = 0;
-    rewind->status = status;
-    (void)snprintf(rewind->error, sizeof(rewind->error), "%s%s%s", why->file,
+    WAL__ASSERT(why->status != WAL_OK);
+    result->can_rewind = 0;
+    result->status = why->status;
+    (void)snprintf(result->error, sizeof(result->error), "%s%s%s", why->file,
                    why->file[0] == '\0' ? "" : ": ", why->text);
-    wal__changes_deinit(&rewind->changes);
-    wal__changes_init(&rewind->changes, rewind->core->env.heap);
 }
 
-static struct wal_rewind_answer *create(struct wal__core *core)
+/* What the cursor holds, in numbers. */
+static void set_counts(struct wal_rewind_result *result,
+                       const struct wal_file_change_cursor *cursor)
 {
-    const struct wal__heap *heap = core->env.heap;
-    struct wal_rewind_answer *rewind = wal__heap_zalloc(heap, sizeof(*rewind));
+    struct wal_file_changes_info sums = {.struct_size = sizeof(sums)};
 
-    if (rewind == NULL) {
-        return NULL;
+    wal__changes_info(&cursor->changes, &sums);
+    result->files_changed = sums.files;
+    result->insertions = sums.insertions;
+    result->deletions = sums.deletions;
+    result->binary = sums.binary;
+    for (int i = 0; i < WAL__CHANGES_ELSEWHERE; i++) {
+        result->changed_elsewhere += cursor->elsewhere[i].count;
     }
-    rewind->core = core;
-    rewind->can_rewind = 1;
-    wal__buf_init(&rewind->undo, heap);
-    wal__changes_init(&rewind->changes, heap);
-    for (int i = 0; i < WAL__REWIND_ELSEWHERE; i++) {
-        wal__changes_init(&rewind->elsewhere[i], heap);
-    }
-    return rewind;
-}
-
-void wal__rewind_close(struct wal_rewind_answer *rewind)
-{
-    if (rewind == NULL) {
-        return;
-    }
-    wal__buf_deinit(&rewind->undo);
-    wal__changes_deinit(&rewind->changes);
-    for (int i = 0; i < WAL__REWIND_ELSEWHERE; i++) {
-        wal__changes_deinit(&rewind->elsewhere[i]);
-    }
-    wal__heap_free(rewind->core->env.heap, rewind);
-}
-
-enum wal_status wal__rewind_create_refused(struct wal__core *core,
-                                           const char *why,
-                                           struct wal_rewind_answer **rewind,
-                                           struct wal_error *error)
-{
-    struct wal_error reason = {.struct_size = sizeof(reason)};
-    struct wal_rewind_answer *made = create(core);
-
-    if (made == NULL) {
-        return wal__no_memory(error);
-    }
-    set_refused(made, wal__fail(&reason, WAL_ENOTFOUND, "%s", why), &reason);
-    *rewind = made;
-    return WAL_OK;
 }
 
 /* Plans the rewind, and applies it unless it is a dry run. The lock is held. */
 static enum wal_status plan_and_apply(struct wal_session *session,
                                       struct wal__span id,
                                       const struct wal_rewind_options *options,
-                                      struct wal_rewind_answer *rewind,
+                                      struct wal_rewind_result *result,
+                                      struct wal_file_change_cursor *cursor,
                                       bool *is_partial, struct wal_error *error)
 {
     bool dry = (options->flags & WAL_REWIND_DRY_RUN) != 0;
@@ -166,12 +135,12 @@ static enum wal_status plan_and_apply(struct wal_session *session,
         WAL__ASSERT(job.before.count == plan.changes.count);
         status = apply_plan(&job, is_partial, error);
         if (status == WAL_OK) {
-            rewind->undo = job.undo;
-            wal__buf_init(&job.undo, session->core->env.heap);
+            WAL__ASSERT(job.undo.size < sizeof(result->undo));
+            memcpy(result->undo, job.undo.data, job.undo.size);
         }
     }
-    rewind->changes = plan.changes;
-    rewind->elsewhere[1] = plan.elsewhere;
+    cursor->changes = plan.changes;
+    cursor->elsewhere[1] = plan.elsewhere;
     wal__changes_init(&plan.changes, session->core->env.heap);
     wal__changes_init(&plan.elsewhere, session->core->env.heap);
     wal__rewind_plan_deinit(&plan);
@@ -183,7 +152,8 @@ static enum wal_status plan_and_apply(struct wal_session *session,
 static enum wal_status run_locked(struct wal_session *session,
                                   struct wal__span id,
                                   const struct wal_rewind_options *options,
-                                  struct wal_rewind_answer *rewind,
+                                  struct wal_rewind_result *result,
+                                  struct wal_file_change_cursor *cursor,
                                   bool *is_partial, struct wal_error *error)
 {
     bool on = true;
@@ -201,10 +171,10 @@ static enum wal_status run_locked(struct wal_session *session,
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__rewind_recover_locked(session, &rewind->elsewhere[0], error);
+    status = wal__rewind_recover_locked(session, &cursor->elsewhere[0], error);
     if (status == WAL_OK) {
-        status =
-            plan_and_apply(session, id, options, rewind, is_partial, error);
+        status = plan_and_apply(session, id, options, result, cursor,
+                                is_partial, error);
     }
     wal__rewind_unlock(session->core);
     return status;
@@ -213,18 +183,23 @@ static enum wal_status run_locked(struct wal_session *session,
 enum wal_status wal__rewind(struct wal_session *session,
                             struct wal__span checkpoint,
                             const struct wal_rewind_options *options,
-                            struct wal_rewind_answer **rewind,
+                            struct wal_rewind_result *result,
+                            struct wal_file_change_cursor **changes,
                             struct wal_error *error)
 {
     struct wal_error why = {.struct_size = sizeof(why)};
-    struct wal_rewind_answer *made = create(session->core);
+    struct wal_rewind_result made = {.struct_size = sizeof(made),
+                                     .can_rewind = 1};
+    struct wal_file_change_cursor *cursor = NULL;
     bool is_partial = false;
-    enum wal_status status;
+    enum wal_status status =
+        wal__change_cursor_create(session->core, &cursor, error);
 
-    if (made == NULL) {
-        return wal__no_memory(error);
+    if (status != WAL_OK) {
+        return status;
     }
-    status = run_locked(session, checkpoint, options, made, &is_partial, &why);
+    status = run_locked(session, checkpoint, options, &made, cursor,
+                        &is_partial, &why);
     WAL__ASSERT(status != WAL_OK || !is_partial);
     if (status != WAL_OK && (is_partial || !is_refusal(status))) {
         wal__error_copy(error, &why);
@@ -235,54 +210,16 @@ enum wal_status wal__rewind(struct wal_session *session,
                 "complete it",
                 why.text);
         }
-        wal__rewind_close(made);
+        wal__change_cursor_destroy(cursor);
         return status;
     }
     if (status != WAL_OK) {
-        set_refused(made, status, &why);
+        wal__rewind_set_refused(&made, &why);
+        wal__changes_deinit(&cursor->changes);
+        wal__changes_init(&cursor->changes, session->core->env.heap);
     }
-    *rewind = made;
+    set_counts(&made, cursor);
+    *result = made;
+    *changes = cursor;
     return WAL_OK;
-}
-
-/* --- reading the result -------------------------------------------------- */
-
-void wal__rewind_info(const struct wal_rewind_answer *rewind,
-                      struct wal_rewind_info *info)
-{
-    struct wal_file_changes_info sums = {.struct_size = sizeof(sums)};
-
-    wal__changes_info(&rewind->changes, &sums);
-    *info = (struct wal_rewind_info){
-        .struct_size = sizeof(*info),
-        .can_rewind = rewind->can_rewind,
-        .status = rewind->status,
-        .error = {rewind->error, strlen(rewind->error)},
-        .undo = {rewind->undo.data, rewind->undo.size},
-        .files_changed = sums.files,
-        .insertions = sums.insertions,
-        .deletions = sums.deletions,
-        .binary = sums.binary,
-    };
-    for (int i = 0; i < WAL__REWIND_ELSEWHERE; i++) {
-        info->changed_elsewhere += rewind->elsewhere[i].count;
-    }
-}
-
-enum wal_status wal__rewind_next(struct wal_rewind_answer *rewind,
-                                 struct wal_file_change *change)
-{
-    const struct wal__changes *parts[] = {
-        &rewind->changes, &rewind->elsewhere[0], &rewind->elsewhere[1]};
-    uint64_t number = rewind->next;
-
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        if (number < parts[i]->count) {
-            wal__change_to_public(&parts[i]->items[number], change);
-            rewind->next++;
-            return WAL_OK;
-        }
-        number -= parts[i]->count;
-    }
-    return WAL_END;
 }

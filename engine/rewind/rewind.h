@@ -9,46 +9,21 @@
 #ifndef AGENTWAL_ENGINE_REWIND_REWIND_H
 #define AGENTWAL_ENGINE_REWIND_REWIND_H
 
+#include "agentwal/checkpoint.h"
 #include "engine/checkpoint/file_changes.h"
 #include "engine/store/session.h"
 
-enum {
-    WAL__REWIND_ERROR_MAX = 1040, /* bytes of a path and a sentence */
-    WAL__REWIND_ELSEWHERE = 2
-};
-
-/* The result of a rewind, complete when wal__rewind returns. */
-struct wal_rewind_answer {
-    struct wal__core *core;
-    int32_t can_rewind;
-    int32_t status; /* why can_rewind is 0 */
-    char error[WAL__REWIND_ERROR_MAX];
-    struct wal__buf undo;        /* id of the undo checkpoint, or empty */
-    struct wal__changes changes; /* from disk to the checkpoint */
-    /* Changes by other programs: [0] since the interrupted rewind that this
-     * call recovered, [1] since the checkpoint that the caller expected. */
-    struct wal__changes elsewhere[WAL__REWIND_ELSEWHERE];
-    uint64_t next; /* index of the next change, over all three lists */
-};
-
-/* As wal_rewind; the caller checked the arguments, and options is not NULL. */
+/* As wal_rewind. The caller checked the arguments; result is a whole struct of
+ * this version, and result and changes are not NULL. */
 enum wal_status wal__rewind(struct wal_session *session,
                             struct wal__span checkpoint,
                             const struct wal_rewind_options *options,
-                            struct wal_rewind_answer **rewind,
+                            struct wal_rewind_result *result,
+                            struct wal_file_change_cursor **changes,
                             struct wal_error *error) WAL_MUST_USE;
-/* Creates a result that says that rewinding is impossible, for a store without
- * persistence. */
-enum wal_status
-wal__rewind_create_refused(struct wal__core *core, const char *why,
-                           struct wal_rewind_answer **rewind,
-                           struct wal_error *error) WAL_MUST_USE;
-void wal__rewind_info(const struct wal_rewind_answer *rewind,
-                      struct wal_rewind_info *info);
-/* WAL_END after the last. */
-enum wal_status wal__rewind_next(struct wal_rewind_answer *rewind,
-                                 struct wal_file_change *change) WAL_MUST_USE;
-void wal__rewind_close(struct wal_rewind_answer *rewind);
+/* Fills the result of a rewind that is refused. */
+void wal__rewind_set_refused(struct wal_rewind_result *result,
+                             const struct wal_error *why);
 
 /* Completes or undoes an interrupted rewind of the session; WAL_OK when there
  * is none. */

@@ -8,6 +8,7 @@
 #ifndef AGENTWAL_ENGINE_REWIND_REWIND_JOB_H
 #define AGENTWAL_ENGINE_REWIND_REWIND_JOB_H
 
+#include "agentwal/checkpoint.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/os/parallel.h"
 #include "engine/rewind/rewind.h"

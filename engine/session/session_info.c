@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/read/lookup.h"
 #include "engine/store/input_text.h"
 #include "engine/store/session.h"
 #include "format/bytes/assert.h"
@@ -243,6 +244,7 @@ struct wal_session *wal__session_alloc(struct wal__core *core)
         handle->core = core;
         pthread_mutex_init(&handle->info_mutex, NULL);
         wal__buf_init(&handle->info_texts, core->env.heap);
+        wal__lookup_init(&handle->lookup);
     }
     return handle;
 }
@@ -287,5 +289,6 @@ void wal__session_free(struct wal_session *session)
     }
     pthread_mutex_destroy(&session->info_mutex);
     wal__buf_deinit(&session->info_texts);
+    wal__lookup_deinit(&session->lookup);
     wal__heap_free(session->core->env.heap, session);
 }

@@ -17,7 +17,7 @@ enum {
     RETRIES_MAX = 1000
 };
 
-/* WAL_ESTALE when another change was appended since the read, even an equal
+/* WAL_ECONFLICT when another change was appended since the read, even an equal
  * one: a batch that is sent again may be skipped as a duplicate, but here two
  * callers that each add one may write the same value. */
 static enum wal_status check_stale_read(const struct wal__op *op,
@@ -26,19 +26,15 @@ static enum wal_status check_stale_read(const struct wal__op *op,
 {
     const struct wal__batch *batch = op->request;
     char actual[24];
-    int size;
 
     WAL__ASSERT(batch->change_prepared);
     if (batch->expected_version == change->expected_version) {
         return WAL_OK;
     }
-    size =
-        snprintf(actual, sizeof(actual), "%" PRIu64, batch->expected_version);
-    WAL__ASSERT(size > 0 && (size_t)size < sizeof(actual));
-    wal__fail(error, WAL_ESTALE, "the metadata has version %s, not %" PRIu64,
-              actual, change->expected_version);
-    wal__error_set_actual(error, actual, (size_t)size);
-    return WAL_ESTALE;
+    (void)snprintf(actual, sizeof(actual), "%" PRIu64, batch->expected_version);
+    return wal__conflict(error, WAL_EXPECTATION_METADATA, actual,
+                         "the metadata has version %s, not %" PRIu64, actual,
+                         change->expected_version);
 }
 
 static enum wal_status commit_change(struct wal_session *session,
@@ -110,7 +106,7 @@ static enum wal_status update(struct wal_session *session, wal_update_fn *fn,
     do {
         status = try_update(reader, fn, ctx, schema_version, error);
         attempt++;
-    } while (status == WAL_ESTALE && attempt < RETRIES_MAX);
+    } while (status == WAL_ECONFLICT && attempt < RETRIES_MAX);
     WAL__ASSERT(attempt <= RETRIES_MAX);
     wal__session_free(reader);
     return status;

@@ -6,12 +6,21 @@
 #ifndef AGENTWAL_ENGINE_STORE_SESSION_H
 #define AGENTWAL_ENGINE_STORE_SESSION_H
 
+#include "agentwal/admin.h"
 #include "engine/base/bitset.h"
 #include "engine/os/spill.h"
 #include "engine/store/core.h"
 
+/* The buffers of the last lookup of a handle (engine/read/lookup.h). */
+struct wal__lookup {
+    pthread_mutex_t mutex;
+    struct wal_entry_cursor *entries; /* null: not used yet */
+    struct wal_doc_cursor *docs;      /* null: not used yet */
+};
+
 struct wal_store {
     struct wal__core core;
+    struct wal__lookup lookup; /* of the store's documents */
     /* WAL_OPEN_MEMORY: file system in memory; else NULL */
     struct wal__io *memory;
     struct wal__spill spill;
@@ -51,6 +60,7 @@ struct wal_session {
     uint32_t depth;     /* number of ancestors */
     pthread_mutex_t info_mutex;
     struct wal__buf info_texts; /* texts that wal_session_get_info returned */
+    struct wal__lookup lookup;
     /* Under the core's claim_mutex. */
     struct wal_session *next_claim;
     uint32_t claim_slot;

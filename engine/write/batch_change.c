@@ -161,18 +161,15 @@ static enum wal_status check_version(const struct wal_session_change *change,
                                      struct wal_error *error)
 {
     char actual[24];
-    int size;
 
     if ((change->fields & WAL_CHANGE_EXPECT) == 0 ||
         change->expected_version == current->version) {
         return WAL_OK;
     }
-    size = snprintf(actual, sizeof(actual), "%" PRIu64, current->version);
-    WAL__ASSERT(size > 0 && (size_t)size < sizeof(actual));
-    wal__fail(error, WAL_ESTALE, "the metadata has version %s, not %" PRIu64,
-              actual, change->expected_version);
-    wal__error_set_actual(error, actual, (size_t)size);
-    return WAL_ESTALE;
+    (void)snprintf(actual, sizeof(actual), "%" PRIu64, current->version);
+    return wal__conflict(error, WAL_EXPECTATION_METADATA, actual,
+                         "the metadata has version %s, not %" PRIu64, actual,
+                         change->expected_version);
 }
 
 static enum wal_status add_record(struct wal__op *op,

@@ -284,7 +284,7 @@ static enum wal_status check_expected_head(struct wal__resolver *resolver)
     struct wal__span expected = {batch->expected_head,
                                  batch->expected_head_size};
     struct wal_error *error = &resolver->op->error;
-    char *actual = resolver->op->result.actual_tail;
+    char actual[WAL_ID_SIZE];
     uint32_t stream =
         batch->entry_count == 0 ? 0 : resolver->op->frames[0].frame.stream;
     uint64_t sequence = 0;
@@ -311,10 +311,9 @@ static enum wal_status check_expected_head(struct wal__resolver *resolver)
     if (status != WAL_OK) {
         return status; /* an empty `actual` would mean that there is no tail */
     }
-    wal__fail(error, WAL_ECONFLICT, "the tail is \"%s\", not \"%.*s\"", actual,
-              (int)expected.size, (const char *)expected.data);
-    wal__error_set_actual(error, actual, strlen(actual));
-    return WAL_ECONFLICT;
+    return wal__conflict(error, WAL_EXPECTATION_TAIL, actual,
+                         "the tail is \"%s\", not \"%.*s\"", actual,
+                         (int)expected.size, (const char *)expected.data);
 }
 
 /* Sets the parent of a new entry, and moves the head unless it is to be

@@ -15,18 +15,17 @@
 #include "format/bytes/assert.h"
 
 static enum wal_status reject_version(struct wal__resolver *resolver,
+                                      enum wal_expectation expectation,
                                       const char *what, struct wal__span name,
                                       uint64_t expected, uint64_t current)
 {
-    struct wal_error *error = &resolver->op->error;
     char actual[24];
-    int size = snprintf(actual, sizeof(actual), "%" PRIu64, current);
 
-    WAL__ASSERT(size > 0 && (size_t)size < sizeof(actual));
-    wal__fail(error, WAL_ESTALE, "%s \"%.*s\" has version %s, not %" PRIu64,
-              what, (int)name.size, (const char *)name.data, actual, expected);
-    wal__error_set_actual(error, actual, (size_t)size);
-    return WAL_ESTALE;
+    (void)snprintf(actual, sizeof(actual), "%" PRIu64, current);
+    return wal__conflict(&resolver->op->error, expectation, actual,
+                         "%s \"%.*s\" has version %s, not %" PRIu64, what,
+                         (int)name.size, (const char *)name.data, actual,
+                         expected);
 }
 
 /* --- documents ---------------------------------------------------------- */
@@ -78,8 +77,8 @@ resolve_existing_doc(struct wal__resolver *resolver, struct wal__batch_doc *doc,
     }
     if ((doc->flags & WAL_DOC_EXPECT) != 0 &&
         doc->expected_version != current) {
-        return reject_version(resolver, "document", requested->key,
-                              doc->expected_version, current);
+        return reject_version(resolver, WAL_EXPECTATION_DOCUMENT, "document",
+                              requested->key, doc->expected_version, current);
     }
     if (deletes && newest->deleted) {
         return wal__fail(&resolver->op->error, WAL_ENOTFOUND,
@@ -97,8 +96,8 @@ static enum wal_status resolve_new_doc(struct wal__resolver *resolver,
                                        const struct wal__doc_record *requested)
 {
     if ((doc->flags & WAL_DOC_EXPECT) != 0 && doc->expected_version != 0) {
-        return reject_version(resolver, "document", requested->key,
-                              doc->expected_version, 0);
+        return reject_version(resolver, WAL_EXPECTATION_DOCUMENT, "document",
+                              requested->key, doc->expected_version, 0);
     }
     if ((doc->flags & WAL_DOC_DELETE) != 0) {
         return wal__fail(&resolver->op->error, WAL_ENOTFOUND,
@@ -281,20 +280,18 @@ static enum wal_status reject_head(struct wal__resolver *resolver,
                                    const struct wal__head_record *requested,
                                    uint64_t current, struct wal__span expected)
 {
-    struct wal_error *error = &resolver->op->error;
-    char actual[256];
+    char actual[WAL_ID_SIZE];
     enum wal_status status =
         wal__resolver_read_id(resolver, stream, current, actual);
 
     if (status != WAL_OK) {
         return status;
     }
-    wal__fail(error, WAL_EHEAD,
-              "the head \"%.*s\" is at \"%s\", not at \"%.*s\"",
-              (int)requested->name.size, (const char *)requested->name.data,
-              actual, (int)expected.size, (const char *)expected.data);
-    wal__error_set_actual(error, actual, strlen(actual));
-    return WAL_EHEAD;
+    return wal__conflict(&resolver->op->error, WAL_EXPECTATION_HEAD, actual,
+                         "the head \"%.*s\" is at \"%s\", not at \"%.*s\"",
+                         (int)requested->name.size,
+                         (const char *)requested->name.data, actual,
+                         (int)expected.size, (const char *)expected.data);
 }
 
 /* Checks that the head pointed to the entry that the caller expects. */
@@ -472,6 +469,7 @@ enum wal_status wal__resolve_change(struct wal__resolver *resolver)
     (void)!wal__log_read(&resolver->core->log, summary.session_position,
                          &scratch, &frame, &payload, NULL);
     wal__buf_deinit(&scratch);
-    return reject_version(resolver, "the metadata of session", summary.id,
+    return reject_version(resolver, WAL_EXPECTATION_METADATA,
+                          "the metadata of session", summary.id,
                           batch->expected_version, frame.sequence);
 }

@@ -17,6 +17,10 @@
 #include <unistd.h>
 
 #include "agentwal.h"
+#include <agentwal/admin.h>
+#include <agentwal/blob.h>
+#include <agentwal/checkpoint.h>
+#include <agentwal/convert.h>
 
 static struct wal_error error = {.struct_size = sizeof(error)};
 static enum wal_status gone = WAL_OK; /* what looking for something answers */
@@ -70,6 +74,8 @@ static void write_entries(struct wal_session *session)
 
     EXPECT(WAL_OK, wal_append(session, entries, 2, NULL, &result, &error));
     EXPECT(WAL_OK, wal_append(session, &line, 1, NULL, NULL, &error));
+    EXPECT(WAL_OK, wal_append_one(session, WAL_TYPE_MESSAGE, WAL_STR("{}"),
+                                  NULL, &error));
     for (uint32_t durability = WAL_DURABLE; durability <= WAL_QUEUED;
          durability++) {
         const struct wal_append_options options = {
@@ -125,6 +131,8 @@ static void read_entries(struct wal_session *session)
 
     EXPECT(WAL_OK, wal_entry_cursor_open(session, &options, &iter, &error));
     EXPECT(gone, wal_entry_cursor_get(iter, text("a"), &entry, &error));
+    EXPECT(gone == WAL_OK ? WAL_EREDACTED : gone,
+           wal_entry_get(session, text("a"), &entry, &error));
     while (wal_entry_cursor_remaining(iter) > 0) {
         EXPECT(WAL_OK, wal_entry_cursor_next(iter, &entry, &error));
     }
@@ -150,6 +158,7 @@ static void use_documents(struct wal_store *store, struct wal_session *session)
     EXPECT(WAL_OK, wal_doc_put(store, session, &put, NULL, &error));
     EXPECT(WAL_OK, wal_doc_cursor_open(store, session, NULL, &docs, &error));
     EXPECT(gone, wal_doc_cursor_get(docs, text("k"), 0, &doc, &error));
+    EXPECT(gone, wal_doc_get(store, session, text("k"), 0, &doc, &error));
     do {
         status = wal_doc_cursor_next(docs, &doc, &error);
     } while (status == WAL_OK);
@@ -233,15 +242,13 @@ static void use_checkpoints(struct wal_session *session)
 
 static void use_rewind(struct wal_session *session)
 {
-    struct wal_rewind_info info = {.struct_size = sizeof(info)};
-    struct wal_file_change change = {.struct_size = sizeof(change)};
-    struct wal_rewind_answer *answer = NULL;
+    struct wal_rewind_result result = {.struct_size = sizeof(result)};
+    struct wal_file_change_cursor *changes = NULL;
 
-    EXPECT(WAL_OK, wal_rewind(session, text("none"), NULL, &answer, &error));
-    EXPECT(WAL_OK, wal_rewind_get_info(answer, &info, &error));
-    EXPECT(WAL_ENOTFOUND, (enum wal_status)info.status);
-    EXPECT(WAL_END, wal_rewind_next(answer, &change, &error));
-    wal_rewind_close(answer);
+    EXPECT(WAL_OK,
+           wal_rewind(session, text("none"), NULL, &result, &changes, &error));
+    EXPECT(WAL_ENOTFOUND, (enum wal_status)result.status);
+    use_changes(changes);
 }
 
 static int32_t count_bytes(void *ctx, const void *data, uint64_t size)
@@ -291,9 +298,7 @@ static void use_views(struct wal_store *store, struct wal_session *session)
 
 static void use_sessions(struct wal_store *store, struct wal_session *session)
 {
-    const struct wal_resume_options resume = {.struct_size = sizeof(resume),
-                                              .from = WAL_RESUME_ID,
-                                              .mode = WAL_RESUME_FORK,
+    const struct wal_session_options named = {.struct_size = sizeof(named),
                                               .id = text("s")};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_migrate_result migration = {.struct_size = sizeof(migration)};
@@ -307,7 +312,8 @@ static void use_sessions(struct wal_store *store, struct wal_session *session)
            wal_session_migrate(session, 1, NULL, NULL, &migration, &error));
     EXPECT(WAL_OK, wal_session_open(store, text("s"), &other, &error));
     wal_session_close(other);
-    EXPECT(WAL_OK, wal_session_resume(store, &resume, &other, &error));
+    EXPECT(WAL_OK,
+           wal_session_open_or_create(store, &named, &other, NULL, &error));
     wal_session_close(other);
     other = NULL;
     EXPECT(gone, wal_session_open_latest(store, text(""), &other, &error));
@@ -343,8 +349,7 @@ static void use_store(struct wal_store *store)
     wal_session_cursor_close(list);
     EXPECT(WAL_OK, wal_store_eventfd(store, &event, &error));
     if (event < 0 || wal_version()[0] == '\0' ||
-        wal_status_text(WAL_OK)[0] == '\0' ||
-        wal_entry_type_name(WAL_TYPE_MESSAGE) == NULL) {
+        wal_status_text(WAL_OK)[0] == '\0') {
         exit(1);
     }
 }

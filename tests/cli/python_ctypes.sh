@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The shared library is driven from Python through ctypes, without a shim:
-# every function that agentwal.h declares is called.
+# every function that the public headers declare is called.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)

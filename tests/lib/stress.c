@@ -228,7 +228,7 @@ uint64_t stress_increment_doc(struct wal_store *store,
         doc.flags = WAL_DOC_EXPECT;
         doc.version = version;
         status = wal_doc_put(store, session, &doc, &made, &error);
-        if (status != WAL_ESTALE) {
+        if (status != WAL_ECONFLICT) {
             stress_check(status, &error, key);
             WAL__ASSERT(made > version);
             return refused;
@@ -263,7 +263,7 @@ bool stress_try_lock(struct wal_session *session, int by)
 
     (void)snprintf(id, sizeof(id), "w%d", by);
     status = move_lock(session, "", id, &error);
-    if (status == WAL_EHEAD) {
+    if (status == WAL_ECONFLICT) {
         WAL__ASSERT(error.actual[0] == 'w' && strcmp(error.actual, id) != 0);
         return false;
     }
@@ -346,7 +346,7 @@ uint64_t stress_write_turn(struct wal_store *store, struct wal_session *session,
 
         make_turn(&turn, number, version, by);
         status = wal_batch_commit(session, &batch, &options, NULL, &error);
-        if (status != WAL_ESTALE && status != WAL_EEXISTS) {
+        if (status != WAL_ECONFLICT && status != WAL_EEXISTS) {
             stress_check(status, &error, "wal_batch_commit");
             return number;
         }

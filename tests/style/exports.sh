@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
-# The shared library exports the functions of agentwal.h, and nothing else.
+# The shared library exports the functions of the public headers, and nothing
+# else; those of removed.h are not available.
 set -euo pipefail
 
-gcc -E -P "$AGENTWAL_SOURCE/engine/include/agentwal.h" | grep -v typedef |
+include=$AGENTWAL_SOURCE/engine/include
+for header in "$include"/agentwal.h "$include"/agentwal/*.h; do
+    gcc -E -P "$header"
+done | grep -v -e typedef -e unavailable |
     grep -oE '\bwal_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >declared
 nm -D --defined-only "$AGENTWAL_BUILD/lib/libagentwal.so" |
     awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >exported

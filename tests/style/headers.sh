@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
-# The public header is accepted as C and as C++, pedantically; every other
+# Each public header is accepted as C and as C++, pedantically; every other
 # header can be included alone.
 set -euo pipefail
 
 cd "$AGENTWAL_SOURCE"
-public=engine/include/agentwal.h
+public=(engine/include/agentwal.h engine/include/agentwal/*.h)
 warnings=(-Wall -Wextra -Wpedantic -Werror)
 
-for standard in c99 c11; do
-    gcc -fsyntax-only -x c -std=$standard "${warnings[@]}" \
-        -Wstrict-prototypes "$public"
+for header in "${public[@]}"; do
+    for standard in c99 c11; do
+        gcc -fsyntax-only -x c -std=$standard "${warnings[@]}" \
+            -Wstrict-prototypes "$header"
+    done
+    for standard in c++11 c++20; do
+        g++ -fsyntax-only -x c++ -std=$standard "${warnings[@]}" "$header"
+    done
+    clang-14 -fsyntax-only -x c -std=c11 "${warnings[@]}" "$header"
 done
-for standard in c++11 c++20; do
-    g++ -fsyntax-only -x c++ -std=$standard "${warnings[@]}" "$public"
-done
-clang-14 -fsyntax-only -x c -std=c11 "${warnings[@]}" "$public"
 
 find format engine tools -name '*.h' |
     while read -r header; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the house rules that can be counted.
 
-Functions of at most 70 lines; files of code of at most 600, the interface
-apart; folders of at most 30 files, test data apart; 80 columns in C, 100
+Functions of at most 70 lines; files of code of at most 600, the public headers
+excepted; folders of at most 30 files, test data excepted; 80 columns in C, 100
 elsewhere; no tabs, no blanks at a line's end; nothing left undone; no test
 switched off; no path of this machine.
 """
@@ -17,8 +17,8 @@ ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
 FUNCTION_LINES = 70
 FILE_LINES = 600
 FOLDER_FILES = 30
-# One header for all that callers see: most of it is what the calls promise.
-INTERFACE = "engine/include/agentwal.h"
+# The public headers: most of them is what the calls promise.
+INTERFACE = "engine/include/"
 TEXT = (".c", ".h", ".cc", ".sh", ".py", ".txt", ".in", ".map", ".md", ".1")
 # Written so that this file does not find itself.
 UNDONE = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
@@ -96,7 +96,7 @@ def main():
         faults.extend(line_faults(path, lines, machine))
         if path.endswith((".c", ".h", ".cc")):
             faults.extend(function_faults(path, lines))
-            if (not path.startswith("tests/") and path != INTERFACE
+            if (not path.startswith("tests/") and not path.startswith(INTERFACE)
                     and len(lines) > FILE_LINES):
                 faults.append("%s: %d lines" % (path, len(lines)))
     faults.extend("%s: %d files" % pair for pair in sorted(folders.items())

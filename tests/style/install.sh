@@ -12,6 +12,10 @@ export LD_LIBRARY_PATH=$package/..
 
 cat >program.c <<'PROGRAM'
 #include <agentwal.h>
+#include <agentwal/admin.h>
+#include <agentwal/blob.h>
+#include <agentwal/checkpoint.h>
+#include <agentwal/convert.h>
 #include <stdio.h>
 
 int main(void)
@@ -34,7 +38,7 @@ env -u LD_LIBRARY_PATH ./static
 cat >CMakeLists.txt <<'LISTS'
 cmake_minimum_required(VERSION 3.25)
 project(program LANGUAGES C)
-find_package(agentwal 0.1 REQUIRED COMPONENTS static)
+find_package(agentwal 0.2 REQUIRED COMPONENTS static)
 add_executable(by_shared program.c)
 target_link_libraries(by_shared PRIVATE agentwal::agentwal)
 add_executable(by_static program.c)

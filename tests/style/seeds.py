@@ -15,7 +15,8 @@ ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
 
 def known_tests():
     found = set()
-    for path in glob.glob(os.path.join(ROOT, "tests", "**", "*.c"), recursive=True):
+    for path in glob.glob(os.path.join(ROOT, "tests", "**", "*.c"),
+                          recursive=True):
         with open(path, encoding="utf-8") as file:
             found |= set(re.findall(r"^static void\s(test_\w+)\(", file.read(),
                                     flags=re.M))
@@ -27,9 +28,12 @@ def known_tests():
 
 
 def known_calls():
-    path = os.path.join(ROOT, "engine/include/agentwal.h")
-    with open(path, encoding="utf-8") as file:
-        return set(re.findall(r"\b(?:wal|WAL)_\w+", file.read()))
+    found = set()
+    include = os.path.join(ROOT, "engine", "include")
+    for path in glob.glob(os.path.join(include, "**", "*.h"), recursive=True):
+        with open(path, encoding="utf-8") as file:
+            found |= set(re.findall(r"\b(?:wal|WAL)_\w+", file.read()))
+    return found
 
 
 def rows():

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agentwal/blob.h"
 #include "tools/cli/atomic_file.h"
 #include "tools/cli/checkpoint_manifest.h"
 #include "tools/cli/json.h"

@@ -11,6 +11,7 @@
 #ifndef AGENTWAL_TOOLS_CLI_CHECKPOINT_EXPORT_H
 #define AGENTWAL_TOOLS_CLI_CHECKPOINT_EXPORT_H
 
+#include "agentwal/checkpoint.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/progress.h"
 

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agentwal/blob.h"
 #include "tools/cli/checkpoint_manifest.h"
 #include "tools/cli/ids.h"
 

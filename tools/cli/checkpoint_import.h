@@ -12,6 +12,7 @@
 #ifndef AGENTWAL_TOOLS_CLI_CHECKPOINT_IMPORT_H
 #define AGENTWAL_TOOLS_CLI_CHECKPOINT_IMPORT_H
 
+#include "agentwal/checkpoint.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/progress.h"
 

@@ -167,9 +167,8 @@ int cli_exit_code(enum wal_status status)
     static const enum wal_status negative_statuses[] = {
         WAL_ENOTFOUND, WAL_EEXISTS,     WAL_ECONFLICT, WAL_ETOOBIG,
         WAL_ETORN,     WAL_ECORRUPT,    WAL_ENOPARENT, WAL_EBADJSON,
-        WAL_EDAMAGED,  WAL_EDEPENDENCY, WAL_EHEAD,     WAL_ESTALE,
-        WAL_ECALLBACK, WAL_ESCHEMA,     WAL_EREDACTED, WAL_EOUTSIDE,
-        WAL_ECHANGED,  WAL_ENOTFILE,
+        WAL_EDAMAGED,  WAL_EDEPENDENCY, WAL_ECALLBACK, WAL_ESCHEMA,
+        WAL_EREDACTED, WAL_EOUTSIDE,    WAL_ECHANGED,  WAL_ENOTFILE,
     };
 
     if (status == WAL_OK || status == WAL_END) {

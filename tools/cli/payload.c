@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agentwal/blob.h"
 #include "tools/cli/cli.h"
 
 #define PIECE_SIZE ((size_t)1 << 20)

@@ -274,25 +274,31 @@ enum wal_status cli_heads_read(struct cli_heads *heads,
                                struct wal_session *session,
                                struct wal_error *error)
 {
+    struct wal_head head = {.struct_size = sizeof(head)};
+    struct wal_head_cursor *cursor = NULL;
     size_t capacity = 0;
-    enum wal_status status =
-        wal_head_cursor_open(session, &heads->reader, error);
+    enum wal_status status = wal_head_cursor_open(session, &cursor, error);
 
-    while (status == WAL_OK) {
-        struct wal_head head = {.struct_size = sizeof(head)};
-        status = wal_head_cursor_next(heads->reader, &head, error);
-        if (status == WAL_OK) {
-            heads->items = cli_reserve(heads->items, heads->count, &capacity,
-                                       sizeof(heads->items[0]));
-            heads->items[heads->count++] = head;
-        }
+    while (status == WAL_OK &&
+           (status = wal_head_cursor_next(cursor, &head, error)) == WAL_OK) {
+        heads->items = cli_reserve(heads->items, heads->count, &capacity,
+                                   sizeof(heads->items[0]));
+        head.name.data = cli_copy_text(head.name.data, (size_t)head.name.size);
+        head.entry_id.data =
+            cli_copy_text(head.entry_id.data, (size_t)head.entry_id.size);
+        head.note = cli_slice(NULL);
+        heads->items[heads->count++] = head;
     }
+    wal_head_cursor_close(cursor);
     return status == WAL_END ? WAL_OK : status;
 }
 
 void cli_heads_deinit(struct cli_heads *heads)
 {
-    wal_head_cursor_close(heads->reader);
+    for (size_t i = 0; i < heads->count; i++) {
+        free((void *)(uintptr_t)heads->items[i].name.data);
+        free((void *)(uintptr_t)heads->items[i].entry_id.data);
+    }
     free(heads->items);
     *heads = (struct cli_heads){.items = NULL};
 }

@@ -14,8 +14,7 @@
 
 /* The heads of a session, of all streams. Zeroed: none. */
 struct cli_heads {
-    struct wal_head_cursor *reader; /* owns the texts */
-    struct wal_head *items;
+    struct wal_head *items; /* their name and entry_id are copies */
     size_t count;
 };
 

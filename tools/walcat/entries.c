@@ -100,12 +100,12 @@ static void print_ring(struct printer *printer)
 static bool is_hidden(const struct walcat_options *view,
                       const struct wal_entry *entry)
 {
-    const char *deltas = wal_entry_type_name(WAL_TYPE_MESSAGE_DELTA_BATCH);
-
     if ((entry->flags & WAL_ENTRY_REDACTED) != 0 && !view->redacted) {
         return true;
     }
-    return !view->deltas && cli_slice_equal(entry->type, cli_slice(deltas));
+    return !view->deltas &&
+           cli_slice_equal(entry->type,
+                           cli_slice(WAL_TYPE_MESSAGE_DELTA_BATCH));
 }
 
 /* Sets the entry's parent to its nearest ancestor in view. */
@@ -195,7 +195,7 @@ static enum wal_status open_cursor(struct printer *printer, uint64_t skip,
         .struct_size = sizeof(options),
         .mode = view->all ? WAL_ENTRY_CURSOR_ALL : WAL_ENTRY_CURSOR_BRANCH,
         .flags =
-            WAL_ENTRY_CURSOR_OUT_OF_LINE |
+            WAL_ENTRY_CURSOR_OUT_OF_LINE | WAL_ENTRY_CURSOR_PINNED |
             (view->since_compaction ? WAL_ENTRY_CURSOR_SINCE_COMPACTION : 0U) |
             (view->deltas ? WAL_ENTRY_CURSOR_DELTAS : 0U) |
             (view->redacted ? WAL_ENTRY_CURSOR_REDACTED : 0U),
@@ -225,7 +225,7 @@ static enum wal_status open_all(struct printer *printer, uint64_t skip,
         .struct_size = sizeof(options),
         .mode = WAL_ENTRY_CURSOR_ALL,
         .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
-                 WAL_ENTRY_CURSOR_OUT_OF_LINE,
+                 WAL_ENTRY_CURSOR_OUT_OF_LINE | WAL_ENTRY_CURSOR_PINNED,
         .stream = printer->view->stream,
         .skip = skip,
     };

@@ -290,6 +290,7 @@ int walcat_print_tree(const struct cli *cli, struct wal_session *session,
         .struct_size = sizeof(options),
         .mode = WAL_ENTRY_CURSOR_ALL,
         .flags = WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE |
+                 WAL_ENTRY_CURSOR_PINNED |
                  (view->deltas ? WAL_ENTRY_CURSOR_DELTAS : 0U),
         .stream = view->stream,
     };

@@ -16,6 +16,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "agentwal/blob.h"
+#include "agentwal/checkpoint.h"
 #include "tools/walcheck/salvage.h"
 
 static const char checkpointing_key[] = "\0checkpointing";

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "agentwal/checkpoint.h"
+
 #define IDLE_SECONDS 60
 
 /* A session whose view is open. */

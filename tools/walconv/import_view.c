@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agentwal/convert.h"
 #include "tools/cli/json.h"
 #include "tools/walconv/import/file_probe.h"
 

@@ -8,6 +8,7 @@
 #define AGENTWAL_TOOLS_WALCONV_VIEW_H
 
 #include "agentwal.h"
+#include "agentwal/convert.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/json.h"
 

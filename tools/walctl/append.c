@@ -136,7 +136,7 @@ static int send_entries(struct append *append, struct wal_append_result *result)
     }
     if (status == WAL_ECONFLICT) {
         walctl_print_conflict(append->options.expected_tail,
-                              cli_slice(result->actual_tail));
+                              cli_slice(error.actual));
     }
     return fail_entries(append, status, &error);
 }

@@ -6,6 +6,7 @@
 #ifndef AGENTWAL_TOOLS_WALCTL_CHANGES_H
 #define AGENTWAL_TOOLS_WALCTL_CHANGES_H
 
+#include "agentwal/checkpoint.h"
 #include "tools/cli/json.h"
 
 /* "file", "symlink" or "absent". */

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "agentwal/checkpoint.h"
 #include "tools/cli/cli.h"
 
 static bool is_damage(enum wal_status status)

@@ -81,7 +81,7 @@ static int finish(const struct request *request, enum wal_status status,
         cli_json_end_line(&json);
         return CLI_OK;
     }
-    if (status == WAL_ESTALE) {
+    if (status == WAL_ECONFLICT) {
         print_stale(request, error);
     }
     return fail(request, status, error);

@@ -134,7 +134,7 @@ static int move(const struct cli *cli, struct wal_session *session,
         print_entry(cli, request, "previous", previous);
         return CLI_OK;
     }
-    if (status == WAL_EHEAD) {
+    if (status == WAL_ECONFLICT) {
         walctl_print_conflict(head.expected, cli_slice(error.actual));
     }
     return cli_report(cli, request->name, status, &error);

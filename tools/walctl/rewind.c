@@ -12,30 +12,39 @@
 #include "tools/walctl/changes.h"
 #include "tools/walctl/walctl.h"
 
-/* The result of a rewind; its slices are valid while that is open. */
-struct rewind_result {
-    struct wal_rewind_info info;
+/* What a rewind did; the items hold copies of the paths. */
+struct rewind_report {
+    struct wal_rewind_result result;
     struct wal_file_change *items; /* changed, then changed elsewhere */
     size_t count;
     size_t capacity;
 };
 
-static enum wal_status collect_changes(struct wal_rewind_answer *rewind,
-                                       struct rewind_result *rewind_result,
+static enum wal_status collect_changes(struct wal_file_change_cursor *changes,
+                                       struct rewind_report *report,
                                        struct wal_error *error)
 {
     struct wal_file_change change = {.struct_size = sizeof(change)};
-    enum wal_status status =
-        wal_rewind_get_info(rewind, &rewind_result->info, error);
+    enum wal_status status;
 
-    while (status == WAL_OK &&
-           (status = wal_rewind_next(rewind, &change, error)) == WAL_OK) {
-        rewind_result->items = cli_reserve(
-            rewind_result->items, rewind_result->count,
-            &rewind_result->capacity, sizeof(rewind_result->items[0]));
-        rewind_result->items[rewind_result->count++] = change;
+    while ((status = wal_file_change_cursor_next(changes, &change, error)) ==
+           WAL_OK) {
+        change.path.data =
+            cli_copy_text(change.path.data, (size_t)change.path.size);
+        report->items =
+            cli_reserve(report->items, report->count, &report->capacity,
+                        sizeof(report->items[0]));
+        report->items[report->count++] = change;
     }
     return status == WAL_END ? WAL_OK : status;
+}
+
+static void free_report(struct rewind_report *report)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        free((void *)(uintptr_t)report->items[i].path.data);
+    }
+    free(report->items);
 }
 
 static void write_paths(struct cli_json *json, const char *key,
@@ -50,46 +59,46 @@ static void write_paths(struct cli_json *json, const char *key,
 }
 
 static void write_changes(struct cli_json *json,
-                          const struct rewind_result *rewind_result)
+                          const struct rewind_report *report)
 {
     cli_json_key(json, "changes");
     cli_json_open(json, '[');
-    for (size_t i = 0; i < rewind_result->info.files_changed; i++) {
-        walctl_json_change(json, &rewind_result->items[i]);
+    for (size_t i = 0; i < report->result.files_changed; i++) {
+        walctl_json_change(json, &report->items[i]);
     }
     cli_json_close(json, ']');
 }
 
 static void print_result(const struct cli *cli,
-                         const struct rewind_result *rewind_result)
+                         const struct rewind_report *report)
 {
-    const struct wal_rewind_info *info = &rewind_result->info;
-    size_t changed = (size_t)info->files_changed;
+    const struct wal_rewind_result *result = &report->result;
+    size_t changed = (size_t)result->files_changed;
     struct cli_json json;
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
     cli_json_key(&json, "canRewind");
-    cli_json_bool(&json, info->can_rewind != 0);
-    if (info->error.size > 0) {
+    cli_json_bool(&json, result->can_rewind != 0);
+    if (result->error[0] != '\0') {
         cli_json_key(&json, "error");
-        cli_json_text(&json, info->error);
+        cli_json_text(&json, cli_slice(result->error));
     }
-    write_paths(&json, "filesChanged", rewind_result->items, changed);
+    write_paths(&json, "filesChanged", report->items, changed);
     cli_json_key(&json, "insertions");
-    cli_json_number(&json, info->insertions);
+    cli_json_number(&json, result->insertions);
     cli_json_key(&json, "deletions");
-    cli_json_number(&json, info->deletions);
-    if (info->undo.size > 0) {
+    cli_json_number(&json, result->deletions);
+    if (result->undo[0] != '\0') {
         cli_json_key(&json, "undoCheckpoint");
-        cli_json_text(&json, info->undo);
+        cli_json_text(&json, cli_slice(result->undo));
     }
-    if (rewind_result->count > changed) {
-        write_paths(&json, "changedElsewhere", rewind_result->items + changed,
-                    rewind_result->count - changed);
+    if (report->count > changed) {
+        write_paths(&json, "changedElsewhere", report->items + changed,
+                    report->count - changed);
     }
     if (cli->json) {
-        write_changes(&json, rewind_result);
+        write_changes(&json, report);
     }
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
@@ -98,44 +107,39 @@ static void print_result(const struct cli *cli,
 
 /* Reports a refusal on standard error too. */
 static int report_refusal(const struct cli *cli,
-                          const struct wal_rewind_info *info)
+                          const struct wal_rewind_result *result)
 {
-    char *why;
-    int code;
-
-    if (info->can_rewind != 0) {
+    if (result->can_rewind != 0) {
         return CLI_OK;
     }
-    why = cli_copy_text(info->error.data, (size_t)info->error.size);
-    code = cli_error(
-        cli, CLI_NEGATIVE, cli->items[3], "%s; no file was changed%s", why,
-        info->status == WAL_ECHANGED ? " (--force rewinds anyway)" : "");
-    free(why);
-    return code;
+    return cli_error(
+        cli, CLI_NEGATIVE, cli->items[3], "%s; no file was changed%s",
+        result->error,
+        result->status == WAL_ECHANGED ? " (--force rewinds anyway)" : "");
 }
 
 static int rewind_files(const struct cli *cli, struct wal_session *session,
                         const struct wal_rewind_options *options)
 {
-    struct rewind_result rewind_result = {.info.struct_size =
-                                              sizeof(rewind_result.info)};
+    struct rewind_report report = {.result.struct_size = sizeof(report.result)};
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_rewind_answer *rewind = NULL;
+    struct wal_file_change_cursor *changes = NULL;
     enum wal_status status =
-        wal_rewind(session, cli_slice(cli->items[3]), options, &rewind, &error);
+        wal_rewind(session, cli_slice(cli->items[3]), options, &report.result,
+                   &changes, &error);
     int code;
 
     if (status == WAL_OK) {
-        status = collect_changes(rewind, &rewind_result, &error);
+        status = collect_changes(changes, &report, &error);
     }
     if (status == WAL_OK) {
-        print_result(cli, &rewind_result);
-        code = report_refusal(cli, &rewind_result.info);
+        print_result(cli, &report);
+        code = report_refusal(cli, &report.result);
     } else {
         code = walctl_report_file(cli, cli->items[3], status, &error);
     }
-    free(rewind_result.items);
-    wal_rewind_close(rewind);
+    free_report(&report);
+    wal_file_change_cursor_close(changes);
     return code;
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentwal/admin.h"
 #include "tools/cli/json.h"
 #include "tools/walctl/costs.h"
 #include "tools/walctl/project_update.h"

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "agentwal/blob.h"
 #include "engine/base/error.h"
 #include "engine/base/heap.h"
 #include "engine/convert/copy/copy_internal.h"

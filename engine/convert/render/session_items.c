@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "agentwal/blob.h"
 #include "engine/base/error.h"
 #include "engine/convert/render/document_items.h"
 #include "engine/convert/render/entry_meta.h"

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "agentwal/blob.h"
 #include "engine/base/error.h"
 #include "engine/convert/render/entry_meta.h"
 #include "format/json/json_value.h"

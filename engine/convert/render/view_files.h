@@ -9,6 +9,7 @@
 #ifndef AGENTWAL_ENGINE_CONVERT_RENDER_VIEW_FILES_H
 #define AGENTWAL_ENGINE_CONVERT_RENDER_VIEW_FILES_H
 
+#include "agentwal/convert.h"
 #include "engine/base/buf.h"
 #include "engine/base/hashmap.h"
 #include "engine/convert/render/line_file.h"

@@ -3,6 +3,8 @@
  */
 #include "tests/lib/kit/blob_kit.h"
 
+#include "agentwal/blob.h"
+
 struct kit_content kit_content(uint64_t seed, uint64_t size, bool compressible)
 {
     struct kit_content content = {malloc(size + 1), size};

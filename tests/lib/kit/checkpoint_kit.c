@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "agentwal/blob.h"
+
 enum {
     PATHS_MAX = 64,
     TEXT_MAX = 65536

@@ -5,6 +5,7 @@
 #ifndef AGENTWAL_TESTS_LIB_KIT_CHECKPOINT_KIT_H
 #define AGENTWAL_TESTS_LIB_KIT_CHECKPOINT_KIT_H
 
+#include "agentwal/checkpoint.h"
 #include "tests/lib/kit/store_kit.h"
 
 /* A store with a session "s" whose working directory is the work tree. */

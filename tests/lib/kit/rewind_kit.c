@@ -224,20 +224,14 @@ void tree_checkpoint(struct wal_session *session, const char *id,
     }
 }
 
-static void copy(char *out, size_t size, struct wal_slice text)
-{
-    WAL__ASSERT(text.size < size);
-    memcpy(out, text.data == NULL ? "" : text.data, text.size);
-    out[text.size] = '\0';
-}
-
-static void read_list(struct wal_rewind_answer *rewind, char *out, size_t size)
+static void read_list(struct wal_file_change_cursor *changes, char *out,
+                      size_t size)
 {
     struct wal_file_change change = {.struct_size = sizeof(change)};
     size_t at = 0;
 
     out[0] = '\0';
-    while (wal_rewind_next(rewind, &change, NULL) == WAL_OK) {
+    while (wal_file_change_cursor_next(changes, &change, NULL) == WAL_OK) {
         at += (size_t)snprintf(
             out + at, size - at, " %.*s+%d-%d%s%s", (int)change.path.size,
             (const char *)change.path.data, (int)change.insertions,
@@ -253,18 +247,18 @@ kit_rewind_with(struct wal_session *session, const char *id,
 {
     struct kit_rewind_result answer = {
         .info = {.struct_size = sizeof(answer.info)}};
-    struct wal_rewind_answer *rewind = NULL;
+    struct wal_file_change_cursor *changes = NULL;
     struct wal_error error = KIT_ERROR;
 
-    if (wal_rewind(session, kit_text(id), options, &rewind, &error) != WAL_OK ||
-        wal_rewind_get_info(rewind, &answer.info, &error) != WAL_OK) {
+    if (wal_rewind(session, kit_text(id), options, &answer.info, &changes,
+                   &error) != WAL_OK) {
         fail_msg("wal_rewind: %d, %s (%s)", error.status, error.text,
                  error.file);
     }
-    copy(answer.error, sizeof(answer.error), answer.info.error);
-    copy(answer.undo, sizeof(answer.undo), answer.info.undo);
-    read_list(rewind, answer.list, sizeof(answer.list));
-    wal_rewind_close(rewind);
+    memcpy(answer.error, answer.info.error, sizeof(answer.error));
+    memcpy(answer.undo, answer.info.undo, sizeof(answer.undo));
+    read_list(changes, answer.list, sizeof(answer.list));
+    wal_file_change_cursor_close(changes);
     return answer;
 }
 
@@ -281,7 +275,7 @@ void assert_rewound(const struct kit_rewind_result *answer, const char *list)
                  answer->info.can_rewind, answer->info.status, answer->error,
                  answer->list, list);
     }
-    assert_int_equal(answer->info.error.size, 0);
+    assert_string_equal(answer->info.error, "");
 }
 
 void assert_rewind_refused(const struct kit_rewind_result *answer,
@@ -294,7 +288,7 @@ void assert_rewind_refused(const struct kit_rewind_result *answer,
                  answer->info.can_rewind, answer->info.status, answer->error,
                  status, text);
     }
-    assert_int_equal(answer->info.undo.size, 0);
+    assert_string_equal(answer->info.undo, "");
     assert_int_equal(answer->info.files_changed, 0);
 }
 
@@ -356,7 +350,6 @@ static enum wal_status sync_or_crash(void *ctx, struct wal__worktree *tree,
 static void crash_in_child(const char *id)
 {
     struct wal_open_options options = {.struct_size = sizeof(options)};
-    struct wal_rewind_answer *rewind = NULL;
     struct wal__worktree_io tree = wal__worktree_posix;
     struct wal__io io = wal__io_posix;
     struct wal_session *session = NULL;
@@ -372,7 +365,7 @@ static void crash_in_child(const char *id)
     if (wal__store_open("store", &options, &wal__heap_libc, &io, &store,
                         NULL) != WAL_OK ||
         wal_session_open(store, kit_text("s"), &session, NULL) != WAL_OK ||
-        wal_rewind(session, kit_text(id), NULL, &rewind, NULL) != WAL_OK) {
+        wal_rewind(session, kit_text(id), NULL, NULL, NULL, NULL) != WAL_OK) {
         _exit(1);
     }
     _exit(0);

@@ -6,6 +6,7 @@
 #ifndef AGENTWAL_TESTS_LIB_KIT_REWIND_KIT_H
 #define AGENTWAL_TESTS_LIB_KIT_REWIND_KIT_H
 
+#include "agentwal/checkpoint.h"
 #include "engine/worktree/worktree.h"
 #include "tests/lib/kit/store_kit.h"
 
@@ -37,9 +38,9 @@ void tree_checkpoint(struct wal_session *session, const char *id,
 /* What a rewind answered, and the changes as " PATH+INSERTIONS-DELETIONS",
  * "*" behind those that are binary, "!" behind those changed elsewhere. */
 struct kit_rewind_result {
-    struct wal_rewind_info info;
-    char error[1100];
-    char undo[256];
+    struct wal_rewind_result info;
+    char error[WAL_REWIND_TEXT_SIZE];
+    char undo[WAL_ID_SIZE];
     char list[4096];
 };
 

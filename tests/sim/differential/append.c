@@ -31,13 +31,13 @@ void differential_append(struct differential *run)
 /* Native entries that name what is not there, or name nothing. */
 static void name_missing(struct differential *run, struct wal_entry *entry)
 {
-    static const uint32_t types[] = {WAL_TYPE_COMPACTION_SUMMARY,
-                                     WAL_TYPE_BRANCH_SUMMARY,
-                                     WAL_TYPE_REDACTION};
+    static const char *const types[] = {WAL_TYPE_COMPACTION_SUMMARY,
+                                        WAL_TYPE_BRANCH_SUMMARY,
+                                        WAL_TYPE_REDACTION};
     uint32_t type = differential_random(run, 3);
 
     entry->flags &= ~(uint32_t)WAL_ENTRY_LINE;
-    entry->type = differential_slice(wal_entry_type_name(types[type]));
+    entry->type = differential_slice(types[type]);
     entry->payload = differential_slice("{\"summary\":\"of nothing\"}");
     if (differential_one_in(run, 2)) {
         entry->payload = differential_slice(

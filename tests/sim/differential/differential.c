@@ -40,8 +40,7 @@ void differential_fail(const struct differential *run, const char *format, ...)
 /* Where `actual` is promised to be what is there. */
 static bool tells_actual(enum wal_status status)
 {
-    return status == WAL_ECONFLICT || status == WAL_EHEAD ||
-           status == WAL_ESTALE || status == WAL_ESCHEMA ||
+    return status == WAL_ECONFLICT || status == WAL_ESCHEMA ||
            status == WAL_EEXISTS;
 }
 
@@ -59,6 +58,11 @@ bool differential_compare_status(struct differential *run,
         strcmp(run->error.actual, run->expected.actual) != 0) {
         differential_fail(run, "status %d: actual is \"%s\", not \"%s\"",
                           engine, run->error.actual, run->expected.actual);
+    }
+    if (engine == WAL_ECONFLICT &&
+        run->error.expectation != run->expected.expectation) {
+        differential_fail(run, "the expectation is %u, not %u",
+                          run->error.expectation, run->expected.expectation);
     }
     return engine == WAL_OK;
 }

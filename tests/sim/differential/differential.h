@@ -191,7 +191,7 @@ void differential_check_number(struct differential *run, const char *what,
 void differential_create(struct differential *run);
 void differential_open_session(struct differential *run);
 void differential_latest(struct differential *run);
-void differential_resume(struct differential *run);
+void differential_open_or_create(struct differential *run);
 void differential_fork(struct differential *run);
 void differential_delete(struct differential *run);
 

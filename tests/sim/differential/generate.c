@@ -172,11 +172,6 @@ static struct wal_slice quoted(struct differential *run, struct wal_slice id)
 
 #define SLICE(text) (int)(text).size, (const char *)(text).data
 
-static struct wal_slice type_name(uint32_t type)
-{
-    return differential_slice(wal_entry_type_name(type));
-}
-
 static struct wal_slice message(struct differential *run)
 {
     uint32_t filler = differential_random(run, 300);
@@ -213,7 +208,7 @@ void differential_redaction_entry(struct differential *run, struct wal_slice id,
                                   struct wal_entry *entry)
 {
     id = quoted(run, id);
-    entry->type = type_name(WAL_TYPE_REDACTION);
+    entry->type = differential_slice(WAL_TYPE_REDACTION);
     entry->payload =
         differential_text(run, "{\"targetEntryId\":%.*s,\"reason\":\"r\\n%u\"}",
                           SLICE(id), differential_random(run, 9));
@@ -236,7 +231,7 @@ static void name_others(struct differential *run, uint32_t number,
     }
     switch (differential_random(run, 4)) {
     case 0:
-        entry->type = type_name(WAL_TYPE_COMPACTION_SUMMARY);
+        entry->type = differential_slice(WAL_TYPE_COMPACTION_SUMMARY);
         entry->parent_id = id;
         id = quoted(run, id);
         entry->payload =
@@ -249,7 +244,7 @@ static void name_others(struct differential *run, uint32_t number,
         }
         session = quoted(run, session.size > 0 ? session : id);
         id = quoted(run, id);
-        entry->type = type_name(WAL_TYPE_BRANCH_SUMMARY);
+        entry->type = differential_slice(WAL_TYPE_BRANCH_SUMMARY);
         entry->payload = differential_text(
             run, "{\"sourceSessionId\":%.*s,\"sourceEntryId\":%.*s}",
             SLICE(session), SLICE(id));
@@ -275,7 +270,7 @@ static void pad_payload(struct differential *run, struct wal_entry *entry)
 static void fill_content(struct differential *run, uint32_t number,
                          struct wal_entry *entry)
 {
-    uint32_t type = WAL_TYPE_MESSAGE;
+    const char *type = WAL_TYPE_MESSAGE;
     struct wal_slice id = {NULL, 0};
 
     entry->payload = message(run);
@@ -305,13 +300,13 @@ static void fill_content(struct differential *run, uint32_t number,
             run, 1 + differential_random(run, 60), 'x');
         break;
     case 7:
-        entry->type = type_name(type);
+        entry->type = differential_slice(type);
         name_others(run, number, entry);
         return;
     default:
         break;
     }
-    entry->type = type_name(type);
+    entry->type = differential_slice(type);
 }
 
 /* Under the head, an entry that is there, or no entry. */

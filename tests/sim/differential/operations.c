@@ -8,7 +8,7 @@ const struct differential_operation differential_operations[] = {
     {"create a session", differential_create, 30},
     {"open a session", differential_open_session, 10},
     {"open the latest session", differential_latest, 10},
-    {"resume", differential_resume, 10},
+    {"open_or_create", differential_open_or_create, 10},
     {"fork", differential_fork, 20},
     {"delete a session", differential_delete, 10},
     {"update metadata", differential_update, 30},

@@ -122,64 +122,35 @@ void differential_latest(struct differential *run)
     }
 }
 
-static void choose_resume(struct differential *run,
-                          struct wal_resume_options *options)
+void differential_open_or_create(struct differential *run)
 {
-    uint32_t number = differential_session(run);
-
-    memset(options, 0, sizeof(*options));
-    options->struct_size = sizeof(*options);
-    options->from = 1 + differential_random(run, 2);
-    options->mode =
-        differential_one_in(run, 4) ? WAL_RESUME_FORK : WAL_RESUME_IN_PLACE;
-    if (differential_one_in(run, 20)) {
-        options->mode = 0;
-    } else if (differential_one_in(run, 20)) {
-        options->from = 0;
-    }
-    if (options->from == WAL_RESUME_ID) {
-        options->id = differential_one_in(run, 10) ? differential_slice("none")
-                                                   : some_id(run);
-        if (number != 0 && differential_one_in(run, 3)) {
-            struct reference_info info;
-
-            if (reference_session_status(run->ref, number, &info) == WAL_OK) {
-                options->id = info.info.id;
-                options->at = differential_entry_id(run, number);
-            }
-        }
-    } else if (differential_one_in(run, 2)) {
-        options->cwd =
-            differential_text(run, "/work/%u", differential_random(run, 5));
-    }
-    if (differential_one_in(run, 20)) {
-        options->at = differential_slice("no entry");
-    }
-}
-
-void differential_resume(struct differential *run)
-{
-    struct wal_session_options fork;
-    struct wal_resume_options options;
+    struct wal_session_options options;
     struct wal_slice made = {NULL, 0};
     struct wal_session *session = NULL;
     enum wal_status status;
+    int32_t created = -1;
+    int32_t expected = -1;
     uint32_t number = 0;
 
-    choose_resume(run, &options);
-    if (options.mode == WAL_RESUME_FORK && differential_one_in(run, 2)) {
-        differential_session_options(run, &fork);
-        options.fork = &fork;
+    differential_session_options(run, &options);
+    if (differential_one_in(run, 3)) {
+        options.id = some_id(run);
+    } else if (differential_one_in(run, 2)) {
+        options.id = nothing;
     }
-    status = wal_session_resume(run->store, &options, &session, &run->error);
+    status = wal_session_open_or_create(run->store, &options, &session,
+                                        &created, &run->error);
     differential_enter_reference(run);
-    if (status == WAL_OK && options.mode == WAL_RESUME_FORK) {
+    if (status == WAL_OK && created == 1) {
         made = id_of(run, session);
     }
-    if (differential_compare_status(run, status,
-                                    reference_session_resume(run->ref, &options,
-                                                             made, &number,
-                                                             &run->expected))) {
+    if (differential_compare_status(
+            run, status,
+            reference_session_open_or_create(run->ref, &options, made, &number,
+                                             &expected, &run->expected))) {
+        if (created != expected) {
+            differential_fail(run, "created is %d, not %d", created, expected);
+        }
         differential_set_handle(run, number, session);
         differential_check_session(run, number);
     }

@@ -6,6 +6,7 @@
 
 #include <openssl/evp.h>
 
+#include "agentwal/blob.h"
 #include "format/bytes/assert.h"
 #include "tests/sim/ledger/internal.h"
 

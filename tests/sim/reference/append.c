@@ -35,8 +35,7 @@ static bool names_id(const struct wal_entry *entry, const char *name,
 /* A redaction says what it hides. */
 static bool names_target(const struct wal_entry *entry)
 {
-    struct wal_slice redaction =
-        ref_text(wal_entry_type_name(WAL_TYPE_REDACTION));
+    struct wal_slice redaction = ref_text(WAL_TYPE_REDACTION);
     struct wal_slice id;
 
     if (!reference_is_equal(entry->type, redaction)) {

@@ -123,7 +123,6 @@ static enum wal_status check_duplicates(const struct reference *ref,
 static enum wal_status check_tail(const struct reference *ref, uint32_t number,
                                   const struct wal_batch *batch,
                                   const struct wal_append_options *options,
-                                  struct wal_append_result *result,
                                   struct wal_error *error)
 {
     uint32_t stream = batch->entry_count > 0 ? batch->entries[0].stream : 0;
@@ -134,13 +133,7 @@ static enum wal_status check_tail(const struct reference *ref, uint32_t number,
         reference_is_equal(tail, options->expected_tail)) {
         return WAL_OK;
     }
-    if (result != NULL) {
-        memset(result->actual_tail, 0, sizeof(result->actual_tail));
-        if (tail.size > 0) {
-            memcpy(result->actual_tail, tail.data, tail.size);
-        }
-    }
-    return ref_fail(error, WAL_ECONFLICT, tail);
+    return ref_conflict(error, WAL_EXPECTATION_TAIL, tail);
 }
 
 static uint32_t owner_of(const struct wal_doc *doc, uint32_t number)
@@ -235,7 +228,7 @@ enum wal_status reference_batch(struct reference *ref, uint32_t number,
         status = check_duplicates(ref, number, batch, &news, error);
     }
     if (status == WAL_OK && news) {
-        status = check_tail(ref, number, batch, options, result, error);
+        status = check_tail(ref, number, batch, options, error);
     }
     if (status == WAL_OK) {
         status = write_all(ref, number, batch, &told, error);

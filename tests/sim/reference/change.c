@@ -55,9 +55,9 @@ static enum wal_status call_update(struct reference *ref, uint32_t number,
                                    wal_update_fn *fn, void *ctx, uint32_t to,
                                    struct wal_error *error)
 {
-    enum wal_status status = WAL_ESTALE;
+    enum wal_status status = WAL_ECONFLICT;
 
-    for (uint32_t i = 0; i < ROUNDS && status == WAL_ESTALE; i++) {
+    for (uint32_t i = 0; i < ROUNDS && status == WAL_ECONFLICT; i++) {
         status = call_update_once(ref, number, fn, ctx, to, error);
     }
     return status;

@@ -74,7 +74,7 @@ enum wal_status ref_put_doc(struct reference *ref, uint32_t number,
         return WAL_OK;
     }
     if ((doc->flags & WAL_DOC_EXPECT) != 0 && doc->version != version) {
-        return ref_fail_number(error, WAL_ESTALE, version);
+        return ref_conflict_number(error, WAL_EXPECTATION_DOCUMENT, version);
     }
     if (deletes && version == 0) {
         return ref_fail(error, WAL_ENOTFOUND, none);

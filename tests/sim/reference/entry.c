@@ -69,11 +69,10 @@ struct wal_slice ref_entry_id(const struct reference *ref, uint64_t sequence)
     return sequence == 0 ? none : ref_at(ref, sequence)->entry->id;
 }
 
-bool ref_is_type(const struct ref_record *record, uint32_t type)
+bool ref_is_type(const struct ref_record *record, const char *type)
 {
     return record->kind == REF_ENTRY &&
-           reference_is_equal(record->entry->type,
-                              ref_text(wal_entry_type_name(type)));
+           reference_is_equal(record->entry->type, ref_text(type));
 }
 
 uint64_t ref_depth(const struct reference *ref, uint64_t sequence)

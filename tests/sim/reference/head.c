@@ -93,7 +93,7 @@ enum wal_status ref_move_head(struct reference *ref, uint32_t number,
     }
     if ((head->flags & WAL_HEAD_EXPECT) != 0 &&
         !reference_is_equal(old, head->expected)) {
-        return ref_fail(error, WAL_EHEAD, old);
+        return ref_conflict(error, WAL_EXPECTATION_HEAD, old);
     }
     record = ref_add(ref, REF_HEAD, number);
     record->stream = head->stream;

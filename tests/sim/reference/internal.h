@@ -73,6 +73,13 @@ bool ref_begins_with(struct wal_slice text, struct wal_slice prefix);
 /* Fills the error and answers the status; `actual` as in struct wal_error. */
 enum wal_status ref_fail(struct wal_error *error, enum wal_status status,
                          struct wal_slice actual);
+/* WAL_ECONFLICT. */
+enum wal_status ref_conflict(struct wal_error *error,
+                             enum wal_expectation expectation,
+                             struct wal_slice actual);
+enum wal_status ref_conflict_number(struct wal_error *error,
+                                    enum wal_expectation expectation,
+                                    uint64_t actual);
 enum wal_status ref_fail_number(struct wal_error *error, enum wal_status status,
                                 uint64_t actual);
 
@@ -120,7 +127,7 @@ bool ref_can_see(const struct reference *ref, uint32_t number,
 uint64_t ref_find_entry(const struct reference *ref, uint32_t number,
                         struct wal_slice id);
 struct wal_slice ref_entry_id(const struct reference *ref, uint64_t sequence);
-bool ref_is_type(const struct ref_record *record, uint32_t type);
+bool ref_is_type(const struct ref_record *record, const char *type);
 /* How many entries lie above it on the way to its root. */
 uint64_t ref_depth(const struct reference *ref, uint64_t sequence);
 /* Whether `above` lies on the way from `sequence` to its root, or is it. */

@@ -132,6 +132,26 @@ enum wal_status ref_fail_number(struct wal_error *error, enum wal_status status,
     return ref_fail(error, status, ref_text(text));
 }
 
+enum wal_status ref_conflict(struct wal_error *error,
+                             enum wal_expectation expectation,
+                             struct wal_slice actual)
+{
+    if (error != NULL) {
+        error->expectation = expectation;
+    }
+    return ref_fail(error, WAL_ECONFLICT, actual);
+}
+
+enum wal_status ref_conflict_number(struct wal_error *error,
+                                    enum wal_expectation expectation,
+                                    uint64_t actual)
+{
+    if (error != NULL) {
+        error->expectation = expectation;
+    }
+    return ref_fail_number(error, WAL_ECONFLICT, actual);
+}
+
 /* ------------------------------------------------------------- records --- */
 
 struct reference *reference_create(void)

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include "agentwal.h"
+#include "agentwal/admin.h"
 
 struct reference;
 
@@ -87,9 +88,12 @@ enum wal_status reference_session_status(const struct reference *ref,
 enum wal_status reference_session_latest(const struct reference *ref,
                                          struct wal_slice cwd,
                                          uint32_t *number);
-enum wal_status reference_session_resume(
-    struct reference *ref, const struct wal_resume_options *options,
-    struct wal_slice made_id, uint32_t *number, struct wal_error *error);
+/* made_id: the id that the engine made up, or empty. */
+enum wal_status
+reference_session_open_or_create(struct reference *ref,
+                                 const struct wal_session_options *options,
+                                 struct wal_slice made_id, uint32_t *number,
+                                 int32_t *created, struct wal_error *error);
 enum wal_status reference_session_update(struct reference *ref, uint32_t number,
                                          wal_update_fn *fn, void *ctx,
                                          struct wal_error *error);

@@ -301,43 +301,24 @@ enum wal_status reference_session_delete(struct reference *ref, uint32_t number,
     return ref_end_operation(ref, before, true, status);
 }
 
-enum wal_status reference_session_resume(
-    struct reference *ref, const struct wal_resume_options *options,
-    struct wal_slice made_id, uint32_t *number, struct wal_error *error)
+enum wal_status
+reference_session_open_or_create(struct reference *ref,
+                                 const struct wal_session_options *options,
+                                 struct wal_slice made_id, uint32_t *number,
+                                 int32_t *created, struct wal_error *error)
 {
-    struct wal_session_options fork = {.struct_size = sizeof(fork)};
-    struct wal_head head = {.struct_size = sizeof(head),
-                            .entry_id = options->at};
-    enum wal_status status;
-    uint32_t source = 0;
+    struct wal_session_options made = *options;
+    enum wal_status status =
+        options->id.size > 0
+            ? reference_session_open(ref, options->id, number)
+            : reference_session_latest(ref, options->cwd, number);
 
-    if ((options->from != WAL_RESUME_ID &&
-         options->from != WAL_RESUME_LATEST) ||
-        (options->mode != WAL_RESUME_IN_PLACE &&
-         options->mode != WAL_RESUME_FORK)) {
-        return WAL_EINVAL;
-    }
-    status = options->from == WAL_RESUME_ID
-                 ? reference_session_open(ref, options->id, &source)
-                 : reference_session_latest(ref, options->cwd, &source);
-    if (status != WAL_OK) {
+    *created = status == WAL_ENOTFOUND;
+    if (status != WAL_ENOTFOUND) {
         return status;
     }
-    if (options->mode == WAL_RESUME_FORK) {
-        if (options->fork != NULL) {
-            fork = *options->fork;
-        }
-        inherit(&fork.id, made_id);
-        return reference_session_fork(ref, source, options->at, &fork, number,
-                                      error);
-    }
-    if (options->at.size > 0) {
-        status = reference_head_move(ref, source, &head, NULL, error);
-    }
-    if (status == WAL_OK) {
-        *number = source;
-    }
-    return status;
+    inherit(&made.id, made_id);
+    return reference_session_create(ref, &made, number, error);
 }
 
 /* -------------------------------------------------------------- changes --- */
@@ -422,7 +403,7 @@ enum wal_status ref_check_change(const struct reference *ref, uint32_t number,
     if (status == WAL_OK && (change->fields & WAL_CHANGE_EXPECT) != 0 &&
         change->expected_version != version &&
         !changes_nothing(ref, number, change)) {
-        return ref_fail_number(error, WAL_ESTALE, version);
+        return ref_conflict_number(error, WAL_EXPECTATION_METADATA, version);
     }
     return status;
 }

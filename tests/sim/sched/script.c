@@ -220,8 +220,7 @@ static bool is_parent_lost(const struct sched *sched, const struct sched_op *op)
 
 /* Answers that need no fault: the tail had moved on. */
 static bool is_conflict(struct sched_process *process, uint32_t number,
-                        enum wal_status status,
-                        const struct wal_append_result *result)
+                        enum wal_status status, const struct wal_error *error)
 {
     struct sched *sched = process->sched;
     const struct sched_op *op = &sched->ledger.ops[number];
@@ -233,7 +232,7 @@ static bool is_conflict(struct sched_process *process, uint32_t number,
     if (status != WAL_ECONFLICT || !op->expects) {
         return false;
     }
-    actual = sched__parse_number(sched__slice(result->actual_tail), 'e');
+    actual = sched__parse_number(sched__slice(error->actual), 'e');
     if (actual == op->expected) {
         sched__fail(sched,
                     "operation %u: the tail is as expected, and that is "
@@ -256,7 +255,7 @@ static void append_op(struct sched_process *process, uint32_t number)
 
     process->op = number;
     status = submit_append(process, number, &result, &error);
-    if (!is_conflict(process, number, status, &result) &&
+    if (!is_conflict(process, number, status, &error) &&
         sched__check_status(process, status, &error, "appending")) {
         uint32_t missing = op->count - result.appended;
 

@@ -80,7 +80,7 @@ void sched__step_put(struct sched_process *process, uint32_t session)
     doc.version = op->version;
     process->blocked_byte = 0;
     status = wal_doc_put(process->store, handle, &doc, NULL, &error);
-    if (status == WAL_ESTALE && op->expects) {
+    if (status == WAL_ECONFLICT && op->expects) {
         sched->counts->outcomes[SCHED_STALE]++;
     } else {
         (void)sched__check_status(process, status, &error,
@@ -141,7 +141,7 @@ void sched__step_head(struct sched_process *process, uint32_t session)
     }
     process->blocked_byte = 0;
     status = wal_head_move(handle, &head, NULL, &error);
-    if (status == WAL_EHEAD && (head.flags & WAL_HEAD_EXPECT) != 0) {
+    if (status == WAL_ECONFLICT && (head.flags & WAL_HEAD_EXPECT) != 0) {
         sched->counts->outcomes[SCHED_STALE]++;
     } else {
         (void)sched__check_status(process, status, &error, "moving a head");

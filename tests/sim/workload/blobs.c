@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agentwal/blob.h"
 #include "engine/store/session.h"
 #include "tests/sim/workload/internal.h"
 

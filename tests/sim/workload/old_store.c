@@ -320,10 +320,8 @@ void old_expect_refused(struct wal_store *store)
     const struct wal_compact_options compact = {.struct_size = sizeof(compact),
                                                 .first_kept = old_slice("a1"),
                                                 .summary = old_slice("s")};
-    const struct wal_resume_options resume = {.struct_size = sizeof(resume),
-                                              .from = WAL_RESUME_ID,
-                                              .mode = WAL_RESUME_FORK,
-                                              .id = old_slice("alpha")};
+    const struct wal_session_options other_id = {
+        .struct_size = sizeof(other_id), .id = old_slice("none such")};
     struct wal_session *session = open_session(store, 0);
     struct wal_session *other = NULL;
     struct wal_ticket *ticket = NULL;
@@ -333,7 +331,8 @@ void old_expect_refused(struct wal_store *store)
     REFUSED(wal_session_create(store, NULL, &other, &old_error));
     REFUSED(
         wal_session_fork(session, old_slice("a1"), NULL, &other, &old_error));
-    REFUSED(wal_session_resume(store, &resume, &other, &old_error));
+    REFUSED(
+        wal_session_open_or_create(store, &other_id, &other, NULL, &old_error));
     REFUSED(wal_append(session, &old_new_entry, 1, NULL, NULL, &old_error));
     REFUSED(wal_submit(session, &old_new_entry, 1, NULL, &ticket, &old_error));
     REFUSED(wal_batch_commit(session, &batch, NULL, NULL, &old_error));

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "agentwal.h"
+#include "agentwal/admin.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/sim/disk/sim.h"

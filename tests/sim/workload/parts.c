@@ -425,7 +425,9 @@ void workload__step_stale(struct workload *workload,
     }
     workload->ledger->batches[batch].state = LEDGER_REFUSED;
     status = submit(workload, batch, session, &submit_mode, &error);
-    if (status == (by_document ? WAL_ESTALE : WAL_EHEAD)) {
+    if (status == WAL_ECONFLICT &&
+        error.expectation ==
+            (by_document ? WAL_EXPECTATION_DOCUMENT : WAL_EXPECTATION_HEAD)) {
         return;
     }
     workload__record_status(workload, status);

@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "agentwal/blob.h"
+#include "agentwal/checkpoint.h"
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "tests/sim/disk/tree.h"

@@ -2,6 +2,7 @@
  * test_heal.c - a store that a failed write or sync has poisoned, while its
  * processes live: the next append heals it (SPEC.md 4.2).
  */
+#include "agentwal/blob.h"
 #include "tests/sim/workload/recover_fixture.h"
 
 enum {

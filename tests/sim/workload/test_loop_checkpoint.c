@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include "agentwal/blob.h"
+#include "agentwal/checkpoint.h"
 #include "engine/api/api_store.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/faulty_heap.h"

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "agentwal/admin.h"
 #include "tests/sim/workload/workload.h"
 
 enum {

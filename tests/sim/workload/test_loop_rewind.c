@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "agentwal/checkpoint.h"
 #include "engine/api/api_store.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/arena_heap.h"
@@ -257,23 +258,19 @@ static char said[1100]; /* by the last rewind that was not done */
 static enum outcome rewind_to(struct world *world, const char *id,
                               int32_t *status)
 {
-    struct wal_rewind_info info = {.struct_size = sizeof(info)};
+    struct wal_rewind_result info = {.struct_size = sizeof(info)};
     struct wal_error error = {.struct_size = sizeof(error)};
-    struct wal_rewind_answer *answer = NULL;
     const struct wal_slice slice = {id, strlen(id)};
     enum wal_status result =
-        wal_rewind(world->session, slice, NULL, &answer, &error);
+        wal_rewind(world->session, slice, NULL, &info, NULL, &error);
 
     *status = result;
     if (result != WAL_OK) {
         (void)snprintf(said, sizeof(said), "%s", error.text);
         return FAILED;
     }
-    assert_int_equal(wal_rewind_get_info(answer, &info, NULL), WAL_OK);
     *status = info.status;
-    (void)snprintf(said, sizeof(said), "%.*s", (int)info.error.size,
-                   (const char *)info.error.data);
-    wal_rewind_close(answer);
+    (void)snprintf(said, sizeof(said), "%s", info.error);
     return info.can_rewind != 0 ? DONE : REFUSED;
 }
 

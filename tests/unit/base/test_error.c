@@ -88,6 +88,8 @@ static void test_error__only_whole_fields_within_struct_size(void **state)
         offsetof(struct wal_error, status),
         offsetof(struct wal_error, sys_errno),
         offsetof(struct wal_error, holder),
+        offsetof(struct wal_error, expectation),
+        offsetof(struct wal_error, reserved),
         offsetof(struct wal_error, offset),
         offsetof(struct wal_error, file),
         offsetof(struct wal_error, text),
@@ -99,7 +101,7 @@ static void test_error__only_whole_fields_within_struct_size(void **state)
     for (uint32_t size = 0; size <= sizeof(struct wal_error) + 8; size++) {
         struct wal_error error = marked(size);
 
-        while (whole < 7 && ends[whole + 1] <= size) {
+        while (whole < 9 && ends[whole + 1] <= size) {
             whole++;
         }
         (void)wal__fail_at(&error, WAL_EIO, 5, "file", 77, "text");
@@ -108,13 +110,31 @@ static void test_error__only_whole_fields_within_struct_size(void **state)
         if (whole > 0) {
             assert_int_equal(error.status, WAL_EIO);
         }
-        if (whole >= 6) {
+        if (whole >= 8) {
             assert_string_equal(error.text, "text");
         }
-        if (whole == 7) {
+        if (whole == 9) {
             assert_string_equal(error.actual, "");
         }
     }
+}
+
+static void test_error__conflict_has_expectation_and_present_value(void **state)
+{
+    (void)state;
+    struct wal_error error = marked(sizeof(error));
+
+    assert_int_equal(wal__conflict(&error, WAL_EXPECTATION_HEAD, "e-17",
+                                   "the head is at %s", "e-17"),
+                     WAL_ECONFLICT);
+    assert_int_equal(error.status, WAL_ECONFLICT);
+    assert_int_equal(error.expectation, WAL_EXPECTATION_HEAD);
+    assert_string_equal(error.actual, "e-17");
+    assert_string_equal(error.text, "the head is at e-17");
+    assert_int_equal(wal__fail(&error, WAL_EBUSY, "full"), WAL_EBUSY);
+    assert_int_equal(error.expectation, WAL_EXPECTATION_NONE);
+    assert_int_equal(wal__conflict(NULL, WAL_EXPECTATION_TAIL, "", "tail"),
+                     WAL_ECONFLICT);
 }
 
 static void test_error__arguments_may_point_into_the_error(void **state)
@@ -150,14 +170,15 @@ static void test_error__actual_is_set_and_terminated(void **state)
     (void)state;
     struct wal_error error = marked(sizeof(error));
 
-    (void)wal__fail_at(&error, WAL_EHEAD, 0, "file", 0, "the head is at e-17");
+    (void)wal__fail_at(&error, WAL_ECONFLICT, 0, "file", 0,
+                       "the head is at e-17");
     wal__error_set_actual(&error, "e-17, and more", 4);
     assert_string_equal(error.actual, "e-17");
     wal__error_set_actual(&error, error.text + 15, 3);
     assert_string_equal(error.actual, "e-1");
     wal__error_set_actual(&error, NULL, 0);
     assert_string_equal(error.actual, "");
-    assert_int_equal(error.status, WAL_EHEAD);
+    assert_int_equal(error.status, WAL_ECONFLICT);
     assert_string_equal(error.text, "the head is at e-17");
     wal__error_set_actual(NULL, "e-17", 4);
 }
@@ -290,6 +311,8 @@ int main(void)
         cmocka_unit_test(test_error__null_error_and_null_file),
         cmocka_unit_test(test_error__long_texts_are_cut_and_terminated),
         cmocka_unit_test(test_error__only_whole_fields_within_struct_size),
+        cmocka_unit_test(
+            test_error__conflict_has_expectation_and_present_value),
         cmocka_unit_test(test_error__arguments_may_point_into_the_error),
         cmocka_unit_test(test_error__copy_keeps_the_size_of_its_target),
         cmocka_unit_test(test_error__actual_is_set_and_terminated),

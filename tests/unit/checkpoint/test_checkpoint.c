@@ -2,6 +2,7 @@
  * test_checkpoint.c - tests of making, reading, listing and deleting
  * checkpoints (SPEC.md 5.13).
  */
+#include "agentwal/blob.h"
 #include "tests/lib/kit/checkpoint_kit.h"
 
 #include <sys/stat.h>

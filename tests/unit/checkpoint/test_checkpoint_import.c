@@ -2,6 +2,7 @@
  * test_checkpoint_import.c - tests of checkpoints of files that are told, not
  * looked at (SPEC.md 5.13).
  */
+#include "agentwal/blob.h"
 #include "tests/lib/kit/checkpoint_kit.h"
 
 #include <sys/stat.h>
@@ -67,8 +68,7 @@ static void test_import__holds_what_it_is_told(void **state)
 
 static void test_import__can_be_rewound_to(void **state)
 {
-    struct wal_rewind_info info = {.struct_size = sizeof(info)};
-    struct wal_rewind_answer *answer;
+    struct wal_rewind_result info = {.struct_size = sizeof(info)};
     struct wal_error error;
     struct stat stat_now;
 
@@ -83,13 +83,12 @@ static void test_import__can_be_rewound_to(void **state)
     kit_write(&work, "b", "x\n");
     assert_int_equal(import(&work, "c", files, 2, &error), WAL_OK);
     assert_int_equal(
-        wal_rewind(work.session, kit_text("c"), NULL, &answer, NULL), WAL_OK);
-    assert_int_equal(wal_rewind_get_info(answer, &info, NULL), WAL_OK);
+        wal_rewind(work.session, kit_text("c"), NULL, &info, NULL, NULL),
+        WAL_OK);
     assert_int_equal(info.can_rewind, 1);
     assert_int_equal(info.files_changed, 2);
     assert_int_equal(info.insertions, 1);
     assert_int_equal(info.deletions, 1);
-    wal_rewind_close(answer);
     assert_int_equal(stat(kit_path(&work, "a"), &stat_now), 0);
     assert_int_equal(stat_now.st_size, 4);
     assert_int_equal(stat_now.st_mode & 07777, 0644);

@@ -81,14 +81,14 @@ static void test_rewind_refused__persistence_off(void **state)
     struct wal_session *session = kit_create(store, "s");
     struct wal_rewind_options options = {.struct_size = sizeof(options),
                                          .root = kit_text("relative")};
-    struct wal_rewind_answer *rewind = NULL;
+    struct wal_file_change_cursor *changes = NULL;
     struct wal_error error = KIT_ERROR;
     struct kit_rewind_result answer = kit_rewind(session, "c");
 
     (void)state;
     assert_rewind_refused(&answer, WAL_ENOTFOUND, "persistence is off");
     assert_int_equal(
-        wal_rewind(session, kit_text("c"), &options, &rewind, &error),
+        wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
         WAL_EINVAL);
     wal_session_close(session);
     kit_close(store);
@@ -100,33 +100,37 @@ static void test_rewind_refused__wrong_arguments(void **state)
     struct wal_session *session = make_changed(store);
     struct wal_rewind_options options = {.struct_size = sizeof(options),
                                          .flags = 4};
-    struct wal_rewind_answer *rewind = NULL;
+    struct wal_file_change_cursor *changes = NULL;
+    struct wal_rewind_result result = {.struct_size = sizeof(result)};
     struct wal_error error = KIT_ERROR;
 
     (void)state;
     assert_int_equal(
-        wal_rewind(session, kit_text("c"), &options, &rewind, &error),
+        wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
         WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "flags");
     options.flags = 0;
     options.root = kit_text("not/absolute");
     assert_int_equal(
-        wal_rewind(session, kit_text("c"), &options, &rewind, &error),
+        wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
         WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "absolute");
     options.root = kit_text("");
     options.struct_size--;
     assert_int_equal(
-        wal_rewind(session, kit_text("c"), &options, &rewind, &error),
+        wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
         WAL_EINVAL);
-    assert_int_equal(wal_rewind(session, kit_text(""), NULL, &rewind, &error),
-                     WAL_EINVAL);
-    assert_int_equal(wal_rewind(session, kit_text("c"), NULL, NULL, &error),
-                     WAL_EINVAL);
-    assert_int_equal(wal_rewind(NULL, kit_text("c"), NULL, &rewind, &error),
-                     WAL_EINVAL);
-    assert_null(rewind);
-    wal_rewind_close(NULL);
+    assert_int_equal(
+        wal_rewind(session, kit_text(""), NULL, NULL, &changes, &error),
+        WAL_EINVAL);
+    assert_int_equal(
+        wal_rewind(NULL, kit_text("c"), NULL, NULL, &changes, &error),
+        WAL_EINVAL);
+    result.struct_size--;
+    assert_int_equal(
+        wal_rewind(session, kit_text("c"), NULL, &result, &changes, &error),
+        WAL_EINVAL);
+    assert_null(changes);
     check_untouched(session);
     wal_session_close(session);
     kit_close(store);

@@ -26,17 +26,14 @@ static void *work(void *arg)
     WAL__ASSERT(wal_session_open(worker->store, kit_text("s"), &session,
                                  NULL) == WAL_OK);
     for (unsigned i = 0; i < ROUNDS; i++) {
-        struct wal_rewind_info info = {.struct_size = sizeof(info)};
-        struct wal_rewind_answer *rewind = NULL;
+        struct wal_rewind_result info = {.struct_size = sizeof(info)};
         const char *id = (worker->number + i) % 2 == 0 ? "c0" : "c1";
 
-        WAL__ASSERT(wal_rewind(session, kit_text(id), NULL, &rewind, NULL) ==
-                    WAL_OK);
-        WAL__ASSERT(wal_rewind_get_info(rewind, &info, NULL) == WAL_OK);
+        WAL__ASSERT(wal_rewind(session, kit_text(id), NULL, &info, NULL,
+                               NULL) == WAL_OK);
         /* All or none of the three were in the other state. */
         WAL__ASSERT(info.can_rewind == 1 &&
                     (info.files_changed == 0 || info.files_changed == 3));
-        wal_rewind_close(rewind);
     }
     wal_session_close(session);
     return NULL;

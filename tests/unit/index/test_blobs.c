@@ -1,6 +1,7 @@
 /*
  * test_blobs.c - tests of putting and reading content (SPEC.md 5.12).
  */
+#include "agentwal/blob.h"
 #include "tests/lib/kit/blob_kit.h"
 
 static const uint64_t sizes[] = {0,

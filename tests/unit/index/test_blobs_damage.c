@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "agentwal/blob.h"
 #include "tests/lib/kit/blob_kit.h"
 
 enum {

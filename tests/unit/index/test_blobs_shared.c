@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
+#include "agentwal/blob.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/kit/blob_kit.h"
 

@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <stdatomic.h>
 
+#include "agentwal/blob.h"
 #include "engine/api/api_store.h"
 #include "tests/lib/kit/blob_kit.h"
 

@@ -2,6 +2,7 @@
  * test_store_delete.c - tests of deleting sessions: what goes, and what forks
  * keep (SPEC.md 5.10).
  */
+#include "agentwal/admin.h"
 #include "tests/lib/kit/parts_kit.h"
 
 #include <dirent.h>

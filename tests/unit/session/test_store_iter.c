@@ -536,7 +536,7 @@ static void test_iter__wrong_use_is_refused(void **state)
 
     bad[0].struct_size = 0;
     bad[1].mode = 2;
-    bad[2].flags = 32;
+    bad[2].flags = 64;
     bad[3].stream = 256;
     bad[4].up_to = kit_text("\xff");
     bad[5].head = kit_text("\xff");

@@ -22,21 +22,6 @@ static struct wal_session_change metadata(const char *json)
     return change;
 }
 
-static struct wal_session *resume(struct wal_store *store, uint32_t how,
-                                  const char *at)
-{
-    const struct wal_resume_options options = {.struct_size = sizeof(options),
-                                               .from = WAL_RESUME_ID,
-                                               .mode = how,
-                                               .id = kit_text("s"),
-                                               .at = kit_text(at)};
-    struct wal_session *session = NULL;
-
-    assert_int_equal(wal_session_resume(store, &options, &session, NULL),
-                     WAL_OK);
-    return session;
-}
-
 static int32_t finish(void *ctx, const struct wal_session_info *now,
                       struct wal_session_change *change)
 {
@@ -51,6 +36,7 @@ static void test_moving__metadata_of_every_design_comes_back(void **state)
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *resumed;
+    struct wal_session *fork;
 
     (void)state;
     kit_append_all(session, "a b");
@@ -58,13 +44,13 @@ static void test_moving__metadata_of_every_design_comes_back(void **state)
     wal_session_close(session);
     kit_close(store);
     store = kit_store();
-    resumed = resume(store, WAL_RESUME_IN_PLACE, "");
+    resumed = kit_session(store, "s");
     assert_slice(kit_info(resumed).metadata, METADATA);
     assert_branch(resumed, "a b");
-    wal_session_close(resumed);
-    resumed = resume(store, WAL_RESUME_FORK, "");
-    assert_slice(kit_info(resumed).metadata, METADATA);
-    assert_branch(resumed, "a b");
+    fork = kit_fork(resumed, NULL, "f");
+    assert_slice(kit_info(fork).metadata, METADATA);
+    assert_branch(fork, "a b");
+    wal_session_close(fork);
     wal_session_close(resumed);
     kit_close(store);
 }

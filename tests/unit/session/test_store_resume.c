@@ -32,58 +32,6 @@ static struct bench begin(void)
     return bench;
 }
 
-static struct wal_resume_options by_id(const char *id, uint32_t how,
-                                       const char *at)
-{
-    struct wal_resume_options options = {.struct_size = sizeof(options),
-                                         .from = WAL_RESUME_ID,
-                                         .mode = how,
-                                         .id = kit_text(id),
-                                         .at = kit_text(at)};
-
-    return options;
-}
-
-static struct wal_resume_options by_cwd(const char *cwd, uint32_t how,
-                                        const char *at)
-{
-    struct wal_resume_options options = {.struct_size = sizeof(options),
-                                         .from = WAL_RESUME_LATEST,
-                                         .mode = how,
-                                         .cwd = kit_text(cwd),
-                                         .at = kit_text(at)};
-
-    return options;
-}
-
-static struct wal_session *resume(struct bench *bench,
-                                  struct wal_resume_options options)
-{
-    struct wal_error error = KIT_ERROR;
-    struct wal_session *session = NULL;
-
-    if (wal_session_resume(bench->store, &options, &session, &error) !=
-        WAL_OK) {
-        fail_msg("%d: %s", error.status, error.text);
-    }
-    assert_non_null(session);
-    return session;
-}
-
-static void refused(struct bench *bench, struct wal_resume_options options,
-                    enum wal_status status)
-{
-    uint64_t last = kit_last_sequence(bench->store);
-    struct wal_error error = KIT_ERROR;
-    struct wal_session *session = NULL;
-
-    assert_int_equal(
-        wal_session_resume(bench->store, &options, &session, &error), status);
-    assert_int_equal(error.status, status);
-    assert_null(session);
-    assert_int_equal(kit_last_sequence(bench->store), last);
-}
-
 static const char *latest(struct bench *bench, const char *cwd)
 {
     static char id[256];
@@ -144,21 +92,48 @@ static void test_latest__of_an_empty_store(void **state)
     kit_close(bench.store);
 }
 
+/* Opens the session, or with a null id the latest of cwd, and moves its head to
+ * an entry, if one is given. */
+static enum wal_status try_resume(struct bench *bench, const char *id,
+                                  const char *cwd, const char *at,
+                                  struct wal_session **session)
+{
+    const struct wal_head head = {.struct_size = sizeof(head),
+                                  .entry_id = kit_text(at)};
+    enum wal_status status =
+        id != NULL ? wal_session_open(bench->store, kit_text(id), session, NULL)
+                   : wal_session_open_latest(bench->store, kit_text(cwd),
+                                             session, NULL);
+
+    if (status == WAL_OK && at != NULL) {
+        status = wal_head_move(*session, &head, NULL, NULL);
+    }
+    return status;
+}
+
+static struct wal_session *resume(struct bench *bench, const char *id,
+                                  const char *cwd, const char *at)
+{
+    struct wal_session *session = NULL;
+
+    assert_int_equal(try_resume(bench, id, cwd, at, &session), WAL_OK);
+    return session;
+}
+
 static void test_resume__in_place_by_id(void **state)
 {
     (void)state;
     struct bench bench = begin();
     uint64_t last = kit_last_sequence(bench.store);
-    struct wal_session *session =
-        resume(&bench, by_id("one", WAL_RESUME_IN_PLACE, NULL));
+    struct wal_session *session = resume(&bench, "one", NULL, NULL);
 
     assert_int_equal(kit_last_sequence(bench.store), last);
     assert_branch(session, "a b c");
     wal_session_close(session);
-    session = resume(&bench, by_id("one", WAL_RESUME_IN_PLACE, "c"));
+    session = resume(&bench, "one", NULL, "c");
     assert_int_equal(kit_last_sequence(bench.store), last);
     wal_session_close(session);
-    session = resume(&bench, by_id("one", WAL_RESUME_IN_PLACE, "a"));
+    session = resume(&bench, "one", NULL, "a");
     assert_branch(session, "a");
     assert_all_entries(session, "a b c");
     kit_append(session, "d", NULL);
@@ -166,7 +141,7 @@ static void test_resume__in_place_by_id(void **state)
     wal_session_close(session);
     kit_close(bench.store);
     bench.store = kit_store();
-    session = resume(&bench, by_id("one", WAL_RESUME_IN_PLACE, "c"));
+    session = resume(&bench, "one", NULL, "c");
     assert_branch(session, "a b c");
     assert_all_entries(session, "a b c d");
     wal_session_close(session);
@@ -177,16 +152,15 @@ static void test_resume__in_place_the_latest(void **state)
 {
     (void)state;
     struct bench bench = begin();
-    struct wal_session *session =
-        resume(&bench, by_cwd("/x", WAL_RESUME_IN_PLACE, "b"));
+    struct wal_session *session = resume(&bench, NULL, "/x", "b");
 
     assert_slice(kit_info(session).id, "two");
     assert_branch(session, "a b");
     wal_session_close(session);
-    session = resume(&bench, by_cwd(NULL, WAL_RESUME_IN_PLACE, NULL));
+    session = resume(&bench, NULL, NULL, NULL);
     assert_slice(kit_info(session).id, "two");
     wal_session_close(session);
-    session = resume(&bench, by_cwd("/y", WAL_RESUME_IN_PLACE, NULL));
+    session = resume(&bench, NULL, "/y", NULL);
     assert_slice(kit_info(session).id, "three");
     wal_session_close(session);
     kit_close(bench.store);
@@ -199,12 +173,13 @@ static void test_resume__in_a_fork(void **state)
     struct wal_session_options named = {.struct_size = sizeof(named),
                                         .id = kit_text("fork"),
                                         .title = kit_text("T")};
-    struct wal_resume_options options = by_id("one", WAL_RESUME_FORK, "b");
-    struct wal_session *source = kit_session(bench.store, "one");
-    struct wal_session *fork;
+    struct wal_session *source = resume(&bench, "one", NULL, NULL);
+    struct wal_session *latest_of_y = resume(&bench, NULL, "/y", NULL);
+    struct wal_session *fork = NULL;
+    struct wal_session *other = NULL;
 
-    options.fork = &named;
-    fork = resume(&bench, options);
+    assert_int_equal(
+        wal_session_fork(source, kit_text("b"), &named, &fork, NULL), WAL_OK);
     assert_branch(fork, "a b");
     assert_slice(kit_info(fork).id, "fork");
     assert_slice(kit_info(fork).title, "T");
@@ -213,12 +188,18 @@ static void test_resume__in_a_fork(void **state)
     kit_append(fork, "f", NULL);
     assert_branch(source, "a b c");
     wal_session_close(fork);
-    refused(&bench, options, WAL_EEXISTS);
-    fork = resume(&bench, by_cwd("/y", WAL_RESUME_FORK, NULL));
+    assert_int_equal(
+        wal_session_fork(source, kit_text("b"), &named, &other, NULL),
+        WAL_EEXISTS);
+    assert_null(other);
+    assert_int_equal(
+        wal_session_fork(latest_of_y, kit_text(NULL), NULL, &fork, NULL),
+        WAL_OK);
     assert_branch(fork, "a b c");
     assert_slice(kit_info(fork).parent_id, "three");
     assert_int_equal(kit_info(fork).id.size, 36);
     wal_session_close(fork);
+    wal_session_close(latest_of_y);
     wal_session_close(source);
     kit_close(bench.store);
 }
@@ -228,43 +209,23 @@ static void test_resume__what_is_not_there(void **state)
     (void)state;
     struct bench bench = begin();
     struct wal_session *one = kit_session(bench.store, "one");
-
-    refused(&bench, by_id("four", WAL_RESUME_IN_PLACE, NULL), WAL_ENOTFOUND);
-    refused(&bench, by_id(NULL, WAL_RESUME_IN_PLACE, NULL), WAL_ENOTFOUND);
-    refused(&bench, by_cwd("/z", WAL_RESUME_FORK, NULL), WAL_ENOTFOUND);
-    refused(&bench, by_id("one", WAL_RESUME_IN_PLACE, "z"), WAL_ENOTFOUND);
-    refused(&bench, by_id("one", WAL_RESUME_FORK, "z"), WAL_ENOTFOUND);
-    assert_int_equal(wal_session_delete(one, NULL), WAL_OK);
-    wal_session_close(one);
-    refused(&bench, by_id("one", WAL_RESUME_IN_PLACE, NULL), WAL_ENOTFOUND);
-    kit_close(bench.store);
-}
-
-static void test_resume__wrong_use_has_no_default(void **state)
-{
-    (void)state;
-    struct bench bench = begin();
-    struct wal_resume_options options = by_id("one", 0, NULL);
     struct wal_session *session = NULL;
 
-    refused(&bench, options, WAL_EINVAL);
-    options.mode = 3;
-    refused(&bench, options, WAL_EINVAL);
-    options.mode = WAL_RESUME_IN_PLACE;
-    options.from = 0;
-    refused(&bench, options, WAL_EINVAL);
-    options.from = 3;
-    refused(&bench, options, WAL_EINVAL);
-    options.from = WAL_RESUME_ID;
-    options.struct_size--;
-    refused(&bench, options, WAL_EINVAL);
-    options.struct_size++;
-    assert_int_equal(wal_session_resume(bench.store, NULL, &session, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_session_resume(bench.store, &options, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_session_resume(NULL, &options, &session, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(try_resume(&bench, "four", NULL, NULL, &session),
+                     WAL_ENOTFOUND);
+    assert_int_equal(try_resume(&bench, NULL, "/z", NULL, &session),
+                     WAL_ENOTFOUND);
+    assert_int_equal(try_resume(&bench, "", NULL, NULL, &session),
+                     WAL_ENOTFOUND);
+    assert_null(session);
+    assert_int_equal(try_resume(&bench, "one", NULL, "z", &session),
+                     WAL_ENOTFOUND);
+    assert_branch(session, "a b c");
+    wal_session_close(session);
+    assert_int_equal(wal_session_delete(one, NULL), WAL_OK);
+    wal_session_close(one);
+    assert_int_equal(try_resume(&bench, "one", NULL, NULL, &session),
+                     WAL_ENOTFOUND);
     kit_close(bench.store);
 }
 
@@ -276,11 +237,119 @@ static void test_resume__store_open_for_reading(void **state)
 
     kit_close(bench.store);
     bench.store = kit_open("store", WAL_OPEN_READ_ONLY);
-    session = resume(&bench, by_id("one", WAL_RESUME_IN_PLACE, NULL));
+    session = resume(&bench, "one", NULL, NULL);
     assert_branch(session, "a b c");
     wal_session_close(session);
-    refused(&bench, by_id("one", WAL_RESUME_IN_PLACE, "a"), WAL_EREADONLY);
-    refused(&bench, by_id("one", WAL_RESUME_FORK, NULL), WAL_EREADONLY);
+    assert_int_equal(try_resume(&bench, "one", NULL, "a", &session),
+                     WAL_EREADONLY);
+    wal_session_close(session);
+    kit_close(bench.store);
+}
+
+/* --- open or create ------------------------------------------------------ */
+
+static struct wal_session *open_or_create(struct bench *bench, const char *id,
+                                          const char *cwd, int32_t expected)
+{
+    const struct wal_session_options options = {.struct_size = sizeof(options),
+                                                .id = kit_text(id),
+                                                .cwd = kit_text(cwd)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_session *session = NULL;
+    int32_t created = -1;
+
+    if (wal_session_open_or_create(bench->store, &options, &session, &created,
+                                   &error) != WAL_OK) {
+        fail_msg("%d: %s", error.status, error.text);
+    }
+    assert_int_equal(created, expected);
+    return session;
+}
+
+static void test_open_or_create__by_id(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    uint64_t last = kit_last_sequence(bench.store);
+    struct wal_session *session = open_or_create(&bench, "one", "/z", 0);
+
+    assert_branch(session, "a b c");
+    assert_slice(kit_info(session).cwd, "/x");
+    assert_int_equal(kit_last_sequence(bench.store), last);
+    wal_session_close(session);
+    for (int32_t created = 1; created >= 0; created--) {
+        session = open_or_create(&bench, "four", "/z", created);
+        assert_slice(kit_info(session).id, "four");
+        assert_slice(kit_info(session).cwd, "/z");
+        wal_session_close(session);
+    }
+    kit_close(bench.store);
+}
+
+static void test_open_or_create__the_latest_of_a_directory(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session *session = open_or_create(&bench, NULL, "/x", 0);
+    char id[WAL_ID_SIZE];
+
+    assert_slice(kit_info(session).id, "two");
+    wal_session_close(session);
+    session = open_or_create(&bench, NULL, "/z", 1);
+    (void)snprintf(id, sizeof(id), "%.*s", (int)kit_info(session).id.size,
+                   (const char *)kit_info(session).id.data);
+    assert_int_equal(strlen(id), 36);
+    wal_session_close(session);
+    session = open_or_create(&bench, NULL, "/z", 0);
+    assert_slice(kit_info(session).id, id);
+    wal_session_close(session);
+    kit_close(bench.store);
+}
+
+static void test_open_or_create__null_options_and_null_flag(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session *session = NULL;
+
+    assert_int_equal(
+        wal_session_open_or_create(bench.store, NULL, &session, NULL, NULL),
+        WAL_OK);
+    assert_slice(kit_info(session).id, "three");
+    wal_session_close(session);
+    kit_close(bench.store);
+}
+
+static void test_open_or_create__misuse_and_store_open_for_reading(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session_options options = {.struct_size = sizeof(options),
+                                          .id = kit_text("four")};
+    struct wal_error error = KIT_ERROR;
+    struct wal_session *session = NULL;
+    int32_t created = -1;
+
+    assert_int_equal(
+        wal_session_open_or_create(NULL, &options, &session, &created, &error),
+        WAL_EINVAL);
+    assert_int_equal(wal_session_open_or_create(bench.store, &options, NULL,
+                                                &created, &error),
+                     WAL_EINVAL);
+    options.struct_size--;
+    assert_int_equal(wal_session_open_or_create(bench.store, &options, &session,
+                                                &created, &error),
+                     WAL_EINVAL);
+    options.struct_size++;
+    kit_close(bench.store);
+    bench.store = kit_open("store", WAL_OPEN_READ_ONLY);
+    assert_int_equal(wal_session_open_or_create(bench.store, &options, &session,
+                                                &created, &error),
+                     WAL_EREADONLY);
+    assert_int_equal(error.status, WAL_EREADONLY);
+    assert_null(session);
+    assert_int_equal(created, -1);
+    wal_session_close(open_or_create(&bench, "one", NULL, 0));
     kit_close(bench.store);
 }
 
@@ -293,8 +362,11 @@ int main(void)
         KIT_TEST(test_resume__in_place_the_latest),
         KIT_TEST(test_resume__in_a_fork),
         KIT_TEST(test_resume__what_is_not_there),
-        KIT_TEST(test_resume__wrong_use_has_no_default),
         KIT_TEST(test_resume__store_open_for_reading),
+        KIT_TEST(test_open_or_create__by_id),
+        KIT_TEST(test_open_or_create__the_latest_of_a_directory),
+        KIT_TEST(test_open_or_create__null_options_and_null_flag),
+        KIT_TEST(test_open_or_create__misuse_and_store_open_for_reading),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /*
  * test_store_session.c - tests of creating, opening and describing sessions.
  */
+#include "agentwal/admin.h"
 #include "tests/lib/kit/store_kit.h"
 
 #include <ctype.h>

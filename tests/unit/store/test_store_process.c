@@ -2,6 +2,7 @@
  * test_store_process.c - tests of several handles of one store, in one process
  * and in several, and of handles that a fork() has copied.
  */
+#include "agentwal/admin.h"
 #include "tests/lib/kit/store_kit.h"
 
 #include <signal.h>
@@ -73,7 +74,7 @@ static void test_handles__check_tails_and_ids_together(void **state)
                                          .durability = WAL_WRITTEN,
                                          .flags = WAL_APPEND_EXPECT,
                                          .expected_tail = kit_text("a")};
-    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_error error = KIT_ERROR;
     struct wal_entry entry = kit_entry("c", NULL, "1");
     struct wal_session *session = NULL;
     struct wal_session_options taken = {.struct_size = sizeof(taken),
@@ -81,9 +82,9 @@ static void test_handles__check_tails_and_ids_together(void **state)
 
     kit_append_all(pair.sessions[0], "a b");
     assert_int_equal(
-        wal_append(pair.sessions[1], &entry, 1, &options, &result, NULL),
+        wal_append(pair.sessions[1], &entry, 1, &options, NULL, &error),
         WAL_ECONFLICT);
-    assert_string_equal(result.actual_tail, "b");
+    assert_string_equal(error.actual, "b");
     entry.id = kit_text("a");
     assert_int_equal(kit_try_append(pair.sessions[1], &entry, NULL, NULL),
                      WAL_EEXISTS);
@@ -164,7 +165,7 @@ static void catch_ball(int fd)
  * process has moved the tail, and where to. */
 static bool is_told_the_tail(struct wal_session *session, int i)
 {
-    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_error error = KIT_ERROR;
     const struct wal_entry entry = kit_entry("late", NULL, "{}");
     struct wal_append_options options = {.struct_size = sizeof(options),
                                          .flags = WAL_APPEND_EXPECT};
@@ -176,9 +177,9 @@ static bool is_told_the_tail(struct wal_session *session, int i)
     }
     (void)snprintf(tail, sizeof(tail), "e%d", i - 1);
     options.expected_tail = kit_text(own);
-    return wal_append(session, &entry, 1, &options, &result, NULL) ==
+    return wal_append(session, &entry, 1, &options, NULL, &error) ==
                WAL_ECONFLICT &&
-           strcmp(result.actual_tail, tail) == 0;
+           strcmp(error.actual, tail) == 0;
 }
 
 /* In turn with the other: sees its entry, appends under it. Any failure ends

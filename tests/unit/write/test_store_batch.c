@@ -109,7 +109,6 @@ static void test_batch__of_everything_is_all_there(void **state)
     assert_int_equal(result.duplicates, 0);
     assert_int_equal(result.sequence, last + 2);
     assert_string_equal(result.last_id, "d");
-    assert_string_equal(result.actual_tail, "");
     assert_int_equal(kit_last_sequence(bench.store), last + 2 + 3 + 2 + 1);
     reopen(&bench);
     assert_all_entries(bench.session, "a b c d");
@@ -265,10 +264,10 @@ static void test_batch__conflicting_tail_changes_nothing(void **state)
     parts.options.expected_tail = kit_text("a");
     error = refused(&bench, &parts, WAL_ECONFLICT);
     assert_string_equal(error.actual, "b");
+    assert_int_equal(error.expectation, WAL_EXPECTATION_TAIL);
     assert_int_equal(wal_batch_commit(bench.session, &parts.batch,
                                       &parts.options, &result, NULL),
                      WAL_ECONFLICT);
-    assert_string_equal(result.actual_tail, "b");
     parts.options.expected_tail = kit_text("nobody");
     error = refused(&bench, &parts, WAL_ECONFLICT);
     parts.options.expected_tail = kit_text(NULL);
@@ -290,18 +289,19 @@ static void test_batch__conflicting_head_changes_nothing(void **state)
 
     prepare(&parts);
     parts.heads[0] = kit_head("mark", "d", "b");
-    error = refused(&bench, &parts, WAL_EHEAD);
+    error = refused(&bench, &parts, WAL_ECONFLICT);
+    assert_int_equal(error.expectation, WAL_EXPECTATION_HEAD);
     assert_string_equal(error.actual, "a");
     parts.heads[0] = kit_head("mark", "d", "");
-    error = refused(&bench, &parts, WAL_EHEAD);
+    error = refused(&bench, &parts, WAL_ECONFLICT);
     assert_string_equal(error.actual, "a");
     parts.heads[0] = kit_head("other", "d", "a");
-    error = refused(&bench, &parts, WAL_EHEAD);
+    error = refused(&bench, &parts, WAL_ECONFLICT);
     assert_string_equal(error.actual, "");
     /* An entry of the batch itself was nobody's head before it. */
     prepare(&parts);
     parts.heads[1] = kit_head("main", "a", "d");
-    error = refused(&bench, &parts, WAL_EHEAD);
+    error = refused(&bench, &parts, WAL_ECONFLICT);
     assert_string_equal(error.actual, "b");
     end(&bench);
 }
@@ -320,17 +320,18 @@ test_batch__conflicting_document_version_changes_nothing(void **state)
         (unsigned long long)kit_put(bench.store, bench.session, "own", "3"));
     prepare(&parts);
     parts.docs[0].flags = WAL_DOC_EXPECT;
-    error = refused(&bench, &parts, WAL_ESTALE);
+    error = refused(&bench, &parts, WAL_ECONFLICT);
+    assert_int_equal(error.expectation, WAL_EXPECTATION_DOCUMENT);
     assert_string_equal(error.actual, version);
     prepare(&parts);
     parts.docs[1].flags = WAL_DOC_EXPECT;
     parts.docs[1].version = 4;
-    error = refused(&bench, &parts, WAL_ESTALE);
+    error = refused(&bench, &parts, WAL_ECONFLICT);
     assert_string_equal(error.actual, "0");
     prepare(&parts);
     parts.docs[2].flags |= WAL_DOC_EXPECT;
     parts.docs[2].version = 1;
-    error = refused(&bench, &parts, WAL_ESTALE);
+    error = refused(&bench, &parts, WAL_ECONFLICT);
     prepare(&parts);
     parts.docs[1].flags = WAL_DOC_DELETE;
     error = refused(&bench, &parts, WAL_ENOTFOUND);
@@ -352,7 +353,8 @@ test_batch__conflicting_metadata_version_changes_nothing(void **state)
     prepare(&parts);
     parts.change.fields |= WAL_CHANGE_EXPECT;
     parts.change.expected_version = 77;
-    error = refused(&bench, &parts, WAL_ESTALE);
+    error = refused(&bench, &parts, WAL_ECONFLICT);
+    assert_int_equal(error.expectation, WAL_EXPECTATION_METADATA);
     assert_string_equal(error.actual, version);
     end(&bench);
 }
@@ -561,11 +563,11 @@ static void test_batch__submitted_is_answered_by_its_ticket(void **state)
         assert_int_equal(result.appended, 0);
         assert_int_equal(result.duplicates, 2);
     } else {
-        assert_int_equal(error.status, WAL_ESTALE);
+        assert_int_equal(error.status, WAL_ECONFLICT);
     }
     assert_int_equal(wal_batch_submit(bench.session, &parts.batch, NULL,
                                       &tickets[2], &error),
-                     WAL_ESTALE);
+                     WAL_ECONFLICT);
     assert_null(tickets[2]);
     wal_ticket_destroy(tickets[0]);
     wal_ticket_destroy(tickets[1]);
@@ -607,7 +609,8 @@ static void test_batch__refused_ticket_changes_nothing(void **state)
     assert_int_equal(
         wal_batch_submit(bench.session, &parts.batch, NULL, &ticket, NULL),
         WAL_OK);
-    assert_int_equal(wal_ticket_wait(ticket, -1, &result, &error), WAL_EHEAD);
+    assert_int_equal(wal_ticket_wait(ticket, -1, &result, &error),
+                     WAL_ECONFLICT);
     assert_string_equal(error.actual, "b");
     wal_ticket_destroy(ticket);
     assert_unchanged(bench.store, bench.session, before);

@@ -325,7 +325,7 @@ test_batch__stale_document_beside_a_free_change_is_told(void **state)
     doc.flags = WAL_DOC_EXPECT;
     doc.version = 7;
     for (int i = 0; i < 1000; i++) {
-        assert_int_equal(commit(&bench, &batch), WAL_ESTALE);
+        assert_int_equal(commit(&bench, &batch), WAL_ECONFLICT);
     }
     assert_unchanged(bench.store, bench.session, before);
     end(&bench);
@@ -362,7 +362,7 @@ static void *run_docs(void *arg)
             status = wal_doc_put(NULL, runner->session, &doc, NULL, NULL);
             /* A put of what another thread has put is no put of one's own:
              * the version that was expected would tell. */
-            WAL__ASSERT(status == WAL_OK || status == WAL_ESTALE);
+            WAL__ASSERT(status == WAL_OK || status == WAL_ECONFLICT);
         } while (status != WAL_OK);
     }
     return NULL;

@@ -248,7 +248,7 @@ static void test_document__two_handles_see_each_others(void **state)
     assert_string_equal(kit_docs(one, NULL, 0, NULL), "shared=2");
     doc.flags = WAL_DOC_EXPECT;
     doc.version = version;
-    assert_int_equal(wal_doc_put(one, a, &doc, NULL, &error), WAL_ESTALE);
+    assert_int_equal(wal_doc_put(one, a, &doc, NULL, &error), WAL_ECONFLICT);
     assert_int_equal(wal_session_delete(b, NULL), WAL_OK);
     doc.flags = 0;
     assert_int_equal(wal_doc_put(one, a, &doc, NULL, &error), WAL_ENOTFOUND);
@@ -418,7 +418,8 @@ static void damaged_one(uint32_t flags)
     doc = kit_doc("bad", "\"unmistakable one\"");
     doc.flags = WAL_DOC_EXPECT;
     doc.version = version + 1;
-    assert_int_equal(wal_doc_put(store, session, &doc, NULL, NULL), WAL_ESTALE);
+    assert_int_equal(wal_doc_put(store, session, &doc, NULL, NULL),
+                     WAL_ECONFLICT);
     doc.version = version;
     assert_int_equal(wal_doc_put(store, session, &doc, NULL, NULL), WAL_OK);
     assert_string_equal(kit_docs(store, session, 0, NULL),

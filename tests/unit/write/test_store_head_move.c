@@ -119,13 +119,13 @@ static void test_head__conflicting_head_names_the_present_one(void **state)
     (void)state;
     struct bench bench = begin();
 
-    refused(&bench, kit_head("main", "a", "b"), WAL_EHEAD, "c");
-    refused(&bench, kit_head("main", "a", ""), WAL_EHEAD, "c");
-    refused(&bench, kit_head("main", "a", "nobody"), WAL_EHEAD, "c");
-    refused(&bench, kit_head("new", "a", "b"), WAL_EHEAD, "");
+    refused(&bench, kit_head("main", "a", "b"), WAL_ECONFLICT, "c");
+    refused(&bench, kit_head("main", "a", ""), WAL_ECONFLICT, "c");
+    refused(&bench, kit_head("main", "a", "nobody"), WAL_ECONFLICT, "c");
+    refused(&bench, kit_head("new", "a", "b"), WAL_ECONFLICT, "");
     moved(&bench, kit_head("new", "a", ""), "");
-    refused(&bench, kit_head("new", "b", ""), WAL_EHEAD, "a");
-    refused(&bench, kit_head("new", NULL, "b"), WAL_EHEAD, "a");
+    refused(&bench, kit_head("new", "b", ""), WAL_ECONFLICT, "a");
+    refused(&bench, kit_head("new", NULL, "b"), WAL_ECONFLICT, "a");
     moved(&bench, kit_head("new", "b", "a"), "a");
     moved(&bench, kit_head("new", NULL, "b"), "b");
     reopen(&bench);

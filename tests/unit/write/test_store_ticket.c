@@ -253,7 +253,7 @@ static void test_ticket__tells_of_a_refusal(void **state)
         WAL_OK);
     assert_int_equal(wal_ticket_wait(ticket, -1, &result, &error),
                      WAL_ECONFLICT);
-    assert_string_equal(result.actual_tail, "a");
+    assert_string_equal(error.actual, "a");
     assert_error(&error, WAL_ECONFLICT, "\"a\"");
     wal_ticket_destroy(ticket);
     assert_branch(bench.session, "a");

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "agentwal/admin.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/ids.h"
 #include "tools/walconv/import/copy_walk.h"

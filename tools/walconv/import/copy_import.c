@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agentwal/admin.h"
 #include "tools/cli/cli.h"
 #include "tools/walconv/import/copy_walk.h"
 

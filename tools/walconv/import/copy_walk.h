@@ -8,6 +8,7 @@
 #ifndef AGENTWAL_TOOLS_WALCONV_IMPORT_COPY_WALK_H
 #define AGENTWAL_TOOLS_WALCONV_IMPORT_COPY_WALK_H
 
+#include "agentwal/blob.h"
 #include "tools/walconv/import/copy_import.h"
 
 #define WALK_LOOKAHEAD   32 /* lines of the original that are compared */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "agentwal/admin.h"
 #include "tools/walconv/import/file_import.h"
 
 /* the creator of a younger session may still be writing */

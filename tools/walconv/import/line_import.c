@@ -423,7 +423,7 @@ static enum wal_status add_partial_line(struct walconv_lines *lines,
         .struct_size = sizeof(entry),
         .flags = WAL_ENTRY_LINE | WAL_ENTRY_ROOT | WAL_ENTRY_HEAD_KEEP,
         .stream = CLI_PARTIAL_STREAM,
-        .type = cli_slice(wal_entry_type_name(WAL_TYPE_MESSAGE_DELTA_BATCH)),
+        .type = cli_slice(WAL_TYPE_MESSAGE_DELTA_BATCH),
         .timestamp = cli_slice(lines->time),
         .payload = {piece->data, piece->size},
     };

@@ -146,13 +146,13 @@ static void expect_path(struct checker *checker, struct wal_entry_cursor *iter,
 static uint32_t expected_parent(const struct checker *checker, uint32_t number,
                                 uint32_t head)
 {
-    const struct ledger_entry *told = &checker->ledger->entries[number];
+    const struct ledger_entry *recorded = &checker->ledger->entries[number];
 
-    switch (told->parent_kind) {
+    switch (recorded->parent_kind) {
     case LEDGER_PARENT_HEAD:
         return head;
     case LEDGER_PARENT_ENTRY:
-        return told->parent;
+        return recorded->parent;
     case LEDGER_PARENT_NONE:
         break;
     }
@@ -210,11 +210,11 @@ static void check_shared(struct checker *checker, struct wal_entry_cursor *iter,
 static void check_own(struct checker *checker, uint32_t number,
                       const struct wal_entry *entry, uint32_t *head)
 {
-    const struct ledger_entry *told = &checker->ledger->entries[number];
+    const struct ledger_entry *recorded = &checker->ledger->entries[number];
     struct ledger_view *view = checker->view;
     uint32_t parent = ledger_find_entry(checker->ledger, entry->parent_id);
 
-    if (told->session != checker->session || view->entries[number]) {
+    if (recorded->session != checker->session || view->entries[number]) {
         ledger_fail("session %u: entry %u does not belong here, or twice",
                     checker->session, number);
     }
@@ -235,8 +235,8 @@ static void check_own(struct checker *checker, uint32_t number,
                     checker->session, number, (unsigned long long)entry->depth,
                     view->depths[number]);
     }
-    if ((parent == *head || (told->flags & WAL_ENTRY_HEAD_MOVE) != 0) &&
-        (told->flags & WAL_ENTRY_HEAD_KEEP) == 0) {
+    if ((parent == *head || (recorded->flags & WAL_ENTRY_HEAD_MOVE) != 0) &&
+        (recorded->flags & WAL_ENTRY_HEAD_KEEP) == 0) {
         *head = number;
     }
     ledger_mix(checker, number);
@@ -303,11 +303,12 @@ static void read_stream(struct checker *checker, uint32_t stream)
 static uint32_t first_kept(const struct checker *checker)
 {
     for (uint32_t i = checker->path_size; i > 0; i--) {
-        const struct ledger_entry *told =
+        const struct ledger_entry *recorded =
             &checker->ledger->entries[checker->path[i - 1]];
 
-        for (uint32_t at = 0; at < i && told->kind == LEDGER_COMPACTION; at++) {
-            if (checker->path[at] == told->target_entry) {
+        for (uint32_t at = 0; at < i && recorded->kind == LEDGER_COMPACTION;
+             at++) {
+            if (checker->path[at] == recorded->target_entry) {
                 return at;
             }
         }

@@ -202,25 +202,25 @@ static void fill_texts(const struct ledger_entry *entry, uint32_t number,
 void ledger_fill_entry(const struct ledger *ledger, uint32_t entry,
                        struct wal_entry *out, struct ledger_text *text)
 {
-    const struct ledger_entry *told = &ledger->entries[entry];
+    const struct ledger_entry *recorded = &ledger->entries[entry];
 
     struct frame frame;
 
-    fill_texts(told, entry, text);
-    fill_frame(ledger, told, &frame);
-    text->payload = frame_letters(&frame, told->seed, told->size);
+    fill_texts(recorded, entry, text);
+    fill_frame(ledger, recorded, &frame);
+    text->payload = frame_letters(&frame, recorded->seed, recorded->size);
     *out = (struct wal_entry){
         .struct_size = sizeof(*out),
         .flags =
-            told->flags |
-            (told->parent_kind == LEDGER_PARENT_NONE ? WAL_ENTRY_ROOT : 0u),
-        .stream = told->stream,
+            recorded->flags |
+            (recorded->parent_kind == LEDGER_PARENT_NONE ? WAL_ENTRY_ROOT : 0u),
+        .stream = recorded->stream,
         .id = ledger_slice(text->id),
         .parent_id = ledger_slice(text->parent),
-        .type = ledger_slice(type_of(told)),
+        .type = ledger_slice(type_of(recorded)),
         .timestamp = ledger_slice("2026-01-01T00:00:00Z"),
         .run_id = ledger_slice(text->run),
-        .payload = {text->payload, told->size},
+        .payload = {text->payload, recorded->size},
         .meta = ledger_slice(text->meta),
     };
 }
@@ -304,18 +304,18 @@ static bool is_redacted(const struct ledger *ledger, uint32_t number,
     uint32_t by = ledger_find_redaction(ledger, entry);
     struct frame frame = {.after = "\"}"};
     struct frame given;
-    const struct ledger_entry *told;
+    const struct ledger_entry *recorded;
 
     if (by == LEDGER_NONE || ledger->entries[by].target_entry != number) {
         return false;
     }
-    told = &ledger->entries[by];
-    fill_frame(ledger, told, &given);
+    recorded = &ledger->entries[by];
+    fill_frame(ledger, recorded, &given);
     (void)snprintf(frame.before, sizeof(frame.before),
                    "{\"redactedBy\":\"e%05u\",\"reason\":\"", by);
     return entry->meta.size == 0 &&
-           is_framed(&frame, told->seed,
-                     (uint32_t)(told->size + strlen(frame.before) -
+           is_framed(&frame, recorded->seed,
+                     (uint32_t)(recorded->size + strlen(frame.before) -
                                 strlen(given.before)),
                      entry->payload);
 }
@@ -343,16 +343,17 @@ uint32_t ledger_identify(const struct ledger *ledger,
                          const struct wal_entry *entry, bool whole)
 {
     uint32_t number = ledger_find_entry(ledger, entry->id);
-    const struct ledger_entry *told = &ledger->entries[number];
+    const struct ledger_entry *recorded = &ledger->entries[number];
     struct ledger_text text;
     struct frame frame;
 
     if (number == LEDGER_NONE || !whole) {
         return number;
     }
-    fill_texts(told, number, &text);
-    fill_frame(ledger, told, &frame);
-    if (entry->stream != told->stream || !is_text(entry->type, type_of(told)) ||
+    fill_texts(recorded, number, &text);
+    fill_frame(ledger, recorded, &frame);
+    if (entry->stream != recorded->stream ||
+        !is_text(entry->type, type_of(recorded)) ||
         !is_text(entry->timestamp, "2026-01-01T00:00:00Z") ||
         !is_text(entry->run_id, text.run)) {
         return LEDGER_NONE;
@@ -360,9 +361,9 @@ uint32_t ledger_identify(const struct ledger *ledger,
     if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
         return is_redacted(ledger, number, entry) ? number : LEDGER_NONE;
     }
-    if (((entry->flags ^ told->flags) & WAL_ENTRY_LINE) != 0 ||
+    if (((entry->flags ^ recorded->flags) & WAL_ENTRY_LINE) != 0 ||
         !is_text(entry->meta, text.meta) ||
-        !is_framed(&frame, told->seed, told->size, entry->payload)) {
+        !is_framed(&frame, recorded->seed, recorded->size, entry->payload)) {
         return LEDGER_NONE;
     }
     return number;

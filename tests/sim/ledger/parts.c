@@ -64,43 +64,43 @@ static uint8_t *fill_value(uint32_t part, uint32_t size)
 void ledger_fill_document(const struct ledger *ledger, uint32_t part,
                           struct wal_doc *out, struct ledger_text *text)
 {
-    const struct ledger_part *told = &ledger->parts[part];
+    const struct ledger_part *recorded = &ledger->parts[part];
 
     memset(text, 0, sizeof(*text));
-    ledger_key(told->key, text->id);
+    ledger_key(recorded->key, text->id);
     *out = (struct wal_doc){.struct_size = sizeof(*out),
                             .key = ledger_slice(text->id)};
-    if (told->session == LEDGER_NONE) {
+    if (recorded->session == LEDGER_NONE) {
         out->flags |= WAL_DOC_STORE;
     }
-    if (told->kind == LEDGER_DELETE_DOC) {
+    if (recorded->kind == LEDGER_DELETE_DOC) {
         out->flags |= WAL_DOC_DELETE;
         return;
     }
-    text->payload = fill_value(part, told->size);
-    out->value = (struct wal_slice){text->payload, told->size};
+    text->payload = fill_value(part, recorded->size);
+    out->value = (struct wal_slice){text->payload, recorded->size};
 }
 
 void ledger_fill_head(const struct ledger *ledger, uint32_t part,
                       struct wal_head *out, struct ledger_text *text)
 {
-    const struct ledger_part *told = &ledger->parts[part];
+    const struct ledger_part *recorded = &ledger->parts[part];
 
     memset(text, 0, sizeof(*text));
-    if (told->kind != LEDGER_MOVE_MAIN) {
-        name_text(told->key, text->id);
+    if (recorded->kind != LEDGER_MOVE_MAIN) {
+        name_text(recorded->key, text->id);
     }
-    if (told->target != LEDGER_NONE) {
-        ledger_entry_id(told->target, text->parent);
+    if (recorded->target != LEDGER_NONE) {
+        ledger_entry_id(recorded->target, text->parent);
     }
     part_text('p', part, text->run);
     *out = (struct wal_head){.struct_size = sizeof(*out),
                              .name = ledger_slice(text->id),
                              .entry_id = ledger_slice(text->parent),
                              .note = ledger_slice(text->run)};
-    out->stream = told->kind == LEDGER_MOVE_MAIN
-                      ? told->key
-                      : told->key == LEDGER_HEADS_MAX - 1;
+    out->stream = recorded->kind == LEDGER_MOVE_MAIN
+                      ? recorded->key
+                      : recorded->key == LEDGER_HEADS_MAX - 1;
 }
 
 void ledger_fill_change(uint32_t part, struct wal_session_change *out,
@@ -178,15 +178,16 @@ uint32_t ledger_find_head(const struct ledger *ledger,
 {
     uint32_t part = parse_part(ledger, head->note, 0, 'p');
     struct ledger_text text;
-    struct wal_head told;
+    struct wal_head recorded;
 
     if (part == LEDGER_NONE || ledger->parts[part].kind != LEDGER_MOVE_HEAD) {
         return LEDGER_NONE;
     }
-    ledger_fill_head(ledger, part, &told, &text);
+    ledger_fill_head(ledger, part, &recorded, &text);
     return is_text(head->name, text.id) &&
                    is_text(head->entry_id, text.parent) &&
-                   is_text(head->note, text.run) && head->stream == told.stream
+                   is_text(head->note, text.run) &&
+                   head->stream == recorded.stream
                ? part
                : LEDGER_NONE;
 }
@@ -195,27 +196,27 @@ uint32_t ledger_find_update(const struct ledger *ledger,
                             const struct wal_session_info *info)
 {
     uint32_t part = parse_part(ledger, info->metadata, 9, 'p');
-    struct wal_session_change told;
+    struct wal_session_change recorded;
     struct ledger_text text;
 
     if (part == LEDGER_NONE || ledger->parts[part].kind != LEDGER_UPDATE) {
         return LEDGER_NONE;
     }
-    ledger_fill_change(part, &told, &text);
+    ledger_fill_change(part, &recorded, &text);
     return is_text(info->metadata, text.meta) &&
                    is_text(info->title, text.run) &&
-                   is_text(info->cwd, told.cwd.data)
+                   is_text(info->cwd, recorded.cwd.data)
                ? part
                : LEDGER_NONE;
 }
 
 bool ledger_may_be_deleted(const struct ledger *ledger, uint32_t session)
 {
-    const struct ledger_session *told = &ledger->sessions[session];
+    const struct ledger_session *recorded = &ledger->sessions[session];
 
-    return told->gone ||
-           (told->drop != LEDGER_NONE &&
-            ledger->batches[ledger->parts[told->drop].batch].state !=
+    return recorded->gone ||
+           (recorded->drop != LEDGER_NONE &&
+            ledger->batches[ledger->parts[recorded->drop].batch].state !=
                 LEDGER_REFUSED);
 }
 

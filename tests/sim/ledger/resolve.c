@@ -147,17 +147,17 @@ void ledger_check_batches(const struct checker *checker, enum ledger_loss loss)
 static void resolve_session(struct ledger *ledger, uint32_t session,
                             const struct ledger_view *view)
 {
-    struct ledger_session *told = &ledger->sessions[session];
+    struct ledger_session *recorded = &ledger->sessions[session];
     struct ledger_batch *drop;
 
-    if (told->drop == LEDGER_NONE) {
+    if (recorded->drop == LEDGER_NONE) {
         return;
     }
-    drop = &ledger->batches[ledger->parts[told->drop].batch];
+    drop = &ledger->batches[ledger->parts[recorded->drop].batch];
     if (view->sessions[session]) {
         drop->state = LEDGER_REFUSED;
     } else if (ledger_may_be_deleted(ledger, session)) {
-        told->gone = true;
+        recorded->gone = true;
         drop->state = LEDGER_DURABLE;
     }
 }

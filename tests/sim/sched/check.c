@@ -128,14 +128,15 @@ static void check_own(struct sched_process *process, uint32_t session,
 {
     struct sched *sched = process->sched;
     struct sched_view *view = &process->view;
-    const struct sched_entry *told =
+    const struct sched_entry *recorded =
         &sched->ledger.entries[view->entries[place]];
-    const struct sched_op *op = &sched->ledger.ops[told->op];
+    const struct sched_op *op = &sched->ledger.ops[recorded->op];
     uint32_t parent = view->parents[place];
-    uint32_t expected = told->parent != SCHED_NONE ? told->parent : view->head;
-    bool moved = sched->moves_main && told->parent == SCHED_NONE;
+    uint32_t expected =
+        recorded->parent != SCHED_NONE ? recorded->parent : view->head;
+    bool moved = sched->moves_main && recorded->parent == SCHED_NONE;
 
-    if (told->session != session) {
+    if (recorded->session != session) {
         sched__fail(sched, "session %u: entry %u belongs to another", session,
                     view->entries[place]);
     }
@@ -148,7 +149,7 @@ static void check_own(struct sched_process *process, uint32_t session,
                     view->entries[place], (int)parent, (int)expected);
     }
     if (op->expects && view->entries[place] == op->first &&
-        told->parent == SCHED_NONE && parent != op->expected) {
+        recorded->parent == SCHED_NONE && parent != op->expected) {
         sched__fail(sched,
                     "session %u: entry %u is under %d, and expected the tail "
                     "%d",

@@ -1,5 +1,5 @@
 /*
- * ledger.c - what the processes of a schedule were told, and what
+ * ledger.c - the results that calls returned to the processes, and what
  * follows for what may be seen (sched.h). Unlike that of model.h this ledger
  * knows operations that go on at the same time: an answer, or being seen,
  * holds from the step of that on.
@@ -51,14 +51,14 @@ uint32_t sched__parse_number(struct wal_slice text, char letter)
 void sched__fill_payload(const struct sched *sched, uint32_t entry,
                          uint8_t *out)
 {
-    const struct sched_entry *told = &sched->ledger.entries[entry];
+    const struct sched_entry *recorded = &sched->ledger.entries[entry];
     char before[SCHED_TEXT];
     int size = snprintf(before, sizeof(before), "{\"e\":%u,\"pad\":\"", entry);
 
-    WAL__ASSERT(size > 0 && told->size > (uint32_t)size + 2);
-    memset(out, 'a' + (int)(entry % 26), told->size);
+    WAL__ASSERT(size > 0 && recorded->size > (uint32_t)size + 2);
+    memset(out, 'a' + (int)(entry % 26), recorded->size);
     memcpy(out, before, (size_t)size);
-    memcpy(out + told->size - 2, "\"}", 2);
+    memcpy(out + recorded->size - 2, "\"}", 2);
 }
 
 /* ------------------------------------------------------------ adding --- */

@@ -182,7 +182,8 @@ static enum wal_status submit_append(struct sched_process *process,
     char tail[SCHED_TEXT] = "";
 
     for (uint32_t i = 0; i < op->count; i++) {
-        const struct sched_entry *told = &sched->ledger.entries[op->first + i];
+        const struct sched_entry *recorded =
+            &sched->ledger.entries[op->first + i];
         uint8_t *payload = process->payload + (size_t)i * SCHED_PAYLOAD;
 
         sched__entry_id(op->first + i, ids[i]);
@@ -190,9 +191,9 @@ static enum wal_status submit_append(struct sched_process *process,
         entries[i].struct_size = sizeof(entries[i]);
         entries[i].id = sched__slice(ids[i]);
         entries[i].type = sched__slice("message");
-        entries[i].payload = (struct wal_slice){payload, told->size};
-        if (told->parent != SCHED_NONE) {
-            sched__entry_id(told->parent, parents[i]);
+        entries[i].payload = (struct wal_slice){payload, recorded->size};
+        if (recorded->parent != SCHED_NONE) {
+            sched__entry_id(recorded->parent, parents[i]);
             entries[i].parent_id = sched__slice(parents[i]);
         }
     }

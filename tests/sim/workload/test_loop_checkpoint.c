@@ -346,9 +346,9 @@ static void on_call(void *arg, const struct sim_event *event)
     }
     for (int landing = SIM_PERSIST_NONE; landing < SIM_PERSISTENCES;
          landing++) {
-        const struct sim_power_loss loss = {.landing =
-                                                (enum sim_persistence)landing,
-                                            .garbage = cuts->calls % 2 == 0};
+        const struct sim_power_loss loss = {
+            .landing = (enum sim_persistence)landing,
+            .garbage = cuts->calls / workload_sample(1) % 2 == 0};
         struct sim_disk *copy = sim_disk_clone(cuts->disk);
         char what[64];
 

@@ -222,10 +222,10 @@ static void check_all(const struct counts *counts, uint32_t lives,
     *acknowledged = 0;
     for (uint32_t life = 0; life < lives; life++) {
         for (uint32_t i = 0; i < THREADS; i++) {
-            uint32_t told = atomic_load(&counts->acknowledged[life][i]);
+            uint32_t acked = atomic_load(&counts->acknowledged[life][i]);
 
-            assert_in_range(seen[life][i], told, told + 1);
-            *acknowledged += told;
+            assert_in_range(seen[life][i], acked, acked + 1);
+            *acknowledged += acked;
         }
     }
     free(seen);
@@ -239,7 +239,7 @@ static void nap(long milliseconds)
     (void)nanosleep(&time, NULL);
 }
 
-/* Kills one and starts it again, so many times, so far apart. */
+/* Kills and restarts one process, `kills` times, `apart_ms` apart. */
 static void run(struct counts *counts, uint32_t processes, uint32_t kills,
                 long apart_ms)
 {

@@ -1,10 +1,10 @@
 /*
- * test_sigkill.c - a process that appends from several threads is killed at a
- * moment that nobody chose, again and again. Every append that it was told
- * of is there afterwards, every batch whole or not at all, and every session
- * can be read and continued.
+ * test_sigkill.c - a process that appends from several threads is killed at
+ * random moments, again and again. Afterwards every acknowledged append is
+ * there, every batch is there whole or not at all, and every session can be
+ * read and continued.
  *
- * The child reports what it was told through a pipe, one record at a time;
+ * The child reports each acknowledgement through a pipe, one record at a time;
  * the parent keeps a list of them over all rounds.
  */
 #include "tests/lib/kit/store_kit.h"
@@ -356,8 +356,8 @@ static void test_sigkill__nothing_acknowledged_is_lost(void **state)
     free(ledger.reports);
 }
 
-/* The one that lives on appends, too. Who died while it synced has left
- * poison: then all close and open again. */
+/* The surviving process appends, too. If the killed one died during a sync, the
+ * log is poisoned: then all processes close the store and open it again. */
 static bool go_on(struct wal_store *store, struct ledger *ledger,
                   uint32_t round)
 {

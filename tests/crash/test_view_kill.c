@@ -37,7 +37,7 @@ static size_t die(void *ctx, size_t size)
     return size / 2;
 }
 
-/* In a process of its own: 0 when the flush was done before it died. */
+/* Flushes in a child process: 0 if the flush ended before the child died. */
 static int flush_and_die(const char *dialect, unsigned at, bool in_write)
 {
     struct death death = {.at = at, .in_write = in_write};
@@ -69,7 +69,7 @@ static int flush_and_die(const char *dialect, unsigned at, bool in_write)
     _exit(0);
 }
 
-/* Nothing is left beside the view's files and state. */
+/* No file is left but the view's files and state. */
 static void expect_clean(void)
 {
     assert_int_not_equal(
@@ -145,7 +145,7 @@ static void die_everywhere(const char *dialect)
     assert_true(deaths > (is_long ? 200 : 6));
 }
 
-static void test_view_kill__lines_as_they_stand(void **state)
+static void test_view_kill__unchanged_lines(void **state)
 {
     (void)state;
     die_everywhere("claude");
@@ -178,7 +178,7 @@ static void test_view_kill__documents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_view_kill__lines_as_they_stand),
+        KIT_TEST(test_view_kill__unchanged_lines),
         KIT_TEST(test_view_kill__lines_that_may_go_on),
         KIT_TEST(test_view_kill__lines_without_branches),
         KIT_TEST(test_view_kill__lines_and_documents),

@@ -69,7 +69,7 @@ static void end(struct bench *bench)
     kit_close(bench->store);
 }
 
-/* The ids that a list gives, a blank behind each. */
+/* The ids that a list returns, each followed by a blank. */
 static const char *list(struct wal_store *store,
                         const struct wal_session_cursor_options *options)
 {

@@ -79,7 +79,7 @@ static void test_fork__at_an_entry(void **state)
     kit_close(store);
 }
 
-static void test_fork__at_an_entry_beside_the_branch(void **state)
+static void test_fork__at_an_entry_off_the_branch(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -408,7 +408,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_fork__at_the_head),
         KIT_TEST(test_fork__at_an_entry),
-        KIT_TEST(test_fork__at_an_entry_beside_the_branch),
+        KIT_TEST(test_fork__at_an_entry_off_the_branch),
         KIT_TEST(test_fork__at_an_entry_that_left_the_shared_branch),
         KIT_TEST(test_fork__of_an_empty_session),
         KIT_TEST(test_fork__at_an_entry_of_the_lineage),

@@ -414,13 +414,14 @@ static void delete_session(struct wal_store *store, const char *id)
     struct wal_session *session = kit_session(store, id);
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = KIT_ERROR;
-    char told[64];
+    char expected[64];
 
     assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
-    (void)snprintf(told, sizeof(told), "session \"%s\" was deleted", id);
+    (void)snprintf(expected, sizeof(expected), "session \"%s\" was deleted",
+                   id);
     assert_int_equal(wal_session_get_info(session, &info, &error),
                      WAL_ENOTFOUND);
-    assert_error(&error, WAL_ENOTFOUND, told);
+    assert_error(&error, WAL_ENOTFOUND, expected);
     wal_session_close(session);
 }
 
@@ -469,7 +470,7 @@ static void test_list__deleted_since_the_opening_is_left_out(void **state)
     kit_close(store);
 }
 
-/* They are told to be, and their text is still the fork's. */
+/* The lineage flags them as deleted; a fork still has their text. */
 static void test_list__lineage_has_the_deleted(void **state)
 {
     (void)state;

@@ -174,7 +174,7 @@ static void test_moving__parts_stream_as_versions_of_a_document(void **state)
     kit_close(store);
 }
 
-static void test_moving__fork_has_a_title_of_its_own(void **state)
+static void test_moving__fork_has_a_separate_title(void **state)
 {
     const struct wal_session_options options = {
         .struct_size = sizeof(options), .title = kit_text("Work (fork)")};
@@ -229,7 +229,7 @@ int main(void)
         KIT_TEST(test_moving__append_and_save_is_all_or_nothing),
         KIT_TEST(test_moving__branch_after_an_index),
         KIT_TEST(test_moving__parts_stream_as_versions_of_a_document),
-        KIT_TEST(test_moving__fork_has_a_title_of_its_own),
+        KIT_TEST(test_moving__fork_has_a_separate_title),
         KIT_TEST(test_moving__session_moves_to_another_project),
     };
 

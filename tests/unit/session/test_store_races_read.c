@@ -369,7 +369,7 @@ static void test_races__scan_sees_one_moment(void **state)
 
 /* ------------------------------------------------------------ visits --- */
 
-/* Opens a store of its own, does a little of everything, and closes it. */
+/* Opens a separate handle, does a little of everything, and closes it. */
 static void visit(struct stress_thread *stress_thread)
 {
     for (int i = 0; i < VISITS; i++) {

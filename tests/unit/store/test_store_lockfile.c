@@ -32,7 +32,7 @@ static void pause_ms(long ms)
     (void)nanosleep(&time, NULL);
 }
 
-/* And waits until whoever appends looks for LOCK again. */
+/* Runs the command, and waits until the appending process checks LOCK again. */
 static void shell(const char *command)
 {
     assert_int_equal(system(command), 0);
@@ -65,8 +65,7 @@ static void expect_lockfile(struct wal_session *session, const char *word)
     assert_string_equal(error.file, "store/LOCK");
 }
 
-/* The store has these entries, for whoever opens it now, in a process of its
- * own; one more is appended. */
+/* A new process opens the store, finds these entries, and appends one more. */
 static void expect_whole(const char *ids, const char *more)
 {
     pid_t child = fork();
@@ -188,7 +187,7 @@ static void test_lockfile__made_unreadable(void **state)
     expect_whole("a b c d", "e");
 }
 
-static void test_lockfile__a_follower_is_told(void **state)
+static void test_lockfile__waiting_reader_gets_an_error(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -257,7 +256,7 @@ struct tally {
     _Atomic uint64_t acknowledged;
 };
 
-/* Appends until it is told that LOCK is another. */
+/* Appends until an error reports that LOCK was replaced. */
 static int append_on(struct tally *tally)
 {
     struct wal_store *store = NULL;
@@ -547,8 +546,8 @@ list_and_rotate(void *ctx, const char *path,
     return status;
 }
 
-/* Who can take no lock reads what it found, and calls nothing damaged. */
-static void test_lockfile__reader_without_it_beside_a_rotation(void **state)
+/* A reader that can take no lock reads what it found, and reports no damage. */
+static void test_lockfile__reader_without_it_during_a_rotation(void **state)
 {
     (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options),
@@ -676,13 +675,13 @@ int main(void)
         KIT_TEST(test_lockfile__replaced_by_its_copy),
         KIT_TEST(test_lockfile__put_back),
         KIT_TEST(test_lockfile__made_unreadable),
-        KIT_TEST(test_lockfile__a_follower_is_told),
+        KIT_TEST(test_lockfile__waiting_reader_gets_an_error),
         KIT_TEST(test_lockfile__working_directory_changed),
         KIT_TEST(test_lockfile__store_copied_while_open),
         KIT_TEST(test_lockfile__removed_under_load),
         KIT_TEST(test_lockfile__removed_before_a_write),
         KIT_TEST(test_lockfile__removed_before_a_seal),
-        KIT_TEST(test_lockfile__reader_without_it_beside_a_rotation),
+        KIT_TEST(test_lockfile__reader_without_it_during_a_rotation),
         KIT_TEST(test_file_system__network_is_refused_unless_forced),
         KIT_TEST(test_file_system__numbers),
     };

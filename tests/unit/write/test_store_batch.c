@@ -400,8 +400,8 @@ static void test_batch__invalid_json_changes_nothing(void **state)
     end(&bench);
 }
 
-/* Struct sizes, flags and places that are wrong, one at a time; false behind
- * the last. */
+/* Wrong struct sizes, flags and pointers, one at a time; false after the
+ * last. */
 static bool spoil(struct parts *parts, int nth)
 {
     uint32_t *const sizes[] = {
@@ -425,7 +425,7 @@ static bool spoil(struct parts *parts, int nth)
     return false;
 }
 
-/* Contents that cannot be, one at a time; false behind the last. */
+/* Invalid contents, one at a time; false after the last. */
 static bool spoil_content(struct parts *parts, int nth)
 {
     const struct {

@@ -277,9 +277,9 @@ static void *run_changes(void *arg)
     return NULL;
 }
 
-/* A change that expects nothing, outrun by another thread's, is applied to
- * what is there: neither thread's field gets lost. Queued ones neither. */
-static void test_batch__change_that_is_outrun_begins_again(void **state)
+/* A change without an expected version that meets a change of another thread is
+ * applied to the new state: no field of either is lost, queued or not. */
+static void test_batch__stale_change_is_retried(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -307,9 +307,8 @@ static void test_batch__change_that_is_outrun_begins_again(void **state)
     end(&bench);
 }
 
-/* A refusal for another reason is told at once. */
-static void
-test_batch__stale_document_beside_a_free_change_is_told(void **state)
+/* A refusal for another reason is returned without a retry. */
+static void test_batch__stale_document_with_a_change_is_refused(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -395,8 +394,8 @@ int main(void)
         KIT_TEST(test_batch__of_4096_heads_and_not_one_more),
         KIT_TEST(test_batch__of_32_mib_whatever_it_holds),
         KIT_TEST(test_batch__of_5000_redactions),
-        KIT_TEST(test_batch__change_that_is_outrun_begins_again),
-        KIT_TEST(test_batch__stale_document_beside_a_free_change_is_told),
+        KIT_TEST(test_batch__stale_change_is_retried),
+        KIT_TEST(test_batch__stale_document_with_a_change_is_refused),
         KIT_TEST(test_batch__documents_of_several_threads),
     };
 

@@ -299,7 +299,7 @@ static void test_compaction_entry__must_name_what_is_on_its_way(void **state)
     entry = typed("y", type, "{\"firstKeptEntryId\":\"a\"}");
     entry.flags = WAL_ENTRY_ROOT;
     assert_int_equal(append(&bench, &entry, 1), WAL_ENOTFOUND);
-    /* The name is what the JSON stands for. */
+    /* The name is compared after unescaping. */
     assert_int_equal(
         append_one(&bench, type, "{\"firstKept\\u0045ntryId\":\"\\u0061\"}"),
         WAL_OK);
@@ -376,7 +376,7 @@ static void test_branch_summary__must_name_an_entry_of_a_session(void **state)
         append_one(&bench, type,
                    "{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"side\"}"),
         WAL_OK);
-    /* Of its batch: one before it, not one behind it. */
+    /* In its batch: an entry before it, not one after it. */
     entries[0] = kit_entry("e", NULL, "{}");
     entries[1] =
         typed("x", type, "{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"f\"}");
@@ -453,7 +453,7 @@ static void test_redaction__of_an_entry_of_its_batch(void **state)
 
     assert_int_equal(append(&bench, entries, 2), WAL_OK);
     assert_branch(bench.session, "a b c d r");
-    /* Of itself: the same alone and beside others. */
+    /* Itself: the same alone and with others. */
     assert_int_equal(append(&bench, &entries[2], 1), WAL_OK);
     assert_branch(bench.session, "a b c d r");
     end(&bench);

@@ -97,12 +97,12 @@ static void test_document__same_value_writes_nothing(void **state)
     char *before = kit_snapshot(bench.store, bench.session);
     struct wal_doc doc = kit_doc("k", "[1]");
     struct wal_error error;
-    uint64_t told = 0;
+    uint64_t actual = 0;
 
     assert_int_equal(kit_put(bench.store, bench.session, "k", "[1]"), version);
     doc.flags = WAL_DOC_EXPECT;
-    assert_int_equal(attempt(&bench, doc, false, &told, &error), WAL_OK);
-    assert_int_equal(told, version);
+    assert_int_equal(attempt(&bench, doc, false, &actual, &error), WAL_OK);
+    assert_int_equal(actual, version);
     assert_unchanged(bench.store, bench.session, before);
     assert_true(kit_put(bench.store, bench.session, "k", "[1] ") > version);
     end(&bench);

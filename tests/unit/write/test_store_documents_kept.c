@@ -263,7 +263,7 @@ enum {
     PUTS = 40
 };
 
-/* Each process counts a document of its own up, and one that all share. */
+/* Each process increments a private document, and one that all share. */
 static int run_process(int number)
 {
     struct wal_open_options options = {.struct_size = sizeof(options),
@@ -344,7 +344,7 @@ static void test_document__put_by_several_processes(void **state)
 
 /* --- damage --------------------------------------------------------------- */
 
-/* Flips a bit of each place where the text stands in the first segment. */
+/* Flips a bit of each occurrence of the text in the first segment. */
 static void flip(const char *text)
 {
     const char *path = "store/log/0000000000000001.seg";

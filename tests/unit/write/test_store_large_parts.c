@@ -95,9 +95,9 @@ static void test_large__missing_concerns_its_entry_alone(void **state)
     reading_deinit(&reading);
 }
 
-/* --- what the engine looks at ------------------------------------------- */
+/* --- members that the engine reads -------------------------------------- */
 
-/* An object of 400 KB whose members stand behind that. */
+/* An object whose members follow 400 KB of padding. */
 static char *padded(const char *members)
 {
     const size_t size = 400000;
@@ -177,7 +177,7 @@ static void test_large__branch_summary_names_its_source(void **state)
     reading_deinit(&reading);
 }
 
-static void check_told(struct wal_session *session, const char *payload)
+static void check_redacted(struct wal_session *session, const char *payload)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *iter =
@@ -205,8 +205,8 @@ static void test_large__redacts_and_is_redacted(void **state)
                   "\"targetEntryId\":\"a\",\"reason\":\"a \\\"key\\\"\"");
     for (int i = 0; i < 2; i++) {
         assert_branch(reading.session, "b r");
-        check_told(reading.session,
-                   "{\"redactedBy\":\"r\",\"reason\":\"a \\\"key\\\"\"}");
+        check_redacted(reading.session,
+                       "{\"redactedBy\":\"r\",\"reason\":\"a \\\"key\\\"\"}");
         reading_reopen(&reading, 0);
     }
     reading_deinit(&reading);
@@ -226,7 +226,7 @@ static void test_large__line_redacts(void **state)
     assert_int_equal(kit_try_append(reading.session, &entry, NULL, NULL),
                      WAL_OK);
     assert_branch(reading.session, "b r");
-    check_told(reading.session, "{\"redactedBy\":\"r\",\"reason\":\"\"}");
+    check_redacted(reading.session, "{\"redactedBy\":\"r\",\"reason\":\"\"}");
     reading_deinit(&reading);
     free(payload);
 }

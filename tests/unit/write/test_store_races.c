@@ -49,7 +49,7 @@ static void again(struct race *race)
 
 /* ---------------------------------------------------------- counters --- */
 
-/* Every other worker uses handles of its own, some of them short-lived. */
+/* Every other worker uses separate handles, some of them short-lived. */
 static void count_metadata(struct stress_thread *stress_thread)
 {
     struct race *race = stress_thread->ctx;
@@ -240,7 +240,7 @@ static void make_turns(struct stress_thread *stress_thread)
     }
 }
 
-/* One reader is behind a handle of its own. */
+/* One reader uses a separate handle. */
 static void look_at_turns(struct stress_thread *stress_thread)
 {
     struct race *race = stress_thread->ctx;
@@ -296,8 +296,8 @@ static void redact_one(struct race *race, struct wal_session *session,
     atomic_store(&race->redacted[which], atomic_fetch_add(&race->clock, 1) + 1);
 }
 
-/* Each redacts its share but for every fourth, in an order of its own; one of
- * two through the fork. */
+/* Each redacts its share except every fourth entry, in a different order; every
+ * other one through the fork. */
 static void redact_some(struct stress_thread *stress_thread)
 {
     struct race *race = stress_thread->ctx;
@@ -495,7 +495,7 @@ static void use_one_id(struct stress_thread *stress_thread)
     }
 }
 
-/* Whoever opens it sees one life of it: nothing of the one before. */
+/* An open session shows one incarnation of the id and nothing of others. */
 static void look_at_one_id(struct stress_thread *stress_thread)
 {
     struct race *race = stress_thread->ctx;

@@ -62,7 +62,7 @@ struct script {
     struct wal_session_change change; /* given as it is */
     int32_t answer;
     uint32_t calls;
-    uint32_t outruns; /* times that it changes the session itself first */
+    uint32_t interferences; /* times that it changes the session itself first */
     uint32_t fails_at;
     uint32_t seen[8];
 };
@@ -77,7 +77,7 @@ static int32_t play(void *ctx, const struct wal_session_info *now,
     WAL__ASSERT(now->struct_size == sizeof(*now));
     script->seen[script->calls % 8] = now->schema_version;
     script->calls++;
-    if (script->outruns >= script->calls) {
+    if (script->interferences >= script->calls) {
         struct wal_session_change other = kit_title("other");
         struct wal_batch batch = {.struct_size = sizeof(batch),
                                   .change = &other};
@@ -247,16 +247,16 @@ static void test_update__wrong_use(void **state)
     end(&bench);
 }
 
-/* The function changes the session itself, by the library: it is called
- * again, with what is there then. */
-static void test_update__function_that_is_outrun_is_called_again(void **state)
+/* The function itself changes the session with another call: it is called
+ * again, with the new state. */
+static void test_update__function_is_called_again_after_a_change(void **state)
 {
     (void)state;
     struct bench bench = begin();
     struct script script = scripted(&bench);
     struct wal_error error;
 
-    script.outruns = 3;
+    script.interferences = 3;
     script.change.fields = WAL_CHANGE_CWD;
     script.change.cwd = kit_text("/new");
     assert_int_equal(update(&bench, &script, &error), WAL_OK);
@@ -266,14 +266,15 @@ static void test_update__function_that_is_outrun_is_called_again(void **state)
     end(&bench);
 }
 
-static void test_update__function_that_is_always_outrun_is_stale(void **state)
+static void
+test_update__function_that_always_meets_a_change_is_stale(void **state)
 {
     (void)state;
     struct bench bench = begin();
     struct script script = scripted(&bench);
     struct wal_error error;
 
-    script.outruns = UINT32_MAX;
+    script.interferences = UINT32_MAX;
     script.change.fields = WAL_CHANGE_CWD;
     script.change.cwd = kit_text("/new");
     assert_int_equal(update(&bench, &script, &error), WAL_ESTALE);
@@ -607,7 +608,7 @@ static int32_t migrate_inside(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-static void test_migrate__that_is_outrun_by_another(void **state)
+static void test_migrate__during_another_migration(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -629,8 +630,8 @@ int main(void)
         KIT_TEST(test_update__metadata_function_that_fails),
         KIT_TEST(test_update__metadata_function_that_returns_invalid_json),
         KIT_TEST(test_update__wrong_use),
-        KIT_TEST(test_update__function_that_is_outrun_is_called_again),
-        KIT_TEST(test_update__function_that_is_always_outrun_is_stale),
+        KIT_TEST(test_update__function_is_called_again_after_a_change),
+        KIT_TEST(test_update__function_that_always_meets_a_change_is_stale),
         KIT_TEST(test_update__function_may_call_the_library),
         KIT_TEST(test_update__function_that_deletes_the_session),
         KIT_TEST(test_update__counts_right_in_several_threads),
@@ -639,7 +640,7 @@ int main(void)
         KIT_TEST(test_migrate__goes_one_version_at_a_time),
         KIT_TEST(test_migrate__that_fails_in_the_middle_keeps_the_steps_before),
         KIT_TEST(test_migrate__to_an_unknown_schema_version),
-        KIT_TEST(test_migrate__that_is_outrun_by_another),
+        KIT_TEST(test_migrate__during_another_migration),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,7 @@ static void expect_end(pid_t child)
 
 /* ------------------------------------------------------- one process --- */
 
-static void test_store_wait__what_is_there_is_told_at_once(void **state)
+static void test_store_wait__existing_records_end_it_at_once(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -256,7 +256,7 @@ static void test_store_wait__idle_store_uses_no_processor_time(void **state)
 struct talk {
     _Atomic uint64_t acknowledged; /* when, of the newest */
     _Atomic uint64_t sequence;     /* its number */
-    _Atomic uint64_t seen;         /* the newest that was told */
+    _Atomic uint64_t seen;         /* the newest that the reader got */
     _Atomic int ready;
     uint64_t delays[ROUNDS];
 };
@@ -296,9 +296,9 @@ static int watch(struct talk *talk, uint32_t flags, int rounds)
         atomic_store(&talk->seen, sequence);
         while (atomic_load(&talk->sequence) < sequence) {
         }
-        uint64_t told = atomic_load(&talk->acknowledged);
+        uint64_t acked = atomic_load(&talk->acknowledged);
 
-        talk->delays[i] = now > told ? now - told : 0;
+        talk->delays[i] = now > acked ? now - acked : 0;
     }
     return wal_close(store, NULL) == WAL_OK ? 0 : 1;
 }
@@ -469,7 +469,7 @@ static void test_store_wait__child_of_fork_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_store_wait__what_is_there_is_told_at_once),
+        KIT_TEST(test_store_wait__existing_records_end_it_at_once),
         KIT_TEST(test_store_wait__time_is_over),
         KIT_TEST(test_store_wait__wrong_arguments),
         KIT_TEST(test_store_wait__durable_ends_before_written),

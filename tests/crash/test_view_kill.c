@@ -1,8 +1,8 @@
 /*
  * test_view_kill.c - a flush is killed before each change of the file system,
- * and in the middle of each write; then the log goes on, or something of it is
- * redacted. The next flush makes the view what a whole one is, and leaves
- * nothing else.
+ * and in the middle of each write; then the log grows, or a part of it is
+ * redacted. The next flush makes the view equal to a full export, and leaves no
+ * other file.
  */
 #include "tests/lib/kit/view_kit.h"
 
@@ -17,7 +17,7 @@ enum what_follows {
     WAYS
 };
 
-/* Where a flush dies: before the nth step, or in it. */
+/* Where a flush is killed: before the nth step, or in it. */
 struct death {
     unsigned at;
     unsigned steps;
@@ -83,7 +83,7 @@ static void make(struct wal_session *session, unsigned from, unsigned to)
     }
 }
 
-/* One death; false: the flush was done before. */
+/* Kills one flush; false: the flush ended first. */
 static bool die_once(const char *dialect, bool has_view, unsigned at,
                      bool in_write, enum what_follows what)
 {

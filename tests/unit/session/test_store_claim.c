@@ -62,7 +62,7 @@ static void test_claim__one_handle_at_a_time(void **state)
     kit_close(stores[1]);
 }
 
-/* A child that claims "s" and stays; -1 when it did not get it. */
+/* A child that claims "s" and keeps running; -1 if the claim failed. */
 static pid_t hold(void)
 {
     int ends[2];
@@ -148,8 +148,8 @@ static void test_claim__child_of_fork_does_not_keep_it(void **state)
     end(child);
 }
 
-/* Names of dead processes in the page, and a live one's that holds nothing,
- * are not believed; they give way. */
+/* Claims in the page by dead processes, and by a live one that has no lock, are
+ * ignored and replaced. */
 static void test_claim__stale_names_are_not_believed(void **state)
 {
     (void)state;

@@ -98,7 +98,8 @@ static void test_fork__at_an_entry_off_the_branch(void **state)
     kit_close(store);
 }
 
-/* Its entry hangs on an older one of the past than the fork point. */
+/* Its entry is the child of a shared entry that is older than the fork
+ * point. */
 static void test_fork__at_an_entry_that_left_the_shared_branch(void **state)
 {
     (void)state;
@@ -350,7 +351,8 @@ static void test_fork__of_a_fork_is_small_whatever_it_shares(void **state)
     kit_close(store);
 }
 
-/* Ids are unique over what is shared; what came later is another world. */
+/* Ids are unique among shared and own entries; later entries of the source do
+ * not count. */
 static void test_fork__ids_of_the_shared_past_are_taken(void **state)
 {
     (void)state;

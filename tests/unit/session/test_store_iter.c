@@ -430,7 +430,7 @@ static void flip(const char *text)
     assert_int_equal(close(fd), 0);
 }
 
-/* The child is whole: of its parent it has the id, when that is. */
+/* The child is intact: it names its damaged parent by id if that is known. */
 static void assert_child(struct bench *bench, const char *parent)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -501,7 +501,7 @@ static void test_iter__sees_what_was_there_when_it_was_opened(void **state)
     end(&bench);
 }
 
-/* Slices from maps hold until the store is closed. */
+/* Slices of mapped segments are valid until the store is closed. */
 static void test_iter__slices_hold_as_long_as_is_said(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
 /*
  * test_store_list.c - tests of listing sessions: filters, lineage, deletion,
- * and what a list says of each.
+ * and the fields of each session.
  */
 #include "tests/lib/kit/store_kit.h"
 
-/* The ids of a list on one line, until the next call. */
+/* The ids of a list on one line, valid until the next call. */
 static const char *listed(struct wal_store *store,
                           const struct wal_session_cursor_options *options)
 {
@@ -169,7 +169,7 @@ static void test_list__describes_each_session(void **state)
     kit_close(store);
 }
 
-/* As they were at the call: no session twice, none left out. */
+/* The list is a snapshot: no session twice, none missing. */
 static void test_list__while_appending(void **state)
 {
     (void)state;
@@ -373,7 +373,7 @@ static void check_first_texts(struct wal_store *store)
     wal_session_close(session);
 }
 
-/* A fork shows what it shares. */
+/* A fork reports the entries that it shares. */
 static void test_list__first_text_of_forks(void **state)
 {
     (void)state;

@@ -81,7 +81,7 @@ static void append_to(struct wal_store *store, const char *id,
     wal_session_close(session);
 }
 
-/* Any size of page, with any filter, in this process and the next. */
+/* Every page size, with every filter, in this process and after reopening. */
 static void test_list_pages__are_the_list(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void test_list_pages__after_a_session_that_moved(void **state)
     kit_close(store);
 }
 
-/* The cursor is of the place in the list, which is that of the opening. */
+/* The cursor names the position at the time of the list's opening. */
 static void
 test_list_pages__cursor_of_a_session_that_moved_meanwhile(void **state)
 {
@@ -231,7 +231,7 @@ static void test_list_pages__lineage_in_pages(void **state)
     kit_close(store);
 }
 
-/* Has the indexes loaded anew, as after damage. */
+/* Makes the store load its indexes again, as after damage. */
 static void reload(struct wal_store *store)
 {
     assert_int_equal(wal__core_write_lock(&store->core, NULL), WAL_OK);
@@ -239,7 +239,7 @@ static void reload(struct wal_store *store)
     wal__core_unlock(&store->core);
 }
 
-/* No session twice, none left out, whatever was appended before. */
+/* No session twice, none missing, whatever was appended before. */
 static void test_list_pages__goes_on_when_indexes_are_loaded_anew(void **state)
 {
     (void)state;
@@ -274,7 +274,7 @@ static void test_list_pages__goes_on_when_indexes_are_loaded_anew(void **state)
             assert_false(seen[number]);
             seen[number] = true;
             count++;
-            /* One that was given, and one that is still to be. */
+            /* A session already returned, and one still to come. */
             (void)snprintf(id, sizeof(id), "e%d", count);
             append_to(store, count % 2 == 0 ? "s10" : "s2", id);
             (void)snprintf(id, sizeof(id), "n%d", count);

@@ -1,6 +1,6 @@
 /*
- * test_store_moving.c - what an agent that used another session store does,
- * done with agentwal.h: whole ways through it, one for each of the designs in
+ * test_store_moving.c - the operations of agents that used another session
+ * store, done with agentwal.h: a complete run for each of the designs in
  * README's tables.
  */
 #include "tests/lib/kit/parts_kit.h"
@@ -69,7 +69,7 @@ static void test_moving__metadata_of_every_design_comes_back(void **state)
     kit_close(store);
 }
 
-/* Save hands in all messages that the caller has, and its metadata. */
+/* Save passes all messages that the caller has, and its metadata. */
 static void save(struct wal_session *session, uint32_t count, const char *json,
                  uint32_t appended)
 {

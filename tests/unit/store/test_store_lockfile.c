@@ -1,7 +1,7 @@
 /*
- * test_store_lockfile.c - tests of what is done to the file LOCK under a
- * running process, and of file systems that a store refuses: each has its own
- * status, and nothing that was acknowledged is lost.
+ * test_store_lockfile.c - tests of changes to the file LOCK under a running
+ * process, and of file systems that a store refuses: each has a separate
+ * status, and no acknowledged append is lost.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -135,7 +135,8 @@ static void test_lockfile__put_back(void **state)
     expect_whole("a b", "c");
 }
 
-/* Who has no right to LOCK reads, and says so when it is to write. */
+/* A process without write permission for LOCK can read; writing reports the
+ * missing permission. */
 static int visit_as_nobody(void)
 {
     struct wal_store *store = NULL;
@@ -143,7 +144,8 @@ static int visit_as_nobody(void)
     struct wal_error error = KIT_ERROR;
     uint64_t sequence = 1000;
 
-    /* The directories above may be closed to it: it stays in this one. */
+    /* It may have no permission for the directories above, so it does not leave
+     * this one. */
     if (setgid(NOBODY) != 0 || setuid(NOBODY) != 0 ||
         wal_open("store", NULL, &store, &error) != WAL_OK ||
         wal_session_open(store, kit_text("s"), &session, &error) != WAL_OK) {
@@ -180,7 +182,7 @@ static void test_lockfile__made_unreadable(void **state)
         }
         expect_end(child);
     }
-    kit_append_all(session, "c d"); /* who has it open goes on */
+    kit_append_all(session, "c d"); /* a process that has it open continues */
     wal_session_close(session);
     kit_close(store);
     shell("chmod 600 store/LOCK");
@@ -208,7 +210,7 @@ static void test_lockfile__waiting_reader_gets_an_error(void **state)
     assert_int_equal(wal_close(store, NULL), WAL_ELOCKFILE);
 }
 
-/* A relative path is not looked up anew in another working directory. */
+/* A relative path is not resolved again in another working directory. */
 static void test_lockfile__working_directory_changed(void **state)
 {
     (void)state;
@@ -318,7 +320,7 @@ static void replace_once(uint64_t *random)
     if (child == 0) {
         _exit(append_on(tally));
     }
-    /* One that opens the store later would see nothing wrong. */
+    /* A process that opens the store later could not detect the change. */
     while (atomic_load(&tally->acknowledged) == 0) {
         pause_ms(1);
     }
@@ -357,10 +359,10 @@ static void test_lockfile__removed_under_load(void **state)
 
 /* -------------------------------------------- between look and write --- */
 
-/* LOCK goes when the process has looked for it already. */
+/* LOCK is removed after the process checked it. */
 static struct {
     bool at_sync;    /* of the tail that ends; else when a group begins */
-    _Atomic bool on; /* the lease is taken, or the sync is done: it goes */
+    _Atomic bool on; /* removes LOCK after the lease was taken or the sync */
     _Atomic bool gone;
     _Atomic uint32_t writes; /* since */
 } thief;
@@ -388,7 +390,7 @@ static enum wal_status lock_and_arm(void *ctx, struct wal__file *file,
     return status;
 }
 
-/* The first call between the look at LOCK and the write of the group. */
+/* The first call between the check of LOCK and the write of the group. */
 static int64_t now_and_steal(void *ctx)
 {
     if (!thief.at_sync) {
@@ -487,7 +489,7 @@ static void test_lockfile__removed_before_a_seal(void **state)
     kit_append_all(session, "a"); /* is there; the lease was taken */
     io.sync = sync_and_steal;
     io.pwritev = count_write;
-    /* The new segment is made, and then the old one ended. */
+    /* The new segment is made before the old one is sealed. */
     entry = kit_entry("x", NULL, text);
     atomic_store(&thief.on, true);
     assert_int_equal(kit_try_append(session, &entry, NULL, NULL),
@@ -508,14 +510,14 @@ static enum wal_status deny_lock(void *ctx, const char *path, int flags,
                : wal__io_posix.open(ctx, path, flags, file, sys_errno);
 }
 
-/* Once the segments are listed, another process goes on in a new one. */
+/* After the segments are listed, another process rotates to a new one. */
 static enum wal_status
 list_and_rotate(void *ctx, const char *path,
                 enum wal_status (*each)(void *arg, const char *name), void *arg,
                 int *sys_errno)
 {
     enum {
-        ENTRIES = 10, /* more than the first segment has room for */
+        ENTRIES = 10, /* more than fits into the first segment */
         SIZE = 200 * 1024
     };
     enum wal_status status =

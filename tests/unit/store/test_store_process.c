@@ -1,6 +1,6 @@
 /*
  * test_store_process.c - tests of several handles of one store, in one process
- * and in several, and of handles that a fork() has copied.
+ * and in several, and of handles that fork() copied.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -147,7 +147,7 @@ static void test_handles__closed_one_leaves_the_other_whole(void **state)
 
 /* --------------------------------------------------------- processes --- */
 
-/* A ball between processes: read waits for it, write hands it on. */
+/* A ball between processes: read waits for it, write passes it on. */
 static void throw_ball(int fd)
 {
     WAL__ASSERT(write(fd, "x", 1) == 1);
@@ -181,8 +181,8 @@ static bool reports_the_tail(struct wal_session *session, int i)
            strcmp(result.actual_tail, tail) == 0;
 }
 
-/* In turn with the other: sees its entry, appends under it. Any failure ends
- * the process with a number. */
+/* Takes turns with the other process: sees its entry, appends under it. A
+ * failure ends the process with an exit code. */
 static int play(int catch_fd, int throw_fd, int first, int turns)
 {
     struct wal_store *store = NULL;
@@ -438,7 +438,7 @@ static void test_fork__handles_of_the_parent_are_refused(void **state)
     kit_close(store);
 }
 
-/* A child that lives on holds nothing that others wait for. */
+/* A child that survives its parent holds no lock. */
 static void test_fork__child_that_lives_on_locks_nobody_out(void **state)
 {
     (void)state;
@@ -553,7 +553,7 @@ static void kill_one_with_a_child(int round, uint64_t *random)
     (void)close(counts[0]);
 }
 
-/* A killed process holds nothing either, though a child of it lives on. */
+/* A killed process holds no lock either, though a child of it survives. */
 static void test_fork__child_of_a_killed_process_locks_nobody_out(void **state)
 {
     (void)state;

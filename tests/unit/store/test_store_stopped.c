@@ -139,7 +139,7 @@ static int live(void)
     return wal_close(store, &error) == WAL_OK ? 0 : 2;
 }
 
-/* Comes back when the process is there. */
+/* Returns when the process has reached the call. */
 static pid_t start(enum trap_call call, int signal)
 {
     int fds[2];
@@ -272,7 +272,7 @@ static void test_stopped__and_killed_while_recovering(void **state)
     expect_content("a");
 }
 
-/* Who only reads goes on without it. */
+/* A reader continues without the lock. */
 static void test_stopped__readers_recover_for_themselves(void **state)
 {
     (void)state;
@@ -386,7 +386,7 @@ static void test_stopped__in_the_sync_turn(void **state)
     assert_int_equal(error.holder, child);
     assert_in_range(now_ms() - since, TIMEOUT_MS - 1, LIMIT_MS);
     end(child);
-    /* What its sync covered is written again, and nobody is refused. */
+    /* The groups of its sync are written again, and no append fails. */
     assert_int_equal(append(session, "d", WAL_DURABLE, &error), WAL_OK);
     assert_branch(session, "a x b c d");
     wal_session_close(session);

@@ -1,6 +1,6 @@
 /*
  * test_store_append.c - tests of wal_append: ids, parents, heads, duplicates,
- * expected tails, and that a batch is there whole or not at all.
+ * expected tails, and atomic batches.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -27,7 +27,7 @@ static void end(struct bench *bench)
     kit_close(bench->store);
 }
 
-/* The same store, opened anew. */
+/* Closes the store and opens it again. */
 static void again(struct bench *bench)
 {
     end(bench);

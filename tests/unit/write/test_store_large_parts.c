@@ -1,6 +1,6 @@
 /*
  * test_store_large_parts.c - tests of payloads out of line that are damaged,
- * that the engine looks into, and that meet redactions (SPEC.md 5.16).
+ * that the engine parses, and that are redacted (SPEC.md 5.16).
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -23,7 +23,7 @@ static void check_refused(struct wal_entry_cursor *iter)
     assert_int_equal(entry.depth, 77);
 }
 
-/* Reads "a b c" where the payload of b is gone. */
+/* Reads "a b c", the payload of b being lost. */
 static void check_around(struct wal_session *session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -193,7 +193,7 @@ static void check_redacted(struct wal_session *session, const char *payload)
     wal_entry_cursor_close(iter);
 }
 
-/* Both what is hidden and what hides it. */
+/* Both the hidden entry and the one that hides it. */
 static void test_large__redacts_and_is_redacted(void **state)
 {
     (void)state;
@@ -311,7 +311,7 @@ static _Noreturn void append_for_ever(uint32_t seed)
     }
 }
 
-/* Every entry that is there can be read. */
+/* Every entry of the session can be read. */
 static void check_whole(struct wal_session *session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};

@@ -1,7 +1,7 @@
 /*
- * test_store_queue.c - tests of appending without waiting (SPEC.md 4.3): what
- * it costs on a slow disk, what a full queue does, wal_flush, the event, and
- * failures, none of which is lost.
+ * test_store_queue.c - tests of appending without waiting (SPEC.md 4.3): its
+ * cost on a slow disk, a full queue, wal_flush, the event, and failures, none
+ * of which is lost.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -176,8 +176,8 @@ static enum wal_status close_store(void)
     return status;
 }
 
-/* Queues an entry; flags of enum wal_append_flag, where WAL_APPEND_EXPECT is
- * refused by every session that is not empty. */
+/* Queues an entry; flags of enum wal_append_flag. WAL_APPEND_EXPECT expects an
+ * empty session. */
 static enum wal_status queue(const char *id, uint32_t flags)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
@@ -310,7 +310,7 @@ static void test_queue__submit_is_quick_while_the_disk_is_slow(void **state)
     assert_int_equal(kit_info(session).entries, ROUNDS * QUEUE);
 }
 
-/* In a fork, where what it hides may be an ancestor's. */
+/* In a fork, where the hidden entry may be an ancestor's. */
 static void *queue_redaction(void *arg)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
@@ -448,7 +448,7 @@ static void *queue_on(void *arg)
     return NULL;
 }
 
-/* Others who go on queueing do not hold it up. */
+/* Threads that continue to queue do not delay it. */
 static void test_flush__waits_for_what_was_before_it(void **state)
 {
     (void)state;
@@ -657,7 +657,7 @@ static int32_t event_fd(void)
     return fd;
 }
 
-/* Whether it becomes readable in time; it is read then. */
+/* Whether it becomes readable in time; then reads it. */
 static bool rings(int32_t fd, int timeout_ms)
 {
     struct pollfd wanted = {.fd = fd, .events = POLLIN};
@@ -714,7 +714,7 @@ static void test_event__rings_when_a_ticket_is_refused(void **state)
     wal_ticket_destroy(ticket);
 }
 
-/* Who asks for it after an answer is not left to wait for that answer. */
+/* A descriptor requested after a completion reports that completion. */
 static void test_event__that_is_made_late_rings(void **state)
 {
     (void)state;
@@ -730,7 +730,7 @@ static void test_event__that_is_made_late_rings(void **state)
     assert_false(rings(fd, 0));
 }
 
-/* An event loop with many tickets in flight hears of every one. */
+/* An event loop with many tickets in flight is notified of every one. */
 static void test_event__loop_hears_of_all(void **state)
 {
     (void)state;

@@ -127,7 +127,7 @@ static void test_redacted__twice_returns_the_first(void **state)
     reading_deinit(&reading);
 }
 
-/* The batch names an entry that it only sends again: it stays the entry of the
+/* The batch redacts an entry that it only repeats: it remains the entry of the
  * session that owns it. */
 static void test_redacted__in_a_batch_that_sends_the_target_again(void **state)
 {
@@ -250,7 +250,7 @@ static void test_open_iterator__when_all_that_is_left_goes(void **state)
     reading_deinit(&reading);
 }
 
-/* Another handle on the store is as another process. */
+/* Another handle of the store behaves like another process. */
 static void
 test_open_iterator__redaction_elsewhere_is_seen_by_block(void **state)
 {
@@ -284,8 +284,8 @@ test_open_iterator__redaction_elsewhere_is_seen_by_block(void **state)
     reading_deinit(&reading);
 }
 
-/* Calls again while there is no memory, each time allowing one allocation
- * more. */
+/* Repeats the call while it fails with WAL_ENOMEM, allowing one more allocation
+ * each time. */
 static enum wal_status insist(struct faulty_heap *faulty,
                               struct wal_entry_cursor *iter,
                               struct wal_entry *entry)
@@ -351,7 +351,7 @@ enum {
     ROUNDS = 40
 };
 
-/* The session as it must be seen: a branch of stream 0, in order. */
+/* The session as readers must see it: a branch of stream 0, in order. */
 struct model {
     bool delta[COUNT];
     bool redacted[COUNT];
@@ -378,7 +378,7 @@ static void plant(struct model *model, struct reading *reading)
             reading->session = fork;
         }
         (void)snprintf(id, sizeof(id), "%d", i);
-        /* Stretches of deltas, and of none. */
+        /* Runs of deltas, and of other entries. */
         model->delta[i] =
             kit_random(&model->random) % 8 < (i / 50 % 2 == 0 ? 1u : 6u);
         reading_append(reading->session, id, NULL,

@@ -195,8 +195,8 @@ test_ticket__that_is_destroyed_does_not_stop_its_append(void **state)
     end(&bench);
 }
 
-/* Several operations of one group: each sees what those before it did, though
- * nothing of it is written yet. */
+/* Several operations of one group: each sees the effects of those before it,
+ * though nothing is written yet. */
 static void test_group__operations_build_on_those_before(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * test_store_update.c - tests of changing what a session says about itself,
- * and of its schema (SPEC.md 5.9, 7.2).
+ * test_store_update.c - tests of changing a session's metadata, and of its
+ * schema (SPEC.md 5.9, 7.2).
  */
 #include "tests/lib/kit/parts_kit.h"
 
@@ -56,13 +56,13 @@ static void reopen(struct bench *bench, uint32_t schema)
     bench->session = kit_session(bench->store, "s");
 }
 
-/* What a function is to do, and what it saw. */
+/* The actions of an update function, and the state that it saw. */
 struct script {
     struct bench *bench;
     struct wal_session_change change; /* given as it is */
     int32_t answer;
     uint32_t calls;
-    uint32_t interferences; /* times that it changes the session itself first */
+    uint32_t interferences; /* calls that first change the session themselves */
     uint32_t fails_at;
     uint32_t seen[8];
 };
@@ -284,7 +284,7 @@ test_update__function_that_always_meets_a_change_is_stale(void **state)
     end(&bench);
 }
 
-/* Whatever it calls, no lock is held. */
+/* No lock is held during the function, so it may make any call. */
 static int32_t call_everything(void *ctx, const struct wal_session_info *now,
                                struct wal_session_change *change)
 {
@@ -454,7 +454,7 @@ static enum wal_status write_whole(struct bench *bench, int nth,
     }
 }
 
-/* Every call that writes is refused alike, and changes nothing. */
+/* Every call that writes gets the same error, and changes nothing. */
 static void
 test_schema__unknown_schema_version_refuses_every_write(void **state)
 {
@@ -591,8 +591,8 @@ static void test_migrate__to_an_unknown_schema_version(void **state)
     end(&bench);
 }
 
-/* Another one migrates the session while the function is asked: no step is
- * made twice, and no version goes back. */
+/* Another process migrates the session while the function runs: no step is made
+ * twice, and no version decreases. */
 static int32_t migrate_inside(void *ctx, const struct wal_session_info *now,
                               struct wal_session_change *change)
 {

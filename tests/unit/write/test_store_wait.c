@@ -115,8 +115,8 @@ static void test_store_wait__wrong_arguments(void **state)
     kit_close(store);
 }
 
-/* What is written and not synced is no durable record, but the one before it
- * is. The idle mark, which syncs, is far away. */
+/* A record that is written and not synced is not durable, but the one before it
+ * is. The idle mark, which syncs, is not due. */
 static void test_store_wait__durable_ends_before_written(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ struct waiter {
     uint64_t last;
 };
 
-/* Sees every record up to the last. */
+/* Waits for every record up to the last. */
 static void *wait_for_last(void *arg)
 {
     struct waiter *waiter = arg;
@@ -252,9 +252,9 @@ static void test_store_wait__idle_store_uses_no_processor_time(void **state)
 
 /* --------------------------------------------------------- processes --- */
 
-/* What two processes tell each other. */
+/* Memory shared by two processes. */
 struct talk {
-    _Atomic uint64_t acknowledged; /* when, of the newest */
+    _Atomic uint64_t acknowledged; /* time of the newest */
     _Atomic uint64_t sequence;     /* its number */
     _Atomic uint64_t seen;         /* the newest that the reader got */
     _Atomic int ready;
@@ -370,8 +370,8 @@ static void test_store_wait__a_reader_is_woken(void **state)
     measure(WAL_OPEN_READ_ONLY);
 }
 
-/* The reader opens while nobody lives; writers come and are killed, each while
- * the reader sleeps, and each entry is seen. */
+/* The reader opens when no writer runs; then writers start and are killed, each
+ * while the reader sleeps, and it sees each entry. */
 static void test_store_wait__writers_come_and_are_killed(void **state)
 {
     (void)state;
@@ -416,7 +416,7 @@ static void test_store_wait__writers_come_and_are_killed(void **state)
     (void)munmap(talk, sizeof(*talk));
 }
 
-/* Those that were killed asleep are not counted by anybody. */
+/* A process that was killed while asleep does not count as a waiter. */
 static void test_store_wait__killed_waiters_leave_nothing(void **state)
 {
     (void)state;

@@ -144,8 +144,8 @@ static void test_written__lease_is_not_kept_from_others(void **state)
     kit_close(store);
 }
 
-/* Writers of both classes, so that a caller who waits for no device is called
- * while others wait for one. */
+/* Writers of both classes, so that a caller that waits for no device becomes
+ * the leader while others wait for one. */
 static void *write_mixed(void *arg)
 {
     struct writer *writer = arg;

@@ -1,13 +1,13 @@
 /*
  * test_many_writers.c - several processes of four threads each append to the
- * same four sessions, while one of them is killed and started again all the
- * time. Afterwards every entry that was acknowledged is there once, each that
- * expected a tail is under it, every session is a tree, and walcheck finds
- * nothing.
+ * same four sessions, while one of them after the other is killed and
+ * restarted. Afterwards every acknowledged entry is there once, each that
+ * expected a tail is under it, every session is a tree, and walcheck finds no
+ * damage.
  *
- * What is acknowledged is counted in memory that all processes share: a count
- * for each thread of each life of a process, since a thread goes on to the next
- * entry only when the one before is acknowledged.
+ * Acknowledgements are counted in memory that all processes share: one count
+ * for each thread of each life of a process. A thread appends the next entry
+ * only when the one before is acknowledged.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -31,7 +31,7 @@ enum {
 struct counts {
     _Atomic uint32_t acknowledged[LIVES_MAX][THREADS];
     _Atomic uint32_t conflicts;
-    _Atomic uint32_t unknown; /* answers that did not tell the outcome */
+    _Atomic uint32_t unknown; /* results that left the outcome unknown */
     _Atomic uint32_t stop;
 };
 
@@ -51,8 +51,8 @@ static void write_id(char out[ID_SIZE], uint32_t life, uint32_t thread,
 
 /* --- a life --------------------------------------------------------------- */
 
-/* Appends one entry until its outcome is known; threads with an odd number say
- * under which tail, and say so in the payload. */
+/* Appends one entry until its outcome is known. Threads with an odd number
+ * expect a tail, and write it into the payload. */
 static void append_one(struct worker *worker, uint32_t number)
 {
     struct wal_append_options options = {.struct_size = sizeof(options)};
@@ -80,8 +80,8 @@ static void append_one(struct worker *worker, uint32_t number)
         if (status == WAL_ECONFLICT) {
             atomic_fetch_add(&worker->counts->conflicts, 1);
         } else if (status == WAL_EEXISTS) {
-            /* It is there since an answer that did not tell, under the tail
-             * that it expected then. */
+            /* It was written by an attempt with an unknown outcome, under the
+             * tail expected then. */
             status = WAL_OK;
         } else if (status != WAL_OK) {
             WAL__ASSERT(status == WAL_EPOISONED || status == WAL_ELOCKED);
@@ -148,7 +148,7 @@ static pid_t start(struct counts *counts, uint32_t life)
 
 /* --- afterwards ----------------------------------------------------------- */
 
-/* The entry's numbers. */
+/* Parses the numbers in the entry's id. */
 static void read_id(struct wal_slice id, uint32_t *life, uint32_t *thread,
                     uint32_t *number)
 {
@@ -160,8 +160,8 @@ static void read_id(struct wal_slice id, uint32_t *life, uint32_t *thread,
     assert_int_equal(sscanf(text, "e%u.%u.%u", life, thread, number), 3);
 }
 
-/* Every entry once, under one that came before it; *seen counts each thread's
- * entries, which are there without a gap. */
+/* Every entry is there once, under an earlier one; *seen counts each thread's
+ * entries, which have no gap. */
 static void check_session(struct wal_session *session,
                           uint32_t (*seen)[THREADS])
 {
@@ -222,10 +222,10 @@ static void check_all(const struct counts *counts, uint32_t lives,
     *acknowledged = 0;
     for (uint32_t life = 0; life < lives; life++) {
         for (uint32_t i = 0; i < THREADS; i++) {
-            uint32_t told = atomic_load(&counts->acknowledged[life][i]);
+            uint32_t acked = atomic_load(&counts->acknowledged[life][i]);
 
-            assert_in_range(seen[life][i], told, told + 1);
-            *acknowledged += told;
+            assert_in_range(seen[life][i], acked, acked + 1);
+            *acknowledged += acked;
         }
     }
     free(seen);
@@ -239,7 +239,7 @@ static void nap(long milliseconds)
     (void)nanosleep(&time, NULL);
 }
 
-/* Kills one and starts it again, so many times, so far apart. */
+/* Kills and restarts one process, `kills` times, `apart_ms` apart. */
 static void run(struct counts *counts, uint32_t processes, uint32_t kills,
                 long apart_ms)
 {

@@ -1,8 +1,7 @@
 /*
  * test_rewind_kill.c - a process that rewinds to one checkpoint and another in
- * turn is killed at a moment that nobody chose, again and again. Once the next
- * call has run, the files are all as one of the two has them, and nothing else
- * is in their tree.
+ * turn is killed at random moments, again and again. After the next call, all
+ * files have the state of one of the two, and nothing else is in their tree.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -21,8 +20,8 @@ enum {
     LIFE_MAX_US = 40000
 };
 
-/* A file as a state has it: of a size and content that follow from both; some
- * are absent, some links, some below a directory. */
+/* A file in a state: its size and content follow from both numbers; some are
+ * absent, some links, some below a directory. */
 static void name_file(char path[32], int file)
 {
     (void)snprintf(path, 32, "%sf%d", file % 4 == 3 ? "d/" : "", file);
@@ -94,7 +93,7 @@ static bool is_file(int file, int state)
            (st.st_mode & 07777) == (state == 0 ? 0644 : 0755);
 }
 
-/* How many of the files are as a state has them. */
+/* The number of files that are in a state. */
 static int count_files(int state)
 {
     int count = 0;
@@ -115,7 +114,7 @@ static int count_present(int state)
     return count;
 }
 
-/* Names in a directory that begin so. */
+/* The number of names in a directory with this prefix. */
 static int count_names(const char *below, const char *prefix)
 {
     DIR *directory = opendir(tree_path(below));
@@ -151,7 +150,7 @@ static void make_store(void)
     kit_close(store);
 }
 
-/* Rewinds for as long as it lives. */
+/* Rewinds until it is killed. */
 static void live(uint64_t seed)
 {
     struct wal_store *store = kit_store();
@@ -185,7 +184,7 @@ static void live_and_die(uint64_t *seed)
     }
 }
 
-/* The next call; whether files had been left in both states. */
+/* Makes the next call; returns whether it found files in both states. */
 static void check_tree(uint32_t round)
 {
     struct wal_store *store = kit_store();

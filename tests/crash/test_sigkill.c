@@ -1,10 +1,10 @@
 /*
- * test_sigkill.c - a process that appends from several threads is killed at a
- * moment that nobody chose, again and again. Every append that it was told
- * of is there afterwards, every batch whole or not at all, and every session
- * can be read and continued.
+ * test_sigkill.c - a process that appends from several threads is killed at
+ * random moments, again and again. Afterwards every acknowledged append is
+ * there, every batch is there whole or not at all, and every session can be
+ * read and continued.
  *
- * The child reports what it was told through a pipe, one record at a time;
+ * The child reports each acknowledgement through a pipe, one record at a time;
  * the parent keeps a list of them over all rounds.
  */
 #include "tests/lib/kit/store_kit.h"
@@ -24,7 +24,8 @@ enum {
     LIFE_MAX_US = 90000
 };
 
-/* "This batch was acknowledged." Records of a pipe are whole. */
+/* Reports one acknowledged batch. A pipe transfers a record of this size
+ * whole. */
 struct report {
     uint32_t round;
     uint32_t thread;
@@ -48,7 +49,7 @@ struct worker {
 
 /* ------------------------------------------------------------- child --- */
 
-/* A number that anybody can derive: sizes of batches and payloads. */
+/* A number that parent and child both derive: sizes of batches and payloads. */
 static uint64_t derive(const struct report *of)
 {
     uint64_t state = ((uint64_t)of->round << 40) +
@@ -64,7 +65,7 @@ static void name_entry(char id[64], const struct report *of, uint32_t item)
                    item, of->count);
 }
 
-/* The payload's text, whose length nobody could guess from the id. */
+/* The payload's text, whose length does not follow from the id. */
 static uint32_t fill_payload(char *payload, const struct report *of,
                              uint32_t item)
 {
@@ -164,7 +165,7 @@ static void add_report(struct ledger *ledger, const struct report *report)
     ledger->reports[ledger->count++] = *report;
 }
 
-/* Lets a child live for a while; what it reported goes to the ledger. */
+/* Lets a child run for a while; adds its reports to the ledger. */
 static void live_and_die(struct run *run, struct ledger *ledger)
 {
     uint64_t life_us = kit_random(&run->seed) % LIFE_MAX_US;
@@ -219,7 +220,7 @@ static void check_report(struct wal_entry_cursor *const *iters,
     }
 }
 
-/* Walks a session: entries of a batch follow each other, and all are there. */
+/* Walks a session: the entries of a batch are adjacent, and all are there. */
 static void walk(struct wal_entry_cursor *iter, int session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -260,7 +261,7 @@ static void walk(struct wal_entry_cursor *iter, int session)
     }
 }
 
-/* Reads every session, and what was reported from there on. */
+/* Reads every session; checks the reports from that index on. */
 static void check_sessions(struct wal_store *store, const struct ledger *ledger,
                            size_t from, bool *all_are_there)
 {
@@ -334,7 +335,8 @@ static void test_sigkill__nothing_acknowledged_is_lost(void **state)
 
     for (run.round = 0; run.round < rounds; run.round++) {
         live_and_die(&run, &ledger);
-        /* A child may even be killed while it opens what another left. */
+        /* A child may even be killed during the recovery from the one
+         * before. */
         if (kit_random(&run.seed) % 4 == 0) {
             continue;
         }
@@ -356,8 +358,8 @@ static void test_sigkill__nothing_acknowledged_is_lost(void **state)
     free(ledger.reports);
 }
 
-/* The one that lives on appends, too. Who died while it synced has left
- * poison: then all close and open again. */
+/* The surviving process appends, too. If the killed one died during a sync, the
+ * log is poisoned: then all processes close the store and open it again. */
 static bool go_on(struct wal_store *store, struct ledger *ledger,
                   uint32_t round)
 {

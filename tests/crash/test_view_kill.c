@@ -1,8 +1,8 @@
 /*
  * test_view_kill.c - a flush is killed before each change of the file system,
- * and in the middle of each write; then the log goes on, or something of it is
- * redacted. The next flush makes the view what a whole one is, and leaves
- * nothing else.
+ * and in the middle of each write; then the log grows, or a part of it is
+ * redacted. The next flush makes the view equal to a full export, and leaves no
+ * other file.
  */
 #include "tests/lib/kit/view_kit.h"
 
@@ -17,7 +17,7 @@ enum what_follows {
     WAYS
 };
 
-/* Where a flush dies: before the nth step, or in it. */
+/* Where a flush is killed: before the nth step, or in it. */
 struct death {
     unsigned at;
     unsigned steps;
@@ -37,7 +37,7 @@ static size_t die(void *ctx, size_t size)
     return size / 2;
 }
 
-/* In a process of its own: 0 when the flush was done before it died. */
+/* Flushes in a child process: 0 if the flush ended before the child died. */
 static int flush_and_die(const char *dialect, unsigned at, bool in_write)
 {
     struct death death = {.at = at, .in_write = in_write};
@@ -69,7 +69,7 @@ static int flush_and_die(const char *dialect, unsigned at, bool in_write)
     _exit(0);
 }
 
-/* Nothing is left beside the view's files and state. */
+/* No file is left but the view's files and state. */
 static void expect_clean(void)
 {
     assert_int_not_equal(
@@ -83,7 +83,7 @@ static void make(struct wal_session *session, unsigned from, unsigned to)
     }
 }
 
-/* One death; false: the flush was done before. */
+/* Kills one flush; false: the flush ended first. */
 static bool die_once(const char *dialect, bool has_view, unsigned at,
                      bool in_write, enum what_follows what)
 {
@@ -145,7 +145,7 @@ static void die_everywhere(const char *dialect)
     assert_true(deaths > (is_long ? 200 : 6));
 }
 
-static void test_view_kill__lines_as_they_stand(void **state)
+static void test_view_kill__unchanged_lines(void **state)
 {
     (void)state;
     die_everywhere("claude");
@@ -178,7 +178,7 @@ static void test_view_kill__documents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_view_kill__lines_as_they_stand),
+        KIT_TEST(test_view_kill__unchanged_lines),
         KIT_TEST(test_view_kill__lines_that_may_go_on),
         KIT_TEST(test_view_kill__lines_without_branches),
         KIT_TEST(test_view_kill__lines_and_documents),

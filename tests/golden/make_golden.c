@@ -3,10 +3,10 @@
  * as golden files (tests/lib/golden.h) into the folder that is named.
  *
  * Clock and random numbers are the simulated disk's, so that the same library
- * makes the same files. The files that are committed stay as they are: a later
- * format gets files of its own.
+ * makes the same files. The committed files never change: a later format gets
+ * new files.
  *
- * What the stores hold is told in golden_content.h.
+ * golden_content.h lists the contents of the stores.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -256,7 +256,7 @@ static struct sim_disk *make_open(void)
     return disk;
 }
 
-/* The tail is marked, and no index stands beside it. */
+/* The tail has a commit mark, and there is no index file for it. */
 static struct sim_disk *make_marked_with(bool more)
 {
     struct sim_disk *disk = sim_disk_create(1);
@@ -296,7 +296,7 @@ static struct sim_disk *make_long_one(void)
     return make_long(1);
 }
 
-/* An append more, cut off after so many bytes in that file. */
+/* One more append, cut off after `bytes` bytes in that file. */
 static void append_torn(struct sim_disk *disk, const char *id, const char *path,
                         size_t bytes)
 {
@@ -719,7 +719,7 @@ static void lower_doc_parent(struct sim_disk *disk)
             alter_parent);
 }
 
-/* z1 stands right before z2. */
+/* z1 is right before z2. */
 static void lower_redact_parent(struct sim_disk *disk)
 {
     rewrite(disk, find(disk, SEG1, WAL__FRAME_REDACT, "zr"), 0, alter_parent);

@@ -1,6 +1,6 @@
 /*
- * make_golden.h - what the makers of golden files share: the bytes of a store's
- * files, to be changed and put back.
+ * make_golden.h - shared by the programs that make golden files: reads the
+ * bytes of a store's file, to be changed and written back.
  */
 #ifndef AGENTWAL_TESTS_GOLDEN_MAKE_GOLDEN_H
 #define AGENTWAL_TESTS_GOLDEN_MAKE_GOLDEN_H
@@ -33,8 +33,8 @@ struct golden_file golden_take(struct sim_disk *disk, const char *path);
 /* Writes it, and frees the bytes. */
 void golden_put_back(struct golden_file *file);
 
-/* A segment's header, and its next frame at or behind `at`: its offset, or
- * 0. */
+/* Decodes a segment's header; the offset of the next frame at or after `at`,
+ * or 0. */
 void golden_header(const struct golden_file *file,
                    struct wal__segment_header *header);
 uint64_t golden_next_frame(const struct golden_file *file, uint64_t at,

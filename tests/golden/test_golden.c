@@ -4,8 +4,8 @@
  * recovery changes nothing, what walcheck says, and that a salvage loses the
  * damaged records and nothing else.
  *
- * The stores are tests/golden/NAME.golden; golden_content.h tells what they
- * held before they were damaged.
+ * The stores are tests/golden/NAME.golden; golden_content.h lists what
+ * they held before they were damaged.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -137,8 +137,8 @@ static const struct expected cases[] = {
     {"unknown_incompat_bit", SMALL, WAL_EVERSION, 0, "", "", 3, NULL, "", NULL},
 };
 
-/* Records that are whole and do not fit: no writer makes such, and what the
- * engine makes of them is not told here. */
+/* Well-formed records with invalid contents: no writer makes them, and this
+ * test does not prescribe how the engine shows them. */
 static const struct expected broken[] = {
     {"wrong_document_version", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
      "does not name its previous version", "zeta", ""},
@@ -294,7 +294,7 @@ static void read_documents(struct wal_store *store, struct wal_session *session,
     wal_doc_cursor_close(docs);
 }
 
-/* What is said of zeta beside its entries and documents. */
+/* The facts about zeta that are neither entries nor documents. */
 static void read_facts(struct wal_session *zeta, char *found)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -437,8 +437,8 @@ static void expect_tail(struct wal_store *store,
     }
 }
 
-/* Opens, reads, appends an entry of that id to each session unless it is null,
- * and closes; answers the log's state behind that. */
+/* Opens, reads, appends an entry with id `append` to each session unless it is
+ * NULL, and closes; returns the log's state after that. */
 static uint64_t recover_once(struct sim_disk *disk,
                              const struct expected *expected,
                              const char *append)

@@ -138,7 +138,7 @@ test_checkpoint__takes_another_root_than_the_working_directory(void **state)
 
 /* --- adding -------------------------------------------------------------- */
 
-static void test_checkpoint__first_state_of_a_path_stands(void **state)
+static void test_checkpoint__first_state_of_a_path_is_kept(void **state)
 {
     struct wal_checkpoint_info first;
     struct wal_checkpoint_info second;
@@ -149,11 +149,11 @@ static void test_checkpoint__first_state_of_a_path_stands(void **state)
     kit_write(&work, "a", "old");
     first = kit_checkpoint(&work, "c", "a new");
     kit_write(&work, "a", "newer");
-    kit_write(&work, "b", "beside");
+    kit_write(&work, "b", "nearby");
     kit_write(&work, "new", "was not there");
     second = kit_checkpoint(&work, "c", "new a b");
     assert_string_equal(kit_files(&work, work.session, "c"),
-                        "a=old b=beside new-");
+                        "a=old b=nearby new-");
     assert_int_equal(second.files, 3);
     assert_int_equal(second.bytes, 9);
     assert_int_equal(second.new_blobs, 2);
@@ -377,7 +377,7 @@ int main(void)
         KIT_TEST(test_checkpoint__counts_each_path_once),
         KIT_TEST(
             test_checkpoint__takes_another_root_than_the_working_directory),
-        KIT_TEST(test_checkpoint__first_state_of_a_path_stands),
+        KIT_TEST(test_checkpoint__first_state_of_a_path_is_kept),
         KIT_TEST(test_checkpoint__adding_nothing_new_changes_nothing),
         KIT_TEST(test_checkpoints__are_listed_oldest_first),
         KIT_TEST(test_checkpoint__same_content_is_kept_once),

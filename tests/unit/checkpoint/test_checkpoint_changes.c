@@ -6,7 +6,7 @@
 
 #include <sys/stat.h>
 
-static void test_diff__tells_lines_modes_and_binary_files(void **state)
+static void test_diff__reports_lines_modes_and_binary_files(void **state)
 {
     (void)state;
     struct kit_work work = kit_work_begin(0);
@@ -106,8 +106,8 @@ static void test_changes__are_from_first_to_last_state(void **state)
     kit_work_end(&work);
 }
 
-/* Of one file two roots make one path. */
-static void test_changes__of_several_roots_are_told_apart(void **state)
+/* Two roots yield one path for the same file. */
+static void test_changes__of_several_roots_are_kept_apart(void **state)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
     const struct wal_slice path = kit_text("f");
@@ -162,11 +162,11 @@ static void test_changes__of_a_fork_have_what_it_shares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_diff__tells_lines_modes_and_binary_files),
+        KIT_TEST(test_diff__reports_lines_modes_and_binary_files),
         KIT_TEST(test_diff__of_a_binary_file_s_mode_is_binary),
         KIT_TEST(test_diff__with_the_disk_looks_at_files_as_they_are),
         KIT_TEST(test_changes__are_from_first_to_last_state),
-        KIT_TEST(test_changes__of_several_roots_are_told_apart),
+        KIT_TEST(test_changes__of_several_roots_are_kept_apart),
         KIT_TEST(test_changes__of_a_fork_have_what_it_shares),
     };
 

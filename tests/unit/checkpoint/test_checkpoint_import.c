@@ -1,14 +1,14 @@
 /*
- * test_checkpoint_import.c - tests of checkpoints of files that are told, not
- * looked at (SPEC.md 5.13).
+ * test_checkpoint_import.c - tests of checkpoints whose files are given by the
+ * caller, not read from disk (SPEC.md 5.13).
  */
 #include "agentwal/blob.h"
 #include "tests/lib/kit/checkpoint_kit.h"
 
 #include <sys/stat.h>
 
-static struct wal_file told(const struct kit_work *work, const char *path,
-                            uint32_t kind, const char *content)
+static struct wal_file file_of(const struct kit_work *work, const char *path,
+                               uint32_t kind, const char *content)
 {
     struct wal_file file = {
         .struct_size = sizeof(file), .kind = kind, .path = kit_text(path)};
@@ -34,7 +34,7 @@ static enum wal_status import(struct kit_work *work, const char *id,
                                  error);
 }
 
-static void test_import__holds_what_it_is_told(void **state)
+static void test_import__holds_the_files_given(void **state)
 {
     struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
     struct wal_file_cursor *checkpoint;
@@ -46,12 +46,12 @@ static void test_import__holds_what_it_is_told(void **state)
     struct wal_file files[5];
 
     snprintf(absolute, sizeof(absolute), "%s//x/./y", work.root);
-    files[0] = told(&work, "run.sh", WAL_FILE_REGULAR, "#!/bin/sh\n");
+    files[0] = file_of(&work, "run.sh", WAL_FILE_REGULAR, "#!/bin/sh\n");
     files[0].mode = 0755;
-    files[1] = told(&work, "none", WAL_FILE_ABSENT, NULL);
-    files[2] = told(&work, "link", WAL_FILE_SYMLINK, "run.sh");
-    files[3] = told(&work, absolute, WAL_FILE_REGULAR, "deep");
-    files[4] = told(&work, "x/y", WAL_FILE_REGULAR, "deep");
+    files[1] = file_of(&work, "none", WAL_FILE_ABSENT, NULL);
+    files[2] = file_of(&work, "link", WAL_FILE_SYMLINK, "run.sh");
+    files[3] = file_of(&work, absolute, WAL_FILE_REGULAR, "deep");
+    files[4] = file_of(&work, "x/y", WAL_FILE_REGULAR, "deep");
     assert_int_equal(import(&work, "c", files, 5, &error), WAL_OK);
     kit_work_reopen(&work, 0);
     assert_string_equal(kit_files(&work, work.session, "c"),
@@ -75,8 +75,8 @@ static void test_import__can_be_rewound_to(void **state)
     (void)state;
     struct kit_work work = kit_work_begin(0);
     const struct wal_file files[] = {
-        told(&work, "a", WAL_FILE_REGULAR, "1\n2\n"),
-        told(&work, "b", WAL_FILE_ABSENT, NULL),
+        file_of(&work, "a", WAL_FILE_REGULAR, "1\n2\n"),
+        file_of(&work, "b", WAL_FILE_ABSENT, NULL),
     };
 
     kit_write(&work, "a", "2\n");
@@ -96,14 +96,14 @@ static void test_import__can_be_rewound_to(void **state)
     kit_work_end(&work);
 }
 
-/* What is told has no times: the file on disk is read, whatever they are. */
-static void test_import__is_never_taken_for_what_is_on_disk(void **state)
+/* Imported files have no times, so the file on disk is always read. */
+static void test_import__is_never_reused_for_files_on_disk(void **state)
 {
     struct wal_error error;
 
     (void)state;
     struct kit_work work = kit_work_begin(0);
-    const struct wal_file file = told(&work, "a", WAL_FILE_REGULAR, "told");
+    const struct wal_file file = file_of(&work, "a", WAL_FILE_REGULAR, "given");
 
     kit_write(&work, "a", "disk");
     kit_wait_past_mtime();
@@ -113,16 +113,17 @@ static void test_import__is_never_taken_for_what_is_on_disk(void **state)
     kit_work_end(&work);
 }
 
-static void test_import__first_state_of_a_path_stands(void **state)
+static void test_import__first_state_of_a_path_is_kept(void **state)
 {
     struct wal_error error;
 
     (void)state;
     struct kit_work work = kit_work_begin(0);
-    const struct wal_file first = told(&work, "a", WAL_FILE_REGULAR, "first");
+    const struct wal_file first =
+        file_of(&work, "a", WAL_FILE_REGULAR, "first");
     const struct wal_file second[] = {
-        told(&work, "a", WAL_FILE_REGULAR, "second"),
-        told(&work, "b", WAL_FILE_REGULAR, "second"),
+        file_of(&work, "a", WAL_FILE_REGULAR, "second"),
+        file_of(&work, "b", WAL_FILE_REGULAR, "second"),
     };
 
     assert_int_equal(import(&work, "c", &first, 1, &error), WAL_OK);
@@ -140,8 +141,8 @@ static void test_import__content_must_be_there(void **state)
     (void)state;
     struct kit_work work = kit_work_begin(0);
     struct wal_file files[] = {
-        told(&work, "a", WAL_FILE_REGULAR, "there"),
-        told(&work, "b", WAL_FILE_REGULAR, NULL),
+        file_of(&work, "a", WAL_FILE_REGULAR, "there"),
+        file_of(&work, "b", WAL_FILE_REGULAR, NULL),
     };
 
     memset(files[1].digest, 7, sizeof(files[1].digest));
@@ -168,7 +169,7 @@ static void test_import__hostile_paths_are_refused(void **state)
 
     (void)state;
     struct kit_work work = kit_work_begin(0);
-    struct wal_file files[2] = {told(&work, "a", WAL_FILE_REGULAR, "a")};
+    struct wal_file files[2] = {file_of(&work, "a", WAL_FILE_REGULAR, "a")};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         files[1] = files[0];
@@ -189,10 +190,10 @@ static void test_import__contradictions_are_refused(void **state)
     (void)state;
     struct kit_work work = kit_work_begin(0);
     struct wal_file files[] = {
-        told(&work, "a", WAL_FILE_REGULAR, "one"),
-        told(&work, "./a", WAL_FILE_REGULAR, "two"),
+        file_of(&work, "a", WAL_FILE_REGULAR, "one"),
+        file_of(&work, "./a", WAL_FILE_REGULAR, "two"),
     };
-    const struct wal_file empty = told(&work, "l", WAL_FILE_SYMLINK, "");
+    const struct wal_file empty = file_of(&work, "l", WAL_FILE_SYMLINK, "");
 
     assert_int_equal(import(&work, "c", files, 2, &error), WAL_EINVAL);
     assert_string_equal(error.file, "a");
@@ -221,7 +222,7 @@ static void test_import__does_nothing_while_they_are_off(void **state)
 
     (void)state;
     struct kit_work work = kit_work_begin(0);
-    const struct wal_file file = told(&work, "a", WAL_FILE_REGULAR, "a");
+    const struct wal_file file = file_of(&work, "a", WAL_FILE_REGULAR, "a");
 
     assert_int_equal(wal_session_set_checkpointing(work.session, 0, NULL),
                      WAL_OK);
@@ -233,10 +234,10 @@ static void test_import__does_nothing_while_they_are_off(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_import__holds_what_it_is_told),
+        KIT_TEST(test_import__holds_the_files_given),
         KIT_TEST(test_import__can_be_rewound_to),
-        KIT_TEST(test_import__is_never_taken_for_what_is_on_disk),
-        KIT_TEST(test_import__first_state_of_a_path_stands),
+        KIT_TEST(test_import__is_never_reused_for_files_on_disk),
+        KIT_TEST(test_import__first_state_of_a_path_is_kept),
         KIT_TEST(test_import__content_must_be_there),
         KIT_TEST(test_import__hostile_paths_are_refused),
         KIT_TEST(test_import__contradictions_are_refused),

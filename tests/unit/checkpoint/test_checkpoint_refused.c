@@ -242,7 +242,7 @@ static void test_checkpoint__unknown_one_is_not_found(void **state)
     kit_work_end(&work);
 }
 
-/* Changes a byte of the text wherever it stands in the blob stream. */
+/* Changes a byte of every occurrence of the text in the blob stream. */
 static void damage(const char *text)
 {
     size_t size = strlen(text);
@@ -273,7 +273,8 @@ static void damage(const char *text)
     assert_true(changed > 0);
 }
 
-static void test_checkpoint__damaged_content_is_told_with_its_file(void **state)
+static void
+test_checkpoint__damaged_content_is_reported_with_its_file(void **state)
 {
     struct wal_file_change_cursor *changes = NULL;
     struct wal_error error = KIT_ERROR;
@@ -281,11 +282,11 @@ static void test_checkpoint__damaged_content_is_told_with_its_file(void **state)
     (void)state;
     struct kit_work work = kit_work_begin(0);
 
-    kit_write(&work, "a", "a text of its own\n");
+    kit_write(&work, "a", "the text of file a\n");
     kit_write(&work, "b", "another\n");
     kit_checkpoint(&work, "c", "a b");
     kit_work_end(&work);
-    damage("a text of its own");
+    damage("the text of file a");
     work.store = kit_open("store", 0);
     work.session = kit_session(work.store, "s");
     kit_write(&work, "a", "new\n");
@@ -299,8 +300,8 @@ static void test_checkpoint__damaged_content_is_told_with_its_file(void **state)
     kit_work_end(&work);
 }
 
-/* Nor does it keep the next checkpoint from being made. */
-static void test_checkpoint__damaged_list_is_told(void **state)
+/* It does not prevent the next checkpoint either. */
+static void test_checkpoint__damaged_list_is_reported(void **state)
 {
     struct wal_file_cursor *checkpoint = NULL;
     struct wal_error error = KIT_ERROR;
@@ -358,8 +359,8 @@ int main(void)
         KIT_TEST(test_checkpoint__of_a_session_without_a_root_is_refused),
         KIT_TEST(test_checkpoint__of_another_root_is_not_added_to),
         KIT_TEST(test_checkpoint__unknown_one_is_not_found),
-        KIT_TEST(test_checkpoint__damaged_content_is_told_with_its_file),
-        KIT_TEST(test_checkpoint__damaged_list_is_told),
+        KIT_TEST(test_checkpoint__damaged_content_is_reported_with_its_file),
+        KIT_TEST(test_checkpoint__damaged_list_is_reported),
         KIT_TEST(test_checkpoint__of_a_store_to_read_is_refused),
     };
 

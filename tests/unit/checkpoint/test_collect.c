@@ -152,9 +152,9 @@ static void look_at_one(const struct kit_work *work,
     *result = collect.result;
 }
 
-/* What a list tells is told again only where the store has it, and has to be
- * as durable as what is new. */
-static void test_collect__content_that_is_told_must_be_there(void **state)
+/* The digest of an earlier list is reused only if the store has the content,
+ * which must then be as durable as new content. */
+static void test_collect__reused_content_must_be_in_the_store(void **state)
 {
     (void)state;
     struct kit_work work = begin();
@@ -285,9 +285,10 @@ static void test_collect__file_that_was_just_written_is_read_again(void **state)
     kit_work_end(&work);
 }
 
-/* With times of whole seconds, as some file systems have none but these, two
- * seconds must be over. The change of the inode is what cannot be set. */
-static void test_collect__content_is_told_by_size_times_and_inode(void **state)
+/* Some file systems have times of whole seconds only: then a file must be two
+ * seconds old. The inode's change time cannot be set by a program. */
+static void
+test_collect__content_is_identified_by_size_times_and_inode(void **state)
 {
     struct timespec times[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
 
@@ -519,13 +520,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_collect__unchanged_files_are_not_read_again),
-        KIT_TEST(test_collect__content_that_is_told_must_be_there),
+        KIT_TEST(test_collect__reused_content_must_be_in_the_store),
         KIT_TEST(test_collect__fresh_file_of_another_boot_is_read_again),
         KIT_TEST(test_collect__adding_does_not_make_fresh_files_sure),
         KIT_TEST(test_collect__fresh_file_of_no_known_boot_is_read_again),
         KIT_TEST(test_collect__only_the_newest_lists_are_looked_at),
         KIT_TEST(test_collect__file_that_was_just_written_is_read_again),
-        KIT_TEST(test_collect__content_is_told_by_size_times_and_inode),
+        KIT_TEST(test_collect__content_is_identified_by_size_times_and_inode),
         KIT_TEST(test_collect__file_that_changes_is_read_again),
         KIT_TEST(test_collect__file_that_keeps_changing_is_refused),
         KIT_TEST(test_collect__failure_names_its_file),

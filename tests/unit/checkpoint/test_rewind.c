@@ -1,6 +1,6 @@
 /*
- * test_rewind.c - files brought back to a checkpoint: every kind of change,
- * what is told of it, undoing, forks, and what somebody else changed.
+ * test_rewind.c - files restored to a checkpoint: every kind of change, its
+ * report, undoing, forks, and concurrent changes by other programs.
  */
 #include <sys/stat.h>
 
@@ -119,7 +119,7 @@ static void test_rewind__undone_and_undone_again(void **state)
 }
 
 static void
-test_rewind__dry_run_tells_the_same_and_changes_nothing(void **state)
+test_rewind__dry_run_reports_the_same_and_changes_nothing(void **state)
 {
     const struct wal_rewind_options dry = options_of(WAL_REWIND_DRY_RUN);
     struct wal_store *store = kit_store();
@@ -359,7 +359,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_rewind__every_kind_of_file_comes_back),
         KIT_TEST(test_rewind__undone_and_undone_again),
-        KIT_TEST(test_rewind__dry_run_tells_the_same_and_changes_nothing),
+        KIT_TEST(test_rewind__dry_run_reports_the_same_and_changes_nothing),
         KIT_TEST(test_rewind__missing_directories_are_made_again),
         KIT_TEST(test_rewind__names_and_bits_of_every_sort),
         KIT_TEST(test_rewind__into_another_root),

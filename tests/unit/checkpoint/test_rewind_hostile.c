@@ -40,8 +40,8 @@ static void test_rewind_hostile__names_of_255_bytes(void **state)
     kit_close(store);
 }
 
-/* Makes the directories of a path of `size` bytes, whose last part has so many
- * of them, and the file; answers its directory, to be closed. */
+/* Creates the directories of a path of `size` bytes, `last` of them in its last
+ * component, and the file; returns its directory, to be closed. */
 static int make_deep(char *path, size_t size, size_t last, const char *content)
 {
     int directory = open(tree_path(""), O_RDONLY | O_DIRECTORY);
@@ -97,8 +97,8 @@ static enum wal_status checkpoint_one(struct wal_session *session,
     return wal_checkpoint_create(session, &slice, 1, &options, NULL, NULL);
 }
 
-/* As long as the system takes a path, and longer than leaves room for a
- * temporary file beside it: then nothing is touched. */
+/* The longest path that the system accepts, and one that leaves no room for
+ * the name of a temporary file in its directory: then nothing is touched. */
 static void test_rewind_hostile__paths_of_4095_bytes(void **state)
 {
     static const size_t lasts[] = {200, 1};
@@ -190,7 +190,7 @@ static void test_rewind_hostile__other_names_of_a_file_stay(void **state)
     kit_close(store);
 }
 
-/* --- somebody beside it -------------------------------------------------- */
+/* --- concurrent changes -------------------------------------------------- */
 
 /* What happens right before the Nth call, from 0, that puts a file in place or
  * writes one. */

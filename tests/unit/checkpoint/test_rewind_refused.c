@@ -1,6 +1,6 @@
 /*
- * test_rewind_refused.c - rewinds that cannot be done: why is told, and no
- * file is touched, nothing is left behind, no checkpoint made.
+ * test_rewind_refused.c - rewinds that cannot be done: the error says why,
+ * no file is touched, none is left over, no checkpoint is made.
  */
 #include <fcntl.h>
 #include <linux/capability.h>

@@ -45,7 +45,7 @@ static void check_after(void)
     assert_string_equal(tree_names(), "a d/ d/b n/ n/c");
 }
 
-/* The next call: one that has nothing to do of its own. */
+/* The next call: one with no work except to resume. */
 static struct kit_rewind_result call_next(const char *id)
 {
     struct wal_store *store = kit_store();
@@ -193,9 +193,10 @@ static void test_rewind_resume__by_the_next_rewind(void **state)
     kit_close(store);
 }
 
-/* --- what others did meanwhile ------------------------------------------- */
+/* --- changes by others meanwhile ----------------------------------------- */
 
-static void test_rewind_resume__files_of_others_are_left_and_told(void **state)
+static void
+test_rewind_resume__files_of_others_are_kept_and_reported(void **state)
 {
     struct kit_rewind_result answer;
 
@@ -301,7 +302,7 @@ static void test_rewind_resume__undone_when_content_is_damaged(void **state)
     assert_string_equal(tree_names(), "a b");
 }
 
-static void test_rewind_resume__damaged_both_ways_is_told_once(void **state)
+static void test_rewind_resume__damaged_both_ways_is_reported_once(void **state)
 {
     uint8_t before[2][4096];
     uint8_t after[2][4096];
@@ -377,11 +378,11 @@ int main(void)
         KIT_TEST(test_rewind_resume__died_again_and_again),
         KIT_TEST(test_rewind_resume__by_the_next_checkpoint),
         KIT_TEST(test_rewind_resume__by_the_next_rewind),
-        KIT_TEST(test_rewind_resume__files_of_others_are_left_and_told),
+        KIT_TEST(test_rewind_resume__files_of_others_are_kept_and_reported),
         KIT_TEST(test_rewind_resume__the_checkpoint_was_deleted),
         KIT_TEST(test_rewind_resume__the_root_is_gone),
         KIT_TEST(test_rewind_resume__undone_when_content_is_damaged),
-        KIT_TEST(test_rewind_resume__damaged_both_ways_is_told_once),
+        KIT_TEST(test_rewind_resume__damaged_both_ways_is_reported_once),
         KIT_TEST(test_rewind_resume__a_fork_finishes_what_it_inherits),
         KIT_TEST(test_rewind_resume__a_fork_leaves_what_is_over),
     };

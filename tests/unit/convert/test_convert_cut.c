@@ -168,11 +168,11 @@ static void print_session(FILE *out, const struct wal_session_info *info)
             (unsigned long long)info->documents);
 }
 
-/* All that a store says, and apart from it the files that it gives back. */
+/* The contents of a store and, separately, the files that it exports. */
 static void look(struct import *import, const struct file *file,
-                 struct file *told, struct file *files)
+                 struct file *contents, struct file *files)
 {
-    FILE *out = open_memstream(&told->data, &told->size);
+    FILE *out = open_memstream(&contents->data, &contents->size);
     FILE *bytes = open_memstream(&files->data, &files->size);
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session *session;
@@ -208,19 +208,19 @@ static bool is_same(const struct file *a, const struct file *b)
 static void check(struct import *import, const struct file *file,
                   const struct file *once, const char *what, size_t cut)
 {
-    struct file told;
+    struct file contents;
     struct file files;
 
-    look(import, file, &told, &files);
+    look(import, file, &contents, &files);
     if (!is_same(&files, file)) {
         fail_msg("%s, cut at %zu: other bytes come out:\n%s", what, cut,
                  files.data);
     }
-    if (once != NULL && !is_same(&told, once)) {
-        fail_msg("%s, cut at %zu: is\n%s\nnot\n%s", what, cut, told.data,
+    if (once != NULL && !is_same(&contents, once)) {
+        fail_msg("%s, cut at %zu: is\n%s\nnot\n%s", what, cut, contents.data,
                  once->data);
     }
-    free(told.data);
+    free(contents.data);
     free(files.data);
 }
 
@@ -254,14 +254,14 @@ static void check_cuts(const struct file *file, const struct file *once,
     end(&import);
 }
 
-static void look_once(const struct file *file, struct file *told)
+static void look_once(const struct file *file, struct file *contents)
 {
     struct import import;
     struct file files;
 
     begin(&import);
     take(&import, file, file->size);
-    look(&import, file, told, &files);
+    look(&import, file, contents, &files);
     assert_true(is_same(&files, file));
     free(files.data);
     end(&import);
@@ -376,8 +376,8 @@ static const struct {
     {"a line that is cut short", ONE "\n{\"type\":\"us\n" TWO "\n"},
     {"lines that are welded", ONE "\n{\"type\":\"assis" TWO "\n" THREE "\n"},
     {"two values in a line", ONE TWO "\n" THREE "\n"},
-    {"bytes behind a value", ONE "\n" TWO " x\n" THREE "\n"},
-    {"bytes behind the last value", ONE "\n" TWO "x"},
+    {"bytes after a value", ONE "\n" TWO " x\n" THREE "\n"},
+    {"bytes after the last value", ONE "\n" TWO "x"},
     {"no UTF-8", ONE "\n{\"bad\":\"\xff\xfe\"}\n"},
     {"a first line that is none", "garbage\n" ONE "\n" TWO "\n"},
     {"ids that are taken",

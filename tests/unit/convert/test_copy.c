@@ -1,6 +1,6 @@
 /*
- * test_copy.c - lines of copies (engine/convert/copy/copy.h), as they are told,
- * where what tells them is damaged, and where it was made to harm. The code is
+ * test_copy.c - lines of copies (engine/convert/copy/copy.h): from valid
+ * chunks, from damaged ones, and from ones made by an attacker. The code is
  * compiled into this test.
  */
 #include "engine/convert/copy/copy.c"
@@ -62,8 +62,8 @@ static void take_store(struct given *given)
     kit_close(given->store);
 }
 
-static void tell(struct given *given, const char *line, const char *original,
-                 const char *id)
+static void encode(struct given *given, const char *line, const char *original,
+                   const char *id)
 {
     struct wal__delta_source source = {.data = (const uint8_t *)original,
                                        .size = strlen(original),
@@ -75,7 +75,7 @@ static void tell(struct given *given, const char *line, const char *original,
                      WAL__DELTA_OK);
 }
 
-/* Appends the chunk, `harm` bytes of it at `at` being others. */
+/* Appends the chunk, its bytes at `at` overwritten with `harm`. */
 static void send_harmed(struct given *given, bool is_last, size_t at,
                         const char *harm, size_t harm_size)
 {
@@ -100,7 +100,7 @@ static void send_chunk(struct given *given, bool is_last)
     send_harmed(given, is_last, 0, NULL, 0);
 }
 
-/* What the copy gives, a line each: its text, OWN, LOST. */
+/* The copy's entries, a line each: the text, OWN, GONE or LOST. */
 static void expect_lines(struct given *given, const char *expected)
 {
     char got[4096] = "";
@@ -134,7 +134,7 @@ static void expect_lines(struct given *given, const char *expected)
     assert_string_equal(got, expected);
 }
 
-static void test_copy__lines_are_given_as_they_were_told(void **state)
+static void test_copy__lines_are_returned_as_encoded(void **state)
 {
     struct given given;
 
@@ -142,18 +142,18 @@ static void test_copy__lines_are_given_as_they_were_told(void **state)
     give_store(&given);
     expect_lines(&given, ""); /* it is no copy */
     send_chunk(&given, false);
-    tell(&given, "{\"n\":1,\"uuid\":\"x\"}", FIRST, "a");
+    encode(&given, "{\"n\":1,\"uuid\":\"x\"}", FIRST, "a");
     assert_int_equal(wal__delta_encode_added(&given.chunk), WAL__DELTA_OK);
-    tell(&given, SECOND, SECOND, NULL);
+    encode(&given, SECOND, SECOND, NULL);
     send_chunk(&given, false);
-    tell(&given, "{\"n\":3,\"more\":[\"" FIRST "\"]}", THIRD, "c");
+    encode(&given, "{\"n\":3,\"more\":[\"" FIRST "\"]}", THIRD, "c");
     send_chunk(&given, true);
     expect_lines(&given, "{\"n\":1,\"uuid\":\"x\"}\nOWN\n" SECOND
                          "\n{\"n\":3,\"more\":[\"" FIRST "\"]}\n");
     take_store(&given);
 }
 
-static void test_copy__state_tells_whether_it_is_whole(void **state)
+static void test_copy__state_shows_whether_it_is_complete(void **state)
 {
     struct wal_error error = KIT_ERROR;
     struct given given;
@@ -170,7 +170,7 @@ static void test_copy__state_tells_whether_it_is_whole(void **state)
                      WAL_OK);
     assert_true(is_copy);
     assert_false(is_whole);
-    tell(&given, FIRST, FIRST, "a");
+    encode(&given, FIRST, FIRST, "a");
     send_chunk(&given, true);
     assert_int_equal(wal__copy_inspect(given.fork, &is_copy, &is_whole, &error),
                      WAL_OK);
@@ -178,7 +178,7 @@ static void test_copy__state_tells_whether_it_is_whole(void **state)
     take_store(&given);
 }
 
-static void test_copy__own_entries_are_behind_those_shared(void **state)
+static void test_copy__own_entries_follow_those_shared(void **state)
 {
     struct wal_error error = KIT_ERROR;
     struct wal_entry_cursor *iter = NULL;
@@ -214,9 +214,9 @@ static void test_copy__a_redacted_line_is_gone_alone(void **state)
 
     (void)state;
     give_store(&given);
-    tell(&given, FIRST, FIRST, "a");
-    tell(&given, "{\"n\":2,\"uuid\":\"y\"}", SECOND, NULL);
-    tell(&given, THIRD, THIRD, NULL);
+    encode(&given, FIRST, FIRST, "a");
+    encode(&given, "{\"n\":2,\"uuid\":\"y\"}", SECOND, NULL);
+    encode(&given, THIRD, THIRD, NULL);
     send_chunk(&given, true);
     assert_int_equal(wal_session_redact(given.original, kit_text("b"),
                                         kit_text("why"), NULL, &error),
@@ -231,13 +231,13 @@ static void test_copy__a_line_that_does_not_fit_is_lost_alone(void **state)
 
     (void)state;
     give_store(&given);
-    tell(&given, FIRST, FIRST, "a");
-    tell(&given, THIRD "x", THIRD "x", NULL); /* of one that is not there */
-    tell(&given, SECOND, SECOND, NULL);
-    tell(&given, THIRD, THIRD, NULL);
-    tell(&given, THIRD, THIRD, NULL); /* of none */
-    tell(&given, FIRST, FIRST, "nobody");
-    tell(&given, SECOND, SECOND, "b");
+    encode(&given, FIRST, FIRST, "a");
+    encode(&given, THIRD "x", THIRD "x", NULL); /* of one that is not there */
+    encode(&given, SECOND, SECOND, NULL);
+    encode(&given, THIRD, THIRD, NULL);
+    encode(&given, THIRD, THIRD, NULL); /* of none */
+    encode(&given, FIRST, FIRST, "nobody");
+    encode(&given, SECOND, SECOND, "b");
     send_chunk(&given, true);
     expect_lines(&given, FIRST "\nLOST\n" SECOND "\n" THIRD
                                "\nLOST\nLOST\n" SECOND "\n");
@@ -271,9 +271,9 @@ static void test_copy__a_chunk_that_is_harmed_is_lost_alone(void **state)
 
         give_store(&given);
         send_chunk(&given, false);
-        tell(&given, FIRST, FIRST, "a");
+        encode(&given, FIRST, FIRST, "a");
         send_harmed(&given, false, harms[i].at, harms[i].harm, harms[i].size);
-        tell(&given, THIRD, THIRD, "c");
+        encode(&given, THIRD, THIRD, "c");
         send_chunk(&given, true);
         expect_lines(&given, harms[i].at == 4 ? "LOST\n" FIRST "\nLOST\n" THIRD
                                                 "\n"
@@ -303,7 +303,7 @@ static void test_copy__steps_beyond_the_line_are_refused(void **state)
         {"\0\2\377\377\377\377\17\0", 8, "LOST\n"}, /* skip */
         {"\0\1\3\0", 4, "LOST\n"},                  /* not all of it */
         {"\0\6\1\0", 4, "LOST\n"},                  /* before it */
-        {"\0\6\377\377\377\177\0", 7, "LOST\n"},    /* behind it */
+        {"\0\6\377\377\377\177\0", 7, "LOST\n"},    /* after it */
         {"\0\3\1\0", 4, "LOST\n"},                  /* text: none */
         {"\0\4\0", 3, "LOST\n"},                    /* UUID: none */
         {"\0\5\0\0", 4, "LOST\n"},                  /* none before */
@@ -326,7 +326,7 @@ static void test_copy__steps_beyond_the_line_are_refused(void **state)
         put_steps(&given, given_steps[i].ops, given_steps[i].size,
                   strlen(lines) / 5);
         send_chunk(&given, false);
-        tell(&given, THIRD, THIRD, "c");
+        encode(&given, THIRD, THIRD, "c");
         send_chunk(&given, true);
         char expected[256];
         snprintf(expected, sizeof(expected), "%s" THIRD "\n", lines);
@@ -348,9 +348,9 @@ static void test_copy__view_without_memory_fails_whole(void **state)
     (void)state;
     give_store(&given);
     send_chunk(&given, false);
-    tell(&given, "{\"n\":1,\"uuid\":\"own\"}", FIRST, "a");
+    encode(&given, "{\"n\":1,\"uuid\":\"own\"}", FIRST, "a");
     assert_int_equal(wal__delta_encode_added(&given.chunk), WAL__DELTA_OK);
-    tell(&given, SECOND, SECOND, NULL);
+    encode(&given, SECOND, SECOND, NULL);
     send_chunk(&given, true);
     append_line(given.fork, "d", 0, "{\"n\":4}", 7);
     for (uint64_t n = 1; !is_done; n++) {
@@ -385,9 +385,9 @@ static void test_copy__view_without_memory_fails_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_copy__lines_are_given_as_they_were_told),
-        KIT_TEST(test_copy__state_tells_whether_it_is_whole),
-        KIT_TEST(test_copy__own_entries_are_behind_those_shared),
+        KIT_TEST(test_copy__lines_are_returned_as_encoded),
+        KIT_TEST(test_copy__state_shows_whether_it_is_complete),
+        KIT_TEST(test_copy__own_entries_follow_those_shared),
         KIT_TEST(test_copy__a_redacted_line_is_gone_alone),
         KIT_TEST(test_copy__a_line_that_does_not_fit_is_lost_alone),
         KIT_TEST(test_copy__a_chunk_that_is_harmed_is_lost_alone),

@@ -75,7 +75,7 @@ static void test_view__nothing_new_leaves_files_alone(void **state)
         assert_int_equal(before.st_ino, after.st_ino);
         assert_memory_equal(&before.st_ctim, &after.st_ctim,
                             sizeof(before.st_ctim));
-        /* The second time in what is a process of its own. */
+        /* The second time as if in another process. */
         wal_view_close(view);
         view = view_kit_open(store, session, "pi", "root");
     }
@@ -252,8 +252,8 @@ static void test_view__answer_that_goes_on_is_one_message(void **state)
     kit_close(store);
 }
 
-/* What is being written lies in the view's own folder, whatever else has the
- * descriptor that this one had before. */
+/* The temporary file is in the view's folder, even if another file now has the
+ * descriptor that the folder had. */
 static void test_view__folder_is_that_of_the_flush(void **state)
 {
     (void)state;
@@ -572,11 +572,11 @@ static void test_view__head_moved_back_and_on(void **state)
             if (n == 1) {
                 move_head(session, 3);
             } else if (n == 2 || n == 3) {
-                view_kit_row(session, 20 + n, n == 2 ? 3 : 22, "beside");
+                view_kit_row(session, 20 + n, n == 2 ? 3 : 22, "aside");
             } else if (n == 4) {
                 move_head(session, 6);
             } else if (n == 5) {
-                view_kit_message(session, 30, 0, "user", "behind");
+                view_kit_message(session, 30, 0, "user", "after");
             }
             (void)view_kit_flush(view);
             view_kit_assert_full_export(store, session, dialect, "root");

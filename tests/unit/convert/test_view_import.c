@@ -1,5 +1,5 @@
 /*
- * test_view_import.c - tests of what other programs wrote behind a view.
+ * test_view_import.c - tests of lines that other programs add to a view.
  */
 #include "tests/lib/kit/view_kit.h"
 
@@ -33,7 +33,7 @@ static struct wal_session *native(struct wal_store *store, unsigned messages)
     return session;
 }
 
-static void write_behind(struct wal_view *view, const char *text)
+static void add_text(struct wal_view *view, const char *text)
 {
     view_kit_write(view_kit_path(view), text, strlen(text), true);
 }
@@ -50,7 +50,7 @@ static void write_row(struct wal_view *view, unsigned id, const char *parent,
              "\"content\":\"%s\"},\"uuid\":\"%s\",\"timestamp\":"
              "\"2026-01-02T03:05:00.000Z\"}\n",
              parent, text, view_kit_id(id));
-    write_behind(view, line);
+    add_text(view, line);
 }
 
 static struct wal_view_import_result take(struct wal_view *view)
@@ -228,15 +228,15 @@ static void test_view_import__unterminated_line_waits(void **state)
 
     (void)view_kit_flush(view);
     write_row(view, 3, view_kit_id(2), "whole");
-    write_behind(view, "{\"parentUuid\":\"00000003-0000-4000-8000-");
+    add_text(view, "{\"parentUuid\":\"00000003-0000-4000-8000-");
     assert_int_equal(take(view).appended, 1);
     assert_int_equal(take(view).lines, 0);
     /* What is being written is not replaced. */
     view_kit_message(session, 9, 0, "user", "appended");
     assert_int_equal(wal_view_flush(view, NULL, &error), WAL_ECHANGED);
-    write_behind(view, "000000000003\",\"type\":\"user\",\"message\":{\"role\":"
-                       "\"user\",\"content\":\"late\"},\"uuid\":"
-                       "\"00000004-0000-4000-8000-000000000004\"}\n");
+    add_text(view, "000000000003\",\"type\":\"user\",\"message\":{\"role\":"
+                   "\"user\",\"content\":\"late\"},\"uuid\":"
+                   "\"00000004-0000-4000-8000-000000000004\"}\n");
     assert_int_equal(take(view).appended, 1);
     expect_parent(session, view_kit_id(4), view_kit_id(3));
     expect_head(session, view_kit_id(9));
@@ -264,14 +264,14 @@ static void test_view_import__crash_before_the_state_adds_nothing(void **state)
     saved = view_kit_read(found.gl_pathv[0], &size);
     write_row(view, 3, view_kit_id(2), "once");
     write_row(view, 3, view_kit_id(2), "once");
-    write_behind(view, "no JSON\n");
+    add_text(view, "no JSON\n");
     report = take(view);
     assert_int_equal(report.appended, 3);
     assert_int_equal(count_entries(session), 5);
     view_kit_write(found.gl_pathv[0], saved, size, false);
     wal_view_close(view);
     view = view_kit_open(store, session, "claude", "root");
-    write_row(view, 4, view_kit_id(3), "behind it");
+    write_row(view, 4, view_kit_id(3), "after it");
     report = take(view);
     assert_int_equal(report.appended, 1);
     assert_int_equal(report.duplicates, 3);
@@ -304,11 +304,11 @@ static void test_view_import__what_is_odd_is_kept_and_said(void **state)
 
     (void)view_kit_flush(view);
     free(view_kit_read(view_kit_path(view), &size));
-    write_behind(view, "{\"torn\":\n");
+    add_text(view, "{\"torn\":\n");
     write_row(view, 3, "nobody", "an orphan");
     write_row(view, 1, view_kit_id(3), "of an id that is taken");
     write_row(view, 4, view_kit_id(1), "under the other one");
-    write_behind(view, " \n");
+    add_text(view, " \n");
     report = take(view);
     assert_int_equal(report.lines, 5);
     assert_int_equal(report.appended, 4);
@@ -344,7 +344,7 @@ static void test_view_import__other_beginning_is_refused(void **state)
     data = view_kit_read(view_kit_path(view), &size);
     data[size - 3] ^= 1;
     view_kit_write(view_kit_path(view), data, size, false);
-    write_row(view, 3, view_kit_id(2), "behind it");
+    write_row(view, 3, view_kit_id(2), "after it");
     assert_int_equal(wal_view_import(view, NULL, &error), WAL_ECHANGED);
     assert_int_equal(count_entries(session), 2);
     assert_int_equal(unlink(view_kit_path(view)), 0);
@@ -375,7 +375,7 @@ static void test_view_import__native_session_with_one_of_pi(void **state)
              "\"timestamp\":\"2026-01-02T03:05:00.000Z\",\"message\":{\"role\":"
              "\"user\",\"content\":\"of the client\"}}\n",
              parent);
-    write_behind(view, line);
+    add_text(view, line);
     report = take(view);
     assert_int_equal(report.appended, 1);
     assert_int_equal(report.unknown, 0);
@@ -426,7 +426,7 @@ static void go_on_linear(const char *dialect, const char *lines)
     struct wal_view_import_result report;
 
     (void)view_kit_flush(view);
-    write_behind(view, lines);
+    add_text(view, lines);
     report = take(view);
     assert_int_equal(report.appended, 2);
     assert_int_equal(report.unknown, 0);
@@ -472,9 +472,9 @@ static void test_view_import__file_finds_its_view(void **state)
         wal_view_find(store, kit_text(view_kit_path(view)), &place, &error),
         WAL_ENOTFOUND);
     (void)view_kit_flush(view);
-    view_kit_write("root/beside.jsonl", "{}\n", 3, false);
+    view_kit_write("root/nearby.jsonl", "{}\n", 3, false);
     assert_int_equal(
-        wal_view_find(store, kit_text("root/beside.jsonl"), &place, &error),
+        wal_view_find(store, kit_text("root/nearby.jsonl"), &place, &error),
         WAL_ENOTFOUND);
     assert_int_equal(
         wal_view_find(store, kit_text(view_kit_path(view)), &place, &error),

@@ -67,7 +67,7 @@ static void fail_each(const char *dialect, bool sticky)
     assert_int_equal(system("rm -rf store root"), 0);
 }
 
-static void test_view_memory__lines_as_they_stand(void **state)
+static void test_view_memory__unchanged_lines(void **state)
 {
     (void)state;
     fail_each("claude", false);
@@ -90,7 +90,7 @@ static void test_view_memory__live_branch_and_documents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_view_memory__lines_as_they_stand),
+        KIT_TEST(test_view_memory__unchanged_lines),
         KIT_TEST(test_view_memory__lines_that_may_go_on),
         KIT_TEST(test_view_memory__live_branch_and_documents),
     };

@@ -256,7 +256,7 @@ static void test_first_text__long_payload_counts_up_to_the_cut(void **state)
     free(payload);
 }
 
-/* Wherever the cut is, in a character or an escape, the result is valid text. */
+/* Wherever the cut is, even in a character or an escape, the text is valid. */
 static void test_first_text__cut_anywhere_gives_whole_characters(void **state)
 {
     static const char payload[] =

@@ -62,7 +62,7 @@ static void test_claim__one_handle_at_a_time(void **state)
     kit_close(stores[1]);
 }
 
-/* A child that claims "s" and stays; -1 when it did not get it. */
+/* A child that claims "s" and keeps running; -1 if the claim failed. */
 static pid_t hold(void)
 {
     int ends[2];
@@ -148,8 +148,8 @@ static void test_claim__child_of_fork_does_not_keep_it(void **state)
     end(child);
 }
 
-/* Names of dead processes in the page, and a live one's that holds nothing,
- * are not believed; they give way. */
+/* Claims in the page by dead processes, and by a live one that has no lock, are
+ * ignored and replaced. */
 static void test_claim__stale_names_are_not_believed(void **state)
 {
     (void)state;
@@ -198,10 +198,11 @@ static void test_claim__a_full_table(void **state)
     kit_close(store);
 }
 
-/* What many processes say, and what they are told. */
-struct crowd {
+/* Shared by many processes: the results of their claims, and the signal to
+ * end. */
+struct tally {
     _Atomic uint32_t claimed;
-    _Atomic uint32_t crowded;
+    _Atomic uint32_t refused;
     _Atomic uint32_t failed;
     _Atomic uint32_t over;
 };
@@ -213,11 +214,11 @@ static void wait_for(const _Atomic uint32_t *word, uint32_t value)
     }
 }
 
-static void work_in_crowd(struct crowd *crowd, int number)
+static void claim_and_wait(struct tally *tally, int number)
 {
     const struct wal_entry entry = kit_entry("e", NULL, "{}");
     struct wal_session_options options = {.struct_size = sizeof(options)};
-    /* So many take long to have their turns where processors are few. */
+    /* On few processors it takes long until each of them has had its turn. */
     const struct wal_open_options patient = {.struct_size = sizeof(patient),
                                              .lock_timeout_ms = 60000};
     struct wal_store *store = NULL;
@@ -237,49 +238,49 @@ static void work_in_crowd(struct crowd *crowd, int number)
     if (status == WAL_OK) {
         status = wal_session_claim(session, NULL);
     }
-    atomic_fetch_add(status == WAL_OK       ? &crowd->claimed
-                     : status == WAL_ELIMIT ? &crowd->crowded
-                                            : &crowd->failed,
+    atomic_fetch_add(status == WAL_OK       ? &tally->claimed
+                     : status == WAL_ELIMIT ? &tally->refused
+                                            : &tally->failed,
                      1);
-    wait_for(&crowd->over, 1);
+    wait_for(&tally->over, 1);
     wal_session_close(session);
     _exit(wal_close(store, NULL) == WAL_OK ? 0 : 1);
 }
 
-/* The page has no room for their names; they write all the same. */
+/* The control page has no room for all claims; all processes write. */
 static void test_claim__more_processes_than_names(void **state)
 {
     (void)state;
     enum {
         PROCESSES = WAL__CLAIMS + 4
     };
-    struct crowd *crowd = mmap(NULL, sizeof(*crowd), PROT_READ | PROT_WRITE,
+    struct tally *tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE,
                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct wal_store *store = kit_store();
     pid_t children[PROCESSES];
     int status = 0;
 
-    assert_true(crowd != MAP_FAILED);
+    assert_true(tally != MAP_FAILED);
     for (int i = 0; i < PROCESSES; i++) {
         children[i] = fork();
         assert_true(children[i] >= 0);
         if (children[i] == 0) {
-            work_in_crowd(crowd, i);
+            claim_and_wait(tally, i);
         }
     }
-    while (atomic_load(&crowd->claimed) + atomic_load(&crowd->crowded) +
-               atomic_load(&crowd->failed) <
+    while (atomic_load(&tally->claimed) + atomic_load(&tally->refused) +
+               atomic_load(&tally->failed) <
            PROCESSES) {
         usleep(1000);
     }
-    atomic_store(&crowd->over, 1);
+    atomic_store(&tally->over, 1);
     for (int i = 0; i < PROCESSES; i++) {
         assert_int_equal(waitpid(children[i], &status, 0), children[i]);
         assert_int_equal(status, 0);
     }
-    assert_int_equal(atomic_load(&crowd->failed), 0);
-    assert_int_equal(atomic_load(&crowd->claimed), WAL__CLAIMS);
-    assert_int_equal(atomic_load(&crowd->crowded), PROCESSES - WAL__CLAIMS);
+    assert_int_equal(atomic_load(&tally->failed), 0);
+    assert_int_equal(atomic_load(&tally->claimed), WAL__CLAIMS);
+    assert_int_equal(atomic_load(&tally->refused), PROCESSES - WAL__CLAIMS);
     for (int i = 0; i < PROCESSES; i++) {
         struct wal_session *session;
         char id[16];
@@ -290,7 +291,7 @@ static void test_claim__more_processes_than_names(void **state)
         wal_session_close(session);
     }
     kit_close(store);
-    (void)munmap(crowd, sizeof(*crowd));
+    (void)munmap(tally, sizeof(*tally));
 }
 
 static void test_claim__other_kinds_of_stores(void **state)

@@ -1,6 +1,6 @@
 /*
- * test_store_delete.c - tests of deleting sessions: what goes, and what forks
- * keep (SPEC.md 5.10).
+ * test_store_delete.c - tests of deleting sessions: what is removed, and what
+ * forks keep (SPEC.md 5.10).
  */
 #include "agentwal/admin.h"
 #include "tests/lib/kit/parts_kit.h"
@@ -39,7 +39,7 @@ static int32_t say_yes(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-/* A session with something of everything, its fork, and it is deleted. */
+/* Makes a session with records of every kind, forks it, and deletes it. */
 static struct bench begin(void)
 {
     struct bench bench = {.store = kit_store()};
@@ -70,7 +70,7 @@ static void end(struct bench *bench)
     kit_close(bench->store);
 }
 
-/* The ids that a list gives, a blank behind each. */
+/* The ids that a list returns, each followed by a blank. */
 static const char *list(struct wal_store *store,
                         const struct wal_session_cursor_options *options)
 {
@@ -271,7 +271,7 @@ static void check_fork(struct bench *bench)
     assert_int_equal(info.entries, 3);
 }
 
-/* The fork reads, writes under and redacts what it shares; and is forked. */
+/* The fork reads, extends and redacts the shared entries, and is forked. */
 static void test_delete__forks_keep_what_they_share(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void test_delete__twice_is_not_found(void **state)
     end(&bench);
 }
 
-/* Many times the same id, over segments that come and go. */
+/* Reuses the same id many times, while segments are made and removed. */
 static void test_delete__many_sessions_of_one_id(void **state)
 {
     (void)state;

@@ -79,7 +79,7 @@ static void test_fork__at_an_entry(void **state)
     kit_close(store);
 }
 
-static void test_fork__at_an_entry_beside_the_branch(void **state)
+static void test_fork__at_an_entry_off_the_branch(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -98,7 +98,8 @@ static void test_fork__at_an_entry_beside_the_branch(void **state)
     kit_close(store);
 }
 
-/* Its entry hangs on an older one of the past than the fork point. */
+/* Its entry is the child of a shared entry that is older than the fork
+ * point. */
 static void test_fork__at_an_entry_that_left_the_shared_branch(void **state)
 {
     (void)state;
@@ -350,7 +351,8 @@ static void test_fork__of_a_fork_is_small_whatever_it_shares(void **state)
     kit_close(store);
 }
 
-/* Ids are unique over what is shared; what came later is another world. */
+/* Ids are unique among shared and own entries; later entries of the source do
+ * not count. */
 static void test_fork__ids_of_the_shared_past_are_taken(void **state)
 {
     (void)state;
@@ -408,7 +410,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_fork__at_the_head),
         KIT_TEST(test_fork__at_an_entry),
-        KIT_TEST(test_fork__at_an_entry_beside_the_branch),
+        KIT_TEST(test_fork__at_an_entry_off_the_branch),
         KIT_TEST(test_fork__at_an_entry_that_left_the_shared_branch),
         KIT_TEST(test_fork__of_an_empty_session),
         KIT_TEST(test_fork__at_an_entry_of_the_lineage),

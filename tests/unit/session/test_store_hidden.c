@@ -1,6 +1,6 @@
 /*
- * test_store_hidden.c - tests of what readers leave out: deltas, entries by
- * their id, what compactions kept, deleted sessions.
+ * test_store_hidden.c - tests of what readers skip: deltas, entries by their
+ * id, what compactions replaced, deleted sessions.
  */
 #include "engine/api/api_store.h"
 #include "engine/os/io.h"
@@ -210,8 +210,8 @@ static void test_compaction__around_hidden_entries(void **state)
 
 /* ------------------------------------------------------------- memory --- */
 
-/* Opens while there is no memory, each time allowing one allocation more; what
- * is given is all of it. */
+/* Repeats the open while it fails with WAL_ENOMEM, allowing one more allocation
+ * each time; then the cursor returns everything. */
 static void check_open(struct faulty_heap *faulty, struct wal_session *session,
                        uint32_t mode, uint32_t flags, uint64_t count)
 {

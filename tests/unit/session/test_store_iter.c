@@ -70,7 +70,7 @@ static void plant(struct wal_session *session)
     kit_append(session, "f", NULL);
 }
 
-static void test_branch__ends_where_it_is_told(void **state)
+static void test_branch__ends_at_the_given_entry(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -325,7 +325,7 @@ static void test_compaction__in_the_past_of_a_fork(void **state)
     end(&bench);
 }
 
-static void test_compaction__beside_the_branch_does_not_count(void **state)
+static void test_compaction__off_the_branch_does_not_count(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -414,7 +414,7 @@ static void test_get__wherever_the_entry_is(void **state)
     end(&bench);
 }
 
-/* Flips a bit of the first place in the log where the text stands. */
+/* Flips a bit of the first occurrence of the text in the log. */
 static void flip(const char *text)
 {
     int fd = open("store/log/0000000000000001.seg", O_RDWR);
@@ -430,7 +430,7 @@ static void flip(const char *text)
     assert_int_equal(close(fd), 0);
 }
 
-/* The child is whole: of its parent it has the id, when that is. */
+/* The child is intact: it names its damaged parent by id if that is known. */
 static void assert_child(struct bench *bench, const char *parent)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -501,7 +501,7 @@ static void test_iter__sees_what_was_there_when_it_was_opened(void **state)
     end(&bench);
 }
 
-/* Slices from maps hold until the store is closed. */
+/* Slices of mapped segments are valid until the store is closed. */
 static void test_iter__slices_hold_as_long_as_is_said(void **state)
 {
     (void)state;
@@ -571,7 +571,7 @@ static void test_iter__wrong_use_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_branch__ends_where_it_is_told),
+        KIT_TEST(test_branch__ends_at_the_given_entry),
         KIT_TEST(test_branch__of_nothing),
         KIT_TEST(test_iter__skips_at_the_front),
         KIT_TEST(test_iter__parents_and_depths),
@@ -581,7 +581,7 @@ int main(void)
         KIT_TEST(test_compaction__that_kept_nothing_begins_at_itself),
         KIT_TEST(test_compaction__last_of_several_counts),
         KIT_TEST(test_compaction__in_the_past_of_a_fork),
-        KIT_TEST(test_compaction__beside_the_branch_does_not_count),
+        KIT_TEST(test_compaction__off_the_branch_does_not_count),
         KIT_TEST(test_durable__stops_at_the_durable_end),
         KIT_TEST(test_get__wherever_the_entry_is),
         KIT_TEST(test_get__damage_of_the_parent),

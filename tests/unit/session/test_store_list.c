@@ -1,10 +1,10 @@
 /*
  * test_store_list.c - tests of listing sessions: filters, lineage, deletion,
- * and what a list says of each.
+ * and the fields of each session.
  */
 #include "tests/lib/kit/store_kit.h"
 
-/* The ids of a list on one line, until the next call. */
+/* The ids of a list on one line, valid until the next call. */
 static const char *listed(struct wal_store *store,
                           const struct wal_session_cursor_options *options)
 {
@@ -169,7 +169,7 @@ static void test_list__describes_each_session(void **state)
     kit_close(store);
 }
 
-/* As they were at the call: no session twice, none left out. */
+/* The list is a snapshot: no session twice, none missing. */
 static void test_list__while_appending(void **state)
 {
     (void)state;
@@ -373,7 +373,7 @@ static void check_first_texts(struct wal_store *store)
     wal_session_close(session);
 }
 
-/* A fork shows what it shares. */
+/* A fork reports the entries that it shares. */
 static void test_list__first_text_of_forks(void **state)
 {
     (void)state;
@@ -414,13 +414,14 @@ static void delete_session(struct wal_store *store, const char *id)
     struct wal_session *session = kit_session(store, id);
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = KIT_ERROR;
-    char told[64];
+    char expected[64];
 
     assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
-    (void)snprintf(told, sizeof(told), "session \"%s\" was deleted", id);
+    (void)snprintf(expected, sizeof(expected), "session \"%s\" was deleted",
+                   id);
     assert_int_equal(wal_session_get_info(session, &info, &error),
                      WAL_ENOTFOUND);
-    assert_error(&error, WAL_ENOTFOUND, told);
+    assert_error(&error, WAL_ENOTFOUND, expected);
     wal_session_close(session);
 }
 
@@ -469,7 +470,7 @@ static void test_list__deleted_since_the_opening_is_left_out(void **state)
     kit_close(store);
 }
 
-/* They are told to be, and their text is still the fork's. */
+/* The lineage flags them as deleted; a fork still has their text. */
 static void test_list__lineage_has_the_deleted(void **state)
 {
     (void)state;

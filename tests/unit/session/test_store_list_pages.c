@@ -1,6 +1,6 @@
 /*
- * test_store_list_pages.c - tests of lists that go on: behind a cursor, and
- * after the indexes were loaded anew.
+ * test_store_list_pages.c - tests of lists that are continued: after a cursor,
+ * and after the indexes were loaded again.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -35,7 +35,7 @@ enum {
     PAGES_TEXT = 4096
 };
 
-/* The next `count` ids of the list behind `cursor`, which goes on to there. */
+/* The next `count` ids of the list after `cursor`, which advances. */
 static const char *page(struct wal_store *store,
                         struct wal_session_cursor_options options, int count,
                         char *cursor)
@@ -81,7 +81,7 @@ static void append_to(struct wal_store *store, const char *id,
     wal_session_close(session);
 }
 
-/* Any size of page, with any filter, in this process and the next. */
+/* Every page size, with every filter, in this process and after reopening. */
 static void test_list_pages__are_the_list(void **state)
 {
     (void)state;
@@ -115,8 +115,8 @@ static void test_list_pages__are_the_list(void **state)
     kit_close(store);
 }
 
-/* It is nearer to the front by then, and what is behind it stays. */
-static void test_list_pages__behind_a_session_that_moved(void **state)
+/* It is then nearer to the front; the sessions after it do not move. */
+static void test_list_pages__after_a_session_that_moved(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -133,7 +133,7 @@ static void test_list_pages__behind_a_session_that_moved(void **state)
     kit_close(store);
 }
 
-/* The cursor is of the place in the list, which is that of the opening. */
+/* The cursor names the position at the time of the list's opening. */
 static void
 test_list_pages__cursor_of_a_session_that_moved_meanwhile(void **state)
 {
@@ -231,7 +231,7 @@ static void test_list_pages__lineage_in_pages(void **state)
     kit_close(store);
 }
 
-/* Has the indexes loaded anew, as after damage. */
+/* Makes the store load its indexes again, as after damage. */
 static void reload(struct wal_store *store)
 {
     assert_int_equal(wal__core_write_lock(&store->core, NULL), WAL_OK);
@@ -239,7 +239,7 @@ static void reload(struct wal_store *store)
     wal__core_unlock(&store->core);
 }
 
-/* No session twice, none left out, whatever was appended before. */
+/* No session twice, none missing, whatever was appended before. */
 static void test_list_pages__goes_on_when_indexes_are_loaded_anew(void **state)
 {
     (void)state;
@@ -274,7 +274,7 @@ static void test_list_pages__goes_on_when_indexes_are_loaded_anew(void **state)
             assert_false(seen[number]);
             seen[number] = true;
             count++;
-            /* One that was given, and one that is still to be. */
+            /* A session already returned, and one still to come. */
             (void)snprintf(id, sizeof(id), "e%d", count);
             append_to(store, count % 2 == 0 ? "s10" : "s2", id);
             (void)snprintf(id, sizeof(id), "n%d", count);
@@ -289,8 +289,9 @@ static void test_list_pages__goes_on_when_indexes_are_loaded_anew(void **state)
     }
 }
 
-/* A session that could not be told is told next time, not passed over. */
-static void test_list_pages__failed_allocation_passes_none_over(void **state)
+/* A session that could not be returned is returned by the next call, and not
+ * skipped. */
+static void test_list_pages__failed_allocation_skips_none(void **state)
 {
     (void)state;
     enum {
@@ -315,8 +316,8 @@ static void test_list_pages__failed_allocation_passes_none_over(void **state)
         enum wal_status status = WAL_ENOMEM;
         char id[16];
 
-        /* Each is told only when all it takes could be had: what one attempt
-         * gets, the next has. */
+        /* Each is returned once all its memory is allocated; the next attempt
+         * keeps what the one before it allocated. */
         for (uint64_t nth = 1; status == WAL_ENOMEM; nth = nth % 2 + 1) {
             faulty_heap_fail(&heap, nth, false);
             status = wal_session_cursor_next(list, &info, NULL);
@@ -338,13 +339,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_list_pages__are_the_list),
-        KIT_TEST(test_list_pages__behind_a_session_that_moved),
+        KIT_TEST(test_list_pages__after_a_session_that_moved),
         KIT_TEST(test_list_pages__cursor_of_a_session_that_moved_meanwhile),
         KIT_TEST(test_list_pages__cursor_of_nothing_is_the_front),
         KIT_TEST(test_list_pages__after_that_is_no_cursor_is_refused),
         KIT_TEST(test_list_pages__lineage_in_pages),
         KIT_TEST(test_list_pages__goes_on_when_indexes_are_loaded_anew),
-        KIT_TEST(test_list_pages__failed_allocation_passes_none_over),
+        KIT_TEST(test_list_pages__failed_allocation_skips_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * test_store_moving.c - what an agent that used another session store does,
- * done with agentwal.h: whole ways through it, one for each of the designs in
+ * test_store_moving.c - the operations of agents that used another session
+ * store, done with agentwal.h: a complete run for each of the designs in
  * README's tables.
  */
 #include "tests/lib/kit/parts_kit.h"
@@ -55,7 +55,7 @@ static void test_moving__metadata_of_every_design_comes_back(void **state)
     kit_close(store);
 }
 
-/* Save hands in all messages that the caller has, and its metadata. */
+/* Save passes all messages that the caller has, and its metadata. */
 static void save(struct wal_session *session, uint32_t count, const char *json,
                  uint32_t appended)
 {
@@ -160,7 +160,7 @@ static void test_moving__parts_stream_as_versions_of_a_document(void **state)
     kit_close(store);
 }
 
-static void test_moving__fork_has_a_title_of_its_own(void **state)
+static void test_moving__fork_has_a_separate_title(void **state)
 {
     const struct wal_session_options options = {
         .struct_size = sizeof(options), .title = kit_text("Work (fork)")};
@@ -215,7 +215,7 @@ int main(void)
         KIT_TEST(test_moving__append_and_save_is_all_or_nothing),
         KIT_TEST(test_moving__branch_after_an_index),
         KIT_TEST(test_moving__parts_stream_as_versions_of_a_document),
-        KIT_TEST(test_moving__fork_has_a_title_of_its_own),
+        KIT_TEST(test_moving__fork_has_a_separate_title),
         KIT_TEST(test_moving__session_moves_to_another_project),
     };
 

@@ -1,7 +1,7 @@
 /*
- * test_store_races_read.c - tests of what is read while many threads write:
- * forks see the documents of one moment, scans too, pages of a list give
- * nothing twice, and handles come and go.
+ * test_store_races_read.c - tests of readers while many threads write: forks
+ * and scans see the documents of one moment, pages of a list return nothing
+ * twice, and handles are opened and closed.
  */
 #include "tests/lib/stress.h"
 
@@ -24,7 +24,7 @@ enum {
 struct scene {
     struct wal_store *store;
     struct wal_session *session;
-    _Atomic uint64_t began; /* the newest that was begun */
+    _Atomic uint64_t began; /* the newest whose append began */
     _Atomic uint64_t made;  /* the newest that was acknowledged */
     _Atomic uint64_t looks;
 };
@@ -55,7 +55,7 @@ static void put_pairs(struct stress_thread *stress_thread)
     }
 }
 
-/* A fork has the pairs from before it, for ever; so has a fork of it. */
+/* A fork keeps the pairs from before it for ever, and so does a fork of it. */
 static void fork_between(struct stress_thread *stress_thread)
 {
     struct scene *scene = stress_thread->ctx;
@@ -85,7 +85,7 @@ static void fork_between(struct stress_thread *stress_thread)
     wal_session_close(forks[1]);
 }
 
-/* Every fork, read again in the end: of pairs that go on, all or one less. */
+/* Reads every fork again at the end: it has all pairs, or one less. */
 static void check_forks(struct wal_store *store, uint64_t forks)
 {
     struct wal_session_cursor_options options = {.struct_size =
@@ -151,7 +151,7 @@ static void move_about(struct stress_thread *stress_thread)
     }
 }
 
-/* One page. Answers whether there may be another. */
+/* Reads one page; returns whether there may be another. */
 static bool read_page(struct wal_store *store,
                       char cursor[WAL_CURSOR_TEXT_SIZE], uint64_t *before,
                       int *still, int *moving)
@@ -188,7 +188,7 @@ static bool read_page(struct wal_store *store,
     return count == PAGE;
 }
 
-/* Those that nothing happens to are all there; none is there twice. */
+/* Unchanged sessions are all there; none is there twice. */
 static void read_pages(struct stress_thread *stress_thread)
 {
     struct scene *scene = stress_thread->ctx;
@@ -265,7 +265,7 @@ static void change_documents(struct stress_thread *stress_thread)
     }
 }
 
-/* The document as it is now is not older than in the scan. */
+/* The present version of the document is not older than that of the scan. */
 static void compare_with_now(struct wal_doc_cursor *docs,
                              const struct wal_doc *doc)
 {
@@ -291,7 +291,7 @@ static void compare_with_now(struct wal_doc_cursor *docs,
     WAL__ASSERT(stress_parse_number(now.value) == number);
 }
 
-/* What is there: every key with the same number, or no key at all. */
+/* Either every key has the same number, or there is no key. */
 static void scan_now(struct stress_thread *stress_thread)
 {
     struct scene *scene = stress_thread->ctx;
@@ -318,7 +318,7 @@ static void scan_now(struct stress_thread *stress_thread)
     wal_doc_cursor_close(docs);
 }
 
-/* Every version of every key, newest first: as many of each. */
+/* Every version of every key, newest first: the same number of each. */
 static void scan_history(struct stress_thread *stress_thread)
 {
     struct scene *scene = stress_thread->ctx;
@@ -369,7 +369,7 @@ static void test_races__scan_sees_one_moment(void **state)
 
 /* ------------------------------------------------------------ visits --- */
 
-/* Opens a store of its own, does a little of everything, and closes it. */
+/* Opens a separate handle, does a little of everything, and closes it. */
 static void visit(struct stress_thread *stress_thread)
 {
     for (int i = 0; i < VISITS; i++) {

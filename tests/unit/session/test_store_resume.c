@@ -1,6 +1,6 @@
 /*
- * test_store_resume.c - tests of finding a session and going on with it
- * (SPEC.md 5.4).
+ * test_store_resume.c - tests of finding a session and continuing it (SPEC.md
+ * 5.4).
  */
 #include "tests/lib/kit/parts_kit.h"
 

@@ -1,7 +1,6 @@
 /*
- * test_store_unreadable.c - tests of appends while the log cannot be read: what
- * is not known is told as WAL_EIO, and never as something else that it might
- * be.
+ * test_store_unreadable.c - tests of appends while the log cannot be read: they
+ * fail with WAL_EIO, and never with an answer that guesses the unread state.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -26,8 +25,8 @@ static enum wal_status read_some(void *ctx, struct wal__file *file, void *data,
     return wal__io_posix.pread(ctx, file, data, size, offset, got, sys_errno);
 }
 
-/* A store with the entries "a" and "b", opened, whose log can be read no more,
- * but for what is behind its end. */
+/* An open store with the entries "a" and "b", whose log can no longer be read
+ * before its present end. */
 static struct wal_store *open_unreadable(struct wal__io *io,
                                          struct wal_session **session)
 {
@@ -63,8 +62,8 @@ static enum wal_status expecting(struct wal_session *session, const char *tail,
     return wal_append(session, &entry, 1, &options, NULL, error);
 }
 
-/* An empty tail is an answer: that nothing is in the session. */
-static void test_unreadable__tail_is_not_told_as_empty(void **state)
+/* An empty tail would mean that the session has no entries. */
+static void test_unreadable__tail_is_not_reported_as_empty(void **state)
 {
     (void)state;
     static const char *const tails[] = {"", "unknown"};
@@ -86,7 +85,7 @@ static void test_unreadable__tail_is_not_told_as_empty(void **state)
     kit_close(store);
 }
 
-static void test_unreadable__head_is_not_told_as_none(void **state)
+static void test_unreadable__head_is_not_reported_as_missing(void **state)
 {
     (void)state;
     struct wal_head head = {.struct_size = sizeof(head),
@@ -98,7 +97,7 @@ static void test_unreadable__head_is_not_told_as_none(void **state)
     struct wal__io io;
     struct wal_store *store = open_unreadable(&io, &session);
 
-    /* `main` has no record of its own that would be read before. */
+    /* `main` has no record that would be read first. */
     head.name = kit_text("main");
     assert_int_equal(wal_head_move(session, &head, NULL, &error), WAL_EIO);
     unreadable_end = 0;
@@ -112,8 +111,8 @@ static void test_unreadable__head_is_not_told_as_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_unreadable__tail_is_not_told_as_empty),
-        KIT_TEST(test_unreadable__head_is_not_told_as_none),
+        KIT_TEST(test_unreadable__tail_is_not_reported_as_empty),
+        KIT_TEST(test_unreadable__head_is_not_reported_as_missing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * test_store_limits.c - tests of what wal_append refuses: sizes, texts that
- * are no text, and wrong use.
+ * test_store_limits.c - tests of the refusals of wal_append: sizes, invalid
+ * texts, and wrong use.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -23,7 +23,7 @@ static struct bench begin(void)
     return bench;
 }
 
-/* Nothing that was refused has left a trace. */
+/* No refused append changed anything. */
 static void end(struct bench *bench)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};

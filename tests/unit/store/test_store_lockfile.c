@@ -1,7 +1,7 @@
 /*
- * test_store_lockfile.c - tests of what is done to the file LOCK under a
- * running process, and of file systems that a store refuses: each has its own
- * status, and nothing that was acknowledged is lost.
+ * test_store_lockfile.c - tests of changes to the file LOCK under a running
+ * process, and of file systems that a store refuses: each has a separate
+ * status, and no acknowledged append is lost.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -32,7 +32,7 @@ static void pause_ms(long ms)
     (void)nanosleep(&time, NULL);
 }
 
-/* And waits until whoever appends looks for LOCK again. */
+/* Runs the command, and waits until the appending process checks LOCK again. */
 static void shell(const char *command)
 {
     assert_int_equal(system(command), 0);
@@ -65,8 +65,7 @@ static void expect_lockfile(struct wal_session *session, const char *word)
     assert_string_equal(error.file, "store/LOCK");
 }
 
-/* The store has these entries, for whoever opens it now, in a process of its
- * own; one more is appended. */
+/* A new process opens the store, finds these entries, and appends one more. */
 static void expect_whole(const char *ids, const char *more)
 {
     pid_t child = fork();
@@ -136,7 +135,8 @@ static void test_lockfile__put_back(void **state)
     expect_whole("a b", "c");
 }
 
-/* Who has no right to LOCK reads, and says so when it is to write. */
+/* A process without write permission for LOCK can read; writing reports the
+ * missing permission. */
 static int visit_as_nobody(void)
 {
     struct wal_store *store = NULL;
@@ -144,7 +144,8 @@ static int visit_as_nobody(void)
     struct wal_error error = KIT_ERROR;
     uint64_t sequence = 1000;
 
-    /* The directories above may be closed to it: it stays in this one. */
+    /* It may have no permission for the directories above, so it does not leave
+     * this one. */
     if (setgid(NOBODY) != 0 || setuid(NOBODY) != 0 ||
         wal_open("store", NULL, &store, &error) != WAL_OK ||
         wal_session_open(store, kit_text("s"), &session, &error) != WAL_OK) {
@@ -181,14 +182,14 @@ static void test_lockfile__made_unreadable(void **state)
         }
         expect_end(child);
     }
-    kit_append_all(session, "c d"); /* who has it open goes on */
+    kit_append_all(session, "c d"); /* a process that has it open continues */
     wal_session_close(session);
     kit_close(store);
     shell("chmod 600 store/LOCK");
     expect_whole("a b c d", "e");
 }
 
-static void test_lockfile__a_follower_is_told(void **state)
+static void test_lockfile__waiting_reader_gets_an_error(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -209,7 +210,7 @@ static void test_lockfile__a_follower_is_told(void **state)
     assert_int_equal(wal_close(store, NULL), WAL_ELOCKFILE);
 }
 
-/* A relative path is not looked up anew in another working directory. */
+/* A relative path is not resolved again in another working directory. */
 static void test_lockfile__working_directory_changed(void **state)
 {
     (void)state;
@@ -257,7 +258,7 @@ struct tally {
     _Atomic uint64_t acknowledged;
 };
 
-/* Appends until it is told that LOCK is another. */
+/* Appends until an error reports that LOCK was replaced. */
 static int append_on(struct tally *tally)
 {
     struct wal_store *store = NULL;
@@ -319,7 +320,7 @@ static void replace_once(uint64_t *random)
     if (child == 0) {
         _exit(append_on(tally));
     }
-    /* One that opens the store later would see nothing wrong. */
+    /* A process that opens the store later could not detect the change. */
     while (atomic_load(&tally->acknowledged) == 0) {
         pause_ms(1);
     }
@@ -358,10 +359,10 @@ static void test_lockfile__removed_under_load(void **state)
 
 /* -------------------------------------------- between look and write --- */
 
-/* LOCK goes when the process has looked for it already. */
+/* LOCK is removed after the process checked it. */
 static struct {
     bool at_sync;    /* of the tail that ends; else when a group begins */
-    _Atomic bool on; /* the lease is taken, or the sync is done: it goes */
+    _Atomic bool on; /* removes LOCK after the lease was taken or the sync */
     _Atomic bool gone;
     _Atomic uint32_t writes; /* since */
 } thief;
@@ -389,7 +390,7 @@ static enum wal_status lock_and_arm(void *ctx, struct wal__file *file,
     return status;
 }
 
-/* The first call between the look at LOCK and the write of the group. */
+/* The first call between the check of LOCK and the write of the group. */
 static int64_t now_and_steal(void *ctx)
 {
     if (!thief.at_sync) {
@@ -488,7 +489,7 @@ static void test_lockfile__removed_before_a_seal(void **state)
     kit_append_all(session, "a"); /* is there; the lease was taken */
     io.sync = sync_and_steal;
     io.pwritev = count_write;
-    /* The new segment is made, and then the old one ended. */
+    /* The new segment is made before the old one is sealed. */
     entry = kit_entry("x", NULL, text);
     atomic_store(&thief.on, true);
     assert_int_equal(kit_try_append(session, &entry, NULL, NULL),
@@ -509,14 +510,14 @@ static enum wal_status deny_lock(void *ctx, const char *path, int flags,
                : wal__io_posix.open(ctx, path, flags, file, sys_errno);
 }
 
-/* Once the segments are listed, another process goes on in a new one. */
+/* After the segments are listed, another process rotates to a new one. */
 static enum wal_status
 list_and_rotate(void *ctx, const char *path,
                 enum wal_status (*each)(void *arg, const char *name), void *arg,
                 int *sys_errno)
 {
     enum {
-        ENTRIES = 10, /* more than the first segment has room for */
+        ENTRIES = 10, /* more than fits into the first segment */
         SIZE = 200 * 1024
     };
     enum wal_status status =
@@ -547,8 +548,8 @@ list_and_rotate(void *ctx, const char *path,
     return status;
 }
 
-/* Who can take no lock reads what it found, and calls nothing damaged. */
-static void test_lockfile__reader_without_it_beside_a_rotation(void **state)
+/* A reader that can take no lock reads what it found, and reports no damage. */
+static void test_lockfile__reader_without_it_during_a_rotation(void **state)
 {
     (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options),
@@ -676,13 +677,13 @@ int main(void)
         KIT_TEST(test_lockfile__replaced_by_its_copy),
         KIT_TEST(test_lockfile__put_back),
         KIT_TEST(test_lockfile__made_unreadable),
-        KIT_TEST(test_lockfile__a_follower_is_told),
+        KIT_TEST(test_lockfile__waiting_reader_gets_an_error),
         KIT_TEST(test_lockfile__working_directory_changed),
         KIT_TEST(test_lockfile__store_copied_while_open),
         KIT_TEST(test_lockfile__removed_under_load),
         KIT_TEST(test_lockfile__removed_before_a_write),
         KIT_TEST(test_lockfile__removed_before_a_seal),
-        KIT_TEST(test_lockfile__reader_without_it_beside_a_rotation),
+        KIT_TEST(test_lockfile__reader_without_it_during_a_rotation),
         KIT_TEST(test_file_system__network_is_refused_unless_forced),
         KIT_TEST(test_file_system__numbers),
     };

@@ -11,7 +11,7 @@
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/store_kit.h"
 
-/* A heap for those tests that look at what is left. */
+/* A heap for the tests that check for leaks. */
 static struct faulty_heap heap;
 
 static struct wal_store *open_memory(uint32_t flags)
@@ -153,7 +153,7 @@ enum {
     payload_count = 320
 };
 
-/* A payload that cannot be made smaller. */
+/* A payload that cannot be compressed. */
 static void make_payload(char *payload, uint64_t seed)
 {
     payload[0] = '"';
@@ -338,7 +338,7 @@ static void test_store_memory__closing_frees_everything(void **state)
     assert_int_equal(heap.live, 0);
 }
 
-/* What goes with the handle needs no mark and no index. */
+/* A store in memory writes no commit mark and no index. */
 static void test_store_memory__closing_makes_nothing(void **state)
 {
     (void)state;

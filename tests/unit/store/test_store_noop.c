@@ -1,6 +1,6 @@
 /*
  * test_store_noop.c - tests of WAL_OPEN_NOOP (SPEC.md 5.11): every public
- * function answers as if all went well, and nothing is there afterwards.
+ * function returns as if it succeeded, and nothing is stored.
  */
 #include <dirent.h>
 
@@ -9,7 +9,7 @@
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/store_kit.h"
 
-/* What every test needs: a store, a session, and a heap that counts. */
+/* Of every test: a store, a session, and a heap that counts. */
 static struct faulty_heap heap;
 static struct wal_store *store;
 static struct wal_session *session;
@@ -33,7 +33,7 @@ static int enter(void **state)
     return 0;
 }
 
-/* Every handle is freed, and no file was made. */
+/* Expects that every handle is freed and no file was made. */
 static int leave(void **state)
 {
     DIR *directory = opendir(".");
@@ -96,7 +96,7 @@ static void test_store_noop__the_store_is_empty(void **state)
     assert_ok(wal_store_accept_damage(store, &error));
 }
 
-/* A ticket is done at once, and the event loop hears of it. */
+/* A ticket completes at once, and the event loop is notified. */
 static void test_store_noop__the_event_rings(void **state)
 {
     (void)state;
@@ -648,7 +648,7 @@ static void test_store_noop__without_memory_nothing_is_left(void **state)
         faulty_heap_fail(&heap, nth, true);
         status = wal_append(session, &entry, 1, NULL, NULL, &error);
         assert_true(status == WAL_OK || status == WAL_ENOMEM);
-        /* An operation and its frames' memory are kept for the next. */
+        /* An operation and the memory of its frames are reused. */
         assert_true(heap.live <= live + 2);
     }
     faulty_heap_fail(&heap, 0, false);

@@ -358,7 +358,7 @@ static void test_read_only__follows_a_writer(void **state)
     kit_close(reader);
 }
 
-/* Runs a check as a user without rights; its exit code is the answer. */
+/* Runs a check as an unprivileged user; returns its exit code. */
 static void as_nobody(int (*check)(void))
 {
     int status = 0;

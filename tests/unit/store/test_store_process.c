@@ -1,6 +1,6 @@
 /*
  * test_store_process.c - tests of several handles of one store, in one process
- * and in several, and of handles that a fork() has copied.
+ * and in several, and of handles that fork() copied.
  */
 #include "agentwal/admin.h"
 #include "tests/lib/kit/store_kit.h"
@@ -148,7 +148,7 @@ static void test_handles__closed_one_leaves_the_other_whole(void **state)
 
 /* --------------------------------------------------------- processes --- */
 
-/* A ball between processes: read waits for it, write hands it on. */
+/* A ball between processes: read waits for it, write passes it on. */
 static void throw_ball(int fd)
 {
     WAL__ASSERT(write(fd, "x", 1) == 1);
@@ -161,9 +161,9 @@ static void catch_ball(int fd)
     WAL__ASSERT(read(fd, &ball, 1) == 1);
 }
 
-/* Whether an append under the process's own last entry is told that another
- * process has moved the tail, and where to. */
-static bool is_told_the_tail(struct wal_session *session, int i)
+/* Whether an append that expects the process's own last entry as the tail gets
+ * WAL_ECONFLICT and the tail that another process appended. */
+static bool reports_the_tail(struct wal_session *session, int i)
 {
     struct wal_error error = KIT_ERROR;
     const struct wal_entry entry = kit_entry("late", NULL, "{}");
@@ -182,8 +182,8 @@ static bool is_told_the_tail(struct wal_session *session, int i)
            strcmp(error.actual, tail) == 0;
 }
 
-/* In turn with the other: sees its entry, appends under it. Any failure ends
- * the process with a number. */
+/* Takes turns with the other process: sees its entry, appends under it. A
+ * failure ends the process with an exit code. */
 static int play(int catch_fd, int throw_fd, int first, int turns)
 {
     struct wal_store *store = NULL;
@@ -208,7 +208,7 @@ static int play(int catch_fd, int throw_fd, int first, int turns)
         if (i > 0) {
             (void)snprintf(before, sizeof(before), "e%d", i - 1);
         }
-        if (i > 0 && !is_told_the_tail(session, i)) {
+        if (i > 0 && !reports_the_tail(session, i)) {
             return 5;
         }
         options.durability = (uint32_t)i / 2 % 2;
@@ -281,8 +281,8 @@ static void test_processes__append_in_turn(void **state)
     }
 }
 
-/* Appends to a session of its own and to one of all, as fast as it can. */
-static int hurry(int number, int count)
+/* Appends to a private session and to one shared by all, without pauses. */
+static int append_to_both(int number, int count)
 {
     struct wal_open_options options = {.struct_size = sizeof(options),
                                        .lock_timeout_ms = 60000};
@@ -332,7 +332,7 @@ static void test_processes__append_at_once(void **state)
         children[i] = fork();
         assert_true(children[i] >= 0);
         if (children[i] == 0) {
-            _exit(hurry(i, COUNT));
+            _exit(append_to_both(i, COUNT));
         }
     }
     for (int i = 0; i < PROCESSES; i++) {
@@ -439,7 +439,7 @@ static void test_fork__handles_of_the_parent_are_refused(void **state)
     kit_close(store);
 }
 
-/* A child that lives on holds nothing that others wait for. */
+/* A child that survives its parent holds no lock. */
 static void test_fork__child_that_lives_on_locks_nobody_out(void **state)
 {
     (void)state;
@@ -481,7 +481,7 @@ static void test_fork__child_that_lives_on_locks_nobody_out(void **state)
 
 /* Appends until it is killed, with a child that only waits for the end of a
  * pipe. */
-static void append_beside_a_child(int waits_fd, int tells_fd, int round)
+static void append_with_a_child(int waits_fd, int count_fd, int round)
 {
     struct wal_store *store = kit_open("store", 0);
     struct wal_session *session = kit_session(store, "s");
@@ -491,7 +491,7 @@ static void append_beside_a_child(int waits_fd, int tells_fd, int round)
     if (child == 0) {
         char end;
 
-        (void)close(tells_fd);
+        (void)close(count_fd);
         (void)!read(waits_fd, &end, 1);
         _exit(0);
     }
@@ -502,7 +502,7 @@ static void append_beside_a_child(int waits_fd, int tells_fd, int round)
         (void)snprintf(id, sizeof(id), "%d-%d", round, i);
         entry = kit_entry(id, NULL, "{}");
         WAL__ASSERT(wal_append(session, &entry, 1, NULL, NULL, NULL) == WAL_OK);
-        WAL__ASSERT(write(tells_fd, &i, sizeof(i)) == sizeof(i));
+        WAL__ASSERT(write(count_fd, &i, sizeof(i)) == sizeof(i));
     }
 }
 
@@ -513,27 +513,27 @@ static void kill_one_with_a_child(int round, uint64_t *random)
     struct wal_store *store;
     struct wal_session *session;
     int waits[2];
-    int tells[2];
+    int counts[2];
     int status;
     int last = -1;
     char id[32];
     pid_t child;
 
     assert_int_equal(pipe(waits), 0);
-    assert_int_equal(pipe(tells), 0);
+    assert_int_equal(pipe(counts), 0);
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
         (void)close(waits[1]);
-        (void)close(tells[0]);
-        append_beside_a_child(waits[0], tells[1], round);
+        (void)close(counts[0]);
+        append_with_a_child(waits[0], counts[1], round);
     }
-    (void)close(tells[1]);
-    assert_int_equal(read(tells[0], &last, sizeof(last)), sizeof(last));
+    (void)close(counts[1]);
+    assert_int_equal(read(counts[0], &last, sizeof(last)), sizeof(last));
     usleep((useconds_t)(kit_random(random) % 5000));
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, &status, 0), child);
-    while (read(tells[0], &last, sizeof(last)) == sizeof(last)) {
+    while (read(counts[0], &last, sizeof(last)) == sizeof(last)) {
     }
     store = kit_open("store", 0);
     session = kit_session(store, "s");
@@ -551,10 +551,10 @@ static void kill_one_with_a_child(int round, uint64_t *random)
     kit_close(store);
     (void)close(waits[0]);
     (void)close(waits[1]);
-    (void)close(tells[0]);
+    (void)close(counts[0]);
 }
 
-/* A killed process holds nothing either, though a child of it lives on. */
+/* A killed process holds no lock either, though a child of it survives. */
 static void test_fork__child_of_a_killed_process_locks_nobody_out(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /*
- * test_store_process_parts.c - tests of several processes at once on what is
- * conditional or whole, and of processes that only read: documents, heads,
- * batches, redactions and deletions of others are seen as they are.
+ * test_store_process_parts.c - tests of concurrent processes with conditional
+ * or atomic calls, and of processes that only read: they see documents, heads,
+ * batches, redactions and deletions of others.
  */
 #include "tests/lib/stress_processes.h"
 
@@ -37,7 +37,7 @@ static void add_everywhere(struct stress_process *stress_process)
     stress_handle_close(&stress_handle);
 }
 
-/* What was once there is never less. */
+/* Values that were seen once never decrease. */
 static void watch(struct stress_process *stress_process)
 {
     struct stress_handle stress_handle = stress_handle_open(
@@ -83,7 +83,7 @@ static void test_processes__every_change_counts_once(void **state)
 
 /* -------------------------------------------------------------- lock --- */
 
-/* What the lock guards is a document that is put without any condition. */
+/* The lock guards a document that is put without an expected version. */
 static void hold_lock(struct stress_process *stress_process)
 {
     struct stress_shared *stress_shared = stress_process->stress_shared;
@@ -145,8 +145,8 @@ static void make_turns(struct stress_process *stress_process)
     stress_handle_close(&stress_handle);
 }
 
-/* One of the readers only reads: it follows the live processes; it sees what
- * was there when it came when there were none. */
+/* One of the readers opens read-only: it follows live writers; without writers
+ * it sees the state at its opening. */
 static void look_at_turns(struct stress_process *stress_process)
 {
     struct stress_shared *stress_shared = stress_process->stress_shared;
@@ -338,7 +338,7 @@ static void live_and_die(struct stress_process *stress_process)
     stress_handle_close(&stress_handle);
 }
 
-/* The session and its documents, there or gone. */
+/* The session and its documents exist both or not at all. */
 static void look_for(struct wal_store *store, uint64_t number, bool there)
 {
     struct wal_session *session = NULL;
@@ -377,7 +377,7 @@ static void count_lives(struct wal_store *store)
     wal_session_cursor_close(list);
 }
 
-/* Also a handle on a session that another process deletes. */
+/* Also with a handle of a session that another process deletes. */
 static void follow_lives(struct stress_process *stress_process)
 {
     struct stress_shared *stress_shared = stress_process->stress_shared;
@@ -436,7 +436,7 @@ static void test_processes__what_was_deleted_is_gone_for_all(void **state)
     stress_shared_destroy(stress_shared);
 }
 
-/* Many want the same id, and delete it again. */
+/* Many processes create and delete the same id. */
 static void want_one_id(struct stress_process *stress_process)
 {
     struct stress_shared *stress_shared = stress_process->stress_shared;

@@ -1,7 +1,7 @@
 /*
- * test_store_rotation.c - tests of a log of many segments: everything is
+ * test_store_rotation.c - tests of a log of many segments: every entry is
  * there, in order and byte for byte, in the process that wrote it, after
- * opening again, and without the files that are derived.
+ * reopening, and without the derived files.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -84,7 +84,7 @@ static void end(struct bench *bench)
     free(bench->payload);
 }
 
-/* The payload of that seed: bytes that cannot be guessed from its place. */
+/* The payload of that seed: bytes that do not follow from its position. */
 static void fill(char *payload, uint32_t seed, uint32_t size)
 {
     uint64_t random = seed | 1;
@@ -318,7 +318,7 @@ static void test_rotation__with_thousands_of_sessions(void **state)
     kit_close(store);
 }
 
-/* A session sleeps through many segments and is read and continued then. */
+/* A session is idle for many segments, then is read and continued. */
 static void test_rotation__passes_a_session_that_sleeps(void **state)
 {
     (void)state;
@@ -351,7 +351,7 @@ static void test_rotation__passes_a_session_that_sleeps(void **state)
     end(&bench);
 }
 
-/* Another process holds the sync turn. */
+/* Another process holds the sync lock. */
 static atomic_bool is_held;
 
 static enum wal_status lock_or_not(void *ctx, struct wal__file *file,
@@ -382,8 +382,8 @@ static enum wal_status append_sized(struct wal_session *session, const char *id,
     return status;
 }
 
-/* A segment that was sealed, and whose seal could not be synced, is not written
- * to again: it would be read up to its seal alone. */
+/* A sealed segment whose seal could not be synced is not written again: readers
+ * would stop at its seal. */
 static void test_rotation__nothing_follows_a_seal(void **state)
 {
     struct wal_open_options options = {.struct_size = sizeof(options),

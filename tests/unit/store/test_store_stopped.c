@@ -1,8 +1,8 @@
 /*
  * test_store_stopped.c - tests of processes that are stopped or killed while
- * they hold a lock (SPEC.md 4.1): the others are told who it is within a
- * second, one that only is slow is waited for, and one that was killed is in
- * nobody's way.
+ * they hold a lock (SPEC.md 4.1): the error of the others names it within a
+ * second; they wait for one that is only slow, and one that was killed does not
+ * block them.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -17,14 +17,14 @@
 
 enum {
     TIMEOUT_MS = 500, /* the default */
-    LIMIT_MS = 3000,  /* a second, and what a busy machine takes besides; one
-                      * that runs is waited for for ten */
+    LIMIT_MS = 3000,  /* a second, and what a busy machine adds; the wait for
+                      * a running process is ten seconds */
     SLOW_MS = 2 * TIMEOUT_MS + 300
 };
 
-/* --- a process that comes to a stop --------------------------------------- */
+/* --- a process that is stopped -------------------------------------------- */
 
-/* The call at which it does. */
+/* The call at which it is stopped. */
 enum trap_call {
     AT_LIST,  /* of the segments, while opening */
     AT_JOIN,  /* sharing the member lock */
@@ -35,8 +35,8 @@ enum trap_call {
 
 static struct {
     enum trap_call call;
-    int signal; /* 0: it is only slow */
-    int told;   /* written to before */
+    int signal;  /* 0: it is only slow */
+    int pipe_fd; /* gets a byte right before the signal */
     bool sprung;
 } trap;
 
@@ -53,7 +53,7 @@ static void come_to(enum trap_call call)
         return;
     }
     trap.sprung = true;
-    WAL__ASSERT(write(trap.told, "x", 1) == 1);
+    WAL__ASSERT(write(trap.pipe_fd, "x", 1) == 1);
     if (trap.signal == 0) {
         pause_ms(SLOW_MS);
     } else {
@@ -139,7 +139,7 @@ static int live(void)
     return wal_close(store, &error) == WAL_OK ? 0 : 2;
 }
 
-/* Comes back when the process is there. */
+/* Returns when the process has reached the call. */
 static pid_t start(enum trap_call call, int signal)
 {
     int fds[2];
@@ -153,7 +153,7 @@ static pid_t start(enum trap_call call, int signal)
     if (child == 0) {
         trap.call = call;
         trap.signal = signal;
-        trap.told = fds[1];
+        trap.pipe_fd = fds[1];
         _exit(live());
     }
     assert_int_equal(read(fds[0], &byte, 1), 1);
@@ -185,7 +185,7 @@ static void end(pid_t child)
     assert_true(WIFSIGNALED(how));
 }
 
-/* --- what the others are told --------------------------------------------- */
+/* --- what the others get -------------------------------------------------- */
 
 static uint64_t now_ms(void)
 {
@@ -272,7 +272,7 @@ static void test_stopped__and_killed_while_recovering(void **state)
     expect_content("a");
 }
 
-/* Who only reads goes on without it. */
+/* A reader continues without the lock. */
 static void test_stopped__readers_recover_for_themselves(void **state)
 {
     (void)state;
@@ -293,7 +293,7 @@ static void test_stopped__readers_recover_for_themselves(void **state)
     go_on(child);
 }
 
-static void test_stopped__at_the_door_while_others_live(void **state)
+static void test_stopped__with_the_open_lock_while_others_run(void **state)
 {
     (void)state;
     struct wal_store *store;
@@ -386,7 +386,7 @@ static void test_stopped__in_the_sync_turn(void **state)
     assert_int_equal(error.holder, child);
     assert_in_range(now_ms() - since, TIMEOUT_MS - 1, LIMIT_MS);
     end(child);
-    /* What its sync covered is written again, and nobody is refused. */
+    /* The groups of its sync are written again, and no append fails. */
     assert_int_equal(append(session, "d", WAL_DURABLE, &error), WAL_OK);
     assert_branch(session, "a x b c d");
     wal_session_close(session);
@@ -425,7 +425,7 @@ int main(void)
         KIT_TEST(test_stopped__while_recovering),
         KIT_TEST(test_stopped__and_killed_while_recovering),
         KIT_TEST(test_stopped__readers_recover_for_themselves),
-        KIT_TEST(test_stopped__at_the_door_while_others_live),
+        KIT_TEST(test_stopped__with_the_open_lock_while_others_run),
         KIT_TEST(test_stopped__closing_as_the_last_one),
         KIT_TEST(test_slow__recovery_is_waited_for),
         KIT_TEST(test_stopped__with_the_lease),

@@ -20,7 +20,7 @@ struct shared {
     struct wal_store *store;
     struct wal_session *sessions[SESSIONS];
     _Atomic int writing;
-    _Atomic uint64_t durable; /* appends that were acknowledged so */
+    _Atomic uint64_t durable; /* acknowledged appends of this class */
     _Atomic uint64_t reads;
 };
 
@@ -69,8 +69,8 @@ static void *write_entries(void *arg)
     return NULL;
 }
 
-/* Reads a session: each writer's entries are there in order, two by two.
- * Answers how many there are. */
+/* Reads a session: each writer's entries are there in order, in pairs. Returns
+ * their number. */
 static uint64_t read_session(struct wal_session *session, uint32_t mode)
 {
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
@@ -137,7 +137,7 @@ static void *read_entries(void *arg)
     return NULL;
 }
 
-/* Forks, lists, asks, syncs. */
+/* Forks, lists, reads the state, syncs. */
 static void *disturb(void *arg)
 {
     struct worker *worker = arg;
@@ -263,7 +263,7 @@ static void test_threads__the_same_with_pread(void **state)
     run(WAL_OPEN_PREAD);
 }
 
-/* Every thread has one id per round to give away; one of them wins. */
+/* All threads append the same id in each round; one of them wins. */
 static void *race(void *arg)
 {
     struct worker *worker = arg;

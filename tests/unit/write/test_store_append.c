@@ -1,6 +1,6 @@
 /*
  * test_store_append.c - tests of wal_append: ids, parents, heads, duplicates,
- * expected tails, and that a batch is there whole or not at all.
+ * expected tails, and atomic batches.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -27,7 +27,7 @@ static void end(struct bench *bench)
     kit_close(bench->store);
 }
 
-/* The same store, opened anew. */
+/* Closes the store and opens it again. */
 static void again(struct bench *bench)
 {
     end(bench);
@@ -77,8 +77,8 @@ static struct wal_entry get(struct bench *bench, const char *id,
     return entry;
 }
 
-static void told(const struct bench *bench, const char *last, uint32_t count,
-                 uint32_t duplicates, uint64_t sequence)
+static void check_result(const struct bench *bench, const char *last,
+                         uint32_t count, uint32_t duplicates, uint64_t sequence)
 {
     assert_string_equal(bench->result.last_id, last);
     assert_int_equal(bench->result.appended, count);
@@ -99,7 +99,7 @@ static void test_append__defaults_are_filled_in(void **state)
     assert_int_equal(one(&bench, entry), WAL_OK);
     assert_int_equal(strlen(bench.result.last_id), 36);
     assert_int_equal(bench.result.last_id[14], '7');
-    told(&bench, bench.result.last_id, 1, 0, 2);
+    check_result(&bench, bench.result.last_id, 1, 0, 2);
     entry = get(&bench, bench.result.last_id, &iter);
     assert_slice(entry.type, "message");
     assert_slice(entry.payload, "{\"x\":1}");
@@ -238,7 +238,7 @@ static void test_parent__is_found_wherever_it_is(void **state)
 
     kit_append_all(bench.session, "a b c");
     assert_int_equal(batch(&bench, entries, 3), WAL_OK);
-    told(&bench, "f", 3, 0, 7);
+    check_result(&bench, "f", 3, 0, 7);
     assert_parent(bench.session, "a", "");
     assert_parent(bench.session, "d", "b");
     assert_parent(bench.session, "e", "d");
@@ -310,7 +310,7 @@ static void test_head__moves_with_what_goes_under_it(void **state)
     end(&bench);
 }
 
-static void test_head__root_keeps_it_unless_told(void **state)
+static void test_head__root_moves_it_only_with_the_flag(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -397,7 +397,7 @@ static void test_stream__ids_are_unique_over_all(void **state)
 
 /* ------------------------------------------------------ expected tail --- */
 
-static void test_expect__matches_or_tells_the_tail(void **state)
+static void test_expect__matches_or_returns_the_tail(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -406,7 +406,7 @@ static void test_expect__matches_or_tells_the_tail(void **state)
     assert_int_equal(expecting(&bench, "x", &entry, 1), WAL_ECONFLICT);
     assert_string_equal(bench.error.actual, "");
     assert_int_equal(expecting(&bench, "", &entry, 1), WAL_OK);
-    told(&bench, "a", 1, 0, 2);
+    check_result(&bench, "a", 1, 0, 2);
     entry = kit_entry("b", NULL, "1");
     assert_int_equal(expecting(&bench, "", &entry, 1), WAL_ECONFLICT);
     assert_string_equal(bench.error.actual, "a");
@@ -451,12 +451,12 @@ static void test_expect__batch_sent_again_succeeds(void **state)
 
     kit_append(bench.session, "a", NULL);
     assert_int_equal(expecting(&bench, "a", entries, 3), WAL_OK);
-    told(&bench, "d", 3, 0, 5);
+    check_result(&bench, "d", 3, 0, 5);
     assert_int_equal(expecting(&bench, "a", entries, 3), WAL_OK);
-    told(&bench, "d", 0, 3, 0);
+    check_result(&bench, "d", 0, 3, 0);
     again(&bench);
     assert_int_equal(expecting(&bench, "a", entries, 3), WAL_OK);
-    told(&bench, "d", 0, 3, 0);
+    check_result(&bench, "d", 0, 3, 0);
     entries[1].payload = kit_text("2");
     assert_int_equal(expecting(&bench, "a", entries, 3), WAL_EEXISTS);
     assert_all_entries(bench.session, "a b c d");
@@ -478,7 +478,7 @@ static void test_duplicate__is_what_the_caller_supplied(void **state)
     good.meta = kit_text("{}");
     assert_int_equal(one(&bench, good), WAL_OK);
     assert_int_equal(one(&bench, good), WAL_OK);
-    told(&bench, "b", 0, 1, 0);
+    check_result(&bench, "b", 0, 1, 0);
     other = good;
     other.timestamp = kit_text(NULL);
     assert_int_equal(one(&bench, other), WAL_OK);
@@ -524,7 +524,7 @@ static void test_duplicate__in_one_batch(void **state)
                                    kit_entry("a", NULL, "1")};
 
     assert_int_equal(batch(&bench, entries, 3), WAL_OK);
-    told(&bench, "a", 2, 1, 3);
+    check_result(&bench, "a", 2, 1, 3);
     assert_branch(bench.session, "a b");
     entries[0].id = kit_text("c");
     entries[1].id = kit_text("d");
@@ -547,7 +547,7 @@ static void test_duplicate__in_one_batch_with_another_parent(void **state)
     assert_all_entries(bench.session, "a b");
     entries[1].parent_id = kit_text("a");
     assert_int_equal(batch(&bench, entries, 2), WAL_OK);
-    told(&bench, "c", 1, 1, 4);
+    check_result(&bench, "c", 1, 1, 4);
     entries[0] = kit_entry("d", NULL, "1");
     entries[1] = kit_entry("d", NULL, "1");
     entries[1].flags = WAL_ENTRY_ROOT;
@@ -568,7 +568,7 @@ static void test_duplicate__may_be_a_parent_of_what_is_new(void **state)
     assert_int_equal(one(&bench, entries[0]), WAL_OK);
     kit_append(bench.session, "c", NULL);
     assert_int_equal(batch(&bench, entries, 3), WAL_OK);
-    told(&bench, "y", 2, 1, 6);
+    check_result(&bench, "y", 2, 1, 6);
     assert_parent(bench.session, "x", "b");
     assert_parent(bench.session, "y", "c");
     assert_branch(bench.session, "a b c y");
@@ -637,7 +637,7 @@ static void test_batch__of_many_keeps_its_order(void **state)
         entries[i] = kit_entry(ids[i], NULL, "{}");
     }
     assert_int_equal(batch(&bench, entries, COUNT), WAL_OK);
-    told(&bench, ids[COUNT - 1], COUNT, 0, COUNT + 1);
+    check_result(&bench, ids[COUNT - 1], COUNT, 0, COUNT + 1);
     again(&bench);
     assert_int_equal(wal_entry_cursor_open(bench.session, NULL, &iter, NULL),
                      WAL_OK);
@@ -650,7 +650,7 @@ static void test_batch__of_many_keeps_its_order(void **state)
     assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_END);
     wal_entry_cursor_close(iter);
     assert_int_equal(batch(&bench, entries, COUNT), WAL_OK);
-    told(&bench, ids[COUNT - 1], 0, COUNT, 0);
+    check_result(&bench, ids[COUNT - 1], 0, COUNT, 0);
     free(entries);
     free(ids);
     end(&bench);
@@ -719,11 +719,11 @@ int main(void)
         KIT_TEST(test_parent__is_found_wherever_it_is),
         KIT_TEST(test_parent__that_is_missing_is_refused),
         KIT_TEST(test_head__moves_with_what_goes_under_it),
-        KIT_TEST(test_head__root_keeps_it_unless_told),
+        KIT_TEST(test_head__root_moves_it_only_with_the_flag),
         KIT_TEST(test_head__first_entry_kept_away_from_it),
         KIT_TEST(test_stream__each_has_a_head),
         KIT_TEST(test_stream__ids_are_unique_over_all),
-        KIT_TEST(test_expect__matches_or_tells_the_tail),
+        KIT_TEST(test_expect__matches_or_returns_the_tail),
         KIT_TEST(test_expect__in_a_fork_is_its_fork_point),
         KIT_TEST(test_expect__batch_sent_again_succeeds),
         KIT_TEST(test_duplicate__is_what_the_caller_supplied),

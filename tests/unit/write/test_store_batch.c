@@ -1,6 +1,6 @@
 /*
  * test_store_batch.c - tests of batches of entries, documents, heads and
- * metadata: all of it or nothing (SPEC.md 5.2).
+ * metadata: applied whole or not at all (SPEC.md 5.2).
  */
 #include "tests/lib/kit/parts_kit.h"
 
@@ -28,7 +28,7 @@ static void end(struct bench *bench)
     kit_close(bench->store);
 }
 
-/* A batch with something of everything, to be spoiled by a test. */
+/* A batch with one part of each kind, which a test then makes invalid. */
 struct parts {
     struct wal_entry entries[2];
     struct wal_doc docs[3];
@@ -63,7 +63,7 @@ static void prepare(struct parts *parts)
     parts->batch.change = &parts->change;
 }
 
-/* Refused with this status, and nothing changed, now and after reopening. */
+/* Expects this status and an unchanged store, now and after reopening. */
 static struct wal_error refused(struct bench *bench, const struct parts *parts,
                                 enum wal_status status)
 {
@@ -121,7 +121,7 @@ static void test_batch__of_everything_is_all_there(void **state)
     end(&bench);
 }
 
-/* Sent again it changes nothing, whatever it expects. */
+/* Sent again, it changes nothing, whatever it expects. */
 static void test_batch__that_is_there_is_not_written_again(void **state)
 {
     (void)state;
@@ -272,7 +272,7 @@ static void test_batch__conflicting_tail_changes_nothing(void **state)
     error = refused(&bench, &parts, WAL_ECONFLICT);
     parts.options.expected_tail = kit_text(NULL);
     error = refused(&bench, &parts, WAL_ECONFLICT);
-    /* Without entries the tail of the conversation is meant. */
+    /* Without entries, the expected tail is the tail of stream 0. */
     parts.batch.entry_count = 0;
     parts.batch.head_count = 0;
     error = refused(&bench, &parts, WAL_ECONFLICT);
@@ -298,7 +298,7 @@ static void test_batch__conflicting_head_changes_nothing(void **state)
     parts.heads[0] = kit_head("other", "d", "a");
     error = refused(&bench, &parts, WAL_ECONFLICT);
     assert_string_equal(error.actual, "");
-    /* An entry of the batch itself was nobody's head before it. */
+    /* An entry of the batch itself was the target of no head before it. */
     prepare(&parts);
     parts.heads[1] = kit_head("main", "a", "d");
     error = refused(&bench, &parts, WAL_ECONFLICT);
@@ -402,8 +402,8 @@ static void test_batch__invalid_json_changes_nothing(void **state)
     end(&bench);
 }
 
-/* Struct sizes, flags and places that are wrong, one at a time; false behind
- * the last. */
+/* Wrong struct sizes, flags and pointers, one at a time; false after the
+ * last. */
 static bool spoil(struct parts *parts, int nth)
 {
     uint32_t *const sizes[] = {
@@ -427,7 +427,7 @@ static bool spoil(struct parts *parts, int nth)
     return false;
 }
 
-/* Contents that cannot be, one at a time; false behind the last. */
+/* Invalid contents, one at a time; false after the last. */
 static bool spoil_content(struct parts *parts, int nth)
 {
     const struct {
@@ -558,7 +558,7 @@ static void test_batch__submitted_is_answered_by_its_ticket(void **state)
     assert_int_equal(wal_ticket_wait(tickets[0], -1, &result, &error), WAL_OK);
     assert_int_equal(result.appended, 2);
     /* The second one may have been encoded before the first was written: then
-     * it is refused, as the version that it expects is gone. */
+     * it is refused, because the version that it expects was replaced. */
     if (wal_ticket_wait(tickets[1], -1, &result, &error) == WAL_OK) {
         assert_int_equal(result.appended, 0);
         assert_int_equal(result.duplicates, 2);

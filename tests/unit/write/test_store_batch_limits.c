@@ -1,5 +1,5 @@
 /*
- * test_store_batch_limits.c - tests of how much a batch may hold, and of
+ * test_store_batch_limits.c - tests of the size limits of batches, and of
  * batches of several threads (SPEC.md 5.2, 6).
  */
 #include "tests/lib/kit/parts_kit.h"
@@ -116,7 +116,8 @@ static void test_batch__of_65536_documents_and_not_one_more(void **state)
     end(&bench);
 }
 
-/* The limit of heads holds however they are made; `main` is free of it. */
+/* The limit of heads applies to every way of making them; `main` does not
+ * count. */
 static void test_batch__of_4096_heads_and_not_one_more(void **state)
 {
     (void)state;
@@ -145,7 +146,7 @@ static void test_batch__of_4096_heads_and_not_one_more(void **state)
     batch.head_count = 1;
     assert_int_equal(commit(&bench, &batch), WAL_ETOOBIG);
     assert_unchanged(bench.store, bench.session, before);
-    /* One goes, one comes. */
+    /* Removes one head and makes another. */
     batch.head_count = 2;
     heads[HEADS].entry_id = kit_text(NULL);
     assert_int_equal(commit(&bench, &batch), WAL_OK);
@@ -158,7 +159,7 @@ static void test_batch__of_4096_heads_and_not_one_more(void **state)
     end(&bench);
 }
 
-/* What heads and redactions add to a batch counts too. */
+/* The records of heads and redactions count too. */
 static void test_batch__of_32_mib_whatever_it_holds(void **state)
 {
     (void)state;
@@ -197,8 +198,8 @@ static void test_batch__of_32_mib_whatever_it_holds(void **state)
     end(&bench);
 }
 
-/* Redactions of more entries than a group may name sessions, in one batch, in
- * the session itself and in one that shares them. */
+/* One batch with redactions of more entries than a group may name sessions, in
+ * the session itself and in a fork that shares them. */
 static void test_batch__of_5000_redactions(void **state)
 {
     (void)state;
@@ -277,9 +278,9 @@ static void *run_changes(void *arg)
     return NULL;
 }
 
-/* A change that expects nothing, outrun by another thread's, is applied to
- * what is there: neither thread's field gets lost. Queued ones neither. */
-static void test_batch__change_that_is_outrun_begins_again(void **state)
+/* A change without an expected version that meets a change of another thread is
+ * applied to the new state: no field of either is lost, queued or not. */
+static void test_batch__stale_change_is_retried(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -307,9 +308,8 @@ static void test_batch__change_that_is_outrun_begins_again(void **state)
     end(&bench);
 }
 
-/* A refusal for another reason is told at once. */
-static void
-test_batch__stale_document_beside_a_free_change_is_told(void **state)
+/* A refusal for another reason is returned without a retry. */
+static void test_batch__stale_document_with_a_change_is_refused(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -360,15 +360,15 @@ static void *run_docs(void *arg)
             doc.flags = WAL_DOC_EXPECT;
             doc.version = version;
             status = wal_doc_put(NULL, runner->session, &doc, NULL, NULL);
-            /* A put of what another thread has put is no put of one's own:
-             * the version that was expected would tell. */
+            /* Each thread puts a different value, so a put that lost the race
+             * is refused by its expected version. */
             WAL__ASSERT(status == WAL_OK || status == WAL_ECONFLICT);
         } while (status != WAL_OK);
     }
     return NULL;
 }
 
-/* Readers and writers of documents at once; the last value is one that a
+/* Concurrent readers and writers of documents: the last value is one that a
  * thread put, and versions only rise. */
 static void test_batch__documents_of_several_threads(void **state)
 {
@@ -395,8 +395,8 @@ int main(void)
         KIT_TEST(test_batch__of_4096_heads_and_not_one_more),
         KIT_TEST(test_batch__of_32_mib_whatever_it_holds),
         KIT_TEST(test_batch__of_5000_redactions),
-        KIT_TEST(test_batch__change_that_is_outrun_begins_again),
-        KIT_TEST(test_batch__stale_document_beside_a_free_change_is_told),
+        KIT_TEST(test_batch__stale_change_is_retried),
+        KIT_TEST(test_batch__stale_document_with_a_change_is_refused),
         KIT_TEST(test_batch__documents_of_several_threads),
     };
 

@@ -1,6 +1,6 @@
 /*
- * test_store_compact.c - tests of compactions, and of what entries that name
- * others may name (SPEC.md 5.2, 5.6, 5.7).
+ * test_store_compact.c - tests of compactions, and of the entries that other
+ * entries may name (SPEC.md 5.2, 5.6, 5.7).
  */
 #include "tests/lib/kit/parts_kit.h"
 
@@ -78,7 +78,7 @@ static void test_compaction__in_place(void **state)
         bench.store = kit_store();
         bench.session = kit_session(bench.store, "s");
     }
-    /* The next one counts. */
+    /* The next compaction counts. */
     kit_append(bench.session, "e", NULL);
     options = keep_from("e");
     assert_int_equal(
@@ -86,7 +86,7 @@ static void test_compaction__in_place(void **state)
         WAL_OK);
     (void)snprintf(expected, sizeof(expected), "e %s", result.last_id);
     since(bench.session, expected);
-    /* Back before both, there is none. */
+    /* With the head before both, there is none. */
     kit_move_head(bench.session, "main", "d");
     since(bench.session, "a b c d");
     end(&bench);
@@ -126,7 +126,7 @@ static void test_compaction__into_a_new_session(void **state)
         bench.session = kit_session(bench.store, "s");
         fork = kit_session(bench.store, "f");
     }
-    /* In the fork of a fork, of what its source shares. */
+    /* In a fork of a fork, with an entry that its source shares. */
     wal_session_close(bench.session);
     bench.session = fork;
     fork = NULL;
@@ -141,7 +141,7 @@ static void test_compaction__into_a_new_session(void **state)
     end(&bench);
 }
 
-/* Refused, in place and into a new session, with nothing changed. */
+/* Expects a refusal, in place and into a new session, that changes nothing. */
 static void refused(struct bench *bench, struct wal_compact_options options,
                     enum wal_status status)
 {
@@ -212,7 +212,7 @@ static void test_compaction__first_kept_is_not_on_the_branch(void **state)
     end(&bench);
 }
 
-/* A summary as long as can be, of what needs the most room. */
+/* A summary of the greatest size, of characters with the longest escapes. */
 static void test_compaction__summary_of_4_mib_of_quotes(void **state)
 {
     (void)state;
@@ -299,7 +299,7 @@ static void test_compaction_entry__must_name_what_is_on_its_way(void **state)
     entry = typed("y", type, "{\"firstKeptEntryId\":\"a\"}");
     entry.flags = WAL_ENTRY_ROOT;
     assert_int_equal(append(&bench, &entry, 1), WAL_ENOTFOUND);
-    /* The name is what the JSON stands for. */
+    /* The name is compared after unescaping. */
     assert_int_equal(
         append_one(&bench, type, "{\"firstKept\\u0045ntryId\":\"\\u0061\"}"),
         WAL_OK);
@@ -326,7 +326,8 @@ static void test_compaction_entry__names_one_of_its_batch(void **state)
     entries[2].parent_id = kit_text("f");
     assert_int_equal(append(&bench, entries, 4), WAL_OK);
     since(bench.session, "e f x g");
-    /* Sent again, and one that goes through the batch to what was there. */
+    /* Sent again; then an entry whose target is an existing one, through the
+     * batch. */
     assert_int_equal(append(&bench, entries, 4), WAL_OK);
     entries[3] = typed("h", type, "{\"firstKeptEntryId\":\"c\"}");
     assert_int_equal(append(&bench, entries, 4), WAL_OK);
@@ -376,7 +377,7 @@ static void test_branch_summary__must_name_an_entry_of_a_session(void **state)
         append_one(&bench, type,
                    "{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"side\"}"),
         WAL_OK);
-    /* Of its batch: one before it, not one behind it. */
+    /* In its batch: an entry before it, not one after it. */
     entries[0] = kit_entry("e", NULL, "{}");
     entries[1] =
         typed("x", type, "{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"f\"}");
@@ -453,14 +454,14 @@ static void test_redaction__of_an_entry_of_its_batch(void **state)
 
     assert_int_equal(append(&bench, entries, 2), WAL_OK);
     assert_branch(bench.session, "a b c d r");
-    /* Of itself: the same alone and beside others. */
+    /* Itself: the same alone and with others. */
     assert_int_equal(append(&bench, &entries[2], 1), WAL_OK);
     assert_branch(bench.session, "a b c d r");
     end(&bench);
 }
 
-/* A line that came in is kept as it is: it hides what it names where that is
- * there, and nothing otherwise, whatever its bytes are. */
+/* An imported line is kept unchanged: it hides the entry that it names if that
+ * exists, and nothing otherwise, whatever its bytes are. */
 static void test_redaction__line_that_came_in_is_kept_as_it_is(void **state)
 {
     (void)state;

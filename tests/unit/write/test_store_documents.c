@@ -30,8 +30,8 @@ static void reopen(struct bench *bench, uint32_t flags)
     bench->session = kit_session(bench->store, "s");
 }
 
-/* Puts or deletes, and answers what the library did; nothing is changed by a
- * refusal. */
+/* Puts or deletes, and returns the library's status; a refusal changes
+ * nothing. */
 static enum wal_status attempt(struct bench *bench, struct wal_doc doc,
                                bool deletes, uint64_t *version,
                                struct wal_error *error)
@@ -78,7 +78,7 @@ static void test_document__is_there_after_its_put(void **state)
     end(&bench);
 }
 
-/* The session may be given without its store. */
+/* The session may be passed without its store. */
 static void test_document__of_a_session_needs_no_store(void **state)
 {
     (void)state;
@@ -97,12 +97,12 @@ static void test_document__same_value_writes_nothing(void **state)
     char *before = kit_snapshot(bench.store, bench.session);
     struct wal_doc doc = kit_doc("k", "[1]");
     struct wal_error error;
-    uint64_t told = 0;
+    uint64_t actual = 0;
 
     assert_int_equal(kit_put(bench.store, bench.session, "k", "[1]"), version);
     doc.flags = WAL_DOC_EXPECT;
-    assert_int_equal(attempt(&bench, doc, false, &told, &error), WAL_OK);
-    assert_int_equal(told, version);
+    assert_int_equal(attempt(&bench, doc, false, &actual, &error), WAL_OK);
+    assert_int_equal(actual, version);
     assert_unchanged(bench.store, bench.session, before);
     assert_true(kit_put(bench.store, bench.session, "k", "[1] ") > version);
     end(&bench);
@@ -232,7 +232,7 @@ static void test_document__list_is_as_it_was_at_the_call(void **state)
     assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_OK);
     assert_slice(doc.key, "b");
     assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_END);
-    /* One that is asked for is as it is now. */
+    /* A single get returns the present value. */
     assert_int_equal(wal_doc_cursor_get(docs, kit_text("a"), 0, &doc, NULL),
                      WAL_OK);
     assert_slice(doc.value, "2");

@@ -25,7 +25,7 @@ static void remove_index(void)
     (void)closedir(folder);
 }
 
-/* A value that is too large to stay with others in the first segment. */
+/* A value that does not fit into the first segment with others. */
 static void fill_segment(struct wal_store *store, struct wal_session *session)
 {
     size_t size = 1200 * 1024;
@@ -95,7 +95,7 @@ static void test_document__fork_sees_its_sources_as_of_the_fork(void **state)
         fork = kit_session(store, "f");
         deep = kit_session(store, "g");
     }
-    /* What the source got later is no condition for the fork. */
+    /* A later version of the source does not count for the fork. */
     struct wal_doc doc = kit_doc("late", "9");
 
     doc.flags = WAL_DOC_EXPECT;
@@ -263,7 +263,7 @@ enum {
     PUTS = 40
 };
 
-/* Each process counts a document of its own up, and one that all share. */
+/* Each process increments a private document, and one that all share. */
 static int run_process(int number)
 {
     struct wal_open_options options = {.struct_size = sizeof(options),
@@ -344,7 +344,7 @@ static void test_document__put_by_several_processes(void **state)
 
 /* --- damage --------------------------------------------------------------- */
 
-/* Flips a bit of each place where the text stands in the first segment. */
+/* Flips a bit of each occurrence of the text in the first segment. */
 static void flip(const char *text)
 {
     const char *path = "store/log/0000000000000001.seg";
@@ -373,8 +373,9 @@ static void flip(const char *text)
     (void)close(file);
 }
 
-/* What is left of a document is read, and all others are; it is named when it
- * is its turn, before those whose keys are known; it may be put anew. */
+/* The undamaged versions of the document and all others are read. The cursor
+ * reports the damaged one at its position, before those whose keys are known;
+ * it may be put again. */
 static void damaged_one(uint32_t flags)
 {
     struct wal_store *store = kit_store();
@@ -414,7 +415,7 @@ static void damaged_one(uint32_t flags)
     assert_int_equal(wal_doc_cursor_get(docs, kit_text("z"), 0, &doc, &error),
                      WAL_OK);
     wal_doc_cursor_close(docs);
-    /* Its version is known; a put or a deletion takes its place. */
+    /* Its version is known; a put or a deletion replaces it. */
     doc = kit_doc("bad", "\"unmistakable one\"");
     doc.flags = WAL_DOC_EXPECT;
     doc.version = version + 1;
@@ -440,7 +441,7 @@ static void test_document__damaged_one_read_without_maps(void **state)
     damaged_one(WAL_OPEN_PREAD);
 }
 
-/* A head whose record is damaged points where it did, and may be moved. */
+/* A head whose record is damaged keeps its target, and may be moved. */
 static void test_document__damaged_note_of_a_head(void **state)
 {
     (void)state;

@@ -133,7 +133,7 @@ static void test_head__conflicting_head_names_the_present_one(void **state)
     end(&bench);
 }
 
-/* Whatever was expected: so that a move may be sent again. */
+/* Whatever was expected, so that a move may be repeated. */
 static void test_head__that_is_there_is_left_as_it_is(void **state)
 {
     (void)state;
@@ -251,7 +251,7 @@ static void test_fork__does_not_take_named_heads(void **state)
     kit_move_head(bench.session, "mark", "a");
     fork = kit_fork(bench.session, "b", "f");
     assert_string_equal(kit_heads(fork), "main=b");
-    /* A shared entry may be its head, one beyond the fork point not. */
+    /* A shared entry may be the target, one after the fork point may not. */
     kit_move_head(fork, "mark", "a");
     struct wal_head head = kit_head("mark", "c", NULL);
 

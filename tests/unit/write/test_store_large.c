@@ -1,6 +1,6 @@
 /*
  * test_store_large.c - tests of payloads that are too large for a record: they
- * go into the blob stream, and come back in line (SPEC.md 2.6, 5.16).
+ * are written to the blob stream, and read back in line (SPEC.md 2.6, 5.16).
  */
 #include <sys/mman.h>
 
@@ -104,8 +104,8 @@ static void test_large__with_persistence_off(void **state)
     free(payload);
 }
 
-/* Read in line it is the caller's until the next call; out of line nothing of
- * it is read. */
+/* A payload read in line is valid until the next call; out of line, none of its
+ * bytes are read. */
 static void test_large__next_to_small_ones(void **state)
 {
     (void)state;
@@ -192,7 +192,7 @@ static void test_large__several_in_a_batch(void **state)
         wal_append(reading.session, entries, 5, NULL, &result, NULL), WAL_OK);
     assert_int_equal(result.appended, 4);
     assert_int_equal(result.duplicates, 1);
-    /* In the log they take next to nothing. */
+    /* In the log they take only a few bytes. */
     assert_in_range(kit_store_info(reading.store).log_bytes - before.log_bytes,
                     400, 2000);
     large_check(reading.session, "a", payloads[0], 0);

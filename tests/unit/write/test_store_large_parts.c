@@ -1,6 +1,6 @@
 /*
  * test_store_large_parts.c - tests of payloads out of line that are damaged,
- * that the engine looks into, and that meet redactions (SPEC.md 5.16).
+ * that the engine parses, and that are redacted (SPEC.md 5.16).
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -23,7 +23,7 @@ static void check_refused(struct wal_entry_cursor *iter)
     assert_int_equal(entry.depth, 77);
 }
 
-/* Reads "a b c" where the payload of b is gone. */
+/* Reads "a b c", the payload of b being lost. */
 static void check_around(struct wal_session *session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -95,9 +95,9 @@ static void test_large__missing_concerns_its_entry_alone(void **state)
     reading_deinit(&reading);
 }
 
-/* --- what the engine looks at ------------------------------------------- */
+/* --- members that the engine reads -------------------------------------- */
 
-/* An object of 400 KB whose members stand behind that. */
+/* An object whose members follow 400 KB of padding. */
 static char *padded(const char *members)
 {
     const size_t size = 400000;
@@ -177,7 +177,7 @@ static void test_large__branch_summary_names_its_source(void **state)
     reading_deinit(&reading);
 }
 
-static void check_told(struct wal_session *session, const char *payload)
+static void check_redacted(struct wal_session *session, const char *payload)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *iter =
@@ -193,7 +193,7 @@ static void check_told(struct wal_session *session, const char *payload)
     wal_entry_cursor_close(iter);
 }
 
-/* Both what is hidden and what hides it. */
+/* Both the hidden entry and the one that hides it. */
 static void test_large__redacts_and_is_redacted(void **state)
 {
     (void)state;
@@ -205,8 +205,8 @@ static void test_large__redacts_and_is_redacted(void **state)
                   "\"targetEntryId\":\"a\",\"reason\":\"a \\\"key\\\"\"");
     for (int i = 0; i < 2; i++) {
         assert_branch(reading.session, "b r");
-        check_told(reading.session,
-                   "{\"redactedBy\":\"r\",\"reason\":\"a \\\"key\\\"\"}");
+        check_redacted(reading.session,
+                       "{\"redactedBy\":\"r\",\"reason\":\"a \\\"key\\\"\"}");
         reading_reopen(&reading, 0);
     }
     reading_deinit(&reading);
@@ -226,7 +226,7 @@ static void test_large__line_redacts(void **state)
     assert_int_equal(kit_try_append(reading.session, &entry, NULL, NULL),
                      WAL_OK);
     assert_branch(reading.session, "b r");
-    check_told(reading.session, "{\"redactedBy\":\"r\",\"reason\":\"\"}");
+    check_redacted(reading.session, "{\"redactedBy\":\"r\",\"reason\":\"\"}");
     reading_deinit(&reading);
     free(payload);
 }
@@ -311,7 +311,7 @@ static _Noreturn void append_for_ever(uint32_t seed)
     }
 }
 
-/* Every entry that is there can be read. */
+/* Every entry of the session can be read. */
 static void check_whole(struct wal_session *session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};

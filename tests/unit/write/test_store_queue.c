@@ -1,7 +1,7 @@
 /*
- * test_store_queue.c - tests of appending without waiting (SPEC.md 4.3): what
- * it costs on a slow disk, what a full queue does, wal_flush, the event, and
- * failures, none of which is lost.
+ * test_store_queue.c - tests of appending without waiting (SPEC.md 4.3): its
+ * cost on a slow disk, a full queue, wal_flush, the event, and failures, none
+ * of which is lost.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,12 +31,12 @@ enum {
     LONG_MS = 60000, /* a wait that must not be over first */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
     HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer)
-    PATIENCE = 20, /* sanitizers take their time */
+    SLOWDOWN = 20, /* of the sanitizers */
 #else
-    PATIENCE = 1,
+    SLOWDOWN = 1,
 #endif
-    MEDIAN_MAX_NS = 10000 * PATIENCE,
-    RARE_MAX_NS = 15000000 * PATIENCE
+    MEDIAN_MAX_NS = 10000 * SLOWDOWN,
+    RARE_MAX_NS = 15000000 * SLOWDOWN
 };
 
 /* --- a disk that is slow, holds, or fails ------------------------------- */
@@ -176,8 +176,8 @@ static enum wal_status close_store(void)
     return status;
 }
 
-/* Queues an entry; flags of enum wal_append_flag, where WAL_APPEND_EXPECT is
- * refused by every session that is not empty. */
+/* Queues an entry; flags of enum wal_append_flag. WAL_APPEND_EXPECT expects an
+ * empty session. */
 static enum wal_status queue(const char *id, uint32_t flags)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
@@ -310,7 +310,7 @@ static void test_queue__submit_is_quick_while_the_disk_is_slow(void **state)
     assert_int_equal(kit_info(session).entries, ROUNDS * QUEUE);
 }
 
-/* In a fork, where what it hides may be an ancestor's. */
+/* In a fork, where the hidden entry may be an ancestor's. */
 static void *queue_redaction(void *arg)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
@@ -355,7 +355,7 @@ static void test_queue__redaction_does_not_wait_for_the_disk(void **state)
 
 /* --- a full queue ------------------------------------------------------- */
 
-/* One operation is being written, and the queue is full behind it. */
+/* One operation is being written, and the queue after it is full. */
 static void fill_queue(void)
 {
     char id[16];
@@ -448,7 +448,7 @@ static void *queue_on(void *arg)
     return NULL;
 }
 
-/* Others who go on queueing do not hold it up. */
+/* Threads that continue to queue do not delay it. */
 static void test_flush__waits_for_what_was_before_it(void **state)
 {
     (void)state;
@@ -481,7 +481,7 @@ static void test_flush__wrong_use_is_refused(void **state)
 
 /* --- failures ----------------------------------------------------------- */
 
-static void test_failure__stays_until_it_is_told(void **state)
+static void test_failure__is_kept_until_it_is_returned(void **state)
 {
     (void)state;
 
@@ -503,7 +503,7 @@ static void test_failure__stays_until_it_is_told(void **state)
     assert_branch(session, "a c");
 }
 
-static void test_failure__is_told_by_the_next_queued_call(void **state)
+static void test_failure__is_returned_by_the_next_queued_call(void **state)
 {
     (void)state;
 
@@ -539,7 +539,7 @@ static void test_failure__those_after_the_first_are_counted(void **state)
     assert_null(strstr(error.text, "more operations"));
 }
 
-static void test_failure__of_writing_is_told(void **state)
+static void test_failure__of_writing_is_returned(void **state)
 {
     (void)state;
 
@@ -553,7 +553,7 @@ static void test_failure__of_writing_is_told(void **state)
     assert_slice(kit_info(session).head, "b");
 }
 
-static void test_failure__of_syncing_is_told_by_wal_sync(void **state)
+static void test_failure__of_syncing_is_returned_by_wal_sync(void **state)
 {
     (void)state;
 
@@ -567,7 +567,7 @@ static void test_failure__of_syncing_is_told_by_wal_sync(void **state)
     assert_slice(kit_info(session).head, "b");
 }
 
-static void test_failure__of_a_ticket_that_goes_unasked_is_kept(void **state)
+static void test_failure__of_a_ticket_destroyed_unread_is_kept(void **state)
 {
     (void)state;
     static const char *const ids[] = {"b", "d", "e"};
@@ -576,7 +576,7 @@ static void test_failure__of_a_ticket_that_goes_unasked_is_kept(void **state)
     kit_append(session, "a", NULL);
     for (uint32_t durability = WAL_DURABLE; durability <= WAL_QUEUED;
          durability++) {
-        /* Gone before it fails. */
+        /* Destroyed before it fails. */
         hold(&disk.holds_writes, true);
         ticket = submit(ids[durability], WAL_QUEUED, 0);
         await_held();
@@ -584,12 +584,12 @@ static void test_failure__of_a_ticket_that_goes_unasked_is_kept(void **state)
         wal_ticket_destroy(ticket);
         hold(&disk.holds_writes, false);
         assert_int_equal(wal_flush(store, &error), WAL_ECONFLICT);
-        /* Gone after. */
+        /* Destroyed after. */
         ticket = submit("c", durability, WAL_APPEND_EXPECT);
         assert_int_equal(wal_flush(store, &error), WAL_OK);
         wal_ticket_destroy(ticket);
         assert_int_equal(wal_flush(store, &error), WAL_ECONFLICT);
-        /* Told by the ticket. */
+        /* Returned by the ticket. */
         ticket = submit("c", durability, WAL_APPEND_EXPECT);
         assert_int_equal(wal_ticket_wait(ticket, -1, NULL, &error),
                          WAL_ECONFLICT);
@@ -598,8 +598,8 @@ static void test_failure__of_a_ticket_that_goes_unasked_is_kept(void **state)
     }
 }
 
-/* Closing tells of it, and has made the rest safe all the same. */
-static void test_failure__is_told_by_closing(void **state)
+/* Closing returns it, and has synced the rest all the same. */
+static void test_failure__is_returned_by_closing(void **state)
 {
     (void)state;
     uint32_t syncs;
@@ -620,7 +620,7 @@ static void test_failure__is_told_by_closing(void **state)
     assert_branch(session, "a b d");
 }
 
-static void test_failure__of_the_disk_is_told_by_closing(void **state)
+static void test_failure__of_the_disk_is_returned_by_closing(void **state)
 {
     (void)state;
 
@@ -635,7 +635,7 @@ static void test_failure__of_the_disk_is_told_by_closing(void **state)
     assert_branch(session, "a");
 }
 
-static void test_failure__of_syncing_is_told_by_closing(void **state)
+static void test_failure__of_syncing_is_returned_by_closing(void **state)
 {
     (void)state;
 
@@ -657,7 +657,7 @@ static int32_t event_fd(void)
     return fd;
 }
 
-/* Whether it becomes readable in time; it is read then. */
+/* Whether it becomes readable in time; then reads it. */
 static bool rings(int32_t fd, int timeout_ms)
 {
     struct pollfd wanted = {.fd = fd, .events = POLLIN};
@@ -714,7 +714,7 @@ static void test_event__rings_when_a_ticket_is_refused(void **state)
     wal_ticket_destroy(ticket);
 }
 
-/* Who asks for it after an answer is not left to wait for that answer. */
+/* A descriptor requested after a completion reports that completion. */
 static void test_event__that_is_made_late_rings(void **state)
 {
     (void)state;
@@ -730,7 +730,7 @@ static void test_event__that_is_made_late_rings(void **state)
     assert_false(rings(fd, 0));
 }
 
-/* An event loop with many tickets in flight hears of every one. */
+/* An event loop with many tickets in flight is notified of every one. */
 static void test_event__loop_hears_of_all(void **state)
 {
     (void)state;
@@ -819,15 +819,15 @@ int main(void)
         QUEUE_TEST(test_flush__waits_for_writing_and_not_for_syncing),
         QUEUE_TEST(test_flush__waits_for_what_was_before_it),
         QUEUE_TEST(test_flush__wrong_use_is_refused),
-        QUEUE_TEST(test_failure__stays_until_it_is_told),
-        QUEUE_TEST(test_failure__is_told_by_the_next_queued_call),
+        QUEUE_TEST(test_failure__is_kept_until_it_is_returned),
+        QUEUE_TEST(test_failure__is_returned_by_the_next_queued_call),
         QUEUE_TEST(test_failure__those_after_the_first_are_counted),
-        QUEUE_TEST(test_failure__of_writing_is_told),
-        QUEUE_TEST(test_failure__of_syncing_is_told_by_wal_sync),
-        QUEUE_TEST(test_failure__of_a_ticket_that_goes_unasked_is_kept),
-        QUEUE_TEST(test_failure__is_told_by_closing),
-        QUEUE_TEST(test_failure__of_the_disk_is_told_by_closing),
-        QUEUE_TEST(test_failure__of_syncing_is_told_by_closing),
+        QUEUE_TEST(test_failure__of_writing_is_returned),
+        QUEUE_TEST(test_failure__of_syncing_is_returned_by_wal_sync),
+        QUEUE_TEST(test_failure__of_a_ticket_destroyed_unread_is_kept),
+        QUEUE_TEST(test_failure__is_returned_by_closing),
+        QUEUE_TEST(test_failure__of_the_disk_is_returned_by_closing),
+        QUEUE_TEST(test_failure__of_syncing_is_returned_by_closing),
         QUEUE_TEST(test_event__rings_when_a_ticket_is_answered),
         QUEUE_TEST(test_event__rings_when_a_ticket_is_refused),
         QUEUE_TEST(test_event__that_is_made_late_rings),

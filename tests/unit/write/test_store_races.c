@@ -1,6 +1,6 @@
 /*
- * test_store_races.c - tests of many threads at once on what is conditional or
- * whole: changes of metadata, documents and heads with an expected version,
+ * test_store_races.c - tests of concurrent threads with conditional or atomic
+ * calls: changes of metadata, documents and heads with an expected version,
  * batches, redactions, deletions, forks, pages of lists and scans.
  */
 #include "tests/lib/stress.h"
@@ -20,11 +20,11 @@ struct race {
     struct wal_store *store;
     struct wal_session *session;
     _Atomic uint64_t made; /* the newest that was acknowledged */
-    _Atomic uint64_t lost; /* how often another was first */
+    _Atomic uint64_t lost; /* how often another thread was first */
     _Atomic uint64_t clock;
     _Atomic uint64_t redacted[SECRETS]; /* when, by the clock; 0: not yet */
     _Atomic bool inside;
-    uint64_t guarded; /* only touched by who holds the lock */
+    uint64_t guarded; /* accessed only by the lock's holder */
 };
 
 static void begin(struct race *race, uint32_t flags)
@@ -49,7 +49,7 @@ static void again(struct race *race)
 
 /* ---------------------------------------------------------- counters --- */
 
-/* Every other worker uses handles of its own, some of them short-lived. */
+/* Every other worker uses separate handles, some of them short-lived. */
 static void count_metadata(struct stress_thread *stress_thread)
 {
     struct race *race = stress_thread->ctx;
@@ -92,7 +92,7 @@ static void test_races__every_change_of_metadata_counts_once(void **state)
     end(&race);
 }
 
-/* Another is first with the very bytes that the outer one will write. */
+/* Another call first writes the same bytes that the outer one will write. */
 static int32_t count_inside(void *ctx, const struct wal_session_info *now,
                             struct wal_session_change *change)
 {
@@ -240,7 +240,7 @@ static void make_turns(struct stress_thread *stress_thread)
     }
 }
 
-/* One reader is behind a handle of its own. */
+/* One reader uses a separate handle. */
 static void look_at_turns(struct stress_thread *stress_thread)
 {
     struct race *race = stress_thread->ctx;
@@ -296,8 +296,8 @@ static void redact_one(struct race *race, struct wal_session *session,
     atomic_store(&race->redacted[which], atomic_fetch_add(&race->clock, 1) + 1);
 }
 
-/* Each redacts its share but for every fourth, in an order of its own; one of
- * two through the fork. */
+/* Each redacts its share except every fourth entry, in a different order; every
+ * other one through the fork. */
 static void redact_some(struct stress_thread *stress_thread)
 {
     struct race *race = stress_thread->ctx;
@@ -327,8 +327,8 @@ static bool has_secret(struct wal_slice payload)
     return memmem(payload.data, payload.size, "secret", 6) != NULL;
 }
 
-/* Whether this entry may be given with its content, by a reader that began
- * when the clock was at `now`. */
+/* Whether a reader that began at clock `now` may return this entry with its
+ * content. */
 static void check_secret(struct race *race, const struct wal_entry *entry,
                          uint64_t now)
 {
@@ -456,7 +456,7 @@ static void test_races__redacted_is_not_given_by_pread(void **state)
 
 /* ---------------------------------------------------------- one place --- */
 
-/* Makes the session "x", is alone in it, and deletes it. */
+/* Creates the session "x", is its only writer, and deletes it. */
 static void use_one_id(struct stress_thread *stress_thread)
 {
     struct race *race = stress_thread->ctx;
@@ -495,7 +495,7 @@ static void use_one_id(struct stress_thread *stress_thread)
     }
 }
 
-/* Whoever opens it sees one life of it: nothing of the one before. */
+/* An open session shows one incarnation of the id and nothing of others. */
 static void look_at_one_id(struct stress_thread *stress_thread)
 {
     struct race *race = stress_thread->ctx;

@@ -43,8 +43,8 @@ static void test_redacted__entries_are_gone_for_every_reader(void **state)
     reading_deinit(&reading);
 }
 
-/* What a redacted entry is given as. */
-static void check_told(const struct wal_entry *entry, const char *payload)
+/* A redacted entry has the flag, and this payload replaces the former one. */
+static void check_redacted(const struct wal_entry *entry, const char *payload)
 {
     assert_slice(entry->payload, payload);
     assert_int_equal(entry->meta.size, 0);
@@ -70,7 +70,7 @@ static void append_marked(struct wal_session *session, const char *id,
     assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
 }
 
-static void test_redacted__who_and_why_is_told(void **state)
+static void test_redacted__author_and_reason_are_returned(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -87,16 +87,17 @@ static void test_redacted__who_and_why_is_told(void **state)
         assert_int_equal(wal_entry_cursor_remaining(iter), 3);
         assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
         assert_slice(entry.id, "a");
-        check_told(&entry, "{\"redactedBy\":\"xa\","
-                           "\"reason\":\"a \\\"key\\\"\\n\xc3\xa9\"}");
+        check_redacted(&entry, "{\"redactedBy\":\"xa\","
+                               "\"reason\":\"a \\\"key\\\"\\n\xc3\xa9\"}");
         assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
         assert_slice(entry.id, "b\\");
         assert_slice(entry.parent_id, "a");
-        check_told(&entry, "{\"redactedBy\":\"xb\\\\\\\\\",\"reason\":\"\"}");
+        check_redacted(&entry,
+                       "{\"redactedBy\":\"xb\\\\\\\\\",\"reason\":\"\"}");
         assert_int_equal(
             wal_entry_cursor_get(iter, kit_text("a"), &entry, NULL), WAL_OK);
-        check_told(&entry, "{\"redactedBy\":\"xa\","
-                           "\"reason\":\"a \\\"key\\\"\\n\xc3\xa9\"}");
+        check_redacted(&entry, "{\"redactedBy\":\"xa\","
+                               "\"reason\":\"a \\\"key\\\"\\n\xc3\xa9\"}");
         assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
         assert_slice(entry.payload, "{\"id\":\"c\"}");
         assert_int_equal(entry.flags, 0);
@@ -106,7 +107,7 @@ static void test_redacted__who_and_why_is_told(void **state)
     reading_deinit(&reading);
 }
 
-static void test_redacted__twice_the_first_is_told(void **state)
+static void test_redacted__twice_returns_the_first(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -126,7 +127,7 @@ static void test_redacted__twice_the_first_is_told(void **state)
     reading_deinit(&reading);
 }
 
-/* The batch names an entry that it only sends again: it stays the entry of the
+/* The batch redacts an entry that it only repeats: it remains the entry of the
  * session that owns it. */
 static void test_redacted__in_a_batch_that_sends_the_target_again(void **state)
 {
@@ -182,13 +183,13 @@ static void test_open_iterator__obeys_redactions_at_once(void **state)
     kit_append_all(reading.session, "a b c d e f");
     for (uint32_t mode = 0; mode < 2; mode++) {
         struct wal_entry_cursor *iter = reading_open(reading.session, mode, 0);
-        struct wal_entry_cursor *told =
+        struct wal_entry_cursor *shown =
             reading_open(reading.session, mode, WAL_ENTRY_CURSOR_REDACTED);
 
         if (mode == 0) {
             reading_assert_next(iter, "a", "", 0);
             reading_assert_next(iter, "b", "a", 1);
-            reading_assert_next(told, "a", "", 0);
+            reading_assert_next(shown, "a", "", 0);
             reading_redact(reading.session, "c", "");
             reading_redact(reading.session, "b", "");
             kit_append_all(reading.session, "later");
@@ -198,20 +199,20 @@ static void test_open_iterator__obeys_redactions_at_once(void **state)
         } else {
             reading_assert_next(iter, "a", "", 0);
             reading_assert_next(iter, "d", "a", 3);
-            reading_assert_next(told, "a", "", 0);
+            reading_assert_next(shown, "a", "", 0);
             reading_redact(reading.session, "later", "");
         }
         reading_assert_next(iter, "e", "d", 4);
         reading_assert_end(iter);
-        reading_assert_next(told, "b", "a", 1);
-        reading_assert_next(told, "c", "b", 2);
-        reading_assert_next(told, "d", "c", 3);
-        wal_entry_cursor_close(told);
+        reading_assert_next(shown, "b", "a", 1);
+        reading_assert_next(shown, "c", "b", 2);
+        reading_assert_next(shown, "d", "c", 3);
+        wal_entry_cursor_close(shown);
     }
     reading_deinit(&reading);
 }
 
-static void test_open_iterator__tells_of_a_redaction_since(void **state)
+static void test_open_iterator__shows_a_later_redaction(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -249,7 +250,7 @@ static void test_open_iterator__when_all_that_is_left_goes(void **state)
     reading_deinit(&reading);
 }
 
-/* Another handle on the store is as another process. */
+/* Another handle of the store behaves like another process. */
 static void
 test_open_iterator__redaction_elsewhere_is_seen_by_block(void **state)
 {
@@ -283,8 +284,8 @@ test_open_iterator__redaction_elsewhere_is_seen_by_block(void **state)
     reading_deinit(&reading);
 }
 
-/* Calls again while there is no memory, each time allowing one allocation
- * more. */
+/* Repeats the call while it fails with WAL_ENOMEM, allowing one more allocation
+ * each time. */
 static enum wal_status insist(struct faulty_heap *faulty,
                               struct wal_entry_cursor *iter,
                               struct wal_entry *entry)
@@ -320,13 +321,13 @@ static void test_open_iterator__goes_on_when_there_is_memory_again(void **state)
                      WAL_OK);
     reading.session = kit_create(reading.store, "s");
     kit_append_all(reading.session, "a b c d e");
-    for (uint32_t told = 0; told < 2; told++) {
+    for (uint32_t shows = 0; shows < 2; shows++) {
         struct wal_entry_cursor *iter =
-            reading_open(reading.session, 0, told * WAL_ENTRY_CURSOR_REDACTED);
+            reading_open(reading.session, 0, shows * WAL_ENTRY_CURSOR_REDACTED);
         char given[32] = "";
 
         reading_assert_next(iter, "a", "", 0);
-        if (told == 0) {
+        if (shows == 0) {
             reading_redact(reading.session, "b", "one");
             reading_redact(reading.session, "d", "two");
         }
@@ -335,7 +336,7 @@ static void test_open_iterator__goes_on_when_there_is_memory_again(void **state)
                           (size_t)entry.parent_id.size);
             (void)strncat(given, entry.id.data, (size_t)entry.id.size);
         }
-        assert_string_equal(given, told == 0 ? "acce" : "abbccdde");
+        assert_string_equal(given, shows == 0 ? "acce" : "abbccdde");
         reading_assert_end(iter);
     }
     reading_deinit(&reading);
@@ -350,7 +351,7 @@ enum {
     ROUNDS = 40
 };
 
-/* The session as it must be seen: a branch of stream 0, in order. */
+/* The session as readers must see it: a branch of stream 0, in order. */
 struct model {
     bool delta[COUNT];
     bool redacted[COUNT];
@@ -377,13 +378,13 @@ static void plant(struct model *model, struct reading *reading)
             reading->session = fork;
         }
         (void)snprintf(id, sizeof(id), "%d", i);
-        /* Stretches of deltas, and of none. */
+        /* Runs of deltas, and of other entries. */
         model->delta[i] =
             kit_random(&model->random) % 8 < (i / 50 % 2 == 0 ? 1u : 6u);
         reading_append(reading->session, id, NULL,
                        model->delta[i] ? "message_delta_batch" : "message",
                        "{}");
-        if (i % 90 == 0) { /* a run of its own, off the branch */
+        if (i % 90 == 0) { /* a separate run, off the branch */
             struct wal_entry entry = kit_entry(NULL, id, "{}");
 
             entry.flags = WAL_ENTRY_HEAD_KEEP;
@@ -393,7 +394,8 @@ static void plant(struct model *model, struct reading *reading)
     }
 }
 
-/* The entry is the next one behind `at` that is not hidden; its place. */
+/* Checks that the entry is the next one after `at` that is not hidden; returns
+ * its position. */
 static int check_entry(const struct model *model, const struct wal_entry *entry,
                        int at, uint32_t flags)
 {
@@ -559,12 +561,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_redacted__entries_are_gone_for_every_reader),
-        KIT_TEST(test_redacted__who_and_why_is_told),
-        KIT_TEST(test_redacted__twice_the_first_is_told),
+        KIT_TEST(test_redacted__author_and_reason_are_returned),
+        KIT_TEST(test_redacted__twice_returns_the_first),
         KIT_TEST(test_redacted__in_a_batch_that_sends_the_target_again),
         KIT_TEST(test_redacted__entries_keep_their_places),
         KIT_TEST(test_open_iterator__obeys_redactions_at_once),
-        KIT_TEST(test_open_iterator__tells_of_a_redaction_since),
+        KIT_TEST(test_open_iterator__shows_a_later_redaction),
         KIT_TEST(test_open_iterator__when_all_that_is_left_goes),
         KIT_TEST(test_open_iterator__redaction_elsewhere_is_seen_by_block),
         KIT_TEST(test_open_iterator__goes_on_when_there_is_memory_again),

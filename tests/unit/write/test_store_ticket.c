@@ -195,8 +195,8 @@ test_ticket__that_is_destroyed_does_not_stop_its_append(void **state)
     end(&bench);
 }
 
-/* Several operations of one group: each sees what those before it did, though
- * nothing of it is written yet. */
+/* Several operations of one group: each sees the effects of those before it,
+ * though nothing is written yet. */
 static void test_group__operations_build_on_those_before(void **state)
 {
     (void)state;
@@ -239,7 +239,7 @@ static void test_group__operations_build_on_those_before(void **state)
     end(&bench);
 }
 
-static void test_ticket__tells_of_a_refusal(void **state)
+static void test_ticket__returns_a_refusal(void **state)
 {
     (void)state;
     struct bench bench = begin(0);
@@ -330,8 +330,8 @@ static void test_queue__that_is_full_makes_the_caller_wait(void **state)
     end(&bench);
 }
 
-/* What nobody waited for is told by the next call. */
-static void test_queue__failure_is_told_once(void **state)
+/* The next call returns the failure of an operation that nobody waited for. */
+static void test_queue__failure_is_returned_once(void **state)
 {
     (void)state;
     struct bench bench = begin(0);
@@ -359,7 +359,7 @@ static void test_queue__failure_is_told_once(void **state)
 }
 
 static void
-test_queue__failure_that_a_ticket_told_is_not_told_again(void **state)
+test_queue__failure_that_a_ticket_returned_is_not_repeated(void **state)
 {
     (void)state;
     struct bench bench = begin(0);
@@ -434,11 +434,11 @@ int main(void)
         KIT_TEST(test_ticket__is_pending_until_it_is_written),
         KIT_TEST(test_ticket__that_is_destroyed_does_not_stop_its_append),
         KIT_TEST(test_group__operations_build_on_those_before),
-        KIT_TEST(test_ticket__tells_of_a_refusal),
+        KIT_TEST(test_ticket__returns_a_refusal),
         KIT_TEST(test_queue__that_is_full_says_so),
         KIT_TEST(test_queue__that_is_full_makes_the_caller_wait),
-        KIT_TEST(test_queue__failure_is_told_once),
-        KIT_TEST(test_queue__failure_that_a_ticket_told_is_not_told_again),
+        KIT_TEST(test_queue__failure_is_returned_once),
+        KIT_TEST(test_queue__failure_that_a_ticket_returned_is_not_repeated),
         KIT_TEST(test_close__commits_what_is_queued),
         KIT_TEST(test_submit__wrong_use_is_refused),
     };

@@ -1,6 +1,6 @@
 /*
- * test_store_update.c - tests of changing what a session says about itself,
- * and of its schema (SPEC.md 5.9, 7.2).
+ * test_store_update.c - tests of changing a session's metadata, and of its
+ * schema (SPEC.md 5.9, 7.2).
  */
 #include "agentwal/admin.h"
 #include "tests/lib/kit/parts_kit.h"
@@ -57,13 +57,13 @@ static void reopen(struct bench *bench, uint32_t schema)
     bench->session = kit_session(bench->store, "s");
 }
 
-/* What a function is to do, and what it saw. */
+/* The actions of an update function, and the state that it saw. */
 struct script {
     struct bench *bench;
     struct wal_session_change change; /* given as it is */
     int32_t answer;
     uint32_t calls;
-    uint32_t outruns; /* times that it changes the session itself first */
+    uint32_t interferences; /* calls that first change the session themselves */
     uint32_t fails_at;
     uint32_t seen[8];
 };
@@ -78,7 +78,7 @@ static int32_t play(void *ctx, const struct wal_session_info *now,
     WAL__ASSERT(now->struct_size == sizeof(*now));
     script->seen[script->calls % 8] = now->schema_version;
     script->calls++;
-    if (script->outruns >= script->calls) {
+    if (script->interferences >= script->calls) {
         struct wal_session_change other = kit_title("other");
         struct wal_batch batch = {.struct_size = sizeof(batch),
                                   .change = &other};
@@ -248,16 +248,16 @@ static void test_update__wrong_use(void **state)
     end(&bench);
 }
 
-/* The function changes the session itself, by the library: it is called
- * again, with what is there then. */
-static void test_update__function_that_is_outrun_is_called_again(void **state)
+/* The function itself changes the session with another call: it is called
+ * again, with the new state. */
+static void test_update__function_is_called_again_after_a_change(void **state)
 {
     (void)state;
     struct bench bench = begin();
     struct script script = scripted(&bench);
     struct wal_error error;
 
-    script.outruns = 3;
+    script.interferences = 3;
     script.change.fields = WAL_CHANGE_CWD;
     script.change.cwd = kit_text("/new");
     assert_int_equal(update(&bench, &script, &error), WAL_OK);
@@ -267,14 +267,15 @@ static void test_update__function_that_is_outrun_is_called_again(void **state)
     end(&bench);
 }
 
-static void test_update__function_that_is_always_outrun_is_stale(void **state)
+static void
+test_update__function_that_always_meets_a_change_is_stale(void **state)
 {
     (void)state;
     struct bench bench = begin();
     struct script script = scripted(&bench);
     struct wal_error error;
 
-    script.outruns = UINT32_MAX;
+    script.interferences = UINT32_MAX;
     script.change.fields = WAL_CHANGE_CWD;
     script.change.cwd = kit_text("/new");
     assert_int_equal(update(&bench, &script, &error), WAL_ECONFLICT);
@@ -284,7 +285,7 @@ static void test_update__function_that_is_always_outrun_is_stale(void **state)
     end(&bench);
 }
 
-/* Whatever it calls, no lock is held. */
+/* No lock is held during the function, so it may make any call. */
 static int32_t call_everything(void *ctx, const struct wal_session_info *now,
                                struct wal_session_change *change)
 {
@@ -454,7 +455,7 @@ static enum wal_status write_whole(struct bench *bench, int nth,
     }
 }
 
-/* Every call that writes is refused alike, and changes nothing. */
+/* Every call that writes gets the same error, and changes nothing. */
 static void
 test_schema__unknown_schema_version_refuses_every_write(void **state)
 {
@@ -591,8 +592,8 @@ static void test_migrate__to_an_unknown_schema_version(void **state)
     end(&bench);
 }
 
-/* Another one migrates the session while the function is asked: no step is
- * made twice, and no version goes back. */
+/* Another process migrates the session while the function runs: no step is made
+ * twice, and no version decreases. */
 static int32_t migrate_inside(void *ctx, const struct wal_session_info *now,
                               struct wal_session_change *change)
 {
@@ -608,7 +609,7 @@ static int32_t migrate_inside(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-static void test_migrate__that_is_outrun_by_another(void **state)
+static void test_migrate__during_another_migration(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -630,8 +631,8 @@ int main(void)
         KIT_TEST(test_update__metadata_function_that_fails),
         KIT_TEST(test_update__metadata_function_that_returns_invalid_json),
         KIT_TEST(test_update__wrong_use),
-        KIT_TEST(test_update__function_that_is_outrun_is_called_again),
-        KIT_TEST(test_update__function_that_is_always_outrun_is_stale),
+        KIT_TEST(test_update__function_is_called_again_after_a_change),
+        KIT_TEST(test_update__function_that_always_meets_a_change_is_stale),
         KIT_TEST(test_update__function_may_call_the_library),
         KIT_TEST(test_update__function_that_deletes_the_session),
         KIT_TEST(test_update__counts_right_in_several_threads),
@@ -640,7 +641,7 @@ int main(void)
         KIT_TEST(test_migrate__goes_one_version_at_a_time),
         KIT_TEST(test_migrate__that_fails_in_the_middle_keeps_the_steps_before),
         KIT_TEST(test_migrate__to_an_unknown_schema_version),
-        KIT_TEST(test_migrate__that_is_outrun_by_another),
+        KIT_TEST(test_migrate__during_another_migration),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

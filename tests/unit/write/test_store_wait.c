@@ -64,7 +64,7 @@ static void expect_end(pid_t child)
 
 /* ------------------------------------------------------- one process --- */
 
-static void test_store_wait__what_is_there_is_told_at_once(void **state)
+static void test_store_wait__existing_records_end_it_at_once(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -115,8 +115,8 @@ static void test_store_wait__wrong_arguments(void **state)
     kit_close(store);
 }
 
-/* What is written and not synced is no durable record, but the one before it
- * is. The idle mark, which syncs, is far away. */
+/* A record that is written and not synced is not durable, but the one before it
+ * is. The idle mark, which syncs, is not due. */
 static void test_store_wait__durable_ends_before_written(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ struct waiter {
     uint64_t last;
 };
 
-/* Sees every record up to the last. */
+/* Waits for every record up to the last. */
 static void *wait_for_last(void *arg)
 {
     struct waiter *waiter = arg;
@@ -252,11 +252,11 @@ static void test_store_wait__idle_store_uses_no_processor_time(void **state)
 
 /* --------------------------------------------------------- processes --- */
 
-/* What two processes tell each other. */
+/* Memory shared by two processes. */
 struct talk {
-    _Atomic uint64_t acknowledged; /* when, of the newest */
+    _Atomic uint64_t acknowledged; /* time of the newest */
     _Atomic uint64_t sequence;     /* its number */
-    _Atomic uint64_t seen;         /* the newest that was told */
+    _Atomic uint64_t seen;         /* the newest that the reader got */
     _Atomic int ready;
     uint64_t delays[ROUNDS];
 };
@@ -296,9 +296,9 @@ static int watch(struct talk *talk, uint32_t flags, int rounds)
         atomic_store(&talk->seen, sequence);
         while (atomic_load(&talk->sequence) < sequence) {
         }
-        uint64_t told = atomic_load(&talk->acknowledged);
+        uint64_t acked = atomic_load(&talk->acknowledged);
 
-        talk->delays[i] = now > told ? now - told : 0;
+        talk->delays[i] = now > acked ? now - acked : 0;
     }
     return wal_close(store, NULL) == WAL_OK ? 0 : 1;
 }
@@ -370,8 +370,8 @@ static void test_store_wait__a_reader_is_woken(void **state)
     measure(WAL_OPEN_READ_ONLY);
 }
 
-/* The reader opens while nobody lives; writers come and are killed, each while
- * the reader sleeps, and each entry is seen. */
+/* The reader opens when no writer runs; then writers start and are killed, each
+ * while the reader sleeps, and it sees each entry. */
 static void test_store_wait__writers_come_and_are_killed(void **state)
 {
     (void)state;
@@ -416,7 +416,7 @@ static void test_store_wait__writers_come_and_are_killed(void **state)
     (void)munmap(talk, sizeof(*talk));
 }
 
-/* Those that were killed asleep are not counted by anybody. */
+/* A process that was killed while asleep does not count as a waiter. */
 static void test_store_wait__killed_waiters_leave_nothing(void **state)
 {
     (void)state;
@@ -469,7 +469,7 @@ static void test_store_wait__child_of_fork_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_store_wait__what_is_there_is_told_at_once),
+        KIT_TEST(test_store_wait__existing_records_end_it_at_once),
         KIT_TEST(test_store_wait__time_is_over),
         KIT_TEST(test_store_wait__wrong_arguments),
         KIT_TEST(test_store_wait__durable_ends_before_written),

@@ -1,7 +1,7 @@
 /*
  * test_store_written.c - tests of appends that wait for no device: they are
- * synced behind the writer, and writers who build for each other keep the lease
- * from nobody.
+ * synced in the background, and leaders that build groups for others do not
+ * keep the lease from other processes.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -51,9 +51,9 @@ static uint64_t count_syncs(struct wal_store *store)
     return info.syncs;
 }
 
-/* Nothing else in these segments is synced: nobody asks for it, no mark is
- * due, and the tail is far from full when the last entries are written. */
-static void test_written__is_synced_behind_the_writer(void **state)
+/* Nothing else causes a sync of these segments: no caller asks for one, no
+ * commit mark is due, and the tail segment is far from full at the end. */
+static void test_written__is_synced_in_the_background(void **state)
 {
     (void)state;
     const struct timespec moment = {0, 1000000};
@@ -108,7 +108,7 @@ static void *write_entries(void *arg)
     return NULL;
 }
 
-/* Another handle has locks of its own, as another process has. */
+/* Another handle has separate locks, as another process has. */
 static void test_written__lease_is_not_kept_from_others(void **state)
 {
     (void)state;
@@ -144,8 +144,8 @@ static void test_written__lease_is_not_kept_from_others(void **state)
     kit_close(store);
 }
 
-/* Writers of both classes, so that a caller who waits for no device is called
- * while others wait for one. */
+/* Writers of both classes, so that a caller that waits for no device becomes
+ * the leader while others wait for one. */
 static void *write_mixed(void *arg)
 {
     struct writer *writer = arg;
@@ -185,7 +185,7 @@ static void test_written__and_durable_are_all_answered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_written__is_synced_behind_the_writer),
+        KIT_TEST(test_written__is_synced_in_the_background),
         KIT_TEST(test_written__lease_is_not_kept_from_others),
         KIT_TEST(test_written__and_durable_are_all_answered),
     };

@@ -1,7 +1,7 @@
 /*
- * dialect.c - the list of dialects and what they share.
+ * dialect.c - the list of dialects, and functions that they share.
  *
- * Invariant: `lines` stands last, and recognises nothing; it is what remains.
+ * Invariant: `lines` is the last one and recognises nothing; it is the default.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -28,6 +28,16 @@ const struct wal__dialect *wal__dialect_find(const char *name)
 {
     for (size_t i = 0; i < DIALECT_COUNT; i++) {
         if (strcmp(dialects[i]->name, name) == 0) {
+            return dialects[i];
+        }
+    }
+    return NULL;
+}
+
+const struct wal__dialect *wal__dialect_find_string(struct wal__json_span name)
+{
+    for (size_t i = 0; name.size > 0 && i < DIALECT_COUNT; i++) {
+        if (wal__json_string_is(name, dialects[i]->name)) {
             return dialects[i];
         }
     }

@@ -1,13 +1,12 @@
 /*
  * first_text.c - the beginning of a user's message (first_text.h).
  *
- * One pass over the tokens. Of a payload longer than what is looked at, that
- * much is taken as it is: a long text or an image behind it may be cut, what
- * came before counts.
+ * One pass over the tokens. A longer payload is truncated to
+ * WAL__FIRST_TEXT_SCAN_MAX bytes: the truncation may cut a long text or an
+ * image; what precedes it counts.
  *
- * Invariant: `data` of a text points behind the opening quote of a string
- * whose bytes up to its closing quote, or up to the cut, were checked.
- * Threads: any.
+ * Invariant: `text` points after the opening quote of a string whose bytes up
+ * to its closing quote, or up to the truncation, are valid. Threads: any.
  */
 #include "format/model/first_text.h"
 
@@ -17,23 +16,23 @@
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
 
-/* What is known of one object that may be the message. */
+/* An object that may be the message. */
 struct message {
-    struct wal__json_token role; /* NONE when it is no string */
-    const uint8_t *text;         /* NULL when it has none */
+    struct wal__json_token role; /* kind NONE if it is not a string */
+    const uint8_t *text;         /* NULL: none */
 };
 
 struct reader {
     struct wal__json_scan scan;
     const uint8_t *end;
-    bool is_cut;
+    bool is_truncated;
     bool is_meta;
     bool is_sidechain;
 };
 
 /*
- * The next token. Where the cut lies in a string value, this is given as far
- * as it goes, without its closing quote; whatever is asked for next fails.
+ * Returns the next token. A string value that the truncation cuts is returned
+ * up to there, without its closing quote; the next call fails.
  */
 static enum wal__json_status next_token(struct reader *reader,
                                         struct wal__json_token *token)
@@ -41,7 +40,7 @@ static enum wal__json_status next_token(struct reader *reader,
     const uint8_t *at = reader->scan.at;
 
     enum wal__json_status status = wal__json_scan_next(&reader->scan, token);
-    if (status != WAL__JSON_TRUNCATED || !reader->is_cut) {
+    if (status != WAL__JSON_TRUNCATED || !reader->is_truncated) {
         return status;
     }
     while (at < reader->end && *at != '"') {
@@ -50,7 +49,8 @@ static enum wal__json_status next_token(struct reader *reader,
     if (at == reader->end || reader->scan.at != reader->end) {
         return status;
     }
-    /* A cut key is given as a string too: nothing is asked of it. */
+    /* A truncated key is a string too; no caller uses it. */
+    WAL__ASSERT(at >= reader->scan.begin && at < reader->end);
     *token = (struct wal__json_token){.kind = WAL__JSON_STRING};
     token->span.data = at;
     token->span.size = (size_t)(reader->end - at);
@@ -58,7 +58,7 @@ static enum wal__json_status next_token(struct reader *reader,
     return WAL__JSON_OK;
 }
 
-/* Passes the rest of the value that began with `token`. */
+/* Skips the rest of the value that begins with `token`. */
 static enum wal__json_status skip_rest(struct reader *reader,
                                        const struct wal__json_token *token)
 {
@@ -76,7 +76,7 @@ static const uint8_t *string_begin(const struct wal__json_token *token)
     return token->kind == WAL__JSON_STRING ? token->span.data + 1 : NULL;
 }
 
-/* The text of the item that was opened, if it is a block of text. */
+/* Reads the text of the open object if it is a text block. */
 static enum wal__json_status read_block(struct reader *reader,
                                         const uint8_t **text)
 {
@@ -108,7 +108,7 @@ static enum wal__json_status read_block(struct reader *reader,
     return status;
 }
 
-/* The first text among the items of the array that was opened. */
+/* Finds the first text in the open array. */
 static enum wal__json_status read_items(struct reader *reader,
                                         const uint8_t **text)
 {
@@ -131,7 +131,7 @@ static enum wal__json_status read_items(struct reader *reader,
     return status;
 }
 
-/* Takes the member that begins with `value` if a message is made of it. */
+/* Reads a member of a message. */
 static enum wal__json_status read_member(struct reader *reader,
                                          const struct wal__json_token *key,
                                          const struct wal__json_token *value,
@@ -151,7 +151,7 @@ static enum wal__json_status read_member(struct reader *reader,
     return skip_rest(reader, value);
 }
 
-/* Reads the object that was opened by the member `message` or `payload`. */
+/* Reads the open object of the member `message` or `payload`. */
 static enum wal__json_status read_message(struct reader *reader,
                                           struct message *message)
 {
@@ -226,7 +226,7 @@ read_payload(struct reader *reader, struct message messages[LOCATION_COUNT])
     return status;
 }
 
-/* White space as Unicode has it, and control characters. */
+/* Unicode's white space and control characters. */
 static bool is_space_or_control(uint32_t code_point)
 {
     return code_point <= ' ' || (code_point >= 0x7f && code_point <= 0xa0) ||
@@ -257,6 +257,7 @@ static size_t copy_text(const uint8_t *at, const uint8_t *end,
         if (has_gap) {
             out[size++] = ' ';
         }
+        WAL__ASSERT(size + width <= WAL__FIRST_TEXT_MAX);
         memcpy(out + size, character, width);
         size += width;
         has_gap = false;
@@ -268,13 +269,15 @@ bool wal__first_text(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX],
                      size_t *size)
 {
     struct message messages[LOCATION_COUNT] = {0};
-    struct reader reader = {.is_cut = payload.size > WAL__FIRST_TEXT_SCAN_MAX};
-    size_t scan_size = reader.is_cut ? WAL__FIRST_TEXT_SCAN_MAX : payload.size;
+    struct reader reader = {.is_truncated =
+                                payload.size > WAL__FIRST_TEXT_SCAN_MAX};
+    size_t scan_size =
+        reader.is_truncated ? WAL__FIRST_TEXT_SCAN_MAX : payload.size;
 
     wal__json_scan_init(&reader.scan, payload.data, scan_size);
     reader.end = reader.scan.end;
     enum wal__json_status status = read_payload(&reader, messages);
-    if (status == WAL__JSON_TRUNCATED && reader.is_cut) {
+    if (status == WAL__JSON_TRUNCATED && reader.is_truncated) {
         status = WAL__JSON_OK;
     }
     if (status != WAL__JSON_OK || reader.is_meta || reader.is_sidechain) {

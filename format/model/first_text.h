@@ -1,14 +1,14 @@
 /*
- * first_text.h - what a session is called by until it has a title, the
- * beginning of a user's message (SPEC.md 5.4).
+ * first_text.h - the beginning of the first user message, which names a session
+ * without a title (SPEC.md 5.4).
  *
- * A message is an object with a string member `role`: the payload itself, or
- * its member `message`, or its member `payload`, the first of them that has
- * one. Of members of one name the last one counts.
+ * The message is the first of these objects that has a string member `role`:
+ * the payload itself, its member `message`, its member `payload`. Of duplicate
+ * keys the last one counts.
  *
- * Invariant: a text that is given is well-formed UTF-8 of 1 to
- * WAL__FIRST_TEXT_MAX bytes that neither begins nor ends with a space and has
- * no control character. Outputs are untouched otherwise.
+ * Invariant: a returned text is well-formed UTF-8 of 1 to WAL__FIRST_TEXT_MAX
+ * bytes that neither begins nor ends with a space and has no control character.
+ * Outputs are untouched otherwise.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -20,17 +20,16 @@
 #include "format/bytes/fmt.h"
 
 enum {
-    WAL__FIRST_TEXT_MAX = 160, /* bytes */
-    WAL__FIRST_TEXT_SCAN_MAX =
-        1 << 20 /* bytes of the payload that are looked at */
+    WAL__FIRST_TEXT_MAX = 160,         /* bytes */
+    WAL__FIRST_TEXT_SCAN_MAX = 1 << 20 /* bytes of the payload to scan */
 };
 
 /*
- * Whether `payload` is a user's message with text, and the beginning of it:
- * of `content` when that is a string, else of its first item that is a string
- * or a block of type text or input_text. White space and control characters
- * become one space. What an agent tells itself (isMeta or isSidechain is true)
- * is no user's message, and neither is anything but JSON.
+ * Whether `payload` is a user's message with text. If so, writes the beginning
+ * of the text: of `content` if that is a string, else of its first element that
+ * is a string or a block of type text or input_text. Each run of white space
+ * and control characters becomes one space. A message with isMeta or
+ * isSidechain true is not a user's message.
  */
 bool wal__first_text(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX],
                      size_t *size);

@@ -1,5 +1,5 @@
 /*
- * model.c - names of features, and giving items.
+ * model.c - names of features, and passing items to the sink.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -16,9 +16,9 @@ const char *wal__feature_text(enum wal__feature feature)
     return feature < WAL__FEATURE_COUNT ? texts[feature] : "";
 }
 
-/* Only a model calls tools and thinks: a message that has a call is its own,
- * whatever it says of itself, and thoughts of others are blocks to nobody. A
- * string among blocks is a text. */
+/* Only a model calls tools and thinks. So a message with a call is the model's,
+ * whatever its role field, and thinking in other messages becomes a raw block.
+ * A string in a list of blocks is a text. */
 static void normalise_item(struct wal__model_item *item)
 {
     for (size_t i = 0; i < item->block_count; i++) {
@@ -50,7 +50,7 @@ bool wal__model_emit(struct wal__model_reader *reader,
         item->dialect = reader->dialect;
     }
     if (item->dialect != reader->dialect) {
-        item->raw.size = 0; /* a line of the reader's */
+        item->raw.size = 0; /* a line in the reader's dialect */
     }
     normalise_item(item);
     return reader->sink(reader->ctx, item);

@@ -1,22 +1,21 @@
 /*
- * model.h - what a session means, whatever client wrote it.
+ * model.h - the model: the neutral form of a session between two dialects.
  *
- * A session is a sequence of items in the order of the log. Each dialect turns
- * its lines or documents into items and items into its own files; so each pair
- * of dialects can be converted, and none knows another.
+ * A session is a sequence of items in the order of the log. Each dialect
+ * converts its lines or documents to items, and items to its files, so every
+ * pair of dialects can be converted, and no dialect depends on another.
  *
- * Texts are spans of JSON: strings with their quotes and escapes as they were
- * written, so that nothing is decoded only to be encoded again. An empty span
- * is a field that is not there. What a field does not say otherwise is a JSON
- * string.
+ * Texts are spans of JSON: strings with quotes and escapes as they were
+ * written, so no text is decoded only to be encoded again. An empty span is an
+ * absent field. Unless a field says otherwise, it is a JSON string.
  *
  * Normal form: a message of role TOOL is the result of one call, and its
- * blocks are the result's content; a source that has several results in one
- * message gives an item for each, the last of which has the line's id. Items
- * that are parts of one answer of a model have the same `group`.
+ * blocks are the content of the result. A source with several results in one
+ * message yields an item for each, the last of which has the line's id. Items
+ * that are parts of one answer of a model have the same `answer_id`.
  *
- * Invariant: an item's parent comes before it. What an item points to holds
- * until the sink returns.
+ * Invariant: an item's parent precedes it. Memory that an item points to is
+ * valid until the sink returns.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -29,47 +28,47 @@
 struct wal__dialect;
 
 /*
- * What a session can have and a dialect may not be able to carry. The texts
- * name losses in reports and in tests/golden/losses.txt. Text, roles, tool
- * calls, tool results and their order are no features: every dialect that is
- * written carries them.
+ * Features of sessions that a dialect may lack. The texts name losses in
+ * reports and in tests/golden/losses.txt. Text, roles, tool calls, tool results
+ * and their order are not in the list: every dialect with write_ops carries
+ * them.
  */
-#define WAL__FEATURE_LIST(X)                                   \
-    X(BRANCHES, "entries beside the live branch")              \
-    X(SIDECHAINS, "side chains, as such")                      \
-    X(STREAMS, "entries of other streams")                     \
-    X(TIMES, "times of entries")                               \
-    X(THINKING, "thinking")                                    \
-    X(SIGNATURES, "thinking signatures")                       \
-    X(IMAGES, "images")                                        \
-    X(RESULT_IMAGES, "images in tool results")                 \
-    X(TEXT_BOUNDARIES, "borders between texts of one message") \
-    X(EMPTY, "messages without content")                       \
-    X(BLOCKS, "blocks of another client")                      \
-    X(TOOL_NAMES, "tool names of results")                     \
-    X(TOOL_ERRORS, "error marks of tool results")              \
-    X(MODELS, "models of messages")                            \
-    X(PROVIDERS, "providers of models")                        \
-    X(USAGE, "token counts of messages")                       \
-    X(REASONING, "token counts of reasoning")                  \
-    X(COSTS, "costs of messages")                              \
-    X(STOP_REASONS, "stop reasons")                            \
-    X(MODEL_CHANGES, "model changes")                          \
-    X(THINKING_LEVELS, "thinking levels")                      \
-    X(COMPACTIONS, "compactions, kept as messages")            \
-    X(KEPT_RANGES, "kept ranges of compactions")               \
-    X(TOKENS_BEFORE, "token counts of compactions")            \
-    X(SUMMARIES, "branch summaries, kept as messages")         \
-    X(SUMMARY_SOURCES, "sources of branch summaries")          \
-    X(LABELS, "labels")                                        \
-    X(TITLES, "titles")                                        \
-    X(CUSTOM, "custom entries")                                \
-    X(META, "marks of messages that no person wrote")          \
-    X(META_NAMES, "kinds of messages that no person wrote")    \
-    X(LINES, "entries of another client")                      \
-    X(FIELDS, "fields of the client's own")                    \
-    X(PARENTS, "session that this one came from")              \
-    X(DAMAGED, "lines that are not JSON")                      \
+#define WAL__FEATURE_LIST(X)                                \
+    X(BRANCHES, "entries off the active branch")            \
+    X(SIDECHAINS, "side chains, as such")                   \
+    X(STREAMS, "entries of other streams")                  \
+    X(TIMES, "times of entries")                            \
+    X(THINKING, "thinking")                                 \
+    X(SIGNATURES, "thinking signatures")                    \
+    X(IMAGES, "images")                                     \
+    X(RESULT_IMAGES, "images in tool results")              \
+    X(TEXT_BOUNDARIES, "text block boundaries")             \
+    X(EMPTY, "messages without content")                    \
+    X(BLOCKS, "blocks of another client")                   \
+    X(TOOL_NAMES, "tool names of results")                  \
+    X(TOOL_ERRORS, "error marks of tool results")           \
+    X(MODELS, "models of messages")                         \
+    X(PROVIDERS, "providers of models")                     \
+    X(USAGE, "token counts of messages")                    \
+    X(REASONING, "token counts of reasoning")               \
+    X(COSTS, "costs of messages")                           \
+    X(STOP_REASONS, "stop reasons")                         \
+    X(MODEL_CHANGES, "model changes")                       \
+    X(THINKING_LEVELS, "thinking levels")                   \
+    X(COMPACTIONS, "compactions, kept as messages")         \
+    X(KEPT_RANGES, "kept ranges of compactions")            \
+    X(TOKENS_BEFORE, "token counts of compactions")         \
+    X(SUMMARIES, "branch summaries, kept as messages")      \
+    X(SUMMARY_SOURCES, "sources of branch summaries")       \
+    X(LABELS, "labels")                                     \
+    X(TITLES, "titles")                                     \
+    X(CUSTOM, "custom entries")                             \
+    X(META, "marks of messages that no person wrote")       \
+    X(META_NAMES, "kinds of messages that no person wrote") \
+    X(LINES, "entries of another client")                   \
+    X(FIELDS, "client-specific fields")                     \
+    X(PARENTS, "parent session")                            \
+    X(DAMAGED, "lines that are not JSON")                   \
     X(REDACTED, "redacted entries")
 
 enum wal__feature {
@@ -81,22 +80,22 @@ enum wal__feature {
 
 #define WAL__CARRIES(name) (UINT64_C(1) << WAL__FEATURE_##name)
 
-/* The name of a feature in reports. */
+/* Returns the name of a feature in reports. */
 const char *wal__feature_text(enum wal__feature feature);
 
 enum wal__model_item_kind {
-    WAL__ITEM_HEADER, /* what the session says of itself: `session` */
+    WAL__ITEM_HEADER, /* metadata: `session` */
     WAL__ITEM_MESSAGE,
-    WAL__ITEM_MODEL_CHANGE,   /* of the model: provider, model */
+    WAL__ITEM_MODEL_CHANGE,   /* provider, model */
     WAL__ITEM_THINKING_LEVEL, /* text */
     WAL__ITEM_COMPACTION,     /* text: summary; target: first item that is
                                 * kept, empty: none; tokens: count before */
-    WAL__ITEM_BRANCH_SUMMARY, /* text; target: where that branch ended */
-    WAL__ITEM_LABEL,          /* target; text, empty: taken away */
+    WAL__ITEM_BRANCH_SUMMARY, /* text; target: last item of that branch */
+    WAL__ITEM_LABEL,          /* target; text, empty: label removed */
     WAL__ITEM_TITLE,          /* text */
     WAL__ITEM_CUSTOM,         /* name; raw JSON in `data` */
-    WAL__ITEM_LINE,           /* of its dialect alone: `data` is all of it */
-    WAL__ITEM_HEAD            /* nothing but a place to go on under */
+    WAL__ITEM_LINE,           /* meaningful to its dialect only: `data` */
+    WAL__ITEM_HEAD            /* an id without content, to be a parent */
 };
 
 enum wal__model_role {
@@ -111,11 +110,11 @@ enum wal__model_block_kind {
     WAL__BLOCK_THINKING,  /* text, signature */
     WAL__BLOCK_TOOL_CALL, /* id, name, arguments */
     WAL__BLOCK_IMAGE,     /* media and data, or url */
-    WAL__BLOCK_RAW        /* of its dialect alone: raw */
+    WAL__BLOCK_RAW        /* meaningful to its dialect only: raw */
 };
 
 enum wal__stop_reason {
-    WAL__STOP_NONE, /* it does not say */
+    WAL__STOP_NONE, /* unspecified */
     WAL__STOP_END,
     WAL__STOP_LENGTH,
     WAL__STOP_TOOL,
@@ -133,17 +132,17 @@ struct wal__model_block {
     struct wal__json_span signature;
     struct wal__json_span id;
     struct wal__json_span name;
-    struct wal__json_span arguments; /* JSON, an object as a rule */
+    struct wal__json_span arguments; /* JSON, usually an object */
     struct wal__json_span url;
     struct wal__json_span media; /* without quotes: image/png */
     struct wal__json_span data;  /* without quotes: base64 */
-    /* The whole value as it stood in the item's source, or empty. */
+    /* The whole value in the item's source, unchanged, or empty. */
     struct wal__json_span raw;
 };
 
-/* JSON numbers as they stood. */
+/* JSON numbers, unchanged. */
 struct wal__model_usage {
-    struct wal__json_span input; /* that were not read from a cache */
+    struct wal__json_span input; /* without those read from a cache */
     struct wal__json_span output;
     struct wal__json_span cache_read;
     struct wal__json_span cache_write;
@@ -151,14 +150,14 @@ struct wal__model_usage {
     struct wal__json_span cost; /* in US dollars */
 };
 
-/* What a session is known by. */
+/* Metadata of a session. */
 struct wal__model_session {
     struct wal__json_span id;
     struct wal__json_span cwd;
     struct wal__json_span title;
-    struct wal__json_span time; /* it began; ISO 8601 */
+    struct wal__json_span time; /* of creation; ISO 8601 */
     struct wal__json_span updated;
-    struct wal__json_span parent; /* session, or file, that it came from */
+    struct wal__json_span parent; /* session or file it was forked from */
     struct wal__json_span project;
     struct wal__json_span provider;
     struct wal__json_span model;
@@ -166,7 +165,7 @@ struct wal__model_session {
     struct wal__json_span agent;
     struct wal__json_span exit_reason;
     struct wal__json_span metadata; /* JSON object of the log, or empty */
-    /* The header that it was read from, for the same dialect, or empty. */
+    /* The header as read, to be written in the same dialect, or empty. */
     struct wal__json_span raw;
     const struct wal__dialect *dialect;
 };
@@ -175,21 +174,21 @@ struct wal__model_item {
     enum wal__model_item_kind kind;
     enum wal__model_role role;
     enum wal__stop_reason stop;
-    bool is_off_branch; /* on no branch: what is under it is under its parent */
-    bool is_sidechain;  /* of a conversation beside the main one */
+    bool is_off_branch; /* on no branch: its children go to its parent */
+    bool is_sidechain;  /* part of a side chain, not of the main one */
     bool is_meta;       /* a message that no person, model or tool wrote */
     bool is_error;      /* of a tool's result */
-    bool is_echo;       /* says again what other items say: a HEAD, or a LINE
-                        * that only its own dialect writes, as it stands */
+    bool is_echo;       /* repeats other items: a HEAD, or a LINE that only
+                        * its own dialect writes, unchanged */
     uint32_t stream;
-    uint32_t fields; /* of its source that the model has no place for */
+    uint32_t fields; /* count of fields that the model cannot represent */
     struct wal__json_span id;
     struct wal__json_span parent; /* empty: a root */
     struct wal__json_span time;   /* ISO 8601, or a number of milliseconds */
     struct wal__json_span answer_id;
     struct wal__json_span provider;
     struct wal__json_span model;
-    struct wal__json_span call; /* id of the call that it is the result of */
+    struct wal__json_span call; /* of a result: id of its call */
     struct wal__json_span name; /* of the tool; of a custom or meta item */
     struct wal__json_span text;
     struct wal__json_span target;
@@ -199,35 +198,34 @@ struct wal__model_item {
     struct wal__model_block *blocks;
     size_t block_count;
     const struct wal__model_session *session; /* HEADER */
-    const struct wal__dialect *dialect;       /* that it was read from */
-    /* The line that it was read from, when the same dialect can write it as it
-     * stands; so many items behind this one are in it too. */
+    const struct wal__dialect *dialect;       /* of its source */
+    /* The line of its source if the same dialect can write it unchanged. */
     struct wal__json_span raw;
-    uint32_t raw_items_left;
-    /* a line that goes before raw, or empty */
+    uint32_t raw_items_left; /* number of following items in the same line */
+    /* a line to write before raw, or empty */
     struct wal__json_span raw_prefix;
 };
 
 /* ----------------------------------------------------------- reading --- */
 
-/* A line of a session, with what the log made of its ids. */
+/* A line of a session, with its ids in the log. */
 struct wal__model_line {
     struct wal__json_span text; /* without newline and byte order mark */
     struct wal__json_span id;
     struct wal__json_span parent; /* empty: a root */
     struct wal__json_span time;
     uint32_t stream;
-    bool is_exact; /* id and parent are those that stand in it */
+    bool is_exact; /* the line itself has this id and parent */
 };
 
-/* The documents of a session that is a tree of files, by their paths. */
+/* The documents of a session that is a tree of files. Keys are paths. */
 struct wal__model_documents {
     void *ctx;
-    /* The document of that key; false when there is none. */
+    /* Gets the document of a key; false: there is none. */
     bool (*get)(void *ctx, const char *key, struct wal__json_span *value);
-    /* Gives those whose keys begin with `prefix`, in the order of their keys'
-     * bytes, until `each` answers false; false then, or when they cannot be
-     * read. `each` may call both functions. */
+    /* Calls `each` for the documents whose keys begin with `prefix`, in byte
+     * order of the keys. Returns false if `each` did, which ends the scan, or
+     * if they cannot be read. `each` may call both functions. */
     bool (*scan)(void *ctx, const char *prefix,
                  bool (*each)(void *each_ctx, const char *key,
                               struct wal__json_span value),
@@ -237,26 +235,25 @@ struct wal__model_documents {
 /* The owner sets all fields but the last and zeroes that. */
 struct wal__model_reader {
     const struct wal__dialect *dialect;
-    struct wal__arena *keep;    /* lives as long as the reader */
-    struct wal__arena *scratch; /* lives until the dialect's function returns */
+    struct wal__arena *arena;   /* valid as long as the reader */
+    struct wal__arena *scratch; /* valid until the dialect's function returns */
     bool (*sink)(void *ctx, struct wal__model_item *item); /* false: stop */
     void *ctx;
-    void *state; /* the dialect's own, in `keep` */
+    void *state; /* of the dialect, in `arena` */
 };
 
-/* Gives an item to the sink, as of the reader's dialect unless it is of one
- * already. */
+/* Passes an item to the sink. Its dialect defaults to the reader's. */
 bool wal__model_emit(struct wal__model_reader *reader,
                      struct wal__model_item *item);
 
 /* ----------------------------------------------------------- writing --- */
 
-/* Where a dialect's files go. Paths are relative to the client's directory. */
+/* Receives a dialect's files. Paths are relative to the client's directory. */
 struct wal__model_output {
     void *ctx;
-    /* What is put from here on goes to this file: at the end of what it has
-     * (`is_document` false; a file may be chosen again and again), or as all
-     * of what it is from now on. False: failed. */
+    /* Selects the file of the following puts: they append to it (`is_document`
+     * false; a file may be selected repeatedly) or replace its content. False:
+     * failed. */
     bool (*file)(void *ctx, const char *path, bool is_document);
     bool (*put)(void *ctx, const void *data, size_t size);
 };

@@ -1,5 +1,5 @@
 /*
- * model_content.c - the content of a message as clients of today write it.
+ * model_content.c - the content of a message as current clients write it.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -7,10 +7,11 @@
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/model/dialect.h"
 #include "format/model/model_write.h"
 
-#define WRAPPED_KEY "walconvArguments" /* of arguments that are no object */
+#define WRAPPED_KEY "walconvArguments" /* of arguments that are not objects */
 
 enum {
     B_TYPE,
@@ -47,7 +48,8 @@ static const struct wal__json_member block_wanted[B_COUNT] = {
     [B_DATA] = {.key = "data"},
     [B_MIME] = {.key = "mimeType"},
     [B_URL] = {.key = "url"},
-    [B_WALCONV_URL] = {.key = "walconvUrl"}, /* of an image told as a text */
+    [B_WALCONV_URL] =
+        {.key = "walconvUrl"}, /* of an image that was written as a text */
     [B_ID] = {.key = "id"},
     [B_NAME] = {.key = "name"},
     [B_INPUT] = {.key = "input"},
@@ -320,6 +322,7 @@ static bool add_piece(struct wal__content_pieces *pieces,
         pieces->items = items;
         pieces->capacity = capacity;
     }
+    WAL__ASSERT(pieces->count < pieces->capacity);
     pieces->items[pieces->count] = *item;
     pieces->items[pieces->count].blocks = blocks->items;
     pieces->items[pieces->count].block_count = blocks->count;
@@ -376,7 +379,7 @@ static bool split_array(struct wal__content_pieces *pieces,
     return blocks.count == 0 || add_piece(pieces, item, &blocks);
 }
 
-/* An id for a piece that is not the last: the item's with a number. */
+/* Derives the id of a piece that is not the last: the item's with a number. */
 static bool derive_id(struct wal__content_pieces *pieces,
                       struct wal__json_span own, size_t number,
                       struct wal__json_span *id)
@@ -384,6 +387,7 @@ static bool derive_id(struct wal__content_pieces *pieces,
     uint8_t *text = wal__arena_alloc(pieces->arena, own.size + 16);
     size_t size = own.size - 1;
 
+    WAL__ASSERT(own.size >= 2);
     if (text == NULL) {
         return false;
     }
@@ -393,6 +397,7 @@ static bool derive_id(struct wal__content_pieces *pieces,
         text[size++] = (uint8_t)('0' + number / unit % 10);
     }
     text[size++] = '"';
+    WAL__ASSERT(size <= own.size + 16);
     *id = (struct wal__json_span){text, size};
     return true;
 }
@@ -423,6 +428,7 @@ bool wal__content_split(struct wal__content_pieces *pieces,
             return false;
         }
     }
+    WAL__ASSERT(pieces->count > 0);
     pieces->items[0].raw_items_left = (uint32_t)(pieces->count - 1);
     return true;
 }

@@ -1,9 +1,11 @@
 /*
- * model_fit.c - an item without what a dialect cannot carry.
+ * model_fit.c - removes the features of an item that a dialect cannot carry.
  *
  * Threads: no shared state; any thread may call any function.
  */
 #include "format/model/model_fit.h"
+
+#include "format/bytes/assert.h"
 
 struct fit {
     uint64_t carries;
@@ -13,9 +15,10 @@ struct fit {
     uint64_t *losses;
 };
 
-/* Whether the feature must go, which is counted. */
+/* Counts a loss unless the dialect carries the feature; whether it did. */
 static bool count_loss(const struct fit *fit, enum wal__feature feature)
 {
+    WAL__ASSERT(feature < WAL__FEATURE_COUNT);
     bool is_lost = (fit->carries & (UINT64_C(1) << feature)) == 0;
 
     fit->losses[feature] += is_lost ? 1 : 0;
@@ -35,7 +38,7 @@ static bool is_native(const struct fit *fit)
     return fit->target != NULL && fit->item->dialect == fit->target;
 }
 
-/* Whether the block stays. */
+/* Whether to keep the block. */
 static bool fit_block(const struct fit *fit, struct wal__model_block *block)
 {
     bool is_result = fit->item->role == WAL__ROLE_TOOL;
@@ -55,7 +58,7 @@ static bool fit_block(const struct fit *fit, struct wal__model_block *block)
                                           : WAL__FEATURE_IMAGES);
     case WAL__BLOCK_RAW:
         if (!is_native(fit) && block->raw.data[0] != '{') {
-            fit->losses[WAL__FEATURE_BLOCKS]++; /* a block to nobody */
+            fit->losses[WAL__FEATURE_BLOCKS]++; /* not a block anywhere */
             return false;
         }
         return is_native(fit) || !count_loss(fit, WAL__FEATURE_BLOCKS);
@@ -73,6 +76,7 @@ static void fit_blocks(const struct fit *fit, struct wal__model_item *item)
             item->blocks[kept++] = block;
         }
     }
+    WAL__ASSERT(kept <= item->block_count);
     item->block_count = kept;
 }
 
@@ -97,7 +101,7 @@ static bool fit_message(const struct fit *fit, struct wal__model_item *item)
     drop_field(fit, WAL__FEATURE_MODELS, &item->model);
     drop_field(fit, WAL__FEATURE_PROVIDERS, &item->provider);
     if (item->stop == WAL__STOP_OTHER) {
-        fit->losses[WAL__FEATURE_STOP_REASONS]++; /* of the client's own */
+        fit->losses[WAL__FEATURE_STOP_REASONS]++; /* client-specific */
         item->stop = WAL__STOP_NONE;
     } else if (item->stop != WAL__STOP_NONE &&
                count_loss(fit, WAL__FEATURE_STOP_REASONS)) {
@@ -108,7 +112,7 @@ static bool fit_message(const struct fit *fit, struct wal__model_item *item)
         if (item->is_error && count_loss(fit, WAL__FEATURE_TOOL_ERRORS)) {
             item->is_error = false;
         }
-        return true; /* a result without content is a result */
+        return true; /* even without content */
     }
     if (item->is_meta) {
         drop_field(fit, WAL__FEATURE_META_NAMES, &item->name);
@@ -120,7 +124,7 @@ static bool fit_message(const struct fit *fit, struct wal__model_item *item)
     return item->block_count > 0 || !count_loss(fit, WAL__FEATURE_EMPTY);
 }
 
-/* Makes the item a message with its text. */
+/* Converts the item to a message with its text. */
 static bool convert_to_message(const struct fit *fit,
                                struct wal__model_item *item)
 {
@@ -203,7 +207,7 @@ bool wal__model_fit(struct wal__model_item *item, uint64_t carries,
         return false;
     }
     if (item->is_sidechain && count_loss(&fit, WAL__FEATURE_SIDECHAINS)) {
-        item->is_sidechain = false; /* a branch like others */
+        item->is_sidechain = false; /* an ordinary branch */
     }
     if (item->raw.size > 0 && is_native(&fit)) {
         return item->kind != WAL__ITEM_HEAD;

@@ -1,11 +1,11 @@
 /*
- * model_fit.h - an item without what a dialect cannot carry.
+ * model_fit.h - removes the features of an item that a dialect cannot carry.
  *
- * What goes is counted by name, so that the report of a conversion and the
- * table of permitted losses have one source. A compaction or a summary that
- * cannot be carried as such becomes a message with its text.
+ * Each loss is counted under its feature: the report of a conversion and the
+ * table of permitted losses use these counts. A compaction or a summary that
+ * the dialect cannot carry becomes a message with its text.
  *
- * Invariant: text, roles, tool calls, tool results and their order stay.
+ * Invariant: text, roles, tool calls, tool results and their order are kept.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -15,10 +15,11 @@
 #include "format/model/model.h"
 
 /*
- * Takes from the item, and from its blocks in place, what is not in `carries`.
- * `target` is the dialect that it is for, or null: lines and blocks of that one
- * always stay. `summary_block` becomes the block of a summary that is made a
- * message. False: nothing of it is left to be written.
+ * Removes from the item, and in place from its blocks, what is not in
+ * `carries`.
+ * `target` is the dialect to be written, or NULL; its own lines and blocks are
+ * kept. *summary_block becomes the block of a summary that is converted to a
+ * message. False: nothing is left to write.
  */
 bool wal__model_fit(struct wal__model_item *item, uint64_t carries,
                     const struct wal__dialect *target,

@@ -1,5 +1,5 @@
 /*
- * model_image.c - images as URLs, the way OpenAI's interfaces have them.
+ * model_image.c - images as URLs, as in OpenAI's APIs.
  *
  * Threads: no shared state; any thread may call any function.
  */

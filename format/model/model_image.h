@@ -1,7 +1,7 @@
 /*
- * model_image.h - images as URLs, the way OpenAI's interfaces have them.
+ * model_image.h - images as URLs, as in OpenAI's APIs.
  *
- * Invariant: what is written is read again by wal__model_set_image_url.
+ * Invariant: wal__model_set_image_url reads what is written.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -11,7 +11,7 @@
 #include "format/json/json_out.h"
 #include "format/model/model.h"
 
-/* A member with the image's URL, or with a data: URL of what it holds. */
+/* Writes a member with the image's URL, or with its data as a data: URL. */
 void wal__model_write_image(struct wal__json_out *out, const char *key,
                             const struct wal__model_block *block);
 

@@ -1,5 +1,5 @@
 /*
- * model_member.c - what dialects need to make items of JSON.
+ * model_member.c - access to JSON values for dialects that read items.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/json/json_value.h"
 
 static const struct wal__json_span none = {NULL, 0};
@@ -165,6 +166,7 @@ struct wal__model_block *wal__model_blocks_add(struct wal__model_blocks *blocks,
         blocks->items = items;
         blocks->capacity = capacity;
     }
+    WAL__ASSERT(blocks->count < blocks->capacity);
     blocks->items[blocks->count] =
         (struct wal__model_block){.kind = kind, .raw = raw};
     return &blocks->items[blocks->count++];
@@ -201,5 +203,6 @@ bool wal__model_set_image_url(struct wal__arena *arena,
     block->media.size = (size_t)(separator - block->media.data);
     block->data.data = separator + encoding_size;
     block->data.size = (size_t)(text.data + text.size - block->data.data);
+    WAL__ASSERT(block->media.size + block->data.size < text.size);
     return true;
 }

@@ -1,5 +1,5 @@
 /*
- * model_merge.c - parts of one answer of a model become one item.
+ * model_merge.c - merges the parts of one answer of a model into one item.
  *
  * Threads: one thread at a time per merge.
  */
@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/json/json_character.h"
 
 static bool is_answer_part(const struct wal__model_item *item)
@@ -75,6 +76,7 @@ static bool append_blocks(struct wal__model_merge *merge,
         memcpy(item->blocks + item->block_count, other->blocks,
                other->block_count * sizeof(item->blocks[0]));
     }
+    WAL__ASSERT(merge->capacity == 0 || count <= merge->capacity);
     item->block_count = count;
     return true;
 }

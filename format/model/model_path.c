@@ -1,5 +1,5 @@
 /*
- * model_path.c - names of files and folders, as clients make them.
+ * model_path.c - builds paths of session files (model_path.h).
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/model/model_table.h"
 #include "format/model/model_timestamp.h"
 
@@ -27,6 +28,7 @@ static void append(struct wal__model_path *path, const void *data, size_t size)
             return;
         }
     }
+    WAL__ASSERT(size < path->capacity - path->size);
     memcpy(path->text + path->size, data, size);
     path->size += size;
     path->text[path->size] = '\0';
@@ -57,8 +59,8 @@ void wal__model_path_add_string(struct wal__model_path *path,
     }
 }
 
-/* Bytes of a folder's name between its dashes, as file systems have them, and
- * those that stay of a longer one, for which no client has a place. */
+/* The maximum size of a folder's name between its dashes, from the limit of
+ * file systems, and the size to which a longer name is truncated. */
 #define FOLDER_MAX       251
 #define FOLDER_TRUNCATED 200
 
@@ -69,7 +71,7 @@ static bool is_name_byte(uint8_t byte)
            byte == '.' || byte == '~' || byte >= 0x80;
 }
 
-/* Adds what tells a name apart that is not its text's own. */
+/* Appends a hash that distinguishes names whose text was changed. */
 static void add_hash(struct wal__model_path *path, struct wal__json_span text)
 {
     uint64_t value = wal__model_hash(0, text);
@@ -97,9 +99,9 @@ void wal__model_path_add_id(struct wal__model_path *path,
         return;
     }
     for (size_t i = 0; i < head.size; i++) {
-        bool stays = is_name_byte(head.data[i]) && head.data[i] < 0x80 &&
-                     (i > 0 || head.data[i] != '.');
-        append(path, stays ? (const char *)&head.data[i] : "_", 1);
+        bool is_safe = is_name_byte(head.data[i]) && head.data[i] < 0x80 &&
+                       (i > 0 || head.data[i] != '.');
+        append(path, is_safe ? (const char *)&head.data[i] : "_", 1);
     }
     add_hash(path, text);
 }

@@ -1,7 +1,7 @@
 /*
- * model_path.h - names of files and folders, as clients make them.
+ * model_path.h - builds paths of session files in the way of their clients.
  *
- * Invariant: a name that is made has no '/' and is none of "", "." and "..".
+ * Invariant: a generated name has no '/' and is none of "", "." and "..".
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -10,10 +10,10 @@
 
 #include "format/model/model.h"
 
-/* A path that is being put together, at its end NUL. */
+/* A path under construction, NUL-terminated. */
 struct wal__model_path {
     struct wal__arena *arena;
-    char *text; /* null: no memory */
+    char *text; /* NULL: no memory */
     size_t size;
     size_t capacity;
 };
@@ -22,28 +22,28 @@ struct wal__model_path {
 void wal__model_path_init(struct wal__model_path *path,
                           struct wal__arena *arena);
 
-/* Adds text as it is. */
+/* Appends text unchanged. */
 void wal__model_path_add(struct wal__model_path *path, const char *text);
 
-/* Adds the text of a JSON string; bytes of which `is_plain` says no become
- * `other`. */
+/* Appends the text of a JSON string; bytes for which `is_plain` returns false
+ * become `other`. */
 void wal__model_path_add_string(struct wal__model_path *path,
                                 struct wal__json_span string,
                                 bool (*is_plain)(uint8_t byte), char other);
 
-/* Adds an id as a name: bytes that a file's name should not have become '_',
- * and a hash is added then, so that two ids have two names. */
+/* Appends an id as a file name. Unsafe bytes become '_'; a hash is appended
+ * then, so that different ids have different names. */
 void wal__model_path_add_id(struct wal__model_path *path,
                             struct wal__json_span id);
 
-/* Adds a time as YYYY-MM-DDThh-mm-ss, and -mmmZ where `has_ms` is set; the
- * epoch where it is no time. */
+/* Appends a time as YYYY-MM-DDThh-mm-ss, and -mmmZ if `has_ms` is set; the
+ * epoch if `time` is not a time. */
 void wal__model_path_add_time(struct wal__model_path *path,
                               struct wal__json_span time, bool has_ms);
 
-/* The file of a session in the folder of its directory, as pi and rollouts
- * name them: sessions/--DIRECTORY--/TIME_ID.jsonl, the directory without its
- * first '/' and a dash for what `is_plain` says no to. Null: no memory. */
+/* Returns the path of a session file of pi and rollouts:
+ * sessions/--DIRECTORY--/TIME_ID.jsonl. DIRECTORY has no leading '/', and
+ * dashes for bytes for which `is_plain` returns false. NULL: no memory. */
 const char *wal__model_dashed_path(const struct wal__model_session *session,
                                    bool (*is_plain)(uint8_t byte), bool has_ms,
                                    struct wal__arena *arena);

@@ -1,5 +1,8 @@
 /*
- * model_table.c - spans by a 64-bit hash.
+ * model_table.c - a hash table of spans, and a hash set (model_table.h). Both
+ * use open addressing with linear probing.
+ *
+ * Invariant: at most three quarters of the slots are in use.
  *
  * Threads: one thread at a time per table.
  */
@@ -7,6 +10,7 @@
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/json/json_character.h"
 
 #define FIRST_CAPACITY 256
@@ -16,6 +20,7 @@ find_slot(const struct wal__model_table *table, uint64_t key)
 {
     size_t at = (size_t)key & (table->capacity - 1);
 
+    WAL__ASSERT(table->count < table->capacity);
     while (table->entries[at].key != 0 && table->entries[at].key != key) {
         at = (at + 1) & (table->capacity - 1);
     }
@@ -77,6 +82,7 @@ static uint32_t *find_hash(const struct wal__model_set *set, uint32_t hash)
 {
     size_t at = hash & (set->capacity - 1);
 
+    WAL__ASSERT(set->count < set->capacity);
     while (set->hashes[at] != 0 && set->hashes[at] != hash) {
         at = (at + 1) & (set->capacity - 1);
     }
@@ -108,6 +114,7 @@ bool wal__model_set_put(struct wal__model_set *set, uint32_t hash,
 {
     uint32_t *at;
 
+    WAL__ASSERT(hash != 0);
     for (const struct wal__model_set *base = set->base; base != NULL;
          base = base->base) {
         if (base->capacity > 0 && *find_hash(base, hash) != 0) {

@@ -1,7 +1,7 @@
 /*
- * model_table.h - spans by a 64-bit hash.
+ * model_table.h - a hash table of spans with 64-bit keys, and a hash set.
  *
- * Invariant: a key that was put is found with the span that was put last.
+ * Invariant: a lookup finds the span that was put last under its key.
  *
  * Threads: one thread at a time per table.
  */
@@ -15,19 +15,21 @@ struct wal__model_table_slot {
     struct wal__json_span value;
 };
 
-/* Zeroed but for the arena, which must outlive it: empty. */
+/* Zeroed but for the arena, which must outlive the table: empty. */
 struct wal__model_table {
     struct wal__arena *arena;
     struct wal__model_table_slot *entries;
     size_t capacity; /* 0 or a power of two */
     size_t count;
-    /* Has what is not in this one, and is not changed; or null. */
+    /* Searched for keys that are not in this table; never changed. Or NULL. */
     const struct wal__model_table *base;
 };
 
-/* The span is borrowed. False: no memory. */
+/* Sets the span of a key, which is not 0. The span is borrowed. False: no
+ * memory. */
 bool wal__model_table_put(struct wal__model_table *table, uint64_t key,
                           struct wal__json_span value);
+/* Gets the span of a key; false: there is none. */
 bool wal__model_table_get(const struct wal__model_table *table, uint64_t key,
                           struct wal__json_span *value);
 
@@ -37,18 +39,18 @@ struct wal__model_set {
     uint32_t *hashes; /* 0: free */
     size_t capacity;
     size_t count;
-    const struct wal__model_set *base; /* as of a table */
+    const struct wal__model_set *base; /* like that of a table */
 };
 
-/* Puts a hash, never 0, into the set; *was_present tells whether it was in it.
- * False: no memory. */
+/* Adds a hash, which is not 0, and reports whether it was present. False: no
+ * memory. */
 bool wal__model_set_put(struct wal__model_set *set, uint32_t hash,
                         bool *was_present);
 
-/* The hash of bytes, never 0. */
+/* Returns the hash of bytes, never 0. */
 uint64_t wal__model_hash(uint64_t seed, struct wal__json_span bytes);
 
-/* The hash of the text that a JSON string stands for. */
+/* Returns the hash of the text of a JSON string, never 0. */
 uint64_t wal__model_string_hash(uint64_t seed, struct wal__json_span string);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * model_timestamp.c - times as text and as milliseconds.
+ * model_timestamp.c - converts times between JSON and Unix milliseconds.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -11,7 +11,8 @@
 #define YEARS_END   INT64_C(253402300800000) /* the year 10000 */
 #define YEARS_BEGIN (-INT64_C(62167219200000))
 
-/* Days from 1970-01-01 to a date, in years that begin in March. */
+/* Returns the days from 1970-01-01 to a date. Years begin in March here, so
+ * that a leap day is the last day of its year. */
 static int64_t days_from_civil(int64_t year, int64_t month, int64_t day)
 {
     int64_t era_year = year - (month <= 2 ? 1 : 0) + 400; /* never negative */
@@ -49,8 +50,8 @@ static bool accept(struct text *text, char wanted)
     return true;
 }
 
-/* The fraction of a second in milliseconds, rounded down. */
-static bool fraction(struct text *text, int64_t *ms)
+/* Reads a fraction of a second in milliseconds, rounded down. */
+static bool read_fraction(struct text *text, int64_t *ms)
 {
     int64_t unit = 100;
 
@@ -69,7 +70,8 @@ static bool fraction(struct text *text, int64_t *ms)
     return true;
 }
 
-static bool offset(struct text *text, int64_t *minutes)
+/* Reads the offset from UTC in minutes. */
+static bool read_offset(struct text *text, int64_t *minutes)
 {
     int64_t hours = 0;
     int64_t rest = 0;
@@ -111,8 +113,8 @@ static bool read_iso8601(struct text text, int64_t *ms)
         (!accept(&text, 'T') && !accept(&text, ' ')) ||
         !read_digits(&text, 2, &hour) || !accept(&text, ':') ||
         !read_digits(&text, 2, &minute) || !accept(&text, ':') ||
-        !read_digits(&text, 2, &second) || !fraction(&text, &part) ||
-        !offset(&text, &zone) || text.at != text.end) {
+        !read_digits(&text, 2, &second) || !read_fraction(&text, &part) ||
+        !read_offset(&text, &zone) || text.at != text.end) {
         return false;
     }
     if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 ||

@@ -1,8 +1,7 @@
 /*
- * model_timestamp.h - times as text and as milliseconds.
+ * model_timestamp.h - converts times between JSON and Unix milliseconds.
  *
- * Invariant: every function is total; a time that was written is read as the
- * same number.
+ * Invariant: reading is total; a written time is read as the same number.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -16,13 +15,13 @@ enum {
 };
 
 /*
- * Unix time in milliseconds of a JSON string in ISO 8601 (date and time, with
- * any fraction, Z or an offset) or of a JSON number of milliseconds. False
- * when it is none, or not of the years 0 to 9999.
+ * Reads a JSON string in ISO 8601 (date and time, any fraction, Z or an offset)
+ * or a JSON number of milliseconds as Unix time in milliseconds. False if it is
+ * neither, or outside the years 0 to 9999.
  */
 bool wal__model_time_read(struct wal__json_span time, int64_t *ms);
 
-/* Writes it as a JSON string and answers it; years 0 to 9999. */
+/* Writes a time of the years 0 to 9999 as a JSON string; returns its span. */
 struct wal__json_span wal__model_time_write(int64_t ms,
                                             uint8_t text[WAL__MODEL_TIME_SIZE]);
 

@@ -1,5 +1,5 @@
 /*
- * model_write.c - items go out in a dialect.
+ * model_write.c - writes items in a dialect.
  *
  * Threads: one thread at a time per writer.
  */
@@ -7,11 +7,12 @@
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/model/model_fit.h"
 #include "format/model/model_member.h"
 #include "format/model/model_timestamp.h"
 
-#define ATTEMPTS 64 /* of which one is free, but for a set that is full */
+#define ATTEMPTS 64 /* to find a free id; all fail only if the set is full */
 
 static const struct wal__json_span none = {NULL, 0};
 
@@ -36,8 +37,9 @@ static bool make_written_id(struct wal__model_writer *writer,
 
     hash_id(writer, id, more, hash);
     span.size = to->make_id(writer, item, hash, text);
+    WAL__ASSERT(span.size <= sizeof(text));
     *id_out = wal__arena_copy(
-        to->ids_are_stored || more > 0 ? writer->keep : writer->scratch, span);
+        to->ids_are_stored || more > 0 ? writer->arena : writer->scratch, span);
     return id_out->data != NULL;
 }
 
@@ -51,7 +53,7 @@ static bool notify_written(const struct wal__model_writer *writer,
            listener->on_written(listener->ctx, item, written, is_part);
 }
 
-/* Whether no item has the id; then this one does. */
+/* Reserves an id; *is_free: no other item has it. False: no memory. */
 static bool claim_id(struct wal__model_writer *writer, struct wal__json_span id,
                      bool *is_free)
 {
@@ -96,7 +98,7 @@ bool wal__model_written_id(struct wal__model_writer *writer,
     return make_written_id(writer, NULL, id, 0, written);
 }
 
-/* The id of an item that is about to be written. */
+/* Determines the id of an item that will be written. */
 static bool assign_id(struct wal__model_writer *writer,
                       const struct wal__model_item *item,
                       struct wal__json_span *written)
@@ -134,6 +136,7 @@ bool wal__model_derive_id(struct wal__model_writer *writer,
     for (uint64_t n = 0; n < ATTEMPTS; n++) {
         hash_id(writer, item->id, (piece + 1) * ATTEMPTS + n, hash);
         span.size = to->make_id(writer, item, hash, text);
+        WAL__ASSERT(span.size <= sizeof(text));
         if (to->ids_may_collide && !claim_id(writer, span, &is_free)) {
             return false;
         }
@@ -167,10 +170,12 @@ size_t wal__model_uuid(const uint64_t hash[2], char id[WAL__MODEL_ID_SIZE])
         id[at++] = digits[nibble];
     }
     id[at++] = '"';
+    WAL__ASSERT(at <= WAL__MODEL_ID_SIZE);
     return at;
 }
 
-/* What was under an item that is not on a branch goes under its parent. */
+/* Maps the id of an item that is on no branch to its parent, for its children.
+ */
 static bool map_to_parent(struct wal__model_writer *writer,
                           const struct wal__model_item *item)
 {
@@ -183,20 +188,20 @@ static bool map_to_parent(struct wal__model_writer *writer,
         return false;
     }
     if (above.size > 0) {
-        above = wal__arena_copy(writer->keep, above);
+        above = wal__arena_copy(writer->arena, above);
     }
     return (above.size == 0 || above.data != NULL) &&
            map_id(writer, item->id, above);
 }
 
-/* Whether the item can go out as the line that it was read from. */
+/* Whether the item can be written as the line of its source. */
 static bool can_write_raw(const struct wal__model_writer *writer,
                           const struct wal__model_item *item,
                           struct wal__json_span parent)
 {
     const uint64_t carries = writer->dialect->write_ops->carries;
 
-    /* Where there are no branches, no line names its parent. */
+    /* In a dialect without branches, lines do not name parents. */
     return item->raw.size > 0 && item->dialect == writer->dialect &&
            (item->is_off_branch || item->parent.size == 0 ||
             (carries & WAL__CARRIES(BRANCHES)) == 0 ||
@@ -204,7 +209,7 @@ static bool can_write_raw(const struct wal__model_writer *writer,
              memcmp(parent.data, item->parent.data, parent.size) == 0));
 }
 
-/* The id of an item that goes out as its own line is written as it is. */
+/* Reserves the id of an item that is written as its source line: unchanged. */
 static bool reserve_raw_id(struct wal__model_writer *writer,
                            const struct wal__model_item *item)
 {
@@ -218,11 +223,11 @@ static bool reserve_raw_id(struct wal__model_writer *writer,
     if (to->is_id == NULL || to->is_id(item->id)) {
         return true;
     }
-    kept = wal__arena_copy(writer->keep, item->id);
+    kept = wal__arena_copy(writer->arena, item->id);
     return kept.data != NULL && map_id(writer, item->id, kept);
 }
 
-/* Whether the item is on no branch in the dialect that is written. */
+/* Whether the item's kind is on no branch in the target dialect. */
 static bool is_kind_off_branch(const struct wal__model_writer *writer,
                                const struct wal__model_item *item)
 {
@@ -254,14 +259,14 @@ static bool map_item_ids(struct wal__model_writer *writer,
         return false;
     }
     if (item->is_off_branch) {
-        /* Where lines are on a branch, it is under the last one. */
+        /* If the dialect puts lines on a branch, its parent is the tip. */
         out->parent = (struct wal__json_span){writer->tip, writer->tip_size};
         return map_to_parent(writer, item);
     }
     return true;
 }
 
-/* Results that do not name their tool get the name from the call. */
+/* Sets the tool's name of a result from its call if it is missing. */
 static bool fill_tool_name(struct wal__model_writer *writer,
                            struct wal__model_item *item)
 {
@@ -271,7 +276,7 @@ static bool fill_tool_name(struct wal__model_writer *writer,
         if (block->kind != WAL__BLOCK_TOOL_CALL || block->id.size <= 2) {
             continue;
         }
-        name = wal__arena_copy(writer->keep, block->name);
+        name = wal__arena_copy(writer->arena, block->name);
         if (name.data == NULL ||
             !wal__model_table_put(&writer->tool_names,
                                   wal__model_string_hash(0, block->id), name)) {
@@ -287,12 +292,12 @@ static bool fill_tool_name(struct wal__model_writer *writer,
     return true;
 }
 
-/* Where the client goes on, once this item is written. */
+/* Moves the tip after the item was written. */
 static void advance_tip(struct wal__model_writer *writer,
                         const struct wal__model_item *item,
                         struct wal__json_span id, struct wal__json_span parent)
 {
-    bool is_under = parent.size == writer->tip_size &&
+    bool is_child = parent.size == writer->tip_size &&
                     (parent.size == 0 ||
                      memcmp(parent.data, writer->tip, parent.size) == 0);
 
@@ -301,15 +306,16 @@ static void advance_tip(struct wal__model_writer *writer,
 
     if (id.size == 0 || is_side || item->stream != 0 ||
         is_kind_off_branch(writer, item) || id.size > sizeof(writer->tip) ||
-        (extends ? !is_under : item->is_off_branch)) {
+        (extends ? !is_child : item->is_off_branch)) {
         return;
     }
     writer->has_main_branch |= !item->is_sidechain;
+    WAL__ASSERT(id.size <= sizeof(writer->tip));
     memcpy(writer->tip, id.data, id.size);
     writer->tip_size = id.size;
 }
 
-/* What has no time that can be read gets that of the message before it. */
+/* Sets an invalid time to that of the previous message. */
 static bool fill_time(struct wal__model_writer *writer,
                       struct wal__model_item *item)
 {
@@ -336,7 +342,7 @@ static bool emit(void *ctx, struct wal__model_item *item)
     }
     if (writer->first_id.size == 0 && !item->is_off_branch && out.id.size > 0 &&
         !is_kind_off_branch(writer, item)) {
-        writer->first_id = wal__arena_copy(writer->keep, out.id);
+        writer->first_id = wal__arena_copy(writer->arena, out.id);
     }
     if ((to->carries & WAL__CARRIES(TOOL_NAMES)) != 0 &&
         !fill_tool_name(writer, &out)) {
@@ -356,7 +362,7 @@ static bool on_merged(void *ctx, struct wal__json_span id,
                       struct wal__json_span to)
 {
     struct wal__model_writer *writer = ctx;
-    struct wal__json_span kept = wal__arena_copy(writer->keep, to);
+    struct wal__json_span kept = wal__arena_copy(writer->arena, to);
 
     return kept.data != NULL &&
            wal__model_table_put(&writer->parts, wal__model_string_hash(0, id),
@@ -375,10 +381,10 @@ bool wal__model_write_begin(struct wal__model_writer *writer)
 {
     writer->out.put = put;
     writer->out.ctx = (void *)(uintptr_t)writer->output;
-    writer->written_ids.arena = writer->keep;
-    writer->parts.arena = writer->keep;
-    writer->tool_names.arena = writer->keep;
-    writer->used_ids.arena = writer->keep;
+    writer->written_ids.arena = writer->arena;
+    writer->parts.arena = writer->arena;
+    writer->tool_names.arena = writer->arena;
+    writer->used_ids.arena = writer->arena;
     writer->merge.scratch = writer->scratch;
     writer->merge.emit = emit;
     writer->merge.on_merged = on_merged;
@@ -411,7 +417,7 @@ bool wal__model_write_item(struct wal__model_writer *writer,
                map_to_parent(writer, item);
     }
     if (fitted.kind == WAL__ITEM_HEADER) {
-        /* Another one, behind an entry, is not written. */
+        /* Later headers are not written. */
         return (to->header_is_entry && item->dialect == writer->dialect &&
                 writer->items == 0) ||
                map_to_parent(writer, item);
@@ -426,8 +432,9 @@ bool wal__model_write_clone(const struct wal__model_writer *writer,
 {
     const struct wal__dialect_write_ops *to = writer->dialect->write_ops;
 
+    WAL__ASSERT(branch != writer);
     *branch = *writer;
-    branch->keep = arena;
+    branch->arena = arena;
     branch->scratch = arena;
     branch->written_ids =
         (struct wal__model_table){.arena = arena, .base = &writer->written_ids};

@@ -202,7 +202,7 @@ enum wal_status wal__converter_begin(struct wal__converter *convert,
         .dialect = convert->dialect,
         .session = &convert->snapshot.session,
         .output = &convert->output,
-        .keep = &convert->keep.arena,
+        .arena = &convert->keep.arena,
         .scratch = &convert->items.scratch.arena,
     };
     if (convert->is_linear) {

@@ -32,7 +32,7 @@ static void init_reader(struct wal__session_items *items,
 {
     *reader = (struct wal__model_reader){
         .dialect = dialect,
-        .keep = &items->keep.arena,
+        .arena = &items->keep.arena,
         .scratch = &items->scratch.arena,
         .sink = emit_item,
         .ctx = items,

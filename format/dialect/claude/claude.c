@@ -1,10 +1,10 @@
 /*
- * claude.c - the transcripts of Claude Code.
+ * claude.c - recognises and reads lines of the transcripts of Claude Code.
  *
- * Rows with a uuid form the conversation and name their parents, null for a
- * root. Rows without one (titles, summaries, snapshots, queue operations)
- * belong to no branch. The live tip is the last row of the conversation that
- * is no side chain.
+ * A line is called a row. Rows with a uuid form the conversation and name their
+ * parents, null for a root. Rows without one (titles, summaries, snapshots,
+ * queue operations) are on no branch. The tip is the last row of the
+ * conversation that is not on a side chain.
  *
  * Invariant: only rows of the conversation move the head.
  *

@@ -1,6 +1,6 @@
 /*
- * claude_answer.c - the rows of one answer of a model, and the results of its
- * calls, as one chain.
+ * claude_answer.c - links the rows of one answer into one chain
+ * (claude_answer.h).
  *
  * Threads: one thread at a time per struct.
  */
@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/model/model_table.h"
 
 static uint64_t hash_id(struct wal__json_span string)
@@ -60,6 +61,7 @@ static void append_row(struct wal__claude_answers *answers,
                        struct wal__json_span id)
 {
     slot_set(answers->rows, hash_id(id), answer->serial);
+    WAL__ASSERT(id.size <= sizeof(answer->last));
     memcpy(answer->last, id.data, id.size);
     answer->size = id.size;
 }

@@ -1,15 +1,14 @@
 /*
- * claude_answer.h - the rows of one answer of a model, and the results of its
- * calls, as one chain.
+ * claude_answer.h - links the rows of one answer of a model, and the results of
+ * its calls, into one chain.
  *
- * Claude Code writes an answer as a row for each block. Calls that run at the
- * same time get their results under their own rows, so that the way from the
- * tip to the root misses some of them. Here each row of an answer, and each
- * result, goes under the one before it, and what goes on behind any of them
- * goes under the last.
+ * Claude Code writes an answer as one row per block. Results of concurrent
+ * calls are children of their calls' rows, so the path from the tip to the root
+ * misses some of them. Here the parent of each row of an answer, and of each
+ * result, is the previous one, and a row that continues after any of them
+ * becomes a child of the last.
  *
- * Invariant: memory is bounded. Of answers that are far back, rows stay where
- * they are.
+ * Invariant: memory is bounded. The rows of old answers keep their parents.
  *
  * Threads: one thread at a time per struct.
  */
@@ -19,10 +18,9 @@
 #include "format/json/json_text.h"
 
 enum {
-    WAL__CLAUDE_ANSWER_COUNT = 64,   /* answers that are remembered */
-    WAL__CLAUDE_ANSWER_SLOTS = 1024, /* rows and calls, by hash */
-    WAL__CLAUDE_ANSWER_ID_SIZE =
-        64 /* of ids; longer ones are left as they are */
+    WAL__CLAUDE_ANSWER_COUNT = 64,   /* newest answers to remember */
+    WAL__CLAUDE_ANSWER_SLOTS = 1024, /* of rows and calls, by hash */
+    WAL__CLAUDE_ANSWER_ID_SIZE = 64  /* rows with longer ids are not linked */
 };
 
 struct wal__claude_answer {
@@ -37,7 +35,7 @@ struct wal__claude_answer_slot {
     uint64_t serial; /* of the answer */
 };
 
-/* Zeroed: nothing was seen. */
+/* Zeroed: no rows. */
 struct wal__claude_answers {
     uint64_t serial;
     struct wal__claude_answer answers[WAL__CLAUDE_ANSWER_COUNT];
@@ -45,24 +43,24 @@ struct wal__claude_answers {
     struct wal__claude_answer_slot calls[WAL__CLAUDE_ANSWER_SLOTS];
 };
 
-/* The parent of a row that names this one. It holds until the next row is
- * taken into an answer. */
+/* Returns the parent for a row that names `parent`. It is valid until the next
+ * row is added. */
 struct wal__json_span
 wal__claude_answer_parent(const struct wal__claude_answers *answers,
                           struct wal__json_span parent);
 
-/* Takes a row of a model into its answer. */
+/* Adds a row of a model to its answer. */
 void wal__claude_answer_add_row(struct wal__claude_answers *answers,
                                 struct wal__json_span id,
                                 struct wal__json_span parent,
                                 struct wal__json_span message_id);
 
-/* Says that the row of this id calls a tool. */
+/* Records that the row `id` contains a tool call. */
 void wal__claude_answer_add_call(struct wal__claude_answers *answers,
                                  struct wal__json_span id,
                                  struct wal__json_span call);
 
-/* Takes the row with a call's result into the answer that the call is of. */
+/* Adds the row with a call's result to the answer of the call. */
 void wal__claude_answer_add_result(struct wal__claude_answers *answers,
                                    struct wal__json_span id,
                                    struct wal__json_span parent,

@@ -1,5 +1,5 @@
 /*
- * claude_block.c - the content of messages as Claude Code has it.
+ * claude_block.c - writes the content of messages for Claude Code.
  *
  * Threads: no shared state; any thread may call any function.
  */

@@ -1,7 +1,7 @@
 /*
- * claude_block.h - the content of messages as Claude Code has it.
+ * claude_block.h - writes the content of messages for Claude Code.
  *
- * Invariant: an item of an array is written for each block, in their order.
+ * Invariant: each block becomes one element of the array, in order.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -11,12 +11,12 @@
 #include "format/json/json_out.h"
 #include "format/model/model.h"
 
-/* A member with an array of them. */
+/* Writes a member with an array of blocks. */
 void wal__claude_write_blocks(struct wal__json_out *out, const char *key,
                               const struct wal__model_block *blocks,
                               size_t count);
 
-/* The member `content`: one text as a string, anything else as blocks. */
+/* Writes the member `content`: a single text as a string, else blocks. */
 void wal__claude_write_content(struct wal__json_out *out,
                                const struct wal__model_item *item);
 

@@ -1,5 +1,5 @@
 /*
- * claude_listing.c - what Claude Code lists a session by.
+ * claude_listing.c - makes converted sessions visible in Claude Code's list.
  *
  * Threads: one thread at a time per listing.
  */
@@ -7,8 +7,10 @@
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
+
 #define SCAN_WINDOW  65536
-#define ROW_OVERHEAD 1024 /* bytes of a prompt's row that are not its text */
+#define ROW_OVERHEAD 1024 /* bytes of a prompt's row without its text */
 
 static bool count_and_put(void *ctx, const void *data, size_t size)
 {
@@ -27,7 +29,7 @@ void wal__claude_listing_init(struct wal__claude_listing *listing,
     out->ctx = listing;
 }
 
-/* The text of a prompt that a person wrote; empty where it is none. */
+/* Returns the text of a prompt that a person wrote, or an empty span. */
 static struct wal__json_span find_prompt(const struct wal__model_item *item)
 {
     const struct wal__json_span none = {NULL, 0};
@@ -61,6 +63,7 @@ static bool save_prompt(struct wal__claude_listing *listing,
             size--; /* not inside a character */
         }
     }
+    WAL__ASSERT(size <= sizeof(listing->prompt));
     memcpy(listing->prompt, text.data, size);
     listing->prompt_size = size;
     return true;
@@ -121,6 +124,7 @@ void wal__claude_listing_after_item(struct wal__claude_listing *listing,
                                     uint64_t begin)
 {
     if (find_prompt(item).size > 0 || item->kind == WAL__ITEM_TITLE) {
+        WAL__ASSERT(begin >= listing->last && begin <= listing->size);
         listing->last = begin;
         listing->is_near_start |= listing->size <= SCAN_WINDOW;
     }

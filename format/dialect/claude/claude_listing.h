@@ -1,9 +1,9 @@
 /*
- * claude_listing.h - what Claude Code lists a session by.
+ * claude_listing.h - makes converted sessions visible in Claude Code's list.
  *
  * The client looks for a prompt or a title in the first and in the last 64 KiB
- * of a transcript. Where a session that comes from elsewhere has none there, a
- * row with the beginning of a prompt is written, as the client itself does.
+ * of a transcript. If a converted session has none there, this writes a row
+ * with the beginning of a prompt, as the client itself does.
  *
  * Invariant: a transcript whose prompts the client finds gets no such row.
  *
@@ -15,23 +15,24 @@
 #include "format/json/json_out.h"
 #include "format/model/model.h"
 
-/* Zeroed but for the first two: nothing was written. */
+/* wal__claude_listing_init sets the first two fields; the others are zeroed. */
 struct wal__claude_listing {
     bool (*put)(void *ctx, const void *data, size_t size);
     void *ctx;
     uint64_t size;      /* bytes of the transcript */
-    uint64_t last;      /* where the last prompt or title begins */
-    bool is_near_start; /* one of them stands in the first 64 KiB */
+    uint64_t last;      /* offset of the last prompt or title */
+    bool is_near_start; /* a prompt or title is in the first 64 KiB */
     size_t prompt_size;
-    uint8_t prompt[200]; /* the beginning of the first one; UTF-8 */
+    uint8_t prompt[200]; /* beginning of the first prompt; UTF-8 */
 };
 
-/* From here on all that goes out is counted. */
+/* Starts counting the bytes written to `out`. */
 void wal__claude_listing_init(struct wal__claude_listing *listing,
                               struct wal__json_out *out);
 
-/* Before and after an item is written, and behind them all. `session` is the
- * id of the transcript. False: no memory. */
+/* Call these before and after each item is written, and at the end. `session`
+ * is the id of the transcript, `begin` the size before the item. False: no
+ * memory. */
 bool wal__claude_listing_before_item(struct wal__claude_listing *listing,
                                      const struct wal__model_item *item,
                                      struct wal__json_span session,

@@ -1,5 +1,5 @@
 /*
- * claude_path.c - where Claude Code looks for a session, and what it is called.
+ * claude_path.c - paths and ids of sessions of Claude Code.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -12,7 +12,7 @@
 #include "format/model/model_table.h"
 #include "format/model/model_write.h"
 
-#define FOLDER_MAX 200 /* characters of a directory's name */
+#define FOLDER_MAX 200 /* UTF-16 units of a folder's name */
 
 static bool is_plain(uint32_t code)
 {
@@ -20,7 +20,7 @@ static bool is_plain(uint32_t code)
            (code >= 'a' && code <= 'z');
 }
 
-/* The hash without its sign, in base 36. */
+/* Appends the absolute value of the hash in base 36. */
 static void add_hash(struct wal__model_path *path, int32_t hash)
 {
     uint32_t rest = hash < 0 ? 0 - (uint32_t)hash : (uint32_t)hash;
@@ -93,9 +93,8 @@ struct wal__json_span wal__claude_uuid(struct wal__json_span id,
                                        wal__model_uuid(hash, text)});
 }
 
-/* The name of a directory's folder: its characters as JavaScript counts them,
- * all but letters and digits as dashes; of one that is long the beginning and
- * a hash of it. */
+/* Appends the folder of a directory: its UTF-16 units, with dashes for all but
+ * ASCII letters and digits; a long name is truncated and gets a hash. */
 static void add_folder(struct wal__model_path *path, struct wal__json_span cwd)
 {
     const uint8_t *at = cwd.size > 2 ? cwd.data + 1 : NULL;

@@ -1,7 +1,7 @@
 /*
- * claude_path.h - where Claude Code looks for a session, and what it is called.
+ * claude_path.h - paths and ids of sessions of Claude Code.
  *
- * Invariant: the same session has the same path, whatever it came from.
+ * Invariant: a session has the same path whatever dialect it was read from.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -13,20 +13,22 @@
 /* Whether the id, with its quotes, is a UUID. */
 bool wal__claude_is_id(struct wal__json_span id);
 
-/* Splits SESSION~agent-ID; the agent is empty where it is a session. */
+/* Splits SESSION~agent-ID; *agent is empty if the id has no agent. */
 void wal__claude_split_id(struct wal__json_span id, struct wal__arena *arena,
                           struct wal__json_span *session,
                           struct wal__json_span *agent);
 
-/* The session's id as a UUID, in the arena; data is NULL without memory. */
+/* Returns the session's id as a UUID, in the arena; data is NULL if there is no
+ * memory. */
 struct wal__json_span wal__claude_uuid(struct wal__json_span id,
                                        struct wal__arena *arena);
 
-/* projects/FOLDER/UUID.jsonl, of a subagent UUID/subagents/agent-ID.jsonl. */
+/* Returns projects/FOLDER/UUID.jsonl, for a subagent
+ * projects/FOLDER/UUID/subagents/agent-ID.jsonl. NULL: no memory. */
 const char *wal__claude_path(const struct wal__model_session *session,
                              uint32_t stream, struct wal__arena *arena);
 
-/* Whether the session is one of the client's whose rows say its own id. */
+/* Whether the session was read from this dialect and its rows have its id. */
 bool wal__claude_can_copy_verbatim(const struct wal__model_session *session,
                                    struct wal__arena *arena);
 

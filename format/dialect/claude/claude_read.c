@@ -1,17 +1,18 @@
 /*
- * claude_read.c - transcripts of Claude Code as items.
+ * claude_read.c - converts transcripts of Claude Code to items.
  *
- * A row is an item, but a user's row with results of tools: each result is an
- * item of its own. The row that marks a compaction and the one with the
- * summary behind it are one item. Rows that only the client knows (attachments,
- * progress, system rows, snapshots, ...) are items of kind LINE.
+ * A row is one item, except that each tool result in a user's row is a separate
+ * item. The row that marks a compaction and the following row with the summary
+ * are one item. Rows that only the client understands (attachments, progress,
+ * system rows, snapshots, ...) are items of kind LINE.
  *
- * Invariant: a row whose ids are its own can be written again as it stands.
+ * Invariant: a row that has its ids in the log can be written unchanged.
  *
  * Threads: one thread at a time per reader.
  */
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/dialect/claude/claude_answer.h"
 #include "format/json/json_character.h"
 #include "format/model/dialect.h"
@@ -23,7 +24,7 @@ struct claude {
     bool has_boundary; /* a compaction waits for its summary */
     struct wal__model_item boundary;
     struct wal__claude_answers answers;
-    struct wal__model_table rows; /* ids of all so far, by their hashes */
+    struct wal__model_table rows; /* ids of all rows so far, by hash */
 };
 
 struct row {
@@ -83,7 +84,7 @@ static const struct wal__json_member row_wanted[C_COUNT] = {
     [C_CONTENT] = {.key = "content"},
     [C_BLOCKS] = {.key = "contentBlocks"},
     [C_SUMMARY] = {.key = "summary"},
-    [C_WALCONV] = {.key = "walconv"}, /* a row that says nothing of its own */
+    [C_WALCONV] = {.key = "walconv"}, /* a row without content */
     [C_CUSTOM_TITLE] = {.key = "customTitle"},
     [C_AI_TITLE] = {.key = "aiTitle"},
     [C_PRE_TOKENS] = {.parent = "compactMetadata", .key = "preTokens"},
@@ -184,7 +185,7 @@ static bool read_assistant(struct row *row, struct wal__json_span message)
     return true;
 }
 
-/* A user's row: its text, and results of tools. */
+/* Emits the text and the tool results of a user's row. */
 static bool emit_user(struct row *row, struct wal__json_span message)
 {
     enum {
@@ -211,15 +212,17 @@ static bool emit_user(struct row *row, struct wal__json_span message)
 
 /* ------------------------------------------------------- compactions --- */
 
+/* Emits a compaction without a summary. */
 static bool emit_boundary(struct wal__model_reader *reader,
                           struct claude *claude)
 {
+    WAL__ASSERT(claude->has_boundary);
     claude->has_boundary = false;
     return wal__model_emit(reader, &claude->boundary);
 }
 
-/* A row that a row says, if there is one before it: what is only said could
- * make a circle. */
+/* Returns the id in the member if it is that of an earlier row, else an empty
+ * span: an unchecked reference could form a cycle. */
 static struct wal__json_span
 find_earlier_row(const struct claude *claude,
                  const struct wal__json_member *member)
@@ -235,14 +238,14 @@ find_earlier_row(const struct claude *claude,
     return id;
 }
 
-/* Keeps the row that marks a compaction until the next row. */
+/* Saves the row that marks a compaction until the next row. */
 static bool save_boundary(struct row *row,
                           const struct wal__json_member *members)
 {
     struct wal__json_span parent =
         find_earlier_row(row->claude, &members[C_LOGICAL_PARENT]);
     struct wal__json_member head = {.key = "headUuid"};
-    struct wal__arena *keep = row->reader->keep;
+    struct wal__arena *arena = row->reader->arena;
     struct wal__model_item *item = &row->claude->boundary;
 
     if (members[C_KEPT_HEAD].value.kind == WAL__JSON_OBJECT &&
@@ -256,20 +259,20 @@ static bool save_boundary(struct row *row,
     parent = wal__claude_answer_parent(&row->claude->answers, parent);
     *item = row->item;
     item->kind = WAL__ITEM_COMPACTION;
-    item->id = wal__arena_copy(keep, row->item.id);
-    item->parent = wal__arena_copy(keep, parent);
-    item->time = wal__arena_copy(keep, row->item.time);
-    item->raw = wal__arena_copy(keep, row->item.raw);
+    item->id = wal__arena_copy(arena, row->item.id);
+    item->parent = wal__arena_copy(arena, parent);
+    item->time = wal__arena_copy(arena, row->item.time);
+    item->raw = wal__arena_copy(arena, row->item.raw);
     item->tokens =
-        wal__arena_copy(keep, wal__member_number(&members[C_PRE_TOKENS]));
-    item->target = wal__arena_copy(keep, find_earlier_row(row->claude, &head));
+        wal__arena_copy(arena, wal__member_number(&members[C_PRE_TOKENS]));
+    item->target = wal__arena_copy(arena, find_earlier_row(row->claude, &head));
     row->claude->has_boundary = true;
     return item->id.data != NULL && item->parent.data != NULL &&
            item->time.data != NULL && item->raw.data != NULL &&
            item->tokens.data != NULL && item->target.data != NULL;
 }
 
-/* A row with the summary of a compaction. */
+/* Emits the compaction of a row with its summary. */
 static bool emit_summary(struct row *row, struct wal__json_span message)
 {
     struct wal__json_member content = {.key = "content"};
@@ -340,7 +343,7 @@ static bool emit_system(struct row *row, const struct wal__json_member *members)
     return wal__model_emit(row->reader, &row->item);
 }
 
-/* A row of the conversation. */
+/* Emits a row of the conversation. */
 static bool emit_conversation_row(struct row *row,
                                   const struct wal__json_member *members)
 {
@@ -369,16 +372,9 @@ static bool emit_conversation_row(struct row *row,
 static bool emit_foreign_line(struct row *row,
                               const struct wal__json_member *members)
 {
-    struct wal__json_span name = wal__arena_unescape(
-        row->reader->scratch, wal__member_string(&members[C_DIALECT]));
-    const struct wal__dialect *dialect = NULL;
+    const struct wal__dialect *dialect =
+        wal__dialect_find_string(wal__member_string(&members[C_DIALECT]));
 
-    for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
-        if (strlen(dialect->name) == name.size && name.size > 0 &&
-            memcmp(dialect->name, name.data, name.size) == 0) {
-            break;
-        }
-    }
     if (dialect == NULL) {
         return emit_line(row);
     }
@@ -389,7 +385,7 @@ static bool emit_foreign_line(struct row *row,
     return row->item.data.size == 0 || wal__model_emit(row->reader, &row->item);
 }
 
-/* A row beside the conversation. */
+/* Emits a row that is not part of the conversation. */
 static bool emit_metadata_row(struct row *row,
                               const struct wal__json_member *members)
 {
@@ -424,7 +420,7 @@ static bool emit_metadata_row(struct row *row,
     return wal__model_emit(row->reader, item);
 }
 
-/* What the first row says of the session. */
+/* Emits the header from the first row that has a session and a directory. */
 static bool emit_header(struct row *row, const struct wal__json_member *members)
 {
     struct wal__model_session session = {
@@ -461,7 +457,7 @@ static bool emit_row(struct row *row, const struct wal__json_member *members)
         return false;
     }
     if (claude->has_boundary && !is_in_conversation) {
-        row->item.parent = claude->boundary.parent; /* it comes later */
+        row->item.parent = claude->boundary.parent; /* which is not emitted */
     }
     return is_in_conversation ? emit_conversation_row(row, members)
                               : emit_metadata_row(row, members);
@@ -475,11 +471,11 @@ static enum wal__json_status claude_line(struct wal__model_reader *reader,
     enum wal__json_status status;
 
     if (row.claude == NULL) {
-        row.claude = wal__arena_calloc(reader->keep, sizeof(*row.claude));
+        row.claude = wal__arena_calloc(reader->arena, sizeof(*row.claude));
         if (row.claude == NULL) {
             return WAL__JSON_NO_SPACE;
         }
-        row.claude->rows.arena = reader->keep;
+        row.claude->rows.arena = reader->arena;
         reader->state = row.claude;
     }
     memcpy(members, row_wanted, sizeof(members));

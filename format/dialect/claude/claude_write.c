@@ -1,13 +1,13 @@
 /*
- * claude_write.c - transcripts of Claude Code.
+ * claude_write.c - writes transcripts of Claude Code.
  *
- * An item is a row, but an answer is a row for each block, and a compaction
- * the row that marks it and the one with its summary. What the client has no
- * row for goes into rows whose types begin with "walconv", beside the
- * conversation, where it reads over them.
+ * An item is one row, except that an answer is one row per block, and a
+ * compaction is the row that marks it and the row with its summary. Items for
+ * which the client has no row become rows whose types begin with "walconv",
+ * outside the conversation, where the client ignores them.
  *
- * Invariant: rows of the conversation have UUIDs that are unique; every row
- * names the session that the file is called by.
+ * Invariant: rows of the conversation have unique UUIDs; every row names the
+ * session in the file's name.
  *
  * Threads: one thread at a time per writer.
  */
@@ -21,9 +21,9 @@
 #include "format/model/model_write.h"
 
 struct claude {
-    struct wal__json_span session; /* id that rows name */
-    bool session_id_changed;       /* than the one that lines name */
-    bool is_agent;                 /* all rows are of a side chain */
+    struct wal__json_span session; /* id to write in rows */
+    bool session_id_changed;       /* the source's rows have another id */
+    bool is_agent;                 /* all rows are on a side chain */
     bool has_rows;
     struct wal__claude_listing listing;
 };
@@ -40,7 +40,7 @@ static size_t claude_make_id(const struct wal__model_writer *writer,
 
 /* -------------------------------------------------------------- rows --- */
 
-/* Opens a row of the conversation with the fields that come first. */
+/* Opens a row of the conversation and writes its first members. */
 static void open_row(struct wal__model_writer *writer,
                      const struct wal__model_item *item,
                      struct wal__json_span parent)
@@ -113,7 +113,7 @@ static void write_usage(struct wal__json_out *out,
     wal__json_out_close(out, '}');
 }
 
-/* The id that the rows of an answer share. */
+/* Writes the id that the rows of an answer share. */
 static void write_answer_id(struct wal__json_out *out,
                             const struct wal__model_item *item)
 {
@@ -152,7 +152,7 @@ static void write_answer(struct wal__model_writer *writer,
     wal__json_out_member_str(out, "type", "assistant");
 }
 
-/* A row for each block; the last one has the item's id. */
+/* Writes one row per block; the last one has the item's id. */
 static bool write_assistant(struct wal__model_writer *writer,
                             const struct wal__model_item *item)
 {
@@ -249,8 +249,8 @@ static bool write_message(struct wal__model_writer *writer,
     return true;
 }
 
-/* The entries that a compaction keeps: first one, last one, and what they
- * stand behind from now on. */
+/* Writes the range of entries that a compaction keeps: the first one, the last
+ * one, and the entry that they now follow. */
 static void write_kept_range(struct wal__json_out *out,
                              const struct wal__model_item *item)
 {
@@ -303,7 +303,7 @@ static bool write_compaction(struct wal__model_writer *writer,
     return true;
 }
 
-/* ------------------------------------------------ beside the messages --- */
+/* -------------------------------------------------- metadata rows --- */
 
 static void open_metadata_row(struct wal__model_writer *writer,
                               const char *type)
@@ -359,7 +359,7 @@ static void write_metadata_row(struct wal__model_writer *writer,
     close_metadata_row(writer, item);
 }
 
-/* A row that only this client knows, under ids as they are here. */
+/* Writes a row that only this client understands, with the mapped ids. */
 static void write_native_line(struct wal__model_writer *writer,
                               const struct wal__model_item *item)
 {
@@ -397,7 +397,7 @@ static void write_raw(struct wal__model_writer *writer,
 static bool claude_begin(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
-    struct claude *claude = wal__arena_calloc(writer->keep, sizeof(*claude));
+    struct claude *claude = wal__arena_calloc(writer->arena, sizeof(*claude));
     const char *path = wal__claude_path(session, 0, writer->scratch);
     struct wal__json_span agent;
 
@@ -406,7 +406,7 @@ static bool claude_begin(struct wal__model_writer *writer)
     }
     wal__claude_split_id(session->id, writer->scratch, &claude->session,
                          &agent);
-    claude->session = wal__claude_uuid(claude->session, writer->keep);
+    claude->session = wal__claude_uuid(claude->session, writer->arena);
     claude->is_agent = agent.size > 0;
     claude->session_id_changed =
         session->dialect == writer->dialect &&
@@ -419,7 +419,8 @@ static bool claude_begin(struct wal__model_writer *writer)
            wal__model_write_file(writer, path, false);
 }
 
-/* The client does not list a file that begins with a side chain. */
+/* Writes a first row before a side chain: the client does not list a file that
+ * begins with one. */
 static void begin_rows(struct wal__model_writer *writer,
                        const struct wal__model_item *item)
 {
@@ -465,7 +466,7 @@ static bool write_item(struct wal__model_writer *writer,
     return true;
 }
 
-/* The client's own rows are listed as it wrote them. */
+/* Rows that the client wrote make it list the session: no prompt row needed. */
 static bool claude_item(struct wal__model_writer *writer,
                         const struct wal__model_item *item)
 {
@@ -504,7 +505,7 @@ static bool claude_end(struct wal__model_writer *writer)
     return true;
 }
 
-/* The tip is the last row that none goes on behind. */
+/* Writes a row after `id`: the client takes the last row for the tip. */
 static bool claude_head(struct wal__model_writer *writer,
                         struct wal__json_span id)
 {
@@ -526,12 +527,12 @@ static bool claude_head(struct wal__model_writer *writer,
 
 static bool claude_clone(struct wal__model_writer *writer)
 {
-    struct claude *own = wal__arena_alloc(writer->keep, sizeof(*own));
+    struct claude *own = wal__arena_alloc(writer->arena, sizeof(*own));
 
     if (own != NULL) {
         *own = *(const struct claude *)writer->state;
         writer->state = own;
-        writer->out.ctx = &own->listing; /* which counts what goes out */
+        writer->out.ctx = &own->listing; /* counts the output */
     }
     return own != NULL;
 }

@@ -1,11 +1,11 @@
 /*
- * codex.c - the rollout files of Codex.
+ * codex.c - recognises and reads lines of the rollout files of Codex.
  *
  * Tagged: every line is {timestamp, type, payload}; the first is session_meta.
  * Untagged, as in 2025: the first line is {id, timestamp, instructions, git?},
  * then bare items and {"record_type":"state"} lines follow.
  *
- * Invariant: lines have no ids of their own and follow each other; every line
+ * Invariant: lines have no ids; the parent is the previous line. Every line
  * moves the head.
  *
  * Threads: no shared state; any thread may call any function.

@@ -1,5 +1,5 @@
 /*
- * codex_item.c - an item of a model's context, as OpenAI's interface has it.
+ * codex_item.c - reads items of a model's context in the form of OpenAI's API.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -136,7 +136,7 @@ static bool read_content(struct decoder *decoder, struct wal__json_token value)
 
 /* ------------------------------------------------------------- items --- */
 
-/* Messages that the client itself puts before a user's. */
+/* Marks messages that the client inserts before a user's as meta. */
 static void classify_meta(struct wal__model_item *item)
 {
     static const struct {
@@ -184,7 +184,7 @@ static bool read_message(struct decoder *decoder, bool *is_item)
     return read_content(decoder, decoder->members[key].value);
 }
 
-/* Joins the bodies of two JSON strings, a paragraph between them. */
+/* Joins the contents of two JSON strings with an empty line between them. */
 static bool join(struct wal__arena *arena, struct wal__json_span *text,
                  struct wal__json_span more)
 {
@@ -207,7 +207,7 @@ static bool join(struct wal__arena *arena, struct wal__json_span *text,
     return true;
 }
 
-/* Adds the texts of an array of {type, text}. */
+/* Appends the texts of an array of {type, text}. */
 static bool join_texts(struct wal__arena *arena, struct wal__json_token array,
                        struct wal__json_span *text)
 {
@@ -251,7 +251,7 @@ static bool read_reasoning(struct decoder *decoder, struct wal__json_span raw)
     return true;
 }
 
-/* Arguments are a string with JSON in it; one that has none stays a string. */
+/* Reads arguments: a string with JSON; a string with other text is kept. */
 static bool read_arguments(struct wal__arena *arena,
                            const struct wal__json_member *member,
                            struct wal__json_span *arguments)
@@ -277,7 +277,7 @@ static bool read_arguments(struct wal__arena *arena,
     return true;
 }
 
-/* {"input": TEXT}, the arguments of a tool that takes free text. */
+/* Builds {"input": TEXT}, the arguments of a tool with free-text input. */
 static bool wrap_input(struct wal__arena *arena, struct wal__json_span input,
                        struct wal__json_span *arguments)
 {
@@ -406,7 +406,7 @@ bool wal__codex_item_read(struct wal__arena *arena, struct wal__json_span json,
     return is_done;
 }
 
-/* Whether a person or the model said it, not the client. */
+/* Whether a person or the model wrote the message, not the client. */
 static bool is_conversational(const struct wal__model_item *item)
 {
     return !item->is_meta &&

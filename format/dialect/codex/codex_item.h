@@ -1,10 +1,10 @@
 /*
- * codex_item.h - an item of a model's context, as OpenAI's interface has it.
+ * codex_item.h - reads items of a model's context in the form of OpenAI's API.
  *
- * Messages, reasoning, calls of functions and what they gave. A call that is
- * no function's gets arguments that are an object, as other clients want them.
+ * Messages, reasoning, function calls and their outputs. The arguments of other
+ * calls become an object, which other clients require.
  *
- * Invariant: an item of another type is none; it stays in its line.
+ * Invariant: an item of another type is not converted; its line is kept.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -13,12 +13,13 @@
 
 #include "format/model/model.h"
 
-/* Sets role, blocks and what belongs to them; *is_item is false where the
- * model has no place for it. False: no memory. */
+/* Sets role, blocks and related fields; sets *is_item to false if the model
+ * cannot represent the item. False: no memory. */
 bool wal__codex_item_read(struct wal__arena *arena, struct wal__json_span json,
                           struct wal__model_item *item, bool *is_item);
 
-/* The texts of the messages in an array of items as one JSON string. */
+/* Joins the texts of the messages in an array of items to one JSON string.
+ * False: no memory. */
 bool wal__codex_history_text(struct wal__arena *arena,
                              struct wal__json_span items,
                              struct wal__json_span *text);

@@ -1,14 +1,15 @@
 /*
- * codex_read.c - rollout files of Codex as items.
+ * codex_read.c - converts rollout files of Codex to items.
  *
- * response_item lines, and the bare ones of an untagged file, are messages,
- * thinking, calls and results. turn_context is a change of the model and of
- * its effort, where it is one, and a line of Codex' own. `compacted` is a
- * compaction; its summary is the replacement_history that it may have, which
- * stays in its line.
+ * response_item lines, and the bare lines of an untagged file, are messages,
+ * thinking, calls and results. A turn_context is an item of kind LINE, preceded
+ * by items for a change of the model and of the effort. A `compacted` line is a
+ * compaction; its summary is its replacement_history if it has one, which is
+ * kept as an item of kind LINE.
  *
- * Invariant: a tagged line names no other, so it can be written again as it
- * stands; thread_rolled_back is no item, but what it took back is a branch.
+ * Invariant: a tagged line does not refer to others, so it can be written
+ * unchanged. thread_rolled_back yields no content; the turns rolled back become
+ * a branch.
  *
  * Threads: one thread at a time per reader.
  */
@@ -80,7 +81,7 @@ static bool emit_header(struct line *line, struct wal__json_span header)
 
 /* ------------------------------------------------------ turn context --- */
 
-/* Another id for an item that is not the line's last. */
+/* Derives the id of an item that is not the last of its line. */
 static bool derive_id(struct line *line, const char *mark,
                       struct wal__json_span *id)
 {
@@ -99,7 +100,7 @@ static bool derive_id(struct line *line, const char *mark,
     return true;
 }
 
-/* Gives an item that stands before the last one of its line. */
+/* Emits an item before the last one of its line; `rest` items follow it. */
 static bool emit_extra_item(struct line *line, struct wal__model_item *item,
                             const char *mark, uint32_t rest)
 {
@@ -188,7 +189,7 @@ static bool emit_compacted(struct line *line)
                                      members[HISTORY].value.span, &text)) {
             return false;
         }
-        /* The history stands for all before; its end is the message. */
+        /* The history replaces all earlier items and includes the message. */
         item->text = text.size > 2 ? text : item->text;
     }
     return wal__codex_emit(line->reader, item);
@@ -206,7 +207,7 @@ enum {
     E_COUNT
 };
 
-/* The counts that mark the end of an answer, and nothing else. */
+/* Whether a token_count has no counts: it only marks the end of an answer. */
 static bool is_empty_token_count(const struct wal__json_member *members)
 {
     return members[E_INFO].value.kind == WAL__JSON_NULL &&
@@ -353,7 +354,7 @@ static enum wal__json_status codex_line(struct wal__model_reader *reader,
                                                         : WAL__JSON_NO_SPACE;
 }
 
-/* Events that no item came for, and those behind the last item. */
+/* Emits events without items, and lines after the last item. */
 static enum wal__json_status codex_finish(struct wal__model_reader *reader)
 {
     return wal__codex_state(reader) != NULL && wal__codex_flush(reader) &&

@@ -1,5 +1,5 @@
 /*
- * codex_state.c - what a rollout's lines mean together.
+ * codex_state.c - the state that connects the lines of a rollout.
  *
  * Threads: one thread at a time per reader.
  */
@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/json/json_character.h"
 #include "format/json/json_value.h"
 #include "format/model/model_member.h"
@@ -17,18 +18,18 @@ struct wal__codex *wal__codex_state(struct wal__model_reader *reader)
 {
     if (reader->state == NULL) {
         reader->state =
-            wal__arena_calloc(reader->keep, sizeof(struct wal__codex));
+            wal__arena_calloc(reader->arena, sizeof(struct wal__codex));
     }
     return reader->state;
 }
 
-/* Adds bytes to a text. */
+/* Appends bytes to a text. */
 static bool add(struct wal__model_reader *reader, struct wal__codex_text *text,
                 struct wal__json_span span)
 {
     if (text->capacity - text->size < span.size) {
         size_t capacity = 2 * (text->size + span.size);
-        uint8_t *data = wal__arena_alloc(reader->keep, capacity);
+        uint8_t *data = wal__arena_alloc(reader->arena, capacity);
         if (data == NULL) {
             return false;
         }
@@ -39,6 +40,7 @@ static bool add(struct wal__model_reader *reader, struct wal__codex_text *text,
         text->capacity = capacity;
     }
     if (span.size > 0) {
+        WAL__ASSERT(span.size <= text->capacity - text->size);
         memcpy(text->data + text->size, span.data, span.size);
         text->size += span.size;
     }
@@ -81,7 +83,7 @@ bool wal__codex_line_begin(struct wal__model_reader *reader,
 {
     struct wal__codex *codex = reader->state;
 
-    /* Of a line of a text whose log has branches the log knows better. */
+    /* If the log has another parent than the previous line, the log counts. */
     return wal__codex_text_equals(&codex->last_line, line->parent) ||
            wal__codex_text_set(reader, &codex->last_item, line->parent);
 }
@@ -114,7 +116,7 @@ bool wal__codex_emit(struct wal__model_reader *reader,
            wal__model_emit(reader, item);
 }
 
-/* Another id, made of one that is kept, which becomes it. */
+/* Appends a suffix to the id in `base` and returns the new id. */
 static bool derive_id(struct wal__model_reader *reader,
                       struct wal__codex_text *base, const char *suffix,
                       struct wal__json_span *id)
@@ -149,15 +151,15 @@ bool wal__codex_flush_lines(struct wal__model_reader *reader,
 /* ------------------------------------------------------------ turns --- */
 
 static bool begin_turn(struct wal__model_reader *reader,
-                       const struct wal__codex_text *behind)
+                       const struct wal__codex_text *last_item)
 {
     struct wal__codex *codex = reader->state;
-    const struct wal__json_span span = {behind->data, behind->size};
+    const struct wal__json_span span = {last_item->data, last_item->size};
     struct wal__json_span *turns = codex->turns;
 
     if (codex->turn_count == codex->turn_capacity) {
         size_t capacity = 2 * codex->turn_capacity + 16;
-        turns = wal__arena_alloc(reader->keep, capacity * sizeof(turns[0]));
+        turns = wal__arena_alloc(reader->arena, capacity * sizeof(turns[0]));
         if (turns == NULL) {
             return false;
         }
@@ -168,7 +170,7 @@ static bool begin_turn(struct wal__model_reader *reader,
         codex->turn_capacity = capacity;
     }
     turns[codex->turn_count] =
-        span.size > 0 ? wal__arena_copy(reader->keep, span) : none;
+        span.size > 0 ? wal__arena_copy(reader->arena, span) : none;
     if (span.size > 0 && turns[codex->turn_count].data == NULL) {
         return false;
     }
@@ -191,6 +193,7 @@ bool wal__codex_roll_back(struct wal__model_reader *reader,
     if (turns > codex->turn_count) {
         turns = codex->turn_count;
     }
+    WAL__ASSERT(turns <= codex->turn_count);
     codex->turn_count -= (size_t)turns;
     if (turns > 0 && !wal__codex_text_set(reader, &codex->last_item,
                                           codex->turns[codex->turn_count])) {
@@ -201,7 +204,7 @@ bool wal__codex_roll_back(struct wal__model_reader *reader,
 
 /* ------------------------------------------------- events and items --- */
 
-/* Gives the message that an event alone said. */
+/* Emits a message for an event without an item. */
 static bool flush(struct wal__model_reader *reader,
                   struct wal__codex_echo *echo)
 {
@@ -225,7 +228,7 @@ static bool flush(struct wal__model_reader *reader,
     }
     *kept = block;
     item.blocks = kept;
-    /* The line that it was read from is the event's. */
+    /* Its source line is that of the event. */
     if (!derive_id(reader, &echo->id, "~event\"", &item.id) ||
         !wal__codex_text_copy(reader, &codex->pending_lines, &item.raw)) {
         return false;
@@ -248,17 +251,17 @@ void wal__codex_end_answer(struct wal__codex *codex)
     codex->is_answering = false;
 }
 
-/* An item that an event may have said before. Whether one did. */
+/* Matches an item with a pending event; whether there was one. */
 static bool match_item(struct wal__codex_echo *echo)
 {
-    bool was_waiting = echo->is_pending;
+    bool was_pending = echo->is_pending;
 
     echo->is_pending = false;
-    echo->unmatched_items += was_waiting ? 0 : 1;
-    return was_waiting;
+    echo->unmatched_items += was_pending ? 0 : 1;
+    return was_pending;
 }
 
-/* An event that says what an item said, or one to come, or none. */
+/* Matches an event with an earlier item, or makes it pending. */
 static bool match_event(struct wal__model_reader *reader,
                         struct wal__codex_echo *echo,
                         const struct wal__model_line *line,
@@ -315,7 +318,7 @@ bool wal__codex_emit_event(struct wal__model_reader *reader,
     return wal__codex_emit(reader, &item);
 }
 
-/* What people see of it. */
+/* Whether the item has visible content. */
 static bool has_text(const struct wal__model_item *item)
 {
     for (size_t i = 0; i < item->block_count; i++) {
@@ -357,7 +360,7 @@ static bool emit_prompt(struct wal__model_reader *reader,
         return false;
     }
     codex->is_answering = false;
-    /* What a person is shown, a person wrote. */
+    /* A text with a user event was written by a person. */
     if (item->is_meta && codex->user.is_pending &&
         wal__codex_text_equals(&codex->user.text, item->blocks[0].text)) {
         item->is_meta = false;

@@ -1,15 +1,14 @@
 /*
- * codex_state.h - what a rollout's lines mean together.
+ * codex_state.h - the state that connects the lines of a rollout.
  *
- * Codex writes what people see twice: as an event (user_message,
- * agent_message) and as an item of the model's context. Here an event and its
- * item are told to be one, whichever comes first; an event that no item says
- * again is a message. Items that the model gave in one answer get a group.
- * A rollback puts what follows under what stood before the turns that it took
- * back.
+ * Codex writes each visible message twice: as an event (user_message,
+ * agent_message) and as an item of the model's context. This matches events
+ * with items, in either order; an event without a matching item is a message.
+ * Items of one answer of the model get the same answer_id. After a rollback,
+ * the parent of the next item is the item before the turns rolled back.
  *
- * Invariant: an item's parent is the last item on the branch, and events are
- * on none: an answer is not cut by them.
+ * Invariant: an item's parent is the last item on the branch. Events are on no
+ * branch, so they do not split an answer.
  *
  * Threads: one thread at a time per reader.
  */
@@ -18,17 +17,17 @@
 
 #include "format/model/dialect.h"
 
-/* Text that is kept from line to line, in memory that is used again. */
+/* A text that persists between lines, in a reusable buffer. */
 struct wal__codex_text {
     uint8_t *data;
     size_t size;
     size_t capacity;
 };
 
-/* Events of one kind, and the items that say the same. */
+/* Matches events of one kind with items. */
 struct wal__codex_echo {
-    bool is_pending;        /* an event for its item */
-    size_t unmatched_items; /* that wait for their events */
+    bool is_pending;        /* an event waits for its item */
+    size_t unmatched_items; /* count of items that wait for their events */
     struct wal__codex_text id;
     struct wal__codex_text time;
     struct wal__codex_text text;
@@ -38,69 +37,68 @@ struct wal__codex {
     bool has_header;
     bool is_tagged;
     bool is_answering;                /* the last item is part of an answer */
-    struct wal__codex_text answer;    /* its group */
-    struct wal__codex_text last_line; /* id that the log has */
+    struct wal__codex_text answer;    /* its answer_id */
+    struct wal__codex_text last_line; /* id in the log */
     struct wal__codex_text last_item; /* id of the last item on the branch */
-    struct wal__codex_text
-        pending_lines;                 /* lines that go before the next item */
-    struct wal__codex_text pending_id; /* of the last of them */
+    struct wal__codex_text pending_lines; /* lines before the next item */
+    struct wal__codex_text pending_id;    /* of the last of them */
     struct wal__codex_text model;
     struct wal__codex_text effort;
     struct wal__codex_text provider;
     struct wal__codex_echo user;
     struct wal__codex_echo agent;
-    struct wal__codex_text turn;  /* what the event of a turn stood behind */
-    struct wal__json_span *turns; /* what each turn stands behind */
+    struct wal__codex_text turn;  /* last item before the pending user event */
+    struct wal__json_span *turns; /* last item before each turn */
     size_t turn_count;
     size_t turn_capacity;
 };
 
-/* The reader's state; NULL: no memory. All others answer false without memory
- * or when the sink wants no more. */
+/* Returns the reader's state; NULL: no memory. All other functions return false
+ * if there is no memory or the sink returned false. */
 struct wal__codex *wal__codex_state(struct wal__model_reader *reader);
 
 bool wal__codex_text_set(struct wal__model_reader *reader,
                          struct wal__codex_text *text,
                          struct wal__json_span span);
-/* A copy that holds as long as an item needs it; empty where it is. */
+/* Copies a text for an item; empty if the text is empty. */
 bool wal__codex_text_copy(struct wal__model_reader *reader,
                           const struct wal__codex_text *text,
                           struct wal__json_span *span);
 bool wal__codex_text_equals(const struct wal__codex_text *text,
                             struct wal__json_span span);
 
-/* A line begins, and ends. */
+/* Call these before and after each line. */
 bool wal__codex_line_begin(struct wal__model_reader *reader,
                            const struct wal__model_line *line);
 bool wal__codex_line_end(struct wal__model_reader *reader,
                          const struct wal__model_line *line);
 
-/* Gives an item under the last one. */
+/* Emits an item as a child of the last one. */
 bool wal__codex_emit(struct wal__model_reader *reader,
                      struct wal__model_item *item);
 
-/* Gives a message out of the model's context, or a call or a result. */
+/* Emits an item of the model's context: a message, a call or a result. */
 bool wal__codex_emit_message(struct wal__model_reader *reader,
                              struct wal__model_item *item);
 
-/* An event that may say what an item says; `text` is empty for one that never
- * is a message. */
+/* Records an event that may repeat an item. `text` is empty for an event that
+ * is never a message. */
 bool wal__codex_emit_event(struct wal__model_reader *reader,
                            struct wal__codex_echo *echo,
                            const struct wal__model_line *line,
                            struct wal__json_span text);
 
-/* An answer is whole. */
+/* Ends the present answer. */
 void wal__codex_end_answer(struct wal__codex *codex);
 
-/* Takes turns back. */
+/* Rolls back the last `turns` turns. */
 bool wal__codex_roll_back(struct wal__model_reader *reader,
                           struct wal__model_item *item, uint64_t turns);
 
-/* Gives the messages that events alone said. */
+/* Emits messages for the events without an item. */
 bool wal__codex_flush(struct wal__model_reader *reader);
 
-/* Gives the lines that wait for an item: as one on the branch, or aside. */
+/* Emits the pending lines as one item, on the branch or on none. */
 bool wal__codex_flush_lines(struct wal__model_reader *reader,
                             bool is_off_branch);
 

@@ -1,13 +1,12 @@
 /*
- * codex_write.c - rollout files of Codex, tagged.
+ * codex_write.c - writes tagged rollout files of Codex.
  *
- * An item is a response_item or several, which is what the model sees, and
- * before each an event, which is what people see. Two answers of which nothing
- * stands between are parted by a token_count event without counts.
+ * An item is one or more response_items, for the model, each preceded by an
+ * event, for the user interface. A token_count event without counts separates
+ * two consecutive answers.
  *
- * Invariant: the first line is session_meta with the id that is in the file's
- * name; lines that were read from a rollout go out as they stand, and so do
- * their events.
+ * Invariant: the first line is session_meta with the id in the file's name.
+ * Lines that were read from a rollout, and their events, are written unchanged.
  *
  * Threads: one thread at a time per writer.
  */
@@ -22,7 +21,7 @@
 struct codex {
     bool is_answering;  /* the last line is part of an answer */
     uint64_t answer;    /* hash of its answer_id, or 0 */
-    bool has_compacted; /* the last line is `compacted`, as it stood */
+    bool has_compacted; /* the last line is an unchanged `compacted` */
 };
 
 /* sessions/YYYY/MM/DD/rollout-YYYY-MM-DDThh-mm-ss-UUID.jsonl */
@@ -71,7 +70,7 @@ static void close_line(struct wal__json_out *out)
 
 /* ------------------------------------------------------------ header --- */
 
-/* Whether the header that was read names the session as its file does. */
+/* Whether the header that was read has the session's id. */
 static bool has_native_header(const struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
@@ -117,7 +116,7 @@ static bool codex_begin(struct wal__model_writer *writer)
 {
     const char *path = codex_path(writer->session, 0, writer->scratch);
 
-    writer->state = wal__arena_calloc(writer->keep, sizeof(struct codex));
+    writer->state = wal__arena_calloc(writer->arena, sizeof(struct codex));
     if (path == NULL || writer->state == NULL ||
         !wal__model_write_file(writer, path, false)) {
         return false;
@@ -132,7 +131,7 @@ static bool codex_begin(struct wal__model_writer *writer)
 
 /* ------------------------------------------------------------ blocks --- */
 
-/* A member with all texts of the blocks, each on a line of its own. */
+/* Writes a member with all texts of the blocks, separated by newlines. */
 static void write_texts(struct wal__json_out *out, const char *key,
                         const struct wal__model_block *blocks, size_t count)
 {
@@ -196,10 +195,10 @@ struct encoder {
     struct wal__model_writer *writer;
     struct wal__json_out *out;
     const struct wal__model_item *item;
-    bool has_events; /* its rollout has them */
+    bool has_events; /* the source has events already */
 };
 
-/* A message: of blocks that are text, an image, or Codex' own. */
+/* Writes a message of text, image and raw blocks. */
 static void write_message(struct encoder *to, const char *role,
                           const char *event, const char *text_type,
                           const struct wal__model_block *blocks, size_t count)
@@ -219,12 +218,12 @@ static void write_message(struct encoder *to, const char *role,
     close_line(out);
 }
 
-/* Whether a signature is no encrypted content of OpenAI's, which its interface
- * would not take. */
+/* Whether a signature is not encrypted content of OpenAI: its API would reject
+ * it. */
 static bool is_foreign(const struct encoder *to,
                        struct wal__json_span signature)
 {
-    static const char token[] = "\"gAAAA"; /* as all of them begin */
+    static const char token[] = "\"gAAAA"; /* the prefix of all of them */
     const struct wal__model_session *session = to->writer->session;
     bool is_token = signature.size >= sizeof(token);
 
@@ -300,7 +299,7 @@ static void write_result(struct encoder *to)
     close_line(out);
 }
 
-/* Parts the answer from the one before it, if need be. */
+/* Separates the answer from a directly preceding one. */
 static void separate_answers(struct encoder *to)
 {
     struct codex *codex = to->writer->state;
@@ -399,7 +398,7 @@ static void write_title(struct encoder *to)
     close_line(out);
 }
 
-/* A line as it stands. */
+/* Writes a line unchanged. */
 static void write_line(struct encoder *to, struct wal__json_span line)
 {
     struct wal__json_member type = {.key = "type"};

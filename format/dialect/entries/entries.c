@@ -1,11 +1,13 @@
 /*
- * entries.c - session entries as a file, and as the tools print them.
+ * entries.c - recognises and reads session entries as a file, in the form in
+ * which the tools print them.
  *
  * A line is {id, parentId?, type, timestamp, runId?, payload, meta?}; the first
- * one is the `session_header`. No parentId: under the head; null: a root.
+ * one is the `session_header`. Without parentId the parent is the head; null: a
+ * root.
  *
- * Invariant: a line moves the head when it went under it, as an append does,
- * and one of customType walconv.head always.
+ * Invariant: a line moves the head if its parent is the head, as an append
+ * does; a line of customType walconv.head always moves it.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -27,7 +29,7 @@ enum {
     ENTRY_COUNT
 };
 
-#define VERSION 1 /* the highest that is known */
+#define VERSION 1 /* the newest known version */
 
 static const struct wal__json_member entry_wanted[ENTRY_COUNT] = {
     [ENTRY_TYPE] = {.key = "type"},
@@ -63,7 +65,7 @@ static bool entries_recognise(const void *data, size_t size, bool is_first)
            wal__line_string_is(&members[ENTRY_TYPE], "session_header");
 }
 
-/* The first of the keys that is a string. */
+/* Returns the first of the members that is a string. */
 static struct wal__json_span
 first_string(const struct wal__json_member *members, const int *keys,
              size_t count)

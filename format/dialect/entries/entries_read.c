@@ -1,12 +1,12 @@
 /*
- * entries_read.c - session entries as items.
+ * entries_read.c - converts session entries to items.
  *
- * Payloads are the caller's own. Messages are read as the interfaces of today
- * have them: role and content, calls as blocks or in tool_calls, results as
- * messages of role tool or as blocks of a user's message. What this program
- * writes has members of its own.
+ * Applications define their payloads. Messages are read in the form of current
+ * APIs: role and content, calls as blocks or in tool_calls, results as messages
+ * of role tool or as blocks of a user's message. entries_write.c adds members
+ * that this file reads.
  *
- * Invariant: an entry that means nothing else is an item of kind LINE.
+ * Invariant: an entry of any other meaning is an item of kind LINE.
  *
  * Threads: one thread at a time per reader.
  */
@@ -85,7 +85,7 @@ static const struct wal__json_member message_wanted[M_COUNT] = {
     [M_COST] = {.parent = "usage", .key = "cost"},
 };
 
-/* The first of two members that is a string, or a number. */
+/* Return the first of two members that is a string, or a number. */
 static struct wal__json_span
 first_string(const struct wal__json_member *members, size_t key, size_t other)
 {
@@ -124,19 +124,6 @@ static enum wal__stop_reason read_stop(struct wal__json_span reason)
     return reason.size > 0 ? WAL__STOP_OTHER : WAL__STOP_NONE;
 }
 
-/* The dialect of that name, or NULL. */
-static const struct wal__dialect *find_dialect(struct wal__json_span name)
-{
-    const struct wal__dialect *dialect;
-
-    for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
-        if (wal__model_text_is(name, dialect->name)) {
-            return dialect;
-        }
-    }
-    return NULL;
-}
-
 static void read_fields(struct wal__model_item *item,
                         const struct wal__json_member *members)
 {
@@ -151,10 +138,11 @@ static void read_fields(struct wal__model_item *item,
     item->usage.cache_write = first_number(members, M_WRITE, M_WRITE_PI);
     item->usage.reasoning = wal__member_number(&members[M_REASONING]);
     item->usage.cost = wal__member_number(&members[M_COST]);
-    item->dialect = find_dialect(wal__member_string(&members[M_BLOCKS_OF]));
+    item->dialect =
+        wal__dialect_find_string(wal__member_string(&members[M_BLOCKS_OF]));
 }
 
-/* Gives a message whose content has no results of tools in it. */
+/* Emits a message whose content has no tool results. */
 static bool emit_plain(struct entry *entry,
                        const struct wal__json_member *members)
 {
@@ -336,7 +324,7 @@ static void read_custom(struct entry *entry,
         item->kind = WAL__ITEM_HEAD;
     } else if (wal__model_text_is(item->name, "walconv.line")) {
         const struct wal__dialect *dialect =
-            find_dialect(wal__member_string(&members[P_DIALECT]));
+            wal__dialect_find_string(wal__member_string(&members[P_DIALECT]));
         struct wal__json_span line = wal__member_raw(&members[P_LINE]);
         if (dialect != NULL && line.size > 0) {
             item->kind = WAL__ITEM_LINE;

@@ -1,11 +1,11 @@
 /*
- * entries_write.c - session entries, a session_header first.
+ * entries_write.c - writes session entries, a session_header first.
  *
- * An item is an entry. Its payload has the names that pi has; what no type of
- * entry is for goes into entries of type `custom` whose customType begins with
+ * An item is an entry. Its payload has the keys of pi. Items without a type of
+ * entry become entries of type `custom`; their customType begins with
  * "walconv.".
  *
- * Invariant: the first line is the header; roots are under it.
+ * Invariant: the first line is the header; it is the parent of roots.
  *
  * Threads: one thread at a time per writer.
  */
@@ -63,7 +63,7 @@ static bool entries_begin(struct wal__model_writer *writer)
     const char *path = entries_path(session, 0, writer->scratch);
 
     struct wal__json_span *header =
-        wal__arena_calloc(writer->keep, sizeof(*header));
+        wal__arena_calloc(writer->arena, sizeof(*header));
 
     if (header == NULL || path == NULL ||
         !wal__model_write_file(writer, path, false)) {
@@ -269,7 +269,7 @@ static void write_compaction(struct wal__json_out *out,
     close_entry(out, item);
 }
 
-/* An item of a kind with one or two members of its own. */
+/* Writes an entry of a type with one or two specific members. */
 static void write_simple_entry(struct wal__json_out *out, const char *type,
                                const struct wal__model_item *item,
                                const char *key, struct wal__json_span value,
@@ -354,7 +354,7 @@ static bool entries_end(struct wal__model_writer *writer)
     return true;
 }
 
-/* Readers take the last entry for the head, so one is put under it. */
+/* Writes an entry under the head: readers take the last entry for the head. */
 static bool entries_head(struct wal__model_writer *writer,
                          struct wal__json_span id)
 {

@@ -1,9 +1,9 @@
 /*
- * lines.c - any file of one record a line.
+ * lines.c - reads any file with one JSON value per line.
  *
- * Each line goes under the one before it. Where a line has an id or uuid, a
- * parentId or parentUuid, a type, a timestamp, a sessionId or a cwd that is a
- * string, these are used.
+ * The parent of a line is the previous line, unless it has a parentId or
+ * parentUuid. Members id, uuid, type, timestamp, sessionId and cwd are used if
+ * they are strings.
  *
  * Invariant: every line moves the head.
  *

@@ -1,9 +1,7 @@
 /*
- * lines_read.c - lines of no client that is known, as items.
+ * lines_read.c - converts lines of unknown clients to items of kind LINE.
  *
- * Each line is an item of kind LINE: what it means is nobody's guess.
- *
- * Invariant: the line is kept whole.
+ * Invariant: the item contains the whole line.
  *
  * Threads: one thread at a time per reader.
  */

@@ -1,7 +1,7 @@
 /*
  * opencode.c - the storage of OpenCode, a tree of JSON files.
  *
- * Invariant: its sessions have no lines; a line is never of it.
+ * Invariant: sessions have documents and no lines, so no line is recognised.
  *
  * Threads: no shared state; any thread may call any function.
  */

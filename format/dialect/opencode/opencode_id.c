@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
+
 void wal__opencode_id_make(char id[WAL__OPENCODE_ID_SIZE], const char *prefix,
                            uint64_t number, uint64_t hash)
 {
@@ -28,6 +30,7 @@ void wal__opencode_id_make(char id[WAL__OPENCODE_ID_SIZE], const char *prefix,
         hash /= 62;
     }
     id[at] = '"';
+    WAL__ASSERT(at == WAL__OPENCODE_ID_SIZE - 1);
 }
 
 static bool is_hex(uint8_t byte)
@@ -56,6 +59,7 @@ uint64_t wal__opencode_id_number(struct wal__json_span id)
 {
     uint64_t number = 0;
 
+    WAL__ASSERT(id.size == WAL__OPENCODE_ID_SIZE);
     for (size_t i = 5; i < 17; i++) {
         uint8_t byte = id.data[i];
         number = number << 4 |

@@ -1,15 +1,16 @@
 /*
- * opencode_part_read.c - parts of a message in OpenCode's storage, as items.
+ * opencode_part_read.c - converts the parts of a message of OpenCode to items.
  *
  * Threads: one thread at a time per message.
  */
 #include "format/dialect/opencode/opencode_part_read.h"
-#include "format/model/model_content.h"
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/json/json_out.h"
 #include "format/json/json_value.h"
+#include "format/model/model_content.h"
 
 enum {
     P_ID,
@@ -54,25 +55,27 @@ static struct wal__model_block *add_block(struct wal__opencode_message *message,
 struct raw {
     uint8_t *data;
     size_t size;
+    size_t capacity;
 };
 
 static bool put_raw(void *ctx, const void *data, size_t size)
 {
     struct raw *raw = ctx;
 
+    WAL__ASSERT(size <= raw->capacity - raw->size);
     memcpy(raw->data + raw->size, data, size);
     raw->size += size;
     return true;
 }
 
-/* A part of the client's own, without its ids. */
+/* Reads a part of an unknown type as a raw block, without its ids. */
 static void read_raw(struct wal__opencode_message *message,
                      struct wal__json_span part)
 {
     static const struct wal__json_override ids[] = {
         {"id", {NULL, 0}}, {"sessionID", {NULL, 0}}, {"messageID", {NULL, 0}}};
     struct wal__arena *arena = message->storage->reader->scratch;
-    struct raw raw = {wal__arena_alloc(arena, part.size + 2), 0};
+    struct raw raw = {wal__arena_alloc(arena, part.size + 2), 0, part.size + 2};
     struct wal__json_out out = {.put = put_raw, .ctx = &raw};
     struct wal__model_block *block = add_block(message, WAL__BLOCK_RAW);
 
@@ -170,7 +173,7 @@ enum {
     S_COUNT
 };
 
-/* What a result has beside its text. */
+/* Reads the attachments of a result. */
 static bool read_attachments(struct wal__opencode_message *message,
                              struct wal__model_blocks *blocks,
                              struct wal__json_span attachments)
@@ -314,7 +317,7 @@ static void read_tool(struct wal__opencode_message *message,
     read_tool_result(message, members, state);
 }
 
-/* The id with a number behind it. */
+/* Returns the id with a number appended; data is NULL if there is no memory. */
 static struct wal__json_span append_number(struct wal__arena *arena,
                                            struct wal__json_span id, size_t n)
 {
@@ -337,7 +340,7 @@ static struct wal__json_span append_number(struct wal__arena *arena,
     return (struct wal__json_span){text, size};
 }
 
-/* Makes the item's id one that no item before it has. */
+/* Changes the item's id if an earlier item has it. */
 static bool assign_unique_id(struct wal__opencode_storage *storage,
                              struct wal__model_item *item)
 {
@@ -357,7 +360,7 @@ static bool assign_unique_id(struct wal__opencode_storage *storage,
                                 wal__model_string_hash(0, item->id), item->id);
 }
 
-/* Gives an item under the one before it. */
+/* Emits an item as a child of the previous one. */
 static void emit(struct wal__opencode_storage *storage,
                  struct wal__model_item *item)
 {
@@ -372,12 +375,12 @@ static void emit(struct wal__opencode_storage *storage,
 void wal__opencode_flush(struct wal__opencode_message *message, bool is_end)
 {
     struct wal__model_item *item = &message->item;
-    bool has_more =
+    bool has_content =
         message->blocks.count > 0 ||
         (is_end && !message->is_emitted && message->result_count == 0 &&
          !message->has_compaction_part);
 
-    if (has_more) {
+    if (has_content) {
         item->blocks = message->blocks.items;
         item->block_count = message->blocks.count;
         if (item->role == WAL__ROLE_USER && !item->is_meta) {
@@ -390,7 +393,7 @@ void wal__opencode_flush(struct wal__opencode_message *message, bool is_end)
     for (size_t i = 0; i < message->result_count; i++) {
         emit(message->storage, &message->results[i]);
     }
-    message->is_emitted |= has_more || message->result_count > 0;
+    message->is_emitted |= has_content || message->result_count > 0;
     message->result_count = 0;
     message->blocks =
         (struct wal__model_blocks){.arena = message->storage->reader->scratch};
@@ -411,7 +414,7 @@ void wal__opencode_part_read(struct wal__opencode_message *message,
     message->part =
         wal__opencode_storage_id(message->storage, part, &members[P_ID]);
     if (message->is_emitted && message->blocks.count == 0) {
-        message->item.id = message->part; /* of the next step */
+        message->item.id = message->part; /* a new step begins */
     }
     if (wal__model_text_is(type, "text")) {
         read_text(message, members);
@@ -448,7 +451,7 @@ void wal__opencode_emit_summary(struct wal__opencode_message *message)
     for (size_t i = 0; i < message->blocks.count; i++) {
         size += message->blocks.items[i].text.size + 2;
     }
-    raw = (struct raw){wal__arena_alloc(arena, size), 0};
+    raw = (struct raw){wal__arena_alloc(arena, size), 0, size};
     if (raw.data == NULL) {
         message->storage->has_failed = true;
         return;

@@ -1,11 +1,11 @@
 /*
- * opencode_part_read.h - parts of a message in OpenCode's storage, as items.
+ * opencode_part_read.h - converts the parts of a message of OpenCode to items.
  *
- * What the model or the user said is an item; each result of a tool, which
- * stands in its call's part, is one of its own. Results end a step.
+ * The content of a message is one item. Each tool result, which is in the part
+ * of its call, is a separate item. Results end a step.
  *
- * Invariant: a part that is kept as it is has no ids in it; its message gives
- * them.
+ * Invariant: the ids in a part that is kept as a raw block are removed; the
+ * writer adds them again.
  *
  * Threads: one thread at a time per message.
  */
@@ -20,25 +20,25 @@ struct wal__opencode_message {
     struct wal__opencode_storage *storage;
     struct wal__model_blocks blocks;
     struct wal__model_item item;
-    struct wal__json_span part;      /* id of the one being read */
-    struct wal__model_item *results; /* that wait for the end of a step */
+    struct wal__json_span part;      /* id of the present part */
+    struct wal__model_item *results; /* to emit at the end of the step */
     size_t result_count;
     size_t result_capacity;
-    bool has_user_text;       /* a text is no synthetic one */
-    bool is_emitted;          /* an item of it was */
-    bool has_compaction_part; /* of a compaction */
+    bool has_user_text;       /* a part is not synthetic text */
+    bool is_emitted;          /* an item of the message was emitted */
+    bool has_compaction_part; /* the mark of a compaction */
 };
 
-/* Failures of all of these are in the storage's has_failed. */
+/* The functions below report failures in the storage's has_failed. */
 
-/* Takes the next part of a message. */
+/* Reads the next part of a message. */
 void wal__opencode_part_read(struct wal__opencode_message *message,
                              const struct wal__opencode_document *part);
 
-/* Gives what there is of a message: a step, or all. */
+/* Emits the content and the results read so far: a step, or the rest. */
 void wal__opencode_flush(struct wal__opencode_message *message, bool is_end);
 
-/* Gives a summary: the message's texts are those of a compaction. */
+/* Emits a compaction whose summary is the texts of the message. */
 void wal__opencode_emit_summary(struct wal__opencode_message *message);
 
 #endif

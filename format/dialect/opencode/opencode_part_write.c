@@ -1,5 +1,5 @@
 /*
- * opencode_part_write.c - parts of a message, as OpenCode's storage has them.
+ * opencode_part_write.c - writes the parts of a message for OpenCode.
  *
  * Threads: one thread at a time per writer.
  */
@@ -102,7 +102,7 @@ bool wal__opencode_close_part(struct wal__model_writer *writer)
     return !writer->out.has_failed;
 }
 
-/* mime and url of an image. */
+/* Writes mime and url of an image. */
 static void write_image(struct wal__json_out *out,
                         const struct wal__model_block *block)
 {
@@ -147,7 +147,8 @@ static bool is_text(const struct wal__model_block *block)
     return block->kind == WAL__BLOCK_TEXT;
 }
 
-/* One text and images behind it: as the client has results. */
+/* Whether the content is the client's form of a result: an optional text, then
+ * images. */
 static bool is_simple(const struct wal__model_item *item)
 {
     for (size_t i = 0; i < item->block_count; i++) {
@@ -228,7 +229,7 @@ static void write_attachments(struct wal__model_writer *writer,
     }
 }
 
-/* The text of a result: all of its texts. */
+/* Writes all texts of a result, separated by newlines. */
 static void write_output(struct wal__json_out *out,
                          const struct wal__model_item *item)
 {
@@ -305,7 +306,7 @@ static bool add_call(struct wal__model_writer *writer,
         size_t capacity =
             state->call_capacity > 0 ? 2 * state->call_capacity : 8;
         struct wal__opencode_call *calls =
-            wal__arena_alloc(writer->keep, capacity * sizeof(calls[0]));
+            wal__arena_alloc(writer->arena, capacity * sizeof(calls[0]));
         if (calls == NULL) {
             return false;
         }
@@ -317,9 +318,9 @@ static bool add_call(struct wal__model_writer *writer,
     }
     call = &state->calls[state->call_count++];
     *call = (struct wal__opencode_call){
-        .id = wal__arena_copy(writer->keep, block->id),
-        .name = wal__arena_copy(writer->keep, block->name),
-        .arguments = wal__arena_copy(writer->keep, block->arguments),
+        .id = wal__arena_copy(writer->arena, block->id),
+        .name = wal__arena_copy(writer->arena, block->name),
+        .arguments = wal__arena_copy(writer->arena, block->arguments),
     };
     return wal__opencode_write_tool(writer, call, NULL, false);
 }

@@ -1,10 +1,10 @@
 /*
- * opencode_part_write.h - parts of a message, as OpenCode's storage has them.
+ * opencode_part_write.h - writes the parts of a message for OpenCode.
  *
  * A block is a part, and each part is a file. A call is written without a
- * result at first, and once more when its result comes.
+ * result first, and again with its result.
  *
- * Invariant: numbers of made ids grow from one to the next.
+ * Invariant: the numbers of generated ids increase.
  *
  * Threads: one thread at a time per writer.
  */
@@ -28,7 +28,7 @@ struct wal__opencode_writer {
     char user[WAL__OPENCODE_ID_SIZE];    /* the last one of a user */
     uint64_t last_message;               /* numbers of the last ids */
     uint64_t last_part;
-    struct wal__opencode_call *calls; /* of the last message */
+    struct wal__opencode_call *calls; /* of the last message, in order */
     size_t call_count;
     size_t call_capacity;
     size_t next_call;
@@ -37,40 +37,43 @@ struct wal__opencode_writer {
     struct wal__json_span model;
 };
 
-/* The number of the next id: of its time, and behind *last, the one before. */
+/* Returns the number of the next id: from its time, and greater than *last,
+ * which it updates. */
 uint64_t wal__opencode_next_number(uint64_t *last, int64_t ms);
 
-/* A time in milliseconds; the last message's where it is none. */
+/* Returns a time in milliseconds; that of the last message if it is invalid. */
 int64_t wal__opencode_time_ms(const struct wal__opencode_writer *state,
                               struct wal__json_span time);
 
-/* The member "time"; `second` may be null. */
+/* Writes the member "time" with one or two keys; `second` may be NULL. */
 void wal__opencode_write_time(struct wal__json_out *out, const char *first,
                               int64_t ms, const char *second, int64_t end);
 
+/* Appends `above` and an id to a path. */
 void wal__opencode_path_add(struct wal__model_path *path, const char *above,
                             struct wal__json_span id);
 
-/* What is written next goes into the file of that id. All below answer false
- * without memory or when the output fails. */
+/* Selects the file of an id for the following output. This and the functions
+ * below return false if there is no memory or the output failed. */
 bool wal__opencode_select_file(struct wal__model_writer *writer,
                                const char *above,
                                const char folder[WAL__OPENCODE_ID_SIZE],
                                struct wal__json_span id);
 
-/* Opens a part up to its type, which may be null; an empty id is made. */
+/* Opens a part and writes its members up to the type, which may be NULL. An
+ * empty id is generated. */
 bool wal__opencode_open_part(struct wal__model_writer *writer,
                              char id[WAL__OPENCODE_ID_SIZE], const char *type);
 bool wal__opencode_close_part(struct wal__model_writer *writer);
 
-/* The part of a call, and of its result if that is not null; `is_orphan` marks
- * a result without a call. */
+/* Writes the part of a call, with its result unless that is NULL. `is_orphan`
+ * marks a result without a call. */
 bool wal__opencode_write_tool(struct wal__model_writer *writer,
                               struct wal__opencode_call *call,
                               const struct wal__model_item *result,
                               bool is_orphan);
 
-/* The part of a block; a call waits for its result from then on. */
+/* Writes the part of a block, and records a call for its result. */
 bool wal__opencode_write_block(struct wal__model_writer *writer,
                                const struct wal__model_item *item,
                                const struct wal__model_block *block);

@@ -1,11 +1,11 @@
 /*
- * opencode_read.c - sessions of OpenCode's storage as items.
+ * opencode_read.c - converts sessions of OpenCode's storage to items.
  *
- * A message and its parts are an item for what the model or the user said, and
- * one for each result of a tool, which stands in its call's part. Parts are in
- * the order of their files, messages too. A summary is a compaction.
+ * A message with its parts is an item, and one more for each tool result, which
+ * is in the part of its call. Messages and parts are in the order of their
+ * files. A summary is a compaction.
  *
- * Invariant: the items of a message come in the order of its parts.
+ * Invariant: the items of a message are in the order of its parts.
  *
  * Threads: one thread at a time per reader.
  */
@@ -56,7 +56,7 @@ static bool emit_session(struct wal__opencode_storage *storage)
     session.parent = wal__member_string(&members[PARENT]);
     session.time = wal__member_number(&members[CREATED]);
     session.updated = wal__member_number(&members[UPDATED]);
-    /* Where the header is an entry, no item can have its id. */
+    /* The header may become an entry, so no item may have its id. */
     return (session.id.size == 0 ||
             wal__model_table_put(&storage->emitted_ids,
                                  wal__model_string_hash(0, session.id),
@@ -107,7 +107,7 @@ static const struct wal__json_member message_wanted[M_COUNT] = {
     [M_WALCONV_NAME] = {.parent = "walconv", .key = "name"},
 };
 
-/* The name at one of two places. */
+/* Returns the first of two members that is a name. */
 static struct wal__json_span first_name(const struct wal__json_member *members,
                                         size_t key, size_t other)
 {

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/json/json_value.h"
 #include "format/model/dialect.h"
 #include "format/model/model_content.h"
@@ -41,8 +42,8 @@ add(struct wal__opencode_storage *storage,
     return &documents->items[documents->count++];
 }
 
-/* The folder of that name in a path, or null. */
-static const char *folder(const char *path, const char *name)
+/* Returns the path relative to a folder of that name in it, or NULL. */
+static const char *path_below(const char *path, const char *name)
 {
     size_t size = strlen(name);
 
@@ -56,7 +57,7 @@ static const char *folder(const char *path, const char *name)
     return NULL;
 }
 
-/* A part of a path, without .json. */
+/* Returns the first component of a path without .json. */
 static struct wal__json_span file_stem(const char *path)
 {
     size_t size = strcspn(path, "/");
@@ -80,7 +81,7 @@ static bool set_name(struct wal__opencode_storage *storage,
     return !storage->has_failed;
 }
 
-/* The hash of the text that a string is, as of a name. */
+/* Returns the hash of the string's text, equal to that of the same name. */
 static uint64_t hash_id(const struct wal__opencode_storage *storage,
                         struct wal__json_span id)
 {
@@ -123,7 +124,7 @@ static void add_part(struct wal__opencode_storage *storage,
     part->owner = last != NULL ? wal__model_hash(0, file_stem(at)) : 0;
 }
 
-/* A name for what has no file: a number. */
+/* Names a message without a file by its number. */
 static bool make_name(struct wal__opencode_storage *storage,
                       struct wal__opencode_document *message)
 {
@@ -160,8 +161,8 @@ static void add_exported_parts(struct wal__opencode_storage *storage,
     }
 }
 
-/* Takes a session that its client exported: {info, messages:[{info, parts}]}.
- * Parts are of the message that they stand in, whatever they say. */
+/* Adds an exported session: {info, messages:[{info, parts}]}. A part belongs to
+ * the message that contains it, whatever its messageID. */
 static void add_exported_session(struct wal__opencode_storage *storage,
                                  struct wal__json_span value)
 {
@@ -201,14 +202,14 @@ static bool add_document(void *ctx, const char *key,
     struct wal__opencode_document *message;
     const char *relative;
 
-    if ((relative = folder(key, "part")) != NULL) {
+    if ((relative = path_below(key, "part")) != NULL) {
         add_part(storage, relative, value);
-    } else if ((relative = folder(key, "message")) != NULL) {
+    } else if ((relative = path_below(key, "message")) != NULL) {
         message = add(storage, &storage->messages);
         if (message != NULL && set_name(storage, message, relative)) {
             message->value = value;
         }
-    } else if (folder(key, "session") != NULL) {
+    } else if (path_below(key, "session") != NULL) {
         storage->info = storage->info.size == 0 ? value : storage->info;
     } else {
         add_exported_session(storage, value);
@@ -216,7 +217,7 @@ static bool add_document(void *ctx, const char *key,
     return !storage->has_failed;
 }
 
-/* Chains the parts of each message. */
+/* Links the parts of each message. */
 static bool link_parts(struct wal__opencode_storage *storage)
 {
     for (size_t i = 0; i < storage->parts.count; i++) {
@@ -228,6 +229,7 @@ static bool link_parts(struct wal__opencode_storage *storage)
         }
         if (wal__model_table_get(&storage->part_lists, part->owner, &found)) {
             part_list = (struct part_list *)(uintptr_t)found.data;
+            WAL__ASSERT(part_list->last < i);
             storage->parts.items[part_list->last].next = i;
             part_list->last = i;
             continue;

@@ -1,12 +1,12 @@
 /*
  * opencode_storage.h - the files of a session in OpenCode's storage.
  *
- * A message is a file, and each of its parts is one. A part names its message
- * or lies in the folder of its name. A session that the client exported has
- * them in one file.
+ * A message is a file, and each of its parts is a file. A part names its
+ * message or is in the folder of that name. A session that the client exported
+ * is one file.
  *
- * Invariant: messages are in the order of their files, and so are the parts of
- * each message.
+ * Invariant: messages, and the parts of each message, are in the order of their
+ * files.
  *
  * Threads: one thread at a time per storage.
  */
@@ -35,26 +35,27 @@ struct wal__opencode_storage {
     struct wal__model_reader *reader;
     struct wal__opencode_documents messages;
     struct wal__opencode_documents parts;
-    struct wal__json_span info;          /* the session's own file, or empty */
-    struct wal__model_table part_lists;  /* struct chain by hash of an id */
-    struct wal__model_table emitted_ids; /* ids of items, by their hashes */
-    struct wal__json_span tip;           /* id of the item before */
-    struct wal__json_span first_kept;    /* of a compaction to come */
+    struct wal__json_span info;          /* the session's document, or empty */
+    struct wal__model_table part_lists;  /* struct part_list by hash of id */
+    struct wal__model_table emitted_ids; /* ids of items, by hash */
+    struct wal__json_span tip;           /* id of the previous item */
+    struct wal__json_span first_kept;    /* of the next compaction */
     bool has_failed;
 };
 
-/* Takes in the files of a tree. False: no memory. */
+/* Reads the documents of a tree. False: no memory. */
 bool wal__opencode_storage_read(struct wal__opencode_storage *storage,
                                 struct wal__model_reader *reader,
                                 const struct wal__model_documents *tree);
 
-/* The id that a document says, or its file's name as one. */
+/* Returns the id in the member, or the document's file name as an id. */
 struct wal__json_span
 wal__opencode_storage_id(const struct wal__opencode_storage *storage,
                          const struct wal__opencode_document *document,
                          const struct wal__json_member *id);
 
-/* The first part of the message with that id, or WAL__OPENCODE_NO_PART. */
+/* Returns the first part of the message with that id, or
+ * WAL__OPENCODE_NO_PART. */
 size_t
 wal__opencode_storage_first_part(const struct wal__opencode_storage *storage,
                                  const struct wal__opencode_document *message,

@@ -1,12 +1,12 @@
 /*
- * opencode_write.c - sessions as OpenCode's storage has them.
+ * opencode_write.c - writes sessions as OpenCode's storage.
  *
- * An item is a message, its blocks are parts. The result of a call goes into
- * the call's part where it follows the message in the order of the calls, else
- * into a part of a message of its own, marked so that it is read as no call.
+ * An item is a message, its blocks are parts. A result that follows its message
+ * in the order of the calls is written into its call's part. Any other result
+ * is a part of a separate message, marked so that it is not read as a call.
  *
- * Invariant: file names, ids and references agree; the order of made ids is
- * the order of the items.
+ * Invariant: file names, ids and references agree; generated ids sort in the
+ * order of the items.
  *
  * Threads: one thread at a time per writer.
  */
@@ -45,7 +45,7 @@ static size_t opencode_make_id(const struct wal__model_writer *writer,
     return WAL__OPENCODE_ID_SIZE;
 }
 
-/* Sessions that began later come first. */
+/* Determines the session's id; ids of later sessions sort first. */
 static void session_id(const struct wal__model_session *session,
                        char id[WAL__OPENCODE_ID_SIZE])
 {
@@ -193,7 +193,7 @@ static void write_assistant(struct wal__model_writer *writer,
     write_stop(out, item->stop);
 }
 
-/* Whether the id can be that of the next message: the client sorts by them. */
+/* Whether the next message can have the id: the client sorts by ids. */
 static bool sorts_after(const struct wal__opencode_writer *state,
                         struct wal__json_span id)
 {
@@ -203,7 +203,7 @@ static bool sorts_after(const struct wal__opencode_writer *state,
            (is_first || memcmp(id.data, state->message, id.size) > 0);
 }
 
-/* Begins a message: its id, and its file up to the role. */
+/* Opens a message: determines its id and writes the members up to the role. */
 static bool open_message(struct wal__model_writer *writer,
                          struct wal__json_span id, struct wal__json_span time)
 {
@@ -256,7 +256,7 @@ static bool write_message(struct wal__model_writer *writer,
     return true;
 }
 
-/* A result that no call of the message before waits for in this order. */
+/* Writes a result without a matching call in the previous message. */
 static bool write_orphan_result(struct wal__model_writer *writer,
                                 const struct wal__model_item *item)
 {
@@ -294,7 +294,7 @@ static bool write_result(struct wal__model_writer *writer,
     return write_orphan_result(writer, item);
 }
 
-/* A mark of the user, and the summary as an answer. */
+/* Writes a compaction: a user's message as a mark, the summary as an answer. */
 static bool write_compaction(struct wal__model_writer *writer,
                              const struct wal__model_item *item)
 {
@@ -305,7 +305,7 @@ static bool write_compaction(struct wal__model_writer *writer,
     struct wal__opencode_writer *state = writer->state;
     char mark[WAL__OPENCODE_ID_SIZE] = "";
 
-    /* The mark comes before: its id is made of what is before, too. */
+    /* Both messages get generated ids: the mark must sort before the answer. */
     if (!open_message(writer, (struct wal__json_span){NULL, 0}, item->time)) {
         return false;
     }
@@ -331,7 +331,7 @@ static bool write_compaction(struct wal__model_writer *writer,
 static bool opencode_begin(struct wal__model_writer *writer)
 {
     struct wal__opencode_writer *state =
-        wal__arena_calloc(writer->keep, sizeof(*state));
+        wal__arena_calloc(writer->arena, sizeof(*state));
 
     if (state == NULL) {
         return false;
@@ -400,7 +400,7 @@ static bool opencode_clone(struct wal__model_writer *writer)
     struct wal__json_span calls = {(const uint8_t *)from->calls,
                                    from->call_count * sizeof(from->calls[0])};
     struct wal__opencode_writer *own =
-        wal__arena_alloc(writer->keep, sizeof(*own));
+        wal__arena_alloc(writer->arena, sizeof(*own));
 
     if (own == NULL) {
         return false;
@@ -409,7 +409,7 @@ static bool opencode_clone(struct wal__model_writer *writer)
     own->call_capacity = own->call_count;
     if (calls.size > 0) {
         own->calls =
-            (void *)(uintptr_t)wal__arena_copy(writer->keep, calls).data;
+            (void *)(uintptr_t)wal__arena_copy(writer->arena, calls).data;
     }
     writer->state = own;
     return calls.size == 0 || own->calls != NULL;

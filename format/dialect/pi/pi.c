@@ -1,9 +1,10 @@
 /*
- * pi.c - the session files of pi, versions 1 to 3, and of its relatives.
+ * pi.c - recognises and reads lines of the session files of pi, versions 1 to
+ * 3, and of its forks.
  *
  * The first line is a `session` header with the session's id. Entries name
- * their parents, null for a root; those of version 1 have neither ids nor
- * parents and follow each other. The leaf is the last line, whatever it is.
+ * their parents, null for a root. Entries of version 1 have neither ids nor
+ * parents; the parent is the previous line. The leaf is the last line.
  *
  * Invariant: every line moves the head.
  *
@@ -51,7 +52,7 @@ static bool pi_recognise(const void *data, size_t size, bool is_first)
     if (is_first && wal__line_string_is(&members[PI_TYPE], "session")) {
         return true;
     }
-    /* What remains where the header is lost. */
+    /* Entries of a file without its header. */
     return wal__line_string_is(&members[PI_TYPE], "message") &&
            members[PI_PARENT].value.kind != WAL__JSON_NONE &&
            members[PI_TIME].value.kind == WAL__JSON_STRING &&

@@ -1,18 +1,19 @@
 /*
- * pi_read.c - the session files of pi, versions 1 to 3, as items.
+ * pi_read.c - converts session files of pi, versions 1 to 3, to items.
  *
  * A line is an item. Messages of role `custom` (version 2: `hookMessage`),
- * custom_message entries and bashExecution messages are messages that no
- * person wrote, named by what they are. Version 1 counts the first line that a
- * compaction keeps over all lines; the others name it.
+ * custom_message entries and bashExecution messages become meta messages with
+ * their kind as name. Version 1 identifies the first line that a compaction
+ * keeps by its index, later versions by its id.
  *
- * Invariant: a line of version 3 whose ids are its own can be written again as
- * it stands.
+ * Invariant: a line of version 3 that has its ids in the log can be written
+ * unchanged.
  *
  * Threads: one thread at a time per reader.
  */
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/json/json_value.h"
 #include "format/model/dialect.h"
 #include "format/model/model_content.h"
@@ -90,7 +91,7 @@ static bool record_id(struct wal__model_reader *reader, struct pi *pi,
     if (pi->count == pi->capacity) {
         size_t capacity = pi->capacity > 0 ? 2 * pi->capacity : 64;
         struct wal__json_span *ids =
-            wal__arena_alloc(reader->keep, capacity * sizeof(ids[0]));
+            wal__arena_alloc(reader->arena, capacity * sizeof(ids[0]));
         if (ids == NULL) {
             return false;
         }
@@ -100,7 +101,8 @@ static bool record_id(struct wal__model_reader *reader, struct pi *pi,
         pi->ids = ids;
         pi->capacity = capacity;
     }
-    id = wal__arena_copy(reader->keep, id);
+    id = wal__arena_copy(reader->arena, id);
+    WAL__ASSERT(pi->count < pi->capacity);
     pi->ids[pi->count++] = id;
     return id.data != NULL;
 }
@@ -169,7 +171,7 @@ static bool read_usage(struct wal__json_span json,
     return true;
 }
 
-/* A name that is written where there is none. */
+/* "unknown" is written for an empty name. */
 static struct wal__json_span known_or_empty(struct wal__json_span name)
 {
     if (wal__model_text_is(name, "unknown")) {
@@ -197,7 +199,7 @@ enum {
     M_COUNT
 };
 
-/* A command that the user ran, and what it gave. */
+/* Reads a command that the user ran, and its output. */
 static bool read_bash(struct line *line, const struct wal__json_member *members)
 {
     struct wal__model_blocks blocks = {.arena = line->reader->scratch};
@@ -283,7 +285,8 @@ static bool read_message(struct line *line, struct wal__json_span message)
            read_role(line, members);
 }
 
-/* The entry that a compaction keeps from on; none where it is itself. */
+/* Returns the first entry that a compaction keeps; empty if it is the
+ * compaction itself. */
 static struct wal__json_span first_kept(const struct line *line,
                                         const struct wal__json_member *members)
 {
@@ -296,7 +299,7 @@ static struct wal__json_span first_kept(const struct line *line,
     if (id.size == 0 && number.size > 0 &&
         wal__json_integer(number, &index) == WAL__JSON_OK && index >= 0 &&
         (uint64_t)index < line->pi->count) {
-        /* The header is no entry: all behind it are kept. */
+        /* Index 0 is the header: all entries after it are kept. */
         id = line->pi->ids[index == 0 && line->pi->count > 1 ? 1 : index];
     }
     if (id.size == line->item.id.size &&
@@ -306,7 +309,7 @@ static struct wal__json_span first_kept(const struct line *line,
     return id;
 }
 
-/* An entry that only this program writes: another client's line. */
+/* Reads an entry with a line of another dialect, as walconv writes it. */
 static bool read_foreign(struct line *line, struct wal__json_span data)
 {
     enum {
@@ -380,7 +383,7 @@ static bool read_custom_message(struct line *line,
     return read_content(line, members[PI_CONTENT].value);
 }
 
-/* An entry of a type that the model has; false: no memory. */
+/* Reads an entry; an unknown type becomes a LINE. False: no memory. */
 static bool read_entry(struct line *line,
                        const struct wal__json_member *members)
 {
@@ -464,7 +467,7 @@ static enum wal__json_status pi_line(struct wal__model_reader *reader,
     enum wal__json_status status;
 
     if (line.pi == NULL) {
-        line.pi = wal__arena_calloc(reader->keep, sizeof(*line.pi));
+        line.pi = wal__arena_calloc(reader->arena, sizeof(*line.pi));
         if (line.pi == NULL) {
             return WAL__JSON_NO_SPACE;
         }

@@ -1,9 +1,9 @@
 /*
- * pi_write.c - session files of pi, version 3.
+ * pi_write.c - writes session files of pi, version 3.
  *
- * An item is a line. What pi has no entry for goes into entries of type
- * `custom` and `custom_message`, whose types begin with "walconv.", so that it
- * comes back from there.
+ * An item is a line. Items for which pi has no entry become entries of type
+ * `custom` and `custom_message` whose custom types begin with "walconv.";
+ * pi_read.c restores them.
  *
  * Invariant: the first line is the header; each line ends in a newline; ids
  * are unique in the file.
@@ -29,7 +29,7 @@ static const char *pi_path(const struct wal__model_session *session,
     return wal__model_dashed_path(session, is_plain, true, arena);
 }
 
-/* Eight hexadecimal digits. */
+/* An id has eight hexadecimal digits. */
 static bool pi_is_id(struct wal__json_span id)
 {
     if (id.size != 10) {
@@ -93,7 +93,7 @@ static bool pi_begin(struct wal__model_writer *writer)
     return true;
 }
 
-/* Opens an entry with what all of them have. */
+/* Opens an entry and writes the members that all entries have. */
 static void open_entry(struct wal__json_out *out, const char *type,
                        const struct wal__model_item *item)
 {
@@ -110,8 +110,8 @@ static void close_entry(struct wal__json_out *out)
     wal__json_out_newline(out);
 }
 
-/* The client sends an image's bytes to its model: one that is elsewhere is
- * told as a text. */
+/* The client sends an image's bytes to its model, so an image without data is
+ * written as a text with its URL. */
 static void write_image(struct wal__json_out *out,
                         const struct wal__model_block *block)
 {
@@ -173,7 +173,7 @@ static void write_content(struct wal__json_out *out,
     wal__json_out_close(out, ']');
 }
 
-/* A count of tokens; what is none, or cannot be one, counts nothing. */
+/* Returns a count of tokens; 0 if it is missing or out of range. */
 static int64_t token_count(struct wal__json_span number)
 {
     int64_t count = 0;
@@ -212,7 +212,7 @@ static void write_usage(struct wal__json_out *out,
     wal__json_out_close(out, '}');
 }
 
-/* The interface that the provider's models are spoken to by. */
+/* Returns the name of the provider's API. */
 static const char *api_name(struct wal__json_span provider)
 {
     if (wal__model_text_is(provider, "anthropic")) {
@@ -290,7 +290,7 @@ static void write_bash(struct wal__json_out *out,
     wal__json_out_member_bool(out, "truncated", false);
 }
 
-/* A message that pi's roles have no place for. */
+/* Writes a message for which pi has no role. */
 static void write_custom_message(struct wal__json_out *out,
                                  const struct wal__model_item *item)
 {
@@ -376,7 +376,7 @@ static void write_compaction(struct wal__json_out *out,
     close_entry(out);
 }
 
-/* An item of a kind with one or two members of its own. */
+/* Writes an entry of a type with one or two specific members. */
 static void write_simple_entry(struct wal__json_out *out, const char *type,
                                const struct wal__model_item *item,
                                const char *key, struct wal__json_span value,
@@ -457,7 +457,7 @@ static bool pi_end(struct wal__model_writer *writer)
     return true;
 }
 
-/* The leaf is the last line, so one is put under the head. */
+/* Writes an entry under the head: the leaf is the last line. */
 static bool pi_head(struct wal__model_writer *writer, struct wal__json_span id)
 {
     struct wal__model_item item = {.parent = id, .time = writer->session->time};

@@ -1,8 +1,8 @@
 /*
- * rollouts.c - the session files of rollouts.
+ * rollouts.c - recognises and reads lines of the session files of rollouts.
  *
  * The first line is a `session` header with id, timestamp, cwd, provider and
- * model; all others follow each other and have no ids.
+ * model. The other lines have no ids; the parent is the previous line.
  *
  * Invariant: every line moves the head.
  *

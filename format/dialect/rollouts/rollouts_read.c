@@ -1,12 +1,12 @@
 /*
- * rollouts_read.c - the session files of rollouts as items.
+ * rollouts_read.c - converts session files of rollouts to items.
  *
  * A line is an item: the header, a message, or a config_change, which is a
  * change of the model. Content is a string, null, or blocks: text, thinking,
  * toolCall, image.
  *
- * Invariant: a line names no other, so it can be written again as it stands,
- * but for a message with a block that the client's reader refuses.
+ * Invariant: a line does not refer to others, so it can be written unchanged,
+ * except a message with a block that the client's reader rejects.
  *
  * Threads: one thread at a time per reader.
  */

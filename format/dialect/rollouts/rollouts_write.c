@@ -1,11 +1,11 @@
 /*
- * rollouts_write.c - session files of rollouts.
+ * rollouts_write.c - writes session files of rollouts.
  *
- * A header with all six fields, then messages, one a line. There are no ids
- * and no branches: the order of lines is the conversation.
+ * A header with all six fields, then one message per line. There are no ids and
+ * no branches: the order of lines is the conversation.
  *
- * Invariant: blocks are of the four types that the client's reader knows; it
- * refuses a file with any other, with a blank line or with a broken one.
+ * Invariant: blocks have the four types that the client's reader knows. It
+ * rejects a file with any other type, a blank line or an invalid line.
  *
  * Threads: one thread at a time per writer.
  */
@@ -28,7 +28,7 @@ static const char *rollouts_path(const struct wal__model_session *session,
     return wal__model_dashed_path(session, is_plain, false, arena);
 }
 
-/* The header that was read, with the id that the session has here. */
+/* Writes the header that was read, with the session's present id. */
 static void write_native_header(struct wal__json_out *out,
                                 const struct wal__model_session *session)
 {

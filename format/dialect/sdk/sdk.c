@@ -1,9 +1,9 @@
 /*
- * sdk.c - sessions that are directories with metadata.json,
- * messages.jsonl and transcript.jsonl, and their relatives.
+ * sdk.c - sdk and spec11: sessions that are directories with metadata.json,
+ * messages.jsonl and transcript.jsonl.
  *
- * A line is {uuid, timestamp, ...}; each goes under the one before it. Such a
- * session is told by its directory, a line alone is not.
+ * A line is {uuid, timestamp, ...}; its parent is the previous line. The
+ * directory identifies such a session; a single line does not.
  *
  * Invariant: every line moves the head of its stream.
  *

@@ -1,11 +1,11 @@
 /*
- * sdk_read.c - session directories of sdk and spec11 as items.
+ * sdk_read.c - converts session directories of sdk and spec11 to items.
  *
- * metadata.json is the header, a line of messages.jsonl a message, its fields
- * at the top or below `message`. Lines of transcript.jsonl are the client's
- * own: the same conversation as events, so they are no items of it.
+ * metadata.json is the header. A line of messages.jsonl is a message, with its
+ * fields at the top level or in `message`. transcript.jsonl has the same
+ * conversation as events; its lines are items of kind LINE on no branch.
  *
- * Invariant: a message whose id is its own can be written again as it stands.
+ * Invariant: a message that has its id in the log can be written unchanged.
  *
  * Threads: one thread at a time per reader.
  */
@@ -14,7 +14,7 @@
 #include "format/model/dialect.h"
 #include "format/model/model_content.h"
 
-/* The last part of a path. */
+/* Returns the last component of a path. */
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -22,7 +22,7 @@ static const char *base_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* Files of checkpoints have the names that files of their project have. */
+/* Files of a checkpoint may have any name, for example metadata.json. */
 static bool is_checkpoint_file(const char *path)
 {
     return strncmp(path, "checkpoints/", 12) == 0 ||
@@ -97,7 +97,7 @@ struct metadata_search {
 static bool emit_metadata(void *ctx, const char *key,
                           struct wal__json_span value)
 {
-    struct metadata_search *metadata_search = ctx;
+    struct metadata_search *search = ctx;
     struct wal__json_member members[D_COUNT];
     struct wal__model_session session = {.raw = value};
     struct wal__model_item item = {.kind = WAL__ITEM_HEADER,
@@ -121,23 +121,22 @@ static bool emit_metadata(void *ctx, const char *key,
     session.parent = first_string(members, D_PARENT, D_PARENT_SESSION);
     session.project = wal__member_string(&members[D_PROJECT]);
     session.title = wal__member_string(&members[D_TITLE]);
-    session.dialect = metadata_search->reader->dialect;
-    metadata_search->is_found = true;
-    metadata_search->has_stopped =
-        !wal__model_emit(metadata_search->reader, &item);
+    session.dialect = search->reader->dialect;
+    search->is_found = true;
+    search->has_stopped = !wal__model_emit(search->reader, &item);
     return false;
 }
 
 static enum wal__json_status sdk_tree(struct wal__model_reader *reader,
                                       const struct wal__model_documents *tree)
 {
-    struct metadata_search metadata_search = {.reader = reader};
+    struct metadata_search search = {.reader = reader};
 
-    if (!tree->scan(tree->ctx, "", emit_metadata, &metadata_search) &&
-        !metadata_search.is_found) {
+    if (!tree->scan(tree->ctx, "", emit_metadata, &search) &&
+        !search.is_found) {
         return WAL__JSON_NO_SPACE;
     }
-    return metadata_search.has_stopped ? WAL__JSON_NO_SPACE : WAL__JSON_OK;
+    return search.has_stopped ? WAL__JSON_NO_SPACE : WAL__JSON_OK;
 }
 
 /* ---------------------------------------------------------- messages --- */

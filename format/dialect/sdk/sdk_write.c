@@ -1,9 +1,9 @@
 /*
- * sdk_write.c - session directories of sdk and spec11.
+ * sdk_write.c - writes session directories of sdk and spec11.
  *
  * A message is a line of messages.jsonl: its texts as one string, its calls in
- * tool_calls. Where a text stands behind a call, content is an array of blocks
- * instead, so that the order stays. metadata.json comes last: it has counts.
+ * tool_calls. If a text follows a call, content is an array of blocks instead,
+ * which keeps the order. metadata.json is written last because it has counts.
  *
  * Invariant: each line ends in a newline.
  *
@@ -62,13 +62,13 @@ static bool select_stream_file(struct wal__model_writer *writer,
 
 static bool sdk_begin(struct wal__model_writer *writer)
 {
-    writer->state = wal__arena_calloc(writer->keep, sizeof(struct counts));
+    writer->state = wal__arena_calloc(writer->arena, sizeof(struct counts));
     return writer->state != NULL && select_stream_file(writer, 0);
 }
 
 /* ---------------------------------------------------------- messages --- */
 
-/* Whether the blocks are texts and then calls: a string and tool_calls. */
+/* Whether no text follows a call: a string and tool_calls keep the order. */
 static bool is_text_then_calls(const struct wal__model_item *item)
 {
     bool has_call = false;
@@ -231,7 +231,8 @@ static bool sdk_item(struct wal__model_writer *writer,
 
 /* ---------------------------------------------------------- metadata --- */
 
-/* As it was read, but for an id that is another. */
+/* Writes the metadata that was read, with the present id; false: there is none
+ * in this dialect. */
 static bool write_raw(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
@@ -253,7 +254,7 @@ static bool write_raw(struct wal__model_writer *writer)
     return true;
 }
 
-/* A project is known by a hash of its directory. */
+/* Writes the project: a hash of its directory, unless it is known. */
 static void write_project(struct wal__json_out *out,
                           const struct wal__model_session *session)
 {
@@ -335,7 +336,7 @@ static bool sdk_end(struct wal__model_writer *writer)
 
 static bool sdk_clone(struct wal__model_writer *writer)
 {
-    struct counts *clone = wal__arena_alloc(writer->keep, sizeof(*clone));
+    struct counts *clone = wal__arena_alloc(writer->arena, sizeof(*clone));
 
     if (clone != NULL) {
         *clone = *(const struct counts *)writer->state;

@@ -33,7 +33,7 @@ code 0 walconv export --json --dialect claude --session s-1 "$store" "$out"
 json 'set(l["what"] for l in rows[0]["losses"]) == {
     "tool names of results", "providers of models", "costs of messages",
     "model changes", "thinking levels", "branch summaries, kept as messages",
-    "kinds of messages that no person wrote", "fields of the client'"'"'s own"}' \
+    "kinds of messages that no person wrote", "client-specific fields"}' \
     "$work/stdout"
 json 'all(l["count"] > 0 for l in rows[0]["losses"])' "$work/stdout"
 other=$(field path "$work/stdout")

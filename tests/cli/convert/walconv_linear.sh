@@ -31,7 +31,7 @@ code 0 walconv export --json --dialect codex --session "$codex" "$store" "$out"
 file=$out/sessions/2026/01/02/rollout-2026-01-02T03-04-01-$codex.jsonl
 same "$file" "$(field path "$work/stdout")" "path of a rollout"
 json 'rows[0]["losses"] ==
-    [{"what": "entries beside the live branch", "count": 2}]' "$work/stdout"
+    [{"what": "entries off the active branch", "count": 2}]' "$work/stdout"
 grep -v -e 'rong' -e thread_rolled_back "$made/codex.jsonl" | cmp - "$file" ||
     fail "a rollout is not what it was but for the turn that was taken back"
 code 0 walconv export --json --dialect codex --session "$codex" "$store" "$out"

@@ -382,7 +382,7 @@ void model_kit_read(struct model_kit *kit, const char *dialect,
     reading.ids.arena = &kit->memory.arena;
     reading.reader = (struct wal__model_reader){
         .dialect = reading.dialect,
-        .keep = &kit->memory.arena,
+        .arena = &kit->memory.arena,
         .scratch = &kit->memory.arena,
         .sink = take_item,
         .ctx = &reading,
@@ -452,7 +452,7 @@ bool model_kit_write(const struct model_kit *kit, const char *dialect,
     bool is_done;
 
     arena_init(&memory);
-    writer.keep = &memory.arena;
+    writer.arena = &memory.arena;
     writer.scratch = &memory.arena;
     assert_non_null(writer.dialect);
     assert_non_null(writer.dialect->write_ops);

@@ -169,7 +169,7 @@ static uint64_t scan(struct image *image, const struct wal__scan_start *start,
     return ctx.sum;
 }
 
-/* What was found to be the end is one for a scan that begins there. */
+/* A scan that begins at the end found ends there too. */
 static void scan_from_end(struct image *image,
                           const struct wal__scan_result *found)
 {

@@ -62,7 +62,7 @@ static void maker_close(struct maker *maker)
     arena_heap_deinit(&maker->arena);
 }
 
-/* The process dies as it is. */
+/* Ends the process without closing. */
 static void maker_kill(struct maker *maker)
 {
     sim_process_destroy(maker->process);

@@ -339,7 +339,7 @@ static void read_session(struct wal_store *store, const char *id, char *found)
     wal_session_close(session);
 }
 
-/* What is found in the store is the content but for what is lost. */
+/* The store has the content except the lost parts. */
 static void expect_content(struct wal_store *store,
                            const struct expected *expected, const char *lost)
 {
@@ -487,7 +487,7 @@ static void test_golden__recovery(void **state)
     assert_int_equal(recover_once(disk, expected, NULL), first);
     if (expected->open == WAL_OK) {
         recover_once(disk, expected, "n1");
-        /* What was lost stays lost, and nothing else is. */
+        /* The lost content remains lost, and nothing else is lost. */
         recover_once(disk, expected, "n2");
     } else {
         assert_int_equal(recover_once(disk, expected, NULL), first);

@@ -27,7 +27,7 @@ static uint64_t next_random(void)
     return rng_next(&seed);
 }
 
-/* A heap that has nothing to give while it fails. */
+/* A heap whose allocations fail while `failing` is set. */
 static bool failing;
 
 static void *failing_resize(void *ctx, void *at, size_t size)

@@ -109,7 +109,7 @@ static struct wal__io freeing_io;
 static struct members *freeing;
 static int waits;
 
-/* The lock is had by another, who frees it before this one can sleep. */
+/* Another handle holds the lock, and releases it before this one can sleep. */
 static enum wal_status freeing_lock(void *ctx, struct wal__file *file,
                                     uint64_t byte, enum wal__io_lock kind,
                                     int *sys_errno)
@@ -158,7 +158,8 @@ test_control__lock_freed_before_sleeping_is_had_at_once(void **state)
     free(members);
 }
 
-/* Who waits for a position need not have the lock once that is durable. */
+/* A waiter for a position does not need the lock once the position is
+ * durable. */
 static void test_control__position_that_is_reached_needs_no_lock(void **state)
 {
     (void)state;
@@ -187,7 +188,7 @@ static void test_control__position_that_is_reached_needs_no_lock(void **state)
     free(members);
 }
 
-/* Who closes lets go of everything. */
+/* Closing releases every lock. */
 static void test_control__closing_frees_the_locks(void **state)
 {
     (void)state;
@@ -276,8 +277,8 @@ static void test_control__reader_watches_or_is_alone(void **state)
     free(members);
 }
 
-/* Who was alone is gone, or fails, while others are about to join: what is in
- * the page then was recovered by nobody. */
+/* The only member closes or fails while others are about to join: no process
+ * has recovered the state in the page. */
 static void
 test_control__page_that_was_not_recovered_is_not_joined(void **state)
 {
@@ -316,7 +317,7 @@ test_control__page_that_was_not_recovered_is_not_joined(void **state)
 
 /* --- a page that was left ----------------------------------------------- */
 
-/* What a page is changed to, as it is found by the next to open. */
+/* Changes to a page, as the next process to open finds them. */
 enum found {
     FOUND_AS_LEFT,
     FOUND_OF_ANOTHER_BOOT,
@@ -338,7 +339,7 @@ static void change_page(struct wal__control_page *page, enum found found)
     }
 }
 
-/* A page full of what a writer says while it is at work, and it dies. */
+/* A page with the state of an active writer, which then dies. */
 static void leave_page(struct members *members, enum found found)
 {
     struct wal__control_page *page = members->first.page;
@@ -358,7 +359,8 @@ static void leave_page(struct members *members, enum found found)
     wal__control_close(&members->first);
 }
 
-/* Nothing of it is believed but, of this boot and file, what is durable. */
+/* Nothing of it is trusted except the durable end, if it is of this boot and
+ * file. */
 static void test_control__page_that_was_left_is_not_believed(void **state)
 {
     (void)state;
@@ -392,7 +394,7 @@ static void test_control__page_that_was_left_is_not_believed(void **state)
     }
 }
 
-/* Who holds the member lock does not make it one to join. */
+/* A holder of the participant lock alone does not make the page valid. */
 static void test_control__page_of_another_is_not_joined(void **state)
 {
     (void)state;

@@ -12,7 +12,7 @@
 
 #include "engine/base/heap.h"
 
-/* A heap that notes what it was asked for last and has nothing. */
+/* A heap that records the last request and always fails. */
 struct ask {
     void *at;
     size_t size;

@@ -150,7 +150,7 @@ static void test_io_posix__allocate_writes_where_it_must(void **state)
     fallocate_errno = ENOSYS;
     io_case_check_allocate("b");
 
-    /* Other failures are failures. */
+    /* Other failures are returned. */
     fallocate_errno = ENOSPC;
     file = io_case_open("c", WAL__IO_WRITE | WAL__IO_CREATE);
     assert_int_equal(io->allocate(NULL, file, 4096, &sys_errno), WAL_ENOSPACE);
@@ -343,7 +343,7 @@ static void test_io_posix__stopped_process_is_reported(void **state)
     assert_false(io->process_is_stopped(NULL, (uint32_t)child));
 }
 
-/* Waits for the first thread to end, and lives on. */
+/* Waits for the first thread to end, and keeps running. */
 static void *outlive(void *arg)
 {
     char byte;

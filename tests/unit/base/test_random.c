@@ -55,7 +55,7 @@ static void test_chance__is_refilled_when_it_runs_out(void **state)
     wal__random_deinit(&random);
 }
 
-/* A rest that is too small is not given in part. */
+/* A remainder that is too small is not used in part. */
 static void test_chance__of_an_odd_size_is_whole(void **state)
 {
     (void)state;

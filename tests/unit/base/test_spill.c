@@ -148,7 +148,7 @@ static void test_spill__several_blocks_are_separate(void **state)
         assert_non_null(at[i]);
         check(at[i], 8 * MIB);
     }
-    /* Less is asked for: it stays. */
+    /* A smaller size does not move the block. */
     assert_ptr_equal(wal__heap_resize(&spill.heap, at[1], MIB, 1), at[1]);
     wal__heap_free(&spill.heap, at[1]);
     wal__heap_free(&spill.heap, at[2]);

@@ -90,7 +90,8 @@ static void set_mode(const char *path, uint32_t mode)
     assert_int_equal(chmod(whole, mode), 0);
 }
 
-/* The superuser becomes nobody; anybody else is denied things already. */
+/* The superuser becomes the user nobody; other users lack the permissions
+ * already. */
 static void drop(bool dropped)
 {
     static bool was_superuser;
@@ -562,7 +563,7 @@ static void test_tree_posix__a_directory_that_moved_is_not_written(void **state)
     tree_case_assert_content("back/x", "old");
     assert_int_equal(tree_case_stat("back/y").kind, WAL__WORKTREE_ABSENT);
 
-    /* And soon nobody looks there any more. */
+    /* Soon no lookup enters this directory. */
     (void)usleep(40000);
     assert_int_equal(tree_case_stat("d/x").kind, WAL__WORKTREE_ABSENT);
     tree_case_assert_content("d/y", "new");

@@ -1,6 +1,6 @@
 /*
- * test_checkpoint_changes.c - tests of what differs between checkpoints, from
- * one to the disk, and over a session (SPEC.md 5.13).
+ * test_checkpoint_changes.c - tests of differences between checkpoints, to the
+ * disk, and over a session (SPEC.md 5.13).
  */
 #include "tests/lib/kit/checkpoint_kit.h"
 

@@ -1,6 +1,6 @@
 /*
- * test_checkpoint_refused.c - bad input of checkpoints: each has its own
- * status and names what it is about, and no checkpoint is made (SPEC.md 5.13).
+ * test_checkpoint_refused.c - bad input of checkpoints: each has a separate
+ * status and names the path, and no checkpoint is made (SPEC.md 5.13).
  */
 #include "tests/lib/kit/checkpoint_kit.h"
 

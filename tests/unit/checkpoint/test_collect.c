@@ -1,7 +1,7 @@
 /*
- * test_collect.c - tests of looking at many files (SPEC.md 5.13): which are
- * read, what happens to those that change or fail meanwhile, and that several
- * threads find what one does.
+ * test_collect.c - tests of capturing many files (SPEC.md 5.13): which are
+ * read, files that change or fail meanwhile, and that several threads get the
+ * result of one.
  */
 #include "tests/lib/kit/checkpoint_kit.h"
 
@@ -263,7 +263,8 @@ static void test_collect__only_the_newest_lists_are_looked_at(void **state)
     kit_work_end(&work);
 }
 
-/* The same size within one tick of the clock: times tell nothing. */
+/* The same size within one tick of the clock: the times do not show the
+ * change. */
 static void test_collect__file_that_was_just_written_is_read_again(void **state)
 {
     (void)state;

@@ -85,7 +85,7 @@ static void test_rewind__every_kind_of_file_comes_back(void **state)
     assert_int_equal(answer.info.binary, 1);
     assert_int_equal(answer.info.changed_elsewhere, 0);
     check_all_restored();
-    /* What was right is left alone. */
+    /* Files that already match are not touched. */
     assert_int_equal(tree_inode("d/b"), inode);
     answer = kit_rewind(session, "c");
     assert_rewound(&answer, "");
@@ -229,7 +229,7 @@ static void test_rewind__into_another_root(void **state)
     assert_rewound(&answer, all_changes);
     assert_int_equal(rename("moved", "tree"), 0);
     check_all_restored();
-    /* Its undo knows where it was. */
+    /* Its undo restores the former position. */
     assert_int_equal(rename("tree", "moved"), 0);
     answer = kit_rewind(session, answer.undo);
     assert_int_equal(rename("moved", "tree"), 0);

@@ -1,8 +1,7 @@
 /*
- * test_rewind_hostile.c - rewinds in a work tree that makes it hard: names and
- * paths as long as they may be, holes, files of several names, and somebody
- * who puts a link in the way, takes a permission back, or fills the disk while
- * files are put in place.
+ * test_rewind_hostile.c - rewinds in a hostile work tree: names and paths of
+ * the greatest length, holes, hard links, and another process that makes links,
+ * removes permissions, or fills the disk during the rewind.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -299,7 +298,7 @@ static void test_rewind_hostile__parent_becomes_a_link_meanwhile(void **state)
         /* The files below cannot be brought back either: they are gone. */
         (void)!wal_rewind(session, kit_text("c"), NULL, NULL, NULL, NULL);
         assert_int_equal(rmdir("outside"), 0); /* nothing was put there */
-        /* Back where it was, the next call settles it. */
+        /* Once the directory is back, the next call completes the rewind. */
         assert_int_equal(unlink(tree_path("d")), 0);
         assert_int_equal(rename(tree_path("moved"), tree_path("d")), 0);
         (void)kit_rewind(session, "none such");
@@ -360,7 +359,7 @@ static void test_rewind_hostile__no_space_for_what_is_restored(void **state)
     }
 }
 
-/* A file is written over between the look at it and the moving. */
+/* A file is overwritten between the check and the rename. */
 static void change_a(void)
 {
     tree_put("a", "somebody's\n");

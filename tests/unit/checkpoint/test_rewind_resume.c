@@ -1,7 +1,7 @@
 /*
- * test_rewind_resume.c - what the next call makes of a rewind whose process
- * died: a test for each row of the table in SPEC.md 5.15. The rewinds change
- * a, d/b and n/c (whose directory is missing) and remove z.
+ * test_rewind_resume.c - the next call after a rewind whose process died: a
+ * test for each row of the table in SPEC.md 5.15. The rewinds change a, d/b and
+ * n/c (whose directory is missing) and remove z.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -113,7 +113,7 @@ static void test_rewind_resume__finished_when_a_file_was_moved(void **state)
         assert_true(tree_crash_rewind("c", TREE_RENAME, i));
         settle();
         check_after();
-        /* What it overwrote is kept. */
+        /* The overwritten content is kept. */
         assert_int_equal(count_checkpoints(), 2);
         assert_int_equal(system("rm -r tree store"), 0);
     }
@@ -148,7 +148,7 @@ static void test_rewind_resume__died_again_and_again(void **state)
     (void)state;
     make_changed();
     assert_true(tree_crash_rewind("c", TREE_RENAME, 1));
-    /* These finish the first one, and die doing so. */
+    /* These calls finish the first rewind, and are killed meanwhile. */
     for (uint32_t i = 0; i < 2; i++) {
         assert_true(tree_crash_rewind("c", TREE_SYNC_ALL, 0));
         assert_true(tree_crash_rewind("c", TREE_WRITE, 1));

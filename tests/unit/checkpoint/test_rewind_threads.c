@@ -1,7 +1,7 @@
 /*
- * test_rewind_threads.c - rewinds of several threads, through one handle of
- * the store and through two: one at a time, so that each finds the files all
- * as the one before left them.
+ * test_rewind_threads.c - rewinds of several threads, through one handle of the
+ * store and through two: one at a time, so that each finds all files as the one
+ * before left them.
  */
 #include <pthread.h>
 

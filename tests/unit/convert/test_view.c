@@ -25,7 +25,7 @@ static struct stat stat_of(const char *path)
     return found;
 }
 
-/* The flush answers that, and names the file. */
+/* The flush returns this status, and names the file. */
 static void refuses(struct wal_view *view, enum wal_status status,
                     const char *text)
 {
@@ -84,7 +84,7 @@ static void test_view__nothing_new_leaves_files_alone(void **state)
     kit_close(store);
 }
 
-/* In place, with the view held open or opened anew. */
+/* In place, with the view kept open or opened again. */
 static void grow(const char *dialect, bool reopens)
 {
     struct wal_store *store = kit_store();
@@ -149,7 +149,7 @@ static void test_view__lines_go_out_as_they_came_in(void **state)
     struct wal_view *verbatim = view_kit_open(store, session, "claude", "one");
     struct wal_view *parsed = view_kit_open(store, session, "claude", "two");
 
-    /* Spaces, an order and an escape that nobody would write again. */
+    /* Spaces, an order and an escape that the writer never produces. */
     view_kit_line(session, 4, 3,
                   " { \"uuid\" : \"00000004-0000-4000-8000-000000000004\" , "
                   "\"parentUuid\":\"00000003-0000-4000-8000-000000000003\","
@@ -315,7 +315,7 @@ static void test_view__file_with_lines_of_others_is_left(void **state)
         }
         after = view_kit_read(path, &sizes[1]);
         assert_string_equal(before, after);
-        /* Without them all is as if they had never been there. */
+        /* With the foreign bytes cut off, the view equals a full export. */
         view_kit_write(path, before, sizes[0] - 22, false);
         (void)view_kit_flush(view);
         view_kit_assert_full_export(store, session, dialects[i], dialects[i]);
@@ -523,7 +523,7 @@ static void test_view__redacted_bytes_are_nowhere(void **state)
     }
 }
 
-/* A fork's redaction is its source's too, which has no new record. */
+/* A fork's redaction applies to its source too, which gets no new record. */
 static void test_view__redaction_by_a_fork_is_seen(void **state)
 {
     (void)state;

@@ -231,7 +231,7 @@ static void test_view_import__unterminated_line_waits(void **state)
     add_text(view, "{\"parentUuid\":\"00000003-0000-4000-8000-");
     assert_int_equal(take(view).appended, 1);
     assert_int_equal(take(view).lines, 0);
-    /* What is being written is not replaced. */
+    /* A file that another program is writing is not replaced. */
     view_kit_message(session, 9, 0, "user", "appended");
     assert_int_equal(wal_view_flush(view, NULL, &error), WAL_ECHANGED);
     add_text(view, "000000000003\",\"type\":\"user\",\"message\":{\"role\":"
@@ -391,7 +391,7 @@ static void test_view_import__native_session_with_one_of_pi(void **state)
     kit_close(store);
 }
 
-/* Also where the session's head moved on before the client's lines came in. */
+/* Also if the session's head moved before the import of the client's lines. */
 static void test_view_import__native_session_with_one_of_claude(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * test_view_memory.c - the nth allocation of a flush fails: it says so, and the
- * next one makes the view what a whole one is.
+ * test_view_memory.c - the nth allocation of a flush fails: it returns
+ * WAL_ENOMEM, and the next flush makes the view equal to a full export.
  */
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/view_kit.h"

@@ -24,7 +24,7 @@ enum {
     ROUNDS = 1000
 };
 
-/* What random texts are cut from. */
+/* The source of random texts. */
 static uint8_t pool[WAL__METADATA_MAX + 1];
 
 static uint64_t random_state;

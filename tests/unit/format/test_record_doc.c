@@ -25,7 +25,7 @@ enum {
     VALUE_SIZE = 70000
 };
 
-/* What random texts are cut from. */
+/* The source of random texts. */
 static uint8_t pool[VALUE_SIZE + 1];
 
 static uint64_t random_state;

@@ -20,7 +20,7 @@ enum {
     HEADER = WAL__SEGMENT_HEADER_SIZE
 };
 
-/* What a sink was given. */
+/* The frames that a sink received. */
 struct kept {
     uint64_t sequences[KEPT_MAX];
     uint32_t count;
@@ -111,7 +111,7 @@ static bool has_lost(const struct state *s, uint32_t session)
     return false;
 }
 
-/* Exactly the sequence numbers 1 to `last` were kept, in order. */
+/* The sink received exactly the sequence numbers 1 to `last`, in order. */
 static void expect_kept(const struct state *s, uint64_t last)
 {
     assert_int_equal(s->kept.count, last);

@@ -164,7 +164,7 @@ static void test_damage__in_the_tail_below_its_watermark(void **state)
     make_store(false);
     flip(segment(newest()), 200000);
     store = kit_store();
-    /* Recovery did not keep it. */
+    /* Recovery discarded it. */
     assert_int_equal(read_all(store, &why), BLOBS - 1);
     assert_int_equal(why, WAL_ENOTFOUND);
     goes_on(store);
@@ -197,7 +197,7 @@ static void test_damage__what_was_lost_can_be_put_again(void **state)
     goes_on(store);
 }
 
-/* And where its record is there, and cannot be read. */
+/* Also if its record is there and cannot be read. */
 static void test_damage__what_is_damaged_can_be_put_again(void **state)
 {
     (void)state;

@@ -84,7 +84,7 @@ static void *run_writer(void *arg)
     return NULL;
 }
 
-/* Every content is there, and what they take is what they take once. */
+/* Every content is there, and is stored once. */
 static void check_once(void)
 {
     struct wal_store *store = kit_store();

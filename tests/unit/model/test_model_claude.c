@@ -147,7 +147,8 @@ static void test_model_claude__compaction_goes_on_the_branch(void **state)
     BOUNDARY("2", LOGICAL(parent) "," KEPT(UNDER("4"))) \
     SUMMARY("2", "3") ROW(UNDER("3"), "4", USER("\"two\""))
 
-/* A logical parent that is not before it could make a circle: it is none. */
+/* A logical parent that does not precede the row is ignored, as it could make a
+ * cycle. */
 static void test_model_claude__logical_parents_lead_back(void **state)
 {
     static const char *const texts[] = {

@@ -262,7 +262,7 @@ static void test_model_codex__rollback_over_a_compaction(void **state)
     model_kit_free(&kit);
 }
 
-/* Counts that are none change nothing; what is odd is a line. */
+/* Invalid counts change nothing; such lines are kept verbatim. */
 static void test_model_codex__rollbacks_that_are_odd(void **state)
 {
     static const char *const counts[] = {

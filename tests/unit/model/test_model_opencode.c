@@ -366,7 +366,7 @@ static void test_model_opencode__every_item_gets_a_unique_id(void **state)
     done(&kit, &files);
 }
 
-/* What is no message, no part or no object does no harm. */
+/* Files that are no message, part or object are ignored. */
 static void test_model_opencode__odd_documents(void **state)
 {
     struct model_kit_files files;

@@ -136,7 +136,7 @@ static void test_model_pi__written_as_it_was_read(void **state)
     model_kit_free(&kit);
 }
 
-/* Without the lines as they were, all is written anew. */
+/* Without the original lines, all lines are generated. */
 static void test_model_pi__written_anew_means_the_same(void **state)
 {
     struct model_kit_files files = {.items = NULL};

@@ -11,8 +11,7 @@
 #include "engine/os/io.h"
 #include "engine/store/session.h"
 
-static uint64_t unreadable_end; /* of what cannot be read of the log; 0: all can
-                                 * be */
+static uint64_t unreadable_end; /* 0: the whole log is readable */
 
 static enum wal_status read_some(void *ctx, struct wal__file *file, void *data,
                                  size_t size, uint64_t offset, size_t *got,

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # What bash offers for lines of the tools: commands, options, stores, sessions.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 _agentwal_common= # set by what is read next

@@ -2,6 +2,7 @@
 # With WAL_OPEN_NOOP and WAL_OPEN_MEMORY no public function makes a
 # system call on a file (SPEC.md 5.11): the kernel ends the program otherwise,
 # and where processes may be traced, the trace says so too.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 

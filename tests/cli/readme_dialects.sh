@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The table of docs/dialects.md is what `walconv dialects` says.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 

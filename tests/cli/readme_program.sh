@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The program of README.md, section "A program", compiles without a warning
 # against this build's header and library, and prints what is shown there.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 

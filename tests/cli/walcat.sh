@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # walcat: which entries it prints, and how.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 

@@ -2,6 +2,7 @@
 # walcheck: options, exit codes and JSON; every flipped bit of a store is found;
 # a store that is being written is no damage; a salvage keeps everything that a
 # session holds; walcat --frames.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 

@@ -2,6 +2,7 @@
 # walcheck and the blob stream: sound stores of every kind of content; damage of
 # each kind is found at its place, with the sessions and what they refer to; a
 # salvage keeps what is left; every flipped bit is found; walcat --frames.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 

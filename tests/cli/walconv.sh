@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # walconv: whatever comes in goes out as the same bytes, and what is odd about
 # it is reported.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 

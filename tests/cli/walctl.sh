@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # walctl: options, exit codes, and the JSON that scripts rely on.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # walctl checkpoint, checkpoints, checkpoint-show, -diff, -delete,
 # checkpointing and rewind; what show and stats say of checkpoints.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 

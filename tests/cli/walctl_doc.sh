@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # walctl doc and meta: documents, versions, conflicts and merge patches; and
 # migrate and accept-damage where there is nothing to do.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # walctl head, redact, compact-session and delete; heads and what is hidden in
 # walcat.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # walctl project and projects: the id of a repository, what is kept of it, and
 # sessions that get it in the place of one that they had before.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # walctl checkpoint-export and checkpoint-import: checkpoints in the layouts of
 # two other session stores, there and back.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 

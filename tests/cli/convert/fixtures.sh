@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every file under AGENTWAL_FIXTURES, when that is set, and the project's own
 # example go in and come out whole.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # walconv: checkpoints/ of sdk and spec11 become checkpoints of their sessions,
 # and views of these dialects have them again.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # walconv: sessions written as other clients have them, where these look, with
 # what is lost; and back.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A copy that a client made of a session's file is a fork of the session: it
 # costs next to nothing, and comes out as the bytes that came in.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 

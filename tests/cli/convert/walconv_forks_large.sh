@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A copy of a session with lines of 1 and 100 MB is shared as any, in 64 MiB of
 # anonymous memory.
+set -euo pipefail
 # shellcheck source=tests/lib/lean.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/lean.sh"
 

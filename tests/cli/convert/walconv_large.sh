@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Lines of 10 and 100 MB, and millions of short ones, go in and come out in
 # 64 MiB of anonymous memory, whole, and each in one entry.
+set -euo pipefail
 # shellcheck source=tests/lib/lean.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/lean.sh"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # walconv: sessions of clients without branches: rollouts and Codex. They come
 # back byte for byte, lie where their clients look, and turn into each other.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 

@@ -2,6 +2,7 @@
 # walconv and OpenCode: parts that change in place are versions of documents,
 # its client's exports are sessions, and storages that are hostile or half gone
 # are told of, harm nothing else, and come out as the same bytes.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 

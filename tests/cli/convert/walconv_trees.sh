@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # walconv: directories whose files together are sessions come in as such, and
 # every file of them goes out as the same bytes.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # walconv: a view that its client went on writing is taken into the session
 # that it is a view of.
+set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 

@@ -172,7 +172,7 @@ static void check_inherited(struct checker *checker,
     }
 }
 
-/* Own versions are in the order of each actor; those of a batch are adjacent. */
+/* Own versions are in the order of each actor, and adjacent within a batch. */
 static void check_versions(struct checker *checker,
                            const struct ledger_check_documents *list)
 {

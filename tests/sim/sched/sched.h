@@ -122,8 +122,8 @@ void sched_print(const struct sched_counts *counts);
 uint32_t sched_print_uncovered(const struct sched_counts *counts,
                                const struct sched_options *options);
 
-/* The whole of a test program: runs all schedules, or the one that AGENTWAL_SEED
- * names. Returns the exit status of main. */
+/* The whole of a test program: runs all schedules, or the one of AGENTWAL_SEED.
+ * Returns the exit status of main. */
 int sched_main(const char *name, const struct sched_options *options);
 
 #endif

@@ -48,23 +48,24 @@ uint32_t ledger_add_blob(struct ledger *ledger, uint32_t seed, uint32_t size,
 }
 
 /* Reads one that could be opened. */
-static enum wal_status compare(const struct ledger_blob *told, uint32_t number,
-                               struct wal_blob *blob, struct wal_error *error)
+static enum wal_status compare(const struct ledger_blob *recorded,
+                               uint32_t number, struct wal_blob *blob,
+                               struct wal_error *error)
 {
-    uint8_t *expected = ledger_blob_bytes(told);
-    uint8_t *bytes = malloc((size_t)told->size + 1);
+    uint8_t *expected = ledger_blob_bytes(recorded);
+    uint8_t *bytes = malloc((size_t)recorded->size + 1);
     enum wal_status status;
     uint64_t got = 0;
 
     WAL__ASSERT(bytes != NULL);
-    if (wal_blob_size(blob) != told->size) {
+    if (wal_blob_size(blob) != recorded->size) {
         ledger_fail("blob %u has %llu bytes, not %u", number,
-                    (unsigned long long)wal_blob_size(blob), told->size);
+                    (unsigned long long)wal_blob_size(blob), recorded->size);
     }
-    status =
-        wal_blob_read(blob, 0, bytes, (uint64_t)told->size + 1, &got, error);
-    if (status == WAL_OK &&
-        (got != told->size || memcmp(bytes, expected, told->size) != 0)) {
+    status = wal_blob_read(blob, 0, bytes, (uint64_t)recorded->size + 1, &got,
+                           error);
+    if (status == WAL_OK && (got != recorded->size ||
+                             memcmp(bytes, expected, recorded->size) != 0)) {
         ledger_fail("blob %u is not what was put", number);
     }
     free(bytes);
@@ -76,12 +77,13 @@ enum wal_status ledger_read_blob(const struct ledger *ledger,
                                  struct wal_store *store, uint32_t number,
                                  struct wal_error *error)
 {
-    const struct ledger_blob *told = &ledger->blobs[number];
+    const struct ledger_blob *recorded = &ledger->blobs[number];
     struct wal_blob *blob = NULL;
-    enum wal_status status = wal_blob_open(store, told->digest, &blob, error);
+    enum wal_status status =
+        wal_blob_open(store, recorded->digest, &blob, error);
 
     if (status == WAL_OK) {
-        status = compare(told, number, blob, error);
+        status = compare(recorded, number, blob, error);
         wal_blob_close(blob);
     }
     return status;
@@ -94,7 +96,7 @@ void ledger_check_blobs(struct checker *checker, enum ledger_loss loss)
         loss == LEDGER_POWER_LOSS ? LEDGER_DURABLE : LEDGER_WRITTEN;
 
     for (uint32_t i = 0; i < ledger->blob_count; i++) {
-        const struct ledger_blob *told = &ledger->blobs[i];
+        const struct ledger_blob *recorded = &ledger->blobs[i];
         struct wal_error error = {.struct_size = sizeof(error)};
         enum wal_status status =
             ledger_read_blob(ledger, checker->store, i, &error);
@@ -104,11 +106,11 @@ void ledger_check_blobs(struct checker *checker, enum ledger_loss loss)
                         error.text, error.file,
                         (unsigned long long)error.offset);
         }
-        if (status == WAL_ENOTFOUND && told->state >= needed) {
+        if (status == WAL_ENOTFOUND && recorded->state >= needed) {
             ledger_fail("blob %u (%u bytes, state %d) was promised and is lost",
-                        i, told->size, told->state);
+                        i, recorded->size, recorded->state);
         }
-        if (status == WAL_OK && told->state == LEDGER_REFUSED) {
+        if (status == WAL_OK && recorded->state == LEDGER_REFUSED) {
             ledger_fail("blob %u was not there, and is", i);
         }
         if (status == WAL_OK) {

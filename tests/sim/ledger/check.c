@@ -142,7 +142,7 @@ static void expect_path(struct checker *checker, struct wal_entry_cursor *iter,
     }
 }
 
-/* Where the entry must hang, by what stands before it. */
+/* The parent that the entry must have, given the entries before it. */
 static uint32_t expected_parent(const struct checker *checker, uint32_t number,
                                 uint32_t head)
 {
@@ -189,7 +189,7 @@ static void check_shared(struct checker *checker, struct wal_entry_cursor *iter,
         if (number == LEDGER_NONE ||
             ledger_find_entry(checker->ledger, entry.parent_id) != above ||
             (view->entries[number] && view->parents[number] != above)) {
-            ledger_fail("session %u: entry %d does not stand before its fork "
+            ledger_fail("session %u: entry %d is not before its fork "
                         "point %u",
                         checker->session, (int)number, at);
         }
@@ -244,7 +244,7 @@ static void check_own(struct checker *checker, uint32_t number,
     ledger_mix(checker, entry->sequence);
 }
 
-/* Entries of one actor stand in the order in which it submitted them. */
+/* Entries of one actor are in the order in which it submitted them. */
 static void check_order(const struct checker *checker, uint32_t number,
                         uint32_t newest[LEDGER_ACTORS])
 {
@@ -255,8 +255,8 @@ static void check_order(const struct checker *checker, uint32_t number,
         return;
     }
     if (newest[batch->actor] != LEDGER_NONE && newest[batch->actor] >= number) {
-        ledger_fail("session %u: entry %u stands behind entry %u",
-                    checker->session, number, newest[batch->actor]);
+        ledger_fail("session %u: entry %u is after entry %u", checker->session,
+                    number, newest[batch->actor]);
     }
     newest[batch->actor] = number;
 }
@@ -332,7 +332,7 @@ static void read_flagged(struct checker *checker, uint32_t stream,
     expect_path(checker, iter, compact ? first_kept(checker) : 0,
                 (flags & EVERYTHING) == 0);
     if (next(checker, iter, &entry) != LEDGER_NONE) {
-        ledger_fail("session %u: the branch goes on behind its head",
+        ledger_fail("session %u: the branch continues after its head",
                     checker->session);
     }
     if (head != LEDGER_NONE) {

@@ -1,6 +1,6 @@
 /*
- * digest.c - what a session has beside its entries, as one number, of a
- * store that may be damaged (model.h).
+ * digest.c - a digest of the records of a session other than its entries, in
+ * a store that may be damaged (ledger.h).
  */
 #include "tests/sim/ledger/ledger.h"
 

@@ -91,7 +91,7 @@ static int by_version(const void *left, const void *right)
     return a->version < b->version ? -1 : a->version > b->version;
 }
 
-/* Versions come newest first: deletions are told by what is behind them. */
+/* Versions come newest first: the version after a deletion identifies it. */
 static void check_history(struct checker *checker,
                           struct ledger_check_documents *list)
 {
@@ -172,7 +172,7 @@ static void check_inherited(struct checker *checker,
     }
 }
 
-/* Own versions stand in the order of each actor; those of a batch together. */
+/* Own versions are in the order of each actor, and adjacent within a batch. */
 static void check_versions(struct checker *checker,
                            const struct ledger_check_documents *list)
 {
@@ -195,7 +195,7 @@ static void check_versions(struct checker *checker,
         if (ledger->parts[part].session != checker->session) {
             inherited++;
             if (own) {
-                ledger_fail("session %d took over part %u behind its own",
+                ledger_fail("session %d inherited part %u after its own",
                             (int)checker->session, part);
             }
             continue;
@@ -209,7 +209,7 @@ static void check_versions(struct checker *checker,
         checker->view->versions[part] = list->at[i].version;
         if (!batch->again && newest[batch->actor] != LEDGER_NONE &&
             newest[batch->actor] >= part) {
-            ledger_fail("session %d: part %u stands behind part %u",
+            ledger_fail("session %d: part %u is after part %u",
                         (int)checker->session, part, newest[batch->actor]);
         }
         newest[batch->actor] = part;
@@ -218,7 +218,7 @@ static void check_versions(struct checker *checker,
                 ledger->parts[part].batch &&
             list->at[i].version - list->at[i - 1].version !=
                 part - list->at[i - 1].part) {
-            ledger_fail("session %d: part %u stands apart from its batch",
+            ledger_fail("session %d: part %u is separated from its batch",
                         (int)checker->session, part);
         }
     }

@@ -43,8 +43,8 @@ void ledger_check_heads(struct checker *checker);
 void ledger_check_update(struct checker *checker,
                          const struct wal_session_info *info);
 
-/* Puts `main` where the parts that were seen to stand before this sequence
- * number put it; *next is the first that is not looked at. */
+/* Moves `main` to where the parts seen before this sequence number moved it;
+ * *after becomes the position of the newest of them. */
 void ledger_apply_main(struct checker *checker, uint32_t stream,
                        uint64_t sequence, uint64_t *after, uint32_t *head);
 

@@ -64,8 +64,8 @@ static const char *pattern(void)
     return bytes;
 }
 
-/* What stands around the letters of a payload: of a JSON string, of an object,
- * or of a line, which may be anything. */
+/* The text around the letters of a payload: of a JSON string, of an object, or
+ * of a line, which may be anything. */
 struct frame {
     char before[96];
     const char *after;
@@ -297,7 +297,7 @@ uint32_t ledger_find_entry(const struct ledger *ledger, struct wal_slice id)
     return strcmp(text, again) == 0 ? (uint32_t)number : LEDGER_NONE;
 }
 
-/* What stands in the place of a redacted entry's content. */
+/* Whether the entry has the content that replaces a redacted entry's. */
 static bool is_redacted(const struct ledger *ledger, uint32_t number,
                         const struct wal_entry *entry)
 {

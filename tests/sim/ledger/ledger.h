@@ -1,19 +1,19 @@
 /*
- * ledger.h - what a store must hold, told without it: every batch that was ever
- * submitted, what was promised about it, and a comparison with what the store
- * says.
+ * ledger.h - the expected content of a store, kept outside it: every batch that
+ * was ever submitted, what was promised about it, and a comparison with what
+ * the store returns.
  *
  * Nothing here guesses where the log ends. A batch is there or not; what is
  * there must be whole, the bytes that were submitted, in the order of each
- * actor, under the parent that follows from what stands before it; and what
+ * actor, under the parent that follows from the entries before it; and what
  * was promised must be there.
  *
  * A batch is made of entries and parts: documents, heads, a change of what the
  * session says about itself, its deletion. Every part carries its number in
- * what it writes, so that a part that can be seen can be told. One that a later
- * part took the place of cannot be: heads and changes go in by calls that wait,
- * so that they take place in the order of their numbers. What moves `main` or
- * removes a head is in a batch with a document, whose version tells its place.
+ * what it writes, so that a visible part can be identified. A part that a later
+ * part replaced cannot be: heads and changes go in by calls that wait, so that
+ * they take place in the order of their numbers. What moves `main` or removes a
+ * head is in a batch with a document, whose version gives its position.
  *
  * One thread. A comparison that fails prints what ledger_set_context said last.
  */
@@ -147,9 +147,9 @@ struct ledger {
     uint32_t session_count;
 };
 
-/* Whether a part is there, as far as can be told. */
+/* Whether a part is there, as far as the check can determine. */
 enum ledger_visibility {
-    LEDGER_UNKNOWN, /* something later stands in its place */
+    LEDGER_UNKNOWN, /* a later part replaced it */
     LEDGER_VISIBLE,
     LEDGER_ABSENT
 };
@@ -169,7 +169,7 @@ struct ledger_view {
     uint64_t digest; /* of everything that can be read */
 };
 
-/* An entry as it is handed to wal_append, and the room behind its slices. */
+/* An entry as it is handed to wal_append, and the memory of its slices. */
 struct ledger_text {
     char id[LEDGER_TEXT];
     char parent[LEDGER_TEXT];
@@ -241,7 +241,7 @@ uint32_t ledger_find_update(const struct ledger *ledger,
                             const struct wal_session_info *info);
 /* Whether the session may be deleted, or is. */
 bool ledger_may_be_deleted(const struct ledger *ledger, uint32_t session);
-/* Whether what stands in one session may come from the other. */
+/* Whether the content of one session may come from the other. */
 bool ledger_descends(const struct ledger *ledger, uint32_t session,
                      uint32_t from);
 

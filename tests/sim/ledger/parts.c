@@ -1,7 +1,7 @@
 /*
  * parts.c - the parts of batches that are no entries: documents, heads,
- * changes, deletions; as they are handed in, and as they are told again
- * (model.h).
+ * changes, deletions; as they are submitted, and as they are identified when
+ * they are read (ledger.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,9 +118,9 @@ void ledger_fill_change(uint32_t part, struct wal_session_change *out,
         .cwd = ledger_slice(part % 2 == 0 ? "/work/a" : "/work/moved")};
 }
 
-/* --- as it is told again ------------------------------------------------ */
+/* --- identification ----------------------------------------------------- */
 
-/* The number behind a letter, or LEDGER_NONE. */
+/* The number after a letter, or LEDGER_NONE. */
 static uint32_t number_of(const struct ledger *ledger, const char *text,
                           char letter)
 {

@@ -72,7 +72,7 @@ static enum ledger_visibility part_visibility(const struct ledger *ledger,
     const struct ledger_part *part = &ledger->parts[number];
 
     if (part->kind == LEDGER_MOVE_MAIN) {
-        return LEDGER_UNKNOWN; /* where entries hang tells it */
+        return LEDGER_UNKNOWN; /* the parents of entries show it */
     }
     if (part->kind == LEDGER_DELETE_SESSION) {
         return view->sessions[part->session] ? LEDGER_ABSENT : LEDGER_UNKNOWN;

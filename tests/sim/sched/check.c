@@ -1,7 +1,7 @@
 /*
  * check.c - reading a session and comparing it with the ledger: batches
  * are whole, each is there once, in one piece and under the parent that follows
- * from what stands before it; what must be there is (sched.h).
+ * from the entries before it; what must be there is (sched.h).
  */
 #include "tests/sim/sched/internal.h"
 
@@ -122,7 +122,7 @@ static void check_shared(struct sched_process *process, uint32_t session,
     }
 }
 
-/* One of its own: under the parent that it named, or under the head. */
+/* An entry of this session: under the parent that it named, or the head. */
 static void check_own(struct sched_process *process, uint32_t session,
                       uint32_t place)
 {
@@ -141,7 +141,7 @@ static void check_own(struct sched_process *process, uint32_t session,
                     view->entries[place]);
     }
     if (parent != SCHED_NONE && !is_before(view, place, parent)) {
-        sched__fail(sched, "session %u: entry %u stands before its parent %u",
+        sched__fail(sched, "session %u: entry %u is before its parent %u",
                     session, view->entries[place], parent);
     }
     if (parent != expected && !moved) {
@@ -176,7 +176,7 @@ static void check_batch(struct sched_process *process, uint32_t session,
         (place == view->shared || view->entries[place - 1] != entry - 1 ||
          view->sequences[place - 1] + 1 != view->sequences[place])) {
         sched__fail(sched,
-                    "session %u: entry %u does not stand behind the "
+                    "session %u: entry %u does not follow the "
                     "entry before it in its batch",
                     session, entry);
     }

@@ -1,6 +1,6 @@
 /*
  * check_docs.c - documents, heads and metadata as they are read, against
- * the ledger: every version of a document is there once and stands on the one
+ * the ledger: every version of a document is there once and follows the one
  * that it expected, a head is where one of the last moves put it, a number has
  * been counted up as often as was acknowledged (sched.h).
  */
@@ -13,7 +13,7 @@
 /* The versions of one key, newest first, as far as they were read. */
 struct history {
     uint32_t key;
-    uint32_t newer; /* operation that stands on the next version */
+    uint32_t newer; /* operation that put the next version */
     uint64_t digest;
     bool seen[SCHED_OPS];
 };
@@ -51,7 +51,7 @@ static void check_expectation(struct sched *sched, const struct history *past,
     op = &sched->ledger.ops[past->newer];
     if (op->expects && op->version != version) {
         sched__fail(sched,
-                    "the document of operation %u stands on version %llu, and "
+                    "the document of operation %u follows version %llu, and "
                     "expected %llu",
                     past->newer, (unsigned long long)version,
                     (unsigned long long)op->version);

@@ -126,7 +126,7 @@ static uint32_t activities_of(const struct sched_process *process, bool before)
 {
     uint32_t places = activity_bit(SCHED_ANY_ACTIVITY) | process->activity_bits;
     bool lease = sched__holds(process, WAL__LOCK_APPEND);
-    bool spare = sched__holds(process, WAL__LOCK_PREALLOC);
+    bool prealloc = sched__holds(process, WAL__LOCK_PREALLOC);
 
     if (sched__holds(process, WAL__LOCK_PARTICIPANT)) {
         places |= (process->activity_bits & activity_bit(SCHED_OPENING)) != 0
@@ -134,8 +134,8 @@ static uint32_t activities_of(const struct sched_process *process, bool before)
                       : activity_bit(SCHED_CLOSING_LAST);
     }
     places |= lease ? activity_bit(SCHED_APPEND_LOCK) : 0;
-    places |= lease && spare ? activity_bit(SCHED_ROTATING) : 0;
-    places |= !lease && spare ? activity_bit(SCHED_PREALLOCATING) : 0;
+    places |= lease && prealloc ? activity_bit(SCHED_ROTATING) : 0;
+    places |= !lease && prealloc ? activity_bit(SCHED_PREALLOCATING) : 0;
     places |= process->begun ? activity_bit(SCHED_OPEN_UNPUBLISHED) : 0;
     places |=
         sched__holds(process, WAL__LOCK_SYNC) ? activity_bit(SCHED_SYNCING) : 0;

@@ -13,14 +13,14 @@
 #include "format/bytes/assert.h"
 
 enum image {
-    IMAGE_NONE,   /* no store yet */
-    IMAGE_FRESH,  /* two sessions, closed */
-    IMAGE_FULL,   /* a short tail, nearly full, closed */
-    IMAGE_KILLED, /* the same, and its process was killed */
-    IMAGE_SPARE,  /* the same, and a spare stands ready */
-    IMAGE_TORN,   /* killed in the middle of a write */
-    IMAGE_SEALED, /* rotated, then killed */
-    IMAGE_FAILED, /* a sync failed, and all are gone */
+    IMAGE_NONE,         /* no store yet */
+    IMAGE_FRESH,        /* two sessions, closed */
+    IMAGE_FULL,         /* a short tail, nearly full, closed */
+    IMAGE_KILLED,       /* the same, and its process was killed */
+    IMAGE_PREALLOCATED, /* the same, with a preallocated segment */
+    IMAGE_TORN,         /* killed in the middle of a write */
+    IMAGE_SEALED,       /* rotated, then killed */
+    IMAGE_FAILED,       /* a sync failed, and all are gone */
     IMAGES
 };
 
@@ -134,7 +134,7 @@ static void make_content(enum image image)
     case IMAGE_FULL:
         make_close();
         return;
-    case IMAGE_SPARE: {
+    case IMAGE_PREALLOCATED: {
         struct wal__prealloc_job job = {2, SHORT_CAPACITY};
         enum wal_status status =
             wal__prealloc_create(&process->store->core.log, &job, 0, NULL);

@@ -1,6 +1,6 @@
 /*
  * internal.h - what the files of a schedule share (sched.h): the processes
- * and who runs, what strikes them, and the ledger of what they were told.
+ * and the one that runs, the faults, and the ledger of the results returned.
  */
 #ifndef AGENTWAL_TESTS_SIM_SCHED_INTERNAL_H
 #define AGENTWAL_TESTS_SIM_SCHED_INTERNAL_H
@@ -138,7 +138,7 @@ struct sched_process {
     enum sim_call call;
     uint64_t offset;
     bool on_segment; /* the call is on a segment's file */
-    /* bits of SCHED_OPENING, READING, CLOSING, SPARING */
+    /* bits of SCHED_OPENING, READING, CLOSING, PREALLOCATING */
     uint32_t activity_bits;
     bool begun;   /* OPEN is written and not published */
     bool unlocks; /* is about to */
@@ -228,7 +228,7 @@ struct sched {
     uint64_t random;       /* of who goes on */
     uint64_t fault_random; /* of what strikes */
     uint64_t steps;
-    uint64_t switch_odds; /* that another goes on, one in so many */
+    uint64_t switch_odds; /* another process continues: one in N */
     uint64_t changes[4];  /* steps at which priorities change */
     uint32_t change_count;
     uint32_t lowest;
@@ -325,7 +325,7 @@ void sched__entry_id(uint32_t entry, char out[SCHED_TEXT]);
 void sched__fill_payload(const struct sched *sched, uint32_t entry,
                          uint8_t *out);
 struct wal_slice sched__slice(const char *text);
-/* A number behind a letter, or SCHED_NONE. */
+/* A number after a letter, or SCHED_NONE. */
 uint32_t sched__parse_number(struct wal_slice text, char letter);
 
 /* sched_check.c: reading, and comparing with the ledger. False: a call failed

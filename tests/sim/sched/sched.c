@@ -30,7 +30,7 @@
 
 enum {
     STACK_SIZE = 1024 * 1024,
-    SPURIOUS_WAKE_ODDS = 200 /* a wait ends early, one in so many looks */
+    SPURIOUS_WAKE_ODDS = 200 /* a wait ends early, one in N looks */
 };
 
 static uint8_t *stacks[SCHED_PROCESSES];
@@ -124,7 +124,7 @@ void sched__fail(struct sched *sched, const char *format, ...)
 
 /* -------------------------------------------------------- coroutines --- */
 
-/* The sanitizer is told of every change of stacks. */
+/* Reports every change of stacks to the sanitizer. */
 static void fiber_switch_start(const void *stack, size_t size, void **save)
 {
 #ifdef WITH_ADDRESS_SANITIZER

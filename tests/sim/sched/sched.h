@@ -1,18 +1,18 @@
 /*
  * sched.h - schedules: two or three simulated processes on one simulated disk,
- * each with the whole engine in a coroutine of its own, one running at a time.
+ * each with the whole engine in a separate coroutine, one running at a time.
  * At every call of the table of engine/os/io.h a seed decides who goes on, and
  * at some of them it kills a process, also in the middle of a write, stops
  * one, cuts the power, makes the call fail or fills the disk.
  *
  * Each process appends, with and without an expected tail, puts documents,
- * moves heads, forks, changes metadata, reads, makes spares, closes and opens
- * again, all on the same few sessions; a ledger (sched_ledger.c) takes note of
- * what each was told, and says what may be seen.
+ * moves heads, forks, changes metadata, reads, preallocates segments, closes
+ * and opens again, all on the same few sessions; a ledger (sched_ledger.c)
+ * records the results returned to each, and says what may be seen.
  *
  * Time is that of the simulated disk: a call takes a microsecond, and when
- * everybody waits, or is stopped, it goes on to whoever is due first. So a
- * lock is refused for its time-out only where somebody was stopped.
+ * every process waits, or is stopped, it advances to the first due time. So a
+ * lock is refused for its time-out only where a process was stopped.
  *
  * The same seed gives the same schedule. One thread.
  */
@@ -44,7 +44,7 @@ enum sched_activity {
     SCHED_APPEND_LOCK,   /* builds a group, or is about to */
     SCHED_WRITING,       /* before a write to a segment */
     SCHED_SYNCING,       /* holds the sync turn */
-    SCHED_PREALLOCATING, /* makes a spare */
+    SCHED_PREALLOCATING, /* preallocates a segment */
     SCHED_ROTATING,
     /* rotating, and OPEN is written but not published */
     SCHED_OPEN_UNPUBLISHED,
@@ -122,8 +122,8 @@ void sched_print(const struct sched_counts *counts);
 uint32_t sched_print_uncovered(const struct sched_counts *counts,
                                const struct sched_options *options);
 
-/* The whole of a test program: so many schedules, or the one that AGENTWAL_SEED
- * names. Answers what main does. */
+/* The whole of a test program: runs all schedules, or the one of AGENTWAL_SEED.
+ * Returns the exit status of main. */
 int sched_main(const char *name, const struct sched_options *options);
 
 #endif

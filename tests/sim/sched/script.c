@@ -311,7 +311,7 @@ void sched__append(struct sched_process *process, uint32_t session,
     append_op(process, op);
 }
 
-/* An entry of the session that stands somewhere in it, or SCHED_NONE. */
+/* Any entry that is in the session, or SCHED_NONE. */
 static uint32_t some_entry(struct sched_process *process, uint32_t session)
 {
     const struct sched_ledger *ledger = &process->sched->ledger;
@@ -368,7 +368,7 @@ static void step_append(struct sched_process *process, uint32_t session,
     append_op(process, op);
 }
 
-/* What it was not told is asked for by sending it again. */
+/* Sends a batch again whose result was not returned. */
 static void step_resend(struct sched_process *process)
 {
     struct sched *sched = process->sched;
@@ -407,8 +407,7 @@ static void step_read(struct sched_process *process, uint32_t session)
     end_activity(process, SCHED_READING);
 }
 
-/* As the thread does that makes spares: what was seen to be wanted, perhaps
- * long ago. */
+/* As the preallocation thread does: serves a request that may be long past. */
 static void step_prealloc(struct sched_process *process)
 {
     struct sched *sched = process->sched;
@@ -432,7 +431,8 @@ static void step_prealloc(struct sched_process *process)
     process->blocked_byte = 0;
     status = wal__prealloc_create(
         &core->log, &job, random_below(process, 2) == 0 ? 1000 : 0, &error);
-    (void)sched__check_status(process, status, &error, "making a spare");
+    (void)sched__check_status(process, status, &error,
+                              "preallocating a segment");
     sched->counts->outcomes[SCHED_PREALLOCATIONS] += status == WAL_OK;
 }
 
@@ -531,7 +531,7 @@ void sched__quiesce(struct sched_process *process)
     bool poisoned = process->poisoned;
 
     process->probed = false;
-    process->poisoned = false; /* what it was told before */
+    process->poisoned = false; /* reported before */
     if (process->read_only || process->failed_unlock) {
         (void)sched__close(process);
     }

@@ -63,8 +63,8 @@ static bool is_owner_published(const struct sched_process *holder,
     return atomic_load(&name->process) == holder->id;
 }
 
-/* Whether it names a stopped process that has the store alone: whoever holds
- * the door waits for that one. */
+/* Whether it names a stopped process that has the store alone: the process
+ * that holds the open lock waits for it. */
 static bool is_exclusive_stopped(struct sched *sched,
                                  const struct wal_error *error)
 {

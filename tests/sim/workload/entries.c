@@ -1,5 +1,5 @@
 /*
- * entries.c - the numbers behind a step of the script, and the entries
+ * entries.c - the random numbers of a step of the script, and the entries
  * that it makes of them (workload.h).
  */
 #include "tests/lib/rng.h"
@@ -55,17 +55,17 @@ static void choose_parent(const struct workload *workload, uint32_t batch,
                           struct rng *rng)
 {
     const struct ledger *ledger = workload->ledger;
-    const struct ledger_batch *told = &ledger->batches[batch];
-    uint32_t at = ledger->sessions[told->session].at;
+    const struct ledger_batch *recorded = &ledger->batches[batch];
+    uint32_t at = ledger->sessions[recorded->session].at;
 
     entry->parent = LEDGER_NONE;
     if (way == 0) {
-        entry->parent =
-            workload__random_entry(workload, told->session, entry->stream, rng);
+        entry->parent = workload__random_entry(workload, recorded->session,
+                                               entry->stream, rng);
     } else if (way == 1) {
         entry->parent_kind = LEDGER_PARENT_NONE;
-    } else if (way == 2 && told->count > 0) {
-        entry->parent = told->first;
+    } else if (way == 2 && recorded->count > 0) {
+        entry->parent = recorded->first;
     } else if (way == 3) {
         entry->parent = at;
     }
@@ -78,8 +78,8 @@ static void choose_parent(const struct workload *workload, uint32_t batch,
     }
 }
 
-/* What an entry is beside a payload. A line and one that cannot refer to
- * anything are plain. */
+/* Sets the kind of an entry. A line and an entry that cannot refer to anything
+ * are plain. */
 static void choose_kind(const struct workload *workload, uint32_t session,
                         struct ledger_entry *entry, struct rng *rng)
 {

@@ -1,13 +1,13 @@
 /*
- * internal.h - what the parts of a workload share: the numbers behind a
- * step, and taking note in the ledger of what calls answered.
+ * internal.h - what the parts of a workload share: the random
+ * numbers of a step, and recording in the ledger what calls returned.
  */
 #ifndef AGENTWAL_TESTS_SIM_WORKLOAD_INTERNAL_H
 #define AGENTWAL_TESTS_SIM_WORKLOAD_INTERNAL_H
 
 #include "tests/sim/workload/workload.h"
 
-/* The numbers behind one step. */
+/* The random numbers of one step. */
 struct rng {
     uint64_t state;
 };
@@ -20,7 +20,7 @@ uint32_t workload__size(const struct workload *workload, struct rng *rng);
 uint32_t workload__random_entry(const struct workload *workload,
                                 uint32_t session, uint32_t stream,
                                 struct rng *rng);
-/* So many new entries of every kind for a batch. */
+/* Adds `count` new entries of every kind to a batch. */
 void workload__add_entries(struct workload *workload, uint32_t batch,
                            uint32_t count, struct rng *rng);
 
@@ -63,7 +63,7 @@ void workload__record_status(struct workload *workload, enum wal_status status);
 /* A failure was reported, or the process died: which queued batches it
  * concerns is not known. */
 void workload__mark_uncertain(struct ledger *ledger, uint32_t actor);
-/* Everything this actor was ever told yes about, is durable. */
+/* Marks every batch that was acknowledged to this actor as durable. */
 void workload__mark_synced(struct workload *workload, uint32_t actor);
 
 #endif

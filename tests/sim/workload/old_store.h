@@ -1,7 +1,7 @@
 /*
  * old_store.h - a store of format version 0 on a simulated disk, and what it
  * must be before, in the middle of and after its migration (SPEC.md 7.1): what
- * it held, told from its records alone, and which calls write to it.
+ * it held, derived from its records alone, and which calls write to it.
  *
  * One thread.
  */

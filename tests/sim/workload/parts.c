@@ -13,7 +13,7 @@ enum {
     DOCUMENTS = 3 /* of a batch, at most */
 };
 
-/* How a batch is submission in, beside what the ledger says of it. */
+/* How a batch is submitted, in addition to what the ledger records. */
 struct submit_mode {
     uint32_t durability;
     bool by_ticket;
@@ -72,20 +72,21 @@ static void fill(struct workload *workload, uint32_t number,
                  const struct submit_mode *submit_mode,
                  struct submission *submission)
 {
-    const struct ledger_batch *told = &workload->ledger->batches[number];
+    const struct ledger_batch *recorded = &workload->ledger->batches[number];
 
     memset(submission, 0, sizeof(*submission));
     submission->batch.struct_size = sizeof(submission->batch);
-    submission->batch.entry_count = told->count;
+    submission->batch.entry_count = recorded->count;
     submission->batch.entries = submission->entries;
     submission->batch.documents = submission->documents;
     submission->batch.heads = submission->heads;
-    for (uint32_t i = 0; i < told->count; i++) {
-        ledger_fill_entry(workload->ledger, told->first + i,
+    for (uint32_t i = 0; i < recorded->count; i++) {
+        ledger_fill_entry(workload->ledger, recorded->first + i,
                           &submission->entries[i], &workload->texts[i]);
     }
-    for (uint32_t i = 0; i < told->part_count; i++) {
-        fill_part(workload, told->first_part + i, i, submit_mode, submission);
+    for (uint32_t i = 0; i < recorded->part_count; i++) {
+        fill_part(workload, recorded->first_part + i, i, submit_mode,
+                  submission);
     }
     if (submit_mode->stale && submission->batch.document_count > 0) {
         submission->documents[0].flags |= WAL_DOC_EXPECT;
@@ -134,7 +135,7 @@ static enum wal_status submit(struct workload *workload, uint32_t number,
                               const struct submit_mode *submit_mode,
                               struct wal_error *error)
 {
-    const struct ledger_batch *told = &workload->ledger->batches[number];
+    const struct ledger_batch *recorded = &workload->ledger->batches[number];
     struct wal_append_options options = {.struct_size = sizeof(options),
                                          .durability = submit_mode->durability};
     struct wal_ticket *ticket = NULL;
@@ -142,7 +143,7 @@ static enum wal_status submit(struct workload *workload, uint32_t number,
     enum wal_status status;
 
     fill(workload, number, submit_mode, &submission);
-    if (told->count == 0 && told->part_count == 1 &&
+    if (recorded->count == 0 && recorded->part_count == 1 &&
         submit_mode->durability == WAL_DURABLE) {
         status = submit_single(workload, number, session, &submission, error);
     } else if (submit_mode->by_ticket &&
@@ -165,7 +166,7 @@ static enum wal_status submit(struct workload *workload, uint32_t number,
 /* --- making ------------------------------------------------------------- */
 
 /* The part that put what is under a key now, as the store has it, and its
- * version; LEDGER_NONE when there is nothing, or it cannot be told. */
+ * version; LEDGER_NONE when there is nothing, or it is not identified. */
 static bool find_document(struct workload *workload,
                           struct wal_session *session, uint32_t key,
                           uint32_t *part, uint64_t *version)
@@ -252,17 +253,17 @@ static bool add_documents(struct workload *workload, uint32_t batch,
 
 static bool has_put(const struct ledger *ledger, uint32_t batch)
 {
-    const struct ledger_batch *told = &ledger->batches[batch];
+    const struct ledger_batch *recorded = &ledger->batches[batch];
 
-    for (uint32_t i = 0; i < told->part_count; i++) {
-        if (ledger->parts[told->first_part + i].kind == LEDGER_PUT_DOC) {
+    for (uint32_t i = 0; i < recorded->part_count; i++) {
+        if (ledger->parts[recorded->first_part + i].kind == LEDGER_PUT_DOC) {
             return true;
         }
     }
     return false;
 }
 
-/* Heads: of the store's own names any; `main` where a document tells when. */
+/* Heads: any of the store's names; `main` if a document gives its position. */
 static void add_heads(struct workload *workload, uint32_t batch, bool waits,
                       struct rng *rng)
 {
@@ -271,14 +272,14 @@ static void add_heads(struct workload *workload, uint32_t batch, bool waits,
     uint32_t stream = workload__random(rng, 6) == 0;
     uint32_t target = workload__random_entry(workload, session, stream, rng);
     uint32_t at = ledger->sessions[session].at;
-    bool told = has_put(ledger, batch);
+    bool has_document = has_put(ledger, batch);
     struct ledger_part part = {.session = session};
 
     if (target == LEDGER_NONE && at != LEDGER_NONE &&
         ledger->entries[at].stream == stream) {
         target = at;
     }
-    if (told && workload__random(rng, 2) == 0) {
+    if (has_document && workload__random(rng, 2) == 0) {
         part.kind = LEDGER_MOVE_MAIN;
         part.key = stream;
         part.target = workload__random(rng, 8) == 0 ? LEDGER_NONE : target;
@@ -291,7 +292,7 @@ static void add_heads(struct workload *workload, uint32_t batch, bool waits,
     part.key = stream != 0 ? LEDGER_HEADS_MAX - 1
                            : workload__random(rng, LEDGER_HEADS_MAX - 1);
     part.target = target;
-    if (told && workload__random(rng, 3) == 0) {
+    if (has_document && workload__random(rng, 3) == 0) {
         part.kind = LEDGER_REMOVE_HEAD;
         part.target = LEDGER_NONE;
     }
@@ -343,10 +344,10 @@ static uint32_t make_batch(struct workload *workload,
 
 static bool is_resendable(const struct ledger *ledger, uint32_t batch)
 {
-    const struct ledger_batch *told = &ledger->batches[batch];
+    const struct ledger_batch *recorded = &ledger->batches[batch];
 
-    for (uint32_t i = 0; i < told->part_count; i++) {
-        if (ledger->parts[told->first_part + i].kind == LEDGER_DELETE_DOC) {
+    for (uint32_t i = 0; i < recorded->part_count; i++) {
+        if (ledger->parts[recorded->first_part + i].kind == LEDGER_DELETE_DOC) {
             return false;
         }
     }
@@ -372,7 +373,7 @@ void workload__step_parts(struct workload *workload,
         submit_mode.conditional = false; /* others may be first */
     }
     if (!workload__sync(workload)) {
-        return; /* what is read would not be what stands before the batch */
+        return; /* the state read would not be the one before the batch */
     }
     batch = make_batch(workload, session, number, &submit_mode, rng);
     if (batch == LEDGER_NONE) {
@@ -395,7 +396,7 @@ void workload__step_stale(struct workload *workload,
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     struct submit_mode submit_mode = {.durability = WAL_WRITTEN, .stale = true};
-    const struct ledger_batch *told;
+    const struct ledger_batch *recorded;
     bool by_document = false;
     bool by_head = false;
     enum wal_status status;
@@ -408,10 +409,10 @@ void workload__step_stale(struct workload *workload,
     if (batch == LEDGER_NONE) {
         return;
     }
-    told = &workload->ledger->batches[batch];
-    for (uint32_t i = 0; i < told->part_count; i++) {
+    recorded = &workload->ledger->batches[batch];
+    for (uint32_t i = 0; i < recorded->part_count; i++) {
         enum ledger_part_kind kind =
-            workload->ledger->parts[told->first_part + i].kind;
+            workload->ledger->parts[recorded->first_part + i].kind;
 
         by_document |= kind == LEDGER_PUT_DOC || kind == LEDGER_DELETE_DOC;
         by_head |= kind == LEDGER_MOVE_HEAD;

@@ -1,6 +1,6 @@
 /*
  * recover_fixture.h - what the tests of recovery share: a store of two
- * sessions, its frames as they stand on the disk, ways to hurt them, and what
+ * sessions, its frames as they are on the disk, ways to damage them, and what
  * opening must find.
  */
 #ifndef AGENTWAL_TESTS_SIM_WORKLOAD_RECOVER_FIXTURE_H
@@ -41,7 +41,7 @@ struct place {
     struct wal__frame frame;
 };
 
-/* The frames of a segment, as they stand. */
+/* The frames of a segment, as they are on the disk. */
 struct frames {
     uint8_t *bytes;
     size_t size;
@@ -54,7 +54,7 @@ struct frames {
 
 /*
  * Two sessions; entry 0 is of session 0, entry 1 of session 1, and so on, each
- * in a durable group of its own. Nothing is marked.
+ * in a separate durable group. Nothing is marked.
  */
 static inline int set_up(void **state)
 {
@@ -285,7 +285,7 @@ static inline void accept_damage(struct workload *w, uint32_t session)
     wal_session_close(handle);
 }
 
-/* Appends too much for the segment; the process dies when so many bytes of the
+/* Appends too much for the segment; the process dies when `put` bytes of the
  * next one's OPEN are written. */
 static inline void die_at_open(struct workload *w, size_t put)
 {

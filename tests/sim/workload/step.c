@@ -205,18 +205,19 @@ bool workload__sync(struct workload *workload)
     return status == WAL_OK;
 }
 
-/* What a batch is to expect; false, and it is refused, when nobody tells. */
+/* Reads the head that a batch is to expect; false, and the batch is recorded as
+ * refused, when it cannot be read. */
 static bool read_expected_head(struct workload *workload,
                                struct wal_session *session, uint32_t batch,
                                char head[LEDGER_TEXT])
 {
-    struct ledger_batch *told = &workload->ledger->batches[batch];
+    struct ledger_batch *recorded = &workload->ledger->batches[batch];
 
-    told->durability = WAL_DURABLE;
+    recorded->durability = WAL_DURABLE;
     if (workload__sync(workload) && workload__head(workload, session, head)) {
         return true;
     }
-    told->state = LEDGER_REFUSED;
+    recorded->state = LEDGER_REFUSED;
     return false;
 }
 
@@ -225,9 +226,9 @@ static void step_append(struct workload *workload, struct wal_session *session,
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     uint32_t batch = make_batch(workload, number, rng);
-    const struct ledger_batch *told = &workload->ledger->batches[batch];
+    const struct ledger_batch *recorded = &workload->ledger->batches[batch];
     bool expects = workload__random(rng, 10) == 0 &&
-                   workload->ledger->entries[told->first].stream == 0;
+                   workload->ledger->entries[recorded->first].stream == 0;
     struct submit_mode submit_mode = {.by_ticket =
                                           workload__random(rng, 3) == 0};
     char head[LEDGER_TEXT];
@@ -257,15 +258,15 @@ static void step_refused(struct workload *workload, struct wal_session *session,
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     uint32_t batch = make_batch(workload, number, rng);
-    struct ledger_batch *told = &workload->ledger->batches[batch];
+    struct ledger_batch *recorded = &workload->ledger->batches[batch];
     struct ledger_entry *last =
-        &workload->ledger->entries[told->first + told->count - 1];
+        &workload->ledger->entries[recorded->first + recorded->count - 1];
     bool conflict = workload__random(rng, 2) == 0;
     struct submit_mode submit_mode = {.expected = conflict ? "nobody" : NULL};
     enum wal_status status;
 
-    told->durability = WAL_DURABLE;
-    told->state = LEDGER_REFUSED;
+    recorded->durability = WAL_DURABLE;
+    recorded->state = LEDGER_REFUSED;
     last->kind = LEDGER_PLAIN;
     if (!conflict) {
         last->parent_kind = LEDGER_PARENT_ENTRY;
@@ -392,7 +393,7 @@ static void step_store(struct workload *workload, uint32_t submit_mode)
     }
 }
 
-/* A session that was deleted takes nothing, whoever has it open. */
+/* A deleted session accepts no append, in any process that has it open. */
 static void step_deleted(struct workload *workload, uint32_t number)
 {
     const struct ledger *ledger = workload->ledger;

@@ -120,7 +120,7 @@ static bool is_as(const struct wal__worktree_stat *a,
            a->ctime_ns == b->ctime_ns && a->inode == b->inode;
 }
 
-/* Whether bytes were lost behind times that stayed. */
+/* Whether bytes were lost while the times remained. */
 static bool lose_bytes(struct sim_disk *disk, uint64_t seed)
 {
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY};
@@ -153,7 +153,7 @@ static bool lose_bytes(struct sim_disk *disk, uint64_t seed)
     return is_as(&before, &after) && strcmp(content, new_bytes) != 0;
 }
 
-static void test_checkpoint_lost__bytes_behind_times_that_stay(void **state)
+static void test_checkpoint_lost__bytes_lost_with_times_unchanged(void **state)
 {
     const struct sim_tree_entry entry = {"a", WAL__WORKTREE_REGULAR, 0644,
                                          old_bytes};
@@ -180,7 +180,7 @@ static void test_checkpoint_lost__bytes_behind_times_that_stay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checkpoint_lost__bytes_behind_times_that_stay),
+        cmocka_unit_test(test_checkpoint_lost__bytes_lost_with_times_unchanged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

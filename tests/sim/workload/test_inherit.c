@@ -1,5 +1,5 @@
 /*
- * test_inherit.c - an append behind what a process that died has left at the
+ * test_inherit.c - an append after what a process that died has left at the
  * end of the log (SPEC.md 4.3), where that cannot be read: nothing is written
  * over it.
  */

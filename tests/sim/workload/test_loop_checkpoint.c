@@ -422,7 +422,7 @@ static void on_death(void *arg)
     longjmp(died, 1);
 }
 
-/* One step with its Nth call struck; false when there were not so many. */
+/* One step with its nth call struck; false when there were fewer calls. */
 static bool strike(struct sim_disk *disk, uint32_t rank, uint32_t way,
                    uint64_t nth)
 {

@@ -53,7 +53,7 @@ static void go_on(struct workload *copy, uint64_t seed)
 }
 
 /* Runs the next step of a copy with the nth such call failing; false when
- * there were not so many. */
+ * there were fewer. */
 static bool fail_nth(const struct workload *base, uint32_t way, uint64_t nth)
 {
     struct workload *copy = workload_clone(base);

@@ -1,8 +1,9 @@
 /*
  * test_loop_flip.c - a bit of a store at rest is flipped, for a sample of all
- * bits of all files, or for every bit that was written. Whoever opens and
- * reads everything is told of it, or reads what was there before; what can be
- * read is what was submitted; sessions that lost nothing take appends.
+ * bits of all files, or for every bit that was written. A process that opens
+ * the store and reads everything gets a report of it, or reads what was there
+ * before; what can be read is what was submitted; sessions that lost nothing
+ * take appends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +75,7 @@ static void on_call(void *arg, const struct sim_event *event)
     }
 }
 
-/* What each session has beside entries. */
+/* Records what each session has in addition to entries. */
 static void note_parts(struct rest *rest)
 {
     struct wal_store *store = rest->workload->actors[0].store;
@@ -221,7 +222,7 @@ static bool is_reported(const struct sight *sight)
 
 /*
  * A store that was killed may lose its last group to what looks like a tear:
- * when the COMMIT itself is hit, which alone tells that the group was promised,
+ * when the COMMIT itself is hit, which alone shows that the group was promised,
  * or when it was written without a promise and made durable by wal_sync
  * (SPEC.md 3.4, rows 8 and 9). One promised batch at most can go like this.
  */
@@ -245,8 +246,8 @@ static void judge_tear(const struct sight *sight)
     }
 }
 
-/* Whether a loss is told of the session, or of one that it was forked from. */
-static bool is_told(const struct sight *sight, uint32_t session)
+/* Whether a loss is reported for the session, or for one it was forked from. */
+static bool is_loss_reported(const struct sight *sight, uint32_t session)
 {
     const struct ledger *ledger = sight->rest->workload->ledger;
 
@@ -270,7 +271,7 @@ static void judge_parts(const struct sight *sight)
         return;
     }
     for (uint32_t i = 0; i < ledger->session_count; i++) {
-        if (!sight->there[i] || is_told(sight, i)) {
+        if (!sight->there[i] || is_loss_reported(sight, i)) {
             continue;
         }
         if (!rest->view.sessions[i]) {
@@ -457,7 +458,7 @@ static void look(struct rest *rest, const char *path, uint64_t offset,
 
 /* --- the loop ----------------------------------------------------------- */
 
-/* Behind the last byte that is not zero. */
+/* The offset after the last byte that is not zero. */
 static uint64_t used_size(struct sim_disk *disk, const char *path,
                           uint64_t *size)
 {
@@ -467,7 +468,7 @@ static uint64_t used_size(struct sim_disk *disk, const char *path,
 
     sim_disk_read_file(disk, path, &bytes, &all);
     used = all;
-    /* A segment ends in a trailer; what lies before it may be zeros. */
+    /* A segment ends in a trailer; the bytes before it may be zeros. */
     while (used > 0 && bytes[used - 1] == 0) {
         used--;
     }

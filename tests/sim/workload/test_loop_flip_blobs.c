@@ -58,7 +58,7 @@ static void leave(struct rest *rest, uint64_t seed, bool closed)
     workload_crash(rest->workload, NULL, 0);
     (void)workload_recover(rest->workload, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
     if (!closed) {
-        /* One more content, with no mark and no index behind it. */
+        /* One more content, with no mark and no index after it. */
         if (workload_open(rest->workload, 0) != WAL_OK ||
             workload_probe(rest->workload, 0) != WAL_OK) {
             ledger_fail("the store takes nothing");

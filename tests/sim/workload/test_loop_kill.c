@@ -2,7 +2,7 @@
  * test_loop_kill.c - killing a process before and after the Nth call that it
  * makes, for every N, also in the middle of a write, alone and with another
  * process that goes on; and a sync that fails and marks the pages clean,
- * whoever goes on after it.
+ * after which the same process or another one continues.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -56,7 +56,7 @@ static void go_on(struct workload *copy, uint64_t seed)
 }
 
 /* Runs the next step of a copy with a death at the nth such call; false when
- * there were not so many. */
+ * there were fewer. */
 static bool kill_at(const struct workload *base, uint32_t way, bool joins,
                     uint64_t nth)
 {

@@ -32,7 +32,7 @@ static void compare_with_log(struct workload *workload, uint32_t number)
     ledger_check(workload->ledger, workload->actors[number].store,
                  LEDGER_NO_LOSS, seen);
     if (workload_open(copy, 0) != WAL_OK) {
-        ledger_fail("the log cannot be opened beside its writer");
+        ledger_fail("the log cannot be opened next to its writer");
     }
     ledger_check(workload->ledger, copy->actors[0].store, LEDGER_NO_LOSS,
                  found);
@@ -45,7 +45,7 @@ static void compare_with_log(struct workload *workload, uint32_t number)
 }
 
 /* Runs the next step of a copy with the nth allocation failing; false when
- * there were not so many. */
+ * there were fewer. */
 static bool fail_nth(const struct workload *base, uint64_t nth, bool sticky)
 {
     struct workload *copy = workload_clone(base);

@@ -18,7 +18,7 @@ struct cuts {
     struct workload *workload;
     uint64_t calls;
     uint64_t tried;
-    uint32_t every;   /* one call in so many */
+    uint32_t every;   /* one call in N */
     uint32_t each;    /* losses at such a call */
     uint64_t choices; /* losses in all */
     bool writes;      /* after writes and syncs of segments alone */
@@ -181,7 +181,7 @@ static void test_loop_power__rotations_and_marks(void **state)
 }
 
 /* What SEAL, the trailer or a mark say to be durable must be it by then. */
-static void test_loop_power__behind_what_was_only_written(void **state)
+static void test_loop_power__after_what_was_only_written(void **state)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     struct cuts cuts = {
@@ -243,7 +243,7 @@ int main(void)
         cmocka_unit_test(test_loop_power__long_lives_with_rotation),
         cmocka_unit_test(test_loop_power__with_content),
         cmocka_unit_test(test_loop_power__rotations_and_marks),
-        cmocka_unit_test(test_loop_power__behind_what_was_only_written),
+        cmocka_unit_test(test_loop_power__after_what_was_only_written),
         cmocka_unit_test(test_loop_power__aligned_groups_survive_torn_sectors),
     };
 

@@ -279,7 +279,7 @@ static enum outcome rewind_or_die(struct world *world, int32_t *status)
     return setjmp(world->death) == 0 ? rewind_to(world, "c", status) : DIED;
 }
 
-/* A call that has nothing to do of its own. */
+/* A rewind with no target: it only completes an interrupted one. */
 static void settle(struct world *world)
 {
     int32_t status = 0;
@@ -291,7 +291,7 @@ static void settle(struct world *world)
     }
 }
 
-/* The other checkpoint beside "c"; false when there is none. */
+/* The checkpoint other than "c"; false when there is none. */
 static bool find_undo(struct world *world, char id[256])
 {
     struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
@@ -373,7 +373,7 @@ enum {
 enum aftermath {
     SAME,
     ANOTHER,
-    POWER, /* and those behind it: losses of power of another landing */
+    POWER, /* and the values after it: power losses of another landing */
     AFTERMATHS = POWER + SIM_PERSISTENCES
 };
 
@@ -428,7 +428,7 @@ static void check_aftermath(struct world *world, enum outcome outcome,
     go_on(world, outcome);
 }
 
-/* The nth such call of a rewind; false when there were not so many. */
+/* The nth such call of a rewind; false when there were fewer. */
 static bool strike(const struct sim_disk *base, int way, int aftermath,
                    uint64_t nth)
 {

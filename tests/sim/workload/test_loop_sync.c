@@ -1,6 +1,6 @@
 /*
- * test_loop_sync.c - accounting for syncs: whoever is told that something is
- * durable, it is, every byte of it and every name on the way; and no group
+ * test_loop_sync.c - accounting for syncs: what a call reports as durable is
+ * durable, every byte of it and every name on its path; and no group
  * costs more than one sync, rotations, marks and the directory of indexes
  * apart.
  */

@@ -256,7 +256,7 @@ static void test_migrate__power_lost_at_every_call(void **state)
 
 /* --- stores that are not sound, or in use ------------------------------- */
 
-/* Behind the last frame. */
+/* The offset after the last frame. */
 static uint64_t end_of(struct sim_disk *disk)
 {
     uint8_t *bytes;
@@ -348,7 +348,7 @@ static enum wal_status append_to(struct wal_store *store, const char *id)
 }
 
 /* An entry was lost, or the record of a session: all else is migrated, and the
- * loss stays told. */
+ * loss remains reported. */
 static void migrate_damaged(struct sim_disk *disk, const char *id)
 {
     struct wal_migrate_result result;
@@ -413,7 +413,7 @@ static void look(void *arg, const struct sim_event *event)
     onlooker->inside = false;
 }
 
-static void test_migrate__beside_a_reader(void **state)
+static void test_migrate__concurrently_with_a_reader(void **state)
 {
     struct onlooker onlooker = {.reads = 0};
     struct wal_migrate_result result;
@@ -450,7 +450,7 @@ int main(void)
         TEST(test_migrate__torn_tail),
         TEST(test_migrate__session_that_lost_an_entry),
         TEST(test_migrate__session_that_lost_its_record),
-        TEST(test_migrate__beside_a_reader),
+        TEST(test_migrate__concurrently_with_a_reader),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@ static void test_recover__read_error_is_no_tear(void **state)
 
 /* --- rows 2 to 4 -------------------------------------------------------- */
 
-static void test_recover__spare_of_zeros_is_ignored(void **state)
+static void test_recover__preallocated_segment_of_zeros_is_ignored(void **state)
 {
     struct workload *w = *state;
     uint8_t *zeros = calloc(1, MIB);
@@ -35,7 +35,8 @@ static void test_recover__spare_of_zeros_is_ignored(void **state)
     expect_all(w);
 }
 
-static void test_recover__rest_of_a_spare_is_ignored(void **state)
+static void
+test_recover__rest_of_a_preallocated_segment_is_ignored(void **state)
 {
     struct workload *w = *state;
 
@@ -365,8 +366,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_recover__read_error_is_no_tear),
-        TEST(test_recover__spare_of_zeros_is_ignored),
-        TEST(test_recover__rest_of_a_spare_is_ignored),
+        TEST(test_recover__preallocated_segment_of_zeros_is_ignored),
+        TEST(test_recover__rest_of_a_preallocated_segment_is_ignored),
         TEST(test_recover__one_header_is_enough),
         TEST(test_recover__both_headers_bad_refuses),
         TEST(test_recover__no_header_but_frames_refuses),

@@ -79,7 +79,7 @@ static void test_recover_tail__strict_opening_accepts_a_tear(void **state)
     expect_all(w);
 }
 
-static void test_recover_tail__group_behind_a_tear_is_dropped_too(void **state)
+static void test_recover_tail__group_after_a_tear_is_dropped_too(void **state)
 {
     struct workload *w = *state;
     struct place torn;
@@ -249,7 +249,7 @@ int main(void)
         TEST(test_recover_tail__torn_frame_in_tail_drops_its_group),
         TEST(test_recover_tail__torn_commit_drops_its_group),
         TEST(test_recover_tail__strict_opening_accepts_a_tear),
-        TEST(test_recover_tail__group_behind_a_tear_is_dropped_too),
+        TEST(test_recover_tail__group_after_a_tear_is_dropped_too),
         TEST(test_recover_tail__promised_group_is_ambiguous),
         TEST(test_recover_tail__marked_group_is_not_ambiguous),
         TEST(test_recover_tail__without_index_nothing_changes),

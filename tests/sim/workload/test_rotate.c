@@ -1,7 +1,8 @@
 /*
  * test_rotate.c - going on in a new segment while names are lost and processes
- * die (SPEC.md 3.5, 4.2): a spare that was found gets a name that is durable,
- * and what is in the new segment outlasts whoever published it.
+ * die (SPEC.md 3.5, 4.2): a preallocated segment that was found gets a durable
+ * name, and the content of the new segment outlasts the process that published
+ * it.
  */
 #include "engine/store/session.h"
 #include "tests/sim/workload/recover_fixture.h"
@@ -20,7 +21,7 @@ static void add_fault(struct workload *w, uint32_t actor, enum sim_call call,
                                               .effect = effect});
 }
 
-/* Appends so much that the log goes on in a new segment. */
+/* Appends more than the segment holds, so that the log rotates. */
 static void rotate_to_death(struct workload *w, uint32_t actor)
 {
     w->died = false;
@@ -31,10 +32,10 @@ static void rotate_to_death(struct workload *w, uint32_t actor)
     workload_free_call(w);
 }
 
-/* A process names a spare and dies; the next one cannot make the name durable,
- * and the name is lost in memory: that a later sync of the directory succeeds
- * says nothing of it. */
-static void test_rotate__spare_whose_name_was_lost(void **state)
+/* A process names a preallocated segment and dies; the next one cannot make the
+ * name durable, and the name is lost in memory: that a later sync of the
+ * directory succeeds says nothing of it. */
+static void test_rotate__preallocated_name_lost(void **state)
 {
     struct workload *w = *state;
 
@@ -53,8 +54,8 @@ static void test_rotate__spare_whose_name_was_lost(void **state)
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
 }
 
-/* The same, and the sync fails when the spare is taken. */
-static void test_rotate__spare_whose_name_cannot_be_synced(void **state)
+/* The same, and the sync fails when the segment is taken. */
+static void test_rotate__preallocated_name_cannot_be_synced(void **state)
 {
     struct workload *w = *state;
 
@@ -70,7 +71,7 @@ static void test_rotate__spare_whose_name_cannot_be_synced(void **state)
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
 }
 
-/* Killed at every call that gives a spare its name anew. */
+/* Killed at every call that renames a preallocated segment. */
 static void test_rotate__killed_while_naming(void **state)
 {
     (void)state;
@@ -104,8 +105,8 @@ static void test_rotate__killed_while_naming(void **state)
     }
 }
 
-/* Somebody follows, so that whoever publishes wakes it: there it dies, between
- * the written end and the durable one. */
+/* Another process follows, so that the publisher wakes it: there the publisher
+ * dies, between the written end and the durable one. */
 static void die_publishing(struct workload *w)
 {
     struct wal__control *control = &w->actors[0].store->core.control;
@@ -143,8 +144,8 @@ static void test_rotate__killed_before_the_durable_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_rotate__spare_whose_name_was_lost),
-        TEST(test_rotate__spare_whose_name_cannot_be_synced),
+        TEST(test_rotate__preallocated_name_lost),
+        TEST(test_rotate__preallocated_name_cannot_be_synced),
         cmocka_unit_test(test_rotate__killed_while_naming),
         TEST(test_rotate__killed_before_the_durable_end),
     };

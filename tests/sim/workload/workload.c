@@ -236,7 +236,7 @@ static void close_sessions(struct workload_actor *actor)
     }
 }
 
-/* Everything this actor was ever told yes about, is durable. */
+/* Marks every batch that was acknowledged to this actor as durable. */
 void workload__mark_synced(struct workload *workload, uint32_t number)
 {
     struct ledger *ledger = workload->ledger;

@@ -2,8 +2,8 @@
  * workload.h - a scripted life of a store on a simulated disk: one or two
  * processes that append in every class, branch, fork, redact, put documents,
  * move heads, change metadata, delete sessions, resend, are refused, rotate,
- * put content, mark, close and open again, and the ledger of what they were
- * told.
+ * put content, mark, close and open again, and the ledger of the results
+ * returned.
  *
  * What a step does follows from the seed and the step's number alone, not from
  * how earlier steps went; so the same script runs under any fault. A process
@@ -33,10 +33,10 @@ enum {
 struct workload_options {
     uint64_t seed;
     uint32_t actors;      /* 1 or 2 */
-    uint32_t large_every; /* one batch in so many is of 100 to 300 KiB; 0:
+    uint32_t large_every; /* one batch in N is of 100 to 300 KiB; 0:
                            * none */
-    uint32_t huge_every;  /* one in so many has several MiB; 0: none */
-    uint32_t blobs_every; /* one step in so many puts content too; 0: none */
+    uint32_t huge_every;  /* one in N has several MiB; 0: none */
+    uint32_t blobs_every; /* one step in N puts content too; 0: none */
     uint32_t group_align; /* as in wal_open_options */
     uint32_t open_flags;  /* of every opening; WAL_OPEN_PREAD */
 };
@@ -128,7 +128,7 @@ uint64_t workload_recover(struct workload *workload, enum ledger_loss loss,
 /* After a longjmp out of a call: frees what it was given. */
 void workload_free_call(struct workload *workload);
 
-/* By hand: a session, and an entry of so many bytes under its head; where one
+/* By hand: a session, and an entry of `size` bytes under its head; where one
  * record does not hold them, a batch of several that do. The ledger takes note
  * of the answer. */
 enum wal_status workload_add_session(struct workload *workload, uint32_t actor);
@@ -137,7 +137,7 @@ enum wal_status workload_append(struct workload *workload, uint32_t actor,
                                 uint32_t size);
 
 /* Compares what a process that has the store open reads; one that could open
- * it to read only may be behind, and is left out. False: nothing was read. */
+ * it to read only may lag, and is left out. False: nothing was read. */
 bool workload_check(struct workload *workload, uint32_t actor);
 
 /* Appends one durable entry to each session that is there, or to a new one.

@@ -16,7 +16,6 @@ ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
 TEXT = (".c", ".h", ".cc", ".sh", ".py", ".txt", ".in", ".map", ".md", ".1")
 # Data, this list, and the folders whose comments still wait to be rewritten.
 LEFT_OUT = ("tests/fuzz/corpus/", "tests/style/words.py", "docs/bench/",
-            "tests/sim/workload/", "tests/sim/ledger/", "tests/sim/sched/",
             "tests/cli/", "bench/")
 
 # Each pattern with the words to use instead.

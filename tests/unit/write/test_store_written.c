@@ -191,8 +191,16 @@ static void test_written__and_durable_are_all_answered(void **state)
     kit_close(store);
 }
 
-static void *sync_in_background(void *log)
+/* Appends until a background sync is due, and runs it. */
+static void *sync_in_background(void *session)
 {
+    struct wal__log *log = &((struct wal_session *)session)->core->log;
+    char id[32];
+
+    for (int i = 0; !wal__log_needs_background_sync(log); i++) {
+        (void)snprintf(id, sizeof(id), "%d", i);
+        assert_int_equal(append(session, id, large, WAL_WRITTEN), WAL_OK);
+    }
     wal__log_background_sync(log);
     return NULL;
 }
@@ -207,15 +215,11 @@ static void test_written__background_sync_never_waits_for_a_sync(void **state)
     struct wal__log *log = &store->core.log;
     struct timespec deadline;
     pthread_t thread;
-    char id[32];
 
     fill_segments(store, session);
     pthread_mutex_lock(&log->sync_mutex);
-    for (int i = 0; !wal__log_needs_background_sync(log); i++) {
-        (void)snprintf(id, sizeof(id), "%d", i);
-        assert_int_equal(append(session, id, large, WAL_WRITTEN), WAL_OK);
-    }
-    assert_int_equal(pthread_create(&thread, NULL, sync_in_background, log), 0);
+    assert_int_equal(
+        pthread_create(&thread, NULL, sync_in_background, session), 0);
     assert_int_equal(clock_gettime(CLOCK_REALTIME, &deadline), 0);
     deadline.tv_sec += 20;
     assert_int_equal(pthread_timedjoin_np(thread, NULL, &deadline), 0);

@@ -159,7 +159,7 @@ double load_up_to(wal_session *session, uint64_t count, uint64_t wanted)
     std::string id = bench::number_id("e", count / 2);
     wal_entry_cursor_options options = {};
     wal_entry entry = {};
-    wal_entry_cursor *iter = nullptr;
+    wal_entry_cursor *cursor = nullptr;
     uint64_t found = 0;
 
     options.struct_size = sizeof(options);
@@ -167,16 +167,16 @@ double load_up_to(wal_session *session, uint64_t count, uint64_t wanted)
     options.skip = count / 2 + 1 - wanted;
     entry.struct_size = sizeof(entry);
     double begin = bench::now();
-    bench::require(wal_entry_cursor_open(session, &options, &iter, nullptr) ==
+    bench::require(wal_entry_cursor_open(session, &options, &cursor, nullptr) ==
                        WAL_OK,
                    "cannot open an iterator");
-    while (wal_entry_cursor_next(iter, &entry, nullptr) == WAL_OK) {
+    while (wal_entry_cursor_next(cursor, &entry, nullptr) == WAL_OK) {
         found++;
     }
     double gone = bench::now() - begin;
     bench::require(found == wanted && bench::text(entry.id) == id,
                    "other entries were loaded");
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     return gone;
 }
 

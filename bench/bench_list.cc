@@ -81,19 +81,19 @@ std::vector<wal_session *> use_sessions(wal_store *store, uint64_t count)
     for (uint64_t i = 0; i < in_use; i++) {
         wal_session *session = bench::open_session(
             store, bench::number_id("s", i * (count / in_use)));
-        wal_entry_cursor *iter = nullptr;
+        wal_entry_cursor *cursor = nullptr;
         wal_entry entry = {};
         uint64_t found = 0;
 
         entry.struct_size = sizeof(entry);
         bench::require(
-            wal_entry_cursor_open(session, nullptr, &iter, nullptr) == WAL_OK,
+            wal_entry_cursor_open(session, nullptr, &cursor, nullptr) == WAL_OK,
             "cannot open an iterator");
-        while (wal_entry_cursor_next(iter, &entry, nullptr) == WAL_OK) {
+        while (wal_entry_cursor_next(cursor, &entry, nullptr) == WAL_OK) {
             found++;
         }
         bench::require(found >= entries, "a session lost entries");
-        wal_entry_cursor_close(iter);
+        wal_entry_cursor_close(cursor);
         sessions.push_back(session);
     }
     return sessions;

@@ -51,20 +51,20 @@ size_t populate_maps(const std::string &path)
 
 wal_entry_cursor *open_iter(wal_session *session)
 {
-    wal_entry_cursor *iter = nullptr;
+    wal_entry_cursor *cursor = nullptr;
 
-    bench::require(wal_entry_cursor_open(session, nullptr, &iter, nullptr) ==
+    bench::require(wal_entry_cursor_open(session, nullptr, &cursor, nullptr) ==
                        WAL_OK,
                    "cannot open an iterator");
-    return iter;
+    return cursor;
 }
 
-wal_status get(wal_entry_cursor *iter, uint64_t number, wal_entry *entry)
+wal_status get(wal_entry_cursor *cursor, uint64_t number, wal_entry *entry)
 {
     std::string id = bench::number_id("e", number);
 
     entry->struct_size = sizeof(*entry);
-    return wal_entry_cursor_get(iter, bench::slice(id), entry, nullptr);
+    return wal_entry_cursor_get(cursor, bench::slice(id), entry, nullptr);
 }
 
 /* --- children ----------------------------------------------------------- */
@@ -84,20 +84,21 @@ void fill(const bench::arguments &given)
 /* Reads to the end; seconds. */
 double pass(wal_session *session)
 {
-    wal_entry_cursor *iter = open_iter(session);
+    wal_entry_cursor *cursor = open_iter(session);
     wal_entry entry = {};
     uint64_t count = 0;
     wal_status status;
 
     entry.struct_size = sizeof(entry);
     double begin = bench::now();
-    while ((status = wal_entry_cursor_next(iter, &entry, nullptr)) == WAL_OK) {
+    while ((status = wal_entry_cursor_next(cursor, &entry, nullptr)) ==
+           WAL_OK) {
         count++;
     }
     double gone = bench::now() - begin;
     bench::require(status == WAL_END && count == entry_count(),
                    "the replay is not whole");
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     return gone;
 }
 
@@ -105,14 +106,14 @@ double pass(wal_session *session)
  * and brings all of the maps in. */
 void populate(wal_session *session, const std::string &path)
 {
-    wal_entry_cursor *iter = open_iter(session);
+    wal_entry_cursor *cursor = open_iter(session);
     wal_entry entry = {};
 
     for (uint64_t i = 0; i < entry_count(); i += 100) {
-        bench::require(get(iter, i, &entry) == WAL_OK, "no entry");
+        bench::require(get(cursor, i, &entry) == WAL_OK, "no entry");
     }
     bench::require(populate_maps(path + "/log") > 0, "no maps");
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 /* PATH populate|fresh: replays twice; seconds of both, bytes of the log. */

@@ -61,7 +61,7 @@ engine_peer::engine_peer(const std::string &path, guarantee guarantee)
 
 engine_peer::~engine_peer()
 {
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     wal_session_close(reading);
     close_store(store);
 }
@@ -116,15 +116,15 @@ bool engine_peer::read(const std::string &name, const std::string &key,
 {
     wal_entry found = {};
 
-    if (iter == nullptr || name != reading_name) {
-        wal_entry_cursor_close(iter);
+    if (cursor == nullptr || name != reading_name) {
+        wal_entry_cursor_close(cursor);
         wal_session_close(reading);
         reading = open_session(store, name);
-        iter = open_iter(reading);
+        cursor = open_iter(reading);
         reading_name = name;
     }
     found.struct_size = sizeof(found);
-    if (wal_entry_cursor_get(iter, slice(key), &found, nullptr) != WAL_OK) {
+    if (wal_entry_cursor_get(cursor, slice(key), &found, nullptr) != WAL_OK) {
         return false;
     }
     visit(static_cast<const char *>(found.payload.data), found.payload.size);

@@ -32,7 +32,7 @@ class engine_peer : public peer
     wal_durability durability;
     std::string reading_name; /* the session that read() is in */
     wal_session *reading = nullptr;
-    wal_entry_cursor *iter = nullptr;
+    wal_entry_cursor *cursor = nullptr;
 };
 
 } // namespace bench

@@ -353,8 +353,9 @@ wal_checkpoint_cursor_open(struct wal_session *session,
     if (status == WAL_OK) {
         status = check_output(checkpoints, error);
     }
-    return status == WAL_OK ? wal__checkpoints_open(session, checkpoints, error)
-                            : status;
+    return status == WAL_OK
+               ? wal__checkpoint_cursor_open(session, checkpoints, error)
+               : status;
 }
 
 enum wal_status
@@ -364,11 +365,11 @@ wal_checkpoint_cursor_next(struct wal_checkpoint_cursor *checkpoints,
 {
     const struct wal__checkpoint *checkpoint;
     enum wal_status status = check_cursor(
-        checkpoints == NULL ? NULL : wal__checkpoints_core(checkpoints), info,
-        info == NULL ? 0 : info->struct_size, sizeof(*info), error);
+        checkpoints == NULL ? NULL : wal__checkpoint_cursor_core(checkpoints),
+        info, info == NULL ? 0 : info->struct_size, sizeof(*info), error);
 
     if (status == WAL_OK) {
-        status = wal__checkpoints_next(checkpoints, &checkpoint, error);
+        status = wal__checkpoint_cursor_next(checkpoints, &checkpoint, error);
     }
     if (status == WAL_OK) {
         fill_info(checkpoint, 0, info);
@@ -378,7 +379,7 @@ wal_checkpoint_cursor_next(struct wal_checkpoint_cursor *checkpoints,
 
 void wal_checkpoint_cursor_close(struct wal_checkpoint_cursor *checkpoints)
 {
-    wal__checkpoints_close(checkpoints);
+    wal__checkpoint_cursor_close(checkpoints);
 }
 
 /* --- changes ------------------------------------------------------------- */

@@ -29,7 +29,7 @@ wal_doc_cursor_open(struct wal_store *store, struct wal_session *session,
         status = wal__check_key(options->prefix, error);
     }
     while (status == WAL_OK) {
-        status = wal__docs_open(core, number, options, docs, error);
+        status = wal__doc_cursor_open(core, number, options, docs, error);
         if (!wal__core_invalidate_derived(core, status)) {
             break;
         }
@@ -57,7 +57,7 @@ enum wal_status wal_doc_cursor_next(struct wal_doc_cursor *docs,
 {
     enum wal_status status = check_read(docs, doc, error);
 
-    return status == WAL_OK ? wal__docs_next(docs, doc, error) : status;
+    return status == WAL_OK ? wal__doc_cursor_next(docs, doc, error) : status;
 }
 
 enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *docs,
@@ -78,7 +78,7 @@ enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *docs,
         return wal__noop_not_found(error);
     }
     while (status == WAL_OK) {
-        status = wal__docs_get(docs, span, version, doc, error);
+        status = wal__doc_cursor_get(docs, span, version, doc, error);
         if (!wal__core_invalidate_derived(docs->core, status)) {
             break;
         }
@@ -143,5 +143,5 @@ enum wal_status wal_doc_get(struct wal_store *store,
 
 void wal_doc_cursor_close(struct wal_doc_cursor *docs)
 {
-    wal__docs_close(docs);
+    wal__doc_cursor_close(docs);
 }

@@ -13,15 +13,15 @@
 enum wal_status
 wal_entry_cursor_open(struct wal_session *session,
                       const struct wal_entry_cursor_options *options,
-                      struct wal_entry_cursor **iter, struct wal_error *error)
+                      struct wal_entry_cursor **cursor, struct wal_error *error)
 {
     enum wal_status status = wal__check_session(session, error);
 
-    if (status == WAL_OK && iter == NULL) {
-        status = wal__invalid(error, "the place for the iterator is null");
+    if (status == WAL_OK && cursor == NULL) {
+        status = wal__invalid(error, "the place for the cursor is null");
     }
     while (status == WAL_OK) {
-        status = wal__iter_open(session, options, iter, error);
+        status = wal__entry_cursor_open(session, options, cursor, error);
         if (!wal__core_invalidate_derived(session->core, status)) {
             break;
         }
@@ -30,51 +30,53 @@ wal_entry_cursor_open(struct wal_session *session,
     return status;
 }
 
-uint64_t wal_entry_cursor_remaining(const struct wal_entry_cursor *iter)
+uint64_t wal_entry_cursor_remaining(const struct wal_entry_cursor *cursor)
 {
-    return iter == NULL ? 0 : iter->remaining;
+    return cursor == NULL ? 0 : cursor->remaining;
 }
 
 /* Reading needs neither locks nor threads, so that a child may go on with it;
  * and asking for the process id would cost as much as the entry. */
-static enum wal_status check_read(const struct wal_entry_cursor *iter,
+static enum wal_status check_read(const struct wal_entry_cursor *cursor,
                                   const struct wal_entry *entry,
                                   struct wal_error *error)
 {
-    if (iter == NULL) {
+    if (cursor == NULL) {
         return wal__invalid(error, "the handle is null");
     }
     return wal__check_struct(entry, entry == NULL ? 0 : entry->struct_size,
                              sizeof(*entry), error);
 }
 
-enum wal_status wal_entry_cursor_next(struct wal_entry_cursor *iter,
+enum wal_status wal_entry_cursor_next(struct wal_entry_cursor *cursor,
                                       struct wal_entry *entry,
                                       struct wal_error *error)
 {
-    enum wal_status status = check_read(iter, entry, error);
+    enum wal_status status = check_read(cursor, entry, error);
 
-    if (status == WAL_OK && iter->core->noop) {
+    if (status == WAL_OK && cursor->core->noop) {
         return WAL_END;
     }
-    return status == WAL_OK ? wal__iter_next(iter, entry, error) : status;
+    return status == WAL_OK ? wal__entry_cursor_next(cursor, entry, error)
+                            : status;
 }
 
-enum wal_status wal_entry_cursor_get(struct wal_entry_cursor *iter,
+enum wal_status wal_entry_cursor_get(struct wal_entry_cursor *cursor,
                                      struct wal_slice id,
                                      struct wal_entry *entry,
                                      struct wal_error *error)
 {
     struct wal__span span;
-    enum wal_status status = check_read(iter, entry, error);
+    enum wal_status status = check_read(cursor, entry, error);
 
     if (status == WAL_OK) {
         status = wal__text_check(id, WAL__ID_MAX, "entry's id", &span, error);
     }
-    if (status == WAL_OK && iter->core->noop) {
+    if (status == WAL_OK && cursor->core->noop) {
         return wal__noop_not_found(error);
     }
-    return status == WAL_OK ? wal__iter_get(iter, span, entry, error) : status;
+    return status == WAL_OK ? wal__entry_cursor_get(cursor, span, entry, error)
+                            : status;
 }
 
 enum wal_status wal_entry_get(struct wal_session *session, struct wal_slice id,
@@ -104,7 +106,7 @@ enum wal_status wal_entry_get(struct wal_session *session, struct wal_slice id,
     return status;
 }
 
-void wal_entry_cursor_close(struct wal_entry_cursor *iter)
+void wal_entry_cursor_close(struct wal_entry_cursor *cursor)
 {
-    wal__iter_close(iter);
+    wal__entry_cursor_close(cursor);
 }

@@ -47,7 +47,7 @@ enum wal_status wal_head_cursor_open(struct wal_session *session,
         status = wal__invalid(error, "the place for the list is null");
     }
     while (status == WAL_OK) {
-        status = wal__heads_open(session, heads, error);
+        status = wal__head_cursor_open(session, heads, error);
         if (!wal__core_invalidate_derived(session->core, status)) {
             break;
         }
@@ -67,10 +67,10 @@ enum wal_status wal_head_cursor_next(struct wal_head_cursor *heads,
     }
     status = wal__check_struct(head, head == NULL ? 0 : head->struct_size,
                                sizeof(*head), error);
-    return status == WAL_OK ? wal__heads_next(heads, head) : status;
+    return status == WAL_OK ? wal__head_cursor_next(heads, head) : status;
 }
 
 void wal_head_cursor_close(struct wal_head_cursor *heads)
 {
-    wal__heads_close(heads);
+    wal__head_cursor_close(heads);
 }

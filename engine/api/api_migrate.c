@@ -25,7 +25,8 @@ static enum wal_status migrate_sessions(struct wal__core *core,
                                                            sizeof(options)};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *list = NULL;
-    enum wal_status status = wal__list_open(core, &options, &list, error);
+    enum wal_status status =
+        wal__session_cursor_open(core, &options, &list, error);
 
     if (status != WAL_OK) {
         return status;
@@ -34,7 +35,7 @@ static enum wal_status migrate_sessions(struct wal__core *core,
         struct wal_migrate_result step = {.struct_size = sizeof(step)};
         struct wal_session *session = NULL;
 
-        status = wal__list_next(list, &info, error);
+        status = wal__session_cursor_next(list, &info, error);
         if (status != WAL_OK || info.schema_version > 0) {
             continue;
         }
@@ -47,7 +48,7 @@ static enum wal_status migrate_sessions(struct wal__core *core,
         }
         wal__session_free(session);
     }
-    wal__list_close(list);
+    wal__session_cursor_close(list);
     return status == WAL_END ? WAL_OK : status;
 }
 

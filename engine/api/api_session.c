@@ -248,12 +248,13 @@ static enum wal_status open_latest(struct wal__core *core, struct wal_slice cwd,
         .struct_size = sizeof(options), .cwd = cwd};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *list = NULL;
-    enum wal_status status = wal__list_open(core, &options, &list, error);
+    enum wal_status status =
+        wal__session_cursor_open(core, &options, &list, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__list_next(list, &info, error);
+    status = wal__session_cursor_next(list, &info, error);
     if (status == WAL_OK) {
         status = wal__session_open(core, info.number, session, error);
     } else if (status == WAL_END) {
@@ -262,7 +263,7 @@ static enum wal_status open_latest(struct wal__core *core, struct wal_slice cwd,
                                             : "there is no session of \"%.*s\"",
                               (int)cwd.size, (const char *)cwd.data);
     }
-    wal__list_close(list);
+    wal__session_cursor_close(list);
     return status;
 }
 
@@ -357,7 +358,7 @@ enum wal_status wal_session_cursor_open(
         status = wal__invalid(error, "the place for the list is null");
     }
     while (status == WAL_OK) {
-        status = wal__list_open(core, options, list, error);
+        status = wal__session_cursor_open(core, options, list, error);
         if (!wal__core_invalidate_derived(core, status)) {
             break;
         }
@@ -381,7 +382,7 @@ enum wal_status wal_session_cursor_next(struct wal_session_cursor *list,
         return WAL_END;
     }
     while (status == WAL_OK) {
-        status = wal__list_next(list, info, error);
+        status = wal__session_cursor_next(list, info, error);
         if (!wal__core_invalidate_derived(list->core, status)) {
             break;
         }
@@ -401,12 +402,12 @@ enum wal_status wal_session_cursor_encode(struct wal_session_cursor *list,
         status = wal__invalid(error, "the place for the cursor is null");
     }
     if (status == WAL_OK) {
-        wal__list_cursor(list, cursor);
+        wal__session_cursor_encode(list, cursor);
     }
     return status;
 }
 
 void wal_session_cursor_close(struct wal_session_cursor *list)
 {
-    wal__list_close(list);
+    wal__session_cursor_close(list);
 }

@@ -9,7 +9,7 @@
 
 /*
  * Each of these fills *error, which may be NULL, and returns the status, so
- * that a failure is one line: return wal__invalid(error, "iter must not be
+ * that a failure is one line: return wal__invalid(error, "cursor must not be
  * NULL"). Arguments may point into *error. Fields beyond error->struct_size
  * are not written; holder is set to 0, actual to empty.
  */

@@ -116,15 +116,16 @@ wal__checkpoint_normalize_root(struct wal_session *session,
  * first. */
 struct wal_checkpoint_cursor;
 enum wal_status
-wal__checkpoints_open(struct wal_session *session,
-                      struct wal_checkpoint_cursor **checkpoints,
-                      struct wal_error *error) WAL_MUST_USE;
+wal__checkpoint_cursor_open(struct wal_session *session,
+                            struct wal_checkpoint_cursor **checkpoints,
+                            struct wal_error *error) WAL_MUST_USE;
 /* WAL_END after the last. *checkpoint is valid until the next call. */
-enum wal_status wal__checkpoints_next(struct wal_checkpoint_cursor *checkpoints,
-                                      const struct wal__checkpoint **checkpoint,
-                                      struct wal_error *error) WAL_MUST_USE;
+enum wal_status
+wal__checkpoint_cursor_next(struct wal_checkpoint_cursor *checkpoints,
+                            const struct wal__checkpoint **checkpoint,
+                            struct wal_error *error) WAL_MUST_USE;
 const struct wal__core *
-wal__checkpoints_core(const struct wal_checkpoint_cursor *checkpoints);
-void wal__checkpoints_close(struct wal_checkpoint_cursor *checkpoints);
+wal__checkpoint_cursor_core(const struct wal_checkpoint_cursor *checkpoints);
+void wal__checkpoint_cursor_close(struct wal_checkpoint_cursor *checkpoints);
 
 #endif

@@ -199,13 +199,13 @@ static enum wal_status add_checkpoints(struct history *history,
     struct wal_checkpoint_cursor *checkpoints;
     const struct wal__checkpoint *checkpoint;
     enum wal_status status =
-        wal__checkpoints_open(session, &checkpoints, error);
+        wal__checkpoint_cursor_open(session, &checkpoints, error);
 
     if (status != WAL_OK) {
         return status;
     }
     do {
-        status = wal__checkpoints_next(checkpoints, &checkpoint, error);
+        status = wal__checkpoint_cursor_next(checkpoints, &checkpoint, error);
         if (status == WAL_OK) {
             status = add_checkpoint(history, &session->core->blobs, checkpoint,
                                     error);
@@ -216,7 +216,7 @@ static enum wal_status add_checkpoints(struct history *history,
                                      checkpoint->root.size);
         }
     } while (status == WAL_OK);
-    wal__checkpoints_close(checkpoints);
+    wal__checkpoint_cursor_close(checkpoints);
     if (status == WAL_ENOMEM) {
         wal__fail(error, status, "no memory");
     }

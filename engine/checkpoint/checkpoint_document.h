@@ -34,10 +34,10 @@ enum wal_status wal__checkpoint_decode(struct wal__checkpoint *checkpoint,
                                        struct wal__span value, uint64_t version,
                                        struct wal_error *error) WAL_MUST_USE;
 
-/* As wal__checkpoints_open, most recently changed first. */
+/* As wal__checkpoint_cursor_open, most recently changed first. */
 enum wal_status
-wal__checkpoints_open_newest(struct wal_session *session,
-                             struct wal_checkpoint_cursor **checkpoints,
-                             struct wal_error *error) WAL_MUST_USE;
+wal__checkpoint_cursor_open_newest(struct wal_session *session,
+                                   struct wal_checkpoint_cursor **checkpoints,
+                                   struct wal_error *error) WAL_MUST_USE;
 
 #endif

@@ -60,9 +60,10 @@ static int compare_newest(const void *left, const void *right)
 static enum wal_status add_document(struct wal_checkpoint_cursor *checkpoints,
                                     size_t rank, size_t *end)
 {
-    const struct wal__docs_item *items = (void *)checkpoints->docs->items.data;
+    const struct wal__doc_cursor_item *items =
+        (void *)checkpoints->docs->items.data;
     size_t count = checkpoints->docs->items.size / sizeof(*items);
-    const struct wal__docs_item *newest = &items[rank];
+    const struct wal__doc_cursor_item *newest = &items[rank];
     struct item item = {.newest_sequence = newest->sequence, .rank = rank};
     bool is_live = true;
 
@@ -87,7 +88,7 @@ static enum wal_status add_document(struct wal_checkpoint_cursor *checkpoints,
 static enum wal_status add_documents(struct wal_checkpoint_cursor *checkpoints)
 {
     size_t count =
-        checkpoints->docs->items.size / sizeof(struct wal__docs_item);
+        checkpoints->docs->items.size / sizeof(struct wal__doc_cursor_item);
     enum wal_status status = WAL_OK;
     size_t rank = 0;
 
@@ -108,8 +109,8 @@ static enum wal_status open_docs(struct wal_session *session,
     enum wal_status status;
 
     do {
-        status = wal__docs_open(session->core, session->number, &options, docs,
-                                error);
+        status = wal__doc_cursor_open(session->core, session->number, &options,
+                                      docs, error);
     } while (wal__core_invalidate_derived(session->core, status));
     return status;
 }
@@ -135,7 +136,7 @@ static enum wal_status open_ordered(struct wal_session *session,
         status = wal__no_memory(error);
     }
     if (status != WAL_OK) {
-        wal__checkpoints_close(opened);
+        wal__checkpoint_cursor_close(opened);
         return status;
     }
     if (opened->items.size > 0) {
@@ -147,24 +148,25 @@ static enum wal_status open_ordered(struct wal_session *session,
 }
 
 enum wal_status
-wal__checkpoints_open(struct wal_session *session,
-                      struct wal_checkpoint_cursor **checkpoints,
-                      struct wal_error *error)
+wal__checkpoint_cursor_open(struct wal_session *session,
+                            struct wal_checkpoint_cursor **checkpoints,
+                            struct wal_error *error)
 {
     return open_ordered(session, compare_created, checkpoints, error);
 }
 
 enum wal_status
-wal__checkpoints_open_newest(struct wal_session *session,
-                             struct wal_checkpoint_cursor **checkpoints,
-                             struct wal_error *error)
+wal__checkpoint_cursor_open_newest(struct wal_session *session,
+                                   struct wal_checkpoint_cursor **checkpoints,
+                                   struct wal_error *error)
 {
     return open_ordered(session, compare_newest, checkpoints, error);
 }
 
-enum wal_status wal__checkpoints_next(struct wal_checkpoint_cursor *checkpoints,
-                                      const struct wal__checkpoint **checkpoint,
-                                      struct wal_error *error)
+enum wal_status
+wal__checkpoint_cursor_next(struct wal_checkpoint_cursor *checkpoints,
+                            const struct wal__checkpoint **checkpoint,
+                            struct wal_error *error)
 {
     const struct item *items = (const void *)checkpoints->items.data;
     struct wal_doc doc = {.struct_size = sizeof(doc)};
@@ -177,7 +179,7 @@ enum wal_status wal__checkpoints_next(struct wal_checkpoint_cursor *checkpoints,
         return WAL_END;
     }
     checkpoints->docs->next = items[checkpoints->next].rank;
-    status = wal__docs_next(checkpoints->docs, &doc, error);
+    status = wal__doc_cursor_next(checkpoints->docs, &doc, error);
     checkpoints->next += status != WAL_ENOMEM;
     if (status != WAL_OK) {
         return status;
@@ -195,17 +197,17 @@ enum wal_status wal__checkpoints_next(struct wal_checkpoint_cursor *checkpoints,
 }
 
 const struct wal__core *
-wal__checkpoints_core(const struct wal_checkpoint_cursor *checkpoints)
+wal__checkpoint_cursor_core(const struct wal_checkpoint_cursor *checkpoints)
 {
     return checkpoints->core;
 }
 
-void wal__checkpoints_close(struct wal_checkpoint_cursor *checkpoints)
+void wal__checkpoint_cursor_close(struct wal_checkpoint_cursor *checkpoints)
 {
     if (checkpoints == NULL) {
         return;
     }
-    wal__docs_close(checkpoints->docs);
+    wal__doc_cursor_close(checkpoints->docs);
     wal__buf_deinit(&checkpoints->items);
     wal__checkpoint_deinit(&checkpoints->current);
     wal__heap_free(checkpoints->core->env.heap, checkpoints);
@@ -273,7 +275,7 @@ static enum wal_status load_newest(struct wal_session *session,
          i < CHECKPOINTS_TRIED_MAX && filled < WAL__CAPTURE_BASELINES; i++) {
         const struct wal__checkpoint *checkpoint;
         enum wal_status status =
-            wal__checkpoints_next(checkpoints, &checkpoint, error);
+            wal__checkpoint_cursor_next(checkpoints, &checkpoint, error);
         bool loaded = false;
 
         if (status == WAL_END) {
@@ -308,13 +310,13 @@ enum wal_status wal__checkpoint_load_baselines(
 {
     struct wal_checkpoint_cursor *checkpoints;
     enum wal_status status =
-        wal__checkpoints_open_newest(session, &checkpoints, error);
+        wal__checkpoint_cursor_open_newest(session, &checkpoints, error);
 
     if (status != WAL_OK) {
         return status;
     }
     status = load_newest(session, checkpoints, root, wanted, files, newest,
                          count, error);
-    wal__checkpoints_close(checkpoints);
+    wal__checkpoint_cursor_close(checkpoints);
     return status;
 }

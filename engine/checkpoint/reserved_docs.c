@@ -22,7 +22,7 @@ static enum wal_status try_get(struct wal_doc_cursor *docs,
                                uint64_t *version, struct wal_error *error)
 {
     struct wal_doc doc = {.struct_size = sizeof(doc)};
-    enum wal_status status = wal__docs_get(docs, key, 0, &doc, error);
+    enum wal_status status = wal__doc_cursor_get(docs, key, 0, &doc, error);
 
     if (status != WAL_OK) {
         return status;

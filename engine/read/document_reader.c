@@ -92,11 +92,11 @@ static enum wal_status add_version(struct wal_doc_cursor *docs,
                                    const struct wal__doc_version *version,
                                    size_t offset)
 {
-    struct wal__docs_item item = {.key_offset = offset,
-                                  .key_size = document->key_size,
-                                  .deleted = version->deleted,
-                                  .sequence = version->sequence,
-                                  .position = version->position};
+    struct wal__doc_cursor_item item = {.key_offset = offset,
+                                        .key_size = document->key_size,
+                                        .deleted = version->deleted,
+                                        .sequence = version->sequence,
+                                        .position = version->position};
 
     WAL__ASSERT(offset + document->key_size <= docs->keys.size);
     return wal__buf_append(&docs->items, &item, sizeof(item));
@@ -147,8 +147,8 @@ static bool has_prefix(const struct wal__document *document,
 static int compare(const void *left, const void *right, void *ctx)
 {
     const uint8_t *keys = ctx;
-    const struct wal__docs_item *a = left;
-    const struct wal__docs_item *b = right;
+    const struct wal__doc_cursor_item *a = left;
+    const struct wal__doc_cursor_item *b = right;
     size_t size = a->key_size < b->key_size ? a->key_size : b->key_size;
     int order = size == 0
                     ? 0
@@ -165,7 +165,7 @@ static int compare(const void *left, const void *right, void *ctx)
 
 static void sort(struct wal_doc_cursor *docs)
 {
-    struct wal__docs_item *items = (void *)docs->items.data;
+    struct wal__doc_cursor_item *items = (void *)docs->items.data;
     size_t count = docs->items.size / sizeof(*items);
 
     WAL__ASSERT(docs->items.size % sizeof(*items) == 0);
@@ -226,9 +226,10 @@ check_options(const struct wal_doc_cursor_options *options,
                            error);
 }
 
-enum wal_status wal__docs_create_empty(struct wal__core *core, uint32_t number,
-                                       struct wal_doc_cursor **docs,
-                                       struct wal_error *error)
+enum wal_status wal__doc_cursor_create_empty(struct wal__core *core,
+                                             uint32_t number,
+                                             struct wal_doc_cursor **docs,
+                                             struct wal_error *error)
 {
     struct wal_doc_cursor *made =
         wal__heap_zalloc(core->env.heap, sizeof(*made));
@@ -245,10 +246,10 @@ enum wal_status wal__docs_create_empty(struct wal__core *core, uint32_t number,
     return WAL_OK;
 }
 
-enum wal_status wal__docs_open(struct wal__core *core, uint32_t number,
-                               const struct wal_doc_cursor_options *options,
-                               struct wal_doc_cursor **docs,
-                               struct wal_error *error)
+enum wal_status
+wal__doc_cursor_open(struct wal__core *core, uint32_t number,
+                     const struct wal_doc_cursor_options *options,
+                     struct wal_doc_cursor **docs, struct wal_error *error)
 {
     const struct wal_doc_cursor_options none = {.struct_size = sizeof(none)};
     struct wal__span prefix = {NULL, 0};
@@ -260,7 +261,7 @@ enum wal_status wal__docs_open(struct wal__core *core, uint32_t number,
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__docs_create_empty(core, number, &opened, error);
+    status = wal__doc_cursor_create_empty(core, number, &opened, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -275,7 +276,7 @@ enum wal_status wal__docs_open(struct wal__core *core, uint32_t number,
         wal__core_unlock(core);
     }
     if (status != WAL_OK) {
-        wal__docs_close(opened);
+        wal__doc_cursor_close(opened);
         return status == WAL_ENOMEM ? wal__no_memory(error) : status;
     }
     sort(opened);
@@ -297,11 +298,12 @@ static void fill_doc(const struct wal__doc_record *record, uint64_t version,
     doc->modified_ms = record->modified_ms;
 }
 
-enum wal_status wal__docs_next(struct wal_doc_cursor *docs, struct wal_doc *doc,
-                               struct wal_error *error)
+enum wal_status wal__doc_cursor_next(struct wal_doc_cursor *docs,
+                                     struct wal_doc *doc,
+                                     struct wal_error *error)
 {
-    const struct wal__docs_item *items = (const void *)docs->items.data;
-    const struct wal__docs_item *item;
+    const struct wal__doc_cursor_item *items = (const void *)docs->items.data;
+    const struct wal__doc_cursor_item *item;
     struct wal__doc_record record;
     struct wal__frame frame;
     enum wal_status status;
@@ -341,9 +343,10 @@ find_version(const struct wal__documents *documents,
     return at;
 }
 
-enum wal_status wal__docs_get(struct wal_doc_cursor *docs, struct wal__span key,
-                              uint64_t version, struct wal_doc *doc,
-                              struct wal_error *error)
+enum wal_status wal__doc_cursor_get(struct wal_doc_cursor *docs,
+                                    struct wal__span key, uint64_t version,
+                                    struct wal_doc *doc,
+                                    struct wal_error *error)
 {
     const struct wal__document *document = NULL;
     const struct wal__doc_version *at = NULL;
@@ -393,7 +396,7 @@ enum wal_status wal__docs_get(struct wal_doc_cursor *docs, struct wal__span key,
     return status;
 }
 
-void wal__docs_close(struct wal_doc_cursor *docs)
+void wal__doc_cursor_close(struct wal_doc_cursor *docs)
 {
     if (docs == NULL) {
         return;

@@ -8,7 +8,7 @@
 #include "engine/store/session.h"
 
 /* A version to return, and its document's key. */
-struct wal__docs_item {
+struct wal__doc_cursor_item {
     size_t key_offset; /* in `keys` */
     uint32_t key_size;
     bool deleted;
@@ -20,7 +20,7 @@ struct wal_doc_cursor {
     struct wal__core *core;
     uint32_t number;       /* session, or WAL__STORE_NUMBER */
     uint32_t flags;        /* enum wal_doc_cursor_flag */
-    struct wal__buf items; /* of struct wal__docs_item, in order */
+    struct wal__buf items; /* of struct wal__doc_cursor_item, in order */
     struct wal__buf keys;
     size_t next;
     struct wal__buf scratch;
@@ -35,24 +35,28 @@ static inline bool wal__doc_key_is_reserved(struct wal__span key)
 
 /* Opens a cursor. Reserved keys are returned only when the prefix is
  * reserved. */
-enum wal_status wal__docs_open(struct wal__core *core, uint32_t number,
-                               const struct wal_doc_cursor_options *options,
-                               struct wal_doc_cursor **docs,
-                               struct wal_error *error) WAL_MUST_USE;
-/* A cursor that returns no documents, for wal__docs_get. */
-enum wal_status wal__docs_create_empty(struct wal__core *core, uint32_t number,
-                                       struct wal_doc_cursor **docs,
-                                       struct wal_error *error) WAL_MUST_USE;
+enum wal_status
+wal__doc_cursor_open(struct wal__core *core, uint32_t number,
+                     const struct wal_doc_cursor_options *options,
+                     struct wal_doc_cursor **docs,
+                     struct wal_error *error) WAL_MUST_USE;
+/* A cursor that returns no documents, for wal__doc_cursor_get. */
+enum wal_status
+wal__doc_cursor_create_empty(struct wal__core *core, uint32_t number,
+                             struct wal_doc_cursor **docs,
+                             struct wal_error *error) WAL_MUST_USE;
 
 /* The next version, or WAL_END; texts are valid until the next call. After a
  * failure other than WAL_ENOMEM the next call returns the version after it. */
-enum wal_status wal__docs_next(struct wal_doc_cursor *docs, struct wal_doc *doc,
-                               struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__doc_cursor_next(struct wal_doc_cursor *docs,
+                                     struct wal_doc *doc,
+                                     struct wal_error *error) WAL_MUST_USE;
 /* The document with the key, in the given version (0: the newest).
  * WAL_ENOTFOUND when there is none or it was deleted. */
-enum wal_status wal__docs_get(struct wal_doc_cursor *docs, struct wal__span key,
-                              uint64_t version, struct wal_doc *doc,
-                              struct wal_error *error) WAL_MUST_USE;
-void wal__docs_close(struct wal_doc_cursor *docs);
+enum wal_status wal__doc_cursor_get(struct wal_doc_cursor *docs,
+                                    struct wal__span key, uint64_t version,
+                                    struct wal_doc *doc,
+                                    struct wal_error *error) WAL_MUST_USE;
+void wal__doc_cursor_close(struct wal_doc_cursor *docs);
 
 #endif

@@ -362,9 +362,9 @@ static enum wal_status fill(struct wal_head_cursor *heads,
     return status == WAL_ENOMEM ? wal__no_memory(error) : status;
 }
 
-enum wal_status wal__heads_open(struct wal_session *session,
-                                struct wal_head_cursor **heads,
-                                struct wal_error *error)
+enum wal_status wal__head_cursor_open(struct wal_session *session,
+                                      struct wal_head_cursor **heads,
+                                      struct wal_error *error)
 {
     const struct wal__heap *heap = session->core->env.heap;
     struct wal_head_cursor *opened = wal__heap_zalloc(heap, sizeof(*opened));
@@ -380,7 +380,7 @@ enum wal_status wal__heads_open(struct wal_session *session,
     wal__buf_init(&opened->scratch, heap);
     status = fill(opened, error);
     if (status != WAL_OK) {
-        wal__heads_close(opened);
+        wal__head_cursor_close(opened);
         return status;
     }
     finish_items(opened);
@@ -388,8 +388,8 @@ enum wal_status wal__heads_open(struct wal_session *session,
     return WAL_OK;
 }
 
-enum wal_status wal__heads_next(struct wal_head_cursor *heads,
-                                struct wal_head *head)
+enum wal_status wal__head_cursor_next(struct wal_head_cursor *heads,
+                                      struct wal_head *head)
 {
     const struct item *item = (const void *)heads->items.data;
     uint32_t size = head->struct_size;
@@ -410,7 +410,7 @@ enum wal_status wal__heads_next(struct wal_head_cursor *heads,
     return WAL_OK;
 }
 
-void wal__heads_close(struct wal_head_cursor *heads)
+void wal__head_cursor_close(struct wal_head_cursor *heads)
 {
     if (heads == NULL) {
         return;

@@ -26,12 +26,12 @@ enum wal_status wal__head_get(struct wal_session *session, uint32_t stream,
 /* Opens a cursor over the heads: `main` of each stream, then the others by
  * stream and name. Heads whose entry was lost to damage are skipped. Takes the
  * state lock; the list is fixed here. */
-enum wal_status wal__heads_open(struct wal_session *session,
-                                struct wal_head_cursor **heads,
-                                struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__head_cursor_open(struct wal_session *session,
+                                      struct wal_head_cursor **heads,
+                                      struct wal_error *error) WAL_MUST_USE;
 /* The next head, or WAL_END. Texts are valid until the close. */
-enum wal_status wal__heads_next(struct wal_head_cursor *heads,
-                                struct wal_head *head) WAL_MUST_USE;
-void wal__heads_close(struct wal_head_cursor *heads);
+enum wal_status wal__head_cursor_next(struct wal_head_cursor *heads,
+                                      struct wal_head *head) WAL_MUST_USE;
+void wal__head_cursor_close(struct wal_head_cursor *heads);
 
 #endif

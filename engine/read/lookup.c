@@ -16,8 +16,8 @@ void wal__lookup_init(struct wal__lookup *lookup)
 
 void wal__lookup_deinit(struct wal__lookup *lookup)
 {
-    wal__iter_close(lookup->entries);
-    wal__docs_close(lookup->docs);
+    wal__entry_cursor_close(lookup->entries);
+    wal__doc_cursor_close(lookup->docs);
     pthread_mutex_destroy(&lookup->mutex);
 }
 
@@ -49,10 +49,11 @@ enum wal_status wal__lookup_entry(struct wal_session *session,
     }
     pthread_mutex_lock(&lookup->mutex);
     if (lookup->entries == NULL) {
-        status = wal__iter_create_empty(session, &lookup->entries, error);
+        status =
+            wal__entry_cursor_create_empty(session, &lookup->entries, error);
     }
     if (status == WAL_OK) {
-        status = wal__iter_get(lookup->entries, id, entry, error);
+        status = wal__entry_cursor_get(lookup->entries, id, entry, error);
     }
     pthread_mutex_unlock(&lookup->mutex);
     return status;
@@ -68,10 +69,11 @@ enum wal_status wal__lookup_doc(struct wal__core *core,
     WAL__ASSERT(doc->struct_size != 0);
     pthread_mutex_lock(&lookup->mutex);
     if (lookup->docs == NULL) {
-        status = wal__docs_create_empty(core, number, &lookup->docs, error);
+        status =
+            wal__doc_cursor_create_empty(core, number, &lookup->docs, error);
     }
     if (status == WAL_OK) {
-        status = wal__docs_get(lookup->docs, key, version, doc, error);
+        status = wal__doc_cursor_get(lookup->docs, key, version, doc, error);
     }
     pthread_mutex_unlock(&lookup->mutex);
     return status;

@@ -10,7 +10,7 @@
 #define AGENTWAL_ENGINE_READ_LOOKUP_H
 
 #include "engine/read/document_reader.h"
-#include "engine/read/iter.h"
+#include "engine/read/entry_cursor.h"
 #include "engine/store/session.h"
 
 /* As wal_entry_get, for an id that is valid text. */

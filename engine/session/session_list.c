@@ -99,7 +99,7 @@ static bool read_hex(const char *text, size_t digits, uint64_t *value)
     return true;
 }
 
-/* Parses what wal__list_cursor wrote. Number 0: no session was returned, so all
+/* Parses what wal__session_cursor_encode wrote. Number 0: no session was returned, so all
  * follow. */
 static enum wal_status set_after(struct wal_session_cursor *list,
                                  struct wal_slice after,
@@ -403,10 +403,9 @@ static enum wal_status start(struct wal_session_cursor *list,
     return status;
 }
 
-enum wal_status wal__list_open(struct wal__core *core,
-                               const struct wal_session_cursor_options *options,
-                               struct wal_session_cursor **list,
-                               struct wal_error *error)
+enum wal_status wal__session_cursor_open(
+    struct wal__core *core, const struct wal_session_cursor_options *options,
+    struct wal_session_cursor **list, struct wal_error *error)
 {
     const struct wal_session_cursor_options none = {.struct_size =
                                                         sizeof(none)};
@@ -429,16 +428,16 @@ enum wal_status wal__list_open(struct wal__core *core,
         status = start(opened, of, error);
     }
     if (status != WAL_OK) {
-        wal__list_close(opened);
+        wal__session_cursor_close(opened);
         return status;
     }
     *list = opened;
     return WAL_OK;
 }
 
-enum wal_status wal__list_next(struct wal_session_cursor *list,
-                               struct wal_session_info *info,
-                               struct wal_error *error)
+enum wal_status wal__session_cursor_next(struct wal_session_cursor *list,
+                                         struct wal_session_info *info,
+                                         struct wal_error *error)
 {
     struct wal__core *core = list->core;
     enum wal_status status = wal__core_read_lock(core, error);
@@ -452,14 +451,14 @@ enum wal_status wal__list_next(struct wal_session_cursor *list,
     return fail_catalogue(status, error);
 }
 
-void wal__list_cursor(const struct wal_session_cursor *list,
-                      char cursor[WAL_CURSOR_TEXT_SIZE])
+void wal__session_cursor_encode(const struct wal_session_cursor *list,
+                                char cursor[WAL_CURSOR_TEXT_SIZE])
 {
     (void)snprintf(cursor, WAL_CURSOR_TEXT_SIZE, "%016" PRIx64 "-%08" PRIx32,
                    list->key.sequence, list->key.number);
 }
 
-void wal__list_close(struct wal_session_cursor *list)
+void wal__session_cursor_close(struct wal_session_cursor *list)
 {
     if (list == NULL) {
         return;

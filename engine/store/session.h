@@ -132,15 +132,14 @@ enum wal_status wal__session_commit(struct wal__core *core, struct wal__op *op,
                                     struct wal_error *error) WAL_MUST_USE;
 
 /* session_list.c */
-enum wal_status wal__list_open(struct wal__core *core,
-                               const struct wal_session_cursor_options *options,
-                               struct wal_session_cursor **list,
-                               struct wal_error *error) WAL_MUST_USE;
-enum wal_status wal__list_next(struct wal_session_cursor *list,
-                               struct wal_session_info *info,
-                               struct wal_error *error) WAL_MUST_USE;
-void wal__list_cursor(const struct wal_session_cursor *list,
-                      char cursor[WAL_CURSOR_TEXT_SIZE]);
-void wal__list_close(struct wal_session_cursor *list);
+enum wal_status wal__session_cursor_open(
+    struct wal__core *core, const struct wal_session_cursor_options *options,
+    struct wal_session_cursor **list, struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__session_cursor_next(struct wal_session_cursor *list,
+                                         struct wal_session_info *info,
+                                         struct wal_error *error) WAL_MUST_USE;
+void wal__session_cursor_encode(const struct wal_session_cursor *list,
+                                char cursor[WAL_CURSOR_TEXT_SIZE]);
+void wal__session_cursor_close(struct wal_session_cursor *list);
 
 #endif

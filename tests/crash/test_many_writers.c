@@ -169,12 +169,12 @@ static void check_session(struct wal_session *session,
         .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry parent = {.struct_size = sizeof(parent)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &iter, NULL),
+    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
                      WAL_OK);
-    while ((status = wal_entry_cursor_next(iter, &entry, NULL)) == WAL_OK) {
+    while ((status = wal_entry_cursor_next(cursor, &entry, NULL)) == WAL_OK) {
         uint32_t life;
         uint32_t thread;
         uint32_t number;
@@ -186,7 +186,7 @@ static void check_session(struct wal_session *session,
         seen[life][thread]++;
         if (entry.parent_id.size > 0) {
             assert_int_equal(
-                wal_entry_cursor_get(iter, entry.parent_id, &parent, NULL),
+                wal_entry_cursor_get(cursor, entry.parent_id, &parent, NULL),
                 WAL_OK);
             assert_true(parent.sequence < entry.sequence);
         }
@@ -199,7 +199,7 @@ static void check_session(struct wal_session *session,
         }
     }
     assert_int_equal(status, WAL_END);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 static void check_all(const struct counts *counts, uint32_t lives,

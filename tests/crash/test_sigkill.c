@@ -199,7 +199,7 @@ static void live_and_die(struct run *run, struct ledger *ledger)
 }
 
 /* An acknowledged batch is there, with its content. */
-static void check_report(struct wal_entry_cursor *const *iters,
+static void check_report(struct wal_entry_cursor *const *cursors,
                          const struct report *report, char *payload)
 {
     for (uint32_t i = 0; i < report->count; i++) {
@@ -209,7 +209,7 @@ static void check_report(struct wal_entry_cursor *const *iters,
         uint32_t size;
 
         name_entry(id, report, i);
-        if (wal_entry_cursor_get(iters[report->session], kit_text(id), &entry,
+        if (wal_entry_cursor_get(cursors[report->session], kit_text(id), &entry,
                                  &error) != WAL_OK) {
             fail_msg("acknowledged, and lost: %s in s%u: %s", id,
                      report->session, error.text);
@@ -221,7 +221,7 @@ static void check_report(struct wal_entry_cursor *const *iters,
 }
 
 /* Walks a session: the entries of a batch are adjacent, and all are there. */
-static void walk(struct wal_entry_cursor *iter, int session)
+static void walk(struct wal_entry_cursor *cursor, int session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
@@ -230,7 +230,7 @@ static void walk(struct wal_entry_cursor *iter, int session)
     unsigned count = 0;
     char batch[64] = "";
 
-    while ((status = wal_entry_cursor_next(iter, &entry, &error)) == WAL_OK) {
+    while ((status = wal_entry_cursor_next(cursor, &entry, &error)) == WAL_OK) {
         char id[64] = "";
         char *item;
         char *all;
@@ -266,7 +266,7 @@ static void check_sessions(struct wal_store *store, const struct ledger *ledger,
                            size_t from, bool *all_are_there)
 {
     struct wal_session *sessions[SESSIONS] = {NULL};
-    struct wal_entry_cursor *iters[SESSIONS] = {NULL};
+    struct wal_entry_cursor *cursors[SESSIONS] = {NULL};
     char *payload = malloc(200000);
 
     assert_non_null(payload);
@@ -279,16 +279,17 @@ static void check_sessions(struct wal_store *store, const struct ledger *ledger,
             continue;
         }
         assert_int_equal(
-            wal_entry_cursor_open(sessions[i], NULL, &iters[i], NULL), WAL_OK);
-        walk(iters[i], i);
+            wal_entry_cursor_open(sessions[i], NULL, &cursors[i], NULL),
+            WAL_OK);
+        walk(cursors[i], i);
         *all_are_there = i == SESSIONS - 1;
     }
     for (size_t i = from; i < ledger->count; i++) {
-        assert_non_null(iters[ledger->reports[i].session]);
-        check_report(iters, &ledger->reports[i], payload);
+        assert_non_null(cursors[ledger->reports[i].session]);
+        check_report(cursors, &ledger->reports[i], payload);
     }
     for (int i = 0; i < SESSIONS; i++) {
-        wal_entry_cursor_close(iters[i]);
+        wal_entry_cursor_close(cursors[i]);
         wal_session_close(sessions[i]);
     }
     free(payload);

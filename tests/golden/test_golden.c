@@ -241,15 +241,15 @@ static void read_entries(struct wal_session *session, const char *id,
         .mode = WAL_ENTRY_CURSOR_ALL,
         .flags = WAL_ENTRY_CURSOR_DELTAS,
     };
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &iter, NULL),
+    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
                      WAL_OK);
     for (;;) {
         struct wal_entry entry = {.struct_size = sizeof(entry)};
 
-        status = wal_entry_cursor_next(iter, &entry, NULL);
+        status = wal_entry_cursor_next(cursor, &entry, NULL);
         if (status == WAL_END) {
             break;
         }
@@ -258,7 +258,7 @@ static void read_entries(struct wal_session *session, const char *id,
             take_entry(&entry, found, id);
         }
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 /* The versions of the session's documents, or with null of the store's. */
@@ -299,19 +299,19 @@ static void read_facts(struct wal_session *zeta, char *found)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     char head[256] = "";
 
     if (wal_head_get(zeta, 0, slice_of("kept"), head, NULL) == WAL_OK &&
         strcmp(head, "z1") == 0) {
         add_word(found, "kept");
     }
-    assert_int_equal(wal_entry_cursor_open(zeta, NULL, &iter, NULL), WAL_OK);
-    if (wal_entry_cursor_get(iter, slice_of("z2"), &entry, NULL) ==
+    assert_int_equal(wal_entry_cursor_open(zeta, NULL, &cursor, NULL), WAL_OK);
+    if (wal_entry_cursor_get(cursor, slice_of("z2"), &entry, NULL) ==
         WAL_EREDACTED) {
         add_word(found, "hidden");
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     assert_int_equal(wal_session_get_info(zeta, &info, NULL), WAL_OK);
     if (info.first_text.size == strlen(GOLDEN_FIRST)) {
         expect_text(info.first_text, GOLDEN_FIRST);

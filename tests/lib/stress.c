@@ -428,20 +428,20 @@ static uint64_t check_entries(struct wal_session *session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
     uint64_t count = 0;
 
-    stress_check(wal_entry_cursor_open(session, NULL, &iter, &error), &error,
+    stress_check(wal_entry_cursor_open(session, NULL, &cursor, &error), &error,
                  "wal_entry_cursor_open");
-    while ((status = wal_entry_cursor_next(iter, &entry, &error)) == WAL_OK) {
+    while ((status = wal_entry_cursor_next(cursor, &entry, &error)) == WAL_OK) {
         char last = count % 2 == 0 ? 'a' : 'b';
 
         WAL__ASSERT(turn_of_text(entry.id, last) == count / 2 + 1);
         count++;
     }
     WAL__ASSERT(status == WAL_END && count % 2 == 0);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     return count / 2;
 }
 

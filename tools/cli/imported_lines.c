@@ -195,7 +195,7 @@ size_t cli_line_prefix(const struct wal_entry *entry, bool is_open,
 
 static enum wal_status open_stream(const struct cli_lines *lines,
                                    uint32_t stream,
-                                   struct wal_entry_cursor **iter,
+                                   struct wal_entry_cursor **cursor,
                                    struct wal_error *error)
 {
     const struct wal_entry_cursor_options options = {
@@ -205,7 +205,7 @@ static enum wal_status open_stream(const struct cli_lines *lines,
         .flags = LINE_FLAGS,
     };
 
-    return wal_entry_cursor_open(lines->session, &options, iter, error);
+    return wal_entry_cursor_open(lines->session, &options, cursor, error);
 }
 
 enum wal_status cli_lines_open(struct cli_lines *lines,
@@ -223,8 +223,8 @@ enum wal_status cli_lines_open(struct cli_lines *lines,
         }
     }
     status = lines->is_copy ? wal__copy_open_own(&lines->copy, LINE_FLAGS,
-                                                 &lines->iter, error)
-                            : open_stream(lines, stream, &lines->iter, error);
+                                                 &lines->cursor, error)
+                            : open_stream(lines, stream, &lines->cursor, error);
     if (status == WAL_OK) {
         return WAL_OK;
     }
@@ -294,7 +294,7 @@ static enum wal_status next_line(struct cli_lines *lines,
 
     for (;;) {
         *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
-        status = wal_entry_cursor_next(lines->iter, entry, error);
+        status = wal_entry_cursor_next(lines->cursor, entry, error);
         if (status == WAL_OK && entry->sequence < lines->copy.first_sequence) {
             continue;
         }
@@ -345,9 +345,9 @@ enum wal_status cli_lines_next(struct cli_lines *lines, struct wal_entry *entry,
 
 void cli_lines_close(struct cli_lines *lines)
 {
-    wal_entry_cursor_close(lines->iter);
+    wal_entry_cursor_close(lines->cursor);
     wal_entry_cursor_close(lines->partial_lines);
-    lines->iter = NULL;
+    lines->cursor = NULL;
     lines->partial_lines = NULL;
     if (lines->is_copy) {
         wal__copy_close(&lines->copy);

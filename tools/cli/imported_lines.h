@@ -68,7 +68,7 @@ char *cli_source_unescape(struct wal_slice text);
 struct cli_lines {
     struct wal_session *session;
     uint32_t stream;
-    struct wal_entry_cursor *iter; /* lines */
+    struct wal_entry_cursor *cursor; /* lines */
     /* NULL until the lines have ended. */
     struct wal_entry_cursor *partial_lines;
     char last_id[256];     /* id of the last line; or empty */

@@ -205,13 +205,13 @@ static uint64_t count_entries(struct wal_session *session, uint32_t stream,
         .mode = WAL_ENTRY_CURSOR_ALL,
         .flags = WAL_ENTRY_CURSOR_DURABLE | flags,
         .stream = stream};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     uint64_t count = 0;
 
-    if (wal_entry_cursor_open(session, &options, &iter, NULL) == WAL_OK) {
-        count = wal_entry_cursor_remaining(iter);
+    if (wal_entry_cursor_open(session, &options, &cursor, NULL) == WAL_OK) {
+        count = wal_entry_cursor_remaining(cursor);
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     return count;
 }
 

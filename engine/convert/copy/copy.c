@@ -33,7 +33,7 @@ static const struct wal__heap *copy_heap(const struct wal__copy *copy)
 enum wal_status wal__copy_open_cursor(struct wal_session *session,
                                       uint32_t stream, uint32_t flags,
                                       uint64_t skip,
-                                      struct wal_entry_cursor **iter,
+                                      struct wal_entry_cursor **cursor,
                                       struct wal_error *error)
 {
     struct wal_entry_cursor_options options = {
@@ -44,15 +44,15 @@ enum wal_status wal__copy_open_cursor(struct wal_session *session,
         .flags = flags,
     };
 
-    return wal_entry_cursor_open(session, &options, iter, error);
+    return wal_entry_cursor_open(session, &options, cursor, error);
 }
 
-enum wal_status wal__copy_next_entry(struct wal_entry_cursor *iter,
+enum wal_status wal__copy_next_entry(struct wal_entry_cursor *cursor,
                                      struct wal_entry *entry,
                                      struct wal_error *error)
 {
     *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
-    return wal_entry_cursor_next(iter, entry, error);
+    return wal_entry_cursor_next(cursor, entry, error);
 }
 
 static bool is_chunk(const struct wal_entry *entry)

@@ -80,7 +80,7 @@ wal__copy_read_payload(struct wal__copy *copy, struct wal_store *store,
  * the cursor. Reads the session's info, which invalidates slices of earlier
  * infos. */
 enum wal_status wal__copy_open_own(struct wal__copy *copy, uint32_t flags,
-                                   struct wal_entry_cursor **iter,
+                                   struct wal_entry_cursor **cursor,
                                    struct wal_error *error);
 
 #endif

@@ -13,10 +13,10 @@
 enum wal_status wal__copy_open_cursor(struct wal_session *session,
                                       uint32_t stream, uint32_t flags,
                                       uint64_t skip,
-                                      struct wal_entry_cursor **iter,
+                                      struct wal_entry_cursor **cursor,
                                       struct wal_error *error);
 
-enum wal_status wal__copy_next_entry(struct wal_entry_cursor *iter,
+enum wal_status wal__copy_next_entry(struct wal_entry_cursor *cursor,
                                      struct wal_entry *entry,
                                      struct wal_error *error);
 

@@ -13,17 +13,17 @@ static enum wal_status is_shared(struct wal__copy *copy, uint32_t flags,
                                  uint64_t index, bool *is_inherited,
                                  struct wal_error *error)
 {
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     struct wal_entry entry;
     enum wal_status status =
-        wal__copy_open_cursor(copy->session, 0, flags, index, &iter, error);
+        wal__copy_open_cursor(copy->session, 0, flags, index, &cursor, error);
 
     if (status == WAL_OK) {
         do {
-            status = wal__copy_next_entry(iter, &entry, error);
+            status = wal__copy_next_entry(cursor, &entry, error);
         } while (status == WAL_ECORRUPT || status == WAL_EIO);
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     *is_inherited = status == WAL_OK && entry.sequence < copy->first_sequence;
     return status == WAL_END ? WAL_OK : status;
 }
@@ -32,13 +32,13 @@ static enum wal_status is_shared(struct wal__copy *copy, uint32_t flags,
 static enum wal_status count_shared(struct wal__copy *copy, uint32_t flags,
                                     uint64_t *count, struct wal_error *error)
 {
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status =
-        wal__copy_open_cursor(copy->session, 0, flags, 0, &iter, error);
+        wal__copy_open_cursor(copy->session, 0, flags, 0, &cursor, error);
     uint64_t low = 0;
-    uint64_t high = status == WAL_OK ? wal_entry_cursor_remaining(iter) : 0;
+    uint64_t high = status == WAL_OK ? wal_entry_cursor_remaining(cursor) : 0;
 
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     while (status == WAL_OK && low < high) {
         uint64_t middle = low + (high - low) / 2;
         bool is_inherited = false;
@@ -56,7 +56,7 @@ static enum wal_status count_shared(struct wal__copy *copy, uint32_t flags,
 }
 
 enum wal_status wal__copy_open_own(struct wal__copy *copy, uint32_t flags,
-                                   struct wal_entry_cursor **iter,
+                                   struct wal_entry_cursor **cursor,
                                    struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -66,17 +66,17 @@ enum wal_status wal__copy_open_own(struct wal__copy *copy, uint32_t flags,
 
     if (status == WAL_OK) {
         status =
-            wal__copy_open_cursor(copy->session, 0, flags, skip, iter, error);
+            wal__copy_open_cursor(copy->session, 0, flags, skip, cursor, error);
     }
     if (status != WAL_OK || info.inherited == 0 ||
-        (wal__copy_next_entry(*iter, &last, NULL) == WAL_OK &&
+        (wal__copy_next_entry(*cursor, &last, NULL) == WAL_OK &&
          last.sequence < copy->first_sequence)) {
         return status;
     }
-    wal_entry_cursor_close(*iter);
-    *iter = NULL;
+    wal_entry_cursor_close(*cursor);
+    *cursor = NULL;
     status = count_shared(copy, flags, &skip, error);
     return status == WAL_OK ? wal__copy_open_cursor(copy->session, 0, flags,
-                                                    skip, iter, error)
+                                                    skip, cursor, error)
                             : status;
 }

@@ -31,18 +31,19 @@ wal__entry_source_open(struct wal__entry_source *source,
                ? wal__copy_open_own(&source->copy,
                                     options->flags &
                                         ~(uint32_t)WAL_ENTRY_CURSOR_OUT_OF_LINE,
-                                    &source->iter, error)
-               : wal_entry_cursor_open(session, options, &source->iter, error);
+                                    &source->cursor, error)
+               : wal_entry_cursor_open(session, options, &source->cursor,
+                                       error);
 }
 
 void wal__entry_source_close(struct wal__entry_source *source)
 {
-    wal_entry_cursor_close(source->iter);
+    wal_entry_cursor_close(source->cursor);
     if (source->is_copy) {
         wal__copy_close(&source->copy);
     }
     wal__heap_free(source->heap, source->payload);
-    source->iter = NULL;
+    source->cursor = NULL;
     source->payload = NULL;
     source->is_copy = false;
 }
@@ -106,7 +107,7 @@ static enum wal_status next_own(struct wal__entry_source *source,
 
     do {
         *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
-        status = wal_entry_cursor_next(source->iter, entry, error);
+        status = wal_entry_cursor_next(source->cursor, entry, error);
     } while (status == WAL_OK && entry->sequence < source->copy.first_sequence);
     if (status != WAL_OK || (entry->flags & WAL_ENTRY_LINE) != 0) {
         source->is_own_line_next = false;
@@ -146,7 +147,7 @@ enum wal_status wal__entry_source_next(struct wal__entry_source *source,
 
     *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
     if (!source->is_copy) {
-        return wal_entry_cursor_next(source->iter, entry, error);
+        return wal_entry_cursor_next(source->cursor, entry, error);
     }
     status = next_copy_entry(source, entry, error);
     if (status == WAL_OK && !wal__copy_ids_map_entry(source->ids, source->keep,

@@ -31,7 +31,7 @@ static bool is_head_appended(struct wal_session *session)
     struct wal_head head = {.struct_size = sizeof(head)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_head_cursor *heads = NULL;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     bool is_appended = false;
     enum wal_status status = wal_head_cursor_open(session, &heads, NULL);
 
@@ -44,13 +44,13 @@ static bool is_head_appended(struct wal_session *session)
                               memcmp(head.name.data, "main", 4) != 0))) {
         is_appended = true; /* there is no head */
     } else if (status == WAL_OK &&
-               wal_entry_cursor_open(session, &options, &iter, NULL) ==
+               wal_entry_cursor_open(session, &options, &cursor, NULL) ==
                    WAL_OK) {
-        is_appended =
-            wal_entry_cursor_get(iter, head.entry_id, &entry, NULL) == WAL_OK &&
-            entry.sequence == head.version;
+        is_appended = wal_entry_cursor_get(cursor, head.entry_id, &entry,
+                                           NULL) == WAL_OK &&
+                      entry.sequence == head.version;
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     wal_head_cursor_close(heads);
     return is_appended;
 }
@@ -171,16 +171,16 @@ static enum wal_status check_exact(const struct wal__verbatim *verbatim,
 {
     struct wal_entry_cursor_options options =
         wal__session_items_options(0, verbatim->from);
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
 
     options.flags |= WAL_ENTRY_CURSOR_OUT_OF_LINE;
     *exact = true;
-    status = wal_entry_cursor_open(verbatim->session, &options, &iter, error);
+    status = wal_entry_cursor_open(verbatim->session, &options, &cursor, error);
     for (uint64_t at = verbatim->from;
          status == WAL_OK && *exact && at < limits; at++) {
         struct wal_entry entry = {.struct_size = sizeof(entry)};
-        status = wal_entry_cursor_next(iter, &entry, error);
+        status = wal_entry_cursor_next(cursor, &entry, error);
         if (status == WAL_OK) {
             *exact = is_exact(verbatim, &entry);
         } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
@@ -188,7 +188,7 @@ static enum wal_status check_exact(const struct wal__verbatim *verbatim,
             status = WAL_OK;
         }
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     return status == WAL_END ? WAL_OK : status;
 }
 
@@ -198,15 +198,15 @@ static enum wal_status write_lines(struct verbatim_writer *writer,
 {
     struct wal_entry_cursor_options options =
         wal__session_items_options(0, *from);
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
 
     options.flags |= WAL_ENTRY_CURSOR_OUT_OF_LINE;
-    status = wal_entry_cursor_open(writer->verbatim->session, &options, &iter,
+    status = wal_entry_cursor_open(writer->verbatim->session, &options, &cursor,
                                    error);
     for (uint64_t at = *from; status == WAL_OK && *exact && at < limits; at++) {
         struct wal_entry entry = {.struct_size = sizeof(entry)};
-        status = wal_entry_cursor_next(iter, &entry, error);
+        status = wal_entry_cursor_next(cursor, &entry, error);
         if (status == WAL_OK) {
             status = write_entry(writer, &entry, exact, error);
         }
@@ -217,7 +217,7 @@ static enum wal_status write_lines(struct verbatim_writer *writer,
         }
         *from = at + 1;
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     return status == WAL_END ? WAL_OK : status;
 }
 

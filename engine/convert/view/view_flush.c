@@ -33,15 +33,15 @@ static enum wal_status count_entries(struct wal_session *session,
 {
     struct wal_entry_cursor_options options =
         wal__session_items_options(stream, 0);
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
 
     options.flags &= ~without;
-    status = wal_entry_cursor_open(session, &options, &iter, error);
+    status = wal_entry_cursor_open(session, &options, &cursor, error);
     if (status == WAL_OK) {
-        *entries = wal_entry_cursor_remaining(iter);
+        *entries = wal_entry_cursor_remaining(cursor);
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     return status;
 }
 
@@ -52,15 +52,15 @@ static uint64_t sequence_at(struct wal_session *session, uint32_t stream,
     struct wal_entry_cursor_options options =
         wal__session_items_options(stream, n);
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     uint64_t sequence = 0;
 
     options.flags |= WAL_ENTRY_CURSOR_OUT_OF_LINE;
-    if (wal_entry_cursor_open(session, &options, &iter, NULL) == WAL_OK &&
-        wal_entry_cursor_next(iter, &entry, NULL) == WAL_OK) {
+    if (wal_entry_cursor_open(session, &options, &cursor, NULL) == WAL_OK &&
+        wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
         sequence = entry.sequence;
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     return sequence;
 }
 
@@ -70,20 +70,20 @@ static bool is_head_included(struct flush_run *run)
     struct wal_entry_cursor_options options = wal__session_items_options(0, 0);
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_session *session = run->view->session;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     char id[256];
     bool is_included = false;
     struct wal_slice none = {NULL, 0};
 
     options.flags |= WAL_ENTRY_CURSOR_OUT_OF_LINE;
     if (wal_head_get(session, 0, none, id, NULL) == WAL_OK &&
-        wal_entry_cursor_open(session, &options, &iter, NULL) == WAL_OK) {
+        wal_entry_cursor_open(session, &options, &cursor, NULL) == WAL_OK) {
         struct wal_slice slice = {id, strlen(id)};
         is_included =
-            wal_entry_cursor_get(iter, slice, &entry, NULL) == WAL_OK &&
+            wal_entry_cursor_get(cursor, slice, &entry, NULL) == WAL_OK &&
             entry.sequence <= run->next.entry_sequence;
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     return is_included;
 }
 

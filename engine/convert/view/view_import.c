@@ -264,7 +264,7 @@ static enum wal_status import_changes(struct wal__view_importer *importer,
         return status;
     }
     status = wal_entry_cursor_open(importer->view->session, &options,
-                                   &importer->iter, error);
+                                   &importer->cursor, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -286,7 +286,7 @@ static void destroy_importer(struct wal__view_importer *importer)
     struct wal_view *view = importer->view;
 
     wal__written_ids_deinit(&importer->written_ids);
-    wal_entry_cursor_close(importer->iter);
+    wal_entry_cursor_close(importer->cursor);
     wal__heap_arena_deinit(&importer->import_arena);
     wal__heap_arena_deinit(&importer->scratch);
     wal__buf_deinit(&importer->buf);

@@ -90,7 +90,7 @@ static bool find_entry(const struct wal__view_importer *importer,
 {
     *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
     return id.size > 0 &&
-           wal_entry_cursor_get(importer->iter, id, entry, NULL) == WAL_OK;
+           wal_entry_cursor_get(importer->cursor, id, entry, NULL) == WAL_OK;
 }
 
 enum wal_status wal__view_import_find_last(struct wal__view_importer *importer,
@@ -100,20 +100,20 @@ enum wal_status wal__view_import_find_last(struct wal__view_importer *importer,
     struct wal_entry_cursor_options options = wal__session_items_options(
         0, position->entries[0] > 0 ? position->entries[0] - 1 : 0);
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
 
     options.flags |= WAL_ENTRY_CURSOR_OUT_OF_LINE;
     if (position->entries[0] == 0) {
         return WAL_OK;
     }
-    status =
-        wal_entry_cursor_open(importer->view->session, &options, &iter, error);
+    status = wal_entry_cursor_open(importer->view->session, &options, &cursor,
+                                   error);
     if (status == WAL_OK &&
-        wal_entry_cursor_next(iter, &entry, NULL) == WAL_OK) {
+        wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
         importer->last_written = copy_to_import(importer, entry.id);
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     return status;
 }
 

@@ -26,7 +26,7 @@ struct wal__view_importer {
     int fd;
     struct wal__written_ids written_ids;
     bool has_loaded_ids;
-    struct wal_entry_cursor *iter;        /* for lookups by id */
+    struct wal_entry_cursor *cursor;      /* for lookups by id */
     struct wal__heap_arena import_arena;  /* lives as long as the import */
     struct wal__heap_arena scratch;       /* lives as long as a batch */
     struct wal__model_table imported_ids; /* by hash of the line's id */

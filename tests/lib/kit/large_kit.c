@@ -53,23 +53,23 @@ void large_check(struct wal_session *session, const char *id,
                  const char *payload, uint32_t flags)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter =
+    struct wal_entry_cursor *cursor =
         reading_open(session, WAL_ENTRY_CURSOR_ALL, 0);
     struct wal_error error = KIT_ERROR;
     bool met = false;
 
-    if (wal_entry_cursor_get(iter, kit_text(id), &entry, &error) != WAL_OK) {
+    if (wal_entry_cursor_get(cursor, kit_text(id), &entry, &error) != WAL_OK) {
         fail_msg("reading %s: %s", id, error.text);
     }
     check_entry(&entry, payload, flags);
-    while (wal_entry_cursor_next(iter, &entry, NULL) == WAL_OK) {
+    while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
         if (kit_slice_is(entry.id, id)) {
             check_entry(&entry, payload, flags);
             met = true;
         }
     }
     assert_true(met);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 void large_check_location(struct wal_store *store, struct wal_session *session,
@@ -79,10 +79,10 @@ void large_check_location(struct wal_store *store, struct wal_session *session,
     const struct kit_content content = {(uint8_t *)(uintptr_t)payload,
                                         strlen(payload)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = reading_open(session, WAL_ENTRY_CURSOR_ALL,
-                                                 WAL_ENTRY_CURSOR_OUT_OF_LINE);
+    struct wal_entry_cursor *cursor = reading_open(
+        session, WAL_ENTRY_CURSOR_ALL, WAL_ENTRY_CURSOR_OUT_OF_LINE);
 
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text(id), &entry, NULL),
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text(id), &entry, NULL),
                      WAL_OK);
     assert_int_equal((entry.flags & WAL_ENTRY_OUT_OF_LINE) != 0, out_of_line);
     assert_int_equal(entry.payload_size, content.size);
@@ -93,7 +93,7 @@ void large_check_location(struct wal_store *store, struct wal_session *session,
         assert_slice(entry.payload, payload);
         assert_memory_equal(entry.payload_digest, none, sizeof(none));
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 void large_flip_chunk(void)

@@ -82,30 +82,30 @@ struct wal_entry_cursor *reading_open(struct wal_session *session,
 {
     struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options), .mode = mode, .flags = flags};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &iter, NULL),
+    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
                      WAL_OK);
-    return iter;
+    return cursor;
 }
 
-void reading_assert_next(struct wal_entry_cursor *iter, const char *id,
+void reading_assert_next(struct wal_entry_cursor *cursor, const char *id,
                          const char *parent, uint64_t depth)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
 
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
     assert_slice(entry.id, id);
     assert_slice(entry.parent_id, parent);
     assert_int_equal(entry.depth, depth);
     assert_int_equal((entry.flags & WAL_ENTRY_ROOT) != 0, parent[0] == '\0');
 }
 
-void reading_assert_end(struct wal_entry_cursor *iter)
+void reading_assert_end(struct wal_entry_cursor *cursor)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
 
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_END);
-    assert_int_equal(wal_entry_cursor_remaining(iter), 0);
-    wal_entry_cursor_close(iter);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_END);
+    assert_int_equal(wal_entry_cursor_remaining(cursor), 0);
+    wal_entry_cursor_close(cursor);
 }

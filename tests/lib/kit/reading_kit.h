@@ -36,9 +36,9 @@ const char *reading_ids(struct wal_session *session, uint32_t mode,
 struct wal_entry_cursor *reading_open(struct wal_session *session,
                                       uint32_t mode, uint32_t flags);
 /* The next entry is this, under that, so deep; a root's parent is "". */
-void reading_assert_next(struct wal_entry_cursor *iter, const char *id,
+void reading_assert_next(struct wal_entry_cursor *cursor, const char *id,
                          const char *parent, uint64_t depth);
 /* There is no more; closes the iterator. */
-void reading_assert_end(struct wal_entry_cursor *iter);
+void reading_assert_end(struct wal_entry_cursor *cursor);
 
 #endif

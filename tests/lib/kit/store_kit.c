@@ -226,29 +226,29 @@ const char *kit_list_ids(struct wal_session *session,
     static char *text;
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
     size_t size = 0;
     uint64_t left;
 
     free(text);
     text = strdup("");
-    check(wal_entry_cursor_open(session, options, &iter, &error), &error,
+    check(wal_entry_cursor_open(session, options, &cursor, &error), &error,
           "wal_entry_cursor_open");
-    left = wal_entry_cursor_remaining(iter);
-    while ((status = wal_entry_cursor_next(iter, &entry, &error)) == WAL_OK) {
+    left = wal_entry_cursor_remaining(cursor);
+    while ((status = wal_entry_cursor_next(cursor, &entry, &error)) == WAL_OK) {
         add_id(&text, &size, entry.id);
         left--;
-        assert_int_equal(wal_entry_cursor_remaining(iter), left);
+        assert_int_equal(wal_entry_cursor_remaining(cursor), left);
         assert_int_equal(entry.struct_size, sizeof(entry));
     }
     if (status != WAL_END) {
         check(status, &error, "wal_entry_cursor_next");
     }
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, &error), WAL_END);
-    assert_int_equal(wal_entry_cursor_remaining(iter), 0);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error), WAL_END);
+    assert_int_equal(wal_entry_cursor_remaining(cursor), 0);
     assert_int_equal(left, 0);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     return text;
 }
 
@@ -270,15 +270,16 @@ void assert_parent(struct wal_session *session, const char *id,
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
-    check(wal_entry_cursor_open(session, NULL, &iter, &error), &error,
+    check(wal_entry_cursor_open(session, NULL, &cursor, &error), &error,
           "wal_entry_cursor_open");
-    check(wal_entry_cursor_get(iter, kit_text(id), &entry, &error), &error, id);
+    check(wal_entry_cursor_get(cursor, kit_text(id), &entry, &error), &error,
+          id);
     assert_slice(entry.id, id);
     assert_slice(entry.parent_id, parent);
     assert_int_equal((entry.flags & WAL_ENTRY_ROOT) != 0, parent[0] == '\0');
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 struct wal_session_info kit_info(struct wal_session *session)

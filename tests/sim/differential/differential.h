@@ -40,7 +40,7 @@ struct differential_counts {
 
 /* Readers that stay open, and what they are to give. */
 struct differential_readers {
-    struct wal_entry_cursor *iter;
+    struct wal_entry_cursor *cursor;
     uint32_t number; /* of the session that it reads */
     uint32_t flags;
     struct reference_entry *entries;

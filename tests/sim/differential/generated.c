@@ -18,12 +18,12 @@ static struct wal_entry find_generated(struct differential *run,
     struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_REDACTED};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status =
-        wal_entry_cursor_open(session, &options, &iter, &run->error);
+        wal_entry_cursor_open(session, &options, &cursor, &run->error);
 
     if (status == WAL_OK) {
-        status = wal_entry_cursor_get(iter, differential_slice(id), &entry,
+        status = wal_entry_cursor_get(cursor, differential_slice(id), &entry,
                                       &run->error);
     }
     if (status != WAL_OK) {
@@ -37,7 +37,7 @@ static struct wal_entry find_generated(struct differential *run,
     entry.parent_id = nothing;
     entry.timestamp = nothing;
     entry.flags = 0;
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     return entry;
 }
 
@@ -47,7 +47,7 @@ static void choose_open_entry(struct differential *run,
                               struct wal_slice *target)
 {
     const struct differential_readers *held = &run->readers;
-    uint32_t left = held->iter == NULL ? 0 : held->count - held->at;
+    uint32_t left = held->cursor == NULL ? 0 : held->count - held->at;
 
     if (left > 0 && differential_one_in(run, 2) &&
         differential_handle(run, held->number) != NULL) {

@@ -11,7 +11,7 @@
 void differential_close_readers(struct differential *run, bool dead)
 {
     if (!dead) {
-        wal_entry_cursor_close(run->readers.iter);
+        wal_entry_cursor_close(run->readers.cursor);
         wal_doc_cursor_close(run->readers.docs);
     }
     free(run->readers.entries);
@@ -37,7 +37,8 @@ static void open_iter(struct differential *run)
     held->number = number;
     held->flags = options.flags;
     (void)differential_compare_status(
-        run, wal_entry_cursor_open(session, &options, &held->iter, &run->error),
+        run,
+        wal_entry_cursor_open(session, &options, &held->cursor, &run->error),
         reference_read(run->ref, number, &options, &held->entries,
                        &held->count));
 }
@@ -61,23 +62,23 @@ void differential_step_iter(struct differential *run)
 {
     uint32_t steps = 1 + differential_random(run, 8);
 
-    if (run->readers.iter == NULL) {
+    if (run->readers.cursor == NULL) {
         open_iter(run);
     }
-    for (uint32_t i = 0; i < steps && run->readers.iter != NULL; i++) {
+    for (uint32_t i = 0; i < steps && run->readers.cursor != NULL; i++) {
         struct wal_entry entry = {.struct_size = sizeof(entry)};
         struct reference_entry wanted;
         bool more = next_expected(run, &wanted);
 
         if (differential_compare_status(
                 run,
-                wal_entry_cursor_next(run->readers.iter, &entry, &run->error),
+                wal_entry_cursor_next(run->readers.cursor, &entry, &run->error),
                 more ? WAL_OK : WAL_END)) {
             differential_check_entry(run, &entry, &wanted);
         } else {
-            wal_entry_cursor_close(run->readers.iter);
+            wal_entry_cursor_close(run->readers.cursor);
             free(run->readers.entries);
-            run->readers.iter = NULL;
+            run->readers.cursor = NULL;
             run->readers.entries = NULL;
             run->readers.at = 0;
         }

@@ -61,19 +61,19 @@ static struct wal_entry_cursor *begin(struct checker *checker, uint32_t mode,
                                                .flags = flags,
                                                .stream = stream};
     struct wal_error error = {.struct_size = sizeof(error)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status =
-        wal_entry_cursor_open(checker->handle, &options, &iter, &error);
+        wal_entry_cursor_open(checker->handle, &options, &cursor, &error);
 
     if (status != WAL_OK) {
         ledger_fail("session %u, stream %u: cannot be read: %d %s (%s)",
                     checker->session, stream, status, error.text, error.file);
     }
-    return iter;
+    return cursor;
 }
 
 /* The next entry, or LEDGER_NONE at the end. */
-static uint32_t next(struct checker *checker, struct wal_entry_cursor *iter,
+static uint32_t next(struct checker *checker, struct wal_entry_cursor *cursor,
                      struct wal_entry *entry)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -81,7 +81,7 @@ static uint32_t next(struct checker *checker, struct wal_entry_cursor *iter,
     uint32_t number;
 
     entry->struct_size = sizeof(*entry);
-    status = wal_entry_cursor_next(iter, entry, &error);
+    status = wal_entry_cursor_next(cursor, entry, &error);
     if (status == WAL_END) {
         return LEDGER_NONE;
     }
@@ -112,8 +112,9 @@ static bool is_hidden(const struct checker *checker, uint32_t entry)
 
 /* Expects the path that was found last, from a place of it on; with or without
  * what is hidden. */
-static void expect_path(struct checker *checker, struct wal_entry_cursor *iter,
-                        uint32_t from, bool hides)
+static void expect_path(struct checker *checker,
+                        struct wal_entry_cursor *cursor, uint32_t from,
+                        bool hides)
 {
     uint32_t above = LEDGER_NONE;
     struct wal_entry entry;
@@ -128,7 +129,7 @@ static void expect_path(struct checker *checker, struct wal_entry_cursor *iter,
             above = checker->path[i];
             continue;
         }
-        number = next(checker, iter, &entry);
+        number = next(checker, cursor, &entry);
         if (number != checker->path[i] || entry.depth != i ||
             ledger_find_entry(checker->ledger, entry.parent_id) != above) {
             ledger_fail(
@@ -176,15 +177,15 @@ static void check_entry(struct checker *checker, uint32_t number,
 
 /* The way to the fork point of a session whose source was deleted: it is seen
  * here alone. */
-static void check_shared(struct checker *checker, struct wal_entry_cursor *iter,
-                         uint32_t at)
+static void check_shared(struct checker *checker,
+                         struct wal_entry_cursor *cursor, uint32_t at)
 {
     struct ledger_view *view = checker->view;
     uint32_t above = LEDGER_NONE;
     struct wal_entry entry;
 
     for (;;) {
-        uint32_t number = next(checker, iter, &entry);
+        uint32_t number = next(checker, cursor, &entry);
 
         if (number == LEDGER_NONE ||
             ledger_find_entry(checker->ledger, entry.parent_id) != above ||
@@ -269,7 +270,7 @@ static void read_stream(struct checker *checker, uint32_t stream)
     uint64_t sequence = 0;
     uint64_t moved = 0;
     struct wal_entry entry;
-    struct wal_entry_cursor *iter =
+    struct wal_entry_cursor *cursor =
         begin(checker, WAL_ENTRY_CURSOR_ALL, EVERYTHING, stream);
     uint32_t number;
 
@@ -277,13 +278,13 @@ static void read_stream(struct checker *checker, uint32_t stream)
         head = at;
         if (checker->view->entries[at]) {
             find_path(checker, at);
-            expect_path(checker, iter, 0, false);
+            expect_path(checker, cursor, 0, false);
         } else {
-            check_shared(checker, iter, at);
+            check_shared(checker, cursor, at);
         }
     }
     checker->own = 0;
-    while ((number = next(checker, iter, &entry)) != LEDGER_NONE) {
+    while ((number = next(checker, cursor, &entry)) != LEDGER_NONE) {
         if (entry.sequence <= sequence) {
             ledger_fail("session %u: sequence %llu does not ascend",
                         checker->session, (unsigned long long)entry.sequence);
@@ -294,7 +295,7 @@ static void read_stream(struct checker *checker, uint32_t stream)
         check_order(checker, number, newest);
         checker->own++;
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     ledger_apply_main(checker, stream, UINT64_MAX, &moved, &head);
     checker->view->heads[checker->session][stream] = head;
 }
@@ -321,7 +322,7 @@ static void read_flagged(struct checker *checker, uint32_t stream,
                          uint32_t flags)
 {
     uint32_t head = checker->view->heads[checker->session][stream];
-    struct wal_entry_cursor *iter =
+    struct wal_entry_cursor *cursor =
         begin(checker, WAL_ENTRY_CURSOR_BRANCH, flags, stream);
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -329,15 +330,15 @@ static void read_flagged(struct checker *checker, uint32_t stream,
     enum wal_status status;
     char id[LEDGER_TEXT];
 
-    expect_path(checker, iter, compact ? first_kept(checker) : 0,
+    expect_path(checker, cursor, compact ? first_kept(checker) : 0,
                 (flags & EVERYTHING) == 0);
-    if (next(checker, iter, &entry) != LEDGER_NONE) {
+    if (next(checker, cursor, &entry) != LEDGER_NONE) {
         ledger_fail("session %u: the branch continues after its head",
                     checker->session);
     }
     if (head != LEDGER_NONE) {
         ledger_entry_id(head, id);
-        status = wal_entry_cursor_get(iter, ledger_slice(id), &entry, &error);
+        status = wal_entry_cursor_get(cursor, ledger_slice(id), &entry, &error);
         if ((flags & WAL_ENTRY_CURSOR_REDACTED) == 0 &&
             checker->view->redactions[head] != LEDGER_NONE) {
             if (status != WAL_EREDACTED) {
@@ -350,7 +351,7 @@ static void read_flagged(struct checker *checker, uint32_t stream,
                         checker->session, error.text);
         }
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 static void read_branch(struct checker *checker, uint32_t stream)

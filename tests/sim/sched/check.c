@@ -50,7 +50,7 @@ static uint32_t identify(struct sched_process *process, uint32_t session,
 
 /* Takes everything into the view; false: it failed as it may. */
 static bool fill_view(struct sched_process *process,
-                      struct wal_entry_cursor *iter, uint32_t session)
+                      struct wal_entry_cursor *cursor, uint32_t session)
 {
     struct sched_view *view = &process->view;
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -58,7 +58,7 @@ static bool fill_view(struct sched_process *process,
     enum wal_status status;
 
     memset(view, 0, sizeof(*view));
-    while ((status = wal_entry_cursor_next(iter, &entry, &error)) == WAL_OK) {
+    while ((status = wal_entry_cursor_next(cursor, &entry, &error)) == WAL_OK) {
         uint32_t number = identify(process, session, &entry);
 
         if (process->sched->failed) {
@@ -225,16 +225,16 @@ bool sched__read(struct sched_process *process, struct wal_session *handle,
         .mode = WAL_ENTRY_CURSOR_ALL,
         .flags = durable ? WAL_ENTRY_CURSOR_DURABLE : 0};
     struct wal_error error = {.struct_size = sizeof(error)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status =
-        wal_entry_cursor_open(handle, &options, &iter, &error);
+        wal_entry_cursor_open(handle, &options, &cursor, &error);
     bool whole;
 
     if (!sched__check_status(process, status, &error, "opening an iterator")) {
         return false;
     }
-    whole = fill_view(process, iter, session);
-    wal_entry_cursor_close(iter);
+    whole = fill_view(process, cursor, session);
+    wal_entry_cursor_close(cursor);
     sched->counts->outcomes[SCHED_READS]++;
     if (!whole || sched->failed) {
         return false;

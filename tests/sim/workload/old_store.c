@@ -183,12 +183,12 @@ static void read_entries(struct wal_session *session, uint32_t mode,
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
                                                .mode = mode};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status =
-        wal_entry_cursor_open(session, &options, &iter, &old_error);
+        wal_entry_cursor_open(session, &options, &cursor, &old_error);
 
     assert_int_equal(status, WAL_OK);
-    while ((status = wal_entry_cursor_next(iter, &entry, &old_error)) !=
+    while ((status = wal_entry_cursor_next(cursor, &entry, &old_error)) !=
            WAL_END) {
         if (status != WAL_OK) {
             assert_int_equal(status, WAL_ECORRUPT);
@@ -205,7 +205,7 @@ static void read_entries(struct wal_session *session, uint32_t mode,
         mix(digest, entry.sequence);
         mix(digest, entry.depth);
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 static void read_info(struct wal_session *session, uint32_t i,

@@ -261,17 +261,17 @@ static inline uint32_t count_entries(struct workload *w, uint32_t session)
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_session *handle = session_of(w, session);
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     uint32_t count = 0;
 
-    assert_int_equal(wal_entry_cursor_open(handle, &options, &iter, &error),
+    assert_int_equal(wal_entry_cursor_open(handle, &options, &cursor, &error),
                      WAL_OK);
-    while (wal_entry_cursor_next(iter, &entry, &error) == WAL_OK) {
+    while (wal_entry_cursor_next(cursor, &entry, &error) == WAL_OK) {
         assert_int_not_equal(ledger_identify(w->ledger, &entry, true),
                              LEDGER_NONE);
         count++;
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     wal_session_close(handle);
     return count;
 }

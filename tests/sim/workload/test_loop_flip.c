@@ -136,15 +136,16 @@ static void read_stream(struct sight *sight, uint32_t session,
         .stream = stream};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status =
-        wal_entry_cursor_open(handle, &options, &iter, &error);
+        wal_entry_cursor_open(handle, &options, &cursor, &error);
 
     if (status != WAL_OK) {
         sight->errors[session] += 1000; /* the whole stream */
         return;
     }
-    while ((status = wal_entry_cursor_next(iter, &entry, &error)) != WAL_END) {
+    while ((status = wal_entry_cursor_next(cursor, &entry, &error)) !=
+           WAL_END) {
         uint32_t number;
         uint32_t parent;
 
@@ -177,7 +178,7 @@ static void read_stream(struct sight *sight, uint32_t session,
             (entry.flags & WAL_ENTRY_REDACTED) == 0;
         sight->entries[number] |= ledger->entries[number].session == session;
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 static void read_session(struct sight *sight, uint32_t session)

@@ -105,11 +105,11 @@ static void print_entries(FILE *out, struct wal_session *session,
         .mode = WAL_ENTRY_CURSOR_ALL,
         .flags = WAL_ENTRY_CURSOR_DELTAS};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter;
+    struct wal_entry_cursor *cursor;
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &iter, NULL),
+    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
                      WAL_OK);
-    while (wal_entry_cursor_next(iter, &entry, NULL) == WAL_OK) {
+    while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
         print_slice(out, "id", entry.id);
         print_slice(out, "parent", entry.parent_id);
         print_slice(out, "type", entry.type);
@@ -119,7 +119,7 @@ static void print_entries(FILE *out, struct wal_session *session,
         }
         fprintf(out, " depth=%llu\n", (unsigned long long)entry.depth);
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 static void print_heads(FILE *out, struct wal_session *session)

@@ -181,7 +181,7 @@ static void test_copy__state_shows_whether_it_is_complete(void **state)
 static void test_copy__own_entries_follow_those_shared(void **state)
 {
     struct wal_error error = KIT_ERROR;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     struct wal_entry entry;
     struct wal__copy copy;
     struct given given;
@@ -195,12 +195,12 @@ static void test_copy__own_entries_follow_those_shared(void **state)
     append_line(given.original, "e", 0, "{}", 2);
     assert_int_equal(
         wal__copy_open(&copy, given.fork, NULL, 0, &is_copy, &error), WAL_OK);
-    assert_int_equal(wal__copy_open_own(&copy, ALL_FLAGS, &iter, &error),
+    assert_int_equal(wal__copy_open_own(&copy, ALL_FLAGS, &cursor, &error),
                      WAL_OK);
-    assert_int_equal(wal__copy_next_entry(iter, &entry, &error), WAL_OK);
+    assert_int_equal(wal__copy_next_entry(cursor, &entry, &error), WAL_OK);
     assert_slice(entry.id, "d");
-    assert_int_equal(wal__copy_next_entry(iter, &entry, &error), WAL_END);
-    wal_entry_cursor_close(iter);
+    assert_int_equal(wal__copy_next_entry(cursor, &entry, &error), WAL_END);
+    wal_entry_cursor_close(cursor);
     assert_int_equal(count_shared(&copy, ALL_FLAGS, &shared, &error), WAL_OK);
     assert_int_equal(shared, 3);
     wal__copy_close(&copy);

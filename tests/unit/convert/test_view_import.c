@@ -79,28 +79,28 @@ static void expect_parent(struct wal_session *session, const char *id,
     const struct wal_entry_cursor_options options = {.struct_size =
                                                          sizeof(options)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &iter, NULL),
+    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
                      WAL_OK);
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text(id), &entry, NULL),
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text(id), &entry, NULL),
                      WAL_OK);
     assert_int_equal(entry.parent_id.size, strlen(parent));
     assert_memory_equal(entry.parent_id.data, parent, strlen(parent));
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 static uint64_t count_entries(struct wal_session *session)
 {
     const struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     uint64_t count;
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &iter, NULL),
+    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
                      WAL_OK);
-    count = wal_entry_cursor_remaining(iter);
-    wal_entry_cursor_close(iter);
+    count = wal_entry_cursor_remaining(cursor);
+    wal_entry_cursor_close(cursor);
     return count;
 }
 

@@ -165,7 +165,7 @@ static enum wal_status read_part(struct bench *bench, int nth,
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session *session = bench->session;
     struct wal_session *opened = NULL;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     struct wal_head_cursor *heads = NULL;
     struct wal_doc_cursor *docs = NULL;
     char id[256];
@@ -174,7 +174,7 @@ static enum wal_status read_part(struct bench *bench, int nth,
     case 0:
         return wal_session_get_info(session, &info, error);
     case 1:
-        return wal_entry_cursor_open(session, NULL, &iter, error);
+        return wal_entry_cursor_open(session, NULL, &cursor, error);
     case 2:
         return wal_head_cursor_open(session, &heads, error);
     case 3:

@@ -268,15 +268,16 @@ static void check_chain(struct wal_store *store, uint32_t depth)
     session = kit_session(store, id);
 
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
     assert_int_equal(kit_info(session).entries, depth + 1);
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &iter, NULL), WAL_OK);
-    assert_int_equal(wal_entry_cursor_remaining(iter), depth + 1);
+    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_entry_cursor_remaining(cursor), depth + 1);
     for (uint32_t i = 0; i <= depth; i++) {
         char before[16] = "";
 
-        assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
         (void)snprintf(id, sizeof(id), "e%u", i);
         if (i > 0) {
             (void)snprintf(before, sizeof(before), "e%u", i - 1);
@@ -285,15 +286,15 @@ static void check_chain(struct wal_store *store, uint32_t depth)
         assert_slice(entry.parent_id, before);
         assert_int_equal(entry.depth, i);
     }
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_END);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_END);
     for (uint32_t i = 0; i <= depth; i++) {
         (void)snprintf(id, sizeof(id), "e%u", i);
-        assert_int_equal(wal_entry_cursor_get(iter, kit_text(id), &entry, NULL),
-                         WAL_OK);
+        assert_int_equal(
+            wal_entry_cursor_get(cursor, kit_text(id), &entry, NULL), WAL_OK);
         assert_slice(entry.id, id);
         assert_int_equal(entry.depth, i);
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     wal_session_close(session);
 }
 

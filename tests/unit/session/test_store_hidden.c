@@ -46,7 +46,7 @@ static void test_deltas__parents_and_depths_around_them(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
-    struct wal_entry_cursor *iter;
+    struct wal_entry_cursor *cursor;
 
     reading_deltas(reading.session, "1");
     kit_append_all(reading.session, "a");
@@ -55,15 +55,15 @@ static void test_deltas__parents_and_depths_around_them(void **state)
     kit_append(reading.session, "c", "2");
     kit_append(reading.session, "d", "1");
     for (uint32_t mode = 0; mode < 2; mode++) {
-        iter = reading_open(reading.session, mode, 0);
-        assert_int_equal(wal_entry_cursor_remaining(iter), mode == 0 ? 2 : 4);
-        reading_assert_next(iter, "a", "", 1);
-        reading_assert_next(iter, "b", "a", 4);
+        cursor = reading_open(reading.session, mode, 0);
+        assert_int_equal(wal_entry_cursor_remaining(cursor), mode == 0 ? 2 : 4);
+        reading_assert_next(cursor, "a", "", 1);
+        reading_assert_next(cursor, "b", "a", 4);
         if (mode == 1) {
-            reading_assert_next(iter, "c", "a", 3);
-            reading_assert_next(iter, "d", "", 1);
+            reading_assert_next(cursor, "c", "a", 3);
+            reading_assert_next(cursor, "d", "", 1);
         }
-        reading_assert_end(iter);
+        reading_assert_end(cursor);
         reading_reopen(&reading, WAL_OPEN_PREAD);
     }
     reading_deinit(&reading);
@@ -134,7 +134,7 @@ static void test_get__of_hidden_entries(void **state)
     struct reading reading = reading_begin();
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
-    struct wal_entry_cursor *iter;
+    struct wal_entry_cursor *cursor;
     char reason[301];
 
     memset(reason, 'r', 159);
@@ -144,33 +144,35 @@ static void test_get__of_hidden_entries(void **state)
     kit_append_all(reading.session, "b c");
     reading_redact(reading.session, "a", "a key");
     reading_redact(reading.session, "b", reason);
-    iter = reading_open(reading.session, 0, 0);
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text("2"), &entry, NULL),
+    cursor = reading_open(reading.session, 0, 0);
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("2"), &entry, NULL),
                      WAL_OK);
     assert_slice(entry.type, "message_delta_batch");
     assert_slice(entry.parent_id, "");
     assert_int_equal(entry.depth, 2);
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text("a"), &entry, &error),
-                     WAL_EREDACTED);
+    assert_int_equal(
+        wal_entry_cursor_get(cursor, kit_text("a"), &entry, &error),
+        WAL_EREDACTED);
     assert_error(&error, WAL_EREDACTED, "\"xa\": a key");
     assert_slice(entry.id, "2");
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text("b"), &entry, &error),
-                     WAL_EREDACTED);
+    assert_int_equal(
+        wal_entry_cursor_get(cursor, kit_text("b"), &entry, &error),
+        WAL_EREDACTED);
     assert_int_equal(strlen(strchr(error.text, ':')), 2 + 159);
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text("c"), &entry, NULL),
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("c"), &entry, NULL),
                      WAL_OK);
     assert_slice(entry.parent_id, "");
-    wal_entry_cursor_close(iter);
-    iter = reading_open(reading.session, 0,
-                        WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED);
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text("c"), &entry, NULL),
+    wal_entry_cursor_close(cursor);
+    cursor = reading_open(reading.session, 0,
+                          WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED);
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("c"), &entry, NULL),
                      WAL_OK);
     assert_slice(entry.parent_id, "b");
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text("b"), &entry, NULL),
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("b"), &entry, NULL),
                      WAL_OK);
     assert_true((entry.flags & WAL_ENTRY_REDACTED) != 0);
     assert_slice(entry.parent_id, "2");
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     reading_deinit(&reading);
 }
 
@@ -179,7 +181,7 @@ static void test_compaction__around_hidden_entries(void **state)
     (void)state;
     struct reading reading = reading_begin();
     const uint32_t since = WAL_ENTRY_CURSOR_SINCE_COMPACTION;
-    struct wal_entry_cursor *iter;
+    struct wal_entry_cursor *cursor;
     struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options), .flags = since, .skip = 1};
 
@@ -190,10 +192,10 @@ static void test_compaction__around_hidden_entries(void **state)
                    "{\"firstKeptEntryId\":\"2\"}");
     kit_append_all(reading.session, "d");
     assert_string_equal(reading_ids(reading.session, 0, since), "b c k d");
-    iter = reading_open(reading.session, 0, since);
-    reading_assert_next(iter, "b", "a", 3);
-    reading_assert_next(iter, "c", "b", 4);
-    wal_entry_cursor_close(iter);
+    cursor = reading_open(reading.session, 0, since);
+    reading_assert_next(cursor, "b", "a", 3);
+    reading_assert_next(cursor, "c", "b", 4);
+    wal_entry_cursor_close(cursor);
     assert_string_equal(kit_list_ids(reading.session, &options), "c k d");
     reading_redact(reading.session, "b", "");
     assert_string_equal(reading_ids(reading.session, 0, since), "c k d");
@@ -221,18 +223,18 @@ static void check_open(struct faulty_heap *faulty, struct wal_session *session,
 
     for (uint64_t nth = 1; status != WAL_OK; nth++) {
         struct wal_error error = KIT_ERROR;
-        struct wal_entry_cursor *iter = NULL;
+        struct wal_entry_cursor *cursor = NULL;
 
         faulty_heap_fail(faulty, nth, true);
-        status = wal_entry_cursor_open(session, &options, &iter, &error);
+        status = wal_entry_cursor_open(session, &options, &cursor, &error);
         faulty_heap_fail(faulty, 0, false);
         assert_int_equal(error.status, status);
         if (status == WAL_OK) {
-            assert_int_equal(wal_entry_cursor_remaining(iter), count);
-            wal_entry_cursor_close(iter);
+            assert_int_equal(wal_entry_cursor_remaining(cursor), count);
+            wal_entry_cursor_close(cursor);
         } else {
             assert_int_equal(status, WAL_ENOMEM);
-            assert_null(iter);
+            assert_null(cursor);
         }
     }
 }
@@ -283,11 +285,11 @@ static void test_deleted__session_is_read_on_but_not_anew(void **state)
     struct reading reading = reading_begin();
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter;
+    struct wal_entry_cursor *cursor;
     struct wal_entry_cursor *none = NULL;
 
     kit_append_all(reading.session, "a b");
-    iter = reading_open(reading.session, 0, 0);
+    cursor = reading_open(reading.session, 0, 0);
     assert_int_equal(wal_session_delete(reading.session, NULL), WAL_OK);
     assert_int_equal(
         wal_entry_cursor_open(reading.session, &options, &none, NULL),
@@ -297,11 +299,11 @@ static void test_deleted__session_is_read_on_but_not_anew(void **state)
         wal_entry_cursor_open(reading.session, &options, &none, NULL),
         WAL_ENOTFOUND);
     assert_null(none);
-    reading_assert_next(iter, "a", "", 0);
-    reading_assert_next(iter, "b", "a", 1);
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text("b"), &entry, NULL),
+    reading_assert_next(cursor, "a", "", 0);
+    reading_assert_next(cursor, "b", "a", 1);
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("b"), &entry, NULL),
                      WAL_OK);
-    reading_assert_end(iter);
+    reading_assert_end(cursor);
     reading_deinit(&reading);
 }
 

@@ -75,7 +75,7 @@ static void test_branch__ends_at_the_given_entry(void **state)
     (void)state;
     struct bench bench = begin();
     struct wal_entry_cursor_options options;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     static const char *const paths[][2] = {
         {"a", "a"},       {"b", "a b"}, {"e", "a d e"},   {"r", "r"},
         {"f", "a b c f"}, {"d", "a d"}, {NULL, "a b c f"}};
@@ -89,14 +89,14 @@ static void test_branch__ends_at_the_given_entry(void **state)
         }
         options = up_to("none");
         assert_int_equal(
-            wal_entry_cursor_open(bench.session, &options, &iter, NULL),
+            wal_entry_cursor_open(bench.session, &options, &cursor, NULL),
             WAL_ENOTFOUND);
         options = up_to("a");
         options.stream = 1;
         assert_int_equal(
-            wal_entry_cursor_open(bench.session, &options, &iter, NULL),
+            wal_entry_cursor_open(bench.session, &options, &cursor, NULL),
             WAL_ENOTFOUND);
-        assert_null(iter);
+        assert_null(cursor);
         again(&bench, round == 0 ? 0 : WAL_OPEN_PREAD);
     }
     end(&bench);
@@ -119,7 +119,7 @@ static void test_iter__skips_at_the_front(void **state)
     struct bench bench = begin();
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
     plant(bench.session);
     options.skip = 2;
@@ -134,12 +134,12 @@ static void test_iter__skips_at_the_front(void **state)
     options.mode = WAL_ENTRY_CURSOR_BRANCH;
     options.skip = 2;
     assert_int_equal(
-        wal_entry_cursor_open(bench.session, &options, &iter, NULL), WAL_OK);
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        wal_entry_cursor_open(bench.session, &options, &cursor, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
     assert_slice(entry.id, "c");
     assert_slice(entry.parent_id, "b");
     assert_int_equal(entry.depth, 2);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     end(&bench);
 }
 
@@ -150,12 +150,12 @@ static void check_places(struct wal_session *session, uint32_t mode,
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
                                                .mode = mode};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     char text[256] = "";
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &iter, NULL),
+    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
                      WAL_OK);
-    while (wal_entry_cursor_next(iter, &entry, NULL) == WAL_OK) {
+    while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
         size_t size = strlen(text);
 
         (void)snprintf(text + size, sizeof(text) - size, "%s%.*s:%.*s:%d",
@@ -165,7 +165,7 @@ static void check_places(struct wal_session *session, uint32_t mode,
         assert_int_equal((entry.flags & WAL_ENTRY_ROOT) != 0,
                          entry.parent_id.size == 0);
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     assert_string_equal(text, expected);
 }
 
@@ -375,7 +375,7 @@ static void test_get__wherever_the_entry_is(void **state)
     struct bench bench = begin();
     struct wal_session *fork;
     struct wal_entry entry = kit_entry("t", NULL, "1");
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
     plant(bench.session);
     entry.stream = 1;
@@ -385,31 +385,32 @@ static void test_get__wherever_the_entry_is(void **state)
     kit_append_all(bench.session, "g");
     fork = kit_fork(bench.session, "g", "f");
     kit_append_all(bench.session, "later");
-    assert_int_equal(wal_entry_cursor_open(fork, NULL, &iter, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_open(fork, NULL, &cursor, NULL), WAL_OK);
     entry = (struct wal_entry){.struct_size = sizeof(entry)};
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text("e"), &entry, NULL),
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("e"), &entry, NULL),
                      WAL_OK);
     assert_slice(entry.id, "e");
     assert_slice(entry.parent_id, "d");
     assert_int_equal(entry.depth, 2);
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text("u"), &entry, NULL),
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("u"), &entry, NULL),
                      WAL_OK);
     assert_int_equal(entry.stream, 1);
     assert_int_equal(entry.depth, 1);
     assert_slice(entry.parent_id, "t");
     assert_int_equal(
-        wal_entry_cursor_get(iter, kit_text("later"), &entry, NULL),
+        wal_entry_cursor_get(cursor, kit_text("later"), &entry, NULL),
         WAL_ENOTFOUND);
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text("none"), &entry, NULL),
-                     WAL_ENOTFOUND);
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text(""), &entry, NULL),
+    assert_int_equal(
+        wal_entry_cursor_get(cursor, kit_text("none"), &entry, NULL),
+        WAL_ENOTFOUND);
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text(""), &entry, NULL),
                      WAL_ENOTFOUND);
     assert_slice(entry.id, "u");
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
     assert_slice(entry.id, "b");
     assert_slice(entry.parent_id, "a");
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     wal_session_close(fork);
     end(&bench);
 }
@@ -434,17 +435,17 @@ static void flip(const char *text)
 static void assert_child(struct bench *bench, const char *parent)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
-    assert_int_equal(wal_entry_cursor_open(bench->session, NULL, &iter, NULL),
+    assert_int_equal(wal_entry_cursor_open(bench->session, NULL, &cursor, NULL),
                      WAL_OK);
     assert_int_equal(
-        wal_entry_cursor_get(iter, kit_text("child"), &entry, NULL), WAL_OK);
+        wal_entry_cursor_get(cursor, kit_text("child"), &entry, NULL), WAL_OK);
     assert_slice(entry.parent_id, parent);
     assert_int_equal(
-        wal_entry_cursor_get(iter, kit_text("the-parent"), &entry, NULL),
+        wal_entry_cursor_get(cursor, kit_text("the-parent"), &entry, NULL),
         WAL_ECORRUPT);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 static void test_get__damage_of_the_parent(void **state)
@@ -476,7 +477,7 @@ static void test_iter__sees_what_was_there_when_it_was_opened(void **state)
     (void)state;
     struct bench bench = begin();
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     int count = 0;
 
     for (int i = 0; i < 600; i++) {
@@ -485,9 +486,9 @@ static void test_iter__sees_what_was_there_when_it_was_opened(void **state)
         (void)snprintf(id, sizeof(id), "a%d", i);
         kit_append(bench.session, id, NULL);
     }
-    assert_int_equal(wal_entry_cursor_open(bench.session, NULL, &iter, NULL),
+    assert_int_equal(wal_entry_cursor_open(bench.session, NULL, &cursor, NULL),
                      WAL_OK);
-    while (wal_entry_cursor_next(iter, &entry, NULL) == WAL_OK) {
+    while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
         char id[16];
 
         (void)snprintf(id, sizeof(id), "a%d", count);
@@ -497,7 +498,7 @@ static void test_iter__sees_what_was_there_when_it_was_opened(void **state)
         count++;
     }
     assert_int_equal(count, 600);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     end(&bench);
 }
 
@@ -508,14 +509,14 @@ static void test_iter__slices_hold_as_long_as_is_said(void **state)
     struct bench bench = begin();
     struct wal_entry first = {.struct_size = sizeof(first)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
     kit_append_all(bench.session, "a b c");
-    assert_int_equal(wal_entry_cursor_open(bench.session, NULL, &iter, NULL),
+    assert_int_equal(wal_entry_cursor_open(bench.session, NULL, &cursor, NULL),
                      WAL_OK);
-    assert_int_equal(wal_entry_cursor_next(iter, &first, NULL), WAL_OK);
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
-    wal_entry_cursor_close(iter);
+    assert_int_equal(wal_entry_cursor_next(cursor, &first, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+    wal_entry_cursor_close(cursor);
     wal_session_close(bench.session);
     assert_slice(first.id, "a");
     assert_slice(first.payload, "{\"id\":\"a\"}");
@@ -532,7 +533,7 @@ static void test_iter__wrong_use_is_refused(void **state)
     struct wal_entry_cursor_options bad[7] = {good, good, good, good,
                                               good, good, good};
     struct wal_entry entry = {.struct_size = 1};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
     bad[0].struct_size = 0;
     bad[1].mode = 2;
@@ -544,26 +545,26 @@ static void test_iter__wrong_use_is_refused(void **state)
     bad[6].up_to = kit_text("a");
     for (int i = 0; i < 7; i++) {
         assert_int_equal(
-            wal_entry_cursor_open(bench.session, &bad[i], &iter, NULL),
+            wal_entry_cursor_open(bench.session, &bad[i], &cursor, NULL),
             WAL_EINVAL);
     }
-    assert_int_equal(wal_entry_cursor_open(NULL, &good, &iter, NULL),
+    assert_int_equal(wal_entry_cursor_open(NULL, &good, &cursor, NULL),
                      WAL_EINVAL);
     assert_int_equal(wal_entry_cursor_open(bench.session, &good, NULL, NULL),
                      WAL_EINVAL);
-    assert_null(iter);
-    assert_int_equal(wal_entry_cursor_open(bench.session, &good, &iter, NULL),
+    assert_null(cursor);
+    assert_int_equal(wal_entry_cursor_open(bench.session, &good, &cursor, NULL),
                      WAL_OK);
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_EINVAL);
-    assert_int_equal(wal_entry_cursor_next(iter, NULL, NULL), WAL_EINVAL);
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text("a"), &entry, NULL),
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_EINVAL);
+    assert_int_equal(wal_entry_cursor_next(cursor, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL),
                      WAL_EINVAL);
     entry.struct_size = sizeof(entry);
     assert_int_equal(wal_entry_cursor_next(NULL, &entry, NULL), WAL_EINVAL);
     assert_int_equal(wal_entry_cursor_get(NULL, kit_text("a"), &entry, NULL),
                      WAL_EINVAL);
     assert_int_equal(wal_entry_cursor_remaining(NULL), 0);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     wal_entry_cursor_close(NULL);
     end(&bench);
 }

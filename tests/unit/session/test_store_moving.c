@@ -124,17 +124,17 @@ static void test_moving__branch_after_an_index(void **state)
         .struct_size = sizeof(options), .skip = 2};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_session *fork = NULL;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
     (void)state;
     kit_append_all(session, "a b c d");
-    assert_int_equal(wal_entry_cursor_open(session, &options, &iter, NULL),
+    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
                      WAL_OK);
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
     assert_int_equal(wal_session_fork(session, entry.id, NULL, &fork, NULL),
                      WAL_OK);
     assert_branch(fork, "a b c");
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     wal_session_close(fork);
     wal_session_close(session);
     kit_close(store);

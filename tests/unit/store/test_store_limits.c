@@ -177,7 +177,7 @@ static void test_texts__of_the_greatest_sizes_come_back(void **state)
     struct wal_session *session = kit_create(store, "s");
     char *text = blanks(MEBIBYTE);
     struct wal_entry entry = kit_entry(NULL, NULL, "1");
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
     text[0] = '{';
     text[1] = '}';
@@ -187,16 +187,17 @@ static void test_texts__of_the_greatest_sizes_come_back(void **state)
     entry.timestamp = (struct wal_slice){text, 64};
     entry.meta = (struct wal_slice){text, MEBIBYTE};
     assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &iter, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
+                     WAL_OK);
     entry = (struct wal_entry){.struct_size = sizeof(entry)};
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
     assert_int_equal(entry.id.size, 255);
     assert_int_equal(entry.type.size, 255);
     assert_int_equal(entry.run_id.size, 255);
     assert_int_equal(entry.timestamp.size, 64);
     assert_int_equal(entry.meta.size, MEBIBYTE);
     assert_memory_equal(entry.meta.data, text, MEBIBYTE);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     wal_session_close(session);
     kit_close(store);
     free(text);

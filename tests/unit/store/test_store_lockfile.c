@@ -289,18 +289,19 @@ static int append_on(struct tally *tally)
 static void expect_all(struct wal_session *session, const char *name,
                        uint64_t count)
 {
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     char id[32];
 
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &iter, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
+                     WAL_OK);
     for (uint64_t i = 0; i < count; i++) {
         struct wal_entry entry = {.struct_size = sizeof(entry)};
 
         (void)snprintf(id, sizeof(id), "%s%u", name, (unsigned)i);
-        assert_int_equal(wal_entry_cursor_get(iter, kit_text(id), &entry, NULL),
-                         WAL_OK);
+        assert_int_equal(
+            wal_entry_cursor_get(cursor, kit_text(id), &entry, NULL), WAL_OK);
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 static void replace_once(uint64_t *random)

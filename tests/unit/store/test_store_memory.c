@@ -188,20 +188,20 @@ static void check_payloads(struct wal_session *session)
     char *payload = malloc(payload_size);
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
     assert_non_null(payload);
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &iter, &error),
+    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, &error),
                      WAL_OK);
-    assert_int_equal(wal_entry_cursor_remaining(iter), payload_count);
+    assert_int_equal(wal_entry_cursor_remaining(cursor), payload_count);
     for (uint64_t i = 1; i <= payload_count; i++) {
-        assert_int_equal(wal_entry_cursor_next(iter, &entry, &error), WAL_OK);
+        assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error), WAL_OK);
         make_payload(payload, i);
         assert_int_equal(entry.payload.size, payload_size);
         assert_memory_equal(entry.payload.data, payload, payload_size);
     }
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, &error), WAL_END);
-    wal_entry_cursor_close(iter);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error), WAL_END);
+    wal_entry_cursor_close(cursor);
     free(payload);
 }
 
@@ -241,24 +241,24 @@ static void *append_alone(void *arg)
     for (int i = 0; i < entries_each; i++) {
         char id[16];
         struct wal_entry entry;
-        struct wal_entry_cursor *iter = NULL;
+        struct wal_entry_cursor *cursor = NULL;
         enum wal_status status;
 
         (void)snprintf(id, sizeof(id), "e%d", i);
         entry = kit_entry(id, NULL, "{\"n\":1}");
         status = wal_append(session, &entry, 1, NULL, NULL, NULL);
         WAL__ASSERT(status == WAL_OK);
-        status = wal_entry_cursor_open(session, NULL, &iter, NULL);
+        status = wal_entry_cursor_open(session, NULL, &cursor, NULL);
         WAL__ASSERT(status == WAL_OK);
-        WAL__ASSERT(wal_entry_cursor_remaining(iter) == (uint64_t)i + 1);
+        WAL__ASSERT(wal_entry_cursor_remaining(cursor) == (uint64_t)i + 1);
         for (int at = 0; at <= i; at++) {
             struct wal_entry read = {.struct_size = sizeof(read)};
 
-            status = wal_entry_cursor_next(iter, &read, NULL);
+            status = wal_entry_cursor_next(cursor, &read, NULL);
             WAL__ASSERT(status == WAL_OK && read.payload.size == 7);
             WAL__ASSERT(memcmp(read.payload.data, "{\"n\":1}", 7) == 0);
         }
-        wal_entry_cursor_close(iter);
+        wal_entry_cursor_close(cursor);
     }
     return NULL;
 }

@@ -243,7 +243,7 @@ static void test_processes__append_in_turn(void **state)
     struct wal_store *store = kit_store();
     struct wal_session *session;
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     pid_t children[2];
     int pipes[2][2];
 
@@ -263,16 +263,17 @@ static void test_processes__append_in_turn(void **state)
     expect_exit(children[1], 0);
     store = kit_open("store", 0);
     session = kit_session(store, "s");
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &iter, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
+                     WAL_OK);
     for (int i = 0; i < TURNS; i++) {
         char id[16];
 
         (void)snprintf(id, sizeof(id), "e%d", i);
-        assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
         assert_slice(entry.id, id);
     }
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_END);
-    wal_entry_cursor_close(iter);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_END);
+    wal_entry_cursor_close(cursor);
     wal_session_close(session);
     kit_close(store);
     for (int i = 0; i < 2; i++) {
@@ -371,7 +372,7 @@ static int use_the_parents(struct wal_store *store, struct wal_session *session)
     struct wal_slice none = {NULL, 0};
     struct wal_session *other = NULL;
     struct wal_ticket *ticket = NULL;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     struct wal_session_cursor *list = NULL;
     const enum wal_status answers[] = {
         wal_store_get_info(store, &info, &error),
@@ -383,7 +384,7 @@ static int use_the_parents(struct wal_store *store, struct wal_session *session)
         wal_session_cursor_open(store, NULL, &list, &error),
         wal_append(session, &entry, 1, NULL, NULL, &error),
         wal_submit(session, &entry, 1, NULL, &ticket, &error),
-        wal_entry_cursor_open(session, NULL, &iter, &error),
+        wal_entry_cursor_open(session, NULL, &cursor, &error),
         wal_sync(store, &error),
         wal_close(store, &error),
     };

@@ -212,13 +212,13 @@ static void read_secrets(struct stress_process *stress_process,
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     uint64_t now = atomic_load(&stress_process->stress_shared->made);
     enum wal_status status;
 
-    stress_check(wal_entry_cursor_open(session, NULL, &iter, &error), &error,
+    stress_check(wal_entry_cursor_open(session, NULL, &cursor, &error), &error,
                  "wal_entry_cursor_open");
-    while ((status = wal_entry_cursor_next(iter, &entry, &error)) == WAL_OK) {
+    while ((status = wal_entry_cursor_next(cursor, &entry, &error)) == WAL_OK) {
         char id[16] = "";
         uint64_t stamp;
 
@@ -232,7 +232,7 @@ static void read_secrets(struct stress_process *stress_process,
         WAL__ASSERT(stamp == 0 || stamp > now);
     }
     WAL__ASSERT(status == WAL_END);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 /* An entry that another process redacted before this is refused. */
@@ -241,7 +241,7 @@ static void ask_for_one(struct stress_process *stress_process,
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     int which = (int)(kit_random(&stress_process->random) % STRESS_SECRETS);
     bool redacted =
         atomic_load(&stress_process->stress_shared->redacted[which]) != 0;
@@ -249,11 +249,11 @@ static void ask_for_one(struct stress_process *stress_process,
     char id[16];
 
     (void)snprintf(id, sizeof(id), "e%d", which);
-    stress_check(wal_entry_cursor_open(session, NULL, &iter, &error), &error,
+    stress_check(wal_entry_cursor_open(session, NULL, &cursor, &error), &error,
                  "wal_entry_cursor_open");
-    status = wal_entry_cursor_get(iter, kit_text(id), &entry, &error);
+    status = wal_entry_cursor_get(cursor, kit_text(id), &entry, &error);
     WAL__ASSERT(status == WAL_EREDACTED || (status == WAL_OK && !redacted));
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 static void follow_redactions(struct stress_process *stress_process)

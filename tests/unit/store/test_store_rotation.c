@@ -128,19 +128,19 @@ static void check_session(struct bench *bench, int session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     uint32_t count = bench->model->counts[session];
 
     assert_int_equal(kit_info(bench->sessions[session]).entries, count);
     assert_int_equal(
-        wal_entry_cursor_open(bench->sessions[session], NULL, &iter, NULL),
+        wal_entry_cursor_open(bench->sessions[session], NULL, &cursor, NULL),
         WAL_OK);
-    assert_int_equal(wal_entry_cursor_remaining(iter), count);
+    assert_int_equal(wal_entry_cursor_remaining(cursor), count);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t size = bench->model->entries[session][i].size;
         char id[32];
 
-        if (wal_entry_cursor_next(iter, &entry, &error) != WAL_OK) {
+        if (wal_entry_cursor_next(cursor, &entry, &error) != WAL_OK) {
             fail_msg("entry %u of session %d: %s", i, session, error.text);
         }
         (void)snprintf(id, sizeof(id), "e%u", i);
@@ -151,8 +151,8 @@ static void check_session(struct bench *bench, int session)
             assert_memory_equal(entry.payload.data, bench->payload, size);
         }
     }
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_END);
-    wal_entry_cursor_close(iter);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_END);
+    wal_entry_cursor_close(cursor);
 }
 
 static void check(struct bench *bench)
@@ -252,7 +252,7 @@ static void test_rotation__of_entries_larger_than_a_segment(void **state)
     const size_t size = 14 * 1024 * 1024;
     char *large = malloc(size);
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
     assert_non_null(large);
     fill(large, 7, (uint32_t)size);
@@ -270,11 +270,12 @@ static void test_rotation__of_entries_larger_than_a_segment(void **state)
     again(&bench, 0);
     check(&bench);
     session = kit_session(bench.store, "l");
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &iter, NULL), WAL_OK);
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
     assert_int_equal(entry.payload.size, size);
     assert_memory_equal(entry.payload.data, large, size);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     wal_session_close(session);
     free(large);
     end(&bench);

@@ -76,17 +76,17 @@ static uint64_t read_session(struct wal_session *session, uint32_t mode)
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
                                                .mode = mode};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status =
-        wal_entry_cursor_open(session, &options, &iter, NULL);
+        wal_entry_cursor_open(session, &options, &cursor, NULL);
     int last[WRITERS];
     uint64_t count = 0;
     uint64_t left;
 
     WAL__ASSERT(status == WAL_OK);
-    left = wal_entry_cursor_remaining(iter);
+    left = wal_entry_cursor_remaining(cursor);
     memset(last, 0xff, sizeof(last));
-    while ((status = wal_entry_cursor_next(iter, &entry, NULL)) == WAL_OK) {
+    while ((status = wal_entry_cursor_next(cursor, &entry, NULL)) == WAL_OK) {
         char id[32] = "";
         char *rest = NULL;
         long writer;
@@ -103,7 +103,7 @@ static uint64_t read_session(struct wal_session *session, uint32_t mode)
         count++;
     }
     WAL__ASSERT(status == WAL_END && count == left && count % 2 == 0);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     return count;
 }
 

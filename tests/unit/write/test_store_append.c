@@ -66,13 +66,13 @@ static enum wal_status expecting(struct bench *bench, const char *tail,
 }
 
 static struct wal_entry get(struct bench *bench, const char *id,
-                            struct wal_entry_cursor **iter)
+                            struct wal_entry_cursor **cursor)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
 
-    assert_int_equal(wal_entry_cursor_open(bench->session, NULL, iter, NULL),
+    assert_int_equal(wal_entry_cursor_open(bench->session, NULL, cursor, NULL),
                      WAL_OK);
-    assert_int_equal(wal_entry_cursor_get(*iter, kit_text(id), &entry, NULL),
+    assert_int_equal(wal_entry_cursor_get(*cursor, kit_text(id), &entry, NULL),
                      WAL_OK);
     return entry;
 }
@@ -94,13 +94,13 @@ static void test_append__defaults_are_filled_in(void **state)
     (void)state;
     struct bench bench = begin();
     struct wal_entry entry = kit_entry(NULL, NULL, "{\"x\":1}");
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
     assert_int_equal(one(&bench, entry), WAL_OK);
     assert_int_equal(strlen(bench.result.last_id), 36);
     assert_int_equal(bench.result.last_id[14], '7');
     check_result(&bench, bench.result.last_id, 1, 0, 2);
-    entry = get(&bench, bench.result.last_id, &iter);
+    entry = get(&bench, bench.result.last_id, &cursor);
     assert_slice(entry.type, "message");
     assert_slice(entry.payload, "{\"x\":1}");
     assert_slice(entry.run_id, "");
@@ -112,7 +112,7 @@ static void test_append__defaults_are_filled_in(void **state)
     assert_int_equal(entry.stream, 0);
     assert_int_equal(entry.sequence, 2);
     assert_int_equal(entry.depth, 0);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     end(&bench);
 }
 
@@ -121,7 +121,7 @@ static void test_append__every_field_comes_back(void **state)
     (void)state;
     struct bench bench = begin();
     struct wal_entry entry = kit_entry("\xc3\xa9", NULL, "[1.50, \"\\u00e9\"]");
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
     entry.type = kit_text("my type");
     entry.timestamp = kit_text("yesterday");
@@ -129,13 +129,13 @@ static void test_append__every_field_comes_back(void **state)
     entry.meta = kit_text("{\"k\": true}");
     assert_int_equal(one(&bench, entry), WAL_OK);
     for (int round = 0; round < 2; round++) {
-        entry = get(&bench, "\xc3\xa9", &iter);
+        entry = get(&bench, "\xc3\xa9", &cursor);
         assert_slice(entry.type, "my type");
         assert_slice(entry.timestamp, "yesterday");
         assert_slice(entry.run_id, "run-7");
         assert_slice(entry.meta, "{\"k\": true}");
         assert_slice(entry.payload, "[1.50, \"\\u00e9\"]");
-        wal_entry_cursor_close(iter);
+        wal_entry_cursor_close(cursor);
         again(&bench);
     }
     end(&bench);
@@ -168,11 +168,11 @@ static void test_append__types_with_and_without_a_code(void **state)
     again(&bench);
     for (int i = 0; i < count; i++) {
         char id[16];
-        struct wal_entry_cursor *iter = NULL;
+        struct wal_entry_cursor *cursor = NULL;
 
         (void)snprintf(id, sizeof(id), "e%d", i);
-        assert_slice(get(&bench, id, &iter).type, types[i]);
-        wal_entry_cursor_close(iter);
+        assert_slice(get(&bench, id, &cursor).type, types[i]);
+        wal_entry_cursor_close(cursor);
     }
     end(&bench);
 }
@@ -185,7 +185,7 @@ static void test_append__line_keeps_any_bytes(void **state)
     };
     struct bench bench = begin();
     struct wal_entry entry = kit_entry("a", NULL, "");
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     uint64_t random = 42;
     char *bytes = malloc(MOST);
 
@@ -203,19 +203,19 @@ static void test_append__line_keeps_any_bytes(void **state)
     entry.payload = kit_text(NULL);
     assert_int_equal(one(&bench, entry), WAL_OK);
     for (int round = 0; round < 2; round++) {
-        entry = get(&bench, "a", &iter);
+        entry = get(&bench, "a", &cursor);
         assert_int_equal(entry.flags, WAL_ENTRY_LINE | WAL_ENTRY_ROOT);
         assert_int_equal(entry.payload.size, 1000);
         assert_memory_equal(entry.payload.data, bytes, 1000);
-        wal_entry_cursor_close(iter);
-        entry = get(&bench, "b", &iter);
+        wal_entry_cursor_close(cursor);
+        entry = get(&bench, "b", &cursor);
         assert_int_equal(entry.flags, WAL_ENTRY_LINE);
         assert_int_equal(entry.payload.size, MOST);
         assert_memory_equal(entry.payload.data, bytes, MOST);
-        wal_entry_cursor_close(iter);
-        entry = get(&bench, "c", &iter);
+        wal_entry_cursor_close(cursor);
+        entry = get(&bench, "c", &cursor);
         assert_int_equal(entry.payload.size, 0);
-        wal_entry_cursor_close(iter);
+        wal_entry_cursor_close(cursor);
         again(&bench);
     }
     assert_branch(bench.session, "a b c");
@@ -628,7 +628,7 @@ static void test_batch__of_many_keeps_its_order(void **state)
     struct wal_entry *entries = calloc(COUNT, sizeof(*entries));
     char(*ids)[16] = calloc(COUNT, sizeof(*ids));
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
     assert_non_null(entries);
     assert_non_null(ids);
@@ -639,16 +639,16 @@ static void test_batch__of_many_keeps_its_order(void **state)
     assert_int_equal(batch(&bench, entries, COUNT), WAL_OK);
     check_result(&bench, ids[COUNT - 1], COUNT, 0, COUNT + 1);
     again(&bench);
-    assert_int_equal(wal_entry_cursor_open(bench.session, NULL, &iter, NULL),
+    assert_int_equal(wal_entry_cursor_open(bench.session, NULL, &cursor, NULL),
                      WAL_OK);
     for (int i = 0; i < COUNT; i++) {
-        assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
         assert_true(kit_slice_is(entry.id, ids[i]));
         assert_true(kit_slice_is(entry.parent_id, i == 0 ? "" : ids[i - 1]));
         assert_int_equal(entry.sequence, i + 2);
     }
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_END);
-    wal_entry_cursor_close(iter);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_END);
+    wal_entry_cursor_close(cursor);
     assert_int_equal(batch(&bench, entries, COUNT), WAL_OK);
     check_result(&bench, ids[COUNT - 1], 0, COUNT, 0);
     free(entries);

@@ -50,7 +50,7 @@ static void test_compaction__in_place(void **state)
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_compact_options options = keep_from("c");
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     char expected[300];
 
     assert_int_equal(
@@ -66,14 +66,14 @@ static void test_compaction__in_place(void **state)
                        result.last_id);
         assert_branch(bench.session, expected);
         assert_int_equal(
-            wal_entry_cursor_open(bench.session, NULL, &iter, NULL), WAL_OK);
-        assert_int_equal(
-            wal_entry_cursor_get(iter, kit_text(result.last_id), &entry, NULL),
-            WAL_OK);
+            wal_entry_cursor_open(bench.session, NULL, &cursor, NULL), WAL_OK);
+        assert_int_equal(wal_entry_cursor_get(cursor, kit_text(result.last_id),
+                                              &entry, NULL),
+                         WAL_OK);
         assert_slice(entry.type, "compaction_summary");
         assert_slice(entry.payload, "{\"firstKeptEntryId\":\"c\",\"summary\":"
                                     "\"so \\\"far\\\"\\n\"}");
-        wal_entry_cursor_close(iter);
+        wal_entry_cursor_close(cursor);
         end(&bench);
         bench.store = kit_store();
         bench.session = kit_session(bench.store, "s");

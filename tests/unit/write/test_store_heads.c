@@ -270,7 +270,7 @@ static void test_branch__ends_at_the_head_that_is_named(void **state)
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
     struct wal_error error = KIT_ERROR;
     struct wal_session *fork;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
 
     kit_append_all(bench.session, "a b c");
     kit_append(bench.session, "d", "a");
@@ -283,7 +283,7 @@ static void test_branch__ends_at_the_head_that_is_named(void **state)
     for (int round = 0; round < 2; round++) {
         options.head = kit_text("side");
         assert_string_equal(kit_list_ids(bench.session, &options), "a d");
-        assert_int_equal(wal_entry_cursor_open(fork, &options, &iter, &error),
+        assert_int_equal(wal_entry_cursor_open(fork, &options, &cursor, &error),
                          WAL_ENOTFOUND);
         assert_error(&error, WAL_ENOTFOUND, "\"side\"");
         options.stream = 1;
@@ -300,9 +300,9 @@ static void test_branch__ends_at_the_head_that_is_named(void **state)
     options.head = kit_text("side");
     move(bench.session, 0, "side", NULL, "");
     assert_int_equal(
-        wal_entry_cursor_open(bench.session, &options, &iter, NULL),
+        wal_entry_cursor_open(bench.session, &options, &cursor, NULL),
         WAL_ENOTFOUND);
-    assert_null(iter);
+    assert_null(cursor);
     options.head = kit_text("main");
     options.stream = 5;
     assert_string_equal(kit_list_ids(bench.session, &options), "");

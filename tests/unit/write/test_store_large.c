@@ -112,24 +112,24 @@ static void test_large__next_to_small_ones(void **state)
     struct reading reading = reading_begin();
     char *payload = large_json(4, 2000000);
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter;
+    struct wal_entry_cursor *cursor;
 
     kit_append(reading.session, "a", NULL);
     large_append(reading.session, "b", payload, 0);
     kit_append(reading.session, "c", NULL);
     for (uint32_t mode = 0; mode < 2; mode++) {
-        iter = reading_open(reading.session, mode, 0);
-        reading_assert_next(iter, "a", "", 0);
-        assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        cursor = reading_open(reading.session, mode, 0);
+        reading_assert_next(cursor, "a", "", 0);
+        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
         assert_slice(entry.payload, payload);
         assert_int_equal(entry.payload_size, 2000000);
-        reading_assert_next(iter, "c", "b", 2);
+        reading_assert_next(cursor, "c", "b", 2);
         assert_int_equal(
-            wal_entry_cursor_get(iter, kit_text("a"), &entry, NULL), WAL_OK);
+            wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL), WAL_OK);
         assert_slice(entry.payload, "{\"id\":\"a\"}");
         assert_int_equal(entry.payload_size, 10);
         assert_int_equal(entry.flags & WAL_ENTRY_OUT_OF_LINE, 0);
-        reading_assert_end(iter);
+        reading_assert_end(cursor);
     }
     reading_deinit(&reading);
     free(payload);

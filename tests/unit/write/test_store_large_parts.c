@@ -10,15 +10,16 @@
 
 /* --- damage ------------------------------------------------------------- */
 
-static void check_refused(struct wal_entry_cursor *iter)
+static void check_refused(struct wal_entry_cursor *cursor)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry), .depth = 77};
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, &error), WAL_ECORRUPT);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error),
+                     WAL_ECORRUPT);
     assert_int_equal(error.status, WAL_ECORRUPT);
     assert_int_equal(entry.depth, 77);
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text("b"), &entry, NULL),
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("b"), &entry, NULL),
                      WAL_ECORRUPT);
     assert_int_equal(entry.depth, 77);
 }
@@ -27,22 +28,22 @@ static void check_refused(struct wal_entry_cursor *iter)
 static void check_around(struct wal_session *session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter =
+    struct wal_entry_cursor *cursor =
         reading_open(session, WAL_ENTRY_CURSOR_BRANCH, 0);
 
-    reading_assert_next(iter, "a", "", 0);
-    check_refused(iter);
-    reading_assert_next(iter, "c", "b", 2);
-    reading_assert_end(iter);
-    iter = reading_open(session, WAL_ENTRY_CURSOR_BRANCH,
-                        WAL_ENTRY_CURSOR_OUT_OF_LINE);
-    reading_assert_next(iter, "a", "", 0);
-    reading_assert_next(iter, "b", "a", 1);
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text("b"), &entry, NULL),
+    reading_assert_next(cursor, "a", "", 0);
+    check_refused(cursor);
+    reading_assert_next(cursor, "c", "b", 2);
+    reading_assert_end(cursor);
+    cursor = reading_open(session, WAL_ENTRY_CURSOR_BRANCH,
+                          WAL_ENTRY_CURSOR_OUT_OF_LINE);
+    reading_assert_next(cursor, "a", "", 0);
+    reading_assert_next(cursor, "b", "a", 1);
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("b"), &entry, NULL),
                      WAL_OK);
     assert_int_equal(entry.payload_size, 3000000);
-    reading_assert_next(iter, "c", "b", 2);
-    reading_assert_end(iter);
+    reading_assert_next(cursor, "c", "b", 2);
+    reading_assert_end(cursor);
 }
 
 static struct reading begin_three(void)
@@ -180,17 +181,17 @@ static void test_large__branch_summary_names_its_source(void **state)
 static void check_redacted(struct wal_session *session, const char *payload)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter =
+    struct wal_entry_cursor *cursor =
         reading_open(session, WAL_ENTRY_CURSOR_ALL,
                      WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE);
 
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text("a"), &entry, NULL),
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL),
                      WAL_OK);
     assert_slice(entry.payload, payload);
     assert_int_equal(entry.payload_size, strlen(payload));
     assert_int_equal(entry.flags & (WAL_ENTRY_REDACTED | WAL_ENTRY_OUT_OF_LINE),
                      WAL_ENTRY_REDACTED);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 /* Both the hidden entry and the one that hides it. */
@@ -265,7 +266,7 @@ static void test_large__summary_of_a_compaction(void **state)
                                           .summary = kit_text(summary)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_session *fork = NULL;
-    struct wal_entry_cursor *iter;
+    struct wal_entry_cursor *cursor;
 
     kit_append_all(reading.session, "a b c");
     options.into = &into;
@@ -277,15 +278,15 @@ static void test_large__summary_of_a_compaction(void **state)
         wal_session_compact(reading.session, &options, NULL, NULL, NULL),
         WAL_OK);
     for (int i = 0; i < 2; i++) {
-        iter = reading_open(i == 0 ? fork : reading.session,
-                            WAL_ENTRY_CURSOR_BRANCH,
-                            WAL_ENTRY_CURSOR_SINCE_COMPACTION);
-        assert_int_equal(wal_entry_cursor_remaining(iter), 3);
-        reading_assert_next(iter, "b", "a", 1);
-        reading_assert_next(iter, "c", "b", 2);
-        assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        cursor = reading_open(i == 0 ? fork : reading.session,
+                              WAL_ENTRY_CURSOR_BRANCH,
+                              WAL_ENTRY_CURSOR_SINCE_COMPACTION);
+        assert_int_equal(wal_entry_cursor_remaining(cursor), 3);
+        reading_assert_next(cursor, "b", "a", 1);
+        reading_assert_next(cursor, "c", "b", 2);
+        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
         assert_true(entry.payload.size > 2000000);
-        reading_assert_end(iter);
+        reading_assert_end(cursor);
     }
     wal_session_close(fork);
     reading_deinit(&reading);
@@ -315,16 +316,16 @@ static _Noreturn void append_for_ever(uint32_t seed)
 static void check_whole(struct wal_session *session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter =
+    struct wal_entry_cursor *cursor =
         reading_open(session, WAL_ENTRY_CURSOR_ALL, 0);
     uint64_t count = 0;
 
-    while (wal_entry_cursor_next(iter, &entry, NULL) == WAL_OK) {
+    while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
         assert_int_equal(entry.payload_size, 700000);
         count++;
     }
     assert_int_equal(count, kit_info(session).entries);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 static void test_large__writer_that_is_killed_leaves_whole_entries(void **state)

@@ -348,7 +348,7 @@ static void check_secret(struct race *race, const struct wal_entry *entry,
                 ((entry->flags & WAL_ENTRY_REDACTED) == 0));
 }
 
-static void get_secret(struct race *race, struct wal_entry_cursor *iter,
+static void get_secret(struct race *race, struct wal_entry_cursor *cursor,
                        uint64_t which)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -358,7 +358,7 @@ static void get_secret(struct race *race, struct wal_entry_cursor *iter,
     char id[16];
 
     (void)snprintf(id, sizeof(id), "e%03d", (int)which);
-    status = wal_entry_cursor_get(iter, kit_text(id), &entry, &error);
+    status = wal_entry_cursor_get(cursor, kit_text(id), &entry, &error);
     if (status == WAL_EREDACTED) {
         return;
     }
@@ -378,28 +378,28 @@ static void read_secrets(struct stress_thread *stress_thread)
         stress_session(race->store, random >> 22 & 1 ? "s" : "f");
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
     int count = 0;
 
-    stress_check(wal_entry_cursor_open(session, &options, &iter, &error),
+    stress_check(wal_entry_cursor_open(session, &options, &cursor, &error),
                  &error, "wal_entry_cursor_open");
     do {
         uint64_t now = atomic_load(&race->clock);
 
-        status = wal_entry_cursor_next(iter, &entry, &error);
+        status = wal_entry_cursor_next(cursor, &entry, &error);
         if (status == WAL_OK) {
             check_secret(race, &entry, now);
             count += kit_slice_is(entry.type, "message") ? 1 : 0;
         }
         if (options.flags == 0 && random >> 23 & 1) {
-            get_secret(race, iter,
+            get_secret(race, cursor,
                        kit_random(&stress_thread->random) % SECRETS);
         }
     } while (status == WAL_OK);
     WAL__ASSERT(status == WAL_END);
     WAL__ASSERT(options.flags == 0 ? count >= SECRETS / 4 : count == SECRETS);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     wal_session_close(session);
 }
 

@@ -1,6 +1,6 @@
 /*
  * test_store_redacted.c - tests of redacted entries, also of those that are
- * redacted while an iterator is open.
+ * redacted while a cursor is open.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -75,7 +75,7 @@ static void test_redacted__author_and_reason_are_returned(void **state)
     (void)state;
     struct reading reading = reading_begin();
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter;
+    struct wal_entry_cursor *cursor;
 
     append_marked(reading.session, "a", 0);
     append_marked(reading.session, "b\\", WAL_ENTRY_LINE);
@@ -83,25 +83,25 @@ static void test_redacted__author_and_reason_are_returned(void **state)
     reading_redact(reading.session, "a", "a \\\"key\\\"\\n\xc3\xa9");
     reading_redact(reading.session, "b\\\\", "");
     for (int round = 0; round < 2; round++) {
-        iter = reading_open(reading.session, 0, WAL_ENTRY_CURSOR_REDACTED);
-        assert_int_equal(wal_entry_cursor_remaining(iter), 3);
-        assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        cursor = reading_open(reading.session, 0, WAL_ENTRY_CURSOR_REDACTED);
+        assert_int_equal(wal_entry_cursor_remaining(cursor), 3);
+        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
         assert_slice(entry.id, "a");
         check_redacted(&entry, "{\"redactedBy\":\"xa\","
                                "\"reason\":\"a \\\"key\\\"\\n\xc3\xa9\"}");
-        assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
         assert_slice(entry.id, "b\\");
         assert_slice(entry.parent_id, "a");
         check_redacted(&entry,
                        "{\"redactedBy\":\"xb\\\\\\\\\",\"reason\":\"\"}");
         assert_int_equal(
-            wal_entry_cursor_get(iter, kit_text("a"), &entry, NULL), WAL_OK);
+            wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL), WAL_OK);
         check_redacted(&entry, "{\"redactedBy\":\"xa\","
                                "\"reason\":\"a \\\"key\\\"\\n\xc3\xa9\"}");
-        assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
         assert_slice(entry.payload, "{\"id\":\"c\"}");
         assert_int_equal(entry.flags, 0);
-        reading_assert_end(iter);
+        reading_assert_end(cursor);
         reading_reopen(&reading, WAL_OPEN_PREAD);
     }
     reading_deinit(&reading);
@@ -113,16 +113,16 @@ static void test_redacted__twice_returns_the_first(void **state)
     struct reading reading = reading_begin();
     struct wal_session *fork;
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter;
+    struct wal_entry_cursor *cursor;
 
     kit_append_all(reading.session, "a");
     fork = kit_fork(reading.session, "a", "f");
     reading_redact(fork, "a", "one");
     reading_redact(reading.session, "a", "two");
-    iter = reading_open(reading.session, 0, WAL_ENTRY_CURSOR_REDACTED);
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+    cursor = reading_open(reading.session, 0, WAL_ENTRY_CURSOR_REDACTED);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
     assert_slice(entry.payload, "{\"redactedBy\":\"xa\",\"reason\":\"one\"}");
-    reading_assert_end(iter);
+    reading_assert_end(cursor);
     wal_session_close(fork);
     reading_deinit(&reading);
 }
@@ -182,28 +182,29 @@ static void test_open_iterator__obeys_redactions_at_once(void **state)
 
     kit_append_all(reading.session, "a b c d e f");
     for (uint32_t mode = 0; mode < 2; mode++) {
-        struct wal_entry_cursor *iter = reading_open(reading.session, mode, 0);
+        struct wal_entry_cursor *cursor =
+            reading_open(reading.session, mode, 0);
         struct wal_entry_cursor *shown =
             reading_open(reading.session, mode, WAL_ENTRY_CURSOR_REDACTED);
 
         if (mode == 0) {
-            reading_assert_next(iter, "a", "", 0);
-            reading_assert_next(iter, "b", "a", 1);
+            reading_assert_next(cursor, "a", "", 0);
+            reading_assert_next(cursor, "b", "a", 1);
             reading_assert_next(shown, "a", "", 0);
             reading_redact(reading.session, "c", "");
             reading_redact(reading.session, "b", "");
             kit_append_all(reading.session, "later");
-            reading_assert_next(iter, "d", "a", 3);
-            assert_int_equal(wal_entry_cursor_remaining(iter), 2);
+            reading_assert_next(cursor, "d", "a", 3);
+            assert_int_equal(wal_entry_cursor_remaining(cursor), 2);
             reading_redact(reading.session, "f", "");
         } else {
-            reading_assert_next(iter, "a", "", 0);
-            reading_assert_next(iter, "d", "a", 3);
+            reading_assert_next(cursor, "a", "", 0);
+            reading_assert_next(cursor, "d", "a", 3);
             reading_assert_next(shown, "a", "", 0);
             reading_redact(reading.session, "later", "");
         }
-        reading_assert_next(iter, "e", "d", 4);
-        reading_assert_end(iter);
+        reading_assert_next(cursor, "e", "d", 4);
+        reading_assert_end(cursor);
         reading_assert_next(shown, "b", "a", 1);
         reading_assert_next(shown, "c", "b", 2);
         reading_assert_next(shown, "d", "c", 3);
@@ -217,21 +218,21 @@ static void test_open_iterator__shows_a_later_redaction(void **state)
     (void)state;
     struct reading reading = reading_begin();
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter;
+    struct wal_entry_cursor *cursor;
 
     kit_append_all(reading.session, "a b c");
-    iter = reading_open(reading.session, 0, WAL_ENTRY_CURSOR_REDACTED);
-    reading_assert_next(iter, "a", "", 0);
+    cursor = reading_open(reading.session, 0, WAL_ENTRY_CURSOR_REDACTED);
+    reading_assert_next(cursor, "a", "", 0);
     reading_redact(reading.session, "b", "why");
     reading_redact(reading.session, "a", "");
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text("a"), &entry, NULL),
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL),
                      WAL_OK);
     assert_true((entry.flags & WAL_ENTRY_REDACTED) != 0);
-    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
     assert_slice(entry.parent_id, "a");
     assert_slice(entry.payload, "{\"redactedBy\":\"xb\",\"reason\":\"why\"}");
-    reading_assert_next(iter, "c", "b", 2);
-    reading_assert_end(iter);
+    reading_assert_next(cursor, "c", "b", 2);
+    reading_assert_end(cursor);
     reading_deinit(&reading);
 }
 
@@ -239,14 +240,14 @@ static void test_open_iterator__when_all_that_is_left_goes(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
-    struct wal_entry_cursor *iter;
+    struct wal_entry_cursor *cursor;
 
     kit_append_all(reading.session, "a b c");
-    iter = reading_open(reading.session, 0, 0);
-    reading_assert_next(iter, "a", "", 0);
+    cursor = reading_open(reading.session, 0, 0);
+    reading_assert_next(cursor, "a", "", 0);
     reading_redact(reading.session, "b", "");
     reading_redact(reading.session, "c", "");
-    reading_assert_end(iter);
+    reading_assert_end(cursor);
     reading_deinit(&reading);
 }
 
@@ -259,15 +260,15 @@ test_open_iterator__redaction_elsewhere_is_seen_by_block(void **state)
     struct wal_store *other = kit_open("store", 0);
     struct wal_session *session = kit_session(other, "s");
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter;
+    struct wal_entry_cursor *cursor;
     char last[16];
 
     for (int i = 0; i < 600; i++) {
         (void)snprintf(last, sizeof(last), "e%d", i);
         kit_append(reading.session, last, NULL);
     }
-    iter = reading_open(reading.session, 0, 0);
-    reading_assert_next(iter, "e0", "", 0);
+    cursor = reading_open(reading.session, 0, 0);
+    reading_assert_next(cursor, "e0", "", 0);
     reading_redact(session, "e300", "");
     reading_redact(session, "e599", "");
     for (int i = 1; i < 599; i++) {
@@ -275,10 +276,10 @@ test_open_iterator__redaction_elsewhere_is_seen_by_block(void **state)
             continue;
         }
         (void)snprintf(last, sizeof(last), "e%d", i);
-        assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
         assert_slice(entry.id, last);
     }
-    reading_assert_end(iter);
+    reading_assert_end(cursor);
     wal_session_close(session);
     kit_close(other);
     reading_deinit(&reading);
@@ -287,19 +288,19 @@ test_open_iterator__redaction_elsewhere_is_seen_by_block(void **state)
 /* Repeats the call while it fails with WAL_ENOMEM, allowing one more allocation
  * each time. */
 static enum wal_status insist(struct faulty_heap *faulty,
-                              struct wal_entry_cursor *iter,
+                              struct wal_entry_cursor *cursor,
                               struct wal_entry *entry)
 {
     enum wal_status status = WAL_ENOMEM;
 
     for (uint64_t nth = 1; status == WAL_ENOMEM; nth++) {
-        uint64_t left = wal_entry_cursor_remaining(iter);
+        uint64_t left = wal_entry_cursor_remaining(cursor);
 
         faulty_heap_fail(faulty, nth, true);
-        status = wal_entry_cursor_next(iter, entry, NULL);
+        status = wal_entry_cursor_next(cursor, entry, NULL);
         faulty_heap_fail(faulty, 0, false);
         if (status == WAL_ENOMEM) {
-            assert_true(wal_entry_cursor_remaining(iter) <= left);
+            assert_true(wal_entry_cursor_remaining(cursor) <= left);
         }
     }
     return status;
@@ -322,22 +323,22 @@ static void test_open_iterator__goes_on_when_there_is_memory_again(void **state)
     reading.session = kit_create(reading.store, "s");
     kit_append_all(reading.session, "a b c d e");
     for (uint32_t shows = 0; shows < 2; shows++) {
-        struct wal_entry_cursor *iter =
+        struct wal_entry_cursor *cursor =
             reading_open(reading.session, 0, shows * WAL_ENTRY_CURSOR_REDACTED);
         char given[32] = "";
 
-        reading_assert_next(iter, "a", "", 0);
+        reading_assert_next(cursor, "a", "", 0);
         if (shows == 0) {
             reading_redact(reading.session, "b", "one");
             reading_redact(reading.session, "d", "two");
         }
-        while (insist(&faulty, iter, &entry) == WAL_OK) {
+        while (insist(&faulty, cursor, &entry) == WAL_OK) {
             (void)strncat(given, entry.parent_id.data,
                           (size_t)entry.parent_id.size);
             (void)strncat(given, entry.id.data, (size_t)entry.id.size);
         }
         assert_string_equal(given, shows == 0 ? "acce" : "abbccdde");
-        reading_assert_end(iter);
+        reading_assert_end(cursor);
     }
     reading_deinit(&reading);
     assert_true(faulty.failures > 0);
@@ -433,11 +434,11 @@ static void read_on(struct model *model, struct wal_session *session,
                     uint32_t flags)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = reading_open(session, 0, flags);
+    struct wal_entry_cursor *cursor = reading_open(session, 0, flags);
     enum wal_status status;
     int at = -1;
 
-    assert_int_equal(wal_entry_cursor_remaining(iter),
+    assert_int_equal(wal_entry_cursor_remaining(cursor),
                      count_left(model, at, flags));
     for (;;) {
         if (kit_random(&model->random) % 100 == 0) {
@@ -448,17 +449,17 @@ static void read_on(struct model *model, struct wal_session *session,
             reading_redact(session, id, "");
             model->redacted[target] = true;
         }
-        status = wal_entry_cursor_next(iter, &entry, NULL);
+        status = wal_entry_cursor_next(cursor, &entry, NULL);
         if (status != WAL_OK) {
             break;
         }
         at = check_entry(model, &entry, at, flags);
-        assert_int_equal(wal_entry_cursor_remaining(iter),
+        assert_int_equal(wal_entry_cursor_remaining(cursor),
                          count_left(model, at, flags));
     }
     assert_int_equal(status, WAL_END);
     assert_int_equal(count_left(model, at, flags), 0);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
 }
 
 static void test_random__branches_while_entries_are_redacted(void **state)
@@ -535,23 +536,23 @@ static void test_threads__redacted_before_the_call_is_not_given(void **state)
             .struct_size = sizeof(options),
             .mode = before % 2,
             .up_to = kit_text(before % 2 == 0 ? "299" : NULL)};
-        struct wal_entry_cursor *iter = NULL;
+        struct wal_entry_cursor *cursor = NULL;
         uint32_t given = 0;
         bool more;
 
         assert_int_equal(
-            wal_entry_cursor_open(reading.session, &options, &iter, NULL),
+            wal_entry_cursor_open(reading.session, &options, &cursor, NULL),
             WAL_OK);
         do {
             before = atomic_load(&racing.acknowledged);
-            more = wal_entry_cursor_next(iter, &entry, NULL) == WAL_OK &&
+            more = wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK &&
                    !kit_slice_is(entry.type, "redaction");
             if (more) {
                 given = (uint32_t)strtoul(entry.id.data, NULL, 10);
                 assert_true(given >= before);
             }
         } while (more && given + 1 < REDACTIONS);
-        wal_entry_cursor_close(iter);
+        wal_entry_cursor_close(cursor);
     }
     assert_int_equal(pthread_join(thread, NULL), 0);
     reading_deinit(&reading);

@@ -258,8 +258,8 @@ static enum wal_status append_chunk(struct copy_writer *writer, bool is_last,
     }
     snprintf(id, sizeof(id), "copy-%u", writer->number);
     for (unsigned n = 2;
-         wal_entry_cursor_get(writer->own.iter, cli_slice(id), &found, NULL) !=
-             WAL_ENOTFOUND ||
+         wal_entry_cursor_get(writer->own.cursor, cli_slice(id), &found,
+                              NULL) != WAL_ENOTFOUND ||
          walconv_batch_contains(&writer->own.batch, cli_slice(id));
          n++) {
         snprintf(id, sizeof(id), "copy-%u~%u", writer->number, n);

@@ -69,7 +69,7 @@ static bool find_id_owner(const struct walconv_lines *lines, const char *id,
         id_owner->is_earlier = true;
         return true;
     }
-    status = wal_entry_cursor_get(lines->iter, cli_slice(id), &entry, NULL);
+    status = wal_entry_cursor_get(lines->cursor, cli_slice(id), &entry, NULL);
     id_owner->stream = status == WAL_OK ? entry.stream : lines->stream;
     id_owner->is_earlier = lines->sequence == 0 || status != WAL_OK ||
                            entry.stream != lines->stream ||
@@ -566,12 +566,12 @@ enum wal_status walconv_lines_begin(struct walconv_lines *lines,
         memcpy(lines->time, time.data, (size_t)time.size);
         lines->time[time.size] = '\0';
     }
-    return wal_entry_cursor_open(session, &options, &lines->iter, error);
+    return wal_entry_cursor_open(session, &options, &lines->cursor, error);
 }
 
 void walconv_lines_deinit(struct walconv_lines *lines)
 {
-    wal_entry_cursor_close(lines->iter);
+    wal_entry_cursor_close(lines->cursor);
     walconv_batch_deinit(&lines->batch);
     cli_match_deinit(&lines->match);
     walconv_copy_names_destroy(lines->names);

@@ -37,7 +37,7 @@ struct walconv_lines {
     const struct walconv_file_probe *probe;
     struct cli_match match; /* what the session has already */
     struct walconv_batch batch;
-    struct wal_entry_cursor *iter;    /* looks up entries by id */
+    struct wal_entry_cursor *cursor;  /* looks up entries by id */
     struct wal_store *store;          /* NULL: the session is not a copy */
     struct walconv_copy_names *names; /* ids of shared lines */
     uint32_t stream;                  /* stream of the lines */

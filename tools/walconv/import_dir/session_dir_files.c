@@ -52,10 +52,10 @@ static void add_version(struct walconv_dir_files *files,
     *last = (uint32_t)files->count;
 }
 
-/* Reads the entries of a stream; *iter stays open. */
+/* Reads the entries of a stream; *cursor stays open. */
 static enum wal_status read_stream(struct walconv_dir_files *files,
                                    uint32_t stream,
-                                   struct wal_entry_cursor **iter,
+                                   struct wal_entry_cursor **cursor,
                                    struct wal_error *error)
 {
     struct wal_entry_cursor_options options = {
@@ -67,10 +67,10 @@ static enum wal_status read_stream(struct walconv_dir_files *files,
     struct wal_entry entry;
     enum wal_status status;
 
-    status = wal_entry_cursor_open(files->session, &options, iter, error);
+    status = wal_entry_cursor_open(files->session, &options, cursor, error);
     while (status == WAL_OK) {
         entry = (struct wal_entry){.struct_size = sizeof(entry)};
-        status = wal_entry_cursor_next(*iter, &entry, error);
+        status = wal_entry_cursor_next(*cursor, &entry, error);
         if (status == WAL_OK) {
             *cli_ids_get_or_add(&files->ids, entry.id) = 1;
             if (stream == WALCONV_FILES) {
@@ -93,9 +93,9 @@ enum wal_status walconv_dir_files_open(struct walconv_dir_files *files,
     *files = (struct walconv_dir_files){.store = store, .session = session};
     status = wal_doc_cursor_open(store, session, NULL, &files->docs, error);
     for (size_t i = 0; i < WALCONV_STREAMS && status == WAL_OK; i++) {
-        wal_entry_cursor_close(files->iter);
-        files->iter = NULL;
-        status = read_stream(files, walconv_streams[i], &files->iter, error);
+        wal_entry_cursor_close(files->cursor);
+        files->cursor = NULL;
+        status = read_stream(files, walconv_streams[i], &files->cursor, error);
     }
     return status;
 }
@@ -110,7 +110,7 @@ void walconv_dir_files_deinit(struct walconv_dir_files *files)
     cli_ids_deinit(&files->ids);
     cli_ids_deinit(&files->last);
     wal_doc_cursor_close(files->docs);
-    wal_entry_cursor_close(files->iter);
+    wal_entry_cursor_close(files->cursor);
 }
 
 enum wal_status walconv_dir_files_get(struct walconv_dir_files *files,
@@ -120,7 +120,7 @@ enum wal_status walconv_dir_files_get(struct walconv_dir_files *files,
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     enum wal_status status =
-        wal_entry_cursor_get(files->iter, version->entry_id, &entry, error);
+        wal_entry_cursor_get(files->cursor, version->entry_id, &entry, error);
 
     *memory = NULL;
     if (status != WAL_OK) {

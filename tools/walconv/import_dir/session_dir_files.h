@@ -24,7 +24,7 @@ struct walconv_dir_files {
     struct wal_store *store;
     struct wal_session *session;
     struct wal_doc_cursor *docs;
-    struct wal_entry_cursor *iter; /* reads versions */
+    struct wal_entry_cursor *cursor; /* reads versions */
     struct walconv_dir_version *versions;
     size_t count;
     size_t capacity;

@@ -1,14 +1,14 @@
 /*
- * iter_visibility.c - the entries that a cursor hides, deltas and redacted
+ * entry_cursor_visibility.c - the entries that a cursor hides, deltas and redacted
  * entries, and the content that replaces a redacted entry (SPEC.md 5.7).
  *
  * Invariant: no range contains an entry that was hidden at
- * redaction_generation. One thread at a time; state lock as iter.h says.
+ * redaction_generation. One thread at a time; state lock as entry_cursor.h says.
  */
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/read/iter.h"
+#include "engine/read/entry_cursor.h"
 #include "engine/store/input_text.h"
 #include "format/bytes/assert.h"
 
@@ -18,43 +18,43 @@ enum {
 
 /* --- what is hidden ----------------------------------------------------- */
 
-static bool hides_deltas(const struct wal_entry_cursor *iter,
+static bool hides_deltas(const struct wal_entry_cursor *cursor,
                          const struct wal__annotations *annotations)
 {
-    return (iter->flags & WAL_ENTRY_CURSOR_DELTAS) == 0 &&
+    return (cursor->flags & WAL_ENTRY_CURSOR_DELTAS) == 0 &&
            annotations->delta_count > 0;
 }
 
-static bool hides_redacted(const struct wal_entry_cursor *iter,
+static bool hides_redacted(const struct wal_entry_cursor *cursor,
                            const struct wal__annotations *annotations)
 {
-    return (iter->flags & WAL_ENTRY_CURSOR_REDACTED) == 0 &&
+    return (cursor->flags & WAL_ENTRY_CURSOR_REDACTED) == 0 &&
            annotations->redaction_count > 0;
 }
 
-bool wal__iter_is_hidden(const struct wal_entry_cursor *iter,
-                         const struct wal__annotations *annotations,
-                         const struct wal__branch_entry *entry)
+bool wal__entry_cursor_is_hidden(const struct wal_entry_cursor *cursor,
+                                 const struct wal__annotations *annotations,
+                                 const struct wal__branch_entry *entry)
 {
-    if (hides_deltas(iter, annotations) &&
+    if (hides_deltas(cursor, annotations) &&
         entry->kind == WAL__KIND_MESSAGE_DELTA_BATCH) {
         return true;
     }
-    return hides_redacted(iter, annotations) &&
+    return hides_redacted(cursor, annotations) &&
            wal__annotations_find_redaction(annotations, entry->sequence) !=
                NULL;
 }
 
 /* The first hidden sequence at or above this one, in any stream. */
-static uint64_t next_hidden_sequence(const struct wal_entry_cursor *iter,
+static uint64_t next_hidden_sequence(const struct wal_entry_cursor *cursor,
                                      const struct wal__annotations *annotations,
                                      uint64_t sequence)
 {
-    uint64_t delta = hides_deltas(iter, annotations)
+    uint64_t delta = hides_deltas(cursor, annotations)
                          ? wal__annotations_next_delta(annotations, sequence)
                          : UINT64_MAX;
     uint64_t redacted =
-        hides_redacted(iter, annotations)
+        hides_redacted(cursor, annotations)
             ? wal__annotations_next_redacted(annotations, sequence)
             : UINT64_MAX;
 
@@ -81,13 +81,13 @@ static uint32_t find_at_least(const struct wal__stream *stream, uint32_t at,
 
 /* The first hidden ordinal of [at, end), or end. Skips visible entries and
  * annotations of other streams by binary search. */
-static uint32_t next_hidden(const struct wal_entry_cursor *iter,
+static uint32_t next_hidden(const struct wal_entry_cursor *cursor,
                             const struct wal__annotations *annotations,
                             const struct wal__stream *stream, uint32_t at,
                             uint32_t end)
 {
     while (at < end) {
-        uint64_t hidden = next_hidden_sequence(iter, annotations,
+        uint64_t hidden = next_hidden_sequence(cursor, annotations,
                                                stream->entries[at].sequence);
 
         at = find_at_least(stream, at, end, hidden);
@@ -100,14 +100,13 @@ static uint32_t next_hidden(const struct wal_entry_cursor *iter,
 
 /* --- ranges -------------------------------------------------------------- */
 
-enum wal_status wal__iter_find_stream(const struct wal_entry_cursor *iter,
-                                      const struct wal__branch_slot *slot,
-                                      const struct wal__iter_range *range,
-                                      const struct wal__stream **stream,
-                                      struct wal_error *error)
+enum wal_status wal__entry_cursor_find_stream(
+    const struct wal_entry_cursor *cursor, const struct wal__branch_slot *slot,
+    const struct wal__entry_cursor_range *range,
+    const struct wal__stream **stream, struct wal_error *error)
 {
     const struct wal__stream *found =
-        wal__branch_stream(&slot->branch, iter->stream);
+        wal__branch_stream(&slot->branch, cursor->stream);
 
     if (found == NULL || range->first > found->entry_count ||
         range->count > found->entry_count - range->first) {
@@ -121,10 +120,10 @@ enum wal_status wal__iter_find_stream(const struct wal_entry_cursor *iter,
 }
 
 /* Appends the visible parts of the range. */
-static enum wal_status split(const struct wal_entry_cursor *iter,
+static enum wal_status split(const struct wal_entry_cursor *cursor,
                              const struct wal__branch_slot *slot,
                              const struct wal__stream *stream,
-                             const struct wal__iter_range *range,
+                             const struct wal__entry_cursor_range *range,
                              struct wal__buf *ranges, uint64_t *count)
 {
     uint32_t end = range->first + range->count;
@@ -132,18 +131,19 @@ static enum wal_status split(const struct wal_entry_cursor *iter,
 
     WAL__ASSERT(end >= range->first && end <= stream->entry_count);
     while (at < end) {
-        struct wal__iter_range visible = {range->depth + (at - range->first),
-                                          range->session, at, 0};
+        struct wal__entry_cursor_range visible = {
+            range->depth + (at - range->first), range->session, at, 0};
 
-        at = next_hidden(iter, &slot->annotations, stream, at, end);
+        at = next_hidden(cursor, &slot->annotations, stream, at, end);
         visible.count = at - visible.first;
         if (visible.count > 0 &&
             wal__buf_append(ranges, &visible, sizeof(visible)) != WAL_OK) {
             return WAL_ENOMEM;
         }
         *count += visible.count;
-        while (at < end && wal__iter_is_hidden(iter, &slot->annotations,
-                                               &stream->entries[at])) {
+        while (at < end &&
+               wal__entry_cursor_is_hidden(cursor, &slot->annotations,
+                                           &stream->entries[at])) {
             at++;
         }
     }
@@ -151,69 +151,72 @@ static enum wal_status split(const struct wal_entry_cursor *iter,
     return WAL_OK;
 }
 
-enum wal_status wal__iter_add_visible(struct wal_entry_cursor *iter,
-                                      const struct wal__iter_range *range,
-                                      struct wal__buf *ranges, uint64_t *count,
-                                      struct wal_error *error)
+enum wal_status
+wal__entry_cursor_add_visible(struct wal_entry_cursor *cursor,
+                              const struct wal__entry_cursor_range *range,
+                              struct wal__buf *ranges, uint64_t *count,
+                              struct wal_error *error)
 {
     const struct wal__stream *stream = NULL;
     struct wal__branch_slot *slot;
     enum wal_status status =
-        wal__core_get_branch(iter->core, range->session, &slot, error);
+        wal__core_get_branch(cursor->core, range->session, &slot, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__iter_find_stream(iter, slot, range, &stream, error);
+    status = wal__entry_cursor_find_stream(cursor, slot, range, &stream, error);
     if (status != WAL_OK) {
         return status;
     }
-    status = split(iter, slot, stream, range, ranges, count);
+    status = split(cursor, slot, stream, range, ranges, count);
     return status == WAL_OK ? WAL_OK : wal__no_memory(error);
 }
 
-bool wal__iter_is_stale(const struct wal_entry_cursor *iter)
+bool wal__entry_cursor_is_stale(const struct wal_entry_cursor *cursor)
 {
-    return atomic_load_explicit(&iter->core->redaction_generation,
+    return atomic_load_explicit(&cursor->core->redaction_generation,
                                 memory_order_acquire) !=
-           iter->redaction_generation;
+           cursor->redaction_generation;
 }
 
-enum wal_status wal__iter_refresh(struct wal_entry_cursor *iter,
-                                  struct wal_error *error)
+enum wal_status wal__entry_cursor_refresh(struct wal_entry_cursor *cursor,
+                                          struct wal_error *error)
 {
-    const struct wal__iter_range *ranges = (const void *)iter->ranges.data;
-    size_t count = iter->ranges.size / sizeof(*ranges);
-    uint64_t redactions = atomic_load(&iter->core->redaction_generation);
+    const struct wal__entry_cursor_range *ranges =
+        (const void *)cursor->ranges.data;
+    size_t count = cursor->ranges.size / sizeof(*ranges);
+    uint64_t redactions = atomic_load(&cursor->core->redaction_generation);
     uint64_t remaining = 0;
     struct wal__buf left;
     enum wal_status status = WAL_OK;
 
-    wal__buf_init(&left, iter->core->env.heap);
-    for (size_t i = iter->range; i < count && status == WAL_OK; i++) {
-        struct wal__iter_range range = ranges[i];
+    wal__buf_init(&left, cursor->core->env.heap);
+    for (size_t i = cursor->range; i < count && status == WAL_OK; i++) {
+        struct wal__entry_cursor_range range = ranges[i];
 
-        if (i == iter->range) {
-            range.depth += iter->range_index;
-            range.first += iter->range_index;
-            range.count -= iter->range_index;
+        if (i == cursor->range) {
+            range.depth += cursor->range_index;
+            range.first += cursor->range_index;
+            range.count -= cursor->range_index;
         }
-        status = wal__iter_add_visible(iter, &range, &left, &remaining, error);
+        status = wal__entry_cursor_add_visible(cursor, &range, &left,
+                                               &remaining, error);
     }
     if (status != WAL_OK) {
         wal__buf_deinit(&left);
         return status;
     }
-    wal__buf_deinit(&iter->ranges);
-    iter->ranges = left;
-    iter->range = 0;
-    iter->range_index = 0;
-    WAL__ASSERT(remaining <= iter->remaining);
-    iter->remaining = remaining;
-    iter->redaction_generation = redactions;
-    iter->block_count = 0;
-    iter->block_index = 0;
-    iter->previous.sequence = 0; /* it may be hidden now */
+    wal__buf_deinit(&cursor->ranges);
+    cursor->ranges = left;
+    cursor->range = 0;
+    cursor->range_index = 0;
+    WAL__ASSERT(remaining <= cursor->remaining);
+    cursor->remaining = remaining;
+    cursor->redaction_generation = redactions;
+    cursor->block_count = 0;
+    cursor->block_index = 0;
+    cursor->previous.sequence = 0; /* it may be hidden now */
     return WAL_OK;
 }
 
@@ -221,7 +224,7 @@ enum wal_status wal__iter_refresh(struct wal_entry_cursor *iter,
 
 /* Walks up from the entry within its run: true at a visible entry, else
  * *sequence is the parent of the run. */
-static bool find_visible_in_run(const struct wal_entry_cursor *iter,
+static bool find_visible_in_run(const struct wal_entry_cursor *cursor,
                                 const struct wal__branch_slot *slot,
                                 struct wal__entry_location *found,
                                 uint64_t *sequence)
@@ -233,12 +236,12 @@ static bool find_visible_in_run(const struct wal_entry_cursor *iter,
 
     WAL__ASSERT(ordinal < stream->entry_count && ordinal >= run->first);
     while (ordinal > run->first &&
-           wal__iter_is_hidden(iter, &slot->annotations,
-                               &stream->entries[ordinal])) {
+           wal__entry_cursor_is_hidden(cursor, &slot->annotations,
+                                       &stream->entries[ordinal])) {
         ordinal--;
     }
-    if (wal__iter_is_hidden(iter, &slot->annotations,
-                            &stream->entries[ordinal])) {
+    if (wal__entry_cursor_is_hidden(cursor, &slot->annotations,
+                                    &stream->entries[ordinal])) {
         *sequence = run->parent;
         return false;
     }
@@ -248,22 +251,23 @@ static bool find_visible_in_run(const struct wal_entry_cursor *iter,
     return true;
 }
 
-enum wal_status wal__iter_find_visible(struct wal_entry_cursor *iter,
-                                       uint32_t stream, uint64_t sequence,
-                                       struct wal__entry_location *found)
+enum wal_status
+wal__entry_cursor_find_visible(struct wal_entry_cursor *cursor, uint32_t stream,
+                               uint64_t sequence,
+                               struct wal__entry_location *found)
 {
     struct wal__branch_slot *slot;
 
     while (sequence != 0) {
         enum wal_status status = wal__core_find_sequence(
-            iter->core, iter->session, stream, sequence, found, NULL);
+            cursor->core, cursor->session, stream, sequence, found, NULL);
 
         if (status == WAL_OK) {
             status =
-                wal__core_get_branch(iter->core, found->session, &slot, NULL);
+                wal__core_get_branch(cursor->core, found->session, &slot, NULL);
         }
         if (status != WAL_OK ||
-            find_visible_in_run(iter, slot, found, &sequence)) {
+            find_visible_in_run(cursor, slot, found, &sequence)) {
             return status;
         }
     }
@@ -275,7 +279,7 @@ enum wal_status wal__iter_find_visible(struct wal_entry_cursor *iter,
 
 /* Reads a REDACT record; its texts are valid until aux_scratch is used
  * again. */
-static enum wal_status read_redact(struct wal_entry_cursor *iter,
+static enum wal_status read_redact(struct wal_entry_cursor *cursor,
                                    uint64_t redaction,
                                    struct wal__redact_record *record,
                                    struct wal_error *error)
@@ -283,8 +287,8 @@ static enum wal_status read_redact(struct wal_entry_cursor *iter,
     struct wal__frame frame;
     struct wal__span payload;
     enum wal_status status =
-        wal__log_read(&iter->core->log, redaction, &iter->aux_scratch, &frame,
-                      &payload, error);
+        wal__log_read(&cursor->core->log, redaction, &cursor->aux_scratch,
+                      &frame, &payload, error);
 
     if (status == WAL_OK &&
         (frame.type != WAL__FRAME_REDACT ||
@@ -322,13 +326,13 @@ static enum wal_status format_redaction(const struct wal__redact_record *record,
     return status == WAL_OK ? append_text(out, "}") : status;
 }
 
-enum wal_status wal__iter_format_redaction(struct wal_entry_cursor *iter,
-                                           uint64_t redaction,
-                                           struct wal_error *error)
+enum wal_status
+wal__entry_cursor_format_redaction(struct wal_entry_cursor *cursor,
+                                   uint64_t redaction, struct wal_error *error)
 {
     struct wal__redact_record record;
-    struct wal__buf *out = &iter->redaction_json;
-    enum wal_status status = read_redact(iter, redaction, &record, error);
+    struct wal__buf *out = &cursor->redaction_json;
+    enum wal_status status = read_redact(cursor, redaction, &record, error);
 
     if (status != WAL_OK) {
         return status;
@@ -345,12 +349,12 @@ enum wal_status wal__iter_format_redaction(struct wal_entry_cursor *iter,
     return WAL_OK;
 }
 
-enum wal_status wal__iter_fail_redacted(struct wal_entry_cursor *iter,
-                                        uint64_t redaction,
-                                        struct wal_error *error)
+enum wal_status wal__entry_cursor_fail_redacted(struct wal_entry_cursor *cursor,
+                                                uint64_t redaction,
+                                                struct wal_error *error)
 {
     struct wal__redact_record record;
-    enum wal_status status = read_redact(iter, redaction, &record, error);
+    enum wal_status status = read_redact(cursor, redaction, &record, error);
     size_t size;
 
     if (status != WAL_OK) {

@@ -1,11 +1,11 @@
 /*
- * iter_open.c - opening an entry cursor (SPEC.md 5.5): finds its path, cuts it
+ * entry_cursor_open.c - opening an entry cursor (SPEC.md 5.5): finds its path, cuts it
  * where reading starts and ends, and splits it at hidden entries. Any thread;
  * the state lock is taken inside.
  */
 #include "engine/base/error.h"
+#include "engine/read/entry_cursor.h"
 #include "engine/read/head_list.h"
-#include "engine/read/iter.h"
 #include "engine/store/input_text.h"
 #include "format/bytes/assert.h"
 
@@ -31,14 +31,14 @@ static void reverse(struct wal__buf *path)
 }
 
 /* Adds the entries that a fork inherits: none when the fork point was lost. */
-static enum wal_status add_inherited(struct wal_entry_cursor *iter,
+static enum wal_status add_inherited(struct wal_entry_cursor *cursor,
                                      uint64_t fork_point, struct wal__buf *path,
                                      struct wal_error *error)
 {
     struct wal_error local_error = {.struct_size = sizeof(local_error)};
     enum wal_status status =
-        wal__core_find_path(iter->core, iter->session, iter->stream, fork_point,
-                            path, &local_error);
+        wal__core_find_path(cursor->core, cursor->session, cursor->stream,
+                            fork_point, path, &local_error);
 
     if (status == WAL_ENOTFOUND) {
         return WAL_OK;
@@ -50,35 +50,35 @@ static enum wal_status add_inherited(struct wal_entry_cursor *iter,
     return status;
 }
 
-static enum wal_status add_all(struct wal_entry_cursor *iter,
+static enum wal_status add_all(struct wal_entry_cursor *cursor,
                                struct wal__buf *path, struct wal_error *error)
 {
     struct wal__branch_slot *slot;
     const struct wal__stream *stream;
-    struct wal__path_range range = {iter->session, 0, 0};
+    struct wal__path_range range = {cursor->session, 0, 0};
     enum wal_status status =
-        wal__core_get_branch(iter->core, iter->session, &slot, error);
+        wal__core_get_branch(cursor->core, cursor->session, &slot, error);
 
     if (status == WAL_OK && slot->branch.fork_sequence != 0 &&
-        slot->branch.fork_stream == iter->stream) {
-        status = add_inherited(iter, slot->branch.fork_sequence, path, error);
+        slot->branch.fork_stream == cursor->stream) {
+        status = add_inherited(cursor, slot->branch.fork_sequence, path, error);
         if (status == WAL_OK) {
             /* The lookup in ancestors may have evicted the slot. */
-            status =
-                wal__core_get_branch(iter->core, iter->session, &slot, error);
+            status = wal__core_get_branch(cursor->core, cursor->session, &slot,
+                                          error);
         }
     }
     if (status != WAL_OK) {
         return status;
     }
-    stream = wal__branch_stream(&slot->branch, iter->stream);
+    stream = wal__branch_stream(&slot->branch, cursor->stream);
     range.count = stream == NULL ? 0 : stream->entry_count;
     return range.count == 0 ? WAL_OK
                             : wal__buf_append(path, &range, sizeof(range));
 }
 
 /* The last entry of the branch; 0: the branch is empty. */
-static enum wal_status find_end(struct wal_entry_cursor *iter,
+static enum wal_status find_end(struct wal_entry_cursor *cursor,
                                 const struct request *request,
                                 uint64_t *sequence, struct wal_error *error)
 {
@@ -87,43 +87,44 @@ static enum wal_status find_end(struct wal_entry_cursor *iter,
     enum wal_status status;
 
     if (request->up_to.size == 0) {
-        status = wal__core_get_branch(iter->core, iter->session, &slot, error);
+        status =
+            wal__core_get_branch(cursor->core, cursor->session, &slot, error);
         if (status != WAL_OK) {
             return status;
         }
-        *sequence = wal__head_target(slot, iter->stream, request->head);
+        *sequence = wal__head_target(slot, cursor->stream, request->head);
         if (*sequence == 0 && !wal__head_is_main(request->head)) {
             return wal__fail(error, WAL_ENOTFOUND,
-                             "stream %u has no head \"%.*s\"", iter->stream,
+                             "stream %u has no head \"%.*s\"", cursor->stream,
                              (int)request->head.size,
                              (const char *)request->head.data);
         }
         return WAL_OK;
     }
-    status = wal__core_find_id(iter->core, iter->session, request->up_to,
+    status = wal__core_find_id(cursor->core, cursor->session, request->up_to,
                                &found, error);
     if (status != WAL_OK) {
         return status;
     }
-    if (found.stream != iter->stream) {
+    if (found.stream != cursor->stream) {
         return wal__fail(error, WAL_ENOTFOUND,
                          "the entry is in stream %u, not %u", found.stream,
-                         iter->stream);
+                         cursor->stream);
     }
     *sequence = found.sequence;
     return WAL_OK;
 }
 
-static enum wal_status add_path(struct wal_entry_cursor *iter,
+static enum wal_status add_path(struct wal_entry_cursor *cursor,
                                 const struct request *request,
                                 struct wal__buf *path, struct wal_error *error)
 {
     uint64_t sequence = 0;
-    enum wal_status status = find_end(iter, request, &sequence, error);
+    enum wal_status status = find_end(cursor, request, &sequence, error);
 
     if (status == WAL_OK && sequence != 0) {
-        status = wal__core_find_path(iter->core, iter->session, iter->stream,
-                                     sequence, path, error);
+        status = wal__core_find_path(cursor->core, cursor->session,
+                                     cursor->stream, sequence, path, error);
         reverse(path);
     }
     return status;
@@ -131,26 +132,26 @@ static enum wal_status add_path(struct wal_entry_cursor *iter,
 
 /* Removes the entries beyond the limit. They are the last ones, since entries
  * are ordered by position. */
-static enum wal_status trim(struct wal_entry_cursor *iter,
+static enum wal_status trim(struct wal_entry_cursor *cursor,
                             struct wal__buf *path, struct wal_error *error)
 {
     struct wal__path_range *ranges = (void *)path->data;
     size_t left = path->size / sizeof(*ranges);
 
-    while (iter->limit != UINT64_MAX && left > 0) {
+    while (cursor->limit != UINT64_MAX && left > 0) {
         struct wal__path_range *range = &ranges[left - 1];
         const struct wal__stream *stream;
         struct wal__branch_slot *slot;
         enum wal_status status =
-            wal__core_get_branch(iter->core, range->session, &slot, error);
+            wal__core_get_branch(cursor->core, range->session, &slot, error);
 
         if (status != WAL_OK) {
             return status;
         }
-        stream = wal__branch_stream(&slot->branch, iter->stream);
+        stream = wal__branch_stream(&slot->branch, cursor->stream);
         while (range->count > 0 &&
                stream->entries[range->first + range->count - 1].position >=
-                   iter->limit) {
+                   cursor->limit) {
             range->count--;
         }
         if (range->count > 0) {
@@ -164,7 +165,7 @@ static enum wal_status trim(struct wal_entry_cursor *iter,
 }
 
 /* Adds the path's visible entries except for the first `cut` ones. */
-static enum wal_status build_ranges(struct wal_entry_cursor *iter,
+static enum wal_status build_ranges(struct wal_entry_cursor *cursor,
                                     const struct wal__buf *path, uint64_t cut,
                                     struct wal_error *error)
 {
@@ -173,11 +174,11 @@ static enum wal_status build_ranges(struct wal_entry_cursor *iter,
     enum wal_status status = WAL_OK;
     uint64_t depth = 0;
 
-    WAL__ASSERT(cut == 0 || !iter->all);
-    WAL__ASSERT(iter->remaining == 0);
+    WAL__ASSERT(cut == 0 || !cursor->all);
+    WAL__ASSERT(cursor->remaining == 0);
     for (size_t i = 0; i < count && status == WAL_OK; i++) {
-        struct wal__iter_range range = {depth, ranges[i].session,
-                                        ranges[i].first, ranges[i].count};
+        struct wal__entry_cursor_range range = {
+            depth, ranges[i].session, ranges[i].first, ranges[i].count};
         uint64_t before = cut < depth ? 0 : cut - depth;
 
         depth += range.count;
@@ -187,37 +188,38 @@ static enum wal_status build_ranges(struct wal_entry_cursor *iter,
         range.depth += before;
         range.first += (uint32_t)before;
         range.count -= (uint32_t)before;
-        status = wal__iter_add_visible(iter, &range, &iter->ranges,
-                                       &iter->remaining, error);
+        status = wal__entry_cursor_add_visible(cursor, &range, &cursor->ranges,
+                                               &cursor->remaining, error);
     }
     return status;
 }
 
 /* Skips the first `count` entries. */
-static void skip_entries(struct wal_entry_cursor *iter, uint64_t count)
+static void skip_entries(struct wal_entry_cursor *cursor, uint64_t count)
 {
-    const struct wal__iter_range *ranges = (const void *)iter->ranges.data;
+    const struct wal__entry_cursor_range *ranges =
+        (const void *)cursor->ranges.data;
 
-    WAL__ASSERT(iter->range == 0 && iter->range_index == 0);
-    if (count > iter->remaining) {
-        count = iter->remaining;
+    WAL__ASSERT(cursor->range == 0 && cursor->range_index == 0);
+    if (count > cursor->remaining) {
+        count = cursor->remaining;
     }
-    iter->remaining -= count;
+    cursor->remaining -= count;
     while (count > 0) {
-        uint32_t left = ranges[iter->range].count - iter->range_index;
+        uint32_t left = ranges[cursor->range].count - cursor->range_index;
 
-        WAL__ASSERT(iter->range < iter->ranges.size / sizeof(*ranges));
+        WAL__ASSERT(cursor->range < cursor->ranges.size / sizeof(*ranges));
         if (count < left) {
-            iter->range_index += (uint32_t)count;
+            cursor->range_index += (uint32_t)count;
             return;
         }
         count -= left;
-        iter->range++;
-        iter->range_index = 0;
+        cursor->range++;
+        cursor->range_index = 0;
     }
 }
 
-static enum wal_status fill_ranges(struct wal_entry_cursor *iter,
+static enum wal_status fill_ranges(struct wal_entry_cursor *cursor,
                                    const struct request *request,
                                    struct wal_error *error)
 {
@@ -225,30 +227,31 @@ static enum wal_status fill_ranges(struct wal_entry_cursor *iter,
     struct wal__buf path;
     uint64_t cut = 0;
     enum wal_status status =
-        wal__session_find(iter->core, iter->session, &summary, error);
+        wal__session_find(cursor->core, cursor->session, &summary, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    wal__buf_init(&path, iter->core->env.heap);
-    status = iter->all ? add_all(iter, &path, error)
-                       : add_path(iter, request, &path, error);
+    wal__buf_init(&path, cursor->core->env.heap);
+    status = cursor->all ? add_all(cursor, &path, error)
+                         : add_path(cursor, request, &path, error);
     if (status != WAL_OK) {
         goto done;
     }
-    status = trim(iter, &path, error);
+    status = trim(cursor, &path, error);
     if (status != WAL_OK) {
         goto done;
     }
-    if (!iter->all && (iter->flags & WAL_ENTRY_CURSOR_SINCE_COMPACTION) != 0) {
-        status = wal__iter_find_compaction(iter, &path, &cut, error);
+    if (!cursor->all &&
+        (cursor->flags & WAL_ENTRY_CURSOR_SINCE_COMPACTION) != 0) {
+        status = wal__entry_cursor_find_compaction(cursor, &path, &cut, error);
         if (status != WAL_OK) {
             goto done;
         }
     }
-    status = build_ranges(iter, &path, cut, error);
+    status = build_ranges(cursor, &path, cut, error);
     if (status == WAL_OK) {
-        skip_entries(iter, request->options->skip);
+        skip_entries(cursor, request->options->skip);
     }
 done:
     wal__buf_deinit(&path);
@@ -294,28 +297,29 @@ create(const struct wal_session *session,
        const struct wal_entry_cursor_options *options)
 {
     const struct wal__heap *heap = session->core->env.heap;
-    struct wal_entry_cursor *iter = wal__heap_zalloc(heap, sizeof(*iter));
+    struct wal_entry_cursor *cursor = wal__heap_zalloc(heap, sizeof(*cursor));
 
-    if (iter != NULL) {
-        iter->core = session->core;
-        iter->session = session->number;
-        iter->stream = options->stream;
-        iter->flags = options->flags;
-        iter->all = options->mode == WAL_ENTRY_CURSOR_ALL;
-        iter->limit = UINT64_MAX;
-        wal__buf_init(&iter->ranges, heap);
-        wal__buf_init(&iter->scratch, heap);
-        wal__buf_init(&iter->aux_scratch, heap);
-        wal__buf_init(&iter->redaction_json, heap);
-        wal__buf_init(&iter->payload_buf, heap);
-        wal__buf_init(&iter->pinned, heap);
+    if (cursor != NULL) {
+        cursor->core = session->core;
+        cursor->session = session->number;
+        cursor->stream = options->stream;
+        cursor->flags = options->flags;
+        cursor->all = options->mode == WAL_ENTRY_CURSOR_ALL;
+        cursor->limit = UINT64_MAX;
+        wal__buf_init(&cursor->ranges, heap);
+        wal__buf_init(&cursor->scratch, heap);
+        wal__buf_init(&cursor->aux_scratch, heap);
+        wal__buf_init(&cursor->redaction_json, heap);
+        wal__buf_init(&cursor->payload_buf, heap);
+        wal__buf_init(&cursor->pinned, heap);
     }
-    return iter;
+    return cursor;
 }
 
-enum wal_status wal__iter_create_empty(const struct wal_session *session,
-                                       struct wal_entry_cursor **iter,
-                                       struct wal_error *error)
+enum wal_status
+wal__entry_cursor_create_empty(const struct wal_session *session,
+                               struct wal_entry_cursor **cursor,
+                               struct wal_error *error)
 {
     const struct wal_entry_cursor_options none = {.struct_size = sizeof(none)};
     struct wal_entry_cursor *made = create(session, &none);
@@ -323,14 +327,13 @@ enum wal_status wal__iter_create_empty(const struct wal_session *session,
     if (made == NULL) {
         return wal__no_memory(error);
     }
-    *iter = made;
+    *cursor = made;
     return WAL_OK;
 }
 
-enum wal_status wal__iter_open(struct wal_session *session,
-                               const struct wal_entry_cursor_options *options,
-                               struct wal_entry_cursor **iter,
-                               struct wal_error *error)
+enum wal_status wal__entry_cursor_open(
+    struct wal_session *session, const struct wal_entry_cursor_options *options,
+    struct wal_entry_cursor **cursor, struct wal_error *error)
 {
     const struct wal_entry_cursor_options none = {.struct_size = sizeof(none)};
     struct request request = {.options = options == NULL ? &none : options};
@@ -351,7 +354,7 @@ enum wal_status wal__iter_open(struct wal_session *session,
         return wal__no_memory(error);
     }
     if (core->noop) {
-        *iter = opened;
+        *cursor = opened;
         return WAL_OK;
     }
     status = wal__core_write_lock(core, error);
@@ -364,35 +367,35 @@ enum wal_status wal__iter_open(struct wal_session *session,
         wal__core_unlock(core);
     }
     if (status != WAL_OK) {
-        wal__iter_close(opened);
+        wal__entry_cursor_close(opened);
         return status == WAL_ENOMEM ? wal__no_memory(error) : status;
     }
-    *iter = opened;
+    *cursor = opened;
     return WAL_OK;
 }
 
 /* Frees the buffers of entries returned before. */
-static void unpin(struct wal_entry_cursor *iter)
+static void unpin(struct wal_entry_cursor *cursor)
 {
-    struct wal__buf *buffers = (void *)iter->pinned.data;
-    size_t count = iter->pinned.size / sizeof(*buffers);
+    struct wal__buf *buffers = (void *)cursor->pinned.data;
+    size_t count = cursor->pinned.size / sizeof(*buffers);
 
     for (size_t i = 0; i < count; i++) {
         wal__buf_deinit(&buffers[i]);
     }
-    wal__buf_deinit(&iter->pinned);
+    wal__buf_deinit(&cursor->pinned);
 }
 
-void wal__iter_close(struct wal_entry_cursor *iter)
+void wal__entry_cursor_close(struct wal_entry_cursor *cursor)
 {
-    if (iter == NULL) {
+    if (cursor == NULL) {
         return;
     }
-    wal__buf_deinit(&iter->ranges);
-    wal__buf_deinit(&iter->scratch);
-    wal__buf_deinit(&iter->aux_scratch);
-    wal__buf_deinit(&iter->redaction_json);
-    wal__buf_deinit(&iter->payload_buf);
-    unpin(iter);
-    wal__heap_free(iter->core->env.heap, iter);
+    wal__buf_deinit(&cursor->ranges);
+    wal__buf_deinit(&cursor->scratch);
+    wal__buf_deinit(&cursor->aux_scratch);
+    wal__buf_deinit(&cursor->redaction_json);
+    wal__buf_deinit(&cursor->payload_buf);
+    unpin(cursor);
+    wal__heap_free(cursor->core->env.heap, cursor);
 }

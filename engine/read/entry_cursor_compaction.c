@@ -1,16 +1,16 @@
 /*
- * iter_compaction.c - finds where reading "since the last compaction" starts
+ * entry_cursor_compaction.c - finds where reading "since the last compaction" starts
  * (SPEC.md 5.5). A hidden compaction counts too: the entries that it keeps are
  * part of the shape of the tree. State lock for writing.
  */
 #include "engine/base/error.h"
-#include "engine/read/iter.h"
+#include "engine/read/entry_cursor.h"
 #include "engine/store/input_text.h"
 #include "format/bytes/assert.h"
 
 /* Depth on the path of the entry with this sequence; UINT64_MAX when it is not
  * on the path. */
-static enum wal_status depth_on_path(struct wal_entry_cursor *iter,
+static enum wal_status depth_on_path(struct wal_entry_cursor *cursor,
                                      const struct wal__buf *path,
                                      uint64_t sequence, uint64_t *depth,
                                      struct wal_error *error)
@@ -25,12 +25,12 @@ static enum wal_status depth_on_path(struct wal_entry_cursor *iter,
         const struct wal__stream *stream;
         uint32_t ordinal;
         enum wal_status status =
-            wal__core_get_branch(iter->core, ranges[i].session, &slot, error);
+            wal__core_get_branch(cursor->core, ranges[i].session, &slot, error);
 
         if (status != WAL_OK) {
             return status;
         }
-        stream = wal__branch_stream(&slot->branch, iter->stream);
+        stream = wal__branch_stream(&slot->branch, cursor->stream);
         if (stream != NULL &&
             wal__branch_find_sequence(stream, sequence, &ordinal) &&
             ordinal >= ranges[i].first &&
@@ -57,7 +57,7 @@ static uint64_t count_ranges(const struct wal__buf *path)
 
 /* The newest compaction on the path: its depth and position. Position 0: there
  * is none. */
-static enum wal_status find_last_compaction(struct wal_entry_cursor *iter,
+static enum wal_status find_last_compaction(struct wal_entry_cursor *cursor,
                                             const struct wal__buf *path,
                                             uint64_t *depth, uint64_t *position,
                                             struct wal_error *error)
@@ -74,14 +74,14 @@ static enum wal_status find_last_compaction(struct wal_entry_cursor *iter,
         const struct wal__stream *stream;
         uint32_t ordinal;
         enum wal_status status =
-            wal__core_get_branch(iter->core, range->session, &slot, error);
+            wal__core_get_branch(cursor->core, range->session, &slot, error);
 
         if (status != WAL_OK) {
             return status;
         }
         WAL__ASSERT(before >= range->count);
         before -= range->count;
-        stream = wal__branch_stream(&slot->branch, iter->stream);
+        stream = wal__branch_stream(&slot->branch, cursor->stream);
         if (stream != NULL &&
             wal__branch_find_compaction(stream, &own_range, &ordinal)) {
             WAL__ASSERT(ordinal >= range->first &&
@@ -96,7 +96,7 @@ static enum wal_status find_last_compaction(struct wal_entry_cursor *iter,
 
 /* The entry that the compaction's payload names as firstKeptEntryId.
  * WAL_ENOTFOUND when it names none that exists. */
-static enum wal_status find_first_kept(struct wal_entry_cursor *iter,
+static enum wal_status find_first_kept(struct wal_entry_cursor *cursor,
                                        uint64_t position,
                                        struct wal__entry_location *found,
                                        struct wal_error *error)
@@ -106,8 +106,9 @@ static enum wal_status find_first_kept(struct wal_entry_cursor *iter,
     struct wal__span payload;
     struct wal__span id;
     uint8_t text[WAL__ID_MAX];
-    enum wal_status status = wal__log_read(
-        &iter->core->log, position, &iter->scratch, &frame, &payload, error);
+    enum wal_status status =
+        wal__log_read(&cursor->core->log, position, &cursor->scratch, &frame,
+                      &payload, error);
 
     if (status != WAL_OK) {
         return status;
@@ -117,13 +118,13 @@ static enum wal_status find_first_kept(struct wal_entry_cursor *iter,
                           sizeof(text), &id)) {
         return WAL_ENOTFOUND;
     }
-    return wal__core_find_id(iter->core, iter->session, id, found, error);
+    return wal__core_find_id(cursor->core, cursor->session, id, found, error);
 }
 
-enum wal_status wal__iter_find_compaction(struct wal_entry_cursor *iter,
-                                          const struct wal__buf *path,
-                                          uint64_t *cut,
-                                          struct wal_error *error)
+enum wal_status
+wal__entry_cursor_find_compaction(struct wal_entry_cursor *cursor,
+                                  const struct wal__buf *path, uint64_t *cut,
+                                  struct wal_error *error)
 {
     struct wal_error local_error = {.struct_size = sizeof(local_error)};
     struct wal__entry_location found;
@@ -131,15 +132,15 @@ enum wal_status wal__iter_find_compaction(struct wal_entry_cursor *iter,
     uint64_t depth = 0;
     uint64_t kept = UINT64_MAX;
     enum wal_status status =
-        find_last_compaction(iter, path, &depth, &position, error);
+        find_last_compaction(cursor, path, &depth, &position, error);
 
     if (status != WAL_OK) {
         return status;
     }
     if (position != 0) {
-        status = find_first_kept(iter, position, &found, &local_error);
+        status = find_first_kept(cursor, position, &found, &local_error);
         if (status == WAL_OK) {
-            status = depth_on_path(iter, path, found.sequence, &kept, error);
+            status = depth_on_path(cursor, path, found.sequence, &kept, error);
             if (status != WAL_OK) {
                 return status;
             }

@@ -1,0 +1,148 @@
+/*
+ * entry_cursor.h - the entry cursor: reads a path or all entries of a session, as of
+ * its open, without hidden entries (SPEC.md 5.5, 5.7). One thread at a time.
+ */
+#ifndef AGENTWAL_ENGINE_READ_ENTRY_CURSOR_H
+#define AGENTWAL_ENGINE_READ_ENTRY_CURSOR_H
+
+#include "engine/store/session.h"
+
+enum {
+    WAL__ENTRY_CURSOR_BLOCK = 256
+};
+
+/* Consecutive entries of a session, all of them visible. */
+struct wal__entry_cursor_range {
+    uint64_t depth; /* of the first, when reading a path */
+    uint32_t session;
+    uint32_t first; /* ordinal in the stream */
+    uint32_t count;
+};
+
+/* Location of an entry to return. */
+struct wal__entry_cursor_item {
+    uint64_t position;
+    uint64_t sequence;
+    uint64_t depth;
+    uint64_t redaction; /* position of its REDACT record; 0: none */
+};
+
+/* An entry that may be the parent of another; sequence 0: unknown. */
+struct wal__entry_cursor_parent_hint {
+    uint64_t sequence;
+    struct wal__span id;
+};
+
+struct wal_entry_cursor {
+    struct wal__core *core;
+    uint32_t session;
+    uint32_t stream;
+    uint32_t flags; /* enum wal_entry_cursor_flag */
+    bool all;       /* all entries in log order, not one path */
+    uint64_t limit; /* durable position, or UINT64_MAX */
+    struct wal__buf
+        ranges;           /* struct wal__entry_cursor_range, in reading order */
+    uint32_t range;       /* of the next entry */
+    uint32_t range_index; /* of the next entry in its range */
+    uint64_t remaining;   /* entries */
+    /* as of which the ranges and the block were built */
+    uint64_t redaction_generation;
+    /* The next entries. */
+    struct wal__entry_cursor_item block[WAL__ENTRY_CURSOR_BLOCK];
+    uint32_t block_count;
+    uint32_t block_index;
+    struct wal__entry_cursor_parent_hint
+        previous;                    /* returned before; often the parent */
+    uint8_t id_copy[2][WAL__ID_MAX]; /* with WAL_OPEN_PREAD */
+    uint32_t id_copy_index;
+    struct wal__buf scratch;
+    struct wal__buf aux_scratch;    /* of records other than the entry's */
+    struct wal__buf redaction_json; /* payload of a redacted entry */
+    struct wal__buf payload_buf;    /* out-of-line payload */
+    /* Elements are struct wal__buf. With WAL_ENTRY_CURSOR_PINNED: the buffers
+     * of entries returned before. */
+    struct wal__buf pinned;
+};
+
+/* entry_cursor_open.c: options may be NULL. Takes the state lock. */
+enum wal_status wal__entry_cursor_open(
+    struct wal_session *session, const struct wal_entry_cursor_options *options,
+    struct wal_entry_cursor **cursor, struct wal_error *error) WAL_MUST_USE;
+/* A cursor that returns no entries, for wal__entry_cursor_get. */
+enum wal_status
+wal__entry_cursor_create_empty(const struct wal_session *session,
+                               struct wal_entry_cursor **cursor,
+                               struct wal_error *error) WAL_MUST_USE;
+void wal__entry_cursor_close(struct wal_entry_cursor *cursor);
+
+/* entry_cursor.c: the next entry or WAL_END, and the entry with an id. Slices are valid
+ * until the next call. When the record of an entry cannot be read, the next
+ * call returns the entry after it, except after WAL_ENOMEM. */
+enum wal_status wal__entry_cursor_next(struct wal_entry_cursor *cursor,
+                                       struct wal_entry *entry,
+                                       struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__entry_cursor_get(struct wal_entry_cursor *cursor,
+                                      struct wal__span id,
+                                      struct wal_entry *entry,
+                                      struct wal_error *error) WAL_MUST_USE;
+
+/* entry_cursor_compaction.c: sets *cut to the number of entries before the start of
+ * reading; 0 without a compaction. path is struct wal__path_range in reading
+ * order. State lock for writing. */
+enum wal_status
+wal__entry_cursor_find_compaction(struct wal_entry_cursor *cursor,
+                                  const struct wal__buf *path, uint64_t *cut,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/*
+ * entry_cursor_visibility.c. Functions with a slot or a range need the state lock for
+ * writing.
+ */
+
+/* Whether this cursor hides the entry. State lock for reading or writing. */
+bool wal__entry_cursor_is_hidden(const struct wal_entry_cursor *cursor,
+                                 const struct wal__annotations *annotations,
+                                 const struct wal__branch_entry *entry);
+
+/* The range's stream; WAL_EPOISONED when it no longer has the whole range. */
+enum wal_status wal__entry_cursor_find_stream(
+    const struct wal_entry_cursor *cursor, const struct wal__branch_slot *slot,
+    const struct wal__entry_cursor_range *range,
+    const struct wal__stream **stream, struct wal_error *error) WAL_MUST_USE;
+
+/* Appends the visible parts of the range to `ranges`, and adds their entries to
+ * *count. */
+enum wal_status
+wal__entry_cursor_add_visible(struct wal_entry_cursor *cursor,
+                              const struct wal__entry_cursor_range *range,
+                              struct wal__buf *ranges, uint64_t *count,
+                              struct wal_error *error) WAL_MUST_USE;
+
+/* Whether redactions were applied since the ranges were built. Any thread. */
+bool wal__entry_cursor_is_stale(const struct wal_entry_cursor *cursor);
+
+/* Applies them: splits the remaining ranges again and empties the block. State
+ * is unchanged on failure. */
+enum wal_status wal__entry_cursor_refresh(struct wal_entry_cursor *cursor,
+                                          struct wal_error *error) WAL_MUST_USE;
+
+/* The nearest visible entry at `sequence` or among its ancestors;
+ * found->sequence is 0 when all are hidden. WAL_ENOTFOUND when one was lost. */
+enum wal_status
+wal__entry_cursor_find_visible(struct wal_entry_cursor *cursor, uint32_t stream,
+                               uint64_t sequence,
+                               struct wal__entry_location *found) WAL_MUST_USE;
+
+/* Reads the REDACT record and formats its author and reason as JSON in
+ * cursor->redaction_json. */
+enum wal_status
+wal__entry_cursor_format_redaction(struct wal_entry_cursor *cursor,
+                                   uint64_t redaction,
+                                   struct wal_error *error) WAL_MUST_USE;
+
+/* Returns WAL_EREDACTED, with author and reason in *error. */
+enum wal_status wal__entry_cursor_fail_redacted(struct wal_entry_cursor *cursor,
+                                                uint64_t redaction,
+                                                struct wal_error *error);
+
+#endif

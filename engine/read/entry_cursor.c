@@ -1,7 +1,7 @@
 /*
- * entry_cursor.c - reading entries with a cursor (SPEC.md 5.5, 5.7). Locations are
- * looked up a block at a time under the state lock; records are read without a
- * lock. One thread at a time.
+ * entry_cursor.c - reading entries with a cursor (SPEC.md 5.5, 5.7). Locations
+ * are looked up a block at a time under the state lock; records are read
+ * without a lock. One thread at a time.
  *
  * Invariant: the block holds the entries from (range, range_index) on.
  */

@@ -1,6 +1,7 @@
 /*
- * entry_cursor.h - the entry cursor: reads a path or all entries of a session, as of
- * its open, without hidden entries (SPEC.md 5.5, 5.7). One thread at a time.
+ * entry_cursor.h - the entry cursor: reads a path or all entries of a session,
+ * as of its open, without hidden entries (SPEC.md 5.5, 5.7). One thread at a
+ * time.
  */
 #ifndef AGENTWAL_ENGINE_READ_ENTRY_CURSOR_H
 #define AGENTWAL_ENGINE_READ_ENTRY_CURSOR_H
@@ -75,9 +76,9 @@ wal__entry_cursor_create_empty(const struct wal_session *session,
                                struct wal_error *error) WAL_MUST_USE;
 void wal__entry_cursor_close(struct wal_entry_cursor *cursor);
 
-/* entry_cursor.c: the next entry or WAL_END, and the entry with an id. Slices are valid
- * until the next call. When the record of an entry cannot be read, the next
- * call returns the entry after it, except after WAL_ENOMEM. */
+/* entry_cursor.c: the next entry or WAL_END, and the entry with an id. Slices
+ * are valid until the next call. When the record of an entry cannot be read,
+ * the next call returns the entry after it, except after WAL_ENOMEM. */
 enum wal_status wal__entry_cursor_next(struct wal_entry_cursor *cursor,
                                        struct wal_entry *entry,
                                        struct wal_error *error) WAL_MUST_USE;
@@ -86,17 +87,17 @@ enum wal_status wal__entry_cursor_get(struct wal_entry_cursor *cursor,
                                       struct wal_entry *entry,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* entry_cursor_compaction.c: sets *cut to the number of entries before the start of
- * reading; 0 without a compaction. path is struct wal__path_range in reading
- * order. State lock for writing. */
+/* entry_cursor_compaction.c: sets *cut to the number of entries before the
+ * start of reading; 0 without a compaction. path is struct wal__path_range in
+ * reading order. State lock for writing. */
 enum wal_status
 wal__entry_cursor_find_compaction(struct wal_entry_cursor *cursor,
                                   const struct wal__buf *path, uint64_t *cut,
                                   struct wal_error *error) WAL_MUST_USE;
 
 /*
- * entry_cursor_visibility.c. Functions with a slot or a range need the state lock for
- * writing.
+ * entry_cursor_visibility.c. Functions with a slot or a range need the state
+ * lock for writing.
  */
 
 /* Whether this cursor hides the entry. State lock for reading or writing. */

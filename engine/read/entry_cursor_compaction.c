@@ -1,7 +1,7 @@
 /*
- * entry_cursor_compaction.c - finds where reading "since the last compaction" starts
- * (SPEC.md 5.5). A hidden compaction counts too: the entries that it keeps are
- * part of the shape of the tree. State lock for writing.
+ * entry_cursor_compaction.c - finds where reading "since the last compaction"
+ * starts (SPEC.md 5.5). A hidden compaction counts too: the entries that it
+ * keeps are part of the shape of the tree. State lock for writing.
  */
 #include "engine/base/error.h"
 #include "engine/read/entry_cursor.h"

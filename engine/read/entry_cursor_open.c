@@ -1,7 +1,7 @@
 /*
- * entry_cursor_open.c - opening an entry cursor (SPEC.md 5.5): finds its path, cuts it
- * where reading starts and ends, and splits it at hidden entries. Any thread;
- * the state lock is taken inside.
+ * entry_cursor_open.c - opening an entry cursor (SPEC.md 5.5): finds its path,
+ * cuts it where reading starts and ends, and splits it at hidden entries. Any
+ * thread; the state lock is taken inside.
  */
 #include "engine/base/error.h"
 #include "engine/read/entry_cursor.h"

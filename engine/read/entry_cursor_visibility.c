@@ -1,9 +1,11 @@
 /*
- * entry_cursor_visibility.c - the entries that a cursor hides, deltas and redacted
- * entries, and the content that replaces a redacted entry (SPEC.md 5.7).
+ * entry_cursor_visibility.c - the entries that a cursor hides, deltas and
+ * redacted entries, and the content that replaces a redacted entry (SPEC.md
+ * 5.7).
  *
  * Invariant: no range contains an entry that was hidden at
- * redaction_generation. One thread at a time; state lock as entry_cursor.h says.
+ * redaction_generation. One thread at a time; state lock as entry_cursor.h
+ * says.
  */
 #include <string.h>
 

@@ -218,8 +218,8 @@ static void test_written__background_sync_never_waits_for_a_sync(void **state)
 
     fill_segments(store, session);
     pthread_mutex_lock(&log->sync_mutex);
-    assert_int_equal(
-        pthread_create(&thread, NULL, sync_in_background, session), 0);
+    assert_int_equal(pthread_create(&thread, NULL, sync_in_background, session),
+                     0);
     assert_int_equal(clock_gettime(CLOCK_REALTIME, &deadline), 0);
     deadline.tv_sec += 20;
     assert_int_equal(pthread_timedjoin_np(thread, NULL, &deadline), 0);

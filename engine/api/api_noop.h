@@ -52,7 +52,7 @@ enum wal_status wal__noop_session_update(struct wal_session *session,
 enum wal_status wal__noop_submit(struct wal_session *session,
                                  const struct wal_batch *batch,
                                  const struct wal_append_options *options,
-                                 bool asked, struct wal__op **op,
+                                 bool has_ticket, struct wal__op **op,
                                  struct wal_error *error) WAL_MUST_USE;
 /* With options->into. */
 enum wal_status wal__noop_session_compact(

@@ -73,16 +73,16 @@ static enum wal_status inspect_files(struct recovery *recovery,
         bool other = false;
 
         status = inspect_file(recovery, i, &other, error);
+        recovery->states[i] = FOUND_OTHER;
         if (other) {
-            recovery->states[i] = FOUND_OTHER;
-        } else if (wal__file_state_equal(&recovery->now.items[i],
-                                         &recovery->job.after.items[i])) {
+            continue;
+        }
+        if (wal__file_state_equal(&recovery->now.items[i],
+                                  &recovery->job.after.items[i])) {
             recovery->states[i] = FOUND_AFTER;
         } else if (wal__file_state_equal(&recovery->now.items[i],
                                          &recovery->job.before.items[i])) {
             recovery->states[i] = FOUND_BEFORE;
-        } else {
-            recovery->states[i] = FOUND_OTHER;
         }
         recovery->counts[recovery->states[i]]++;
     }

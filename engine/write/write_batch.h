@@ -111,7 +111,7 @@ enum wal_status wal__batch_add_entries(struct wal__op *op,
 /* write_batch.c: creates the operation of a batch, not submitted. is_migration:
  * see struct wal__batch. */
 enum wal_status wal__batch_create(struct wal_session *session,
-                                  const struct wal_batch *batch,
+                                  const struct wal_batch *requested,
                                   const struct wal_append_options *options,
                                   bool is_migration, struct wal__op **op,
                                   struct wal_error *error) WAL_MUST_USE;

@@ -174,10 +174,10 @@ void salvage_entries_deinit(struct salvage *salvage);
 /* Copies all readable content; call it before the pass over the log. */
 void salvage_blobs(struct salvage *salvage);
 /* Maps an entry's payload in the blob stream until salvage_unmap_payload. Null
- * if it cannot be read; *why is then the reason. */
+ * if it cannot be read; *reason then says why. */
 void *salvage_map_payload(struct salvage *salvage,
                           const struct wal__entry_record *record,
-                          const char **why);
+                          const char **reason);
 void salvage_unmap_payload(void *map, uint64_t size);
 /* Repeats a document whose key is reserved for the engine. */
 void salvage_reserved_doc(struct salvage *salvage,

@@ -111,7 +111,7 @@ static void add_folder(struct wal__model_path *path, struct wal__json_span cwd)
             units[1] = 0xDC00 + ((code - 0x10000) & 0x3FF);
         }
         for (unsigned i = 0; i < size; i++) {
-            char name[2] = {is_plain(units[i]) ? (char)units[i] : '-', '\0'};
+            char name[2] = {(char)(is_plain(units[i]) ? units[i] : '-'), '\0'};
             hash = (int32_t)((uint32_t)hash * 31 + units[i]);
             if (count++ < FOLDER_MAX) {
                 wal__model_path_add(path, name);

@@ -38,7 +38,7 @@ static const char *codex_path(const struct wal__model_session *session,
     (void)wal__model_time_read(session->time, &ms);
     (void)wal__model_time_write(ms, time);
     for (size_t i = 0; i < 10; i++) {
-        day[i] = time[1 + i] == '-' ? '/' : (char)time[1 + i];
+        day[i] = (char)(time[1 + i] == '-' ? '/' : time[1 + i]);
     }
     wal__model_path_init(&path, arena);
     wal__model_path_add(&path, "sessions/");

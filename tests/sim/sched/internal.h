@@ -310,7 +310,7 @@ bool sched__check_status(struct sched_process *process, enum wal_status status,
 /* sched_ledger.c */
 uint32_t sched__op_begin(struct sched_process *process, enum sched_op_kind kind,
                          uint32_t session);
-void sched__op_end(struct sched_process *process, uint32_t op,
+void sched__op_end(struct sched_process *process, uint32_t number,
                    enum wal_status status);
 uint32_t sched__add_entry(struct sched *sched, uint32_t op, uint32_t size,
                           uint32_t parent);

@@ -57,16 +57,6 @@ enum wal_status wal__check_writable(const struct wal__core *core,
     return status;
 }
 
-enum wal_status wal__check_struct(const void *at, uint32_t size,
-                                  size_t expected, struct wal_error *error)
-{
-    if (at == NULL || size != expected) {
-        return wal__invalid(error, "struct_size is %u; it must be %zu", size,
-                            expected);
-    }
-    return WAL_OK;
-}
-
 enum wal_status wal__check_key(struct wal_slice key, struct wal_error *error)
 {
     const struct wal__span span = {key.data, (size_t)key.size};

@@ -32,16 +32,11 @@ static enum wal_status check_open(const char *path,
                            WAL_OPEN_NOOP | WAL_OPEN_MEMORY;
     const uint32_t pathless = WAL_OPEN_NOOP | WAL_OPEN_MEMORY;
 
-    if (store == NULL || (path == NULL && (options == NULL ||
-                                           (options->flags & pathless) == 0))) {
+    if (store == NULL || (path == NULL && (options->flags & pathless) == 0)) {
         return wal__invalid(error,
                             "the path or the place for the handle is null");
     }
-    if (options == NULL) {
-        return WAL_OK;
-    }
-    if (options->struct_size != sizeof(*options) ||
-        (options->flags & ~known) != 0 ||
+    if ((options->flags & ~known) != 0 ||
         ((options->flags & WAL_OPEN_CREATE) != 0 &&
          (options->flags & WAL_OPEN_READ_ONLY) != 0)) {
         return wal__invalid(error, "the options for opening are not valid");
@@ -95,13 +90,14 @@ wal__store_open(const char *path, const struct wal_open_options *options,
     struct wal__core_options core_options = {
         .heap = heap, .io = io, .request_size = sizeof(struct wal__batch)};
     struct wal_store *opened;
-    enum wal_status status = check_open(path, options, store, error);
+    enum wal_status status = wal__struct_load(
+        WAL__STRUCT(wal_open_options), &core_options.open, options, error);
 
+    if (status == WAL_OK) {
+        status = check_open(path, &core_options.open, store, error);
+    }
     if (status != WAL_OK) {
         return status;
-    }
-    if (options != NULL) {
-        core_options.open = *options;
     }
     if ((core_options.open.flags & WAL_OPEN_NOOP) != 0) {
         return wal__noop_open(heap, io, &core_options.open, store, error);
@@ -294,29 +290,15 @@ static enum wal_status fill_pack(struct wal__blob_store *blobs,
     return status;
 }
 
-enum wal_status wal_store_get_info(struct wal_store *store,
-                                   struct wal_store_info *info,
-                                   struct wal_error *error)
+static enum wal_status fill_info(struct wal__core *core,
+                                 struct wal_store_info *info,
+                                 struct wal_error *error)
 {
-    struct wal__core *core = store == NULL ? NULL : &store->core;
-    enum wal_status status = wal__check_core(core, error);
+    enum wal_status status = wal__core_read_lock(core, error);
 
-    if (status == WAL_OK) {
-        status = wal__check_struct(info, info == NULL ? 0 : info->struct_size,
-                                   sizeof(*info), error);
-    }
-    if (status == WAL_OK && core->noop) {
-        wal__noop_store_info(info);
-        return WAL_OK;
-    }
-    if (status == WAL_OK) {
-        status = wal__core_read_lock(core, error);
-    }
     if (status != WAL_OK) {
         return status;
     }
-    memset(info, 0, sizeof(*info));
-    info->struct_size = sizeof(*info);
     info->status = wal__log_check_poison(&core->log, NULL);
     if (info->status == WAL_OK && core->env.read_only) {
         info->status = core->outdated ? WAL_EVERSION : WAL_EREADONLY;
@@ -330,6 +312,27 @@ enum wal_status wal_store_get_info(struct wal_store *store,
     status = fill_pack(&core->blobs, info, error);
     info->queued = wal__committer_queued_count(&core->committer);
     info->queue_status = atomic_load(&core->committer.async_errors.status);
+    return status;
+}
+
+enum wal_status wal_store_get_info(struct wal_store *store,
+                                   struct wal_store_info *info,
+                                   struct wal_error *error)
+{
+    const struct wal__struct *type = WAL__STRUCT(wal_store_info);
+    struct wal__core *core = store == NULL ? NULL : &store->core;
+    struct wal_store_info own = WAL_INIT(wal_store_info);
+    enum wal_status status = wal__check_core(core, error);
+
+    if (status == WAL_OK) {
+        status = wal__struct_check_output(type, info, error);
+    }
+    if (status == WAL_OK && !core->noop) {
+        status = fill_info(core, &own, error);
+    }
+    if (status == WAL_OK) {
+        wal__struct_store(type, info, &own);
+    }
     return status;
 }
 

@@ -27,7 +27,14 @@
  *              one.
  *   Structs    A struct that crosses the interface begins with struct_size,
  *              which the caller sets to sizeof the struct. The caller zeroes
- *              every other byte before it sets fields.
+ *              every other byte before it sets fields; WAL_INIT does both.
+ *              Later versions add fields at the end. Fields that a smaller
+ *              struct lacks are zero; a larger one is accepted if the bytes
+ *              that this version does not know are zero, else WAL_EINVAL. Of
+ *              an output, the library fills what fits, and zeroes what it does
+ *              not know. The elements of an array have one struct_size, which
+ *              is its stride. A size of 0 is WAL_EINVAL, but in wal_error it
+ *              is that of version 0.2.
  *   Optional   A pointer may be null only where its call says so; an optional
  *              output that is null is not written.
  *   Slices     struct wal_slice is a pointer and a size in bytes. A slice given

@@ -57,9 +57,7 @@ enum wal_status wal__control_claim_refused(int32_t holder,
                              "another process claims the session")
                  : wal__fail(error, WAL_ECLAIMED,
                              "process %d claims the session", (int)holder);
-    if (error != NULL) {
-        error->holder = holder;
-    }
+    wal__error_set_holder(error, holder);
     return status;
 }
 

@@ -70,9 +70,7 @@ static enum wal_status fail_locked(struct wal__control *control, uint64_t byte,
                      "process %u holds the store's lock; it may be stopped: "
                      "continue or end it",
                      holder);
-    if (error != NULL) {
-        error->holder = (int32_t)holder;
-    }
+    wal__error_set_holder(error, (int32_t)holder);
     return status;
 }
 

@@ -154,9 +154,7 @@ enum wal_status wal__lock_wait_failed(const struct wal__control *control,
         "process %u is recovering the store, or closing it%s",
         lock_wait->holder,
         lock_wait->stopped ? ", and is stopped: continue or end it" : "");
-    if (error != NULL) {
-        error->holder = (int32_t)lock_wait->holder;
-    }
+    wal__error_set_holder(error, (int32_t)lock_wait->holder);
     return status;
 }
 

@@ -136,11 +136,9 @@ set_options(struct wal_session_cursor *list,
 {
     enum wal_status status;
 
-    if (options->struct_size != sizeof(*options) ||
-        (options->flags & ~(uint32_t)WAL_SESSION_CURSOR_LINEAGE) != 0) {
-        return wal__invalid(error,
-                            "the struct_size or flags of the session cursor "
-                            "options are not valid");
+    if ((options->flags & ~(uint32_t)WAL_SESSION_CURSOR_LINEAGE) != 0) {
+        return wal__invalid(error, "the flags of the session cursor options "
+                                   "are not valid");
     }
     list->is_lineage = (options->flags & WAL_SESSION_CURSOR_LINEAGE) != 0;
     status = set_filter(list, options, error);

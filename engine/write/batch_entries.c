@@ -137,11 +137,6 @@ static enum wal_status check_flags(const struct wal_entry *entry,
                            WAL_ENTRY_HEAD_KEEP | WAL_ENTRY_HEAD_MOVE;
     const uint32_t both = WAL_ENTRY_HEAD_KEEP | WAL_ENTRY_HEAD_MOVE;
 
-    if (entry->struct_size != sizeof(*entry)) {
-        return wal__invalid(error,
-                            "the entry's struct_size is %u; it must be %zu",
-                            entry->struct_size, sizeof(*entry));
-    }
     if ((entry->flags & ~known) != 0 || (entry->flags & both) == both) {
         return wal__invalid(error, "the flags %#x of the entry are not valid",
                             entry->flags);

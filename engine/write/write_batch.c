@@ -85,9 +85,8 @@ static enum wal_status check_doc(const struct wal_doc *doc,
     const uint32_t known = WAL_DOC_EXPECT | WAL_DOC_DELETE | WAL_DOC_STORE;
     enum wal_status status;
 
-    if (doc->struct_size != sizeof(*doc) || (doc->flags & ~known) != 0) {
-        return wal__invalid(
-            error, "the struct_size or flags of the document are not valid");
+    if ((doc->flags & ~known) != 0) {
+        return wal__invalid(error, "the flags of the document are not valid");
     }
     status = wal__text_check(doc->key, WAL__KEY_MAX, "document's key",
                              &record->key, error);
@@ -185,12 +184,10 @@ static enum wal_status check_head(const struct wal_head *head,
     static const struct wal__span main_name = {(const uint8_t *)"main", 4};
     enum wal_status status;
 
-    if (head->struct_size != sizeof(*head) ||
-        (head->flags & ~(uint32_t)WAL_HEAD_EXPECT) != 0 ||
+    if ((head->flags & ~(uint32_t)WAL_HEAD_EXPECT) != 0 ||
         head->stream >= WAL__BATCH_STREAMS) {
         return wal__invalid(error,
-                            "the struct_size, flags or stream of the head are "
-                            "not valid");
+                            "the flags or stream of the head are not valid");
     }
     status = wal__text_check(head->name, WAL__ID_MAX, "head's name",
                              &record->name, error);
@@ -275,11 +272,10 @@ static enum wal_status check_options(const struct wal_append_options *options,
     if (options == NULL) {
         return WAL_OK;
     }
-    if (options->struct_size != sizeof(*options) ||
-        options->durability > WAL_QUEUED || (options->flags & ~known) != 0) {
+    if (options->durability > WAL_QUEUED || (options->flags & ~known) != 0) {
         return wal__invalid(
-            error, "the struct_size, durability or flags of the append "
-                   "options are not valid");
+            error, "the durability or flags of the append options are not "
+                   "valid");
     }
     op->durability = options->durability;
     batch->expects_head = (options->flags & WAL_APPEND_EXPECT) != 0;
@@ -296,13 +292,10 @@ static enum wal_status check_options(const struct wal_append_options *options,
 static enum wal_status check_batch(const struct wal_batch *batch,
                                    struct wal_error *error)
 {
-    if (batch->struct_size != sizeof(*batch) ||
-        (batch->entry_count > 0 && batch->entries == NULL) ||
+    if ((batch->entry_count > 0 && batch->entries == NULL) ||
         (batch->document_count > 0 && batch->documents == NULL) ||
         (batch->head_count > 0 && batch->heads == NULL)) {
-        return wal__invalid(error,
-                            "the batch has a wrong struct_size, or a count "
-                            "whose array is NULL");
+        return wal__invalid(error, "the batch has a count whose array is NULL");
     }
     if (batch->entry_count == 0 && batch->document_count == 0 &&
         batch->head_count == 0 && batch->change == NULL) {

@@ -203,6 +203,7 @@ enum wal_status wal_batch_submit(struct wal_session *session,
 
         made->ticket.core = session->core;
         made->ticket.op = op;
+        wal__core_retain(session->core);
         *ticket = &made->ticket;
     }
     return status;
@@ -212,8 +213,9 @@ enum wal_status wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
                                 struct wal_append_result *result,
                                 struct wal_error *error)
 {
+    /* Also after wal_close, which has completed every operation. */
     enum wal_status status =
-        wal__check_core(ticket == NULL ? NULL : ticket->core, error);
+        wal__check_process(ticket == NULL ? NULL : ticket->core, error);
 
     if (status == WAL_OK) {
         status = check_result(result, error);
@@ -232,16 +234,19 @@ enum wal_status wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
 
 void wal_ticket_destroy(struct wal_ticket *ticket)
 {
+    struct wal__core *core;
+
     if (ticket == NULL) {
         return;
     }
-    /* What the parent process submitted is not this one's to report. */
-    if (!ticket->result_taken &&
-        wal__check_core(ticket->core, NULL) == WAL_OK) {
-        wal__async_errors_drop(&ticket->core->committer.async_errors,
-                               ticket->op);
+    core = ticket->core;
+    /* What the parent process submitted is not this one's to report, and a
+     * closed store reports nothing. */
+    if (!ticket->result_taken && wal__check_core(core, NULL) == WAL_OK) {
+        wal__async_errors_drop(&core->committer.async_errors, ticket->op);
     }
     wal__op_release(ticket->op);
+    wal__core_release(core);
 }
 
 /* --- one part alone ------------------------------------------------------ */

@@ -8,6 +8,9 @@
 #include "engine/store/session.h"
 
 /* The handle is there and belongs to this process; core may be null. */
+enum wal_status wal__check_process(const struct wal__core *core,
+                                   struct wal_error *error) WAL_MUST_USE;
+/* And its store is open. */
 enum wal_status wal__check_core(const struct wal__core *core,
                                 struct wal_error *error) WAL_MUST_USE;
 enum wal_status wal__check_session(const struct wal_session *session,

@@ -51,6 +51,7 @@ static enum wal_status cursor_create(struct wal__core *core,
         return wal__no_memory(error);
     }
     made->core = core;
+    wal__core_retain(core);
     wal__checkpoint_init(&made->is, core->env.heap);
     wal__files_init(&made->files, core->env.heap);
     *reader = made;
@@ -333,12 +334,16 @@ enum wal_status wal_file_cursor_next(struct wal_file_cursor *checkpoint,
 
 void wal_file_cursor_close(struct wal_file_cursor *checkpoint)
 {
+    struct wal__core *core;
+
     if (checkpoint == NULL) {
         return;
     }
+    core = checkpoint->core;
     wal__checkpoint_deinit(&checkpoint->is);
     wal__files_deinit(&checkpoint->files);
-    wal__heap_free(checkpoint->core->env.heap, checkpoint);
+    wal__heap_free(core->env.heap, checkpoint);
+    wal__core_release(core);
 }
 
 /* --- all of a session ---------------------------------------------------- */

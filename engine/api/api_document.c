@@ -35,6 +35,9 @@ wal_doc_cursor_open(struct wal_store *store, struct wal_session *session,
         }
         status = WAL_OK;
     }
+    if (status == WAL_OK) {
+        wal__core_retain(core);
+    }
     return status;
 }
 
@@ -143,5 +146,8 @@ enum wal_status wal_doc_get(struct wal_store *store,
 
 void wal_doc_cursor_close(struct wal_doc_cursor *docs)
 {
+    struct wal__core *core = docs == NULL ? NULL : docs->core;
+
     wal__doc_cursor_close(docs);
+    wal__core_release(core);
 }

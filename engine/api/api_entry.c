@@ -27,6 +27,9 @@ wal_entry_cursor_open(struct wal_session *session,
         }
         status = WAL_OK;
     }
+    if (status == WAL_OK) {
+        wal__core_retain(session->core);
+    }
     return status;
 }
 
@@ -41,11 +44,17 @@ static enum wal_status check_read(const struct wal_entry_cursor *cursor,
                                   const struct wal_entry *entry,
                                   struct wal_error *error)
 {
+    enum wal_status status;
+
     if (cursor == NULL) {
         return wal__invalid(error, "the handle is null");
     }
-    return wal__check_struct(entry, entry == NULL ? 0 : entry->struct_size,
-                             sizeof(*entry), error);
+    status = wal__core_check_open(cursor->core, error);
+    return status == WAL_OK
+               ? wal__check_struct(entry,
+                                   entry == NULL ? 0 : entry->struct_size,
+                                   sizeof(*entry), error)
+               : status;
 }
 
 enum wal_status wal_entry_cursor_next(struct wal_entry_cursor *cursor,
@@ -108,5 +117,8 @@ enum wal_status wal_entry_get(struct wal_session *session, struct wal_slice id,
 
 void wal_entry_cursor_close(struct wal_entry_cursor *cursor)
 {
+    struct wal__core *core = cursor == NULL ? NULL : cursor->core;
+
     wal__entry_cursor_close(cursor);
+    wal__core_release(core);
 }

@@ -65,8 +65,11 @@ enum wal_status wal_head_cursor_next(struct wal_head_cursor *heads,
     if (heads == NULL) {
         return wal__invalid(error, "the handle is null");
     }
-    status = wal__check_struct(head, head == NULL ? 0 : head->struct_size,
-                               sizeof(*head), error);
+    status = wal__core_check_open(wal__head_cursor_core(heads), error);
+    if (status == WAL_OK) {
+        status = wal__check_struct(head, head == NULL ? 0 : head->struct_size,
+                                   sizeof(*head), error);
+    }
     return status == WAL_OK ? wal__head_cursor_next(heads, head) : status;
 }
 

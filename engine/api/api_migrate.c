@@ -127,6 +127,7 @@ wal__store_migrate(const char *path, const struct wal_open_options *options,
             wal__core_shutdown(core, true, status == WAL_OK ? error : NULL);
         status = status == WAL_OK ? closed : status;
     }
+    wal__core_detach(core);
     wal__core_deinit(core);
     wal__heap_free(heap, core);
     if (status == WAL_OK && result != NULL) {

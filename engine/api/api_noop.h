@@ -15,6 +15,7 @@ enum wal_status wal__noop_open(const struct wal__heap *heap,
                                const struct wal_open_options *options,
                                struct wal_store **store,
                                struct wal_error *error) WAL_MUST_USE;
+/* Releases everything but what live handles need. */
 void wal__noop_close(struct wal_store *store);
 void wal__noop_store_info(struct wal_store_info *info);
 

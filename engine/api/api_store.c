@@ -69,6 +69,24 @@ static bool can_spill(const struct wal__core_options *options)
            (options->open.flags & WAL_OPEN_PREAD) == 0;
 }
 
+/* Releases everything but what live handles need. */
+static void close_store(struct wal_store *store)
+{
+    wal__lookup_deinit(&store->lookup);
+    wal__core_detach(&store->core);
+    wal__spill_deinit(&store->spill);
+}
+
+/* Frees the rest. */
+static void destroy_store(struct wal__core *core)
+{
+    struct wal_store *store = (struct wal_store *)(void *)core;
+
+    wal__core_deinit(core);
+    wal__io_memory_destroy(store->memory);
+    wal__heap_free(store->heap, store);
+}
+
 enum wal_status
 wal__store_open(const char *path, const struct wal_open_options *options,
                 const struct wal__heap *heap, const struct wal__io *io,
@@ -92,6 +110,7 @@ wal__store_open(const char *path, const struct wal_open_options *options,
     if (opened == NULL) {
         return wal__no_memory(error);
     }
+    opened->heap = heap;
     if ((core_options.open.flags & WAL_OPEN_MEMORY) != 0) {
         status = wal__io_memory_create(heap, &opened->memory);
         core_options.open.flags |= WAL_OPEN_CREATE;
@@ -113,13 +132,11 @@ wal__store_open(const char *path, const struct wal_open_options *options,
     status = wal__core_init(&opened->core, path, &core_options, error);
     wal__lookup_init(&opened->lookup);
     if (status != WAL_OK) {
-        wal__lookup_deinit(&opened->lookup);
-        wal__core_deinit(&opened->core);
-        wal__spill_deinit(&opened->spill);
-        wal__io_memory_destroy(opened->memory);
-        wal__heap_free(heap, opened);
+        close_store(opened);
+        destroy_store(&opened->core);
         return status;
     }
+    opened->core.destroy = destroy_store;
     *store = opened;
     return WAL_OK;
 }
@@ -134,8 +151,8 @@ enum wal_status wal_open(const char *path,
 
 enum wal_status wal_close(struct wal_store *store, struct wal_error *error)
 {
-    const struct wal__heap *heap;
     enum wal_status status;
+    uint32_t live;
 
     if (store == NULL) {
         return WAL_OK;
@@ -146,16 +163,18 @@ enum wal_status wal_close(struct wal_store *store, struct wal_error *error)
     }
     if (store->core.noop) {
         wal__noop_close(store);
-        return WAL_OK;
+    } else {
+        status = wal__core_shutdown(&store->core, store->memory == NULL, error);
+        close_store(store);
     }
-    heap = store->core.env.heap;
-    wal__lookup_deinit(&store->lookup);
-    status = wal__core_shutdown(&store->core, store->memory == NULL, error);
-    wal__core_deinit(&store->core);
-    wal__spill_deinit(&store->spill);
-    wal__io_memory_destroy(store->memory);
-    wal__heap_free(heap, store);
-    return status;
+    live = wal__core_release_store(&store->core);
+    if (status != WAL_OK || live == 0) {
+        return status;
+    }
+    return wal__fail(error, WAL_EBUSY,
+                     "the store is closed; %u of its handles %s still open: "
+                     "close %s to free the memory",
+                     live, live == 1 ? "is" : "are", live == 1 ? "it" : "them");
 }
 
 enum wal_status wal_sync(struct wal_store *store, struct wal_error *error)

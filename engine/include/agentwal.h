@@ -81,7 +81,8 @@ enum wal_status {
     WAL_EPOISONED = -12,   /* a write or sync failed and its outcome is unknown;
                             * reads continue, and the next append heals */
     WAL_ENOMEM = -13,      /* out of memory; nothing changed */
-    WAL_EBUSY = -14,       /* the queue is full, or a ticket is pending */
+    WAL_EBUSY = -14,       /* the queue is full, a ticket is pending, or handles
+                            * of a closed store are open */
     WAL_EREADONLY = -15,   /* the store is read-only */
     WAL_ENOTSTORE = -16,   /* the path is not a store */
     WAL_EFORKED = -17,     /* the handle belongs to the parent process */
@@ -99,7 +100,8 @@ enum wal_status {
     WAL_EOUTSIDE = -29,    /* a path leaves its root, or crosses a link */
     WAL_ECHANGED = -30,    /* another program changed the file */
     WAL_EACCESS = -31,     /* no permission to read, write or replace a file */
-    WAL_ENOTFILE = -32     /* a directory or device where a file was named */
+    WAL_ENOTFILE = -32,    /* a directory or device where a file was named */
+    WAL_ECLOSED = -33      /* the store of the handle was closed */
 };
 
 /* Bytes or text without a terminator. */

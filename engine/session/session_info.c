@@ -242,6 +242,7 @@ struct wal_session *wal__session_alloc(struct wal__core *core)
 
     if (handle != NULL) {
         handle->core = core;
+        wal__core_retain(core);
         pthread_mutex_init(&handle->info_mutex, NULL);
         wal__buf_init(&handle->info_texts, core->env.heap);
         wal__lookup_init(&handle->lookup);
@@ -280,15 +281,18 @@ enum wal_status wal__session_open(struct wal__core *core, uint32_t number,
 
 void wal__session_free(struct wal_session *session)
 {
+    struct wal__core *core;
+
     if (session == NULL) {
         return;
     }
-    if (session->claimed &&
-        wal__control_is_same_process(&session->core->control)) {
+    core = session->core;
+    if (session->claimed && wal__control_is_same_process(&core->control)) {
         wal__session_release_claim(session);
     }
     pthread_mutex_destroy(&session->info_mutex);
     wal__buf_deinit(&session->info_texts);
     wal__lookup_deinit(&session->lookup);
-    wal__heap_free(session->core->env.heap, session);
+    wal__heap_free(core->env.heap, session);
+    wal__core_release(core);
 }

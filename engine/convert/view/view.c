@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agentwal/admin.h"
 #include "engine/base/error.h"
 #include "engine/convert/view/view_import.h"
 #include "format/model/model_table.h"
@@ -156,6 +157,14 @@ enum wal_status wal_view_open(struct wal_store *store,
     return wal__view_open(store, session, options, &env, view, error);
 }
 
+/* Whether the store is open and this process opened it. A view claims nothing,
+ * so that the call only checks the handle. */
+static enum wal_status check_open(const struct wal_view *view,
+                                  struct wal_error *error)
+{
+    return wal_session_unclaim(view->session, error);
+}
+
 /* Joins the root and a path below it. */
 static char *join_path(const struct wal__heap *heap, const char *root,
                        const char *path)
@@ -216,21 +225,30 @@ enum wal_status wal_view_flush(struct wal_view *view,
                                struct wal_view_flush_result *report,
                                struct wal_error *error)
 {
+    enum wal_status status;
+
     if (view == NULL ||
         (report != NULL && report->struct_size != sizeof(*report))) {
         return wal__invalid(
             error, "view must not be NULL, and report must be NULL or have the "
                    "struct_size of this version");
     }
-    return wal__view_flush(view, report, error);
+    status = check_open(view, error);
+    return status == WAL_OK ? wal__view_flush(view, report, error) : status;
 }
 
 enum wal_status wal_view_loss(const struct wal_view *view, uint32_t index,
                               const char **name, uint64_t *count,
                               struct wal_error *error)
 {
+    enum wal_status status;
+
     if (view == NULL || name == NULL || count == NULL) {
         return wal__invalid(error, "view, name and count must not be NULL");
+    }
+    status = check_open(view, error);
+    if (status != WAL_OK) {
+        return status;
     }
     for (unsigned i = 0; i < WAL__FEATURE_COUNT; i++) {
         if (view->position.losses[i] > 0 && index-- == 0) {
@@ -246,11 +264,17 @@ enum wal_status wal_view_import(struct wal_view *view,
                                 struct wal_view_import_result *report,
                                 struct wal_error *error)
 {
+    enum wal_status status;
+
     if (view == NULL || (view->root == NULL && !view->is_disabled) ||
         (report != NULL && report->struct_size != sizeof(*report))) {
         return wal__invalid(
             error, "view must have a root, and report must be NULL or have the "
                    "struct_size of this version");
+    }
+    status = check_open(view, error);
+    if (status != WAL_OK) {
+        return status;
     }
     if (view->is_disabled) {
         if (report != NULL) {
@@ -266,8 +290,14 @@ enum wal_status wal_view_issue(const struct wal_view *view, uint32_t index,
                                uint64_t *offset, const char **reason,
                                struct wal_error *error)
 {
+    enum wal_status status;
+
     if (view == NULL || offset == NULL || reason == NULL) {
         return wal__invalid(error, "view, offset and reason must not be NULL");
+    }
+    status = check_open(view, error);
+    if (status != WAL_OK) {
+        return status;
     }
     if (index >= view->issue_count) {
         return WAL_END;

@@ -27,7 +27,8 @@
     X(WAL_EPOISONED,                                                           \
       "A write or sync failed; written records can still be read.")            \
     X(WAL_ENOMEM, "There is not enough memory; nothing has changed.")          \
-    X(WAL_EBUSY, "The queue is full, or what is asked for is in use.")         \
+    X(WAL_EBUSY,                                                               \
+      "The queue is full, a ticket is pending, or handles are open.")          \
     X(WAL_EREADONLY, "The store or its file system is read-only.")             \
     X(WAL_ENOTSTORE, "The path is not a store.")                               \
     X(WAL_EFORKED, "The handle belongs to the parent process; open another.")  \

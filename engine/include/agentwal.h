@@ -22,8 +22,9 @@
  *              last parameter takes an optional struct wal_error that the
  *              caller owns and that is filled on failure only. Outputs are
  *              untouched on failure. Misuse returns WAL_EINVAL and changes
- *              nothing. WAL_EINVAL, WAL_ENOMEM, WAL_EIO and WAL_EFORKED may
- *              come from any call and are not listed at each one.
+ *              nothing. WAL_EINVAL, WAL_ENOMEM, WAL_EIO, WAL_EFORKED and
+ *              WAL_ECLOSED may come from any call and are not listed at each
+ *              one.
  *   Structs    A struct that crosses the interface begins with struct_size,
  *              which the caller sets to sizeof the struct. The caller zeroes
  *              every other byte before it sets fields.
@@ -34,11 +35,20 @@
  *              call returns holds until the next call on the same handle, or
  *              its close; on a store or session, until the next call of the
  *              same function. Text is UTF-8 and not terminated.
+ *   Closing    Handles are closed in any order, each once: a session before
+ *              its cursors, a store before its tickets. After wal_close, calls
+ *              on the store's other handles return WAL_ECLOSED, except that
+ *              they can be closed and that wal_ticket_wait returns the outcome;
+ *              slices hold as before. The last close frees the memory of the
+ *              store.
  *   Threads    Any number of threads may use a struct wal_store or a struct
  *              wal_session at the same time. Every other handle is used by one
- *              thread at a time.
+ *              thread at a time. Different handles may be closed at the same
+ *              time; during wal_close no other call on the store or its handles
+ *              may run.
  *   Processes  Any number of processes may open one store. After fork() the
- *              child's handles return WAL_EFORKED; the child opens its own.
+ *              child's handles return WAL_EFORKED; the child opens its own, and
+ *              may close the handles that it has, but for the store.
  *   Durability A call that writes returns once its change is durable, unless
  *              it takes an enum wal_durability.
  */
@@ -281,14 +291,17 @@ wal_open(const char *path, const struct wal_open_options *options,
          struct wal_store **store, struct wal_error *error);
 
 /*
- * Commits the queue, writes a commit mark and the index, and frees the handle.
+ * Commits the queue, writes a commit mark and the index, and closes the store.
  *
- * The handle is freed also when the call fails; the status then says what could
- * not be made durable. store may be null. Close its sessions, cursors, tickets
- * and other handles first.
+ * The store is closed also when the call fails; the status then says what could
+ * not be made durable. WAL_EBUSY says that all of it was done, and that handles
+ * of the store are open: they must be closed to free its memory (Conventions,
+ * Closing); its files, locks, descriptors and threads are released already, so
+ * that it can be opened again. store may be null, and is not valid afterwards.
  *
- * Threads: no other thread may use the handle. Errors: those of wal_sync, and
- * an asynchronous error not yet reported. With WAL_EFORKED nothing is freed.
+ * Threads: no other call on the store or its handles may run. Errors: those of
+ * wal_sync, and an asynchronous error not yet reported; WAL_EBUSY if there is
+ * none of these. With WAL_EFORKED nothing is closed or freed.
  */
 WAL_API enum wal_status wal_close(struct wal_store *store,
                                   struct wal_error *error);
@@ -692,14 +705,15 @@ wal_submit(struct wal_session *session, const struct wal_entry *entries,
 
 /* Waits for a submitted append, at most timeout_ms milliseconds (negative: no
  * limit), and returns what wal_append would have returned. result may be null.
- * May be called again. Threads: one at a time. Errors: WAL_EBUSY while it is
- * pending, and those of wal_append. */
+ * May be called again, and after wal_close, which completes every append.
+ * Threads: one at a time. Errors: WAL_EBUSY while it is pending, and those of
+ * wal_append. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
                 struct wal_append_result *result, struct wal_error *error);
 
 /* Frees a ticket; a pending append continues, and its failure becomes an
- * asynchronous error. ticket may be null. */
+ * asynchronous error, unless the store was closed. ticket may be null. */
 WAL_API void wal_ticket_destroy(struct wal_ticket *ticket);
 
 /* ------------------------------------------------------------- heads --- */
@@ -995,8 +1009,9 @@ WAL_API WAL_MUST_USE enum wal_status wal_entry_cursor_open(
     struct wal_session *session, const struct wal_entry_cursor_options *options,
     struct wal_entry_cursor **cursor, struct wal_error *error);
 
-/* Returns the number of entries left. The next call on the cursor subtracts
- * those that were redacted since the last one. Threads: one at a time. */
+/* Returns the number of entries left, also when the store is closed. The next
+ * call on the cursor subtracts those that were redacted since the last one.
+ * Threads: one at a time. */
 WAL_API uint64_t
 wal_entry_cursor_remaining(const struct wal_entry_cursor *cursor);
 

@@ -2,7 +2,7 @@
  * handles.c - the live handles of a store (core.h; SPEC.md 4.5).
  *
  * Invariant: references is the number of live handles, plus 1 until wal_close;
- * whoever takes it to 0 destroys the core. Any thread.
+ * the thread that takes it to 0 destroys the core. Any thread.
  */
 #include "engine/base/error.h"
 #include "engine/store/core.h"

@@ -266,15 +266,18 @@ enum wal_status wal_view_import(struct wal_view *view,
 {
     enum wal_status status;
 
-    if (view == NULL || (view->root == NULL && !view->is_disabled) ||
+    if (view == NULL ||
         (report != NULL && report->struct_size != sizeof(*report))) {
         return wal__invalid(
-            error, "view must have a root, and report must be NULL or have the "
+            error, "view must not be NULL, and report must be NULL or have the "
                    "struct_size of this version");
     }
     status = check_open(view, error);
     if (status != WAL_OK) {
         return status;
+    }
+    if (view->root == NULL && !view->is_disabled) {
+        return wal__invalid(error, "the view has no root, and so no file");
     }
     if (view->is_disabled) {
         if (report != NULL) {

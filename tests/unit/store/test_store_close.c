@@ -1,6 +1,6 @@
 /*
- * test_store_close.c - tests of closing (SPEC.md 4.5): handles of every kind are
- * closed in any order, before and after their store.
+ * test_store_close.c - tests of closing (SPEC.md 4.5): handles of every kind
+ * are closed in any order, before and after their store.
  */
 #include <dirent.h>
 #include <sys/wait.h>
@@ -25,7 +25,7 @@ static struct wal_store *begin(uint32_t flags, struct wal_session **session)
 }
 
 /* The kinds that a store with these flags has. */
-static int kinds(uint32_t flags)
+static uint32_t kinds(uint32_t flags)
 {
     return flags == WAL_OPEN_NOOP ? KIT_HANDLE_BLOB : KIT_HANDLE_COUNT;
 }
@@ -64,7 +64,7 @@ static void test_close__live_handle_of_each_kind(void **state)
     (void)state;
 
     for (int i = 0; i < STORES; i++) {
-        for (int kind = 0; kind < kinds(kit_handle_stores[i]); kind++) {
+        for (uint32_t kind = 0; kind < kinds(kit_handle_stores[i]); kind++) {
             struct wal_session *session;
             struct wal_store *store = begin(kit_handle_stores[i], &session);
             struct kit_handle handle =
@@ -114,7 +114,7 @@ static void test_close__no_live_handle(void **state)
         struct wal_store *store = begin(kit_handle_stores[i], &session);
         struct wal_error error = KIT_ERROR;
 
-        for (int kind = 0; kind < kinds(kit_handle_stores[i]); kind++) {
+        for (uint32_t kind = 0; kind < kinds(kit_handle_stores[i]); kind++) {
             struct kit_handle handle = kit_handle_open(store, session, kind, 1);
 
             kit_handle_close(&handle);
@@ -390,7 +390,7 @@ static void grow(struct tree *tree, uint32_t flags)
     tree->store = begin(flags, &session);
     tree->handles[0] = (struct kit_handle){KIT_HANDLE_SESSION, session};
     for (int i = 1; i < TREE; i++) {
-        int kind = (int)rng_below(&tree->random, (uint64_t)kinds(flags));
+        uint32_t kind = (uint32_t)rng_below(&tree->random, kinds(flags));
         int other = (int)rng_below(&tree->random, (uint64_t)i);
 
         kind = rng_below(&tree->random, 3) == 0 ? KIT_HANDLE_SESSION : kind;
@@ -464,7 +464,7 @@ static void open_each(struct wal_store *store, struct wal_session *session,
                       uint32_t flags, struct kit_handle *handles)
 {
     memset(handles, 0, KIT_HANDLE_COUNT * sizeof(*handles));
-    for (int kind = 0; kind < kinds(flags); kind++) {
+    for (uint32_t kind = 0; kind < kinds(flags); kind++) {
         handles[kind] = kit_handle_open(store, session, kind, 0);
     }
 }
@@ -537,7 +537,7 @@ static void test_close__in_a_child_after_the_parent_closed(void **state)
 
         open_each(store, session, flags, handles);
         wal_session_close(session);
-        expect_busy(store, (unsigned)kinds(flags));
+        expect_busy(store, kinds(flags));
         child = fork();
         if (child == 0) {
             bool good = each_returns(handles, noop ? WAL_ECLOSED : WAL_EFORKED);

@@ -1,6 +1,6 @@
 /*
- * test_store_close_threads.c - tests of closing (SPEC.md 4.5) by several threads
- * at once: the last handle's close, in any thread, frees the store.
+ * test_store_close_threads.c - tests of closing (SPEC.md 4.5) by several
+ * threads at once: the last handle's close, in any thread, frees the store.
  */
 #include <pthread.h>
 
@@ -52,7 +52,8 @@ static void finish(struct closer *closers, pthread_barrier_t *barrier)
     assert_int_equal(pthread_barrier_destroy(barrier), 0);
 }
 
-/* Deals the session with its claim, and handles of all kinds on it, to the threads. */
+/* Deals the session with its claim, and handles of all kinds on it, to the
+ * threads. */
 static void deal(struct wal_store *store, struct wal_session *session,
                  uint32_t flags, struct closer *closers, uint64_t *random)
 {

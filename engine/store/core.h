@@ -12,6 +12,7 @@
 #define AGENTWAL_ENGINE_STORE_CORE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "engine/blob/blob_store.h"
 #include "engine/commit/committer.h"
@@ -136,9 +137,19 @@ void wal__core_release(struct wal__core *core);
 /* The same for wal_close, which must have detached the core: marks it closed
  * and returns the number of live handles. */
 uint32_t wal__core_release_store(struct wal__core *core);
-/* WAL_ECLOSED after wal_close. */
-enum wal_status wal__core_check_open(const struct wal__core *core,
-                                     struct wal_error *error) WAL_MUST_USE;
+/* Returns WAL_ECLOSED. */
+enum wal_status wal__core_fail_closed(const struct wal__core *core,
+                                      struct wal_error *error);
+
+/* WAL_ECLOSED after wal_close. Relaxed: no other thread is in a call while the
+ * store is closed. */
+static inline enum wal_status wal__core_check_open(const struct wal__core *core,
+                                                   struct wal_error *error)
+{
+    return atomic_load_explicit(&core->closed, memory_order_relaxed)
+               ? wal__core_fail_closed(core, error)
+               : WAL_OK;
+}
 
 /* Locks `state` for reading after catching up with other processes. On failure
  * the lock is not held. */

@@ -51,13 +51,9 @@ uint32_t wal__core_release_store(struct wal__core *core)
     return release(core);
 }
 
-enum wal_status wal__core_check_open(const struct wal__core *core,
-                                     struct wal_error *error)
+enum wal_status wal__core_fail_closed(const struct wal__core *core,
+                                      struct wal_error *error)
 {
-    /* Relaxed: no other thread is in a call while the store is closed. */
-    if (!atomic_load_explicit(&core->closed, memory_order_relaxed)) {
-        return WAL_OK;
-    }
     return wal__fail_at(error, WAL_ECLOSED, 0, core->env.root, 0,
                         "the store of this handle was closed; close the "
                         "handle, and open the store again");

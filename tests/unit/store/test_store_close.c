@@ -105,6 +105,32 @@ static void test_close__live_session_and_what_it_owns(void **state)
     }
 }
 
+/* It has no threads and keeps no lock. */
+static void test_close__live_handles_of_a_read_only_store(void **state)
+{
+    (void)state;
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_READ_ONLY};
+    struct kit_handle handles[2];
+    struct wal_session *session;
+    struct wal_store *store = begin(WAL_OPEN_CREATE, &session);
+
+    wal_session_close(session);
+    kit_close(store);
+    assert_int_equal(wal__store_open("store", &options, &heap.heap,
+                                     &wal__io_posix, &store, NULL),
+                     WAL_OK);
+    session = kit_session(store, "s");
+    handles[0] = (struct kit_handle){KIT_HANDLE_SESSION, session};
+    handles[1] = kit_handle_open(store, session, KIT_HANDLE_ENTRY_CURSOR, 0);
+    expect_busy(store, 2);
+    for (int i = 0; i < 2; i++) {
+        expect_closed(&handles[i]);
+        kit_handle_close(&handles[i]);
+    }
+    assert_int_equal(heap.live, 0);
+}
+
 static void test_close__no_live_handle(void **state)
 {
     (void)state;
@@ -557,6 +583,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_close__live_handle_of_each_kind),
         KIT_TEST(test_close__live_session_and_what_it_owns),
+        KIT_TEST(test_close__live_handles_of_a_read_only_store),
         KIT_TEST(test_close__no_live_handle),
         KIT_TEST(test_close__failure_has_priority),
         KIT_TEST(test_close__ticket_reports_the_outcome),

@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import select
+import subprocess
 import sys
 import tempfile
 
@@ -571,8 +572,35 @@ def check_wait(wal, store, session):
     wal.call("wal_store_wait", store, by_ref(sequence),
              ctypes.c_uint32(wal.const["WAL_WRITTEN"]), ctypes.c_int64(0),
              status="WAL_EBUSY")
+
+
+def check_claims(wal, store, session, folder):
+    """A claim in the list of this process, and in what another one reports."""
     wal.call("wal_session_claim", session)
+    cursor = ctypes.c_void_p()
+    claim = wal.new("wal_claim")
+    wal.call("wal_claim_cursor_open", store, by_ref(cursor))
+    wal.call("wal_claim_cursor_next", cursor, by_ref(claim))
+    same((text_of(claim.session_id), claim.process_id, claim.flags),
+         ("s", os.getpid(), wal.const["WAL_CLAIM_OWN"]), "a claim")
+    wal.call("wal_claim_cursor_next", cursor, by_ref(claim), status="WAL_END")
+    wal.free("wal_claim_cursor_close", cursor)
+    same(walctl_stats(folder, "--json").count(
+        '"claims":[{"sessionId":"s","processId":%d}]' % os.getpid()), 1,
+        "the claims that walctl writes")
+    same(re.findall(r"(?m)^s +(\d+)$", walctl_stats(folder)),
+         [str(os.getpid())], "the claims that walctl prints")
     wal.call("wal_session_unclaim", session)
+
+
+def walctl_stats(folder, *options):
+    # A sanitizer's runtime is preloaded for Python only.
+    rest = {name: value for name, value in os.environ.items()
+            if name != "LD_PRELOAD"}
+    return subprocess.run(
+        [os.path.join(os.path.dirname(sys.argv[2]), "..", "bin", "walctl"),
+         "stats", *options, os.path.join(folder, "store")],
+        env=rest, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def check_views(wal, store, session, folder):
@@ -669,6 +697,7 @@ def main():
         check_opening(wal, store)
         check_pages(wal, store)
         check_wait(wal, store, session)
+        check_claims(wal, store, session, folder)
         wal.call("wal_store_accept_damage", store)
         wal.call("wal_sync", store)
         check_async(wal, store, session)

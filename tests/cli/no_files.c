@@ -353,7 +353,8 @@ static void use_store(struct wal_store *store)
     EXPECT(WAL_END, status);
     EXPECT(WAL_OK, wal_session_cursor_encode(list, cursor, &error));
     wal_session_cursor_close(list);
-    EXPECT(WAL_OK, wal_store_eventfd(store, &event, &error));
+    EXPECT(WAL_OK, wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD,
+                                           &event, &error));
     if (event < 0 || wal_version()[0] == '\0' ||
         wal_status_text(WAL_OK)[0] == '\0') {
         exit(1);

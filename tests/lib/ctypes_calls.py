@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import select
+import socket
 import subprocess
 import sys
 import tempfile
@@ -156,7 +157,11 @@ def check_store(wal, path):
 def check_async(wal, store, session):
     """An event loop: the event is readable once a ticket is answered."""
     event = ctypes.c_int32(-1)
-    wal.call("wal_store_eventfd", store, by_ref(event))
+    wal.call("wal_store_completion_fd", store,
+             ctypes.c_uint32(wal.const["WAL_COMPLETION_SOCKET"]), by_ref(event))
+    wal.call("wal_store_completion_fd", store,
+             ctypes.c_uint32(wal.const["WAL_COMPLETION_PIPE"]), by_ref(event),
+             status="WAL_EINVAL")
     entry = wal.new("wal_entry", type="message", payload="1")
     ticket = ctypes.c_void_p()
     options = wal.new("wal_append_options", durability=wal.const["WAL_QUEUED"])
@@ -164,10 +169,11 @@ def check_async(wal, store, session):
              by_ref(options), by_ref(ticket))
     # It may tell of earlier answers first.
     pending = wal.const["WAL_EBUSY"]
-    while wal.function("wal_ticket_wait")(ticket, ctypes.c_int64(0), None,
-                                          None) == pending:
-        same(len(select.select([event.value], [], [], 60)[0]), 1, "the event")
-        same(len(os.read(event.value, 8)), 8, "the event's count")
+    with socket.socket(fileno=os.dup(event.value)) as loop:
+        while wal.function("wal_ticket_wait")(ticket, ctypes.c_int64(0), None,
+                                              None) == pending:
+            same(len(select.select([loop], [], [], 60)[0]), 1, "the event")
+            same(len(loop.recv(4096)) > 0, True, "the event's bytes")
     wal.free("wal_ticket_destroy", ticket)
     wal.call("wal_flush", store)
     info = wal.new("wal_store_info")

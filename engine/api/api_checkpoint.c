@@ -81,6 +81,18 @@ decode_options(const struct wal_checkpoint_options *options,
         !wal__text_span(options->root, 2 * WAL__PATH_MAX, &request->root)) {
         status = wal__invalid(error, "the root is too long, or has no address");
     }
+    if (status == WAL_OK) {
+        status = wal__text_check(options->entry_id, WAL__ID_MAX, "entry's id",
+                                 &request->entry, error);
+    }
+    if (status == WAL_OK &&
+        ((options->flags & ~(uint32_t)WAL_CHECKPOINT_UNLINKED) != 0 ||
+         (options->flags != 0 && request->entry.size > 0))) {
+        status =
+            wal__invalid(error, "the checkpoint's flags are %#x, with %s entry",
+                         options->flags, request->entry.size > 0 ? "an" : "no");
+    }
+    request->is_unlinked = options->flags == WAL_CHECKPOINT_UNLINKED;
     request->threads = options->threads;
     request->created_ms = options->created_ms;
     return status;
@@ -275,6 +287,7 @@ static void fill_info(const struct wal__checkpoint *checkpoint, uint32_t flags,
         .new_blobs = checkpoint->new_blobs,
         .new_bytes = checkpoint->new_bytes,
         .version = checkpoint->version,
+        .entry_id = wal__text_slice(checkpoint->entry),
     };
 }
 

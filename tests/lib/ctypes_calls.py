@@ -467,6 +467,12 @@ def make_checkpoint(wal, session, root, name, paths):
     return found
 
 
+def head_of(wal, session):
+    head = ctypes.create_string_buffer(wal.const["WAL_ID_SIZE"])
+    wal.call("wal_head_get", session, ctypes.c_uint32(0), wal.slice(""), head)
+    return head.value.decode()
+
+
 def check_checkpoints(wal, session, folder):
     root = os.path.join(folder, "work")
     os.mkdir(root)
@@ -490,7 +496,8 @@ def check_checkpoints(wal, session, folder):
     info = wal.new("wal_checkpoint_info")
     wal.call("wal_checkpoint_cursor_open", session, by_ref(reader))
     wal.call("wal_checkpoint_cursor_next", reader, by_ref(info))
-    same((text_of(info.id), text_of(info.root)), ("c", root), "the oldest")
+    same((text_of(info.id), text_of(info.root), text_of(info.entry_id)),
+         ("c", root, head_of(wal, session)), "the oldest")
     wal.free("wal_checkpoint_cursor_close", reader)
     wal.call("wal_checkpoint_delete", session, wal.slice("c"))
     imported = wal.new("wal_file", kind=wal.const["WAL_FILE_REGULAR"], path="a")
@@ -515,14 +522,18 @@ def check_rewind(wal, session, folder):
              by_ref(options), None)
     with open(path, "w", encoding="utf-8") as file:
         file.write("one\nthree\nfour\n")
+    before = head_of(wal, session)
+    wal.call("wal_append", session, entries_of(wal, "after"), 1, None, None)
     changes = ctypes.c_void_p()
-    options = wal.new("wal_rewind_options", flags=0)
+    options = wal.new("wal_rewind_options", flags=wal.const["WAL_REWIND_HEAD"])
     result = wal.new("wal_rewind_result")
     wal.call("wal_rewind", session, wal.slice("c"), by_ref(options),
              by_ref(result), by_ref(changes))
     same((result.can_rewind, result.files_changed, result.insertions,
           result.deletions, len(result.undo)), (1, 1, 1, 2, 36), "a rewind")
     same(read_changes(wal, changes), [("rewound", 1, 2)], "what was rewound")
+    same((result.previous_head.decode(), result.new_head.decode(),
+          head_of(wal, session)), ("after", before, before), "the head")
     with open(path, encoding="utf-8") as file:
         same(file.read(), "one\ntwo\n", "what was rewound")
 

@@ -457,6 +457,9 @@ static void check_aftermath(struct world *world, enum outcome outcome,
             }
         }
         open_session(world);
+        if (outcome == DONE) {
+            expect_head(world, true, "before the next call");
+        }
     }
     go_on(world, outcome);
 }

@@ -68,7 +68,10 @@ decode_options(const struct wal_checkpoint_options *options,
     enum wal_status status = wal__struct_load(
         WAL__STRUCT(wal_checkpoint_options), &own, options, error);
 
-    if (status == WAL_OK && request->count > 0 && request->paths == NULL &&
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (request->count > 0 && request->paths == NULL &&
         request->states == NULL) {
         status = wal__invalid(error, "there is a count of files, but no files");
     }
@@ -80,6 +83,18 @@ decode_options(const struct wal_checkpoint_options *options,
         !wal__text_span(own.root, 2 * WAL__PATH_MAX, &request->root)) {
         status = wal__invalid(error, "the root is too long, or has no address");
     }
+    if (status == WAL_OK) {
+        status = wal__text_check(own.entry_id, WAL__ID_MAX, "entry's id",
+                                 &request->entry, error);
+    }
+    if (status == WAL_OK &&
+        ((own.flags & ~(uint32_t)WAL_CHECKPOINT_UNLINKED) != 0 ||
+         (own.flags != 0 && request->entry.size > 0))) {
+        status =
+            wal__invalid(error, "the checkpoint's flags are %#x, with %s entry",
+                         own.flags, request->entry.size > 0 ? "an" : "no");
+    }
+    request->is_unlinked = own.flags == WAL_CHECKPOINT_UNLINKED;
     request->threads = own.threads;
     request->created_ms = own.created_ms;
     return status;
@@ -281,6 +296,7 @@ static void fill_info(const struct wal__checkpoint *checkpoint, uint32_t flags,
         .new_blobs = checkpoint->new_blobs,
         .new_bytes = checkpoint->new_bytes,
         .version = checkpoint->version,
+        .entry_id = wal__text_slice(checkpoint->entry),
     };
 }
 

@@ -12,7 +12,8 @@
 static enum wal_status check_options(const struct wal_rewind_options *options,
                                      struct wal_error *error)
 {
-    const uint32_t known = WAL_REWIND_DRY_RUN | WAL_REWIND_FORCE;
+    const uint32_t known =
+        WAL_REWIND_DRY_RUN | WAL_REWIND_FORCE | WAL_REWIND_HEAD;
     struct wal__span span;
     enum wal_status status;
 

@@ -171,29 +171,6 @@ enum wal_status wal_session_accept_damage(struct wal_session *session,
                                       session->text_size, error);
 }
 
-enum wal_status wal_session_claim(struct wal_session *session,
-                                  struct wal_error *error)
-{
-    enum wal_status status =
-        wal__check_writable(session == NULL ? NULL : session->core, error);
-
-    if (status != WAL_OK || session->core->noop) {
-        return status;
-    }
-    return wal__session_claim(session, error);
-}
-
-enum wal_status wal_session_unclaim(struct wal_session *session,
-                                    struct wal_error *error)
-{
-    enum wal_status status = wal__check_session(session, error);
-
-    if (status == WAL_OK && !session->core->noop) {
-        wal__session_release_claim(session);
-    }
-    return status;
-}
-
 static enum wal_status check_update(struct wal_session *session,
                                     wal_update_fn *fn, struct wal_error *error)
 {

@@ -343,19 +343,33 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_store_wait(struct wal_store *store, uint64_t *sequence, uint32_t durability,
                int64_t timeout_ms, struct wal_error *error);
 
+/* The kinds of a completion descriptor. */
+enum wal_completion_kind {
+    WAL_COMPLETION_EVENTFD = 0, /* a count, which is read as 8 bytes */
+    WAL_COMPLETION_PIPE = 1,    /* the read end of a pipe */
+    WAL_COMPLETION_SOCKET = 2   /* one of a pair of stream sockets */
+};
+
 /*
- * Returns an eventfd for event loops in *fd; it becomes readable when a
+ * Returns a descriptor for event loops in *fd; it becomes readable when a
  * submitted operation of this handle completes.
  *
- * Read it, then call wal_ticket_wait with a timeout of 0. The first call makes
- * the descriptor, non-blocking and close-on-exec; later calls return the same.
- * wal_close closes it.
+ * kind is an enum wal_completion_kind: use a pipe or a socket where the event
+ * loop refuses an eventfd, as that of Node.js does. Read the descriptor until
+ * it is empty, then call wal_ticket_wait with a timeout of 0. The bytes of a
+ * pipe or socket mean nothing, and those that find it full are dropped, so that
+ * completions never block.
  *
- * Threads: any. Errors: WAL_ENOMEM when the process has no descriptor left.
+ * The first call makes the descriptor, non-blocking and close-on-exec; later
+ * calls return the same. The child of fork() does not have it. wal_close closes
+ * both of its ends: pass a duplicate to what closes it too.
+ *
+ * Threads: any. Errors: WAL_EINVAL when the descriptor of this handle has
+ * another kind, WAL_ENOMEM when the process has no descriptor left.
  */
-WAL_API WAL_MUST_USE enum wal_status wal_store_eventfd(struct wal_store *store,
-                                                       int32_t *fd,
-                                                       struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_store_completion_fd(struct wal_store *store, uint32_t kind, int32_t *fd,
+                        struct wal_error *error);
 
 /* ---------------------------------------------------------- sessions --- */
 

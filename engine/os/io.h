@@ -40,7 +40,10 @@ struct wal__io_stat {
 enum wal__io_lock {
     WAL__IO_LOCK_NONE,
     WAL__IO_LOCK_SHARED,
-    WAL__IO_LOCK_EXCLUSIVE
+    WAL__IO_LOCK_EXCLUSIVE,
+    /* Changes nothing: tests whether EXCLUSIVE would conflict. The file may be
+     * open for reading only. */
+    WAL__IO_LOCK_TEST
 };
 
 struct wal__io {

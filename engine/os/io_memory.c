@@ -343,7 +343,11 @@ static enum wal_status file_lock(void *ctx, struct wal__file *handle,
         return WAL_EIO;
     }
     wal__memfs_lock();
-    if (mode == WAL__IO_LOCK_NONE) {
+    if (mode == WAL__IO_LOCK_TEST) {
+        error = wal__memfs_byte_lock_conflicts(file->node, file, offset, true)
+                    ? EAGAIN
+                    : 0;
+    } else if (mode == WAL__IO_LOCK_NONE) {
         wal__memfs_byte_lock_release(&memory->fs, file->node, file, offset);
     } else {
         error = wal__memfs_byte_lock_acquire(&memory->fs, file->node, file,

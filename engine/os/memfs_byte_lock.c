@@ -42,8 +42,9 @@ static void unlink_lock(struct wal__memfs *fs,
     wal__heap_free(fs->heap, lock);
 }
 
-static bool conflicts(const struct wal__memfs_node *node, const void *holder,
-                      uint64_t offset, bool exclusive)
+bool wal__memfs_byte_lock_conflicts(const struct wal__memfs_node *node,
+                                    const void *holder, uint64_t offset,
+                                    bool exclusive)
 {
     const struct wal__memfs_byte_lock *lock = node->locks;
 
@@ -62,7 +63,7 @@ int wal__memfs_byte_lock_acquire(struct wal__memfs *fs,
     struct wal__memfs_byte_lock **link = find_link(node, holder, &offset);
     struct wal__memfs_byte_lock *lock;
 
-    if (conflicts(node, holder, offset, exclusive)) {
+    if (wal__memfs_byte_lock_conflicts(node, holder, offset, exclusive)) {
         return EAGAIN;
     }
     if (*link == NULL) {

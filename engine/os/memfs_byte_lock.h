@@ -18,6 +18,10 @@ int wal__memfs_byte_lock_acquire(struct wal__memfs *fs,
                                  struct wal__memfs_node *node,
                                  const void *holder, uint64_t offset,
                                  bool exclusive);
+/* Whether another holder's lock conflicts with such a lock. */
+bool wal__memfs_byte_lock_conflicts(const struct wal__memfs_node *node,
+                                    const void *holder, uint64_t offset,
+                                    bool exclusive);
 /* Releases the holder's lock of the byte; does nothing if there is none. */
 void wal__memfs_byte_lock_release(struct wal__memfs *fs,
                                   struct wal__memfs_node *node,

@@ -302,10 +302,16 @@ static void use_sessions(struct wal_store *store, struct wal_session *session)
                                               .id = text("s")};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_migrate_result migration = {.struct_size = sizeof(migration)};
+    struct wal_claim claim = {.struct_size = sizeof(claim)};
+    struct wal_claim_cursor *claims = NULL;
     struct wal_session *other = NULL;
 
     EXPECT(WAL_OK, wal_session_get_info(session, &info, &error));
     EXPECT(WAL_OK, wal_session_claim(session, &error));
+    EXPECT(WAL_OK, wal_claim_cursor_open(store, &claims, &error));
+    EXPECT(gone == WAL_OK ? WAL_OK : WAL_END,
+           wal_claim_cursor_next(claims, &claim, &error));
+    wal_claim_cursor_close(claims);
     EXPECT(WAL_OK, wal_session_unclaim(session, &error));
     EXPECT(WAL_OK, wal_session_update(session, rename_it, NULL, &error));
     EXPECT(WAL_OK,
@@ -347,7 +353,8 @@ static void use_store(struct wal_store *store)
     EXPECT(WAL_END, status);
     EXPECT(WAL_OK, wal_session_cursor_encode(list, cursor, &error));
     wal_session_cursor_close(list);
-    EXPECT(WAL_OK, wal_store_eventfd(store, &event, &error));
+    EXPECT(WAL_OK, wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD,
+                                           &event, &error));
     if (event < 0 || wal_version()[0] == '\0' ||
         wal_status_text(WAL_OK)[0] == '\0') {
         exit(1);

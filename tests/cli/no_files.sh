@@ -49,7 +49,7 @@ for mode in noop memory; do
     code 0 "$work/no_files" "$mode" filtered
 done
 
-# The event of wal_store_eventfd is a descriptor, and no file.
+# The event of wal_store_completion_fd is a descriptor, and no file.
 no_event() {
     awk '/eventfd2\(/ { event = $NF; next }
          event != "" && index($0, "close(" event ")") { next }

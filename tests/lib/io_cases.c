@@ -332,6 +332,28 @@ static void test_io__shared_locks_go_together(void **state)
     io->close(io->ctx, b);
 }
 
+static void test_io__testing_a_lock_changes_nothing(void **state)
+{
+    (void)state;
+    struct wal__file *a = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
+    struct wal__file *b = io_case_open("a", 0);
+
+    assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_TEST), WAL_OK);
+    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_TEST), WAL_ELOCKED);
+    assert_int_equal(io_case_lock(b, 4, WAL__IO_LOCK_TEST), WAL_OK);
+    /* The own lock does not conflict, and remains. */
+    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_TEST), WAL_OK);
+    assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_SHARED), WAL_ELOCKED);
+    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_SHARED), WAL_OK);
+    assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_TEST), WAL_ELOCKED);
+    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_NONE), WAL_OK);
+    assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_TEST), WAL_OK);
+    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    io->close(io->ctx, a);
+    io->close(io->ctx, b);
+}
+
 /* ------------------------------------------------------------- names --- */
 
 static void test_io__directories(void **state)
@@ -490,6 +512,7 @@ int io_cases_run(const char *group, CMFixtureFunction enter,
         CASE(test_io__maps_that_cannot_be),
         CASE(test_io__locks_belong_to_the_open_file),
         CASE(test_io__shared_locks_go_together),
+        CASE(test_io__testing_a_lock_changes_nothing),
         CASE(test_io__directories),
         CASE(test_io__list_gives_every_name_once),
         CASE(test_io__rename_replaces_and_unlink_removes),

@@ -367,6 +367,8 @@ static int create_checkpoint(struct import *import, struct item *item,
         .id = cli_slice(id != NULL && id[0] != '\0' ? id : name),
         .root = import->in->root,
         .created_ms = item->manifest.created_ms,
+        /* A manifest names no entry. */
+        .flags = WAL_CHECKPOINT_UNLINKED,
     };
     struct cli_checkpoint_imported imported = {.layout = item->layout,
                                                .path = item->path};

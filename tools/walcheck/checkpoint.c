@@ -95,6 +95,26 @@ static bool read_root(const struct wal__doc_record *doc,
                     &checkpoint->root_size);
 }
 
+/* The entry that the checkpoint is linked with. A fork that was made at an
+ * older entry shares the checkpoint and not the entry, so that a link to an
+ * entry which the session does not have is no damage. */
+static bool read_entry(const struct wal__doc_record *doc,
+                       struct check_checkpoint *checkpoint)
+{
+    struct wal__json_token token;
+
+    checkpoint->entry_size = 0;
+    if (wal__json_find(doc->value.data, doc->value.size, "entry", &token) !=
+        WAL__JSON_OK) {
+        return true;
+    }
+    return token.kind == WAL__JSON_STRING &&
+           wal__json_unescape(token.span, checkpoint->entry,
+                              sizeof(checkpoint->entry),
+                              &checkpoint->entry_size, NULL) == WAL__JSON_OK &&
+           checkpoint->entry_size > 0;
+}
+
 static int64_t read_number(struct wal__json_span text)
 {
     int64_t value = 0;
@@ -115,7 +135,7 @@ bool check_checkpoint_decode(const struct wal__doc_record *doc,
 
     if (!check_key_is_checkpoint(doc->key) ||
         !check_checkpoint_list(doc, &checkpoint->list) ||
-        !read_root(doc, checkpoint)) {
+        !read_root(doc, checkpoint) || !read_entry(doc, checkpoint)) {
         return false;
     }
     checkpoint->id.data = doc->key.data + PREFIX_SIZE;

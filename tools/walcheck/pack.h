@@ -108,7 +108,9 @@ struct check_checkpoint {
     struct wal__digest list;
     int64_t created_ms;
     size_t root_size;
+    size_t entry_size; /* 0: linked with no entry */
     uint8_t root[CHECK_ROOT_MAX];
+    uint8_t entry[WAL__ID_MAX];
 };
 
 /* Whether the document is a valid checkpoint. */

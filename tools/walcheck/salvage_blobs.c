@@ -248,17 +248,45 @@ static struct wal_file *read_files(struct salvage *salvage, uint64_t *count,
     return files;
 }
 
+/* Links the checkpoint as it was, with no other entry when that one is lost. */
+static enum wal_status
+import_checkpoint(struct salvage *salvage, struct salvage_session *session,
+                  const struct check_checkpoint *checkpoint, const char *id,
+                  const struct wal_file *files, uint64_t count,
+                  struct wal_error *error)
+{
+    struct wal_checkpoint_options options = {
+        .struct_size = sizeof(options),
+        .id = {checkpoint->id.data, checkpoint->id.size},
+        .root = {checkpoint->root, checkpoint->root_size},
+        .created_ms = checkpoint->created_ms,
+        .entry_id = {checkpoint->entry, checkpoint->entry_size},
+        .flags = checkpoint->entry_size == 0 ? WAL_CHECKPOINT_UNLINKED : 0U,
+    };
+    enum wal_status status = wal_checkpoint_import(
+        session->handle, files, count, &options, NULL, error);
+
+    if (status != WAL_ENOTFOUND || checkpoint->entry_size == 0) {
+        return status;
+    }
+    options.entry_id = cli_slice(NULL);
+    options.flags = WAL_CHECKPOINT_UNLINKED;
+    status = wal_checkpoint_import(session->handle, files, count, &options,
+                                   NULL, error);
+    if (status == WAL_OK) {
+        salvage_note(salvage, session->id, "",
+                     "the entry of the checkpoint %s is lost: %.*s", id,
+                     (int)checkpoint->entry_size,
+                     (const char *)checkpoint->entry);
+    }
+    return status;
+}
+
 static void make_checkpoint(struct salvage *salvage,
                             struct salvage_session *session,
                             const struct check_checkpoint *checkpoint,
                             const char *id)
 {
-    const struct wal_checkpoint_options options = {
-        .struct_size = sizeof(options),
-        .id = {checkpoint->id.data, checkpoint->id.size},
-        .root = {checkpoint->root, checkpoint->root_size},
-        .created_ms = checkpoint->created_ms,
-    };
     struct wal_error error = CLI_ERROR_INIT;
     struct wal__span first = {NULL, 0};
     enum wal_status status;
@@ -273,8 +301,8 @@ static void make_checkpoint(struct salvage *salvage,
                      id);
         return;
     }
-    status = wal_checkpoint_import(session->handle, files, count, &options,
-                                   NULL, &error);
+    status = import_checkpoint(salvage, session, checkpoint, id, files, count,
+                               &error);
     free(files);
     if (status == WAL_OK) {
         salvage->documents_written++;

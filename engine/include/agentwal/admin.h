@@ -1,6 +1,6 @@
 /*
  * agentwal/admin.h - administration of stores and sessions: migration, accepted
- * damage, claims. The conventions of agentwal.h apply.
+ * damage, claims and their list. The conventions of agentwal.h apply.
  */
 #ifndef AGENTWAL_ADMIN_H
 #define AGENTWAL_ADMIN_H
@@ -10,6 +10,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct wal_claim_cursor;
 
 /* What a migration did. The library fills it. */
 struct wal_migrate_result {
@@ -80,6 +82,44 @@ wal_session_claim(struct wal_session *session, struct wal_error *error);
 /* Ends the claim of this handle, if it has one. Threads: any. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_unclaim(struct wal_session *session, struct wal_error *error);
+
+enum wal_claim_flag {
+    WAL_CLAIM_OWN = 1u << 0 /* a handle of this process has it */
+};
+
+/* A session that is claimed. The library fills it. */
+struct wal_claim {
+    uint32_t struct_size;
+    uint32_t flags;          /* enum wal_claim_flag */
+    uint32_t session_number; /* `number` of struct wal_session_info */
+    int32_t process_id;      /* of the holder; 0: unknown */
+    struct wal_slice session_id;
+};
+
+/*
+ * Lists the claims of sessions as they are now, by session number; those of
+ * this process too, also of its other handles on the store.
+ *
+ * A claim counts while its lock is held, so that a killed process has none. A
+ * claim that is made or ended during the call may be listed or not; one on a
+ * session that was deleted is not. A read-only handle sees the claims when it
+ * may read LOCK. Close *cursor with wal_claim_cursor_close.
+ *
+ * Threads: any. Errors: WAL_EREADONLY when LOCK may not be read,
+ * WAL_ELOCKFILE. SPEC.md, Claims.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_claim_cursor_open(struct wal_store *store, struct wal_claim_cursor **cursor,
+                      struct wal_error *error);
+
+/* Fills *claim with the next claim, or returns WAL_END. Slices hold until the
+ * next call on the cursor, or its close. Threads: one at a time. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_claim_cursor_next(struct wal_claim_cursor *cursor, struct wal_claim *claim,
+                      struct wal_error *error);
+
+/* Frees the cursor. cursor may be null. */
+WAL_API void wal_claim_cursor_close(struct wal_claim_cursor *cursor);
 
 #ifdef __cplusplus
 }

@@ -190,6 +190,16 @@ static enum wal_status open_head_cursor(const struct from *from, void **at,
     return status;
 }
 
+static enum wal_status open_claim_cursor(const struct from *from, void **at,
+                                         struct wal_error *error)
+{
+    struct wal_claim_cursor *cursor = NULL;
+    enum wal_status status = wal_claim_cursor_open(from->store, &cursor, error);
+
+    *at = cursor;
+    return status;
+}
+
 static enum wal_status open_file_cursor(const struct from *from, void **at,
                                         struct wal_error *error)
 {
@@ -243,6 +253,11 @@ static void close_entry_cursor(void *at)
 static void close_doc_cursor(void *at)
 {
     wal_doc_cursor_close(at);
+}
+
+static void close_claim_cursor(void *at)
+{
+    wal_claim_cursor_close(at);
 }
 
 static void close_head_cursor(void *at)
@@ -461,6 +476,16 @@ static void call_entry_cursor(void *at, struct calls *calls)
     }
 }
 
+static void call_claim_cursor(void *at, struct calls *calls)
+{
+    struct wal_claim_cursor *cursor = at;
+    struct wal_claim claim = {.struct_size = sizeof(claim)};
+
+    if (calls->wanted == WAL_ECLOSED) {
+        CHECK(wal_claim_cursor_next(cursor, &claim, &calls->error));
+    }
+}
+
 static void call_head_cursor(void *at, struct calls *calls)
 {
     struct wal_head_cursor *cursor = at;
@@ -530,6 +555,8 @@ static const struct {
                                  call_entry_cursor},
     [KIT_HANDLE_DOC_CURSOR] = {open_doc_cursor, close_doc_cursor,
                                call_doc_cursor},
+    [KIT_HANDLE_CLAIM_CURSOR] = {open_claim_cursor, close_claim_cursor,
+                                 call_claim_cursor},
     [KIT_HANDLE_HEAD_CURSOR] = {open_head_cursor, close_head_cursor,
                                 call_head_cursor},
     [KIT_HANDLE_FILE_CURSOR] = {open_file_cursor, close_file_cursor,

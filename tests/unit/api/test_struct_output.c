@@ -134,6 +134,22 @@ static enum wal_status call_head_next(struct struct_world *world, void *given,
     return wal_head_cursor_next(cursor, given, error);
 }
 
+static enum wal_status call_claim_next(struct struct_world *world, void *given,
+                                       struct wal_error *error)
+{
+    static struct wal_claim_cursor *cursor;
+
+    wal_claim_cursor_close(cursor);
+    cursor = NULL;
+    if (given == NULL) {
+        return wal_session_unclaim(world->session, error);
+    }
+    assert_int_equal(wal_session_claim(world->session, NULL), WAL_OK);
+    assert_int_equal(wal_claim_cursor_open(world->store, &cursor, NULL),
+                     WAL_OK);
+    return wal_claim_cursor_next(cursor, given, error);
+}
+
 static enum wal_status call_migrate(struct struct_world *world, void *given,
                                     struct wal_error *error)
 {
@@ -288,6 +304,7 @@ static const struct output {
     OUTPUT(wal_doc, call_doc_next),
     OUTPUT(wal_doc, call_doc_cursor_get),
     OUTPUT(wal_head, call_head_next),
+    OUTPUT(wal_claim, call_claim_next),
     OUTPUT(wal_migrate_result, call_migrate),
     OUTPUT(wal_migrate_result, call_store_migrate),
     OUTPUT(wal_checkpoint_info, call_checkpoint_info),

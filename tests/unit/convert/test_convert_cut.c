@@ -26,7 +26,7 @@
 #include "agentwal.h"
 #include "bench/transcript.h"
 #include "tests/lib/rng.h"
-#include "tools/cli/imported_lines.h"
+#include "engine/convert/source/source_lines.h"
 #include "tools/walconv/export_source.h"
 #include "tools/walconv/walconv.h"
 

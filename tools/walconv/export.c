@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "engine/convert/import_tree/session_dir.h"
+#include "engine/convert/source/session_dir_files.h"
 #include "engine/convert/source/source_lines.h"
 #include "engine/convert/source/source_name.h"
 #include "tools/cli/ids.h"

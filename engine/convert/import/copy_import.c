@@ -335,7 +335,8 @@ static enum wal_status write_shared(struct copy_writer *writer,
     if (status != WAL_OK) {
         return status;
     }
-    /* wal__copy_walk_next encoded this line: the file or the original changed. */
+    /* wal__copy_walk_next encoded the line: the file or the original
+     * changed. */
     if (delta_status != WAL__DELTA_OK) {
         return WAL_ECONFLICT;
     }

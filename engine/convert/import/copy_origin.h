@@ -24,7 +24,8 @@ struct wal__copy_origins {
 int wal__copy_origins_read(struct wal__heap_arena *arena, int fd, uint64_t size,
                            struct wal__copy_origins *origins);
 
-/* Adds an id, copied to the arena, unless it is a duplicate or too long; text may be NULL. */
+/* Adds an id, copied to the arena, unless it is a duplicate or too long; text
+ * may be NULL. */
 void wal__copy_origins_add(struct wal__heap_arena *arena,
                            struct wal__copy_origins *origins, const char *text,
                            size_t size);

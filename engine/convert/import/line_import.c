@@ -23,7 +23,7 @@ struct parsed {
     uint32_t flags;
     bool has_issue;  /* an issue was reported */
     bool is_closed;  /* only white space can follow in the same line */
-    bool is_inexact; /* see "inexact" in imported_lines.h */
+    bool is_inexact; /* see "inexact" in source_lines.h */
 };
 
 /* Copies an id or a type; truncates it. */
@@ -405,30 +405,22 @@ static char *partial_line_meta(struct wal__import_lines *lines)
 {
     size_t size = 7 * WAL__LINE_PREFIX_SIZE;
     struct wal__arena *arena = &lines->arena->arena;
-    char *after_object = wal__string_object(
+    char *after = wal__string_object(
         arena, "after", wal__slice_from_text(lines->previous_id), "");
-    char *before_object =
-        wal__string_object(arena, "before", rest_slice(lines), "");
+    char *before = wal__string_object(arena, "before", rest_slice(lines), "");
     char *meta = wal__arena_alloc(arena, size);
-    int size_used;
+    int after_size;
+    int before_size;
 
-    if (after_object == NULL || before_object == NULL || meta == NULL) {
+    if (after == NULL || before == NULL || meta == NULL) {
         return NULL;
     }
-    size_used = snprintf(meta, size, "{\"of\":%" PRIu32, lines->stream);
-
-    /* Insert the member of an object without its braces. */
-    if (lines->previous_id[0] != '\0') {
-        size_used +=
-            snprintf(meta + size_used, size - (size_t)size_used, ",%.*s",
-                     (int)strlen(after_object) - 2, after_object + 1);
-    }
-    if (lines->is_open) {
-        size_used +=
-            snprintf(meta + size_used, size - (size_t)size_used, ",%.*s",
-                     (int)strlen(before_object) - 2, before_object + 1);
-    }
-    snprintf(meta + size_used, size - (size_t)size_used, "}");
+    /* Insert the members of the objects without their braces. */
+    after_size = lines->previous_id[0] != '\0' ? (int)strlen(after) - 2 : 0;
+    before_size = lines->is_open ? (int)strlen(before) - 2 : 0;
+    snprintf(meta, size, "{\"of\":%" PRIu32 "%s%.*s%s%.*s}", lines->stream,
+             after_size > 0 ? "," : "", after_size, after + 1,
+             before_size > 0 ? "," : "", before_size, before + 1);
     return meta;
 }
 

@@ -320,7 +320,9 @@ static char *argument_text(struct walk *walk, struct wal_slice path)
         wal__arena_alloc(&walk->import.walk.arena, (size_t)path.size + 1);
 
     if (text != NULL) {
-        memcpy(text, path.data, (size_t)path.size);
+        if (path.size > 0) {
+            memcpy(text, path.data, (size_t)path.size);
+        }
         text[path.size] = '\0';
     }
     return text;
@@ -440,10 +442,10 @@ check_arguments(const struct wal_store *store, const struct wal_slice *paths,
                    "this version");
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (paths[i].data == NULL || paths[i].size == 0 ||
-            memchr(paths[i].data, '\0', (size_t)paths[i].size) != NULL) {
-            return wal__invalid(
-                error, "a path must not be empty or contain a zero byte");
+        if (paths[i].size > 0 &&
+            (paths[i].data == NULL ||
+             memchr(paths[i].data, '\0', (size_t)paths[i].size) != NULL)) {
+            return wal__invalid(error, "a path must not contain a zero byte");
         }
     }
     return WAL_OK;

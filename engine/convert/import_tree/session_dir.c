@@ -1,5 +1,6 @@
 /*
- * session_dir.c - detects session directories and groups their files by session.
+ * session_dir.c - detects session directories, lists their files and groups them
+ * by session.
  *
  * Threads: one thread at a time per import.
  */

@@ -7,8 +7,8 @@
  * session that has all files, or those that belong to no other session. Files
  * of lines are streams of the session. A file of JSON is a document whose key
  * is its path relative to the root. Any other file is an entry of the stream
- * WAL__FILES_STREAM whose meta is {"file":PATH}: the last entry of a path is the
- * file's content, unless a document has the path. Paths are escaped as in
+ * WAL__FILES_STREAM whose meta is {"file":PATH}: the last entry of a path is
+ * the file's content, unless a document has the path. Paths are escaped as in
  * sources.
  *
  * Invariant: every file of a root belongs to one of its sessions.
@@ -92,7 +92,8 @@ bool wal__session_dir_is_json(const char *name);
 char *wal__session_dir_read_file(struct wal__import *import, const char *root,
                                  const char *path, size_t *size);
 
-/* Returns a string member of a JSON object in the arena; NULL: there is none. */
+/* Returns a string member of a JSON object in the arena; NULL: there is
+ * none. */
 const char *wal__session_dir_member(struct wal__import *import,
                                     const char *json, size_t size,
                                     const char *key);

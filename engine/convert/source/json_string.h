@@ -26,8 +26,8 @@ char *wal__string_copy(struct wal__arena *arena, struct wal__json_span string,
 char *wal__string_object(struct wal__arena *arena, const char *key,
                          struct wal_slice text, const char *members);
 
-/* Decodes a string member of a JSON object like wal__string_decode; `parent` may
- * be NULL. */
+/* Decodes a string member of a JSON object like wal__string_decode; `parent`
+ * may be NULL. */
 bool wal__string_member(const void *json, size_t size, const char *parent,
                         const char *key, char text[WAL__STRING_MAX + 1]);
 

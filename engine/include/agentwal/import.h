@@ -49,7 +49,7 @@ enum wal_import_kind {
 
 enum wal_import_flag {
     /* The file is a view of the session view_session, but more than its end
-     * changed; it was imported as a session of its own path. */
+     * changed; it was imported as another session. */
     WAL_IMPORT_CHANGED_VIEW = 1u << 0
 };
 
@@ -66,10 +66,10 @@ struct wal_import_issue {
  * the callback returns; texts are terminated by NUL. */
 struct wal_import_report {
     uint32_t struct_size;
-    uint32_t kind;           /* enum wal_import_kind */
-    uint32_t flags;          /* enum wal_import_flag */
-    int32_t status;          /* WAL_OK, or why this path failed */
-    struct wal_slice path;   /* as given, and the path below it */
+    uint32_t kind;         /* enum wal_import_kind */
+    uint32_t flags;        /* enum wal_import_flag */
+    int32_t status;        /* WAL_OK, or why this path failed */
+    struct wal_slice path; /* as given, and the path below it */
     struct wal_slice dialect;
     struct wal_slice session_id;
     struct wal_slice view_session; /* with WAL_IMPORT_CHANGED_VIEW */
@@ -116,9 +116,9 @@ struct wal_import_options {
 struct wal_import_result {
     uint32_t struct_size;
     uint32_t reserved;
-    uint64_t sources;    /* files and session directories that were tried */
-    uint64_t sessions;   /* that they are, without those that failed */
-    uint64_t appended;   /* sums of the reports; without streams, whose
+    uint64_t sources;  /* files and session directories that were tried */
+    uint64_t sessions; /* that they are, without those that failed */
+    uint64_t appended; /* sums of the reports; without streams, whose
                           * directories are counted, and failures */
     uint64_t duplicates;
     uint64_t failed; /* reports with a status other than WAL_OK */
@@ -134,11 +134,11 @@ WAL_API const char *wal_import_dialect(uint32_t index);
  * null.
  *
  * Errors: the first failure that was reported: WAL_ENOTFOUND for the path or
- * the dialect; WAL_ENOTFILE for a directory that is not a session's, or neither
- * a file nor a directory; WAL_EACCESS; WAL_EIO, also for a file that became
- * shorter; WAL_ECLAIMED and WAL_EBUSY, see above; WAL_ETOOBIG for a path that is
- * too long; WAL_ECALLBACK; those of wal_append, wal_session_create and
- * wal_sync.
+ * the dialect; WAL_ENOTFILE for a directory that is not that of a session, and
+ * for neither a file nor a directory; WAL_EACCESS; WAL_EIO, also for a file
+ * that became shorter; WAL_ECLAIMED and WAL_EBUSY, see above; WAL_ETOOBIG for a
+ * path that is too long; WAL_ECALLBACK; those of wal_append,
+ * wal_session_create and wal_sync.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_import_file(struct wal_store *store, struct wal_slice path,

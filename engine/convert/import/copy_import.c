@@ -1,6 +1,6 @@
 /*
- * copy_import.c - finds the session that a file is a copy of, and imports it as a
- * fork of that session.
+ * copy_import.c - finds the session that a file is a copy of, and imports it as
+ * a fork of that session.
  *
  * Threads: one thread at a time per struct.
  */

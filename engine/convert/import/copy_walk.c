@@ -2,8 +2,8 @@
  * copy_walk.c - finds the lines that a copy shares with its original.
  *
  * A line is shared when one of the next WAL__COPY_LOOKAHEAD lines of the
- * original has the same content (engine/convert/copy/line_match.h) and the delta
- * fits a chunk.
+ * original has the same content (engine/convert/copy/line_match.h) and the
+ * delta fits a chunk.
  *
  * Threads: one thread at a time per struct.
  */

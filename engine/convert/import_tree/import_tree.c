@@ -57,11 +57,12 @@ static enum wal_status must_defer(struct wal__import *import, int fd,
     struct wal__copy_origins origins = {.count = 0};
     struct stat stat;
 
-    *must_wait =
-        fstat(fd, &stat) == 0 &&
+    if (fstat(fd, &stat) != 0 ||
         wal__copy_origins_read(&import->arena, fd, (uint64_t)stat.st_size,
-                               &origins) == 0 &&
-        wal__copy_origins_are_missing(&origins, import->store);
+                               &origins) < 0) {
+        return wal__import_errno(error);
+    }
+    *must_wait = wal__copy_origins_are_missing(&origins, import->store);
     return wal__import_check_memory(import, error);
 }
 

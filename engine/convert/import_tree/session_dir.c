@@ -1,6 +1,6 @@
 /*
- * session_dir.c - detects session directories, lists their files and groups them
- * by session.
+ * session_dir.c - detects session directories, lists their files and groups
+ * them by session.
  *
  * Threads: one thread at a time per import.
  */
@@ -100,6 +100,7 @@ static bool begins_with_message(struct wal__import *import, const char *root,
     struct wal__line_reader reader;
     bool is_match = false;
     struct wal__piece piece;
+    int got = 1;
     struct stat stat;
     int fd = name != NULL ? wal__file_open_regular(AT_FDCWD, name, &stat) : -1;
 
@@ -108,10 +109,10 @@ static bool begins_with_message(struct wal__import *import, const char *root,
     }
     wal__line_reader_init(&reader, import->heap, fd, (uint64_t)stat.st_size,
                           false, 0);
-    for (unsigned i = 0; !is_match && i < PROBE_FILES_MAX &&
-                         wal__line_reader_next(&reader, &piece) > 0;
-         i++) {
-        is_match = is_message_with_uuid(&piece);
+    for (unsigned i = 0; !is_match && got > 0 && i < PROBE_FILES_MAX; i++) {
+        got = wal__line_reader_next(&reader, &piece);
+        is_match = got > 0 && is_message_with_uuid(&piece);
+        import->arena.has_failed |= got < 0 && errno == ENOMEM;
     }
     wal__line_reader_deinit(&reader);
     close(fd);

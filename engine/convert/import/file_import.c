@@ -174,7 +174,7 @@ static enum wal_status flush_batch(struct wal__import_file *file,
     struct wal__import_batch *batch = &file->lines.batch;
     enum wal_status status = wal__import_batch_flush(batch, error);
 
-    if (status == WAL_OK && batch->appended > 0) {
+    if (status == WAL_OK && (batch->appended > 0 || file->copy.is_created)) {
         status = wal_sync(file->import->store, error);
     }
     return status;

@@ -13,6 +13,7 @@
  *   agentwal/blob.h        content by its SHA-256
  *   agentwal/checkpoint.h  checkpoints of files, differences, rewind
  *   agentwal/convert.h     views: sessions as files of other programs
+ *   agentwal/import.h      imports of the session files of other programs
  *   agentwal/admin.h       migration, damage, claims
  *   agentwal/removed.h     names of interface 0.1: what to use instead
  *

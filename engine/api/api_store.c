@@ -108,14 +108,14 @@ wal__store_open(const char *path, const struct wal_open_options *options,
     }
     opened->heap = heap;
     if ((core_options.open.flags & WAL_OPEN_MEMORY) != 0) {
-        status = wal__io_memory_create(heap, &opened->memory);
+        status = wal__io_memory_create(heap, &opened->memory, error);
         core_options.open.flags |= WAL_OPEN_CREATE;
         core_options.io = opened->memory;
         path = "memory";
     }
     if (status != WAL_OK) {
         wal__heap_free(heap, opened);
-        return wal__fail(error, status, "no memory");
+        return status;
     }
     if (can_spill(&core_options)) {
         bool is_read_only = (core_options.open.flags & WAL_OPEN_READ_ONLY) != 0;

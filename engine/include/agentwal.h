@@ -225,9 +225,10 @@ enum wal_open_flag {
                                     * sector is WAL_EIO, not a signal */
     WAL_OPEN_NOOP = 1u << 6,       /* persistence off: nothing is kept and no
                                     * file is touched (SPEC.md 5.11) */
-    WAL_OPEN_MEMORY = 1u << 7      /* an empty store in this process's memory:
-                                    * full behaviour, no files, dropped when
-                                    * it is closed */
+    WAL_OPEN_MEMORY = 1u << 7      /* an empty store of this process in memory,
+                                    * without a name on disk: full behaviour,
+                                    * dropped when it is closed. Uses /proc, and
+                                    * a descriptor per segment (SPEC.md 5.11) */
 };
 
 struct wal_open_options {

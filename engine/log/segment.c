@@ -394,6 +394,9 @@ static enum wal_status write_body(const struct wal__env *env,
 {
     struct iovec iov = {(void *)(uintptr_t)body->data, (size_t)body->size};
 
+    if (body->data == NULL && env->io->in_memory) {
+        return WAL_OK;
+    }
     if (body->data == NULL) {
         return write_all_zeros(env, file, body->size, body->pacer, err);
     }

@@ -114,6 +114,11 @@ static void file_close(void *ctx, struct wal__file *file)
     wal__heap_free(&wal__heap_libc, file);
 }
 
+int wal__io_posix_descriptor(const struct wal__file *file)
+{
+    return file->fd;
+}
+
 static enum wal_status file_pread(void *ctx, struct wal__file *file, void *data,
                                   size_t size, uint64_t offset,
                                   size_t *bytes_read, int *sys_errno)

@@ -2,9 +2,11 @@
  * no_files.c MODE: a program for no_files.sh. MODE is "noop" or "memory": it
  * opens such a store, and between two lines on the standard error stream calls
  * every function of agentwal.h. With a second argument the kernel ends it, by
- * a filter of system calls, when one of those touches a file.
+ * a filter of system calls, when one of those touches a file (noop), or makes,
+ * lists or changes the name of one (memory).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -404,6 +406,55 @@ static void call_everything(uint32_t flag)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),                      \
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 
+/* Forbidden when the argument has one of these bits. */
+#define WITHOUT(name, rank, bits)                                          \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 4), ARGUMENT(rank), \
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), 0, 1),                \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),               \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+static void install(struct sock_filter *filter, size_t size)
+{
+    const struct sock_fprog program = {
+        .len = (unsigned short)(size / sizeof(filter[0])),
+        .filter = filter,
+    };
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
+                &program) != 0) {
+        (void)fprintf(stderr, "no filter: %s\n", strerror(errno));
+        exit(3);
+    }
+}
+
+/* The calls that make, list or change the names of files. */
+static void forbid_names(void)
+{
+    const uint32_t creating = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        CALL(openat2),
+        CALL(mkdirat),
+        CALL(renameat2),
+        CALL(unlinkat),
+        CALL(linkat),
+        CALL(symlinkat),
+        CALL(getdents64),
+#ifdef SYS_open
+        CALL(creat),
+        CALL(mkdir),
+        CALL(rename),
+        CALL(unlink),
+        WITHOUT(open, 1, creating),
+#endif
+        WITHOUT(openat, 2, creating),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+
+    install(filter, sizeof(filter));
+}
+
 /* The calls by which a program comes to a file, its bytes or its name. */
 static void forbid_files(void)
 {
@@ -452,17 +503,8 @@ static void forbid_files(void)
 #endif
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    const struct sock_fprog program = {
-        .len = (unsigned short)(sizeof(filter) / sizeof(filter[0])),
-        .filter = filter,
-    };
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
-                &program) != 0) {
-        (void)fprintf(stderr, "no filter: %s\n", strerror(errno));
-        exit(3);
-    }
+    install(filter, sizeof(filter));
 }
 
 /* libcrypto reads its configuration when a process first digests something. */
@@ -492,7 +534,9 @@ int main(int argc, char **argv)
     }
     gone = strcmp(argv[1], "noop") == 0 ? WAL_ENOTFOUND : WAL_OK;
     prepare_digests();
-    if (argc > 2) {
+    if (argc > 2 && gone == WAL_OK) {
+        forbid_names();
+    } else if (argc > 2) {
         forbid_files();
     }
     say("calls begin\n");

@@ -183,7 +183,7 @@ void io_case_check_allocate(const char *path)
     assert_int_equal(io->allocate(io->ctx, file, 150001, &sys_errno), WAL_OK);
     assert_int_equal(io_case_stat(file).size, 150001);
     assert_int_equal(io->sync(io->ctx, file, &sys_errno), WAL_OK);
-    assert_true(io_case_stat(file).allocated >= 150001);
+    assert_true(io->in_memory || io_case_stat(file).allocated >= 150001);
     assert_int_equal(
         wal__io_read_full(io, file, back, sizeof(back), 0, &got, &sys_errno),
         WAL_OK);

@@ -1,5 +1,5 @@
 /*
- * model_content.c - the content of a message as current clients write it.
+ * model_content.c - reads the content of a message as current clients write it.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -9,9 +9,6 @@
 
 #include "format/bytes/assert.h"
 #include "format/model/dialect.h"
-#include "format/model/model_write.h"
-
-#define WRAPPED_KEY "walconvArguments" /* of arguments that are not objects */
 
 enum {
     B_TYPE,
@@ -144,54 +141,12 @@ static bool read_block(struct wal__model_blocks *blocks,
     return true;
 }
 
-void wal__content_write_arguments(struct wal__json_out *out, const char *key,
-                                  struct wal__json_span arguments)
-{
-    size_t at = 0;
-
-    while (at < arguments.size && arguments.data[at] <= ' ') {
-        at++;
-    }
-    wal__json_out_key(out, key);
-    if (at < arguments.size && arguments.data[at] == '{') {
-        wal__json_out_compact(out, arguments);
-        return;
-    }
-    wal__json_out_open(out, '{');
-    if (at < arguments.size) {
-        wal__json_out_member(out, WRAPPED_KEY, arguments);
-    }
-    wal__json_out_close(out, '}');
-}
-
-void wal__content_write_thinking(struct wal__json_out *out,
-                                 const struct wal__model_block *block,
-                                 const char *signature)
-{
-    wal__json_out_member_str(out, "type", "thinking");
-    wal__json_out_member(out, "thinking", wal__model_or(block->text, "\"\""));
-    wal__json_out_optional(out, signature, block->signature);
-    if (block->is_redacted) {
-        wal__json_out_member_bool(out, "redacted", true);
-    }
-}
-
-void wal__content_write_call(struct wal__json_out *out,
-                             const struct wal__model_block *block,
-                             const char *type, const char *arguments)
-{
-    wal__json_out_member_str(out, "type", type);
-    wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
-    wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
-    wal__content_write_arguments(out, arguments, block->arguments);
-}
-
 struct wal__json_span
 wal__content_unwrap_arguments(struct wal__json_span object)
 {
-    static const char begin[] = "{\"" WRAPPED_KEY "\":";
+    static const char begin[] = "{\"" WAL__WRAPPED_ARGUMENTS "\":";
     const size_t size = sizeof(begin) - 1;
-    struct wal__json_member wrapped = {.key = WRAPPED_KEY};
+    struct wal__json_member wrapped = {.key = WAL__WRAPPED_ARGUMENTS};
     uint32_t unknown_count = 0;
 
     if (object.size > size && memcmp(object.data, begin, size) == 0 &&

@@ -8,13 +8,10 @@
 #ifndef AGENTWAL_FORMAT_DIALECT_CLAUDE_CLAUDE_BLOCK_H
 #define AGENTWAL_FORMAT_DIALECT_CLAUDE_CLAUDE_BLOCK_H
 
-#include "format/json/json_out.h"
-#include "format/model/model.h"
+#include "format/model/content_write.h"
 
-/* Writes a member with an array of blocks. */
-void wal__claude_write_blocks(struct wal__json_out *out, const char *key,
-                              const struct wal__model_block *blocks,
-                              size_t count);
+/* The names of blocks in all messages. */
+extern const struct wal__block_form wal__claude_blocks;
 
 /* Writes the member `content`: a single text as a string, else blocks. */
 void wal__claude_write_content(struct wal__json_out *out,

@@ -141,8 +141,9 @@ static void write_answer(struct wal__model_writer *writer,
     wal__json_out_member_str(out, "role", "assistant");
     wal__json_out_member(out, "model",
                          wal__model_or(item->model, "\"unknown\""));
-    wal__claude_write_blocks(
-        out, "content", count > 0 ? &item->blocks[first] : item->blocks, count);
+    wal__content_write_blocks(out, "content", &wal__claude_blocks,
+                              count > 0 ? &item->blocks[first] : item->blocks,
+                              count);
     wal__json_out_key(out, "stop_reason");
     wal__json_out_literal(out, stop_name(item));
     wal__json_out_key(out, "stop_sequence");
@@ -220,16 +221,10 @@ static void write_system(struct wal__model_writer *writer,
     open_row(writer, item, item->parent);
     wal__json_out_member_str(out, "type", "system");
     wal__json_out_member_str(out, "subtype", "walconv_message");
-    wal__json_out_key(out, "content");
-    wal__json_out_string_begin(out);
-    for (size_t i = 0; i < item->block_count; i++) {
-        if (item->blocks[i].kind == WAL__BLOCK_TEXT) {
-            wal__json_out_string_json(out, item->blocks[i].text);
-        }
-    }
-    wal__json_out_string_end(out);
-    wal__claude_write_blocks(out, "contentBlocks", item->blocks,
-                             item->block_count);
+    wal__content_write_texts(out, "content", item->blocks, item->block_count,
+                             "", false);
+    wal__content_write_blocks(out, "contentBlocks", &wal__claude_blocks,
+                              item->blocks, item->block_count);
     wal__json_out_member_str(out, "level", "info");
     wal__json_out_member_bool(out, "isMeta", false);
     close_row(out, item->id, item->time);

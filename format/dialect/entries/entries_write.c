@@ -9,7 +9,7 @@
  *
  * Threads: one thread at a time per writer.
  */
-#include "format/model/model_content.h"
+#include "format/model/content_write.h"
 #include "format/model/model_member.h"
 #include "format/model/model_path.h"
 #include "format/model/model_timestamp.h"
@@ -94,56 +94,37 @@ static bool entries_begin(struct wal__model_writer *writer)
     return true;
 }
 
-static void write_block(struct wal__json_out *out,
+static void write_image(struct wal__json_out *out,
                         const struct wal__model_block *block)
 {
-    if (block->kind == WAL__BLOCK_RAW) {
-        wal__json_out_compact(out, block->raw);
-        return;
+    wal__json_out_member_str(out, "type", "image");
+    if (block->data.size > 0) {
+        wal__json_out_member_text(out, "data", block->data);
     }
-    wal__json_out_open(out, '{');
-    switch (block->kind) {
-    case WAL__BLOCK_TEXT:
-        wal__json_out_member_str(out, "type", "text");
-        wal__json_out_member(out, "text", block->text);
-        break;
-    case WAL__BLOCK_THINKING:
-        wal__content_write_thinking(out, block, "thinkingSignature");
-        break;
-    case WAL__BLOCK_TOOL_CALL:
-        wal__json_out_member_str(out, "type", "toolCall");
-        wal__json_out_optional(out, "id", block->id);
-        wal__json_out_optional(out, "name", block->name);
-        wal__json_out_optional(out, "arguments", block->arguments);
-        break;
-    case WAL__BLOCK_IMAGE:
-        wal__json_out_member_str(out, "type", "image");
-        if (block->data.size > 0) {
-            wal__json_out_member_text(out, "data", block->data);
-        }
-        if (block->media.size > 0) {
-            wal__json_out_member_text(out, "mimeType", block->media);
-        }
-        wal__json_out_optional(out, "url", block->url);
-        break;
-    case WAL__BLOCK_RAW:
-        break;
+    if (block->media.size > 0) {
+        wal__json_out_member_text(out, "mimeType", block->media);
     }
-    wal__json_out_close(out, '}');
+    wal__json_out_optional(out, "url", block->url);
 }
 
 static void write_content(struct wal__json_out *out,
                           const struct wal__model_item *item)
 {
+    static const struct wal__block_form form = {
+        .text = "text",
+        .signature = "thinkingSignature",
+        .call = "toolCall",
+        .arguments = "arguments",
+        .omits_empty = true,
+        .image = write_image,
+    };
     bool has_raw = false;
 
-    wal__json_out_key(out, "content");
-    wal__json_out_open(out, '[');
+    wal__content_write_blocks(out, "content", &form, item->blocks,
+                              item->block_count);
     for (size_t i = 0; i < item->block_count; i++) {
-        write_block(out, &item->blocks[i]);
         has_raw |= item->blocks[i].kind == WAL__BLOCK_RAW;
     }
-    wal__json_out_close(out, ']');
     if (has_raw) {
         wal__json_out_member_str(out, "blocksOf", item->dialect->name);
     }

@@ -11,7 +11,7 @@
  * Threads: one thread at a time per writer.
  */
 #include "format/json/json_value.h"
-#include "format/model/model_content.h"
+#include "format/model/content_write.h"
 #include "format/model/model_member.h"
 #include "format/model/model_path.h"
 #include "format/model/model_timestamp.h"
@@ -134,43 +134,19 @@ static void write_image(struct wal__json_out *out,
     wal__json_out_optional(out, "url", block->url);
 }
 
-static void write_block(struct wal__json_out *out,
-                        const struct wal__model_block *block)
-{
-    if (block->kind == WAL__BLOCK_RAW) {
-        wal__json_out_compact(out, block->raw);
-        return;
-    }
-    wal__json_out_open(out, '{');
-    switch (block->kind) {
-    case WAL__BLOCK_TEXT:
-        wal__json_out_member_str(out, "type", "text");
-        wal__json_out_member(out, "text", block->text);
-        break;
-    case WAL__BLOCK_THINKING:
-        wal__content_write_thinking(out, block, "thinkingSignature");
-        break;
-    case WAL__BLOCK_TOOL_CALL:
-        wal__content_write_call(out, block, "toolCall", "arguments");
-        break;
-    case WAL__BLOCK_IMAGE:
-        write_image(out, block);
-        break;
-    case WAL__BLOCK_RAW:
-        break;
-    }
-    wal__json_out_close(out, '}');
-}
-
 static void write_content(struct wal__json_out *out,
                           const struct wal__model_item *item)
 {
-    wal__json_out_key(out, "content");
-    wal__json_out_open(out, '[');
-    for (size_t i = 0; i < item->block_count; i++) {
-        write_block(out, &item->blocks[i]);
-    }
-    wal__json_out_close(out, ']');
+    static const struct wal__block_form form = {
+        .text = "text",
+        .signature = "thinkingSignature",
+        .call = "toolCall",
+        .arguments = "arguments",
+        .image = write_image,
+    };
+
+    wal__content_write_blocks(out, "content", &form, item->blocks,
+                              item->block_count);
 }
 
 /* Returns a count of tokens; 0 if it is missing or out of range. */

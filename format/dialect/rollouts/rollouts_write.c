@@ -10,8 +10,7 @@
  * Threads: one thread at a time per writer.
  */
 #include "format/json/json_character.h"
-#include "format/model/model_content.h"
-#include "format/model/model_image.h"
+#include "format/model/content_write.h"
 #include "format/model/model_member.h"
 #include "format/model/model_path.h"
 #include "format/model/model_write.h"
@@ -72,34 +71,23 @@ static bool rollouts_begin(struct wal__model_writer *writer)
     return true;
 }
 
-static void write_block(struct wal__json_out *out,
+static void write_image(struct wal__json_out *out,
                         const struct wal__model_block *block)
 {
-    wal__json_out_open(out, '{');
-    switch (block->kind) {
-    case WAL__BLOCK_TEXT:
-        wal__json_out_member_str(out, "type", "text");
-        wal__json_out_member(out, "text", wal__model_or(block->text, "\"\""));
-        break;
-    case WAL__BLOCK_THINKING:
-        wal__content_write_thinking(out, block, "thinking_signature");
-        break;
-    case WAL__BLOCK_TOOL_CALL:
-        wal__content_write_call(out, block, "toolCall", "arguments");
-        break;
-    case WAL__BLOCK_IMAGE:
-        wal__json_out_member_str(out, "type", "image");
-        wal__model_write_image(out, "image_url", block);
-        break;
-    case WAL__BLOCK_RAW:
-        break;
-    }
-    wal__json_out_close(out, '}');
+    wal__json_out_member_str(out, "type", "image");
+    wal__content_write_url(out, "image_url", block);
 }
 
 static void write_content(struct wal__model_writer *writer,
                           const struct wal__model_item *item)
 {
+    static const struct wal__block_form form = {
+        .text = "text",
+        .signature = "thinking_signature",
+        .call = "toolCall",
+        .arguments = "arguments",
+        .image = write_image,
+    };
     struct wal__json_out *out = &writer->out;
 
     if (item->block_count == 0) {
@@ -117,7 +105,7 @@ static void write_content(struct wal__model_writer *writer,
         if (item->blocks[i].kind == WAL__BLOCK_RAW) {
             writer->losses[WAL__FEATURE_BLOCKS]++;
         } else {
-            write_block(out, &item->blocks[i]);
+            wal__content_write_block(out, &form, &item->blocks[i]);
         }
     }
     wal__json_out_close(out, ']');

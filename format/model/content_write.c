@@ -109,8 +109,7 @@ void wal__content_write_blocks(struct wal__json_out *out, const char *key,
                                const struct wal__model_block *blocks,
                                size_t count)
 {
-    wal__json_out_key(out, key);
-    wal__json_out_open(out, '[');
+    wal__json_out_member_open(out, key, '[');
     for (size_t i = 0; i < count; i++) {
         wal__content_write_block(out, form, &blocks[i]);
     }

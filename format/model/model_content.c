@@ -264,19 +264,14 @@ static bool add_piece(struct wal__content_pieces *pieces,
                       const struct wal__model_item *item,
                       struct wal__model_blocks *blocks)
 {
-    if (pieces->count == pieces->capacity) {
-        size_t capacity = pieces->capacity > 0 ? 2 * pieces->capacity : 4;
-        struct wal__model_item *items =
-            wal__arena_alloc(pieces->arena, capacity * sizeof(items[0]));
-        if (items == NULL) {
-            return false;
-        }
-        if (pieces->count > 0) {
-            memcpy(items, pieces->items, pieces->count * sizeof(items[0]));
-        }
-        pieces->items = items;
-        pieces->capacity = capacity;
+    struct wal__model_item *items =
+        wal__arena_grow(pieces->arena, pieces->items, pieces->count,
+                        &pieces->capacity, sizeof(items[0]));
+
+    if (items == NULL) {
+        return false;
     }
+    pieces->items = items;
     WAL__ASSERT(pieces->count < pieces->capacity);
     pieces->items[pieces->count] = *item;
     pieces->items[pieces->count].blocks = blocks->items;

@@ -9,8 +9,7 @@ static void write_image(struct wal__json_out *out,
                         const struct wal__model_block *block)
 {
     wal__json_out_member_str(out, "type", "image");
-    wal__json_out_key(out, "source");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "source", '{');
     if (block->url.size > 0) {
         wal__json_out_member_str(out, "type", "url");
         wal__json_out_member(out, "url", block->url);

@@ -69,8 +69,7 @@ static void close_row(struct wal__json_out *out, struct wal__json_span id,
 {
     wal__json_out_member(out, "uuid", id);
     wal__model_write_time(out, "timestamp", time);
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
 }
 
 /* ------------------------------------------------------------ answer --- */
@@ -102,8 +101,7 @@ static const char *stop_name(const struct wal__model_item *item)
 static void write_usage(struct wal__json_out *out,
                         const struct wal__model_usage *usage)
 {
-    wal__json_out_key(out, "usage");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "usage", '{');
     wal__json_out_member(out, "input_tokens", wal__model_or(usage->input, "0"));
     wal__json_out_optional(out, "cache_creation_input_tokens",
                            usage->cache_write);
@@ -134,8 +132,7 @@ static void write_answer(struct wal__model_writer *writer,
 {
     struct wal__json_out *out = &writer->out;
 
-    wal__json_out_key(out, "message");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "message", '{');
     write_answer_id(out, item);
     wal__json_out_member_str(out, "type", "message");
     wal__json_out_member_str(out, "role", "assistant");
@@ -178,8 +175,7 @@ static bool write_assistant(struct wal__model_writer *writer,
 static void write_result(struct wal__json_out *out,
                          const struct wal__model_item *item)
 {
-    wal__json_out_key(out, "content");
-    wal__json_out_open(out, '[');
+    wal__json_out_member_open(out, "content", '[');
     wal__json_out_open(out, '{');
     wal__json_out_member(out, "tool_use_id", wal__model_or(item->call, "\"\""));
     wal__json_out_member_str(out, "type", "tool_result");
@@ -198,8 +194,7 @@ static void write_user(struct wal__model_writer *writer,
 
     open_row(writer, item, item->parent);
     wal__json_out_member_str(out, "type", "user");
-    wal__json_out_key(out, "message");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "message", '{');
     wal__json_out_member_str(out, "role", "user");
     if (item->role == WAL__ROLE_TOOL) {
         write_result(out, item);
@@ -249,8 +244,7 @@ static bool write_message(struct wal__model_writer *writer,
 static void write_kept_range(struct wal__json_out *out,
                              const struct wal__model_item *item)
 {
-    wal__json_out_key(out, "preservedSegment");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "preservedSegment", '{');
     wal__json_out_member(out, "headUuid", item->target);
     wal__json_out_member(out, "anchorUuid", item->id);
     wal__json_out_member(out, "tailUuid", wal__model_or(item->parent, "null"));
@@ -273,8 +267,7 @@ static bool write_compaction(struct wal__model_writer *writer,
     wal__json_out_member_str(out, "content", "Conversation compacted");
     wal__json_out_member_bool(out, "isMeta", false);
     wal__json_out_member_str(out, "level", "info");
-    wal__json_out_key(out, "compactMetadata");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "compactMetadata", '{');
     wal__json_out_member_str(out, "trigger", "manual");
     wal__json_out_optional(out, "preTokens", item->tokens);
     if (item->target.size > 0) {
@@ -287,8 +280,7 @@ static bool write_compaction(struct wal__model_writer *writer,
     }
     open_row(writer, item, id);
     wal__json_out_member_str(out, "type", "user");
-    wal__json_out_key(out, "message");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "message", '{');
     wal__json_out_member_str(out, "role", "user");
     wal__json_out_member(out, "content", item->text);
     wal__json_out_close(out, '}');
@@ -316,8 +308,7 @@ static void close_metadata_row(struct wal__model_writer *writer,
     if (item->kind != WAL__ITEM_TITLE) {
         wal__model_write_time(&writer->out, "timestamp", item->time);
     }
-    wal__json_out_close(&writer->out, '}');
-    wal__json_out_newline(&writer->out);
+    wal__json_out_close_line(&writer->out);
 }
 
 static void write_title(struct wal__model_writer *writer,
@@ -423,8 +414,7 @@ static void begin_rows(struct wal__model_writer *writer,
 
     if (!claude->has_rows && item->is_sidechain && !claude->is_agent) {
         open_metadata_row(writer, "walconv-begin");
-        wal__json_out_close(&writer->out, '}');
-        wal__json_out_newline(&writer->out);
+        wal__json_out_close_line(&writer->out);
     }
     claude->has_rows = true;
 }

@@ -57,15 +57,13 @@ static void open_line(struct wal__json_out *out, struct wal__json_span time,
     wal__json_out_open(out, '{');
     wal__model_write_time(out, "timestamp", time);
     wal__json_out_member_str(out, "type", type);
-    wal__json_out_key(out, "payload");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "payload", '{');
 }
 
 static void close_line(struct wal__json_out *out)
 {
     wal__json_out_close(out, '}');
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
 }
 
 /* ------------------------------------------------------------ header --- */
@@ -124,8 +122,7 @@ static bool codex_begin(struct wal__model_writer *writer)
     if (!has_native_header(writer)) {
         return write_header(writer);
     }
-    wal__json_out_value(&writer->out, writer->session->raw);
-    wal__json_out_newline(&writer->out);
+    wal__json_out_line(&writer->out, writer->session->raw);
     return true;
 }
 
@@ -214,8 +211,7 @@ static void write_thinking(struct encoder *to,
     }
     open_line(out, to->item->time, "response_item");
     wal__json_out_member_str(out, "type", "reasoning");
-    wal__json_out_key(out, "summary");
-    wal__json_out_open(out, '[');
+    wal__json_out_member_open(out, "summary", '[');
     if (!block->is_redacted) {
         wal__json_out_open(out, '{');
         wal__json_out_member_str(out, "type", "summary_text");
@@ -372,11 +368,9 @@ static void write_line(struct encoder *to, struct wal__json_span line)
     struct codex *codex = to->writer->state;
 
     if (item->raw_prefix.size > 0 && item->raw.size > 0) {
-        wal__json_out_value(to->out, item->raw_prefix);
-        wal__json_out_newline(to->out);
+        wal__json_out_line(to->out, item->raw_prefix);
     }
-    wal__json_out_value(to->out, line);
-    wal__json_out_newline(to->out);
+    wal__json_out_line(to->out, line);
     codex->is_answering =
         item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_ASSISTANT;
     codex->answer = item->answer_id.size > 0
@@ -414,12 +408,6 @@ static bool codex_item(struct wal__model_writer *writer,
     return true;
 }
 
-static bool codex_end(struct wal__model_writer *writer)
-{
-    (void)writer;
-    return true;
-}
-
 const struct wal__dialect_write_ops wal__codex_write_ops = {
     .carries = WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
                WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
@@ -429,5 +417,4 @@ const struct wal__dialect_write_ops wal__codex_write_ops = {
     .path = codex_path,
     .begin = codex_begin,
     .item = codex_item,
-    .end = codex_end,
 };

@@ -37,8 +37,7 @@ static void open_entry(struct wal__json_out *out, const char *type,
     wal__json_out_optional(out, "parentId", item->parent);
     wal__json_out_member_str(out, "type", type);
     wal__model_write_time(out, "timestamp", item->time);
-    wal__json_out_key(out, "payload");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "payload", '{');
 }
 
 static void close_entry(struct wal__json_out *out,
@@ -46,13 +45,11 @@ static void close_entry(struct wal__json_out *out,
 {
     wal__json_out_close(out, '}');
     if (item->is_sidechain) {
-        wal__json_out_key(out, "meta");
-        wal__json_out_open(out, '{');
+        wal__json_out_member_open(out, "meta", '{');
         wal__json_out_member_bool(out, "isSidechain", true);
         wal__json_out_close(out, '}');
     }
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
 }
 
 static bool entries_begin(struct wal__model_writer *writer)
@@ -77,8 +74,7 @@ static bool entries_begin(struct wal__model_writer *writer)
             return false;
         }
         *header = wal__member_string(&id);
-        wal__json_out_value(out, session->raw);
-        wal__json_out_newline(out);
+        wal__json_out_line(out, session->raw);
         return true;
     }
     open_entry(out, "session_header", &item);
@@ -139,8 +135,7 @@ static void write_usage(struct wal__json_out *out,
         0) {
         return;
     }
-    wal__json_out_key(out, "usage");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "usage", '{');
     wal__json_out_optional(out, "input", usage->input);
     wal__json_out_optional(out, "output", usage->output);
     wal__json_out_optional(out, "cacheRead", usage->cache_read);
@@ -318,20 +313,13 @@ static bool entries_item(struct wal__model_writer *writer,
     struct wal__model_item rooted = *item;
 
     if (item->raw.size > 0) {
-        wal__json_out_value(&writer->out, item->raw);
-        wal__json_out_newline(&writer->out);
+        wal__json_out_line(&writer->out, item->raw);
         return true;
     }
     if (item->parent.size == 0) {
         rooted.parent = *header;
     }
     write_item(writer, &rooted);
-    return true;
-}
-
-static bool entries_end(struct wal__model_writer *writer)
-{
-    (void)writer;
     return true;
 }
 
@@ -359,6 +347,5 @@ const struct wal__dialect_write_ops wal__entries_write_ops = {
     .path = entries_path,
     .begin = entries_begin,
     .item = entries_item,
-    .end = entries_end,
     .head = entries_head,
 };

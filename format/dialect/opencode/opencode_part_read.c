@@ -233,21 +233,14 @@ static bool read_result_content(struct wal__opencode_message *message,
 
 static struct wal__model_item *add_result(struct wal__opencode_message *message)
 {
-    if (message->result_count == message->result_capacity) {
-        size_t capacity =
-            message->result_capacity > 0 ? 2 * message->result_capacity : 8;
-        struct wal__model_item *items = wal__arena_alloc(
-            message->storage->reader->scratch, capacity * sizeof(items[0]));
-        if (items == NULL) {
-            return NULL;
-        }
-        if (message->result_count > 0) {
-            memcpy(items, message->results,
-                   message->result_count * sizeof(items[0]));
-        }
-        message->results = items;
-        message->result_capacity = capacity;
+    struct wal__model_item *items = wal__arena_grow(
+        message->storage->reader->scratch, message->results,
+        message->result_count, &message->result_capacity, sizeof(items[0]));
+
+    if (items == NULL) {
+        return NULL;
     }
+    message->results = items;
     return &message->results[message->result_count++];
 }
 

@@ -52,8 +52,7 @@ int64_t wal__opencode_time_ms(const struct wal__opencode_writer *state,
 void wal__opencode_write_time(struct wal__json_out *out, const char *first,
                               int64_t ms, const char *second, int64_t end)
 {
-    wal__json_out_key(out, "time");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "time", '{');
     wal__json_out_member_int(out, first, ms);
     if (second != NULL) {
         wal__json_out_member_int(out, second, end);
@@ -119,10 +118,8 @@ static void write_signature(struct wal__json_out *out,
     if (block->signature.size == 0) {
         return;
     }
-    wal__json_out_key(out, "metadata");
-    wal__json_out_open(out, '{');
-    wal__json_out_key(out, "anthropic");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "metadata", '{');
+    wal__json_out_member_open(out, "anthropic", '{');
     wal__json_out_member(out, block->is_redacted ? "redactedData" : "signature",
                          block->signature);
     wal__json_out_close(out, '}');
@@ -178,8 +175,7 @@ static void write_attachments(struct wal__model_writer *writer,
             continue;
         }
         if (!is_open) {
-            wal__json_out_key(out, "attachments");
-            wal__json_out_open(out, '[');
+            wal__json_out_member_open(out, "attachments", '[');
             is_open = true;
         }
         make_part_id(state, id);
@@ -214,8 +210,7 @@ bool wal__opencode_write_tool(struct wal__model_writer *writer,
     }
     wal__json_out_member(out, "callID", wal__model_or(call->id, "\"\""));
     wal__json_out_member(out, "tool", wal__model_or(call->name, "\"\""));
-    wal__json_out_key(out, "state");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "state", '{');
     wal__json_out_member_str(out, "status",
                              result == NULL
                                  ? "pending"
@@ -227,8 +222,7 @@ bool wal__opencode_write_tool(struct wal__model_writer *writer,
                                  result->blocks, result->block_count, "\n",
                                  false);
         wal__json_out_member_str(out, "title", "");
-        wal__json_out_key(out, "metadata");
-        wal__json_out_open(out, '{');
+        wal__json_out_member_open(out, "metadata", '{');
         if (is_orphan) {
             wal__json_out_member_bool(out, "walconvAlone", true);
         }
@@ -251,21 +245,14 @@ static bool add_call(struct wal__model_writer *writer,
 {
     struct wal__opencode_writer *state = writer->state;
     struct wal__opencode_call *call;
+    struct wal__opencode_call *calls =
+        wal__arena_grow(writer->arena, state->calls, state->call_count,
+                        &state->call_capacity, sizeof(calls[0]));
 
-    if (state->call_count == state->call_capacity) {
-        size_t capacity =
-            state->call_capacity > 0 ? 2 * state->call_capacity : 8;
-        struct wal__opencode_call *calls =
-            wal__arena_alloc(writer->arena, capacity * sizeof(calls[0]));
-        if (calls == NULL) {
-            return false;
-        }
-        if (state->call_count > 0) {
-            memcpy(calls, state->calls, state->call_count * sizeof(calls[0]));
-        }
-        state->calls = calls;
-        state->call_capacity = capacity;
+    if (calls == NULL) {
+        return false;
     }
+    state->calls = calls;
     call = &state->calls[state->call_count++];
     *call = (struct wal__opencode_call){
         .id = wal__arena_copy(writer->arena, block->id),

@@ -88,19 +88,13 @@ static const struct wal__json_member line_wanted[PI_COUNT] = {
 static bool record_id(struct wal__model_reader *reader, struct pi *pi,
                       struct wal__json_span id)
 {
-    if (pi->count == pi->capacity) {
-        size_t capacity = pi->capacity > 0 ? 2 * pi->capacity : 64;
-        struct wal__json_span *ids =
-            wal__arena_alloc(reader->arena, capacity * sizeof(ids[0]));
-        if (ids == NULL) {
-            return false;
-        }
-        if (pi->count > 0) {
-            memcpy(ids, pi->ids, pi->count * sizeof(ids[0]));
-        }
-        pi->ids = ids;
-        pi->capacity = capacity;
+    struct wal__json_span *ids = wal__arena_grow(
+        reader->arena, pi->ids, pi->count, &pi->capacity, sizeof(ids[0]));
+
+    if (ids == NULL) {
+        return false;
     }
+    pi->ids = ids;
     id = wal__arena_copy(reader->arena, id);
     WAL__ASSERT(pi->count < pi->capacity);
     pi->ids[pi->count++] = id;

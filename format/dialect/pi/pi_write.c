@@ -88,8 +88,7 @@ static bool pi_begin(struct wal__model_writer *writer)
     wal__model_write_time(out, "timestamp", session->time);
     wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"/\""));
     wal__json_out_optional(out, "parentSession", session->parent);
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
     return true;
 }
 
@@ -102,12 +101,6 @@ static void open_entry(struct wal__json_out *out, const char *type,
     wal__json_out_member(out, "id", item->id);
     wal__json_out_member(out, "parentId", wal__model_or(item->parent, "null"));
     wal__model_write_time(out, "timestamp", item->time);
-}
-
-static void close_entry(struct wal__json_out *out)
-{
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
 }
 
 /* The client sends an image's bytes to its model, so an image without data is
@@ -168,8 +161,7 @@ static void write_usage(struct wal__json_out *out,
                     token_count(usage->cache_read) +
                     token_count(usage->cache_write);
 
-    wal__json_out_key(out, "usage");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "usage", '{');
     wal__json_out_member(out, "input", wal__model_or(usage->input, "0"));
     wal__json_out_member(out, "output", wal__model_or(usage->output, "0"));
     wal__json_out_member(out, "cacheRead",
@@ -177,8 +169,7 @@ static void write_usage(struct wal__json_out *out,
     wal__json_out_member(out, "cacheWrite",
                          wal__model_or(usage->cache_write, "0"));
     wal__json_out_member_int(out, "totalTokens", total);
-    wal__json_out_key(out, "cost");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "cost", '{');
     wal__json_out_member_int(out, "input", 0);
     wal__json_out_member_int(out, "output", 0);
     wal__json_out_member_int(out, "cacheRead", 0);
@@ -279,7 +270,7 @@ static void write_custom_message(struct wal__json_out *out,
                              : wal__model_or(item->name, "\"walconv.meta\""));
     write_content(out, item);
     wal__json_out_member_bool(out, "display", false);
-    close_entry(out);
+    wal__json_out_close_line(out);
 }
 
 static void write_message(struct wal__json_out *out,
@@ -290,8 +281,7 @@ static void write_message(struct wal__json_out *out,
         return;
     }
     open_entry(out, "message", item);
-    wal__json_out_key(out, "message");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "message", '{');
     if (item->role == WAL__ROLE_ASSISTANT) {
         write_assistant(out, item);
     } else if (item->role == WAL__ROLE_TOOL) {
@@ -304,7 +294,7 @@ static void write_message(struct wal__json_out *out,
     }
     write_ms(out, item->time);
     wal__json_out_close(out, '}');
-    close_entry(out);
+    wal__json_out_close_line(out);
 }
 
 static void write_foreign(struct wal__json_out *out,
@@ -312,15 +302,14 @@ static void write_foreign(struct wal__json_out *out,
 {
     open_entry(out, "custom", item);
     wal__json_out_member_str(out, "customType", "walconv.line");
-    wal__json_out_key(out, "data");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "data", '{');
     wal__json_out_member_str(out, "dialect", item->dialect->name);
     if (item->is_off_branch) {
         wal__json_out_member_bool(out, "aside", true);
     }
     wal__json_out_member(out, "line", item->data);
     wal__json_out_close(out, '}');
-    close_entry(out);
+    wal__json_out_close_line(out);
 }
 
 static void write_line(struct wal__json_out *out,
@@ -349,7 +338,7 @@ static void write_compaction(struct wal__json_out *out,
     wal__json_out_member(out, "firstKeptEntryId",
                          item->target.size > 0 ? item->target : item->id);
     wal__json_out_member(out, "tokensBefore", wal__model_or(item->tokens, "0"));
-    close_entry(out);
+    wal__json_out_close_line(out);
 }
 
 /* Writes an entry of a type with one or two specific members. */
@@ -362,7 +351,7 @@ static void write_simple_entry(struct wal__json_out *out, const char *type,
     open_entry(out, type, item);
     wal__json_out_optional(out, key, value);
     wal__json_out_optional(out, other_key, other);
-    close_entry(out);
+    wal__json_out_close_line(out);
 }
 
 static void write_item(struct wal__model_writer *writer,
@@ -419,17 +408,10 @@ static bool pi_item(struct wal__model_writer *writer,
                     const struct wal__model_item *item)
 {
     if (item->raw.size > 0) {
-        wal__json_out_value(&writer->out, item->raw);
-        wal__json_out_newline(&writer->out);
+        wal__json_out_line(&writer->out, item->raw);
     } else {
         write_item(writer, item);
     }
-    return true;
-}
-
-static bool pi_end(struct wal__model_writer *writer)
-{
-    (void)writer;
     return true;
 }
 
@@ -444,7 +426,7 @@ static bool pi_head(struct wal__model_writer *writer, struct wal__json_span id)
     }
     open_entry(&writer->out, "custom", &item);
     wal__json_out_member_str(&writer->out, "customType", "walconv.head");
-    close_entry(&writer->out);
+    wal__json_out_close_line(&writer->out);
     return true;
 }
 
@@ -470,6 +452,5 @@ const struct wal__dialect_write_ops wal__pi_write_ops = {
     .ids_may_collide = true,
     .begin = pi_begin,
     .item = pi_item,
-    .end = pi_end,
     .head = pi_head,
 };

@@ -66,8 +66,7 @@ static bool rollouts_begin(struct wal__model_writer *writer)
                          wal__model_or(session->provider, "\"unknown\""));
     wal__json_out_member(out, "model",
                          wal__model_or(session->model, "\"unknown\""));
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
     return true;
 }
 
@@ -99,8 +98,7 @@ static void write_content(struct wal__model_writer *writer,
                              wal__model_or(item->blocks[0].text, "\"\""));
         return;
     }
-    wal__json_out_key(out, "content");
-    wal__json_out_open(out, '[');
+    wal__json_out_member_open(out, "content", '[');
     for (size_t i = 0; i < item->block_count; i++) {
         if (item->blocks[i].kind == WAL__BLOCK_RAW) {
             writer->losses[WAL__FEATURE_BLOCKS]++;
@@ -125,8 +123,7 @@ static void write_message(struct wal__model_writer *writer,
     wal__json_out_open(out, '{');
     wal__json_out_member_str(out, "type", "message");
     wal__model_write_time(out, "timestamp", item->time);
-    wal__json_out_key(out, "message");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "message", '{');
     wal__json_out_member_str(out, "role", roles[item->role]);
     write_content(writer, item);
     if (item->role == WAL__ROLE_TOOL) {
@@ -134,8 +131,7 @@ static void write_message(struct wal__model_writer *writer,
                              wal__model_or(item->call, "\"\""));
     }
     wal__json_out_close(out, '}');
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
 }
 
 static bool rollouts_item(struct wal__model_writer *writer,
@@ -145,18 +141,11 @@ static bool rollouts_item(struct wal__model_writer *writer,
         item->kind == WAL__ITEM_LINE && item->dialect == writer->dialect;
 
     if (item->raw.size > 0 || is_native_line) {
-        wal__json_out_value(&writer->out,
-                            item->raw.size > 0 ? item->raw : item->data);
-        wal__json_out_newline(&writer->out);
+        wal__json_out_line(&writer->out,
+                           item->raw.size > 0 ? item->raw : item->data);
     } else if (item->kind == WAL__ITEM_MESSAGE) {
         write_message(writer, item);
     }
-    return true;
-}
-
-static bool rollouts_end(struct wal__model_writer *writer)
-{
-    (void)writer;
     return true;
 }
 
@@ -169,5 +158,4 @@ const struct wal__dialect_write_ops wal__rollouts_write_ops = {
     .path = rollouts_path,
     .begin = rollouts_begin,
     .item = rollouts_item,
-    .end = rollouts_end,
 };

@@ -92,8 +92,7 @@ static void write_call(struct wal__json_out *out,
     wal__json_out_open(out, '{');
     wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
     wal__json_out_member_str(out, "type", "function");
-    wal__json_out_key(out, "function");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "function", '{');
     wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
     wal__json_out_member_text(out, "arguments", arguments);
     wal__json_out_close(out, '}');
@@ -110,8 +109,7 @@ static void write_calls(struct wal__json_out *out,
             continue;
         }
         if (!is_open) {
-            wal__json_out_key(out, "tool_calls");
-            wal__json_out_open(out, '[');
+            wal__json_out_member_open(out, "tool_calls", '[');
             is_open = true;
         }
         write_call(out, &item->blocks[i]);
@@ -149,8 +147,7 @@ static void write_message(struct wal__json_out *out,
         wal__content_write_blocks(out, "content", &form, item->blocks,
                                   item->block_count);
     }
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
 }
 
 static bool sdk_item(struct wal__model_writer *writer,
@@ -169,8 +166,7 @@ static bool sdk_item(struct wal__model_writer *writer,
             item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_USER;
     }
     if (item->raw.size > 0) {
-        wal__json_out_value(out, item->raw);
-        wal__json_out_newline(out);
+        wal__json_out_line(out, item->raw);
     } else if (item->kind == WAL__ITEM_LINE) {
         wal__json_out_overridden(out, item->data, &uuid, 1);
         wal__json_out_newline(out);
@@ -280,8 +276,7 @@ static bool sdk_end(struct wal__model_writer *writer)
     } else {
         write_sdk(out, writer->session, writer->state);
     }
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
     return true;
 }
 

@@ -260,6 +260,22 @@ bool wal__content_read_calls(struct wal__json_token calls,
     return true;
 }
 
+bool wal__content_read_item(struct wal__json_token content,
+                            struct wal__json_token calls,
+                            struct wal__arena *arena,
+                            struct wal__model_item *item)
+{
+    struct wal__model_blocks blocks = {.arena = arena};
+
+    if (!wal__content_read(content, &blocks, &item->fields) ||
+        !wal__content_read_calls(calls, &blocks)) {
+        return false;
+    }
+    item->blocks = blocks.items;
+    item->block_count = blocks.count;
+    return true;
+}
+
 static bool add_piece(struct wal__content_pieces *pieces,
                       const struct wal__model_item *item,
                       struct wal__model_blocks *blocks)

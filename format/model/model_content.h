@@ -25,6 +25,13 @@ bool wal__content_read(struct wal__json_token content,
 bool wal__content_read_calls(struct wal__json_token calls,
                              struct wal__model_blocks *blocks);
 
+/* Reads the blocks of a message: its content, then its calls, both of which may
+ * be absent. False: no memory. */
+bool wal__content_read_item(struct wal__json_token content,
+                            struct wal__json_token calls,
+                            struct wal__arena *arena,
+                            struct wal__model_item *item);
+
 /* The only member of arguments that were not an object when they were written.
  * Returns its value, or else the object. */
 #define WAL__WRAPPED_ARGUMENTS "walconvArguments"

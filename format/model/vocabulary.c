@@ -6,6 +6,7 @@
 #include "format/model/vocabulary.h"
 
 #include "format/bytes/assert.h"
+#include "format/model/dialect.h"
 
 /* The members of tables of fields, in their order. */
 struct wanted {
@@ -149,6 +150,24 @@ enum wal__json_status wal__word_read(struct wal__json_span object,
         (void)set_fields((*word)->fields, &wanted.members[at], base);
     }
     return WAL__JSON_OK;
+}
+
+bool wal__entry_set_foreign(struct wal__entry *entry)
+{
+    const struct wal__dialect *dialect =
+        wal__dialect_find_string(entry->dialect);
+    struct wal__model_item *item = &entry->item;
+
+    if (dialect == NULL || entry->line.size == 0) {
+        return false;
+    }
+    item->kind = WAL__ITEM_LINE;
+    item->dialect = dialect;
+    item->data = entry->line;
+    item->is_off_branch = entry->is_aside;
+    item->name.size = 0;
+    item->raw.size = 0;
+    return true;
 }
 
 void wal__fields_write(struct wal__json_out *out,

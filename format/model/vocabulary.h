@@ -19,6 +19,7 @@
 #ifndef AGENTWAL_FORMAT_MODEL_VOCABULARY_H
 #define AGENTWAL_FORMAT_MODEL_VOCABULARY_H
 
+#include <assert.h>
 #include <stddef.h>
 
 #include "format/json/json_out.h"
@@ -54,13 +55,23 @@ struct wal__word {
     struct wal__field fields[WAL__WORD_FIELDS];
 };
 
-/* An entry that is being read. Fields of its item have the same offset in the
- * item. */
+/* An entry that is being read, and what chooses its words. A field of its item
+ * is at the same offset in the item, which is written. */
 struct wal__entry {
     struct wal__model_item item;
     struct wal__model_session session; /* of a HEADER */
     struct wal__json_span type;
+    struct wal__json_span role;     /* of a MESSAGE */
+    struct wal__json_token content; /* of a MESSAGE */
+    struct wal__json_token calls;   /* of a MESSAGE, beside its content */
+    struct wal__json_span dialect;  /* of a line of another client: its name */
+    struct wal__json_span line;     /* ... and the line */
+    bool is_aside;                  /* ... that is on no branch */
 };
+
+static_assert(offsetof(struct wal__entry, item) == 0, "offsets are shared");
+
+#define WAL__ENTRY_AT(field) offsetof(struct wal__entry, field)
 
 #define WAL__ITEM_AT(field)    offsetof(struct wal__entry, item.field)
 #define WAL__SESSION_AT(field) offsetof(struct wal__entry, session.field)
@@ -94,6 +105,10 @@ wal__word_read(struct wal__json_span object, const struct wal__field *fields,
                const struct wal__word *words, const struct wal__json_span *name,
                void *base, uint32_t *unknown_count,
                const struct wal__word **word) WAL__JSON_CHECKED;
+
+/* Makes the item the line of another client. False: it is none that is known,
+ * and the item is untouched. */
+bool wal__entry_set_foreign(struct wal__entry *entry);
 
 /* Writes fields of the struct `base` as members of the open object: those that
  * are spans and have no parent. */

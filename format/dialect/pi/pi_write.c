@@ -10,6 +10,7 @@
  *
  * Threads: one thread at a time per writer.
  */
+#include "format/dialect/pi/pi_vocabulary.h"
 #include "format/json/json_value.h"
 #include "format/model/content_write.h"
 #include "format/model/model_member.h"
@@ -162,12 +163,7 @@ static void write_usage(struct wal__json_out *out,
                     token_count(usage->cache_write);
 
     wal__json_out_member_open(out, "usage", '{');
-    wal__json_out_member(out, "input", wal__model_or(usage->input, "0"));
-    wal__json_out_member(out, "output", wal__model_or(usage->output, "0"));
-    wal__json_out_member(out, "cacheRead",
-                         wal__model_or(usage->cache_read, "0"));
-    wal__json_out_member(out, "cacheWrite",
-                         wal__model_or(usage->cache_write, "0"));
+    wal__fields_write(out, wal__pi_usage, usage);
     wal__json_out_member_int(out, "totalTokens", total);
     wal__json_out_member_open(out, "cost", '{');
     wal__json_out_member_int(out, "input", 0);
@@ -194,27 +190,6 @@ static const char *api_name(struct wal__json_span provider)
     return "openai-completions";
 }
 
-static const char *stop_name(const struct wal__model_item *item)
-{
-    switch (item->stop) {
-    case WAL__STOP_LENGTH:
-        return "length";
-    case WAL__STOP_TOOL:
-        return "toolUse";
-    case WAL__STOP_REFUSAL:
-    case WAL__STOP_ERROR:
-        return "error";
-    case WAL__STOP_ABORTED:
-        return "aborted";
-    case WAL__STOP_NONE:
-    case WAL__STOP_END:
-    case WAL__STOP_SEQUENCE:
-    case WAL__STOP_OTHER:
-        break;
-    }
-    return "stop";
-}
-
 static void write_assistant(struct wal__json_out *out,
                             const struct wal__model_item *item)
 {
@@ -226,7 +201,8 @@ static void write_assistant(struct wal__json_out *out,
     wal__json_out_member(out, "model",
                          wal__model_or(item->model, "\"unknown\""));
     write_usage(out, &item->usage);
-    wal__json_out_member_str(out, "stopReason", stop_name(item));
+    wal__json_out_member_str(out, "stopReason",
+                             wal__word_of(wal__pi_stops, item->stop)->name);
 }
 
 static void write_result(struct wal__json_out *out,
@@ -330,87 +306,34 @@ static void write_line(struct wal__json_out *out,
     wal__json_out_newline(out);
 }
 
-static void write_compaction(struct wal__json_out *out,
-                             const struct wal__model_item *item)
+/* Writes an entry whose members are fields of the item. */
+static void write_fields(struct wal__json_out *out,
+                         const struct wal__model_item *item)
 {
-    open_entry(out, "compaction", item);
-    wal__json_out_member(out, "summary", wal__model_or(item->text, "\"\""));
-    wal__json_out_member(out, "firstKeptEntryId",
-                         item->target.size > 0 ? item->target : item->id);
-    wal__json_out_member(out, "tokensBefore", wal__model_or(item->tokens, "0"));
-    wal__json_out_close_line(out);
-}
+    const struct wal__word *type = wal__word_of(wal__pi_entries, item->kind);
+    struct wal__model_item named = *item;
 
-/* Writes an entry of a type with one or two specific members. */
-static void write_simple_entry(struct wal__json_out *out, const char *type,
-                               const struct wal__model_item *item,
-                               const char *key, struct wal__json_span value,
-                               const char *other_key,
-                               struct wal__json_span other)
-{
-    open_entry(out, type, item);
-    wal__json_out_optional(out, key, value);
-    wal__json_out_optional(out, other_key, other);
-    wal__json_out_close_line(out);
-}
-
-static void write_item(struct wal__model_writer *writer,
-                       const struct wal__model_item *item)
-{
-    struct wal__json_out *out = &writer->out;
-
-    switch (item->kind) {
-    case WAL__ITEM_HEADER:
-    case WAL__ITEM_HEAD:
-        break;
-    case WAL__ITEM_MESSAGE:
-        write_message(out, item);
-        break;
-    case WAL__ITEM_MODEL_CHANGE:
-        write_simple_entry(out, "model_change", item, "provider",
-                           wal__model_or(item->provider, "\"unknown\""),
-                           "modelId",
-                           wal__model_or(item->model, "\"unknown\""));
-        break;
-    case WAL__ITEM_THINKING_LEVEL:
-        write_simple_entry(out, "thinking_level_change", item, "thinkingLevel",
-                           wal__model_or(item->text, "\"off\""), "",
-                           item->target);
-        break;
-    case WAL__ITEM_COMPACTION:
-        write_compaction(out, item);
-        break;
-    case WAL__ITEM_BRANCH_SUMMARY:
-        write_simple_entry(out, "branch_summary", item, "fromId",
-                           wal__model_or(item->target, "\"root\""), "summary",
-                           wal__model_or(item->text, "\"\""));
-        break;
-    case WAL__ITEM_LABEL:
-        write_simple_entry(out, "label", item, "targetId", item->target,
-                           "label", item->text);
-        break;
-    case WAL__ITEM_TITLE:
-        write_simple_entry(out, "session_info", item, "name",
-                           wal__model_or(item->text, "\"\""), "", item->target);
-        break;
-    case WAL__ITEM_CUSTOM:
-        write_simple_entry(out, "custom", item, "customType",
-                           wal__model_or(item->name, "\"custom\""), "data",
-                           item->data);
-        break;
-    case WAL__ITEM_LINE:
-        write_line(out, writer, item);
-        break;
+    if (item->kind == WAL__ITEM_COMPACTION && item->target.size == 0) {
+        named.target = item->id; /* nothing is kept */
     }
+    open_entry(out, type->name, item);
+    wal__fields_write(out, type->fields, &named);
+    wal__json_out_close_line(out);
 }
 
 static bool pi_item(struct wal__model_writer *writer,
                     const struct wal__model_item *item)
 {
+    struct wal__json_out *out = &writer->out;
+
     if (item->raw.size > 0) {
-        wal__json_out_line(&writer->out, item->raw);
+        wal__json_out_line(out, item->raw);
+    } else if (item->kind == WAL__ITEM_MESSAGE) {
+        write_message(out, item);
+    } else if (item->kind == WAL__ITEM_LINE) {
+        write_line(out, writer, item);
     } else {
-        write_item(writer, item);
+        write_fields(out, item);
     }
     return true;
 }

@@ -61,12 +61,14 @@ struct wal__entry {
     struct wal__model_item item;
     struct wal__model_session session; /* of a HEADER */
     struct wal__json_span type;
-    struct wal__json_span role;     /* of a MESSAGE */
-    struct wal__json_token content; /* of a MESSAGE */
-    struct wal__json_token calls;   /* of a MESSAGE, beside its content */
-    struct wal__json_span dialect;  /* of a line of another client: its name */
-    struct wal__json_span line;     /* ... and the line */
-    bool is_aside;                  /* ... that is on no branch */
+    struct wal__json_span role; /* the following are of a MESSAGE */
+    struct wal__json_token content;
+    struct wal__json_token calls; /* those that are not in the content */
+    struct wal__json_span stop;
+    struct wal__json_span usage;
+    struct wal__json_span dialect; /* of a line of another client: its name */
+    struct wal__json_span line;    /* ... and the line */
+    bool is_aside;                 /* ... that is on no branch */
 };
 
 static_assert(offsetof(struct wal__entry, item) == 0, "offsets are shared");

@@ -35,8 +35,6 @@ struct line {
     struct wal__json_span version;
     struct wal__json_token first_kept_index;
     struct wal__json_span message;
-    struct wal__json_span stop; /* the following are in `message` */
-    struct wal__json_span usage;
     struct wal__json_span bash[2]; /* a command and its output */
 };
 
@@ -55,7 +53,7 @@ static const struct wal__field line_fields[] = {
 static const struct wal__field message_fields[] = {
     {"role", .at = WAL__ENTRY_AT(role)},
     {"content", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
-    {"usage", .at = LINE_AT(usage), .kind = WAL__FIELD_CONTAINER},
+    {"usage", .at = WAL__ENTRY_AT(usage), .kind = WAL__FIELD_CONTAINER},
     {"timestamp", .kind = WAL__FIELD_KNOWN},
     {"api", .kind = WAL__FIELD_KNOWN},
     {"display", .kind = WAL__FIELD_KNOWN},
@@ -76,7 +74,7 @@ static const struct wal__word roles[] = {
      WAL__ROLE_ASSISTANT,
      {{"provider", .at = WAL__ITEM_AT(provider)},
       {"model", .at = WAL__ITEM_AT(model)},
-      {"stopReason", .at = LINE_AT(stop)}}},
+      {"stopReason", .at = WAL__ENTRY_AT(stop)}}},
     {"toolResult",
      WAL__ROLE_TOOL,
      {{"toolCallId", .at = WAL__ITEM_AT(call)},
@@ -171,14 +169,14 @@ static bool read_message(struct line *line)
     item->is_meta = is_hook || wal__model_text_is(entry->role, "custom");
     item->raw.size = is_hook ? 0 : item->raw.size;
     item->role = role->value;
-    item->stop = wal__word_stop(wal__pi_stops, line->stop);
+    item->stop = wal__word_stop(wal__pi_stops, entry->stop);
     drop_unknown(&item->provider);
     drop_unknown(&item->model);
     if (item->role == WAL__ROLE_TOOL) {
         drop_unknown(&item->name);
     }
     return read_content(line) &&
-           wal__fields_read(line->usage, wal__pi_usage, &item->usage, NULL) ==
+           wal__fields_read(entry->usage, wal__pi_usage, &item->usage, NULL) ==
                WAL__JSON_OK;
 }
 

@@ -244,12 +244,10 @@ static bool link_parts(struct wal__opencode_storage *storage)
 struct wal__json_span
 wal__opencode_storage_id(const struct wal__opencode_storage *storage,
                          const struct wal__opencode_document *document,
-                         const struct wal__json_member *id)
+                         struct wal__json_span id)
 {
-    struct wal__json_span own = wal__member_string(id);
-
-    return own.size > 2
-               ? own
+    return id.size > 2
+               ? id
                : wal__arena_escape(storage->reader->scratch, document->name);
 }
 

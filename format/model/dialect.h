@@ -156,8 +156,8 @@ struct wal__dialect_write_ops {
      * children of their parents. */
     uint32_t off_branch_kinds;
 
-    /* Write the beginning of the session, an item, and the end. The item's ids
-     * are those to be written. */
+    /* Write the beginning of the session, an item, and the end; `end` may be
+     * NULL. The item's ids are those to be written. */
     bool (*begin)(struct wal__model_writer *writer);
     bool (*item)(struct wal__model_writer *writer,
                  const struct wal__model_item *item);

@@ -256,7 +256,9 @@ static void test_close__locks_descriptors_and_threads_are_released(void **state)
 
         store = begin(flags[i], &session);
         handle = kit_handle_open(store, session, KIT_HANDLE_BLOB, 0);
-        assert_int_equal(wal_store_eventfd(store, &fd, NULL), WAL_OK);
+        assert_int_equal(
+            wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, NULL),
+            WAL_OK);
         assert_int_equal(wal_session_claim(session, NULL), WAL_OK);
         expect_busy(store, 2);
         assert_int_equal(count_names("/proc/self/fd"), descriptors);

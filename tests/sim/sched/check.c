@@ -175,7 +175,7 @@ static void check_session(struct sched_process *process, uint32_t session,
     wal_session_close(handle);
 }
 
-/* What makes or counts only has nothing of its own to be seen. */
+/* What makes or counts only leaves nothing to be seen. */
 static void settle(struct sched *sched, const struct ledger_view *view)
 {
     ledger_resolve(&sched->ledger, view);

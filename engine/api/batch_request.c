@@ -5,6 +5,7 @@
 #include "engine/api/batch_request.h"
 
 #include "engine/base/struct_size.h"
+#include "engine/write/write_batch.h"
 
 void wal__batch_request_deinit(struct wal__batch_request *request)
 {
@@ -63,6 +64,9 @@ enum wal_status wal__batch_request_init(
             wal__struct_load(WAL__STRUCT(wal_session_change), &request->change,
                              request->batch.change, error);
         request->batch.change = &request->change;
+    }
+    if (status == WAL_OK) {
+        status = wal__batch_check_counts(&request->batch, error);
     }
     return status == WAL_OK ? load_arrays(request, error) : status;
 }

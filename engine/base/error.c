@@ -1,7 +1,8 @@
 /*
  * error.c - fills the caller's struct wal_error (error.h). No section of
  * SPEC.md. Invariant: only whole fields inside the caller's struct_size are
- * written (all of them for a size of 0), and texts are always terminated. Any thread.
+ * written (all of them for a size of 0), and texts are always terminated. Any
+ * thread.
  */
 #include "engine/base/error.h"
 

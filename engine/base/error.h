@@ -11,7 +11,8 @@
  * Each of these fills *error, which may be NULL, and returns the status, so
  * that a failure is one line: return wal__invalid(error, "cursor must not be
  * NULL"). Arguments may point into *error. Fields beyond error->struct_size
- * are not written, and a size of 0 is that of version 0.2; holder is set to 0, actual to empty.
+ * are not written, and a size of 0 is that of version 0.2; holder is set to 0,
+ * actual to empty.
  */
 enum wal_status wal__fail(struct wal_error *error, enum wal_status status,
                           const char *format, ...)

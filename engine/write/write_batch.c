@@ -17,6 +17,7 @@
 
 enum {
     BATCH_SIZE_MAX = 32 * 1024 * 1024,
+    ENTRIES_MAX = 512 * 1024,
     DOCS_MAX = 64 * 1024,
     OWNERS_MAX = 1024
 };
@@ -289,8 +290,8 @@ static enum wal_status check_options(const struct wal_append_options *options,
     return status;
 }
 
-static enum wal_status check_batch(const struct wal_batch *batch,
-                                   struct wal_error *error)
+enum wal_status wal__batch_check_counts(const struct wal_batch *batch,
+                                        struct wal_error *error)
 {
     if ((batch->entry_count > 0 && batch->entries == NULL) ||
         (batch->document_count > 0 && batch->documents == NULL) ||
@@ -300,6 +301,11 @@ static enum wal_status check_batch(const struct wal_batch *batch,
     if (batch->entry_count == 0 && batch->document_count == 0 &&
         batch->head_count == 0 && batch->change == NULL) {
         return wal__invalid(error, "the batch is empty");
+    }
+    if (batch->entry_count > ENTRIES_MAX) {
+        return wal__fail(error, WAL_ETOOBIG,
+                         "the batch has %u entries; the limit is %d",
+                         batch->entry_count, ENTRIES_MAX);
     }
     if (batch->document_count > DOCS_MAX ||
         batch->head_count > WAL__HEADS_MAX) {
@@ -387,7 +393,7 @@ enum wal_status wal__batch_create(struct wal_session *session,
     struct wal__batch *batch;
     struct wal__op *created;
     uint32_t owners = 0;
-    enum wal_status status = check_batch(requested, error);
+    enum wal_status status = wal__batch_check_counts(requested, error);
 
     if (status != WAL_OK) {
         return status;

@@ -108,6 +108,11 @@ enum wal_status wal__batch_add_entries(struct wal__op *op,
                                        uint32_t count,
                                        struct wal_error *error) WAL_MUST_USE;
 
+/* write_batch.c: whether a batch has parts, and arrays of permitted length for
+ * its counts; reads no array. */
+enum wal_status wal__batch_check_counts(const struct wal_batch *batch,
+                                        struct wal_error *error) WAL_MUST_USE;
+
 /* write_batch.c: creates the operation of a batch, not submitted. is_migration:
  * see struct wal__batch. */
 enum wal_status wal__batch_create(struct wal_session *session,

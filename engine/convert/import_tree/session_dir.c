@@ -170,10 +170,15 @@ bool wal__session_dir_is_json(const char *name)
     return size > 5 && strcmp(name + size - 5, ".json") == 0;
 }
 
-/* Returns true if `probe` accepts one of the first JSON files of a folder, or
- * with `in_folders` of the folders in it. */
+/* Returns whether the entry of the folder `path` counts, and if so probes it.
+ * */
+typedef bool probe_entry(struct wal__import *import, const char *root,
+                         const char *path, const struct dirent *entry,
+                         probe_file *probe, bool *is_found);
+
+/* Probes the first entries of a folder that are of the kind of `each`. */
 static bool probe_directory(struct wal__import *import, const char *root,
-                            const char *path, bool in_folders,
+                            const char *path, probe_entry *each,
                             probe_file *probe)
 {
     char *name = wal__import_path(import, root, path);
@@ -184,17 +189,7 @@ static bool probe_directory(struct wal__import *import, const char *root,
 
     while (directory != NULL && !is_found && count < PROBE_FILES_MAX &&
            (entry = readdir(directory)) != NULL) {
-        char *below;
-        if (in_folders ? entry->d_name[0] == '.' || entry->d_type == DT_REG
-                       : !wal__session_dir_is_json(entry->d_name)) {
-            continue;
-        }
-        below = wal__import_path(import, path, entry->d_name);
-        is_found =
-            below != NULL &&
-            (in_folders ? probe_directory(import, root, below, false, probe)
-                        : probe(import, root, below));
-        count++;
+        count += each(import, root, path, entry, probe, &is_found);
     }
     if (directory != NULL) {
         closedir(directory);
@@ -202,12 +197,41 @@ static bool probe_directory(struct wal__import *import, const char *root,
     return is_found;
 }
 
-/* As probe_directory, for the folder and the folders in it. */
+static bool probe_json(struct wal__import *import, const char *root,
+                       const char *path, const struct dirent *entry,
+                       probe_file *probe, bool *is_found)
+{
+    const char *below;
+
+    if (!wal__session_dir_is_json(entry->d_name)) {
+        return false;
+    }
+    below = wal__import_path(import, path, entry->d_name);
+    *is_found = below != NULL && probe(import, root, below);
+    return true;
+}
+
+static bool probe_folder(struct wal__import *import, const char *root,
+                         const char *path, const struct dirent *entry,
+                         probe_file *probe, bool *is_found)
+{
+    const char *below;
+
+    if (entry->d_name[0] == '.' || entry->d_type == DT_REG) {
+        return false;
+    }
+    below = wal__import_path(import, path, entry->d_name);
+    *is_found = below != NULL &&
+                probe_directory(import, root, below, probe_json, probe);
+    return true;
+}
+
+/* The same for the JSON files of the folder and of the folders in it. */
 static bool probe_subfolders(struct wal__import *import, const char *root,
                              const char *path, probe_file *probe)
 {
-    return probe_directory(import, root, path, false, probe) ||
-           probe_directory(import, root, path, true, probe);
+    return probe_directory(import, root, path, probe_json, probe) ||
+           probe_directory(import, root, path, probe_folder, probe);
 }
 
 static bool is_session(struct wal__import *import, const char *root,

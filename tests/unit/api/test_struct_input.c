@@ -1,7 +1,7 @@
 /*
  * test_struct_input.c - the structs that callers of other versions fill
  * (agentwal.h, Conventions, Structs). Each struct is in a block of exactly its
- * struct_size, so that the address sanitizer sees every access behind it.
+ * struct_size, so that the address sanitizer sees every access beyond it.
  */
 #include "tests/lib/kit/struct_kit.h"
 
@@ -355,7 +355,7 @@ static const struct input {
 #undef INPUT
 };
 
-/* Calls with the first `size` bytes of the filled struct, zeros behind it, and
+/* Calls with the first `size` bytes of the filled struct, zeros after it, and
  * the byte `last` at the end. */
 static enum wal_status call_with(struct struct_world *world,
                                  const struct input *input, size_t size,
@@ -417,7 +417,7 @@ static void test_struct_input__of_every_version_is_read(void **state)
 }
 
 /* With fewer fields than it needs, a call fails, or does less; it never reads
- * behind them. */
+ * beyond them. */
 static void test_struct_input__too_small_is_not_read_beyond(void **state)
 {
     struct struct_world world;

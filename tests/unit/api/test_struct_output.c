@@ -2,7 +2,7 @@
  * test_struct_output.c - the structs that the library fills for callers of
  * other versions (agentwal.h, Conventions, Structs). Each struct is in a block
  * of exactly its struct_size, so that the address sanitizer sees every access
- * behind it.
+ * beyond it.
  */
 #include "tests/lib/kit/struct_kit.h"
 

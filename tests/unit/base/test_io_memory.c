@@ -31,6 +31,7 @@ static struct wal__io *io;
 /* Takes the place of the C library's: /proc is mounted wherever tests run. */
 static bool is_without_proc;
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int access(const char *path, int mode)
 {
     if (is_without_proc) {
@@ -449,7 +450,7 @@ static void test_io_memory__without_descriptors_nothing_changes(void **state)
 
     (void)close(lowest);
     for (int room = 0; room < 2; room++) {
-        rlim_t before = set_limit(RLIMIT_NOFILE, (rlim_t)(lowest + room));
+        rlim_t before = set_limit(RLIMIT_NOFILE, (rlim_t)lowest + (rlim_t)room);
 
         io_case_open_fails("a", WAL__IO_CREATE, WAL_EIO, EMFILE);
         (void)set_limit(RLIMIT_NOFILE, before);

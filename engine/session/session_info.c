@@ -132,24 +132,6 @@ enum wal_status wal__session_fill_info(const struct wal__core *core,
     return fill_info(core, summary, (struct wal__span){NULL, 0}, texts, info);
 }
 
-enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
-                                  struct wal__summary *summary,
-                                  struct wal_error *error)
-{
-    enum wal_status status =
-        wal__catalogue_get(&core->catalogue, number, summary);
-
-    if (status == WAL_OK && (summary->flags & WAL__SUMMARY_DELETED) != 0) {
-        return wal__fail(error, WAL_ENOTFOUND, "session \"%.*s\" was deleted",
-                         (int)summary->id.size, (const char *)summary->id.data);
-    }
-    if (status != WAL_OK) {
-        return wal__fail(error, status, "cannot read the catalogue: %s",
-                         wal_status_text(status));
-    }
-    return WAL_OK;
-}
-
 enum wal_status
 wal__core_read_session_record(struct wal__core *core, uint64_t position,
                               struct wal__buf *scratch,

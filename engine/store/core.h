@@ -220,7 +220,7 @@ enum wal_status wal__core_visit_postings(struct wal__core *core,
                                          wal__posting_fn *each,
                                          void *ctx) WAL_MUST_USE;
 
-/* session_info.c: the summary of a session; WAL_ENOTFOUND when it was deleted.
+/* session_find.c: the summary of a session; WAL_ENOTFOUND when it was deleted.
  * State lock for reading. */
 enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
                                   struct wal__summary *summary,

@@ -36,17 +36,6 @@ static void release(struct wal__op *op)
     wal__heap_free(op->heap, batch->heads);
 }
 
-struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame)
-{
-    const struct wal__op_frame *at = &op->frames[frame];
-    struct wal__span span = {op->bytes.data + at->offset + WAL__FRAME_SIZE,
-                             at->frame.stored_size};
-
-    WAL__ASSERT(frame < op->frame_count);
-    WAL__ASSERT(at->offset + WAL__FRAME_SIZE + span.size <= op->bytes.size);
-    return span;
-}
-
 struct wal__op *wal__batch_alloc_op(struct wal__core *core, uint32_t session,
                                     uint32_t entry_count)
 {

@@ -144,7 +144,8 @@ wal__session_check_writable(struct wal__core *core, uint32_t number,
                             bool is_migration, struct wal__summary *summary,
                             struct wal_error *error) WAL_MUST_USE;
 
-/* A frame's payload in the operation's bytes; valid until a frame is added. */
+/* resolver.c: a frame's payload in the operation's bytes; valid until a frame
+ * is added. */
 struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame);
 
 /* An id stored in `texts`. */
@@ -157,7 +158,8 @@ static inline struct wal__span wal__batch_text(const struct wal__batch *batch,
     return span;
 }
 
-/* The rank of an earlier entry of the batch with this id, or WAL__NO_ENTRY. */
+/* resolver.c: the rank of an earlier entry of the batch with this id, or
+ * WAL__NO_ENTRY. */
 uint32_t wal__resolver_find_in_batch(const struct wal__resolver *resolver,
                                      struct wal__span id);
 

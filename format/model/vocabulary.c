@@ -6,6 +6,7 @@
 #include "format/model/vocabulary.h"
 
 #include "format/bytes/assert.h"
+#include "format/json/json_value.h"
 #include "format/model/dialect.h"
 
 /* The members of tables of fields, in their order. */
@@ -152,10 +153,23 @@ enum wal__json_status wal__word_read(struct wal__json_span object,
     return WAL__JSON_OK;
 }
 
-bool wal__entry_set_foreign(struct wal__entry *entry)
+const struct wal__dialect *
+wal__model_find_dialect(const struct wal__model_reader *reader,
+                        struct wal__json_span name)
+{
+    for (size_t i = 0; name.size > 0 && reader->dialects[i] != NULL; i++) {
+        if (wal__json_string_is(name, reader->dialects[i]->name)) {
+            return reader->dialects[i];
+        }
+    }
+    return NULL;
+}
+
+bool wal__entry_set_foreign(const struct wal__model_reader *reader,
+                            struct wal__entry *entry)
 {
     const struct wal__dialect *dialect =
-        wal__dialect_find_string(entry->dialect);
+        wal__model_find_dialect(reader, entry->dialect);
     struct wal__model_item *item = &entry->item;
 
     if (dialect == NULL || entry->line.size == 0) {

@@ -110,7 +110,8 @@ wal__word_read(struct wal__json_span object, const struct wal__field *fields,
 
 /* Makes the item the line of another client. False: it is none that is known,
  * and the item is untouched. */
-bool wal__entry_set_foreign(struct wal__entry *entry);
+bool wal__entry_set_foreign(const struct wal__model_reader *reader,
+                            struct wal__entry *entry);
 
 /* Writes fields of the struct `base` as members of the open object: those that
  * are spans and have no parent. */

@@ -158,7 +158,7 @@ bool wal__claude_can_copy_verbatim(const struct wal__model_session *session,
     struct wal__json_span agent;
 
     wal__claude_split_id(session->id, arena, &id, &agent);
-    return session->dialect == &wal__dialect_claude && wal__claude_is_id(id) &&
-           session->raw.size == id.size &&
+    return wal__dialect_is(session->dialect, "claude") &&
+           wal__claude_is_id(id) && session->raw.size == id.size &&
            memcmp(session->raw.data, id.data, id.size) == 0;
 }

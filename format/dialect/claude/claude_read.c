@@ -292,7 +292,7 @@ static bool emit_foreign_line(struct row *row)
 {
     struct wal__model_item *item = &row->entry.item;
 
-    item->dialect = wal__dialect_find_string(row->entry.dialect);
+    item->dialect = wal__model_find_dialect(row->reader, row->entry.dialect);
     if (item->dialect == NULL) {
         return emit_line(row);
     }

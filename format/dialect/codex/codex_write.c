@@ -192,7 +192,7 @@ static bool is_foreign(const struct encoder *to,
     for (size_t i = 0; is_token && token[i] != '\0'; i++) {
         is_token = signature.data[i] == (uint8_t)token[i];
     }
-    return !is_token && (to->item->dialect == &wal__dialect_claude ||
+    return !is_token && (wal__dialect_is(to->item->dialect, "claude") ||
                          (session->provider.size > 0 &&
                           !wal__model_text_is(session->provider, "openai")));
 }

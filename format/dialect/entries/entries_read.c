@@ -110,7 +110,7 @@ static bool emit_message(struct entry *entry)
     item->kind = WAL__ITEM_MESSAGE;
     item->role = role->value;
     item->stop = wal__word_stop(wal__entries_stops, to->stop);
-    item->dialect = wal__dialect_find_string(to->dialect);
+    item->dialect = wal__model_find_dialect(entry->reader, to->dialect);
     if (item->role != WAL__ROLE_USER) {
         return wal__content_read_item(to->content, to->calls,
                                       entry->reader->scratch, item) &&
@@ -163,7 +163,7 @@ static void read_custom(struct entry *entry)
     if (wal__model_text_is(item->name, "walconv.head")) {
         item->kind = WAL__ITEM_HEAD;
     } else if (wal__model_text_is(item->name, "walconv.line")) {
-        (void)wal__entry_set_foreign(&entry->entry);
+        (void)wal__entry_set_foreign(entry->reader, &entry->entry);
     }
 }
 

@@ -213,7 +213,7 @@ static bool read_custom(struct line *line)
             WAL__JSON_OK) {
             return false;
         }
-        (void)wal__entry_set_foreign(entry);
+        (void)wal__entry_set_foreign(line->reader, entry);
     }
     return true;
 }

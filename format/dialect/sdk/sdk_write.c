@@ -183,7 +183,7 @@ static bool sdk_item(struct wal__model_writer *writer,
 static bool write_raw(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
-    bool is_spec11 = writer->dialect == &wal__dialect_spec11;
+    bool is_spec11 = wal__dialect_is(writer->dialect, "spec11");
     const char *key = is_spec11 ? "id" : "session_id";
     struct wal__json_member id = {.key = key};
     const struct wal__json_override override = {key, session->id};
@@ -259,7 +259,7 @@ static void write_spec11(struct wal__json_out *out,
 
 static bool sdk_end(struct wal__model_writer *writer)
 {
-    bool is_spec11 = writer->dialect == &wal__dialect_spec11;
+    bool is_spec11 = wal__dialect_is(writer->dialect, "spec11");
     const char *path = file_path(writer->session, is_spec11 ? "sessions/" : "",
                                  "metadata.json", writer->scratch);
     struct wal__json_out *out = &writer->out;

@@ -23,6 +23,7 @@
 #include <agentwal/blob.h>
 #include <agentwal/checkpoint.h>
 #include <agentwal/convert.h>
+#include <agentwal/import.h>
 
 static struct wal_error error = {.struct_size = sizeof(error)};
 static enum wal_status gone = WAL_OK; /* what looking for something answers */
@@ -298,6 +299,23 @@ static void use_views(struct wal_store *store, struct wal_session *session)
     wal_view_close(view);
 }
 
+/* Sources are files of others: only an import that ends before it opens one
+ * makes no system call on a file. */
+static void use_imports(struct wal_store *store)
+{
+    const struct wal_import_options options = {.struct_size = sizeof(options),
+                                               .dialect = text("of nobody")};
+    const struct wal_slice path = text("source.jsonl");
+
+    if (wal_import_dialect(0) == NULL) {
+        exit(1);
+    }
+    EXPECT(WAL_ENOTFOUND, wal_import_file(store, path, &options, NULL, &error));
+    EXPECT(WAL_ENOTFOUND,
+           wal_import_tree(store, &path, 1, &options, NULL, &error));
+    EXPECT(WAL_OK, wal_import_tree(store, NULL, 0, NULL, NULL, &error));
+}
+
 static void use_sessions(struct wal_store *store, struct wal_session *session)
 {
     const struct wal_session_options named = {.struct_size = sizeof(named),
@@ -385,6 +403,7 @@ static void call_everything(uint32_t flag)
     use_checkpoints(session);
     use_rewind(session);
     use_views(store, session);
+    use_imports(store);
     use_sessions(store, session);
     use_store(store);
     wal_session_close(session);

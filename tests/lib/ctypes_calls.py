@@ -668,6 +668,38 @@ def check_views(wal, store, session, folder):
     wal.free("wal_view_close", view)
 
 
+def check_import(wal, store, folder):
+    name = wal.function("wal_import_dialect", ctypes.c_char_p)
+    names = []
+    while name(ctypes.c_uint32(len(names))) is not None:
+        names.append(name(ctypes.c_uint32(len(names))).decode())
+    same("claude" in names and "lines" in names, True, "dialects of imports")
+    path = os.path.join(folder, "of-another.jsonl")
+    with open(path, "wb") as file:
+        file.write(b'{"n":1}\n{"n":2}\n')
+    reports = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p,
+                      ctypes.POINTER(wal.structs["wal_import_report"]))
+    def report(_, made):
+        reports.append((text_of(made.contents.session_id),
+                        made.contents.appended))
+        return 0
+
+    options = wal.new("wal_import_options",
+                      report=ctypes.cast(report, ctypes.c_void_p).value)
+    result = wal.new("wal_import_result")
+    wal.call("wal_import_file", store, wal.slice(path), by_ref(options),
+             by_ref(result))
+    same((result.sessions, result.appended), (1, 2), "an imported file")
+    same(reports[0][1], 2, "the report of a file")
+    paths = (wal.structs["wal_slice"] * 1)(wal.slice(path))
+    wal.call("wal_import_tree", store, paths, ctypes.c_uint32(1),
+             by_ref(options), by_ref(result))
+    same((result.appended, result.duplicates), (0, 2), "the file again")
+    same(reports[1], (reports[0][0], 0), "the report of the file again")
+
+
 def check_pages(wal, store):
     handle = ctypes.c_void_p()
     info = wal.new("wal_session_info")
@@ -711,6 +743,7 @@ def main():
         check_checkpoints(wal, session, folder)
         check_rewind(wal, session, folder)
         check_views(wal, store, session, folder)
+        check_import(wal, store, folder)
         check_opening(wal, store)
         check_pages(wal, store)
         check_wait(wal, store, session)

@@ -129,13 +129,12 @@ static void group_info(struct grouping *grouping,
     }
     group = set_session(grouping, file,
                         id[0] != '\0' ? wal__slice_from_text(id) : stem);
-    set_group(&grouping->sessions, stem, file->group);
     if (group != NULL) {
+        set_group(&grouping->sessions, stem, file->group);
         group->has_file = true;
-    }
-    if (group != NULL && json != NULL && group->cwd == NULL &&
-        group->created == NULL) {
-        set_group_info(import, group, json, size);
+        if (json != NULL && group->cwd == NULL && group->created == NULL) {
+            set_group_info(import, group, json, size);
+        }
     }
     wal__heap_free(import->heap, json);
 }
@@ -159,12 +158,14 @@ static void group_message(struct grouping *grouping,
         set_session(grouping, file, path->parts[first]);
     char id[WAL__STRING_MAX + 1];
     size_t size = 0;
-    char *json = wal__session_dir_read_file(import, grouping->dir->root,
-                                            file->path, &size);
+    char *json;
 
-    if (group != NULL) {
-        report_orphan(group, file);
+    if (group == NULL) {
+        return;
     }
+    report_orphan(group, file);
+    json = wal__session_dir_read_file(import, grouping->dir->root, file->path,
+                                      &size);
     set_group(&grouping->messages, path->parts[path->count - 1], file->group);
     if (json != NULL && wal__string_member(json, size, NULL, "id", id)) {
         set_group(&grouping->messages, wal__slice_from_text(id), file->group);

@@ -8,7 +8,8 @@
 #include "format/bytes/assert.h"
 
 enum {
-    WINDOW_SIZE = 1024 * 1024,
+    READAHEAD_SIZE = 1024 * 1024,
+    WINDOW_SIZE = 64 * 1024, /* stays in the processor's caches */
     PAGE_SIZE = 4096
 };
 
@@ -17,7 +18,7 @@ void wal__segment_reader_init(struct wal__segment_reader *reader,
 {
     memset(reader, 0, sizeof(*reader));
     reader->segment = segment;
-    reader->readahead_size = WINDOW_SIZE;
+    reader->readahead_size = READAHEAD_SIZE;
     reader->use_pread = segment->env->use_pread;
 }
 

@@ -13,18 +13,7 @@
 
 #include "engine/api/api_store.h"
 #include "format/bytes/assert.h"
-
-/* AddressSanitizer makes the loops about four times as slow. */
-#if defined(__SANITIZE_ADDRESS__)
-#define SAMPLE_FACTOR 4u
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SAMPLE_FACTOR 4u
-#endif
-#endif
-#ifndef SAMPLE_FACTOR
-#define SAMPLE_FACTOR 1u
-#endif
+#include "tests/lib/sanitizers.h"
 
 /* ------------------------------------------------------------ making --- */
 
@@ -52,7 +41,7 @@ bool workload_is_long(void)
 
 uint32_t workload_sample(uint32_t stride)
 {
-    return workload_is_long() ? 1 : stride * SAMPLE_FACTOR;
+    return workload_is_long() ? 1 : stride * SANITIZED_STRIDE;
 }
 
 uint32_t workload_count(uint32_t long_count, uint32_t count)
@@ -60,7 +49,7 @@ uint32_t workload_count(uint32_t long_count, uint32_t count)
     if (workload_is_long()) {
         return long_count;
     }
-    return count > SAMPLE_FACTOR ? count / SAMPLE_FACTOR : 1;
+    return count > SANITIZED_STRIDE ? count / SANITIZED_STRIDE : 1;
 }
 
 struct workload *workload_create(const struct workload_options *options)

@@ -17,24 +17,14 @@
 #include "engine/os/io.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/kit/store_kit.h"
-
-#if defined(__has_feature)
-#define HAS_FEATURE(name) __has_feature(name)
-#else
-#define HAS_FEATURE(name) 0
-#endif
+#include "tests/lib/sanitizers.h"
 
 enum {
     QUEUE = 256,     /* the default limit */
     SLOW_MS = 20,    /* a write or sync of the slow disk */
     ROUNDS = 40,     /* of QUEUE calls each */
     LONG_MS = 60000, /* a wait that must not be over first */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-    HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer)
-    SLOWDOWN = 20, /* of the sanitizers */
-#else
-    SLOWDOWN = 1,
-#endif
+    SLOWDOWN = WITH_ADDRESS_SANITIZER || WITH_THREAD_SANITIZER ? 20 : 1,
     MEDIAN_MAX_NS = 10000 * SLOWDOWN,
     RARE_MAX_NS = 15000000 * SLOWDOWN
 };

@@ -5,29 +5,69 @@ set -euo pipefail
 
 include=$AGENTWAL_SOURCE/engine/include
 
-# refused NAME TEXT: a use of the name fails with the text, as C and as C++.
-refused() {
-    printf '#include <agentwal.h>\nlong use(void);\nlong use(void)\n' >use.c
-    printf '{\n    return (long)%s;\n}\n' "$1" >>use.c
-    for compiler in gcc clang-14 'g++ -x c++' 'clang++-14 -x c++'; do
-        if $compiler -fsyntax-only -I "$include" use.c 2>messages; then
-            printf '%s: %s compiles\n' "$compiler" "$1"
-            exit 1
-        fi
-        grep -qF "$2" messages || {
-            printf '%s: %s: no "%s" in\n' "$compiler" "$1" "$2"
-            cat messages
+# The names of interface 0.1 that interface 0.2 does not have.
+structs=(changes_info checkpoint checkpoints docs docs_options file_changes heads
+    iter iter_options list list_options migration resume_options rewind_answer
+    rewind_info view_import_report view_place view_report)
+enums=(docs_flag entry_type iter_flag iter_mode list_flag resume_from resume_how
+    resume_mode resume_target)
+functions=(checkpoint_close checkpoint_next checkpoint_open checkpoint_status
+    checkpoints_close checkpoints_next checkpoints_open docs_close docs_get
+    docs_next docs_open entry_type_name file_changes_close file_changes_next
+    file_changes_status heads_close heads_next heads_open iter_close iter_get
+    iter_next iter_open iter_remaining list_close list_cursor list_next list_open
+    rewind_close rewind_get_info rewind_next rewind_status session_changes
+    session_checkpointing session_latest session_resume session_status
+    store_eventfd store_status view_odd)
+constants=(CURSOR_SIZE DOCS_HISTORY DOCS_KEYS ECROWDED EHEAD ESKIPPED ESTALE
+    ITER_ALL ITER_BRANCH ITER_DELTAS ITER_DURABLE ITER_OUT_OF_LINE ITER_REDACTED
+    ITER_SINCE_COMPACTION LIST_LINEAGE RESUME_FORK RESUME_ID RESUME_IN_PLACE
+    RESUME_LATEST)
+
+# uses: one use of a removed name per line. A struct is used through a pointer
+# too, which an incomplete type would allow.
+uses() {
+    printf '#include <agentwal.h>\n'
+    printf 'struct wal_%s *pointer_%%d;\n' "${structs[@]}"
+    printf 'char size_%%d[sizeof(struct wal_%s)];\n' "${structs[@]}"
+    printf 'enum wal_%s enum_%%d;\n' "${enums[@]}"
+    printf 'static long f_%%d(void) { return (long)&wal_%s; }\n' "${functions[@]}"
+    printf 'static long f_%%d(void) { return (long)WAL_%s; }\n' "${constants[@]}"
+}
+uses | awk '{ gsub(/%d/, NR); print }' >use.c
+
+# Each use is an error on its line that names the replacement.
+count=$(wc -l <use.c)
+for compiler in 'gcc -ftrack-macro-expansion=0' 'clang-14 -ferror-limit=0' \
+    'g++ -x c++ -ftrack-macro-expansion=0' \
+    'clang++-14 -x c++ -ferror-limit=0'; do
+    if $compiler -fsyntax-only -I "$include" use.c 2>messages; then
+        printf '%s: a program of 0.1 compiles\n' "$compiler"
+        exit 1
+    fi
+    for ((line = 2; line <= count; line++)); do
+        grep "^use.c:$line:.*error:" messages |
+            grep -q '0\.2: use \|AGENTWAL_0_2_USE_' || {
+            printf '%s: no replacement for: ' "$compiler"
+            sed -n "${line}p" use.c
             exit 1
         }
     done
-}
+done
 
-refused wal_iter_open '0.2: use wal_entry_cursor_open'
-refused wal_session_resume '0.2: use wal_session_open'
-refused wal_rewind_next '0.2: use wal_file_change_cursor_next'
-refused wal_store_eventfd '0.2: use wal_store_completion_fd'
-refused WAL_EHEAD AGENTWAL_0_2_USE_WAL_ECONFLICT
-refused WAL_ITER_ALL AGENTWAL_0_2_USE_WAL_ENTRY_CURSOR_ALL
+# The headers declare every replacement.
+replacements=$(sed -n '/^WAL_REMOVED/,/);/p;/AGENTWAL_0_2_USE_/p' \
+    "$include/agentwal/removed.h" | tr -d '\n' |
+    grep -o '"[^"]*"\|AGENTWAL_0_2_USE_[A-Za-z_]*' |
+    sed 's/AGENTWAL_0_2_USE_//' | grep -o 'wal_[a-z_]*\|WAL_[A-Z_]*' | sort -u)
+[ "$(wc -w <<<"$replacements")" -ge 60 ]
+for name in $replacements; do
+    grep -qw "$name" "$include/agentwal.h" \
+        "$include"/agentwal/{admin,blob,checkpoint,convert}.h || {
+        printf 'no replacement %s\n' "$name"
+        exit 1
+    }
+done
 
 cat >program.c <<'PROGRAM'
 #include <agentwal.h>

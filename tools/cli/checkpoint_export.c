@@ -208,7 +208,7 @@ static int export_file(struct export *export, struct item *item,
 static int export_files(struct export *export, struct item *item,
                         struct cli_json *json)
 {
-    struct wal_file file = {.struct_size = sizeof(file)};
+    struct wal_file file = WAL_INIT(wal_file);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_cursor *checkpoint = NULL;
     enum wal_status status = wal_file_cursor_open(
@@ -396,7 +396,7 @@ done:
 
 static int export_all(struct export *export)
 {
-    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_checkpoint_cursor *checkpoints = NULL;
     enum wal_status status =
@@ -450,7 +450,7 @@ int cli_checkpoint_export(const struct cli_checkpoint_export *out)
 {
     struct export export = {.out = out,
                             .layout = wal__checkpoint_layout_find(out->layout)};
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_session_get_info(out->session, &info, &error);
     int code;

@@ -521,7 +521,7 @@ char *cli_absolute_path(const char *path)
 
 struct wal_open_options cli_open_options(const struct cli *cli, uint32_t flags)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options)};
+    struct wal_open_options options = WAL_INIT(wal_open_options);
 
     options.flags = flags;
     if (cli->strict) {

@@ -166,9 +166,6 @@ int cli_open_session_exact(const struct cli *cli, struct wal_store *store,
  * frees it. */
 char *cli_absolute_path(const char *path);
 
-#define CLI_ERROR_INIT                           \
-    {                                            \
-        .struct_size = sizeof(struct wal_error), \
-    }
+#define CLI_ERROR_INIT WAL_INIT(wal_error)
 
 #endif

@@ -76,7 +76,7 @@ static enum wal_status collect_candidates(
     struct wal_store *store, const struct wal_session_cursor_options *options,
     const char *file, struct candidates *found, struct wal_error *error)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
 
@@ -173,8 +173,8 @@ static int open_candidate(const struct cli *cli, struct wal_store *store,
                           const char *name, bool is_whole,
                           struct wal_session **session)
 {
-    struct wal_session_cursor_options by_prefix = {.struct_size =
-                                                       sizeof(by_prefix)};
+    struct wal_session_cursor_options by_prefix =
+        WAL_INIT(wal_session_cursor_options);
     struct candidates found = {.items = NULL};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = WAL_OK;
@@ -206,9 +206,9 @@ static int open_candidate(const struct cli *cli, struct wal_store *store,
 static int open_latest(const struct cli *cli, struct wal_store *store,
                        struct wal_session **session)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_session_cursor_options options = {.struct_size =
-                                                     sizeof(options)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session_cursor_options options =
+        WAL_INIT(wal_session_cursor_options);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
@@ -274,7 +274,7 @@ enum wal_status cli_heads_read(struct cli_heads *heads,
                                struct wal_session *session,
                                struct wal_error *error)
 {
-    struct wal_head head = {.struct_size = sizeof(head)};
+    struct wal_head head = WAL_INIT(wal_head);
     struct wal_head_cursor *cursor = NULL;
     size_t capacity = 0;
     enum wal_status status = wal_head_cursor_open(session, &cursor, error);
@@ -370,7 +370,7 @@ static void print_row(const struct wal_session_info *info, bool is_first)
 static enum wal_status print_cursor(struct wal_session_cursor *list,
                                     struct wal_error *error)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     char cursor[WAL_CURSOR_TEXT_SIZE];
     enum wal_status status = wal_session_cursor_encode(list, cursor, error);
 
@@ -388,7 +388,7 @@ int cli_print_sessions(const struct cli *cli, struct wal_store *store,
                        const struct wal_session_cursor_options *options,
                        uint64_t limit, bool cursor)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     enum wal_status status;

@@ -112,7 +112,7 @@ static bool is_hidden(const struct walcat_options *view,
 static void reparent(const struct walcat_options *view,
                      struct wal_entry_cursor *cursor, struct wal_entry *entry)
 {
-    struct wal_entry parent = {.struct_size = sizeof(parent)};
+    struct wal_entry parent = WAL_INIT(wal_entry);
 
     while (entry->parent_id.size > 0 &&
            wal_entry_cursor_get(cursor, entry->parent_id, &parent, NULL) ==
@@ -170,7 +170,7 @@ static void process_entries(struct printer *printer,
     uint64_t left;
 
     while (status != WAL_END && !cli_output_failed()) {
-        entry = (struct wal_entry){.struct_size = sizeof(entry)};
+        entry = (struct wal_entry)WAL_INIT(wal_entry);
         left = wal_entry_cursor_remaining(cursor);
         status = wal_entry_cursor_next(cursor, &entry, &error);
         if (status == WAL_OK && entry.sequence > after) {

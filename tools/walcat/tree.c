@@ -101,7 +101,7 @@ static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
     tree->nodes[NONE] = (struct node){.next = NONE};
     tree->count = 1;
     while (status != WAL_END && tree->count < UINT32_MAX) {
-        entry = (struct wal_entry){.struct_size = sizeof(entry)};
+        entry = (struct wal_entry)WAL_INIT(wal_entry);
         left = wal_entry_cursor_remaining(cursor);
         status = wal_entry_cursor_next(cursor, &entry, error);
         if (status == WAL_OK) {
@@ -143,7 +143,7 @@ static void find_heads(struct tree *tree, struct wal_entry_cursor *cursor,
 {
     tree->head_nodes = cli_alloc(tree->heads.count * sizeof(uint32_t));
     for (size_t i = 0; i < tree->heads.count; i++) {
-        struct wal_entry entry = {.struct_size = sizeof(entry)};
+        struct wal_entry entry = WAL_INIT(wal_entry);
         struct wal_slice id = tree->heads.items[i].entry_id;
         uint32_t *node = cli_ids_find(&tree->ids, id);
         if (tree->heads.items[i].stream != stream) {

@@ -47,7 +47,7 @@ struct arguments {
 /* A read-only handle may see only the state of the store at its opening. */
 static int check_follow(const struct cli *cli, struct wal_store *store)
 {
-    struct wal_store_info info = {.struct_size = sizeof(info)};
+    struct wal_store_info info = WAL_INIT(wal_store_info);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_store_get_info(store, &info, &error);
 
@@ -65,7 +65,7 @@ static int check_follow(const struct cli *cli, struct wal_store *store)
  * shows no error. CLI_NEGATIVE then, else CLI_OK. */
 static int report_damage(const struct cli *cli, struct wal_session *session)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_session_get_info(session, &info, &error);
 

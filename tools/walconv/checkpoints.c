@@ -13,7 +13,7 @@
 
 static bool has_checkpoints(struct wal_session *session)
 {
-    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_checkpoint_cursor *list = NULL;
     bool is_found =
         wal_checkpoint_cursor_open(session, &list, NULL) == WAL_OK &&

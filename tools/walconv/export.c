@@ -69,7 +69,7 @@ static int compare_path(const void *a, const void *b)
 
 static int list_items(struct export *export)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
@@ -319,7 +319,7 @@ static int export_item(struct export *export, const struct item *item)
 
 static int export_named(struct export *export, const struct cli_values *names)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session *session = NULL;
     const struct item *item;
     int code = CLI_OK;
@@ -464,7 +464,7 @@ static int print_path(const struct export *export, struct wal_session *session,
         .store_path = export->store_path,
         .dialect = export->dialect != NULL ? export->dialect->name : NULL,
         .root = export->root};
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     const struct item *item = NULL;
     char *relative;
     char *path;

@@ -154,7 +154,7 @@ static bool is_older(struct dir_export *dir_export, struct wal_slice key,
         wal_doc_cursor_open(dir_export->source->store,
                             dir_export->source->session, &options, &docs, NULL);
     while (status == WAL_OK && !is_found) {
-        doc = (struct wal_doc){.struct_size = sizeof(doc)};
+        doc = (struct wal_doc)WAL_INIT(wal_doc);
         status = wal_doc_cursor_next(docs, &doc, NULL);
         is_found = status == WAL_OK && (doc.flags & WAL_DOC_DELETE) == 0 &&
                    cli_slice_equal(doc.key, key) &&
@@ -221,7 +221,7 @@ static int export_docs(struct dir_export *dir_export)
     int code = CLI_OK;
 
     for (;;) {
-        doc = (struct wal_doc){.struct_size = sizeof(doc)};
+        doc = (struct wal_doc)WAL_INIT(wal_doc);
         status = wal_doc_cursor_next(dir_export->files.docs, &doc, &error);
         if (status == WAL_END) {
             return code;
@@ -246,7 +246,7 @@ static int export_stream(struct dir_export *dir_export, uint32_t stream,
     struct walconv_source source = *dir_export->source;
     struct walconv_outcome outcome = {.added = 0};
     struct wal__source_lines lines;
-    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry entry = WAL_INIT(wal_entry);
     char *file_path =
         walconv_dir_file_path(source.path, dir_export->dialect, stream);
     int code = CLI_OK;
@@ -293,7 +293,7 @@ static int export_versions(struct dir_export *dir_export, const bool *has_lines)
     for (size_t i = 0; i < dir_export->files.count; i++) {
         const struct wal__session_dir_version *version =
             &dir_export->files.versions[i];
-        struct wal_doc doc = {.struct_size = sizeof(doc)};
+        struct wal_doc doc = WAL_INIT(wal_doc);
         struct wal_slice bytes;
         enum wal_status status;
         char *memory = NULL;

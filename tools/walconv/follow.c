@@ -107,7 +107,7 @@ static enum wal_status update_filtered(struct follow *follow,
                                        session_filter *filter, const void *ctx,
                                        struct wal_error *error)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *list = NULL;
     enum wal_status status =
         wal_session_cursor_open(follow->views.target.store, NULL, &list, error);
@@ -136,7 +136,7 @@ add_relatives(struct wal_store *store,
               const struct wal_session_cursor_options *options,
               struct cli_ids *ids, struct wal_error *error)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *list = NULL;
     enum wal_status status =
         wal_session_cursor_open(store, options, &list, error);
@@ -187,7 +187,7 @@ static enum wal_status update_relatives(struct follow *follow,
 static enum wal_status update_changed(struct follow *follow,
                                       struct wal_error *error)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     uint64_t durable = follow->durable;
     struct wal_session_cursor *list = NULL;
     enum wal_status status =
@@ -212,7 +212,7 @@ static enum wal_status update_changed(struct follow *follow,
 static enum wal_status update_next(struct follow *follow,
                                    struct wal_error *error)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     enum wal_status status =
         wal_session_cursor_next(follow->initial_scan, &info, error);
 

@@ -246,7 +246,7 @@ static void update_checkpoints(struct walconv_views *views,
                                struct walconv_open_view *open_view,
                                const char *id, bool has_replaced)
 {
-    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_checkpoint_cursor *list = NULL;
     uint64_t version = 0;
 
@@ -280,7 +280,7 @@ static enum wal_status flush(struct walconv_views *views,
                              struct walconv_open_view *open_view,
                              const char *id, struct wal_error *error)
 {
-    struct wal_view_flush_result result = {.struct_size = sizeof(result)};
+    struct wal_view_flush_result result = WAL_INIT(wal_view_flush_result);
     enum wal_status status = wal_view_flush(open_view->view, &result, error);
     bool has_replaced = (result.flags & WAL_VIEW_REPLACED) != 0;
 

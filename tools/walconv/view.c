@@ -155,7 +155,7 @@ enum wal_status walconv_view_open(const struct walconv_view *target,
 static int flush(const struct walconv_view *target, struct wal_view *view,
                  const char *name)
 {
-    struct wal_view_flush_result result = {.struct_size = sizeof(result)};
+    struct wal_view_flush_result result = WAL_INIT(wal_view_flush_result);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_view_flush(view, &result, &error);
 

@@ -120,7 +120,7 @@ static int send_entries(struct append *append, struct wal_append_result *result)
     const uint64_t queued = append->count;
     enum wal_status status;
 
-    *result = (struct wal_append_result){.struct_size = sizeof(*result)};
+    *result = (struct wal_append_result)WAL_INIT(wal_append_result);
     if (append->count > UINT32_MAX) {
         return cli_error(append->cli, CLI_NEGATIVE, append->cli->items[0],
                          "too many entries");
@@ -143,7 +143,7 @@ static int send_entries(struct append *append, struct wal_append_result *result)
 
 static int append_batch(struct append *append)
 {
-    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_append_result result = WAL_INIT(wal_append_result);
     const uint64_t none = 0;
     size_t size = 0;
     size_t at = 0;

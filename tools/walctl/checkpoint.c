@@ -60,7 +60,7 @@ static void print_created(const struct cli *cli,
 static int create_checkpoint(const struct cli *cli, struct wal_session *session,
                              const struct walctl_paths *names, const char *root)
 {
-    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_checkpoint_options options = {
         .struct_size = sizeof(options),
         .id = cli_slice(cli->items[3]),
@@ -93,7 +93,7 @@ static int collect_paths(const struct cli *cli, struct wal_session *session,
                          const struct request *request,
                          struct walctl_paths *names)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_session_get_info(session, &info, &error);
 
@@ -209,7 +209,7 @@ static void print_checkpoint(const struct cli *cli,
 
 int walctl_checkpoints(struct cli *cli, int argc, char **argv)
 {
-    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_checkpoint_cursor *checkpoints = NULL;
     struct wal_session *session = NULL;
@@ -282,7 +282,7 @@ static void print_file(const struct cli *cli, const struct wal_file *file)
 
 int walctl_checkpoint_show(struct cli *cli, int argc, char **argv)
 {
-    struct wal_file file = {.struct_size = sizeof(file)};
+    struct wal_file file = WAL_INIT(wal_file);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_cursor *checkpoint = NULL;
     struct wal_session *session = NULL;
@@ -317,8 +317,8 @@ static enum wal_status print_changes(const struct cli *cli,
                                      struct wal_file_change_cursor *changes,
                                      struct wal_error *error)
 {
-    struct wal_file_changes_info info = {.struct_size = sizeof(info)};
-    struct wal_file_change change = {.struct_size = sizeof(change)};
+    struct wal_file_changes_info info = WAL_INIT(wal_file_changes_info);
+    struct wal_file_change change = WAL_INIT(wal_file_change);
     enum wal_status status = wal_file_changes_get_info(changes, &info, error);
     struct cli_json json;
 

@@ -13,7 +13,7 @@ enum wal_status walctl_claims_write(struct wal_claim_cursor *claims,
                                     struct cli_json *json,
                                     struct wal_error *error)
 {
-    struct wal_claim claim = {.struct_size = sizeof(claim)};
+    struct wal_claim claim = WAL_INIT(wal_claim);
     enum wal_status status;
 
     cli_json_open(json, '[');
@@ -36,7 +36,7 @@ enum wal_status walctl_claims_write(struct wal_claim_cursor *claims,
 enum wal_status walctl_claims_print(struct wal_claim_cursor *claims,
                                     struct wal_error *error)
 {
-    struct wal_claim claim = {.struct_size = sizeof(claim)};
+    struct wal_claim claim = WAL_INIT(wal_claim);
     bool is_first = true;
     enum wal_status status;
 

@@ -121,7 +121,7 @@ char *walctl_read_stdin(const struct cli *cli, size_t most, const char *advice,
 
 int walctl_print_id(const struct cli *cli, struct wal_session *session)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_session_get_info(session, &info, &error);
     struct cli_json json;
@@ -146,7 +146,7 @@ void walctl_print_appended(struct wal_session *session,
                            const struct wal_append_result *result,
                            const uint64_t *queued)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct cli_json json;
 
     if (wal_session_get_info(session, &info, NULL) != WAL_OK) {

@@ -17,7 +17,7 @@
 static int compact(const struct cli *cli, struct wal_session *session,
                    const struct wal_compact_options *options)
 {
-    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_append_result result = WAL_INIT(wal_append_result);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *fork = NULL;
     enum wal_status status =
@@ -51,8 +51,8 @@ int walctl_compact_session(struct cli *cli, int argc, char **argv)
         {.name = "new", .value = &id},
         {.name = NULL},
     };
-    struct wal_session_options into = {.struct_size = sizeof(into)};
-    struct wal_compact_options wanted = {.struct_size = sizeof(wanted)};
+    struct wal_session_options into = WAL_INIT(wal_session_options);
+    struct wal_compact_options wanted = WAL_INIT(wal_compact_options);
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
     size_t size = 0;
@@ -97,7 +97,7 @@ int walctl_redact(struct cli *cli, int argc, char **argv)
         {.name = "reason", .value = &reason},
         {.name = NULL},
     };
-    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_append_result result = WAL_INIT(wal_append_result);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;

@@ -22,7 +22,7 @@ static enum wal_status sum_checkpoints(struct walctl_costs *costs,
                                        struct walctl_cost *cost,
                                        struct wal_error *error)
 {
-    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_checkpoint_cursor *checkpoints = NULL;
     enum wal_status status =
         wal_checkpoint_cursor_open(session, &checkpoints, error);
@@ -74,7 +74,7 @@ enum wal_status walctl_costs_read(struct walctl_costs *costs,
                                   struct wal_store *store,
                                   struct wal_error *error)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *list = NULL;
     enum wal_status status = wal_session_cursor_open(store, NULL, &list, error);
 

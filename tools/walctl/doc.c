@@ -172,7 +172,7 @@ static void print_document(const struct wal_doc *doc)
 
 static int get(const struct request *request)
 {
-    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal_doc doc = WAL_INIT(wal_doc);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_doc_cursor *docs = NULL;
     enum wal_status status = wal_doc_cursor_open(
@@ -216,7 +216,7 @@ static int print_all(const struct request *request, bool values)
         .struct_size = sizeof(options),
         .prefix = cli_slice(request->key),
     };
-    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal_doc doc = WAL_INIT(wal_doc);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_doc_cursor *docs = NULL;
     enum wal_status status;

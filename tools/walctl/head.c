@@ -59,7 +59,7 @@ static void print_head(const struct cli *cli, const struct wal_head *head)
 static int list(const struct cli *cli, struct wal_session *session,
                 const struct request *request)
 {
-    struct wal_head head = {.struct_size = sizeof(head)};
+    struct wal_head head = WAL_INIT(wal_head);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_head_cursor *heads = NULL;
     enum wal_status status = wal_head_cursor_open(session, &heads, &error);

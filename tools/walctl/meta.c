@@ -53,7 +53,7 @@ static int update(const struct cli *cli, struct wal_session *session,
 
 static int print(const struct cli *cli, struct wal_session *session)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_session_get_info(session, &info, &error);
     struct cli_json json;

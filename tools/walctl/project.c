@@ -199,7 +199,7 @@ static enum wal_status read_projects(struct projects *projects,
                                      struct wal_store *store,
                                      struct wal_error *error)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *list = NULL;
     enum wal_status status = wal_session_cursor_open(store, NULL, &list, error);
 

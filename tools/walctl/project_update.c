@@ -121,7 +121,7 @@ static enum wal_status find_legacy_sessions(struct wal_store *store,
         .struct_size = sizeof(options),
         .cwd = directory,
     };
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *list = NULL;
     bool has_legacy_projects = false;
     enum wal_status status =
@@ -180,7 +180,7 @@ static enum wal_status find_directories(struct wal_store *store,
                                         struct texts *directories,
                                         struct wal_error *error)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *list = NULL;
     enum wal_status status = wal_session_cursor_open(store, NULL, &list, error);
 

@@ -24,7 +24,7 @@ static enum wal_status collect_changes(struct wal_file_change_cursor *changes,
                                        struct rewind_report *report,
                                        struct wal_error *error)
 {
-    struct wal_file_change change = {.struct_size = sizeof(change)};
+    struct wal_file_change change = WAL_INIT(wal_file_change);
     enum wal_status status;
 
     while ((status = wal_file_change_cursor_next(changes, &change, error)) ==
@@ -127,7 +127,7 @@ static int report_refusal(const struct cli *cli,
 static int rewind_files(const struct cli *cli, struct wal_session *session,
                         const struct wal_rewind_options *options)
 {
-    struct rewind_report report = {.result.struct_size = sizeof(report.result)};
+    struct rewind_report report = {.result = WAL_INIT(wal_rewind_result)};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_change_cursor *changes = NULL;
     enum wal_status status =
@@ -167,7 +167,7 @@ static int run(const struct cli *cli, const struct wal_rewind_options *options)
 
 int walctl_rewind(struct cli *cli, int argc, char **argv)
 {
-    struct wal_rewind_options wanted = {.struct_size = sizeof(wanted)};
+    struct wal_rewind_options wanted = WAL_INIT(wal_rewind_options);
     const char *root = NULL;
     const char *expected = NULL;
     bool is_dry = false;

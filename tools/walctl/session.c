@@ -73,7 +73,7 @@ int walctl_create(struct cli *cli, int argc, char **argv)
         {.name = "meta", .value = &meta},
         {.name = NULL},
     };
-    struct wal_session_options wanted = {.struct_size = sizeof(wanted)};
+    struct wal_session_options wanted = WAL_INIT(wal_session_options);
     struct wal_store *store = NULL;
     char found[CLI_PROJECT_SIZE];
     char *directory;
@@ -118,7 +118,7 @@ int walctl_fork(struct cli *cli, int argc, char **argv)
         {.name = "id", .value = &id},
         {.name = NULL},
     };
-    struct wal_session_options wanted = {.struct_size = sizeof(wanted)};
+    struct wal_session_options wanted = WAL_INIT(wal_session_options);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     struct wal_session *copy = NULL;

@@ -69,7 +69,7 @@ int walctl_list(struct cli *cli, int argc, char **argv)
 static int print_latest(const struct cli *cli, struct wal_store *store,
                         const struct wal_session_cursor_options *options)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
@@ -131,7 +131,7 @@ int walctl_latest(struct cli *cli, int argc, char **argv)
 
 int walctl_children(struct cli *cli, int argc, char **argv)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor_options wanted = {.struct_size = sizeof(wanted)};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
@@ -185,7 +185,7 @@ static enum wal_status read_lineage(struct session_details *session_details,
         .flags = WAL_SESSION_CURSOR_LINEAGE,
         .lineage_of = session_details->info.id,
     };
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *list = NULL;
     size_t capacity = 0;
     enum wal_status status =
@@ -208,7 +208,7 @@ static enum wal_status read_changes(struct session_details *session_details,
                                     struct wal_session *session,
                                     struct wal_error *error)
 {
-    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_checkpoint_cursor *checkpoints = NULL;
     struct wal_file_change_cursor *changes = NULL;
     enum wal_status status =
@@ -365,8 +365,8 @@ static void print_session(const struct session_details *session_details)
 static int show(const struct cli *cli, struct wal_store *store,
                 struct wal_session *session)
 {
-    struct session_details session_details = {.info.struct_size =
-                                                  sizeof(session_details.info)};
+    struct session_details session_details = {.info =
+                                                  WAL_INIT(wal_session_info)};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status =
         wal_session_get_info(session, &session_details.info, &error);

@@ -182,7 +182,7 @@ static enum wal_status read_stats(struct wal_store *store, struct stats *stats,
 
 int walctl_stats(struct cli *cli, int argc, char **argv)
 {
-    struct stats stats = {.info.struct_size = sizeof(stats.info)};
+    struct stats stats = {.info = WAL_INIT(wal_store_info)};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *store = NULL;
     enum wal_status status;
@@ -240,7 +240,7 @@ static void print_migration(const struct wal_migrate_result *migration,
 
 static int migrate_store(const struct cli *cli)
 {
-    struct wal_migrate_result done = {.struct_size = sizeof(done)};
+    struct wal_migrate_result done = WAL_INIT(wal_migrate_result);
     struct wal_open_options options = cli_open_options(cli, 0);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *store = NULL;
@@ -265,7 +265,7 @@ static int migrate_store(const struct cli *cli)
 
 static int migrate_session(const struct cli *cli)
 {
-    struct wal_migrate_result done = {.struct_size = sizeof(done)};
+    struct wal_migrate_result done = WAL_INIT(wal_migrate_result);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
@@ -315,7 +315,7 @@ static int accept(const struct cli *cli, const char *name,
 
 static int accept_all(const struct cli *cli, struct wal_store *store)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     struct wal_session_cursor *list = NULL;

@@ -3,7 +3,8 @@
  * program that uses one does not compile, and the message names the
  * replacement. Include agentwal.h, not this file.
  *
- * Nothing here is exported. Types are left out: a declaration cannot mark them.
+ * Nothing here is exported. In C, gcc ignores the attribute on a declaration of
+ * a struct or enum: these are definitions, with one unused member.
  */
 #ifndef AGENTWAL_REMOVED_H
 #define AGENTWAL_REMOVED_H
@@ -16,10 +17,19 @@ extern "C" {
 #if __has_attribute(unavailable)
 #define WAL_REMOVED(name, replacement) \
     extern void name(void) __attribute__((unavailable("0.2: use " replacement)))
+#define WAL_REMOVED_STRUCT(name, replacement) \
+    struct name {                             \
+        int removed;                          \
+    } __attribute__((unavailable("0.2: use " replacement)))
+#define WAL_REMOVED_ENUM(name, replacement) \
+    enum name {                             \
+        AGENTWAL_REMOVED_##name             \
+    } __attribute__((unavailable("0.2: use " replacement)))
 #endif
 #endif
 
-/* Without the attribute they are not declared, which fails as well. */
+/* Without the attribute they are not declared: a use fails as well, except for
+ * a pointer to a struct. */
 #ifdef WAL_REMOVED
 WAL_REMOVED(wal_checkpoint_close, "wal_file_cursor_close");
 WAL_REMOVED(wal_checkpoint_next, "wal_file_cursor_next");
@@ -50,6 +60,7 @@ WAL_REMOVED(wal_list_cursor, "wal_session_cursor_encode");
 WAL_REMOVED(wal_list_next, "wal_session_cursor_next");
 WAL_REMOVED(wal_list_open, "wal_session_cursor_open");
 WAL_REMOVED(wal_rewind_close, "wal_file_change_cursor_close");
+WAL_REMOVED(wal_rewind_get_info, "the result of wal_rewind");
 WAL_REMOVED(wal_rewind_next, "wal_file_change_cursor_next");
 WAL_REMOVED(wal_rewind_status, "the result of wal_rewind");
 WAL_REMOVED(wal_session_changes, "wal_session_diff");
@@ -62,6 +73,39 @@ WAL_REMOVED(wal_session_status, "wal_session_get_info");
 WAL_REMOVED(wal_store_eventfd, "wal_store_completion_fd");
 WAL_REMOVED(wal_store_status, "wal_store_get_info");
 WAL_REMOVED(wal_view_odd, "wal_view_issue");
+
+WAL_REMOVED_STRUCT(wal_changes_info, "struct wal_file_changes_info");
+WAL_REMOVED_STRUCT(wal_checkpoint, "struct wal_file_cursor");
+WAL_REMOVED_STRUCT(wal_checkpoints, "struct wal_checkpoint_cursor");
+WAL_REMOVED_STRUCT(wal_docs, "struct wal_doc_cursor");
+WAL_REMOVED_STRUCT(wal_docs_options, "struct wal_doc_cursor_options");
+WAL_REMOVED_STRUCT(wal_file_changes, "struct wal_file_change_cursor");
+WAL_REMOVED_STRUCT(wal_heads, "struct wal_head_cursor");
+WAL_REMOVED_STRUCT(wal_iter, "struct wal_entry_cursor");
+WAL_REMOVED_STRUCT(wal_iter_options, "struct wal_entry_cursor_options");
+WAL_REMOVED_STRUCT(wal_list, "struct wal_session_cursor");
+WAL_REMOVED_STRUCT(wal_list_options, "struct wal_session_cursor_options");
+WAL_REMOVED_STRUCT(wal_migration, "struct wal_migrate_result");
+WAL_REMOVED_STRUCT(wal_resume_options,
+                   "wal_session_open or wal_session_open_latest");
+WAL_REMOVED_STRUCT(wal_rewind_answer, "struct wal_file_change_cursor");
+WAL_REMOVED_STRUCT(wal_rewind_info, "struct wal_rewind_result");
+WAL_REMOVED_STRUCT(wal_view_import_report, "struct wal_view_import_result");
+WAL_REMOVED_STRUCT(wal_view_place, "struct wal_view_info");
+WAL_REMOVED_STRUCT(wal_view_report, "struct wal_view_flush_result");
+
+WAL_REMOVED_ENUM(wal_docs_flag, "enum wal_doc_cursor_flag");
+WAL_REMOVED_ENUM(wal_entry_type,
+                 "WAL_TYPE_MESSAGE and the others, which are text");
+WAL_REMOVED_ENUM(wal_iter_flag, "enum wal_entry_cursor_flag");
+WAL_REMOVED_ENUM(wal_iter_mode, "enum wal_entry_cursor_mode");
+WAL_REMOVED_ENUM(wal_list_flag, "enum wal_session_cursor_flag");
+WAL_REMOVED_ENUM(wal_resume_from,
+                 "wal_session_open or wal_session_open_latest");
+WAL_REMOVED_ENUM(wal_resume_how, "wal_session_fork or wal_head_move");
+WAL_REMOVED_ENUM(wal_resume_mode, "wal_session_fork or wal_head_move");
+WAL_REMOVED_ENUM(wal_resume_target,
+                 "wal_session_open or wal_session_open_latest");
 #endif
 
 /* Constants: the undeclared identifier is the message. */
@@ -87,6 +131,8 @@ WAL_REMOVED(wal_view_odd, "wal_view_issue");
 #define WAL_RESUME_LATEST   AGENTWAL_0_2_USE_wal_session_open_latest
 
 #undef WAL_REMOVED
+#undef WAL_REMOVED_STRUCT
+#undef WAL_REMOVED_ENUM
 
 #ifdef __cplusplus
 }

@@ -396,7 +396,7 @@ static int find_directory(struct memory *memory, const char *path,
 }
 
 /* The callback runs without the mutex, so that it may call the table; the inode
- * of the last name is the cursor. Directories are never removed. */
+ * of the last name is the cursor. The directory must not be removed by it. */
 static enum wal_status path_list(void *ctx, const char *path,
                                  enum wal_status (*each)(void *arg,
                                                          const char *name),
@@ -446,6 +446,16 @@ static enum wal_status path_unlink(void *ctx, const char *path, int *sys_errno)
 
     wal__memfs_lock();
     return unlock_status(wal__memfs_unlink(&memory->fs, path), sys_errno);
+}
+
+static enum wal_status path_remove_directory(void *ctx, const char *path,
+                                             int *sys_errno)
+{
+    struct memory *memory = ctx;
+
+    wal__memfs_lock();
+    return unlock_status(wal__memfs_remove_directory(&memory->fs, path),
+                         sys_errno);
 }
 
 static enum wal_status path_sync_directory(void *ctx, const char *path,
@@ -507,6 +517,7 @@ static const struct wal__io table = {
     .list = path_list,
     .rename = path_rename,
     .unlink = path_unlink,
+    .remove_directory = path_remove_directory,
     .sync_directory = path_sync_directory,
     .is_network = path_is_network,
     .now_ms = wal__clock_now_ms,

@@ -373,3 +373,24 @@ int wal__memfs_unlink(struct wal__memfs *fs, const char *path)
     }
     return error;
 }
+
+int wal__memfs_remove_directory(struct wal__memfs *fs, const char *path)
+{
+    struct wal__memfs_node *node;
+    int error = wal__memfs_find(fs, path, &node);
+
+    if (error == 0 && !node->is_directory) {
+        error = ENOTDIR;
+    }
+    if (error == 0 && wal__memfs_next_child(fs, node, 0) != NULL) {
+        error = ENOTEMPTY;
+    }
+    if (error == 0 && node == &fs->root) {
+        error = EBUSY;
+    }
+    if (error == 0) {
+        node->directory = NULL;
+        wal__memfs_release(fs, node);
+    }
+    return error;
+}

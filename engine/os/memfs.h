@@ -65,6 +65,7 @@ int wal__memfs_create(struct wal__memfs *fs, struct wal__memfs_dentry *dentry,
                       bool is_directory);
 int wal__memfs_rename(struct wal__memfs *fs, const char *from, const char *to);
 int wal__memfs_unlink(struct wal__memfs *fs, const char *path);
+int wal__memfs_remove_directory(struct wal__memfs *fs, const char *path);
 /* The directory's child with the smallest inode above this one, or null. */
 const struct wal__memfs_node *
 wal__memfs_next_child(const struct wal__memfs *fs,

@@ -304,28 +304,6 @@ bool check_segment_is_uninitialised(const struct check_segment *segment)
     return uninitialised;
 }
 
-bool check_segment_rescan(const struct check_segment *segment,
-                          const struct wal__scan_sink *sink, bool all)
-{
-    struct wal__scan_result *facts = cli_alloc(sizeof(*facts));
-    struct wal__scan_start start;
-    struct cli_file file;
-    bool opened = cli_file_open(&file, segment->path) == 0;
-
-    if (opened) {
-        const struct wal__scan_source source = {&file, cli_file_fetch};
-
-        init_scan_start(segment, &start);
-        if (all && segment->facts->verdict == WAL__VERDICT_AMBIGUOUS) {
-            start.known_end = segment->facts->dirty_end;
-        }
-        wal__scan(&source, sink, &start, facts);
-        cli_file_close(&file);
-    }
-    free(facts);
-    return opened;
-}
-
 /* Sets the lost sequences of damage at the segment's end, which the scan cannot
  * bound. */
 static void bound_final_damage(const struct check_segment *segment,

@@ -1,0 +1,647 @@
+/*
+ * salvage.c - makes a sound store from all readable records of a damaged one
+ * (agentwal/admin.h).
+ *
+ * The log is read twice. The first pass learns which sessions and which losses
+ * there are. Then all content is copied, whether a record refers to it or not.
+ * The second pass repeats each record in OUT, oldest first. A deleted session
+ * is copied only as far as its forks need it.
+ *
+ * Invariant: a record is either in OUT or reported, and every change of a
+ * parent is reported. If OUT cannot be written it is removed.
+ */
+#include "engine/salvage/salvage.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/api/api_store.h"
+#include "engine/base/error.h"
+#include "format/bytes/assert.h"
+
+enum {
+    REASON_SIZE = 700,
+    PROGRESS_STEP = 1024 * 1024 /* bytes read from call to call */
+};
+
+/* --- failures ------------------------------------------------------------- */
+
+void wal__salvage_fail(struct wal__salvage *salvage, enum wal_status status,
+                       const struct wal_error *error)
+{
+    WAL__ASSERT(status != WAL_OK);
+    if (salvage->failed != WAL_OK) {
+        return;
+    }
+    salvage->failed = status;
+    if (error != NULL) {
+        salvage->why = *error;
+    } else {
+        wal__fail(&salvage->why, status, "%s", wal_status_text(status));
+    }
+}
+
+bool wal__salvage_is_fatal(struct wal__salvage *salvage, enum wal_status status,
+                           const struct wal_error *error)
+{
+    static const enum wal_status fatal[] = {
+        WAL_ENOSPACE, WAL_EIO,      WAL_EVERSION,  WAL_ELOCKED,   WAL_EPOISONED,
+        WAL_ENOMEM,   WAL_EBUSY,    WAL_EREADONLY, WAL_ENOTSTORE, WAL_EFORKED,
+        WAL_ENETWORK, WAL_ECLAIMED, WAL_ELIMIT,    WAL_ELOCKFILE, WAL_EACCESS,
+    };
+
+    for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
+        if (status == fatal[i]) {
+            wal__salvage_fail(salvage, status, error);
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *wal__salvage_error_text(enum wal_status status,
+                                    const struct wal_error *error)
+{
+    return error->text[0] != '\0' ? error->text : wal_status_text(status);
+}
+
+bool wal__salvage_grow(struct wal__salvage *salvage, void **items,
+                       uint32_t count, uint32_t *capacity, size_t size)
+{
+    void *grown =
+        wal__heap_grow_array(salvage->heap, *items, count, capacity, size);
+
+    if (grown == NULL) {
+        wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
+        return false;
+    }
+    *items = grown;
+    return true;
+}
+
+/* --- texts ---------------------------------------------------------------- */
+
+struct wal_slice wal__salvage_text(const char *text)
+{
+    return (struct wal_slice){text, strlen(text)};
+}
+
+void wal__salvage_copy_id(char out[WAL_ID_SIZE], struct wal_slice id)
+{
+    WAL__ASSERT(id.size < WAL_ID_SIZE);
+    if (id.size > 0) {
+        memcpy(out, id.data, (size_t)id.size);
+    }
+    out[id.size] = '\0';
+}
+
+/* --- the report ----------------------------------------------------------- */
+
+void wal__salvage_report_loss(struct wal__salvage *salvage,
+                              const struct wal_salvage_loss *loss)
+{
+    const struct wal_salvage_options *options = salvage->options;
+    int32_t answer = 0;
+
+    salvage->result.losses++;
+    if (options->report != NULL && salvage->failed == WAL_OK) {
+        answer = options->report(options->ctx, loss);
+    }
+    if (answer != 0) {
+        salvage->failed =
+            wal__fail_at(&salvage->why, WAL_ECALLBACK, answer, NULL, 0,
+                         "the report function returned "
+                         "%" PRId32,
+                         answer);
+    }
+}
+
+void wal__salvage_report(struct wal__salvage *salvage,
+                         enum wal_salvage_kind kind, const char *session,
+                         const char *entry, const char *reason, ...)
+{
+    char text[REASON_SIZE];
+    va_list arguments;
+
+    va_start(arguments, reason);
+    vsnprintf(text, sizeof(text), reason, arguments);
+    va_end(arguments);
+    wal__salvage_report_loss(salvage,
+                             &(struct wal_salvage_loss){
+                                 .struct_size = sizeof(struct wal_salvage_loss),
+                                 .kind = kind,
+                                 .session_id = wal__salvage_text(session),
+                                 .entry_id = wal__salvage_text(entry),
+                                 .reason = wal__salvage_text(text),
+                             });
+}
+
+void wal__salvage_report_reparented(struct wal__salvage *salvage,
+                                    const char *session, const char *entry,
+                                    uint64_t lost_parent, const char *parent)
+{
+    enum wal_salvage_kind kind =
+        entry[0] == '\0' ? WAL_SALVAGE_SESSION : WAL_SALVAGE_ENTRY;
+
+    if (parent[0] == '\0') {
+        wal__salvage_report(salvage, kind, session, entry,
+                            "its parent, sequence %" PRIu64
+                            ", is lost; it is a root now",
+                            lost_parent);
+    } else {
+        wal__salvage_report(salvage, kind, session, entry,
+                            "its parent, sequence %" PRIu64
+                            ", is lost; its parent is %s now",
+                            lost_parent, parent);
+    }
+}
+
+enum wal_status wal__salvage_progress(void *ctx, uint64_t size)
+{
+    struct wal__salvage *salvage = ctx;
+    const struct wal_salvage_options *options = salvage->options;
+    int32_t answer;
+
+    salvage->done += size;
+    if (options->progress == NULL ||
+        (salvage->done < salvage->reported + PROGRESS_STEP &&
+         salvage->done < salvage->total)) {
+        return salvage->failed;
+    }
+    salvage->reported = salvage->done;
+    answer = options->progress(options->ctx, salvage->done, salvage->total);
+    if (answer != 0 && salvage->failed == WAL_OK) {
+        salvage->failed =
+            wal__fail_at(&salvage->why, WAL_ECALLBACK, answer, NULL, 0,
+                         "the progress function "
+                         "returned %" PRId32,
+                         answer);
+    }
+    return salvage->failed;
+}
+
+/* --- the second pass over the log ----------------------------------------- */
+
+static void copy_by_type(struct wal__salvage *salvage,
+                         const struct wal__source_segment *segment,
+                         const struct wal__frame *frame,
+                         struct wal__span payload)
+{
+    switch (frame->type) {
+    case WAL__FRAME_SESSION:
+        wal__salvage_header(salvage, segment, frame->session, payload);
+        break;
+    case WAL__FRAME_FORK:
+        wal__salvage_fork(salvage, frame, payload);
+        break;
+    case WAL__FRAME_HEAD:
+        wal__salvage_head(salvage, frame, payload);
+        break;
+    case WAL__FRAME_DOC:
+    case WAL__FRAME_DOC_DELETE:
+        wal__salvage_doc(salvage, frame, payload);
+        break;
+    case WAL__FRAME_REDACT:
+        wal__salvage_add_redaction(salvage, frame, payload);
+        break;
+    case WAL__FRAME_TOMBSTONE:
+        /* While the session still exists. */
+        wal__salvage_redo_redactions(salvage);
+        wal__salvage_delete(salvage, frame->session);
+        break;
+    default:
+        break;
+    }
+}
+
+static bool is_well_formed(const struct wal__source_segment *segment,
+                           const struct wal__frame *frame,
+                           struct wal__span payload)
+{
+    struct wal__session_record session;
+    struct wal__redact_record redact;
+    struct wal__fork_record fork;
+    struct wal__head_record head;
+    struct wal__doc_record doc;
+
+    switch (frame->type) {
+    case WAL__FRAME_SESSION:
+        return wal__salvage_decode_session(segment, payload, &session);
+    case WAL__FRAME_FORK:
+        return wal__fork_record_decode(payload, &fork) == WAL__FMT_OK;
+    case WAL__FRAME_HEAD:
+        return wal__head_record_decode(payload, &head) == WAL__FMT_OK;
+    case WAL__FRAME_DOC:
+    case WAL__FRAME_DOC_DELETE:
+        return wal__doc_record_decode(payload, &doc) == WAL__FMT_OK;
+    case WAL__FRAME_REDACT:
+        return wal__redact_record_decode(payload, &redact) == WAL__FMT_OK;
+    default:
+        return true;
+    }
+}
+
+void wal__salvage_report_frame(struct wal__salvage *salvage,
+                               enum wal_salvage_kind kind,
+                               const struct wal__source_segment *segment,
+                               const struct wal__frame *frame, uint64_t offset,
+                               const char *reason)
+{
+    uint64_t size = wal__frame_total_size(frame->stored_size);
+
+    salvage->result.lost_bytes += size;
+    wal__salvage_report_loss(salvage,
+                             &(struct wal_salvage_loss){
+                                 .struct_size = sizeof(struct wal_salvage_loss),
+                                 .kind = kind,
+                                 .first_sequence = frame->sequence,
+                                 .last_sequence = frame->sequence,
+                                 .file = wal__salvage_text(segment->name),
+                                 .offset = offset,
+                                 .size = size,
+                                 .reason = wal__salvage_text(reason),
+                             });
+}
+
+static void report_compressed(struct wal__salvage *salvage,
+                              const struct wal__frame *frame)
+{
+    const struct wal__salvage_session *session =
+        frame->session == WAL__STORE_NUMBER
+            ? NULL
+            : wal__salvage_open_session(salvage, frame->session);
+
+    wal__salvage_report(
+        salvage, WAL_SALVAGE_SESSION, session == NULL ? "" : session->id, "",
+        "the record of sequence %" PRIu64 " is compressed and was not read",
+        frame->sequence);
+}
+
+static enum wal_status copy_record(void *ctx,
+                                   const struct wal__source_segment *segment,
+                                   const struct wal__frame *frame,
+                                   uint64_t offset, const uint8_t *bytes)
+{
+    const struct wal__span payload = {bytes, frame->stored_size};
+    struct wal__salvage *salvage = ctx;
+    const struct wal__salvage_session *session =
+        wal__salvage_find_session(salvage, frame->session);
+
+    if (frame->session == 0 || (session != NULL && !session->is_needed &&
+                                frame->session != WAL__STORE_NUMBER)) {
+        return salvage->failed;
+    }
+    if ((frame->flags & WAL__FRAME_LZ4) != 0) {
+        report_compressed(salvage, frame);
+        return salvage->failed;
+    }
+    salvage->result.bytes += wal__frame_total_size(frame->stored_size);
+    if (frame->type == WAL__FRAME_ENTRY) {
+        wal__salvage_entry(salvage, segment, frame, offset, bytes);
+        return salvage->failed;
+    }
+    wal__salvage_flush(salvage, segment);
+    if (!is_well_formed(segment, frame, payload)) {
+        wal__salvage_report_frame(salvage, WAL_SALVAGE_RANGE, segment, frame,
+                                  offset, "the record is not well-formed");
+    } else if (salvage->failed == WAL_OK) {
+        copy_by_type(salvage, segment, frame, payload);
+    }
+    return salvage->failed;
+}
+
+/* Copies the log from the oldest segment to the newest. */
+static void copy_log(struct wal__salvage *salvage)
+{
+    const struct wal__source_visitor visitor = {salvage, copy_record, NULL,
+                                                wal__salvage_progress};
+    struct wal__source *source = &salvage->source;
+
+    for (struct wal__source_segment *segment = wal__source_first(&source->log);
+         segment != NULL && salvage->failed == WAL_OK;
+         segment = segment->next) {
+        uint32_t found = source->damage_count;
+        enum wal_status status = wal__source_scan(source, segment, &visitor);
+
+        if (status != WAL_OK) {
+            wal__salvage_fail(salvage, status, NULL);
+            return;
+        }
+        wal__salvage_report_damage(salvage, found);
+        wal__salvage_flush(salvage, segment);
+    }
+}
+
+/* --- OUT ------------------------------------------------------------------ */
+
+/* Whether the directory of `out` is the store or below it. */
+static bool is_inside(const struct wal__io *io, const char *out,
+                      const struct wal__io_stat *store)
+{
+    const char *slash = strrchr(out, '/');
+    char path[WAL__PATH_MAX];
+    struct wal__io_stat last = {.inode = 0};
+    struct wal__io_stat at;
+    int err = 0;
+    size_t size = slash == NULL ? 0 : (size_t)(slash - out) + 1;
+
+    if (size + 2 > sizeof(path)) {
+        return false;
+    }
+    memcpy(path, out, size);
+    memcpy(path + size, ".", 2);
+    size++;
+    while (io->path_stat(io->ctx, size == 2 && path[0] == '/' ? "/" : path, &at,
+                         &err) == WAL_OK) {
+        if (at.device == store->device && at.inode == store->inode) {
+            return true;
+        }
+        if ((at.device == last.device && at.inode == last.inode) ||
+            size + sizeof("/..") > sizeof(path)) {
+            return false; /* the root directory is its own parent */
+        }
+        last = at;
+        memcpy(path + size, "/..", sizeof("/.."));
+        size += strlen("/..");
+    }
+    return false;
+}
+
+/* Creates the directory `out`; *made identifies it for remove_output. */
+static enum wal_status make_output(const struct wal__io *io, const char *path,
+                                   const char *out, struct wal__io_stat *made,
+                                   struct wal_error *error)
+{
+    struct wal__io_stat store;
+    enum wal_status status;
+    int err = 0;
+
+    status = io->path_stat(io->ctx, path, &store, &err);
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, path, 0,
+                            "cannot read the store");
+    }
+    if (io->path_stat(io->ctx, out, made, &err) == WAL_ENOTFOUND) {
+        if (is_inside(io, out, &store)) {
+            return wal__fail(error, WAL_EINVAL,
+                             "is inside the store that is salvaged; choose "
+                             "another directory");
+        }
+        status = io->make_directory(io->ctx, out, &err);
+        if (status == WAL_OK) {
+            status = io->path_stat(io->ctx, out, made, &err);
+        }
+    } else {
+        status = WAL_EEXISTS;
+    }
+    if (status == WAL_EEXISTS) {
+        return wal__fail(
+            error, status,
+            "exists; salvage needs a directory that does not exist");
+    }
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail_at(error,
+                              status == WAL_EREADONLY ? WAL_EACCESS : status,
+                              err, out, 0, "cannot be created");
+}
+
+struct removal {
+    const struct wal__io *io;
+    const char *directory;
+    char path[WAL__PATH_MAX]; /* of the name that is removed */
+};
+
+static bool build_path(struct removal *removal, const char *name)
+{
+    int size = snprintf(removal->path, sizeof(removal->path), "%s/%s",
+                        removal->directory, name);
+
+    return size > 0 && size < (int)sizeof(removal->path);
+}
+
+static enum wal_status remove_file(void *arg, const char *name)
+{
+    struct removal *removal = arg;
+    int err = 0;
+
+    if (build_path(removal, name)) {
+        (void)!removal->io->unlink(removal->io->ctx, removal->path, &err);
+    }
+    return WAL_OK;
+}
+
+/* Removes a file, or a directory of files: a store has no others. */
+static enum wal_status remove_name(void *arg, const char *name)
+{
+    struct removal *removal = arg;
+    const struct wal__io *io = removal->io;
+    struct removal inner = {.io = io, .directory = removal->path};
+    int err = 0;
+
+    if (remove_file(arg, name) == WAL_OK &&
+        io->list(io->ctx, removal->path, remove_file, &inner, &err) == WAL_OK) {
+        (void)!io->remove_directory(io->ctx, removal->path, &err);
+    }
+    return WAL_OK;
+}
+
+/* Removes `out` and everything in it, if it is still the directory that
+ * make_output created. */
+static void remove_output(const struct wal__io *io, const char *out,
+                          const struct wal__io_stat *made)
+{
+    struct removal removal = {.io = io, .directory = out};
+    struct wal__io_stat stat;
+    int err = 0;
+
+    if (io->path_stat(io->ctx, out, &stat, &err) == WAL_OK &&
+        stat.device == made->device && stat.inode == made->inode) {
+        (void)!io->list(io->ctx, out, remove_name, &removal, &err);
+        (void)!io->remove_directory(io->ctx, out, &err);
+    }
+}
+
+/* --- the salvage ---------------------------------------------------------- */
+
+/* Copies everything readable to OUT and closes it. */
+static void write_output(struct wal__salvage *salvage)
+{
+    struct wal_error error = WAL_INIT(wal_error);
+    enum wal_status status;
+
+    wal__salvage_blobs(salvage);
+    copy_log(salvage);
+    wal__salvage_redo_redactions(salvage);
+    wal__salvage_finish_sessions(salvage);
+    wal__salvage_count_lost(salvage);
+    if (salvage->failed == WAL_OK) {
+        status = wal_sync(salvage->out, &error);
+        if (status != WAL_OK) {
+            wal__salvage_fail(salvage, status, &error);
+        }
+    }
+    wal__salvage_close_sessions(salvage);
+    wal__salvage_entries_deinit(salvage); /* payloads are in files of OUT */
+    status = wal_close(salvage->out, &error);
+    if (status != WAL_OK) {
+        wal__salvage_fail(salvage, status, &error);
+    }
+}
+
+static void sum_sizes(struct wal__salvage *salvage)
+{
+    const struct wal__source *source = &salvage->source;
+
+    for (const struct wal__source_segment *segment = source->log.tail;
+         segment != NULL; segment = segment->previous) {
+        salvage->total += 2 * segment->size;
+    }
+    for (const struct wal__source_segment *segment = source->pack.tail;
+         segment != NULL; segment = segment->previous) {
+        salvage->total += segment->size;
+    }
+}
+
+/* Reads the log, opens OUT, which exists and is empty, and fills it. */
+static void run(struct wal__salvage *salvage)
+{
+    const struct wal__env *env = &salvage->source.env;
+    const uint32_t align = salvage->source.group_align;
+    const struct wal_open_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE | salvage->options->flags,
+        .group_align = align > WAL__FRAME_ALIGN ? align : 0,
+    };
+    struct wal_error error = WAL_INIT(wal_error);
+    enum wal_status status;
+
+    sum_sizes(salvage);
+    wal__salvage_plan(salvage);
+    if (salvage->failed != WAL_OK) {
+        return;
+    }
+    status = wal__store_open(salvage->path, &options, env->heap, env->io,
+                             &salvage->out, &error);
+    if (status != WAL_OK) {
+        wal__salvage_fail(salvage, status, &error);
+        return;
+    }
+    write_output(salvage);
+}
+
+static void init(struct wal__salvage *salvage, const char *out,
+                 const struct wal_salvage_options *options,
+                 const struct wal__heap *heap, const struct wal__io *io)
+{
+    *salvage = (struct wal__salvage){
+        .options = options,
+        .heap = heap,
+        .large_heap = heap,
+        .path = out,
+        .why = WAL_INIT(wal_error),
+        .result = WAL_INIT(wal_salvage_result),
+    };
+    wal__hashmap_init(&salvage->lost_map, heap);
+    wal__buf_init(&salvage->scanned, heap);
+    wal__buf_init(&salvage->header.bytes, heap);
+    wal__sha256_alg_init(&salvage->sha256_alg);
+    wal__buf_init(&salvage->content, heap);
+    wal__buf_init(&salvage->base, heap);
+    wal__buf_init(&salvage->lost_blobs, heap);
+    wal__spill_init(&salvage->spill, heap, out);
+    if (io == &wal__io_posix) {
+        salvage->large_heap = &salvage->spill.heap;
+    }
+}
+
+static void deinit(struct wal__salvage *salvage)
+{
+    for (uint32_t i = 0; i < salvage->redaction_count; i++) {
+        wal__heap_free(salvage->heap, salvage->redactions[i].reason);
+    }
+    wal__heap_free(salvage->heap, salvage->redactions);
+    wal__buf_deinit(&salvage->header.bytes);
+    wal__salvage_entries_deinit(salvage);
+    wal__salvage_blobs_deinit(salvage);
+    wal__salvage_plan_deinit(salvage);
+    wal__spill_deinit(&salvage->spill);
+    wal__source_close(&salvage->source);
+}
+
+static enum wal_status check(const char *path, const char *out,
+                             const struct wal_salvage_options *options,
+                             const struct wal_salvage_result *result,
+                             struct wal_error *error)
+{
+    if (path == NULL || out == NULL || out[0] == '\0') {
+        return wal__invalid(error, "a path is null or empty");
+    }
+    if (strlen(path) + WAL__SOURCE_NAME_SIZE >= WAL__PATH_MAX ||
+        strlen(out) + WAL__SOURCE_NAME_SIZE >= WAL__PATH_MAX) {
+        return wal__fail(error, WAL_ETOOBIG, "a path is too long");
+    }
+    if ((options != NULL &&
+         (options->struct_size != sizeof(*options) ||
+          (options->flags & ~(uint32_t)WAL_OPEN_NETWORK_FS) != 0)) ||
+        (result != NULL && result->struct_size != sizeof(*result))) {
+        return wal__invalid(error,
+                            "the options or the result of the salvage are not "
+                            "valid");
+    }
+    return WAL_OK;
+}
+
+enum wal_status wal__salvage(const char *path, const char *out,
+                             const struct wal_salvage_options *options,
+                             const struct wal__heap *heap,
+                             const struct wal__io *io,
+                             struct wal_salvage_result *result,
+                             struct wal_error *error)
+{
+    static const struct wal_salvage_options defaults =
+        WAL_INIT(wal_salvage_options);
+    struct wal__env env = {.heap = heap, .io = io, .read_only = true};
+    struct wal__io_stat made;
+    struct wal__salvage *salvage;
+    enum wal_status status = check(path, out, options, result, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    salvage = wal__heap_alloc(heap, sizeof(*salvage));
+    if (salvage == NULL) {
+        return wal__no_memory(error);
+    }
+    init(salvage, out, options == NULL ? &defaults : options, heap, io);
+    snprintf(env.root, sizeof(env.root), "%s", path);
+    status = wal__source_open(&salvage->source, &env, error);
+    if (status == WAL_OK) {
+        status = make_output(io, path, out, &made, error);
+    }
+    if (status == WAL_OK) {
+        run(salvage);
+        status = salvage->failed;
+        if (status != WAL_OK) {
+            wal__error_copy(error, &salvage->why);
+            remove_output(io, out, &made);
+        } else if (result != NULL) {
+            *result = salvage->result;
+        }
+    }
+    deinit(salvage);
+    wal__heap_free(heap, salvage);
+    return status;
+}
+
+enum wal_status wal_salvage(const char *path, const char *out,
+                            const struct wal_salvage_options *options,
+                            struct wal_salvage_result *result,
+                            struct wal_error *error)
+{
+    return wal__salvage(path, out, options, &wal__heap_libc, &wal__io_posix,
+                        result, error);
+}

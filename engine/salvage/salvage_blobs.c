@@ -1,0 +1,629 @@
+/*
+ * salvage_blobs.c - content in a salvage: copies the blob stream, loads the
+ * payloads of entries, and repeats checkpoints (SPEC.md 5.12, 5.13, 5.16).
+ *
+ * Records are copied in the order of the stream, in which a chunk follows its
+ * base, and a list its chunks: what a record builds on is read from OUT. A
+ * record that was written again after damage comes later than what builds on
+ * it; so those that failed are tried again until none succeeds.
+ *
+ * Invariant: content is verified against its digest before it is in OUT.
+ * Memory is bounded by a few MiB, one payload and the longest list of files.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agentwal/blob.h"
+#include "engine/checkpoint/checkpoint_document.h"
+#include "engine/salvage/salvage.h"
+#include "format/index/file_list.h"
+
+static const char checkpointing_key[] = "\0checkpointing";
+static const char rewind_key[] = "\0rewind";
+static const char is_missing[] = "it is missing";
+static const char no_memory[] = "out of memory";
+
+static struct wal__blob_store *blobs_of(const struct wal__salvage *salvage)
+{
+    return &salvage->out->core.blobs;
+}
+
+/* --- why content is not in OUT -------------------------------------------- */
+
+/* Why content is missing: as its record failed, or NULL if there is no record
+ * that failed. */
+static const char *find_fault(const struct wal__salvage *salvage,
+                              const struct wal__digest *digest)
+{
+    uint64_t digest_hash = wal__digest_hash(digest);
+
+    for (uint32_t i = 0; i < salvage->bad_blob_count; i++) {
+        if (wal__digest_equal(&salvage->bad_blobs[i].digest, digest)) {
+            return salvage->bad_blobs[i].reason;
+        }
+    }
+    for (size_t at = 0; at < salvage->lost_blobs.size;
+         at += sizeof(digest_hash)) {
+        if (memcmp(salvage->lost_blobs.data + at, &digest_hash,
+                   sizeof(digest_hash)) == 0) {
+            return "its record is damaged";
+        }
+    }
+    return NULL;
+}
+
+/* Why content that a record of the log refers to cannot be read; NULL: it is in
+ * OUT with that size. */
+static const char *check_content(struct wal__salvage *salvage,
+                                 const struct wal__digest *digest,
+                                 uint64_t size)
+{
+    struct wal_error error = WAL_INIT(wal_error);
+    uint64_t found = 0;
+    uint64_t end;
+    enum wal_status status =
+        wal__blob_stat(blobs_of(salvage), digest, &found, &end, &error);
+    const char *fault;
+
+    if (status == WAL_OK) {
+        return found == size ? NULL : "its size differs from the reference";
+    }
+    (void)wal__salvage_is_fatal(salvage, status, &error);
+    fault = find_fault(salvage, digest);
+    return fault == NULL ? is_missing : fault;
+}
+
+/* --- copying -------------------------------------------------------------- */
+
+/* Turns a failure to write into a reason. */
+static const char *write_fault(struct wal__salvage *salvage,
+                               enum wal_status status,
+                               const struct wal_error *error)
+{
+    return status == WAL_OK || wal__salvage_is_fatal(salvage, status, error)
+               ? NULL
+               : "the new store refuses it";
+}
+
+/* Reads a chunk from OUT. NULL, or why it is not there. */
+static const char *load_chunk(struct wal__salvage *salvage,
+                              const struct wal__digest *digest,
+                              struct wal__buf *out, const char *missing,
+                              const char *damaged)
+{
+    struct wal_error error = WAL_INIT(wal_error);
+    enum wal_status status;
+
+    out->size = 0;
+    status = wal__blob_load(blobs_of(salvage), digest, out, &error);
+    if (status == WAL_OK || wal__salvage_is_fatal(salvage, status, &error)) {
+        return NULL;
+    }
+    return find_fault(salvage, digest) == NULL ? missing : damaged;
+}
+
+/* Copies a CHUNK. NULL, or why its content cannot be read. */
+static const char *copy_chunk(struct wal__salvage *salvage,
+                              struct wal__span payload)
+{
+    struct wal_error error = WAL_INIT(wal_error);
+    struct wal__chunk_record chunk;
+    struct wal__span content;
+    struct wal__digest digest;
+    const char *fault = NULL;
+    uint8_t *bytes;
+
+    if (wal__chunk_record_decode(payload, &chunk) != WAL__FMT_OK) {
+        return "its record is not well-formed";
+    }
+    if (chunk.encoding == WAL__CHUNK_DELTA) {
+        fault = load_chunk(salvage, &chunk.base, &salvage->base,
+                           "its base chunk is missing",
+                           "its base chunk is damaged");
+    }
+    if (fault != NULL || salvage->failed != WAL_OK) {
+        return fault;
+    }
+    salvage->content.size = 0;
+    if (wal__buf_reserve(&salvage->content, (size_t)chunk.size + 1, &bytes) !=
+        WAL_OK) {
+        wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
+        return NULL;
+    }
+    content = (struct wal__span){bytes, chunk.size};
+    if (!wal__chunk_decode_content(
+            &chunk, (struct wal__span){salvage->base.data, salvage->base.size},
+            bytes)) {
+        return "its compression is not valid";
+    }
+    if (wal__sha256(&salvage->sha256_alg, content, &digest) != WAL_OK) {
+        return no_memory;
+    }
+    if (!wal__digest_equal(&digest, &chunk.digest)) {
+        return "its SHA-256 does not match";
+    }
+    return write_fault(salvage,
+                       wal__blob_put(blobs_of(salvage), content, NULL, &digest,
+                                     &salvage->put, &error),
+                       &error);
+}
+
+/* Appends the chunks of a list to the writer. NULL, or why one of them cannot
+ * be read. */
+static const char *append_chunks(struct wal__salvage *salvage,
+                                 const struct wal__blob_record *list,
+                                 struct wal__sha256_ctx *sha256,
+                                 struct wal__blob_writer *writer)
+{
+    struct wal_error error = WAL_INIT(wal_error);
+    const char *fault = NULL;
+    uint64_t left = list->size;
+
+    for (uint32_t i = 0;
+         i < list->chunk_count && fault == NULL && salvage->failed == WAL_OK;
+         i++) {
+        uint64_t size = left < WAL__CHUNK_MAX ? left : WAL__CHUNK_MAX;
+        struct wal__span content;
+        struct wal__digest digest;
+
+        memcpy(digest.bytes, list->chunks + (size_t)i * WAL__DIGEST_SIZE,
+               WAL__DIGEST_SIZE);
+        fault =
+            load_chunk(salvage, &digest, &salvage->content,
+                       "a chunk of it is missing", "a chunk of it is damaged");
+        content =
+            (struct wal__span){salvage->content.data, salvage->content.size};
+        if (fault == NULL && content.size != size) {
+            fault = "a chunk of it is damaged";
+        }
+        if (fault == NULL && wal__sha256_update(sha256, content) != WAL_OK) {
+            fault = no_memory;
+        }
+        if (fault == NULL && salvage->failed == WAL_OK) {
+            fault = write_fault(
+                salvage, wal__blob_writer_append(writer, content, &error),
+                &error);
+        }
+        left -= size;
+    }
+    return fault;
+}
+
+/* Copies a BLOB, a list of chunks. NULL, or why its content cannot be read. */
+static const char *copy_list(struct wal__salvage *salvage,
+                             struct wal__span payload)
+{
+    struct wal_error error = WAL_INIT(wal_error);
+    struct wal__sha256_ctx sha256 = {NULL};
+    struct wal__blob_writer *writer = NULL;
+    struct wal__blob_record list;
+    struct wal__digest digest;
+    const char *fault;
+    enum wal_status status;
+
+    if (wal__blob_record_decode(payload, &list) != WAL__FMT_OK) {
+        return "its record is not well-formed";
+    }
+    if (wal__sha256_begin(&salvage->sha256_alg, &sha256) != WAL_OK) {
+        return no_memory;
+    }
+    status = wal__blob_writer_create(blobs_of(salvage), NULL, &writer, &error);
+    fault = write_fault(salvage, status, &error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    fault = append_chunks(salvage, &list, &sha256, writer);
+    if (fault != NULL || salvage->failed != WAL_OK) {
+        goto done;
+    }
+    if (wal__sha256_final(&sha256, &digest) != WAL_OK ||
+        !wal__digest_equal(&digest, &list.digest)) {
+        fault = "its SHA-256 does not match";
+        goto done;
+    }
+    fault = write_fault(
+        salvage,
+        wal__blob_writer_finish(writer, &digest, NULL, &salvage->put, &error),
+        &error);
+done:
+    wal__blob_writer_destroy(writer);
+    wal__sha256_deinit(&sha256);
+    return fault;
+}
+
+/* Copies a record unless OUT has its content. NULL, or why it cannot be
+ * read. */
+static const char *copy_content(struct wal__salvage *salvage, uint8_t type,
+                                const struct wal__digest *digest,
+                                struct wal__span payload)
+{
+    struct wal_error error = WAL_INIT(wal_error);
+    const char *fault;
+    uint64_t end = 0;
+    enum wal_status status =
+        wal__blob_find_end(blobs_of(salvage), digest, &end, &error);
+
+    if (wal__salvage_is_fatal(salvage, status, &error) || end != 0) {
+        return NULL;
+    }
+    fault = type == WAL__FRAME_CHUNK ? copy_chunk(salvage, payload)
+                                     : copy_list(salvage, payload);
+    salvage->result.blobs += fault == NULL && salvage->failed == WAL_OK;
+    return fault;
+}
+
+static enum wal_status copy_record(void *ctx,
+                                   const struct wal__source_segment *segment,
+                                   const struct wal__frame *frame,
+                                   uint64_t offset, const uint8_t *bytes)
+{
+    struct wal__salvage *salvage = ctx;
+    struct wal__salvage_bad_blob bad = {segment,     offset, frame->stored_size,
+                                        frame->type, {{0}},  NULL};
+
+    if ((frame->type != WAL__FRAME_CHUNK && frame->type != WAL__FRAME_BLOB) ||
+        frame->stored_size < WAL__DIGEST_SIZE) {
+        return salvage->failed;
+    }
+    salvage->result.bytes += wal__frame_total_size(frame->stored_size);
+    memcpy(bad.digest.bytes, bytes, WAL__DIGEST_SIZE); /* both begin with it */
+    bad.reason = copy_content(salvage, frame->type, &bad.digest,
+                              (struct wal__span){bytes, frame->stored_size});
+    if (bad.reason != NULL &&
+        wal__salvage_grow(salvage, (void **)&salvage->bad_blobs,
+                          salvage->bad_blob_count, &salvage->bad_blob_capacity,
+                          sizeof(bad))) {
+        salvage->bad_blobs[salvage->bad_blob_count++] = bad;
+    }
+    return salvage->failed;
+}
+
+static enum wal_status lose_record(void *ctx, const struct wal__frame *frame)
+{
+    struct wal__salvage *salvage = ctx;
+
+    salvage->result.lost_blobs++;
+    return wal__buf_append(&salvage->lost_blobs, &frame->id_hash,
+                           sizeof(frame->id_hash));
+}
+
+/* Copies again what failed. Returns whether something was copied. */
+static bool retry_bad_blobs(struct wal__salvage *salvage)
+{
+    uint32_t count = salvage->bad_blob_count;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < count && salvage->failed == WAL_OK; i++) {
+        struct wal__salvage_bad_blob bad = salvage->bad_blobs[i];
+        struct wal__source_file file;
+        const uint8_t *bytes = NULL;
+
+        if (wal__source_file_open(&file, &salvage->source.env,
+                                  bad.segment->name) == WAL_OK) {
+            bytes = wal__source_file_fetch(&file, bad.offset + WAL__FRAME_SIZE,
+                                           bad.stored_size);
+        }
+        if (bytes != NULL) {
+            bad.reason =
+                copy_content(salvage, bad.type, &bad.digest,
+                             (struct wal__span){bytes, bad.stored_size});
+        }
+        wal__source_file_close(&file);
+        if (bad.reason != NULL) {
+            salvage->bad_blobs[kept++] = bad;
+        }
+    }
+    salvage->bad_blob_count = kept;
+    return kept < count && salvage->failed == WAL_OK;
+}
+
+static void report_bad_blobs(struct wal__salvage *salvage)
+{
+    char text[WAL__DIGEST_HEX_SIZE];
+    char reason[256];
+
+    for (uint32_t i = 0;
+         i < salvage->bad_blob_count && salvage->failed == WAL_OK; i++) {
+        const struct wal__salvage_bad_blob *bad = &salvage->bad_blobs[i];
+        const struct wal__frame frame = {.stored_size = bad->stored_size};
+
+        wal__digest_to_hex(&bad->digest, text);
+        snprintf(reason, sizeof(reason),
+                 "the content with the SHA-256 %s cannot be read: %s", text,
+                 bad->reason);
+        salvage->result.lost_blobs++;
+        wal__salvage_report_frame(salvage, WAL_SALVAGE_BLOB, bad->segment,
+                                  &frame, bad->offset, reason);
+    }
+}
+
+void wal__salvage_blobs(struct wal__salvage *salvage)
+{
+    const struct wal__source_visitor visitor = {
+        salvage, copy_record, lose_record, wal__salvage_progress};
+    struct wal__source *source = &salvage->source;
+    struct wal_error error = WAL_INIT(wal_error);
+    uint32_t found = source->damage_count;
+    enum wal_status status = WAL_OK;
+
+    for (struct wal__source_segment *segment = wal__source_first(&source->pack);
+         segment != NULL && status == WAL_OK; segment = segment->next) {
+        status = wal__source_scan(source, segment, &visitor);
+    }
+    if (status != WAL_OK) {
+        wal__salvage_fail(salvage, status, NULL);
+        return;
+    }
+    wal__salvage_report_damage(salvage, found);
+    while (retry_bad_blobs(salvage)) {
+    }
+    report_bad_blobs(salvage);
+    if (salvage->failed == WAL_OK && salvage->put.end != 0) {
+        status =
+            wal__blob_store_sync(blobs_of(salvage), salvage->put.end, &error);
+        if (status != WAL_OK) {
+            wal__salvage_fail(salvage, status, &error);
+        }
+    }
+}
+
+/* --- payloads ------------------------------------------------------------- */
+
+uint8_t *wal__salvage_load_payload(struct wal__salvage *salvage,
+                                   const struct wal__entry_record *record,
+                                   const char **reason)
+{
+    struct wal_error error = WAL_INIT(wal_error);
+    struct wal_blob *blob = NULL;
+    struct wal__digest digest;
+    uint8_t *payload = NULL;
+    enum wal_status status;
+    uint64_t got = 0;
+
+    memcpy(digest.bytes, record->digest, WAL__DIGEST_SIZE);
+    *reason = check_content(salvage, &digest, record->payload_size);
+    if (*reason != NULL) {
+        return NULL;
+    }
+    status = wal_blob_open(salvage->out, digest.bytes, &blob, &error);
+    if (status == WAL_OK) {
+        payload = wal__heap_alloc(salvage->large_heap, record->payload_size);
+        status = payload == NULL
+                     ? WAL_ENOMEM
+                     : wal_blob_read(blob, 0, payload, record->payload_size,
+                                     &got, &error);
+        wal_blob_close(blob);
+    }
+    if (status != WAL_OK || got != record->payload_size) {
+        wal__heap_free(salvage->large_heap, payload);
+        wal__salvage_fail(salvage, status == WAL_OK ? WAL_EIO : status,
+                          status == WAL_ENOMEM ? NULL : &error);
+        return NULL;
+    }
+    return payload;
+}
+
+/* --- checkpoints ---------------------------------------------------------- */
+
+/* The files of a list whose content is in OUT. */
+struct file_states {
+    struct wal_file *items; /* heap */
+    uint64_t count;
+    uint64_t lost;          /* number of the others */
+    struct wal__span first; /* path of the first of them */
+};
+
+/* Reads the list; false if it is not valid, or the salvage failed. */
+static bool read_states(struct wal__salvage *salvage, struct wal__span bytes,
+                        struct file_states *states)
+{
+    struct wal__file_record record;
+    struct wal__file_list list;
+
+    *states = (struct file_states){.items = NULL};
+    if (wal__file_list_decode(bytes, &list) != WAL__FMT_OK) {
+        return false;
+    }
+    states->items = wal__heap_resize(
+        salvage->heap, NULL, (size_t)list.count + 1, sizeof(*states->items));
+    if (states->items == NULL) {
+        wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
+        return false;
+    }
+    while (list.remaining > 0) {
+        if (wal__file_list_next(&list, &record) != WAL__FMT_OK) {
+            return false;
+        }
+        if (record.kind != WAL__FILE_ABSENT &&
+            check_content(salvage, &record.digest, record.size) != NULL) {
+            states->first = states->lost++ == 0 ? record.path : states->first;
+            continue;
+        }
+        states->items[states->count] = (struct wal_file){
+            .struct_size = sizeof(*states->items),
+            .kind = record.kind,
+            .mode = record.mode,
+            .path = {record.path.data, record.path.size},
+            .size = record.size,
+            .mtime_ns = record.mtime_ns,
+        };
+        memcpy(states->items[states->count++].digest, record.digest.bytes,
+               WAL__DIGEST_SIZE);
+    }
+    return salvage->failed == WAL_OK;
+}
+
+static void import_checkpoint(struct wal__salvage *salvage,
+                              const struct wal__salvage_session *session,
+                              const struct wal__checkpoint *checkpoint,
+                              const struct file_states *states)
+{
+    const struct wal_slice id = {checkpoint->id.data, checkpoint->id.size};
+    const struct wal_checkpoint_options options = {
+        .struct_size = sizeof(options),
+        .id = id,
+        .root = {checkpoint->root.data, checkpoint->root.size},
+        .created_ms = checkpoint->created_ms,
+    };
+    struct wal_error error = WAL_INIT(wal_error);
+    enum wal_status status = wal_checkpoint_import(
+        session->handle, states->items, states->count, &options, NULL, &error);
+
+    if (status == WAL_OK) {
+        salvage->result.documents++;
+    } else if (!wal__salvage_is_fatal(salvage, status, &error)) {
+        salvage->result.lost_documents++;
+        wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
+                            "the checkpoint %.*s cannot be created: %s",
+                            WAL_ARG(id),
+                            wal__salvage_error_text(status, &error));
+    }
+    if (states->lost > 0) {
+        wal__salvage_report(
+            salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
+            "%" PRIu64 " %s of the checkpoint %.*s, the first of them %.*s",
+            states->lost, states->lost == 1 ? "file is lost" : "files are lost",
+            WAL_ARG(id),
+            (int)(states->first.size < 180 ? states->first.size : 180),
+            (const char *)states->first.data);
+    }
+}
+
+/* Reads the list of a checkpoint from OUT and creates the checkpoint. NULL, or
+ * why it is lost. */
+static const char *copy_checkpoint(struct wal__salvage *salvage,
+                                   const struct wal__salvage_session *session,
+                                   const struct wal__checkpoint *checkpoint)
+{
+    struct wal_error error = WAL_INIT(wal_error);
+    const char *fault = find_fault(salvage, &checkpoint->list);
+    struct file_states states = {.items = NULL};
+    struct wal__buf list;
+    enum wal_status status;
+
+    wal__buf_init(&list, salvage->heap);
+    status =
+        wal__blob_load(blobs_of(salvage), &checkpoint->list, &list, &error);
+    if (status == WAL_OK) {
+        fault = NULL;
+        if (read_states(salvage, (struct wal__span){list.data, list.size},
+                        &states)) {
+            import_checkpoint(salvage, session, checkpoint, &states);
+        } else {
+            fault = "it is not a valid list of files";
+        }
+    } else if (!wal__salvage_is_fatal(salvage, status, &error)) {
+        fault = fault == NULL ? is_missing : fault;
+    }
+    wal__heap_free(salvage->heap, states.items);
+    wal__buf_deinit(&list);
+    return fault;
+}
+
+static void put_checkpoint(struct wal__salvage *salvage,
+                           const struct wal__salvage_session *session,
+                           struct wal__span id, struct wal__span value)
+{
+    const char *fault = "its document is not well-formed";
+    struct wal__checkpoint checkpoint;
+    enum wal_status status;
+
+    wal__checkpoint_init(&checkpoint, salvage->heap);
+    status = wal__checkpoint_decode(&checkpoint, id, value, 0, NULL);
+    if (status == WAL_OK) {
+        fault = copy_checkpoint(salvage, session, &checkpoint);
+    } else {
+        (void)wal__salvage_is_fatal(salvage, status, NULL);
+    }
+    if (fault != NULL && salvage->failed == WAL_OK) {
+        salvage->result.lost_documents++;
+        wal__salvage_report(
+            salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
+            "the checkpoint %.*s is lost: its list of files: %s", (int)id.size,
+            (const char *)id.data, fault);
+    }
+    wal__checkpoint_deinit(&checkpoint);
+}
+
+static void delete_checkpoint(struct wal__salvage *salvage,
+                              const struct wal__salvage_session *session,
+                              struct wal_slice id)
+{
+    struct wal_error error = WAL_INIT(wal_error);
+    enum wal_status status = wal_checkpoint_delete(session->handle, id, &error);
+
+    if (status == WAL_OK) {
+        salvage->result.documents++;
+    } else if (status != WAL_ENOTFOUND &&
+               !wal__salvage_is_fatal(salvage, status, &error)) {
+        wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
+                            "the checkpoint %.*s cannot be deleted: %s",
+                            WAL_ARG(id),
+                            wal__salvage_error_text(status, &error));
+    }
+}
+
+static void set_checkpointing(struct wal__salvage *salvage,
+                              const struct wal__salvage_session *session,
+                              bool on)
+{
+    struct wal_error error = WAL_INIT(wal_error);
+    enum wal_status status =
+        wal_session_set_checkpointing(session->handle, on, &error);
+
+    if (status == WAL_OK) {
+        salvage->result.documents++;
+    } else if (!wal__salvage_is_fatal(salvage, status, &error)) {
+        wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
+                            "checkpointing cannot be switched on or off: %s",
+                            wal__salvage_error_text(status, &error));
+    }
+}
+
+static bool is_key(struct wal__span key, const char *name, size_t size)
+{
+    return key.size == size - 1 && memcmp(key.data, name, size - 1) == 0;
+}
+
+void wal__salvage_reserved_doc(struct wal__salvage *salvage,
+                               struct wal__salvage_session *session,
+                               const struct wal__frame *frame,
+                               const struct wal__doc_record *record)
+{
+    static const char off[] = "false";
+    const struct wal__span key = record->key;
+    const struct wal__span value = record->value;
+    bool is_put = frame->type == WAL__FRAME_DOC;
+    struct wal__span id;
+
+    if (is_key(key, checkpointing_key, sizeof(checkpointing_key))) {
+        set_checkpointing(salvage, session,
+                          !is_put || value.size != strlen(off) ||
+                              memcmp(value.data, off, value.size) != 0);
+    } else if (key.size > WAL__CHECKPOINT_PREFIX_SIZE &&
+               memcmp(key.data, wal__checkpoint_prefix,
+                      WAL__CHECKPOINT_PREFIX_SIZE) == 0) {
+        id.data = key.data + WAL__CHECKPOINT_PREFIX_SIZE;
+        id.size = key.size - WAL__CHECKPOINT_PREFIX_SIZE;
+        if (is_put) {
+            put_checkpoint(salvage, session, id, value);
+        } else {
+            delete_checkpoint(salvage, session,
+                              (struct wal_slice){id.data, id.size});
+        }
+    } else if (is_put && is_key(key, rewind_key, sizeof(rewind_key)) &&
+               session->rewind_sequence == frame->sequence) {
+        wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
+                            "an unfinished rewind was not copied");
+    }
+}
+
+void wal__salvage_blobs_deinit(struct wal__salvage *salvage)
+{
+    wal__buf_deinit(&salvage->content);
+    wal__buf_deinit(&salvage->base);
+    wal__buf_deinit(&salvage->lost_blobs);
+    wal__heap_free(salvage->heap, salvage->bad_blobs);
+    wal__sha256_alg_deinit(&salvage->sha256_alg);
+}

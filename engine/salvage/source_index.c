@@ -1,0 +1,166 @@
+/*
+ * source_index.c - the derived files of the damaged store: they name sessions
+ * and parents of records that are lost, and durable ends (SPEC.md 2.11 to 2.13,
+ * 2.20).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/salvage/source.h"
+#include "format/index/pack_index.h"
+
+static void index_name(uint64_t id, bool is_pack,
+                       char out[WAL__SOURCE_NAME_SIZE])
+{
+    snprintf(out, WAL__SOURCE_NAME_SIZE, "index/%s%016" PRIx64 ".idx",
+             is_pack ? "pack-" : "", id);
+}
+
+static bool is_of_store(const struct wal__source *source, uint64_t id,
+                        const struct wal__index_header *header)
+{
+    return header->id == id && source->uuid_known &&
+           memcmp(header->uuid, source->uuid, sizeof(source->uuid)) == 0;
+}
+
+bool wal__source_index_frame(const struct wal__source *source,
+                             const struct wal__source_segment *segment,
+                             struct wal__source_file *source_file,
+                             struct wal__index *index)
+{
+    uint64_t at = segment->known_end;
+    struct wal__frame frame;
+    const uint8_t *bytes;
+
+    if (wal__source_file_open(source_file, &source->env, segment->name) !=
+            WAL_OK ||
+        at == 0) {
+        return false;
+    }
+    bytes = wal__source_file_fetch(source_file, at, WAL__FRAME_SIZE);
+    if (bytes == NULL ||
+        wal__frame_decode(bytes, source_file->size - at, segment->header.salt,
+                          at, &frame) != WAL__FMT_OK ||
+        frame.type != WAL__FRAME_INDEX) {
+        return false;
+    }
+    bytes = wal__source_file_fetch(source_file, at,
+                                   wal__frame_total_size(frame.stored_size));
+    return bytes != NULL &&
+           wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) ==
+               WAL__FMT_OK &&
+           wal__index_decode(
+               (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size},
+               index) == WAL__FMT_OK &&
+           is_of_store(source, segment->id, &index->header);
+}
+
+bool wal__source_index_file(const struct wal__source *source, uint64_t id,
+                            struct wal__source_file *source_file,
+                            struct wal__index *index)
+{
+    char name[WAL__SOURCE_NAME_SIZE];
+    struct wal__span bytes;
+
+    index_name(id, false, name);
+    bytes = wal__source_file_load(source_file, &source->env, name);
+    return wal__index_decode(bytes, index) == WAL__FMT_OK &&
+           is_of_store(source, id, &index->header);
+}
+
+static uint64_t index_end(const struct wal__source *source,
+                          const struct wal__source_segment *segment)
+{
+    struct wal__source_file file;
+    struct wal__pack_index pack;
+    struct wal__index index;
+    char name[WAL__SOURCE_NAME_SIZE];
+    uint64_t end = 0;
+
+    if (!segment->is_pack) {
+        end = wal__source_index_file(source, segment->id, &file, &index)
+                  ? index.header.end
+                  : 0;
+        wal__source_file_close(&file);
+        return end;
+    }
+    index_name(segment->id, true, name);
+    if (wal__pack_index_decode(wal__source_file_load(&file, &source->env, name),
+                               &pack) == WAL__FMT_OK &&
+        is_of_store(source, segment->id, &pack.header)) {
+        end = pack.header.end;
+    }
+    wal__source_file_close(&file);
+    return end;
+}
+
+/* The offset in the segment up to which the catalogue covers the log. */
+static uint64_t catalogue_end(const struct wal__source *source,
+                              const struct wal__source_segment *segment)
+{
+    struct wal__catalogue_header header;
+    struct wal__source_file file;
+    uint64_t end = 0;
+
+    if (wal__catalogue_header_decode(
+            wal__source_file_load(&file, &source->env, "index/catalogue"),
+            &header) == WAL__FMT_OK &&
+        source->uuid_known &&
+        memcmp(header.uuid, source->uuid, sizeof(source->uuid)) == 0 &&
+        wal__position_segment(header.position) == segment->id) {
+        end = wal__position_offset(header.position);
+    }
+    wal__source_file_close(&file);
+    return end;
+}
+
+uint64_t wal__source_recorded_end(const struct wal__source *source,
+                                  const struct wal__source_segment *segment)
+{
+    uint64_t end = index_end(source, segment);
+    uint64_t other = segment->is_pack ? 0 : catalogue_end(source, segment);
+
+    return end > other ? end : other;
+}
+
+/* --- names ---------------------------------------------------------------- */
+
+struct listing {
+    const char *suffix;
+    enum wal_status (*each)(void *ctx, uint64_t id);
+    void *ctx;
+};
+
+static enum wal_status take_name(void *arg, const char *name)
+{
+    const struct listing *listing = arg;
+    uint64_t id = 0;
+
+    if (strlen(name) != 20 || strcmp(name + 16, listing->suffix) != 0 ||
+        strspn(name, "0123456789abcdef") < 16 ||
+        sscanf(name, "%16" SCNx64, &id) != 1 || id == 0) {
+        return WAL_OK;
+    }
+    return listing->each(listing->ctx, id);
+}
+
+enum wal_status
+wal__source_list(const struct wal__source *source, const char *directory,
+                 const char *suffix,
+                 enum wal_status (*each)(void *ctx, uint64_t id), void *ctx)
+{
+    const struct wal__io *io = source->env.io;
+    struct listing listing = {suffix, each, ctx};
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+    int err = 0;
+    int size =
+        snprintf(path, sizeof(path), "%s/%s", source->env.root, directory);
+
+    if (size < 0 || size >= (int)sizeof(path)) {
+        return WAL_OK;
+    }
+    status = io->list(io->ctx, path, take_name, &listing, &err);
+    return status == WAL_ENOMEM ? status : WAL_OK;
+}

@@ -31,18 +31,25 @@ static struct wal__blob_store *blobs_of(const struct wal__salvage *salvage)
 
 /* --- why content is not in OUT -------------------------------------------- */
 
-/* Why content is missing: as its record failed, or NULL if there is no record
- * that failed. */
-static const char *find_fault(const struct wal__salvage *salvage,
-                              const struct wal__digest *digest)
+/* Why the record of content could not be copied; NULL: no such record was
+ * read. */
+static const char *find_bad(const struct wal__salvage *salvage,
+                            const struct wal__digest *digest)
 {
-    uint64_t digest_hash = wal__digest_hash(digest);
-
     for (uint32_t i = 0; i < salvage->bad_blob_count; i++) {
         if (wal__digest_equal(&salvage->bad_blobs[i].digest, digest)) {
             return salvage->bad_blobs[i].reason;
         }
     }
+    return NULL;
+}
+
+/* The same; also for a record that is known to be lost. */
+static const char *find_fault(const struct wal__salvage *salvage,
+                              const struct wal__digest *digest)
+{
+    uint64_t digest_hash = wal__digest_hash(digest);
+
     for (size_t at = 0; at < salvage->lost_blobs.size;
          at += sizeof(digest_hash)) {
         if (memcmp(salvage->lost_blobs.data + at, &digest_hash,
@@ -50,7 +57,7 @@ static const char *find_fault(const struct wal__salvage *salvage,
             return "its record is damaged";
         }
     }
-    return NULL;
+    return find_bad(salvage, digest);
 }
 
 /* Why content that a record of the log refers to cannot be read; NULL: it is in
@@ -201,6 +208,7 @@ static const char *copy_list(struct wal__salvage *salvage,
     struct wal__digest digest;
     const char *fault;
     enum wal_status status;
+    uint64_t size;
 
     if (wal__blob_record_decode(payload, &list) != WAL__FMT_OK) {
         return "its record is not well-formed";
@@ -224,7 +232,7 @@ static const char *copy_list(struct wal__salvage *salvage,
     }
     fault = write_fault(
         salvage,
-        wal__blob_writer_finish(writer, &digest, NULL, &salvage->put, &error),
+        wal__blob_writer_finish(writer, &digest, &size, &salvage->put, &error),
         &error);
 done:
     wal__blob_writer_destroy(writer);
@@ -318,6 +326,56 @@ static bool retry_bad_blobs(struct wal__salvage *salvage)
     return kept < count && salvage->failed == WAL_OK;
 }
 
+/* The index of a damaged segment names the content that it had. */
+static void add_lost_of_index(struct wal__salvage *salvage,
+                              const struct wal__pack_index *index)
+{
+    for (uint32_t i = 0;
+         i < index->header.posting_count && salvage->failed == WAL_OK; i++) {
+        struct wal_error error = WAL_INIT(wal_error);
+        struct wal__frame frame = {0};
+        struct wal__digest digest;
+        uint64_t end = 0;
+        enum wal_status status;
+
+        memcpy(digest.bytes, index->digests + (size_t)i * WAL__DIGEST_SIZE,
+               WAL__DIGEST_SIZE);
+        status = wal__blob_find_end(blobs_of(salvage), &digest, &end, &error);
+        if (!wal__salvage_is_fatal(salvage, status, &error) && end == 0 &&
+            find_fault(salvage, &digest) == NULL) {
+            frame.id_hash = wal__digest_hash(&digest);
+            status = lose_record(salvage, &frame);
+            if (status != WAL_OK) {
+                wal__salvage_fail(salvage, status, NULL);
+            }
+        }
+    }
+}
+
+static void read_pack_indexes(struct wal__salvage *salvage,
+                              const struct wal__source_segment *segment)
+{
+    const struct wal__source *source = &salvage->source;
+    struct wal__source_file file;
+    struct wal__pack_index index;
+
+    if (!segment->has_damage) {
+        return;
+    }
+    if (wal__source_decode_pack_index(
+            source, segment->id,
+            wal__source_index_frame(source, segment, &file), &index)) {
+        add_lost_of_index(salvage, &index);
+    }
+    wal__source_file_close(&file);
+    if (wal__source_decode_pack_index(
+            source, segment->id,
+            wal__source_index_file(source, true, segment->id, &file), &index)) {
+        add_lost_of_index(salvage, &index);
+    }
+    wal__source_file_close(&file);
+}
+
 static void report_bad_blobs(struct wal__salvage *salvage)
 {
     char text[WAL__DIGEST_HEX_SIZE];
@@ -359,6 +417,11 @@ void wal__salvage_blobs(struct wal__salvage *salvage)
     while (retry_bad_blobs(salvage)) {
     }
     report_bad_blobs(salvage);
+    for (const struct wal__source_segment *segment = source->pack.tail;
+         segment != NULL && salvage->failed == WAL_OK;
+         segment = segment->previous) {
+        read_pack_indexes(salvage, segment);
+    }
     if (salvage->failed == WAL_OK && salvage->put.end != 0) {
         status =
             wal__blob_store_sync(blobs_of(salvage), salvage->put.end, &error);
@@ -497,7 +560,7 @@ static const char *copy_checkpoint(struct wal__salvage *salvage,
                                    const struct wal__checkpoint *checkpoint)
 {
     struct wal_error error = WAL_INIT(wal_error);
-    const char *fault = find_fault(salvage, &checkpoint->list);
+    const char *fault = find_bad(salvage, &checkpoint->list);
     struct file_states states = {.items = NULL};
     struct wal__buf list;
     enum wal_status status;

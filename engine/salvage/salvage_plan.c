@@ -334,17 +334,23 @@ static void add_from_index(struct wal__salvage *salvage,
 static void plan_segment_indexes(struct wal__salvage *salvage,
                                  const struct wal__source_segment *segment)
 {
+    const struct wal__source *source = &salvage->source;
     struct wal__source_file file;
     struct wal__index index;
 
-    if (salvage->source.damage_count == 0) {
+    if (source->damage_count == 0) {
         return; /* the log has everything */
     }
-    if (wal__source_index_frame(&salvage->source, segment, &file, &index)) {
+    if (wal__source_decode_index(
+            source, segment->id,
+            wal__source_index_frame(source, segment, &file), &index)) {
         add_from_index(salvage, &index, segment->has_damage, NULL);
     }
     wal__source_file_close(&file);
-    if (wal__source_index_file(&salvage->source, segment->id, &file, &index)) {
+    if (wal__source_decode_index(
+            source, segment->id,
+            wal__source_index_file(source, false, segment->id, &file),
+            &index)) {
         add_from_index(salvage, &index, segment->has_damage, NULL);
     }
     wal__source_file_close(&file);
@@ -365,7 +371,9 @@ static enum wal_status plan_orphan(void *ctx, uint64_t id)
         (source->log.tail != NULL && id < source->log.tail->id)) {
         return WAL_OK;
     }
-    if (wal__source_index_file(source, id, &file, &index)) {
+    if (wal__source_decode_index(
+            source, id, wal__source_index_file(source, false, id, &file),
+            &index)) {
         wal__source_segment_name(false, id, name);
         damage = wal__source_add_damage(source, name, 0, index.header.end,
                                         "the segment is missing");

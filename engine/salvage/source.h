@@ -18,6 +18,7 @@
 
 #include "engine/salvage/source_file.h"
 #include "format/index/index_fmt.h"
+#include "format/index/pack_index.h"
 #include "format/segment/scan.h"
 #include "format/segment/segment_fmt.h"
 
@@ -137,16 +138,23 @@ wal__source_scan(struct wal__source *source,
                  struct wal__source_segment *segment,
                  const struct wal__source_visitor *visitor) WAL_MUST_USE;
 
-/* Decodes an index of the log into *index: the INDEX frame of the segment, or
- * its file below index/. False if there is no valid one. The index points into
- * *file, which the caller closes in both cases. source_index.c */
-bool wal__source_index_frame(const struct wal__source *source,
-                             const struct wal__source_segment *segment,
-                             struct wal__source_file *source_file,
-                             struct wal__index *index);
-bool wal__source_index_file(const struct wal__source *source, uint64_t id,
-                            struct wal__source_file *source_file,
-                            struct wal__index *index);
+/* Returns the payload of the segment's INDEX frame, or the bytes of its file
+ * below index/; an empty span if there is none. Valid until the caller closes
+ * *source_file, which it does in both cases. source_index.c */
+struct wal__span
+wal__source_index_frame(const struct wal__source *source,
+                        const struct wal__source_segment *segment,
+                        struct wal__source_file *source_file);
+struct wal__span wal__source_index_file(const struct wal__source *source,
+                                        bool is_pack, uint64_t id,
+                                        struct wal__source_file *source_file);
+/* Decodes the index of a segment, which points into the bytes; false if it is
+ * not valid, or of another segment or store. */
+bool wal__source_decode_index(const struct wal__source *source, uint64_t id,
+                              struct wal__span bytes, struct wal__index *index);
+bool wal__source_decode_pack_index(const struct wal__source *source,
+                                   uint64_t id, struct wal__span bytes,
+                                   struct wal__pack_index *index);
 /* Returns the durable end that the segment's index file or the catalogue
  * records, an offset in the segment; 0: none. */
 uint64_t wal__source_recorded_end(const struct wal__source *source,

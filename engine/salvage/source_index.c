@@ -8,14 +8,6 @@
 #include <string.h>
 
 #include "engine/salvage/source.h"
-#include "format/index/pack_index.h"
-
-static void index_name(uint64_t id, bool is_pack,
-                       char out[WAL__SOURCE_NAME_SIZE])
-{
-    snprintf(out, WAL__SOURCE_NAME_SIZE, "index/%s%016" PRIx64 ".idx",
-             is_pack ? "pack-" : "", id);
-}
 
 static bool is_of_store(const struct wal__source *source, uint64_t id,
                         const struct wal__index_header *header)
@@ -24,11 +16,12 @@ static bool is_of_store(const struct wal__source *source, uint64_t id,
            memcmp(header->uuid, source->uuid, sizeof(source->uuid)) == 0;
 }
 
-bool wal__source_index_frame(const struct wal__source *source,
-                             const struct wal__source_segment *segment,
-                             struct wal__source_file *source_file,
-                             struct wal__index *index)
+struct wal__span
+wal__source_index_frame(const struct wal__source *source,
+                        const struct wal__source_segment *segment,
+                        struct wal__source_file *source_file)
 {
+    const struct wal__span none = {NULL, 0};
     uint64_t at = segment->known_end;
     struct wal__frame frame;
     const uint8_t *bytes;
@@ -36,36 +29,47 @@ bool wal__source_index_frame(const struct wal__source *source,
     if (wal__source_file_open(source_file, &source->env, segment->name) !=
             WAL_OK ||
         at == 0) {
-        return false;
+        return none;
     }
     bytes = wal__source_file_fetch(source_file, at, WAL__FRAME_SIZE);
     if (bytes == NULL ||
         wal__frame_decode(bytes, source_file->size - at, segment->header.salt,
                           at, &frame) != WAL__FMT_OK ||
         frame.type != WAL__FRAME_INDEX) {
-        return false;
+        return none;
     }
     bytes = wal__source_file_fetch(source_file, at,
                                    wal__frame_total_size(frame.stored_size));
-    return bytes != NULL &&
-           wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) ==
-               WAL__FMT_OK &&
-           wal__index_decode(
-               (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size},
-               index) == WAL__FMT_OK &&
-           is_of_store(source, segment->id, &index->header);
+    if (bytes == NULL ||
+        wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
+        return none;
+    }
+    return (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size};
 }
 
-bool wal__source_index_file(const struct wal__source *source, uint64_t id,
-                            struct wal__source_file *source_file,
-                            struct wal__index *index)
+struct wal__span wal__source_index_file(const struct wal__source *source,
+                                        bool is_pack, uint64_t id,
+                                        struct wal__source_file *source_file)
 {
     char name[WAL__SOURCE_NAME_SIZE];
-    struct wal__span bytes;
 
-    index_name(id, false, name);
-    bytes = wal__source_file_load(source_file, &source->env, name);
+    snprintf(name, sizeof(name), "index/%s%016" PRIx64 ".idx",
+             is_pack ? "pack-" : "", id);
+    return wal__source_file_load(source_file, &source->env, name);
+}
+
+bool wal__source_decode_index(const struct wal__source *source, uint64_t id,
+                              struct wal__span bytes, struct wal__index *index)
+{
     return wal__index_decode(bytes, index) == WAL__FMT_OK &&
+           is_of_store(source, id, &index->header);
+}
+
+bool wal__source_decode_pack_index(const struct wal__source *source,
+                                   uint64_t id, struct wal__span bytes,
+                                   struct wal__pack_index *index)
+{
+    return wal__pack_index_decode(bytes, index) == WAL__FMT_OK &&
            is_of_store(source, id, &index->header);
 }
 
@@ -75,20 +79,15 @@ static uint64_t index_end(const struct wal__source *source,
     struct wal__source_file file;
     struct wal__pack_index pack;
     struct wal__index index;
-    char name[WAL__SOURCE_NAME_SIZE];
+    struct wal__span bytes =
+        wal__source_index_file(source, segment->is_pack, segment->id, &file);
     uint64_t end = 0;
 
-    if (!segment->is_pack) {
-        end = wal__source_index_file(source, segment->id, &file, &index)
-                  ? index.header.end
-                  : 0;
-        wal__source_file_close(&file);
-        return end;
-    }
-    index_name(segment->id, true, name);
-    if (wal__pack_index_decode(wal__source_file_load(&file, &source->env, name),
-                               &pack) == WAL__FMT_OK &&
-        is_of_store(source, segment->id, &pack.header)) {
+    if (!segment->is_pack &&
+        wal__source_decode_index(source, segment->id, bytes, &index)) {
+        end = index.header.end;
+    } else if (segment->is_pack && wal__source_decode_pack_index(
+                                       source, segment->id, bytes, &pack)) {
         end = pack.header.end;
     }
     wal__source_file_close(&file);

@@ -117,13 +117,6 @@ struct check_reference {
     uint8_t type;
 };
 
-/* A record whose payload is lost and whose frame header is valid. */
-struct check_lost_record {
-    uint64_t sequence;
-    uint64_t parent;
-    uint32_t session;
-};
-
 enum check_role {
     CHECK_PREALLOCATED, /* preallocated, or uninitialised */
     CHECK_LINKED,
@@ -154,9 +147,6 @@ struct check_segment {
     struct check_record *records;
     size_t record_count;
     size_t record_capacity;
-    struct check_lost_record *lost;
-    size_t lost_count;
-    size_t lost_capacity;
     struct wal__index_header *index;    /* header of its INDEX frame, or null */
     struct check_reference *references; /* only of a log segment */
     size_t reference_count;
@@ -184,7 +174,6 @@ struct check_session {
     uint32_t number;
     bool damaged; /* some of its records are lost or invalid */
     bool has_record;
-    bool from_index;  /* its SESSION record is lost; an index had its texts */
     uint8_t *payload; /* payload of the newest SESSION record */
     struct wal__session_record record; /* its texts point into payload */
     struct wal__summary state;         /* without its texts */

@@ -462,8 +462,8 @@ void wal__salvage_plan(struct wal__salvage *salvage)
     }
     salvage->scanned.size = 0;
     if (status == WAL_OK) {
-        status =
-            wal__source_list(source, "index", ".idx", plan_orphan, salvage);
+        (void)!wal__source_list(source, "index", ".idx", plan_orphan, salvage);
+        status = salvage->failed;
     }
     if (status == WAL_OK) {
         status = wal__source_end_pack(source);

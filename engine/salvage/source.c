@@ -278,7 +278,9 @@ enum wal_status wal__source_open(struct wal__source *source,
         status = wal__source_link(source, &source->pack);
     }
     if (status != WAL_OK) {
-        return wal__fail(error, status, "cannot find the segments");
+        status = status == WAL_EREADONLY ? WAL_EACCESS : status;
+        return wal__fail_at(error, status, 0, env->root, 0,
+                            "cannot list the segments");
     }
     if (!source->uuid_known) {
         return wal__fail_at(error, WAL_ENOTSTORE, 0, env->root, 0,

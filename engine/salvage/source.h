@@ -160,8 +160,8 @@ bool wal__source_decode_pack_index(const struct wal__source *source,
 uint64_t wal__source_recorded_end(const struct wal__source *source,
                                   const struct wal__source_segment *segment);
 
-/* Calls `each` for the id of every file DIRECTORY/ID.SUFFIX of the store. A
- * directory that cannot be read has none. */
+/* Calls `each` for the id of every file DIRECTORY/ID.SUFFIX of the store until
+ * one call fails. Errors: those of struct wal__io's list, and of `each`. */
 enum wal_status wal__source_list(
     const struct wal__source *source, const char *directory, const char *suffix,
     enum wal_status (*each)(void *ctx, uint64_t id), void *ctx) WAL_MUST_USE;

@@ -239,10 +239,20 @@ enum wal_status wal__source_link(struct wal__source *source,
                                  struct wal__source_stream *stream)
 {
     struct linking linking = {source, stream};
+    const char *directory = links_pack(&linking) ? "pack" : "log";
     enum wal_status status =
-        wal__source_list(source, links_pack(&linking) ? "pack" : "log", ".seg",
-                         add_segment, &linking);
+        wal__source_list(source, directory, ".seg", add_segment, &linking);
 
+    if (status == WAL_ENOTFOUND && links_pack(&linking)) {
+        status = WAL_OK; /* a store without content has no such directory */
+    }
+    if (status == WAL_ENOTFOUND ||
+        (status == WAL_EIO && links_pack(&linking))) {
+        status = wal__source_add_damage(source, directory, 0, 0,
+                                        "the directory cannot be read") == NULL
+                     ? WAL_ENOMEM
+                     : WAL_OK;
+    }
     if (status == WAL_OK) {
         status = read_heads(&linking);
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/salvage/source.h"
+#include "format/bytes/assert.h"
 
 static bool is_of_store(const struct wal__source *source, uint64_t id,
                         const struct wal__index_header *header)
@@ -152,14 +153,10 @@ wal__source_list(const struct wal__source *source, const char *directory,
     const struct wal__io *io = source->env.io;
     struct listing listing = {suffix, each, ctx};
     char path[WAL__PATH_MAX];
-    enum wal_status status;
     int err = 0;
     int size =
         snprintf(path, sizeof(path), "%s/%s", source->env.root, directory);
 
-    if (size < 0 || size >= (int)sizeof(path)) {
-        return WAL_OK;
-    }
-    status = io->list(io->ctx, path, take_name, &listing, &err);
-    return status == WAL_ENOMEM ? status : WAL_OK;
+    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    return io->list(io->ctx, path, take_name, &listing, &err);
 }

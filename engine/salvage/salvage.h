@@ -1,9 +1,9 @@
 /*
- * salvage.h - the state of a salvage (agentwal/admin.h) and its parts: both
- * passes over the log (salvage.c), what the first one learns (salvage_plan.c),
+ * salvage.h - the state of a salvage (agentwal/admin.h) and its parts: OUT and
+ * the second pass over the log (salvage.c), the first pass (salvage_plan.c),
  * sessions (salvage_sessions.c), entries (salvage_entries.c), heads, documents
- * and redactions (salvage_records.c), content and checkpoints
- * (salvage_blobs.c).
+ * and redactions (salvage_records.c), content (salvage_blobs.c), checkpoints
+ * (salvage_checkpoints.c), and the report (salvage_report.c).
  *
  * The first failure of a salvage is sticky: `failed` holds it, every part stops
  * at it, and the functions that return nothing report through it.
@@ -148,7 +148,7 @@ struct wal__salvage {
     struct wal__buf lost_blobs; /* uint64_t: hashes of lost digests */
 };
 
-/* --- salvage.c ------------------------------------------------------------ */
+/* --- salvage_report.c ----------------------------------------------------- */
 
 /* Records a failure of the salvage unless there is one; *error may be NULL. */
 void wal__salvage_fail(struct wal__salvage *salvage, enum wal_status status,
@@ -177,8 +177,6 @@ void wal__salvage_report_frame(struct wal__salvage *salvage,
 /* Counts a loss and passes it to the caller. */
 void wal__salvage_report_loss(struct wal__salvage *salvage,
                               const struct wal_salvage_loss *loss);
-/* Reports the damaged ranges that were found since rank `from`. */
-void wal__salvage_report_damage(struct wal__salvage *salvage, uint32_t from);
 /* A struct wal__source_visitor's progress. */
 enum wal_status wal__salvage_progress(void *ctx, uint64_t size);
 /* Returns the text of an error, or of the status if it has none. */
@@ -197,6 +195,8 @@ bool wal__salvage_grow(struct wal__salvage *salvage, void **items,
 /* Reads the log once: which sessions it has and which of them are needed, and
  * which records are lost. */
 void wal__salvage_plan(struct wal__salvage *salvage);
+/* Reports the damaged ranges that were found since rank `from`. */
+void wal__salvage_report_damage(struct wal__salvage *salvage, uint32_t from);
 /* The session, or NULL. */
 struct wal__salvage_session *
 wal__salvage_find_session(const struct wal__salvage *salvage, uint32_t number);
@@ -272,16 +272,31 @@ void wal__salvage_entries_deinit(struct wal__salvage *salvage);
 
 /* Copies all readable content; call it between the passes over the log. */
 void wal__salvage_blobs(struct wal__salvage *salvage);
+/* The blob stream of OUT. */
+struct wal__blob_store *
+wal__salvage_out_blobs(const struct wal__salvage *salvage);
+/* Why the record of content could not be copied; NULL: no such record was
+ * read. */
+const char *wal__salvage_find_bad_blob(const struct wal__salvage *salvage,
+                                       const struct wal__digest *digest);
+/* Why content that a record of the log refers to cannot be read; NULL: it is in
+ * OUT with that size. */
+const char *wal__salvage_check_content(struct wal__salvage *salvage,
+                                       const struct wal__digest *digest,
+                                       uint64_t size);
 /* Reads an entry's payload from the blob stream of OUT into memory of
  * large_heap. NULL if it is lost; *reason is then why. */
 uint8_t *wal__salvage_load_payload(struct wal__salvage *salvage,
                                    const struct wal__entry_record *record,
                                    const char **reason);
+void wal__salvage_blobs_deinit(struct wal__salvage *salvage);
+
+/* --- salvage_checkpoints.c ------------------------------------------------ */
+
 /* Repeats a document whose key is reserved for the engine. */
 void wal__salvage_reserved_doc(struct wal__salvage *salvage,
                                struct wal__salvage_session *session,
                                const struct wal__frame *frame,
                                const struct wal__doc_record *record);
-void wal__salvage_blobs_deinit(struct wal__salvage *salvage);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * salvage_blobs.c - content in a salvage: copies the blob stream, loads the
- * payloads of entries, and repeats checkpoints (SPEC.md 5.12, 5.13, 5.16).
+ * salvage_blobs.c - content in a salvage: copies the blob stream and loads the
+ * payloads of entries (SPEC.md 5.12, 5.13).
  *
  * Records are copied in the order of the stream, in which a chunk follows its
  * base, and a list its chunks: what a record builds on is read from OUT. A
@@ -8,33 +8,28 @@
  * it; so those that failed are tried again until none succeeds.
  *
  * Invariant: content is verified against its digest before it is in OUT.
- * Memory is bounded by a few MiB, one payload and the longest list of files.
+ * Memory is bounded by a few MiB, one payload.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agentwal/blob.h"
-#include "engine/checkpoint/checkpoint_document.h"
 #include "engine/salvage/salvage.h"
-#include "format/index/file_list.h"
+#include "engine/store/session.h"
 
-static const char checkpointing_key[] = "\0checkpointing";
-static const char rewind_key[] = "\0rewind";
-static const char is_missing[] = "it is missing";
 static const char no_memory[] = "out of memory";
 
-static struct wal__blob_store *blobs_of(const struct wal__salvage *salvage)
+struct wal__blob_store *
+wal__salvage_out_blobs(const struct wal__salvage *salvage)
 {
     return &salvage->out->core.blobs;
 }
 
 /* --- why content is not in OUT -------------------------------------------- */
 
-/* Why the record of content could not be copied; NULL: no such record was
- * read. */
-static const char *find_bad(const struct wal__salvage *salvage,
-                            const struct wal__digest *digest)
+const char *wal__salvage_find_bad_blob(const struct wal__salvage *salvage,
+                                       const struct wal__digest *digest)
 {
     for (uint32_t i = 0; i < salvage->bad_blob_count; i++) {
         if (wal__digest_equal(&salvage->bad_blobs[i].digest, digest)) {
@@ -57,20 +52,18 @@ static const char *find_fault(const struct wal__salvage *salvage,
             return "its record is damaged";
         }
     }
-    return find_bad(salvage, digest);
+    return wal__salvage_find_bad_blob(salvage, digest);
 }
 
-/* Why content that a record of the log refers to cannot be read; NULL: it is in
- * OUT with that size. */
-static const char *check_content(struct wal__salvage *salvage,
-                                 const struct wal__digest *digest,
-                                 uint64_t size)
+const char *wal__salvage_check_content(struct wal__salvage *salvage,
+                                       const struct wal__digest *digest,
+                                       uint64_t size)
 {
     struct wal_error error = WAL_INIT(wal_error);
     uint64_t found = 0;
     uint64_t end;
-    enum wal_status status =
-        wal__blob_stat(blobs_of(salvage), digest, &found, &end, &error);
+    enum wal_status status = wal__blob_stat(wal__salvage_out_blobs(salvage),
+                                            digest, &found, &end, &error);
     const char *fault;
 
     if (status == WAL_OK) {
@@ -78,7 +71,7 @@ static const char *check_content(struct wal__salvage *salvage,
     }
     (void)wal__salvage_is_fatal(salvage, status, &error);
     fault = find_fault(salvage, digest);
-    return fault == NULL ? is_missing : fault;
+    return fault == NULL ? "it is missing" : fault;
 }
 
 /* --- copying -------------------------------------------------------------- */
@@ -103,7 +96,8 @@ static const char *load_chunk(struct wal__salvage *salvage,
     enum wal_status status;
 
     out->size = 0;
-    status = wal__blob_load(blobs_of(salvage), digest, out, &error);
+    status =
+        wal__blob_load(wal__salvage_out_blobs(salvage), digest, out, &error);
     if (status == WAL_OK || wal__salvage_is_fatal(salvage, status, &error)) {
         return NULL;
     }
@@ -151,8 +145,8 @@ static const char *copy_chunk(struct wal__salvage *salvage,
         return "its SHA-256 does not match";
     }
     return write_fault(salvage,
-                       wal__blob_put(blobs_of(salvage), content, NULL, &digest,
-                                     &salvage->put, &error),
+                       wal__blob_put(wal__salvage_out_blobs(salvage), content,
+                                     NULL, &digest, &salvage->put, &error),
                        &error);
 }
 
@@ -216,7 +210,8 @@ static const char *copy_list(struct wal__salvage *salvage,
     if (wal__sha256_begin(&salvage->sha256_alg, &sha256) != WAL_OK) {
         return no_memory;
     }
-    status = wal__blob_writer_create(blobs_of(salvage), NULL, &writer, &error);
+    status = wal__blob_writer_create(wal__salvage_out_blobs(salvage), NULL,
+                                     &writer, &error);
     fault = write_fault(salvage, status, &error);
     if (status != WAL_OK) {
         goto done;
@@ -249,8 +244,8 @@ static const char *copy_content(struct wal__salvage *salvage, uint8_t type,
     struct wal_error error = WAL_INIT(wal_error);
     const char *fault;
     uint64_t end = 0;
-    enum wal_status status =
-        wal__blob_find_end(blobs_of(salvage), digest, &end, &error);
+    enum wal_status status = wal__blob_find_end(wal__salvage_out_blobs(salvage),
+                                                digest, &end, &error);
 
     if (wal__salvage_is_fatal(salvage, status, &error) || end != 0) {
         return NULL;
@@ -340,7 +335,8 @@ static void add_lost_of_index(struct wal__salvage *salvage,
 
         memcpy(digest.bytes, index->digests + (size_t)i * WAL__DIGEST_SIZE,
                WAL__DIGEST_SIZE);
-        status = wal__blob_find_end(blobs_of(salvage), &digest, &end, &error);
+        status = wal__blob_find_end(wal__salvage_out_blobs(salvage), &digest,
+                                    &end, &error);
         if (!wal__salvage_is_fatal(salvage, status, &error) && end == 0 &&
             find_fault(salvage, &digest) == NULL) {
             frame.id_hash = wal__digest_hash(&digest);
@@ -423,8 +419,8 @@ void wal__salvage_blobs(struct wal__salvage *salvage)
         read_pack_indexes(salvage, segment);
     }
     if (salvage->failed == WAL_OK && salvage->put.end != 0) {
-        status =
-            wal__blob_store_sync(blobs_of(salvage), salvage->put.end, &error);
+        status = wal__blob_store_sync(wal__salvage_out_blobs(salvage),
+                                      salvage->put.end, &error);
         if (status != WAL_OK) {
             wal__salvage_fail(salvage, status, &error);
         }
@@ -445,7 +441,8 @@ uint8_t *wal__salvage_load_payload(struct wal__salvage *salvage,
     uint64_t got = 0;
 
     memcpy(digest.bytes, record->digest, WAL__DIGEST_SIZE);
-    *reason = check_content(salvage, &digest, record->payload_size);
+    *reason =
+        wal__salvage_check_content(salvage, &digest, record->payload_size);
     if (*reason != NULL) {
         return NULL;
     }
@@ -465,221 +462,6 @@ uint8_t *wal__salvage_load_payload(struct wal__salvage *salvage,
         return NULL;
     }
     return payload;
-}
-
-/* --- checkpoints ---------------------------------------------------------- */
-
-/* The files of a list whose content is in OUT. */
-struct file_states {
-    struct wal_file *items; /* heap */
-    uint64_t count;
-    uint64_t lost;          /* number of the others */
-    struct wal__span first; /* path of the first of them */
-};
-
-/* Reads the list; false if it is not valid, or the salvage failed. */
-static bool read_states(struct wal__salvage *salvage, struct wal__span bytes,
-                        struct file_states *states)
-{
-    struct wal__file_record record;
-    struct wal__file_list list;
-
-    *states = (struct file_states){.items = NULL};
-    if (wal__file_list_decode(bytes, &list) != WAL__FMT_OK) {
-        return false;
-    }
-    states->items = wal__heap_resize(
-        salvage->heap, NULL, (size_t)list.count + 1, sizeof(*states->items));
-    if (states->items == NULL) {
-        wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
-        return false;
-    }
-    while (list.remaining > 0) {
-        if (wal__file_list_next(&list, &record) != WAL__FMT_OK) {
-            return false;
-        }
-        if (record.kind != WAL__FILE_ABSENT &&
-            check_content(salvage, &record.digest, record.size) != NULL) {
-            states->first = states->lost++ == 0 ? record.path : states->first;
-            continue;
-        }
-        states->items[states->count] = (struct wal_file){
-            .struct_size = sizeof(*states->items),
-            .kind = record.kind,
-            .mode = record.mode,
-            .path = {record.path.data, record.path.size},
-            .size = record.size,
-            .mtime_ns = record.mtime_ns,
-        };
-        memcpy(states->items[states->count++].digest, record.digest.bytes,
-               WAL__DIGEST_SIZE);
-    }
-    return salvage->failed == WAL_OK;
-}
-
-static void import_checkpoint(struct wal__salvage *salvage,
-                              const struct wal__salvage_session *session,
-                              const struct wal__checkpoint *checkpoint,
-                              const struct file_states *states)
-{
-    const struct wal_slice id = {checkpoint->id.data, checkpoint->id.size};
-    const struct wal_checkpoint_options options = {
-        .struct_size = sizeof(options),
-        .id = id,
-        .root = {checkpoint->root.data, checkpoint->root.size},
-        .created_ms = checkpoint->created_ms,
-    };
-    struct wal_error error = WAL_INIT(wal_error);
-    enum wal_status status = wal_checkpoint_import(
-        session->handle, states->items, states->count, &options, NULL, &error);
-
-    if (status == WAL_OK) {
-        salvage->result.documents++;
-    } else if (!wal__salvage_is_fatal(salvage, status, &error)) {
-        salvage->result.lost_documents++;
-        wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
-                            "the checkpoint %.*s cannot be created: %s",
-                            WAL_ARG(id),
-                            wal__salvage_error_text(status, &error));
-    }
-    if (states->lost > 0) {
-        wal__salvage_report(
-            salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
-            "%" PRIu64 " %s of the checkpoint %.*s, the first of them %.*s",
-            states->lost, states->lost == 1 ? "file is lost" : "files are lost",
-            WAL_ARG(id),
-            (int)(states->first.size < 180 ? states->first.size : 180),
-            (const char *)states->first.data);
-    }
-}
-
-/* Reads the list of a checkpoint from OUT and creates the checkpoint. NULL, or
- * why it is lost. */
-static const char *copy_checkpoint(struct wal__salvage *salvage,
-                                   const struct wal__salvage_session *session,
-                                   const struct wal__checkpoint *checkpoint)
-{
-    struct wal_error error = WAL_INIT(wal_error);
-    const char *fault = find_bad(salvage, &checkpoint->list);
-    struct file_states states = {.items = NULL};
-    struct wal__buf list;
-    enum wal_status status;
-
-    wal__buf_init(&list, salvage->heap);
-    status =
-        wal__blob_load(blobs_of(salvage), &checkpoint->list, &list, &error);
-    if (status == WAL_OK) {
-        fault = NULL;
-        if (read_states(salvage, (struct wal__span){list.data, list.size},
-                        &states)) {
-            import_checkpoint(salvage, session, checkpoint, &states);
-        } else {
-            fault = "it is not a valid list of files";
-        }
-    } else if (!wal__salvage_is_fatal(salvage, status, &error)) {
-        fault = fault == NULL ? is_missing : fault;
-    }
-    wal__heap_free(salvage->heap, states.items);
-    wal__buf_deinit(&list);
-    return fault;
-}
-
-static void put_checkpoint(struct wal__salvage *salvage,
-                           const struct wal__salvage_session *session,
-                           struct wal__span id, struct wal__span value)
-{
-    const char *fault = "its document is not well-formed";
-    struct wal__checkpoint checkpoint;
-    enum wal_status status;
-
-    wal__checkpoint_init(&checkpoint, salvage->heap);
-    status = wal__checkpoint_decode(&checkpoint, id, value, 0, NULL);
-    if (status == WAL_OK) {
-        fault = copy_checkpoint(salvage, session, &checkpoint);
-    } else {
-        (void)wal__salvage_is_fatal(salvage, status, NULL);
-    }
-    if (fault != NULL && salvage->failed == WAL_OK) {
-        salvage->result.lost_documents++;
-        wal__salvage_report(
-            salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
-            "the checkpoint %.*s is lost: its list of files: %s", (int)id.size,
-            (const char *)id.data, fault);
-    }
-    wal__checkpoint_deinit(&checkpoint);
-}
-
-static void delete_checkpoint(struct wal__salvage *salvage,
-                              const struct wal__salvage_session *session,
-                              struct wal_slice id)
-{
-    struct wal_error error = WAL_INIT(wal_error);
-    enum wal_status status = wal_checkpoint_delete(session->handle, id, &error);
-
-    if (status == WAL_OK) {
-        salvage->result.documents++;
-    } else if (status != WAL_ENOTFOUND &&
-               !wal__salvage_is_fatal(salvage, status, &error)) {
-        wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
-                            "the checkpoint %.*s cannot be deleted: %s",
-                            WAL_ARG(id),
-                            wal__salvage_error_text(status, &error));
-    }
-}
-
-static void set_checkpointing(struct wal__salvage *salvage,
-                              const struct wal__salvage_session *session,
-                              bool on)
-{
-    struct wal_error error = WAL_INIT(wal_error);
-    enum wal_status status =
-        wal_session_set_checkpointing(session->handle, on, &error);
-
-    if (status == WAL_OK) {
-        salvage->result.documents++;
-    } else if (!wal__salvage_is_fatal(salvage, status, &error)) {
-        wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
-                            "checkpointing cannot be switched on or off: %s",
-                            wal__salvage_error_text(status, &error));
-    }
-}
-
-static bool is_key(struct wal__span key, const char *name, size_t size)
-{
-    return key.size == size - 1 && memcmp(key.data, name, size - 1) == 0;
-}
-
-void wal__salvage_reserved_doc(struct wal__salvage *salvage,
-                               struct wal__salvage_session *session,
-                               const struct wal__frame *frame,
-                               const struct wal__doc_record *record)
-{
-    static const char off[] = "false";
-    const struct wal__span key = record->key;
-    const struct wal__span value = record->value;
-    bool is_put = frame->type == WAL__FRAME_DOC;
-    struct wal__span id;
-
-    if (is_key(key, checkpointing_key, sizeof(checkpointing_key))) {
-        set_checkpointing(salvage, session,
-                          !is_put || value.size != strlen(off) ||
-                              memcmp(value.data, off, value.size) != 0);
-    } else if (key.size > WAL__CHECKPOINT_PREFIX_SIZE &&
-               memcmp(key.data, wal__checkpoint_prefix,
-                      WAL__CHECKPOINT_PREFIX_SIZE) == 0) {
-        id.data = key.data + WAL__CHECKPOINT_PREFIX_SIZE;
-        id.size = key.size - WAL__CHECKPOINT_PREFIX_SIZE;
-        if (is_put) {
-            put_checkpoint(salvage, session, id, value);
-        } else {
-            delete_checkpoint(salvage, session,
-                              (struct wal_slice){id.data, id.size});
-        }
-    } else if (is_put && is_key(key, rewind_key, sizeof(rewind_key)) &&
-               session->rewind_sequence == frame->sequence) {
-        wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
-                            "an unfinished rewind was not copied");
-    }
 }
 
 void wal__salvage_blobs_deinit(struct wal__salvage *salvage)

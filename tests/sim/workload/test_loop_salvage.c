@@ -143,6 +143,8 @@ static bool fail_call(struct sim_disk *base, const struct sim_fault *way,
     old_process_stop(&machine);
     if (status == WAL_OK) {
         expect_honest(disk, &result, entries);
+        /* A failure to write is an error, and not a loss. */
+        assert_true(way->path == NULL || result.losses == 0);
     } else {
         assert_int_equal(result.entries, 0);
         assert_int_equal(old_error.status, status);
@@ -158,9 +160,8 @@ static void test_loop_salvage__every_call_fails(void **state)
     static const struct sim_fault ways[] = {
         {.call = SIM_ANY, .sys_errno = EIO},
         {.call = SIM_ANY, .sys_errno = EIO, .sticky = true},
-        {.call = SIM_ANY, .sys_errno = ENOSPC},
-        {.call = SIM_PWRITEV, .sys_errno = ENOSPC, .sticky = true},
-        {.call = SIM_SYNC, .sys_errno = EIO, .partial = true},
+        {.call = SIM_PWRITEV, .path = OUT, .sys_errno = ENOSPC},
+        {.call = SIM_SYNC, .path = OUT, .sys_errno = EIO, .partial = true},
     };
     struct sim_disk *disk = sim_disk_create(7);
     struct sim_disk *copy;

@@ -2,7 +2,7 @@
  * bench_append.cc - what does an append cost that is on stable storage when
  * it is acknowledged? One writer is held against a bare write and sync of as
  * many bytes as its group has; 1, 4, 16 and 64 writers, each with a session
- * of its own, against a bare loop that syncs batches of exactly as many
+ *, against a bare loop that syncs batches of exactly as many
  * entries, and against what agents use instead.
  */
 #include "bench/peers/agentwal.h"
@@ -88,9 +88,9 @@ void one_writer(benchmark::State &state, const bench::shape &shape)
                               bench::wanted::nothing, 0);
 }
 
-/* --- so many writers ---------------------------------------------------- */
+/* --- writers ----------------------------------------------------------- */
 
-/* Batches of so many entries, each batch written and synced at once. */
+/* Batches of `count` entries, each batch written and synced at once. */
 double bare_rate(bench::raw_log &bare, double entry_size, size_t count,
                  double duration)
 {
@@ -186,7 +186,7 @@ double write_amplification(const bench::writer_pool &writer_pool)
            writer_pool.sum(&bench::repetition::bytes);
 }
 
-/* What the targets are for so many threads, entries as generated. */
+/* The targets for a number of threads, entries as generated. */
 struct targets {
     size_t threads;
     double bare, used, grouped;

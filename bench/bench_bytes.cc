@@ -2,7 +2,7 @@
  * bench_bytes.cc - how many bytes does the log take for a byte of payload?
  * Durable appends of entries as generated, by one thread and by four, until
  * several segments are full; the frames, commits and indexes of the log and
- * the files beside it count, room that is not yet written does not.
+ * the files next to it count, room that is not yet written does not.
  */
 #include <sys/stat.h>
 

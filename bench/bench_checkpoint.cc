@@ -39,7 +39,7 @@ unsigned thread_count()
                     std::min(std::thread::hardware_concurrency(), threads_max));
 }
 
-/* The engine, on a store of its own. */
+/* The engine, on a separate store. */
 class subject
 {
   public:

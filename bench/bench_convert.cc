@@ -1,9 +1,9 @@
 /*
  * bench_convert.cc - what does it cost to take a transcript into a store, and
- * to give it back? walconv as a process of its own on one processor, with the
+ * to give it back? walconv as a separate process on one processor, with the
  * file in the page cache: import, import of a file that is known, of one that
  * grew by ten lines, export of the source, and as its client has it, then with
- * ten lines more. Beside each the bare limit: the same bytes copied with one
+ * ten lines more. Next to each the bare limit: the same bytes copied with one
  * sync, or read twice and compared. Then the most anonymous memory that it
  * takes, also of one line of 100 MB.
  */
@@ -145,7 +145,7 @@ run export_as(const char *dialect, const std::string &store,
 
 /* --- files -------------------------------------------------------------- */
 
-/* Appends rows of a transcript until so many bytes or rows are there. */
+/* Appends rows of a transcript until it has that number of bytes or rows. */
 void add_rows(const std::string &path, transcript *made, uint64_t bytes,
               uint64_t rows)
 {
@@ -269,7 +269,7 @@ void report_memory(const std::string &name, double peak)
                    bench::wanted::at_most, 64, "MiB"});
 }
 
-/* One repetition in a folder of its own. */
+/* One repetition in a separate folder. */
 void repetition(const bench::folder &place, const std::string &file,
                 transcript made, std::vector<question> &questions)
 {
@@ -337,7 +337,7 @@ void convert(benchmark::State &state)
     }
 }
 
-/* Imports and exports, and tells the most memory that it took. */
+/* Imports and exports, and reports its peak of memory. */
 void watch(const bench::folder &place, const std::string &name,
            const std::string &file)
 {

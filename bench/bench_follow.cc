@@ -30,7 +30,7 @@ double used_seconds()
                1e-6;
 }
 
-/* PATH COUNT: when each of so many entries was seen. */
+/* PATH COUNT: when each of COUNT entries was seen. */
 void watch(const bench::arguments &given)
 {
     wal_store *store = bench::open_store(given[0], WAL_OPEN_READ_ONLY);
@@ -110,12 +110,12 @@ bench::series measure_pipe(size_t count)
     return times;
 }
 
-/* How long each of so many entries takes to a process that waits for it. */
+/* The time from an append to its arrival in a waiting process. */
 bench::series measure_entries(const std::string &path, size_t count)
 {
     wal_store *store = bench::open_store(path);
     wal_session *session = bench::create_session(store, "s");
-    std::vector<double> seen, told;
+    std::vector<double> seen, appended;
     bench::series times;
 
     std::thread watcher([&] {
@@ -128,11 +128,11 @@ bench::series measure_entries(const std::string &path, size_t count)
 
         std::this_thread::sleep_for(pause);
         bench::append(session, &entry, 1);
-        told.push_back(bench::now());
+        appended.push_back(bench::now());
     }
     watcher.join();
     for (size_t i = 0; i < count; i++) {
-        times.add(seen[i] > told[i] ? seen[i] - told[i] : 0);
+        times.add(seen[i] > appended[i] ? seen[i] - appended[i] : 0);
     }
     wal_session_close(session);
     bench::close_store(store);

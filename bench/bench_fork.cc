@@ -81,7 +81,7 @@ void fork_sessions(benchmark::State &state)
 
 /* --- a fork and one write ----------------------------------------------- */
 
-/* A session in a file of its own, of as many entries. */
+/* A session in a separate file, with the same number of entries. */
 std::string make_file(const std::string &path, uint64_t count)
 {
     std::unique_ptr<bench::peer> store =
@@ -152,7 +152,7 @@ void fork_durably(benchmark::State &state)
 
 /* --- loading up to an entry --------------------------------------------- */
 
-/* Opens the session's branch up to an entry in its middle and reads so many of
+/* Opens the session's branch up to an entry in its middle and reads `count` of
  * the last entries before it; seconds. */
 double load_up_to(wal_session *session, uint64_t count, uint64_t wanted)
 {

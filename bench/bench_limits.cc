@@ -89,7 +89,7 @@ void compression(benchmark::State &state)
                    raw / packed, bench::wanted::nothing, 0, "times smaller"});
 }
 
-/* Entries, each by a call of its own, to a new file. */
+/* Entries to a new file, one call each. */
 void writes(benchmark::State &state)
 {
     const int rounds = bench::pick(4, 10, 50);

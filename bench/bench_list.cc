@@ -225,20 +225,20 @@ void make_empty(const bench::arguments &given)
 
 /* --- measuring ---------------------------------------------------------- */
 
-/* What children told in all turns. */
+/* The results of the children in all rounds. */
 struct findings {
     bench::series open, newest, all, latest, memory, both;
     double log = 0;
 
-    void add(const std::vector<double> &told)
+    void add(const std::vector<double> &results)
     {
-        open.add(told[0]);
-        newest.add(told[1]);
-        all.add(told[2]);
-        latest.add(told[3]);
-        memory.add(told[4]);
-        both.add(told[0] + told[1]);
-        log = told[5];
+        open.add(results[0]);
+        newest.add(results[1]);
+        all.add(results[2]);
+        latest.add(results[3]);
+        memory.add(results[4]);
+        both.add(results[0] + results[1]);
+        log = results[5];
     }
 };
 
@@ -272,13 +272,13 @@ void list_sessions(benchmark::State &state, uint64_t count)
         return;
     }
     std::filesystem::create_directory(files);
-    std::thread beside([&] {
+    std::thread writer([&] {
         if (count <= most_files) {
             bench::run_child("fill_files", {files, number});
         }
     });
     bench::run_child("fill", {path, number});
-    beside.join();
+    writer.join();
     for (auto _ : state) {
         closed.add(bench::run_child("open_and_list", {path, number}));
         bench::run_child("append_and_die", {path});

@@ -1,9 +1,9 @@
 /*
  * bench_open.cc - how long does opening take after kill -9, and after a clean
- * close? A process fills a store and kills itself; another opens it. The limit is one checksum pass
- * over the largest segment, 64 MiB, from a fresh map: whatever the store
- * holds, opening scans one segment at most. The store is killed when its tail
- * is nearly full, which is the worst it can be.
+ * close? A process fills a store and kills itself; another opens it. The limit
+ * is one checksum pass over the largest segment, 64 MiB, from a fresh map:
+ * whatever the store holds, opening scans one segment at most. The store is
+ * killed when its tail is nearly full, which is the worst it can be.
  */
 #include <algorithm>
 #include <filesystem>
@@ -15,7 +15,8 @@ namespace
 
 const uint64_t pass_size = 64 << 20;
 const double tail_full = 0.85;
-const size_t copied_segments = 3; /* the tail, a spare, and one to be sure */
+const size_t copied_segments =
+    3; /* the tail, a preallocated one, and one more */
 
 struct store_size {
     const char *name;
@@ -60,7 +61,7 @@ void fill(const bench::arguments &given)
     }
 }
 
-/* PATH: opens, tells how long that took and what was found, and dies. */
+/* PATH: opens, reports the time and what was found, and dies. */
 void open_killed(const bench::arguments &given)
 {
     double begin = bench::now();
@@ -222,16 +223,16 @@ void open_store(benchmark::State &state, const store_size &size)
         for (measure &measure : measures) {
             store.put_back();
             measure.prepare(store);
-            std::vector<double> told =
+            std::vector<double> results =
                 bench::run_child("open_killed", {store.path});
             double bare = pass_time(file, bench::system_crc);
 
-            bench::require(told.size() == 3, "opening told nothing");
-            measure.times.add(told[0]);
+            bench::require(results.size() == 3, "the child reported nothing");
+            measure.times.add(results[0]);
             measure.bares.add(bare);
             measure.zlibs.add(pass_time(file, bench::zlib_crc));
-            measure.ratios.add(told[0] / bare);
-            measure.bytes.add(told[1]);
+            measure.ratios.add(results[0] / bare);
+            measure.bytes.add(results[1]);
         }
         state.SetIterationTime(measures[0].times.quantile(1));
     }

@@ -21,10 +21,10 @@ namespace
 const uint64_t seed = 20260101;
 const size_t apart = 61; /* payloads, from one thread to the next */
 const auto glance = std::chrono::milliseconds(1);
-const double patience = 60; /* seconds until a process gives up */
-const double lead = 0.01;   /* seconds from the shot to the start */
+const double give_up_s = 60; /* seconds until a process gives up */
+const double lead = 0.01;    /* seconds from the shot to the start */
 
-/* So many processes with so many threads each. */
+/* A number of processes with a number of threads each. */
 struct process_load {
     const char *child; /* what each process does */
     int processes;
@@ -61,7 +61,7 @@ class start
     start(const start &) = delete;
     start &operator=(const start &) = delete;
 
-    /* For the parent: all begin when so many are ready. */
+    /* For the parent: all begin when this number is ready. */
     void release(int processes)
     {
         while (page->ready != processes) {
@@ -72,7 +72,7 @@ class start
     /* For a child: when it is to begin. */
     double wait()
     {
-        double limit = bench::now() + patience;
+        double limit = bench::now() + give_up_s;
 
         page->ready++;
         while (page->begin == 0) {
@@ -92,7 +92,7 @@ class start
 
 /* --- the children ------------------------------------------------------- */
 
-/* PLACE START NAME THREADS SHAPE SECONDS: what a child was told. */
+/* PLACE START NAME THREADS SHAPE SECONDS: the arguments of a child. */
 struct task {
     std::string place;
     std::string start; /* the file */

@@ -92,7 +92,7 @@ void read_all(const bench::arguments &given)
 {
     const bench::peer_kind &kind = bench::find_kind(given[0]);
     std::unique_ptr<bench::peer> store = kind.open(given[1]);
-    std::vector<double> told;
+    std::vector<double> results;
 
     for (int pass = 0; pass < 2; pass++) {
         keeper keeper;
@@ -101,15 +101,15 @@ void read_all(const bench::arguments &given)
         double gone = bench::now() - begin;
 
         bench::require(count == entry_count(), given[0] + " lost entries");
-        told.push_back(keeper.total / gone);
+        results.push_back(keeper.total / gone);
     }
     if (kind.reads_ids) {
         bench::series times = read_by_id(*store);
 
-        told.push_back(times.median());
-        told.push_back(times.quantile(0.99));
+        results.push_back(times.median());
+        results.push_back(times.quantile(0.99));
     }
-    bench::answer(told);
+    bench::answer(results);
 }
 
 /* --- measuring ---------------------------------------------------------- */
@@ -121,14 +121,14 @@ struct reader {
 
     void repetition()
     {
-        std::vector<double> told =
+        std::vector<double> results =
             bench::run_child("read_all", {kind->name, path});
 
-        first.add(told[0]);
-        second.add(told[1]);
+        first.add(results[0]);
+        second.add(results[1]);
         if (kind->reads_ids) {
-            one.add(told[2]);
-            rare.add(told[3]);
+            one.add(results[2]);
+            rare.add(results[3]);
         }
     }
 };

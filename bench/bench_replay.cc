@@ -135,7 +135,7 @@ void replay(const bench::arguments &given)
 
 using checksum = uint32_t (*)(const void *, size_t);
 
-/* A bare pass over so many bytes of files; seconds. */
+/* A bare pass over a number of bytes of files; seconds. */
 double pass_over(const std::vector<std::string> &paths, uint64_t bytes,
                  bool populate, checksum crc)
 {
@@ -179,19 +179,19 @@ void replay_session(benchmark::State &state, const char *how, double target)
     bench::run_child("fill", {path});
     bench::sync_file_system(place.path());
     for (auto _ : state) {
-        std::vector<double> told = bench::run_child("replay", {path, how});
+        std::vector<double> results = bench::run_child("replay", {path, how});
         bench::arguments given = {
-            std::to_string(static_cast<uint64_t>(told[2])), how};
+            std::to_string(static_cast<uint64_t>(results[2])), how};
 
         for (const std::string &segment : bench::segment_paths(path)) {
             given.push_back(segment);
         }
-        rates.add(told[2] / told[0]);
-        again.add(told[2] / told[1]);
+        rates.add(results[2] / results[0]);
+        again.add(results[2] / results[1]);
         std::vector<double> bare = bench::run_child("bare_pass", given);
-        bares.add(told[2] / bare[0]);
-        owns.add(told[2] / bare[1]);
-        state.SetIterationTime(told[0]);
+        bares.add(results[2] / bare[0]);
+        owns.add(results[2] / bare[1]);
+        state.SetIterationTime(results[0]);
     }
     std::string name =
         "replay, " + std::to_string(entry_count()) + " entries, " +

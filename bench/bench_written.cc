@@ -22,7 +22,7 @@ const int block = 200; /* submissions: they fit the queue, 256 */
 
 /* --- bursts ------------------------------------------------------------- */
 
-/* Entries of one thread, each written to a new file by a call of its own. */
+/* Entries of one thread, written to a new file by one call each. */
 void write_new_file(const std::string &path,
                     const std::vector<std::string> &payloads, uint64_t size)
 {
@@ -153,8 +153,8 @@ void bursts(benchmark::State &state)
 /* --- submitting --------------------------------------------------------- */
 
 /* What a caller hands over has just been made and is not in a cache that its
- * bytes were copied to before: each entry of a repetition is another one, of more
- * than the caches hold. */
+ * bytes were copied to before: each entry of a repetition is another one, of
+ * more than the caches hold. */
 const size_t corpus_size = 64 << 20;
 const size_t entry_size = 1024;
 
@@ -196,9 +196,9 @@ double own_seconds()
  * Submits a block with a ticket for each, or queues it without; processor
  * seconds of the caller for an entry. The clock is read around the block, for
  * it costs as much as an entry. The block fits the queue, whose limit is 256
- * by default: nobody waits for room in it. The committer is at work beside,
- * as always; what it holds the caller up with counts, and so does giving the
- * tickets back.
+ * by default: nobody waits for room in it. The committer works at the same
+ * time, as always; what it holds the caller up with counts, and so does giving
+ * the tickets back.
  */
 double submit_block(wal_session *session, const corpus &corpus,
                     std::pair<size_t, size_t> range, uint64_t *count,

@@ -9,7 +9,7 @@
 namespace bench
 {
 
-/* Appends so many entries to a session, ids "e-0" to "e-...", in large
+/* Appends `count` entries to a session, ids "e-0" to "e-...", in large
  * batches. size 0: mixed. */
 void fill_session(wal_session *session, uint64_t from, uint64_t count,
                   size_t size, source &source,

@@ -67,7 +67,7 @@ class series
 
 /* --- files -------------------------------------------------------------- */
 
-/* A folder in TMPDIR, or beside the program, removed with all it holds. */
+/* A folder in TMPDIR, or next to the program, removed with all it holds. */
 class folder
 {
   public:
@@ -101,7 +101,7 @@ void sync_file_system(const std::string &path);
 
 std::string read_file(const std::string &path);
 
-/* How a bare write reaches the device: by fdatasync behind it, or by a flag of
+/* How a bare write reaches the device: by fdatasync after it, or by a flag of
  * the write. */
 enum class synced_by {
     call,
@@ -118,7 +118,7 @@ class raw_log
     ~raw_log();
     raw_log(const raw_log &) = delete;
     raw_log &operator=(const raw_log &) = delete;
-    /* Writes so many bytes behind the last and syncs them. */
+    /* Writes a number of bytes after the last ones and syncs them. */
     void append(uint64_t size);
 
   private:
@@ -146,7 +146,7 @@ class mapped_file
 };
 
 /* The checksum of a bare pass: libdeflate's, where it was found, else zlib's.
- * Beside it that of zlib, and the one that agentwal has of its own. */
+ * Next to it that of zlib, and that of agentwal. */
 uint32_t system_crc(const void *data, size_t size);
 extern const char *const library_crc_name;
 uint32_t zlib_crc(const void *data, size_t size);
@@ -166,7 +166,7 @@ class source
   public:
     explicit source(uint64_t seed);
     uint64_t next(uint64_t bound);
-    /* A message whose JSON text has about so many bytes. */
+    /* A message whose JSON text has about `size` bytes. */
     std::string message(size_t size);
     /* 60 % near 300 bytes, 30 % near 2 KiB, 10 % near 16 KiB. */
     std::string mixed();
@@ -263,14 +263,14 @@ void report_sync_ratios(const std::string &question,
 /* A point of a line of a plot, in the units that report.py gives its axes. */
 void plot(const std::string &plot, const std::string &line, double x, double y);
 
-/* Says in the results, beside the rows, what this run does without. */
+/* Says in the results, next to the rows, what this run does without. */
 void report_skipped(const std::string &what, const std::string &why);
 
 /* Looks whether the disk has room; leaves the benchmark out when it has not. */
 bool has_room(benchmark::State &state, const std::string &what,
               const folder &place, uint64_t bytes);
 
-/* Writes all rows and points, an object of JSON on each line, behind what the
+/* Writes all rows and points, an object of JSON on each line, after what the
  * file holds; without a path the rows alone, as text, to the output. */
 void write_results(const std::string &path);
 
@@ -281,8 +281,8 @@ std::string mebibytes(double bytes);
 std::string megabytes_per_second(double rate);
 std::string gigabytes_per_second(double rate);
 
-/* Adds a benchmark that keeps its own time and runs so many turns: the rows
- * that it reports say how many. */
+/* Adds a benchmark that keeps its own time and runs a number of rounds: the
+ * rows that it reports say how many. */
 void add(const std::string &name, int turns,
          const std::function<void(benchmark::State &)> &body);
 int current_repetitions();

@@ -45,7 +45,7 @@ const char *const phrases[] = {"the",
 const uint64_t word_count = 6000;
 
 /* A disk that other work keeps busy is no failure. */
-const uint32_t lock_patience_ms = 60000;
+const uint32_t lock_timeout = 60000;
 
 template <size_t count> constexpr uint64_t size_of(const char *const (&)[count])
 {
@@ -192,7 +192,7 @@ wal_store *open_store(const std::string &path, uint32_t flags)
 
     options.struct_size = sizeof(options);
     options.flags = flags;
-    options.lock_timeout_ms = lock_patience_ms;
+    options.lock_timeout_ms = lock_timeout;
     check(wal_open(path.c_str(), &options, &store, &error), error);
     return store;
 }

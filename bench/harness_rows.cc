@@ -19,7 +19,7 @@ struct point {
     double y;
 };
 
-/* A row, and how often what it tells was measured. */
+/* A row, and the number of its measurements. */
 struct found_row {
     row what;
     int turns;

@@ -11,7 +11,7 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 150, 62, 66
 EDGE = 18  # where titles and notes begin
 LABEL_STEP = 15  # between the baselines of two labels
 ROOM = 0.03  # of an axis, beyond its first and last values
-MARKED = 8  # a line of so many points at most has a mark at each
+MARKED = 8  # a line of at most this number of points has a mark at each
 GROUPED = "-grouped"  # ends the names of peers that their application groups
 KILLED = ", killed"  # ends the names of what was measured after a kill
 
@@ -75,7 +75,7 @@ PLOTS = (
                     (0.999, "99.9 %"), (0.9999, "99.99 %"))),
          Axis("milliseconds, logarithmic", math.log10, decades(plain))),
     Plot("threads",
-         "Durable appends, each thread to a session of its own",
+         "Durable appends, each thread to its own session",
          Axis("threads, logarithmic", math.log10,
               fixed((1, "1"), (4, "4"), (16, "16"), (64, "64"))),
          Axis("acknowledgements per second, logarithmic", math.log10,
@@ -126,7 +126,7 @@ def line_classes(name):
                     ["limit"] * name.startswith("bare"))
 
 
-# --- where it stands --------------------------------------------------------
+# --- overview --------------------------------------------------------------
 
 
 class Scale:

@@ -3,7 +3,7 @@
 #        [--markdown FILE] [--plots FOLDER] [--page FILE]
 #
 # Builds the benchmarks, runs them and prints one table: what was asked, what
-# was measured, the bare limit or the peer measured beside it, their ratio, the
+# was measured, the bare limit or the peer measured with it, their ratio, the
 # target, in how many turns; then the rows that have a target alone.
 #
 # --quick    smaller stores and shorter turns: three minutes
@@ -11,7 +11,7 @@
 #            1,000,000 sessions, where the disk has room
 # --filter   only the benchmarks whose names match: append, open, replay, ...
 # --json     writes all that was found to this file
-# --add      keeps the rows that the file of --json has beside those of this run
+# --add      keeps the rows that the file of --json has next to those of this run
 # --markdown writes the rows that have a target to this file
 # --plots    draws the plots, as SVG, into this folder
 # --page     puts those rows into this file, between its two marks

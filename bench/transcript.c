@@ -252,7 +252,7 @@ static void tool_row(struct transcript *transcript, struct out *out)
     transcript->tool[0] = '\0';
 }
 
-/* What the client keeps beside the conversation. */
+/* What the client keeps in addition to the conversation. */
 static void aside_row(struct transcript *transcript, struct out *out)
 {
     char uuid[37];

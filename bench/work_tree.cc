@@ -72,7 +72,7 @@ std::vector<candidate> distinct(const std::vector<candidate> &all)
     return kept;
 }
 
-/* Evenly spaced ones of those that have at least so many bytes. */
+/* Evenly spaced ones of those that have at least a number of bytes. */
 std::vector<candidate> choose(const std::vector<candidate> &all, size_t count,
                               uint64_t least)
 {

@@ -12,9 +12,8 @@ namespace bench
 {
 
 /* A copy of source files of this machine, always the same ones: those of
- * /usr/include in the order of their paths, each content once, the smallest
- * left out as far as it takes for so many, evenly spaced, to have so many
- * bytes. */
+ * /usr/include in the order of their paths, each content once. The smallest
+ * are left out until `count` files, evenly spaced, have `bytes` bytes. */
 class work_tree
 {
   public:
@@ -24,7 +23,7 @@ class work_tree
     const std::vector<std::string> &files() const;
     std::vector<std::string> directories() const;
     uint64_t bytes() const;
-    /* Adds a line to so many files, others than those of the last turns;
+    /* Adds a line to `count` files, others than those of the last turns;
      * their names. Waits until their times are old enough to be trusted. */
     std::vector<std::string> edit(size_t count);
 
@@ -37,8 +36,8 @@ class work_tree
 
 void write_file(const std::string &path, const std::string &bytes);
 
-/* Reads, digests and, if wanted, compresses files of a tree on so many
- * threads; the bytes that were made. */
+/* Reads, digests and, if wanted, compresses files of a tree on `threads`
+ * threads; returns the bytes that were made. */
 uint64_t digest_files(const work_tree &tree,
                       const std::vector<std::string> &files, unsigned threads,
                       bool compress);

@@ -141,7 +141,7 @@ void writer_pool::add_repetition(repetition *total)
     turns.push_back(*total);
 }
 
-/* For so many seconds, or, if they are infinite, as long as it takes. */
+/* For a number of seconds or, if they are infinite, as long as it takes. */
 repetition writer_pool::run(const condition &more, double seconds)
 {
     auto *engine = dynamic_cast<engine_peer *>(store.get());

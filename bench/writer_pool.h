@@ -1,6 +1,6 @@
 /*
  * writer_pool.h - threads that append to one store at once, each to a session
- * of its own, and what that took: the engine and its peers in the same way.
+ *, and what that took: the engine and its peers in the same way.
  */
 #ifndef AGENTWAL_BENCH_WRITER_POOL_H
 #define AGENTWAL_BENCH_WRITER_POOL_H
@@ -25,16 +25,16 @@ struct repetition {
     double log = 0;   /* bytes that the engine's log grew by, for each append */
 };
 
-/* A store and the sessions of so many threads. */
+/* A store and the sessions of a number of threads. */
 class writer_pool
 {
   public:
     writer_pool(const peer_kind &kind, const std::string &path, size_t threads,
                 const std::vector<std::vector<std::string>> &payloads);
 
-    /* Appends for so many seconds, or so many bytes of payload in all. What is
-     * acknowledged after the seconds counts as latency, not as rate; after so
-     * many bytes the time goes on until all is flushed. */
+    /* Appends for a number of seconds, or of bytes of payload in all. What is
+     * acknowledged after the seconds counts as latency, not as rate; after that
+     * number of bytes the time goes on until all is flushed. */
     repetition run_for(double seconds);
     repetition run_bytes(uint64_t bytes);
 
@@ -74,7 +74,7 @@ class writer_pool
     std::vector<repetition> turns;
 };
 
-/* Payloads for so many threads. */
+/* Payloads for a number of threads. */
 std::vector<std::vector<std::string>> writer_payloads(const shape &shape,
                                                       size_t threads);
 

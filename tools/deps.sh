@@ -20,6 +20,7 @@ g++                 deps_command g++
 clang-14            deps_command clang-14
 libclang-rt-14-dev  deps_sanitizer
 clang-format-14     deps_command clang-format-14
+clang-tidy-14       deps_command clang-tidy-14
 libcmocka-dev       deps_module cmocka
 libjansson-dev      deps_module jansson
 libdeflate-dev      deps_module libdeflate

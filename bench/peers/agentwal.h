@@ -1,5 +1,5 @@
 /*
- * agentwal.h - the engine as one of the peers, with what it tells of itself.
+ * agentwal.h - the engine as one of the peers, with its own statistics.
  */
 #ifndef AGENTWAL_BENCH_PEERS_AGENTWAL_H
 #define AGENTWAL_BENCH_PEERS_AGENTWAL_H

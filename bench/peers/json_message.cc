@@ -1,7 +1,7 @@
 /*
  * json_message.cc - a JSON file for each entry, in a folder for each session:
- * written beside its name and renamed; with the syncs of file and folder that
- * make that durable, or without.
+ * written under a temporary name and renamed; with the syncs of file and folder
+ * that make that durable, or without.
  */
 #include "bench/peers/peer.h"
 
@@ -60,20 +60,20 @@ class message_session : public peer_session
     void append(uint64_t number, const std::string &payload) override
     {
         std::string target = path + record_key("", number) + ".json";
-        std::string beside = target + ".tmp";
+        std::string temporary = target + ".tmp";
         std::string text = before + payload + "}";
-        int file = open(beside.c_str(),
+        int file = open(temporary.c_str(),
                         O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
         require(file >= 0 && write(file, text.data(), text.size()) ==
                                  static_cast<ssize_t>(text.size()),
-                "cannot write " + beside);
+                "cannot write " + temporary);
         if (guarantee == guarantee::durable) {
-            require(fsync(file) == 0, "cannot sync " + beside);
+            require(fsync(file) == 0, "cannot sync " + temporary);
         }
         close(file);
-        require(rename(beside.c_str(), target.c_str()) == 0,
-                "cannot rename " + beside);
+        require(rename(temporary.c_str(), target.c_str()) == 0,
+                "cannot rename " + temporary);
         if (guarantee == guarantee::durable) {
             require(fsync(folder) == 0, "cannot sync " + path);
         }

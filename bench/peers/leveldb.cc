@@ -1,6 +1,7 @@
 /*
- * leveldb.cc - LevelDB: its log synced with each write, by a group commit of its
- * own. Sizes as RocksDB has them; no compression, since reading is measured.
+ * leveldb.cc - LevelDB: its log synced with each write, by a group commit of
+ * its own. Sizes as RocksDB has them; no compression, since reading is
+ * measured.
  */
 #include "bench/peers/lsm.h"
 

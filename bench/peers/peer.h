@@ -1,5 +1,5 @@
 /*
- * peer.h - what agents keep their sessions in instead, and the engine, behind
+ * peer.h - what agents keep their sessions in instead, and the engine, through
  * one small interface, so that all of them do the same work in the same run.
  *
  * A peer keeps the payload of each entry byte for byte, under the name of its

@@ -1,6 +1,6 @@
 /*
  * rocksdb.cc - RocksDB: its write-ahead log synced with each write, by a group
- * commit of its own; files of its log are used again, so that a sync writes
+ * separate commit; files of its log are used again, so that a sync writes
  * no new size. No compression, since reading is measured.
  */
 #include "bench/peers/lsm.h"

@@ -21,7 +21,7 @@ namespace bench
 namespace
 {
 
-const int patience_ms = 60000;
+const int busy_timeout_ms = 60000;
 
 const char schema[] = "CREATE TABLE IF NOT EXISTS entry (key TEXT PRIMARY KEY,"
                       " payload TEXT NOT NULL)";
@@ -37,7 +37,7 @@ class connection
                                     SQLITE_OPEN_NOMUTEX,
                                 nullptr) == SQLITE_OK,
                 "cannot open " + path);
-        check(sqlite3_busy_timeout(db, patience_ms));
+        check(sqlite3_busy_timeout(db, busy_timeout_ms));
         run("PRAGMA journal_mode=WAL");
         run("PRAGMA mmap_size=1073741824");
         run(guarantee == guarantee::durable ? "PRAGMA synchronous=FULL"
@@ -86,7 +86,7 @@ class connection
     uint64_t scan(const std::string &session, const visitor &visit)
     {
         std::string from = session + "/";
-        std::string to = session + "0"; /* the character behind '/' */
+        std::string to = session + "0"; /* the character after '/' */
         sqlite3_stmt *all =
             prepare("SELECT payload FROM entry"
                     " WHERE key >= ?1 AND key < ?2 ORDER BY key");

@@ -16,8 +16,8 @@ enum wal_status wal_flush(struct wal_store *store, struct wal_error *error)
     return wal__committer_flush(&store->core.committer, error);
 }
 
-enum wal_status wal_store_eventfd(struct wal_store *store, int32_t *fd,
-                                  struct wal_error *error)
+enum wal_status wal_store_completion_fd(struct wal_store *store, uint32_t kind,
+                                        int32_t *fd, struct wal_error *error)
 {
     enum wal_status status =
         wal__check_core(store == NULL ? NULL : &store->core, error);
@@ -25,8 +25,11 @@ enum wal_status wal_store_eventfd(struct wal_store *store, int32_t *fd,
     if (status == WAL_OK && fd == NULL) {
         status = wal__invalid(error, "the place for the descriptor is null");
     }
-    return status == WAL_OK
-               ? wal__async_errors_eventfd(&store->core.committer.async_errors,
-                                           fd, error)
-               : status;
+    if (status == WAL_OK && kind > WAL_COMPLETION_SOCKET) {
+        status = wal__invalid(error, "%u is no kind of descriptor", kind);
+    }
+    return status == WAL_OK ? wal__async_errors_completion_fd(
+                                  &store->core.committer.async_errors,
+                                  (enum wal_completion_kind)kind, fd, error)
+                            : status;
 }

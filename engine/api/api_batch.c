@@ -7,6 +7,7 @@
 
 #include "engine/api/api_check.h"
 #include "engine/api/api_noop.h"
+#include "engine/api/batch_request.h"
 #include "engine/base/error.h"
 #include "engine/session/session_create.h"
 #include "engine/write/payload_build.h"
@@ -19,9 +20,8 @@ enum {
 static enum wal_status check_result(const struct wal_append_result *result,
                                     struct wal_error *error)
 {
-    return result == NULL ? WAL_OK
-                          : wal__check_struct(result, result->struct_size,
-                                              sizeof(*result), error);
+    return wal__struct_check_optional(WAL__STRUCT(wal_append_result), result,
+                                      error);
 }
 
 static enum wal_status check_keys(const struct wal_batch *batch,
@@ -29,7 +29,7 @@ static enum wal_status check_keys(const struct wal_batch *batch,
 {
     enum wal_status status = WAL_OK;
 
-    if (batch->struct_size != sizeof(*batch) || batch->documents == NULL) {
+    if (batch->documents == NULL) {
         return WAL_OK; /* refused for that */
     }
     for (uint32_t i = 0; i < batch->document_count && status == WAL_OK; i++) {
@@ -41,13 +41,13 @@ static enum wal_status check_keys(const struct wal_batch *batch,
 /* Encodes and submits, the session being checked; *op is the caller's
  * reference. has_ticket: the caller has a ticket for the copy_result. */
 static enum wal_status submit(struct wal_session *session,
-                              const struct wal_batch *batch,
-                              const struct wal_append_options *options,
+                              const struct wal__batch_request *request,
                               bool has_ticket, struct wal__op **op,
                               struct wal_error *error)
 {
-    bool no_wait =
-        options != NULL && (options->flags & WAL_APPEND_NO_WAIT) != 0;
+    const struct wal_batch *batch = &request->batch;
+    const struct wal_append_options *options = &request->options;
+    bool no_wait = (options->flags & WAL_APPEND_NO_WAIT) != 0;
     enum wal_status status = check_keys(batch, error);
 
     if (status != WAL_OK) {
@@ -73,10 +73,10 @@ static enum wal_status copy_result(const struct wal__op *op,
                                    struct wal_append_result *result,
                                    struct wal_error *error)
 {
-    if (result != NULL) {
-        *result = op->result;
-        result->struct_size = sizeof(*result);
-    }
+    struct wal_append_result own = op->result;
+
+    own.struct_size = sizeof(own);
+    wal__struct_store(WAL__STRUCT(wal_append_result), result, &own);
     if (op->status != WAL_OK) {
         wal__error_copy(error, &op->error);
     }
@@ -85,12 +85,12 @@ static enum wal_status copy_result(const struct wal__op *op,
 
 /* Once; *op is the caller's reference when it was submitted. */
 static enum wal_status try_commit(struct wal_session *session,
-                                  const struct wal_batch *batch,
-                                  const struct wal_append_options *options,
+                                  const struct wal__batch_request *request,
                                   struct wal_append_result *result,
                                   struct wal__op **op, struct wal_error *error)
 {
-    enum wal_status status = submit(session, batch, options, false, op, error);
+    struct wal_append_result own = WAL_INIT(wal_append_result);
+    enum wal_status status = submit(session, request, false, op, error);
 
     if (status != WAL_OK) {
         *op = NULL;
@@ -100,10 +100,8 @@ static enum wal_status try_commit(struct wal_session *session,
         (void)!wal__committer_wait(&session->core->committer, *op, -1);
         return copy_result(*op, result, error);
     }
-    if (result != NULL) {
-        *result = (struct wal_append_result){.struct_size = sizeof(*result)};
-        memcpy(result->last_id, (*op)->result.last_id, sizeof(result->last_id));
-    }
+    memcpy(own.last_id, (*op)->result.last_id, sizeof(own.last_id));
+    wal__struct_store(WAL__STRUCT(wal_append_result), result, &own);
     return WAL_OK;
 }
 
@@ -120,12 +118,11 @@ static bool should_retry(enum wal_status status, const struct wal__op *op,
 
 /* Whether the batch may have to be made again: it is then waited for, since
  * only the caller can do that. */
-static bool may_need_retry(const struct wal_batch *batch,
-                           const struct wal_append_options *options)
+static bool may_need_retry(const struct wal__batch_request *request)
 {
-    return options != NULL && options->durability == WAL_QUEUED &&
-           batch->change != NULL &&
-           (batch->change->fields & WAL_CHANGE_EXPECT) == 0;
+    return request->options.durability == WAL_QUEUED &&
+           request->batch.change != NULL &&
+           (request->change.fields & WAL_CHANGE_EXPECT) == 0;
 }
 
 /* The batch, and the operation it became, to be released; it may be null. */
@@ -135,20 +132,23 @@ static enum wal_status commit(struct wal_session *session,
                               struct wal_append_result *result,
                               struct wal__op **op, struct wal_error *error)
 {
+    struct wal__batch_request request;
     enum wal_status status = check_result(result, error);
-    struct wal_append_options written;
 
     if (status == WAL_OK) {
         status =
             wal__check_writable(session == NULL ? NULL : session->core, error);
     }
-    if (status == WAL_OK && may_need_retry(batch, options)) {
-        written = *options;
-        written.durability = WAL_WRITTEN;
-        options = &written;
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__batch_request_init(&request, session->core->env.heap, batch,
+                                     options, error);
+    if (status == WAL_OK && may_need_retry(&request)) {
+        request.options.durability = WAL_WRITTEN;
     }
     for (uint32_t attempt = 0; status == WAL_OK; attempt++) {
-        status = try_commit(session, batch, options, result, op, error);
+        status = try_commit(session, &request, result, op, error);
         if (!should_retry(status, *op, attempt) &&
             !wal__core_invalidate_derived(session->core, status)) {
             break;
@@ -157,6 +157,7 @@ static enum wal_status commit(struct wal_session *session,
         *op = NULL;
         status = WAL_OK;
     }
+    wal__batch_request_deinit(&request);
     return status;
 }
 
@@ -183,6 +184,7 @@ enum wal_status wal_batch_submit(struct wal_session *session,
                                  struct wal_ticket **ticket,
                                  struct wal_error *error)
 {
+    struct wal__batch_request request;
     struct wal__op *op = NULL;
     enum wal_status status =
         wal__check_writable(session == NULL ? NULL : session->core, error);
@@ -190,19 +192,26 @@ enum wal_status wal_batch_submit(struct wal_session *session,
     if (status != WAL_OK) {
         return status;
     }
-    if (ticket == NULL || batch == NULL ||
-        (batch->change != NULL &&
-         (batch->change->fields & WAL_CHANGE_EXPECT) == 0)) {
-        return wal__invalid(
-            error, "the batch or the place for the ticket is null, or a "
-                   "change expects no version");
+    if (ticket == NULL || batch == NULL) {
+        return wal__invalid(error,
+                            "the batch or the place for the ticket is null");
     }
-    status = submit(session, batch, options, true, &op, error);
+    status = wal__batch_request_init(&request, session->core->env.heap, batch,
+                                     options, error);
+    if (status == WAL_OK && request.batch.change != NULL &&
+        (request.change.fields & WAL_CHANGE_EXPECT) == 0) {
+        status = wal__invalid(error, "the change expects no version");
+    }
+    if (status == WAL_OK) {
+        status = submit(session, &request, true, &op, error);
+    }
+    wal__batch_request_deinit(&request);
     if (status == WAL_OK) {
         struct wal__batch *made = op->request;
 
         made->ticket.core = session->core;
         made->ticket.op = op;
+        wal__core_retain(session->core);
         *ticket = &made->ticket;
     }
     return status;
@@ -212,8 +221,9 @@ enum wal_status wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
                                 struct wal_append_result *result,
                                 struct wal_error *error)
 {
+    /* Also after wal_close, which has completed every operation. */
     enum wal_status status =
-        wal__check_core(ticket == NULL ? NULL : ticket->core, error);
+        wal__check_process(ticket == NULL ? NULL : ticket->core, error);
 
     if (status == WAL_OK) {
         status = check_result(result, error);
@@ -232,16 +242,19 @@ enum wal_status wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
 
 void wal_ticket_destroy(struct wal_ticket *ticket)
 {
+    struct wal__core *core;
+
     if (ticket == NULL) {
         return;
     }
-    /* What the parent process submitted is not this one's to report. */
-    if (!ticket->result_taken &&
-        wal__check_core(ticket->core, NULL) == WAL_OK) {
-        wal__async_errors_drop(&ticket->core->committer.async_errors,
-                               ticket->op);
+    core = ticket->core;
+    /* What the parent process submitted is not this one's to report, and a
+     * closed store reports nothing. */
+    if (!ticket->result_taken && wal__check_core(core, NULL) == WAL_OK) {
+        wal__async_errors_drop(&core->committer.async_errors, ticket->op);
     }
     wal__op_release(ticket->op);
+    wal__core_release(core);
 }
 
 /* --- one part alone ------------------------------------------------------ */
@@ -334,14 +347,19 @@ static enum wal_status commit_doc(struct wal_store *store,
     struct wal__op *op = NULL;
     enum wal_status status;
 
-    if (doc == NULL || (doc->flags & ~(uint32_t)WAL_DOC_EXPECT) != 0) {
-        return wal__invalid(error,
-                            "the document is null or has flags of a batch");
+    if (doc == NULL) {
+        return wal__invalid(error, "the document is null");
+    }
+    status = wal__struct_load(WAL__STRUCT(wal_doc), &request, doc, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if ((request.flags & ~(uint32_t)WAL_DOC_EXPECT) != 0) {
+        return wal__invalid(error, "the document has flags of a batch");
     }
     if (session != NULL && store != NULL && session->core != &store->core) {
         return wal__invalid(error, "the session is of another store");
     }
-    request = *doc;
     request.flags |= flags | (session == NULL ? WAL_DOC_STORE : 0u);
     status = commit(session == NULL && store != NULL ? &own : session, &batch,
                     NULL, NULL, &op, error);
@@ -417,32 +435,69 @@ compact_in_place(struct wal_session *session,
     return status;
 }
 
+static enum wal_status compact_into(struct wal_session *session,
+                                    const struct wal_compact_options *options,
+                                    struct wal_session **fork,
+                                    struct wal_append_result *result,
+                                    struct wal_error *error)
+{
+    struct wal_append_result own = WAL_INIT(wal_append_result);
+    enum wal_status status = WAL_OK;
+
+    if (fork == NULL) {
+        return wal__invalid(error, "the place for the handle is null");
+    }
+    while (status == WAL_OK) {
+        status =
+            session->core->noop
+                ? wal__noop_session_compact(session, options, fork, &own, error)
+                : wal__session_compact_into(session, options, fork, &own,
+                                            error);
+        if (!wal__core_invalidate_derived(session->core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    if (status == WAL_OK) {
+        wal__struct_store(WAL__STRUCT(wal_append_result), result, &own);
+    }
+    return status;
+}
+
 enum wal_status wal_session_compact(struct wal_session *session,
                                     const struct wal_compact_options *options,
                                     struct wal_session **fork,
                                     struct wal_append_result *result,
                                     struct wal_error *error)
 {
+    struct wal_compact_options own;
+    struct wal_session_options into;
     enum wal_status status =
         wal__check_writable(session == NULL ? NULL : session->core, error);
 
     if (status == WAL_OK) {
         status = check_result(result, error);
     }
-    if (status == WAL_OK &&
-        (options == NULL || (options->into != NULL && fork == NULL))) {
-        status =
-            wal__invalid(error, "the options, or the place for the handle, are "
-                                "null");
+    if (status == WAL_OK && options == NULL) {
+        status = wal__invalid(error, "the options are null");
     }
-    if (status == WAL_OK && options->into != NULL && session->core->noop) {
-        return wal__noop_session_compact(session, options, fork, result, error);
+    if (status == WAL_OK) {
+        status = wal__struct_load(WAL__STRUCT(wal_compact_options), &own,
+                                  options, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (own.into != NULL) {
+        status = wal__struct_load(WAL__STRUCT(wal_session_options), &into,
+                                  own.into, error);
+        own.into = &into;
+        return status == WAL_OK
+                   ? compact_into(session, &own, fork, result, error)
+                   : status;
     }
     while (status == WAL_OK) {
-        status = options->into == NULL
-                     ? compact_in_place(session, options, result, error)
-                     : wal__session_compact_into(session, options, fork, result,
-                                                 error);
+        status = compact_in_place(session, &own, result, error);
         if (!wal__core_invalidate_derived(session->core, status)) {
             break;
         }

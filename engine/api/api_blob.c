@@ -132,6 +132,7 @@ enum wal_status wal_blob_create(struct wal_store *store,
         return wal__no_memory(error);
     }
     made->core = core;
+    wal__core_retain(core);
     status = start_writer(made, error);
     if (status != WAL_OK) {
         wal_blob_discard(made);
@@ -219,13 +220,17 @@ enum wal_status wal_blob_finish(struct wal_blob_writer *writer,
 
 void wal_blob_discard(struct wal_blob_writer *writer)
 {
+    struct wal__core *core;
+
     if (writer == NULL) {
         return;
     }
+    core = writer->core;
     wal__blob_writer_destroy(writer->writer);
     wal__sha256_deinit(&writer->sha256_ctx);
     wal__sha256_alg_deinit(&writer->sha256_alg);
-    wal__heap_free(writer->core->env.heap, writer);
+    wal__heap_free(core->env.heap, writer);
+    wal__core_release(core);
 }
 
 /* --- reading ------------------------------------------------------------ */
@@ -263,6 +268,7 @@ enum wal_status wal_blob_open(struct wal_store *store,
         wal__heap_free(core->env.heap, opened);
         return status;
     }
+    wal__core_retain(core);
     *blob = opened;
     return WAL_OK;
 }
@@ -292,9 +298,13 @@ enum wal_status wal_blob_read(struct wal_blob *blob, uint64_t offset,
 
 void wal_blob_close(struct wal_blob *blob)
 {
+    struct wal__core *core;
+
     if (blob == NULL) {
         return;
     }
+    core = blob->core;
     wal__blob_reader_destroy(blob->reader);
-    wal__heap_free(blob->core->env.heap, blob);
+    wal__heap_free(core->env.heap, blob);
+    wal__core_release(core);
 }

@@ -9,8 +9,8 @@
 
 /* Handles of a parent process are refused: locks and threads did not come
  * along. */
-enum wal_status wal__check_core(const struct wal__core *core,
-                                struct wal_error *error)
+enum wal_status wal__check_process(const struct wal__core *core,
+                                   struct wal_error *error)
 {
     if (core == NULL) {
         return wal__invalid(error, "the handle is null");
@@ -22,6 +22,14 @@ enum wal_status wal__check_core(const struct wal__core *core,
             "store again in this one");
     }
     return WAL_OK;
+}
+
+enum wal_status wal__check_core(const struct wal__core *core,
+                                struct wal_error *error)
+{
+    enum wal_status status = wal__check_process(core, error);
+
+    return status == WAL_OK ? wal__core_check_open(core, error) : status;
 }
 
 enum wal_status wal__check_session(const struct wal_session *session,
@@ -47,16 +55,6 @@ enum wal_status wal__check_writable(const struct wal__core *core,
                             "the store is open for reading only");
     }
     return status;
-}
-
-enum wal_status wal__check_struct(const void *at, uint32_t size,
-                                  size_t expected, struct wal_error *error)
-{
-    if (at == NULL || size != expected) {
-        return wal__invalid(error, "struct_size is %u; it must be %zu", size,
-                            expected);
-    }
-    return WAL_OK;
 }
 
 enum wal_status wal__check_key(struct wal_slice key, struct wal_error *error)

@@ -5,9 +5,13 @@
 #ifndef AGENTWAL_ENGINE_API_API_CHECK_H
 #define AGENTWAL_ENGINE_API_API_CHECK_H
 
+#include "engine/base/struct_size.h"
 #include "engine/store/session.h"
 
 /* The handle is there and belongs to this process; core may be null. */
+enum wal_status wal__check_process(const struct wal__core *core,
+                                   struct wal_error *error) WAL_MUST_USE;
+/* And its store is open. */
 enum wal_status wal__check_core(const struct wal__core *core,
                                 struct wal_error *error) WAL_MUST_USE;
 enum wal_status wal__check_session(const struct wal_session *session,
@@ -15,10 +19,6 @@ enum wal_status wal__check_session(const struct wal_session *session,
 /* And may write. */
 enum wal_status wal__check_writable(const struct wal__core *core,
                                     struct wal_error *error) WAL_MUST_USE;
-/* The struct is there and has the size that this library knows. */
-enum wal_status wal__check_struct(const void *at, uint32_t size,
-                                  size_t expected,
-                                  struct wal_error *error) WAL_MUST_USE;
 
 /* A document's key, or its beginning, is not one of the engine's own. */
 enum wal_status wal__check_key(struct wal_slice key,

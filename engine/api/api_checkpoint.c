@@ -51,6 +51,7 @@ static enum wal_status cursor_create(struct wal__core *core,
         return wal__no_memory(error);
     }
     made->core = core;
+    wal__core_retain(core);
     wal__checkpoint_init(&made->is, core->env.heap);
     wal__files_init(&made->files, core->env.heap);
     *reader = made;
@@ -63,26 +64,39 @@ static enum wal_status
 decode_options(const struct wal_checkpoint_options *options,
                struct wal__checkpoint_request *request, struct wal_error *error)
 {
-    const struct wal_checkpoint_options none = {.struct_size = sizeof(none)};
-    enum wal_status status;
+    struct wal_checkpoint_options own;
+    enum wal_status status = wal__struct_load(
+        WAL__STRUCT(wal_checkpoint_options), &own, options, error);
 
-    options = options == NULL ? &none : options;
-    status = wal__check_struct(options, options->struct_size, sizeof(*options),
-                               error);
-    if (status == WAL_OK && request->count > 0 && request->paths == NULL &&
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (request->count > 0 && request->paths == NULL &&
         request->states == NULL) {
         status = wal__invalid(error, "there is a count of files, but no files");
     }
     if (status == WAL_OK) {
-        status = wal__text_check(options->id, WAL__ID_MAX, "checkpoint's id",
+        status = wal__text_check(own.id, WAL__ID_MAX, "checkpoint's id",
                                  &request->id, error);
     }
     if (status == WAL_OK &&
-        !wal__text_span(options->root, 2 * WAL__PATH_MAX, &request->root)) {
+        !wal__text_span(own.root, 2 * WAL__PATH_MAX, &request->root)) {
         status = wal__invalid(error, "the root is too long, or has no address");
     }
-    request->threads = options->threads;
-    request->created_ms = options->created_ms;
+    if (status == WAL_OK) {
+        status = wal__text_check(own.entry_id, WAL__ID_MAX, "entry's id",
+                                 &request->entry, error);
+    }
+    if (status == WAL_OK &&
+        ((own.flags & ~(uint32_t)WAL_CHECKPOINT_UNLINKED) != 0 ||
+         (own.flags != 0 && request->entry.size > 0))) {
+        status =
+            wal__invalid(error, "the checkpoint's flags are %#x, with %s entry",
+                         own.flags, request->entry.size > 0 ? "an" : "no");
+    }
+    request->is_unlinked = own.flags == WAL_CHECKPOINT_UNLINKED;
+    request->threads = own.threads;
+    request->created_ms = own.created_ms;
     return status;
 }
 
@@ -183,17 +197,24 @@ enum wal_status wal_checkpoint_import(
     struct wal_file_cursor **checkpoint, struct wal_error *error)
 {
     static const struct wal_file none;
-    const struct wal__checkpoint_request request = {
-        .states = count == 0 ? &none : files, .count = count};
-    enum wal_status status = WAL_OK;
+    struct wal__checkpoint_request request = {.count = count};
+    struct wal__buf copies;
+    const void *states;
+    enum wal_status status =
+        wal__check_writable(session == NULL ? NULL : session->core, error);
 
-    for (uint64_t i = 0; i < count && files != NULL && status == WAL_OK; i++) {
-        status = wal__check_struct(&files[i], files[i].struct_size,
-                                   sizeof(files[i]), error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status == WAL_OK
-               ? create_and_open(session, request, options, checkpoint, error)
-               : status;
+    wal__buf_init(&copies, session->core->env.heap);
+    status = wal__struct_load_array(WAL__STRUCT(wal_file), files, count,
+                                    &copies, &states, error);
+    if (status == WAL_OK) {
+        request.states = count == 0 ? &none : states;
+        status = create_and_open(session, request, options, checkpoint, error);
+    }
+    wal__buf_deinit(&copies);
+    return status;
 }
 
 enum wal_status wal_session_set_checkpointing(struct wal_session *session,
@@ -275,16 +296,17 @@ static void fill_info(const struct wal__checkpoint *checkpoint, uint32_t flags,
         .new_blobs = checkpoint->new_blobs,
         .new_bytes = checkpoint->new_bytes,
         .version = checkpoint->version,
+        .entry_id = wal__text_slice(checkpoint->entry),
     };
 }
 
 static enum wal_status check_cursor(const struct wal__core *core,
-                                    const void *at, uint32_t size,
-                                    size_t expected, struct wal_error *error)
+                                    const struct wal__struct *type,
+                                    const void *output, struct wal_error *error)
 {
     enum wal_status status = wal__check_core(core, error);
 
-    return status == WAL_OK ? wal__check_struct(at, size, expected, error)
+    return status == WAL_OK ? wal__struct_check_output(type, output, error)
                             : status;
 }
 
@@ -293,12 +315,14 @@ wal_checkpoint_get_info(const struct wal_file_cursor *checkpoint,
                         struct wal_checkpoint_info *info,
                         struct wal_error *error)
 {
+    const struct wal__struct *type = WAL__STRUCT(wal_checkpoint_info);
+    struct wal_checkpoint_info own;
     enum wal_status status = check_cursor(
-        checkpoint == NULL ? NULL : checkpoint->core, info,
-        info == NULL ? 0 : info->struct_size, sizeof(*info), error);
+        checkpoint == NULL ? NULL : checkpoint->core, type, info, error);
 
     if (status == WAL_OK) {
-        fill_info(&checkpoint->is, checkpoint->flags, info);
+        fill_info(&checkpoint->is, checkpoint->flags, &own);
+        wal__struct_store(type, info, &own);
     }
     return status;
 }
@@ -307,10 +331,11 @@ enum wal_status wal_file_cursor_next(struct wal_file_cursor *checkpoint,
                                      struct wal_file *file,
                                      struct wal_error *error)
 {
+    const struct wal__struct *type = WAL__STRUCT(wal_file);
     const struct wal__file_record *record;
+    struct wal_file own;
     enum wal_status status = check_cursor(
-        checkpoint == NULL ? NULL : checkpoint->core, file,
-        file == NULL ? 0 : file->struct_size, sizeof(*file), error);
+        checkpoint == NULL ? NULL : checkpoint->core, type, file, error);
 
     if (status != WAL_OK) {
         return status;
@@ -319,26 +344,31 @@ enum wal_status wal_file_cursor_next(struct wal_file_cursor *checkpoint,
         return WAL_END;
     }
     record = &checkpoint->files.items[checkpoint->next++];
-    *file = (struct wal_file){
-        .struct_size = sizeof(*file),
+    own = (struct wal_file){
+        .struct_size = sizeof(own),
         .kind = record->kind,
         .mode = record->mode,
         .path = wal__text_slice(record->path),
         .size = record->size,
         .mtime_ns = record->mtime_ns,
     };
-    memcpy(file->digest, record->digest.bytes, sizeof(file->digest));
+    memcpy(own.digest, record->digest.bytes, sizeof(own.digest));
+    wal__struct_store(type, file, &own);
     return WAL_OK;
 }
 
 void wal_file_cursor_close(struct wal_file_cursor *checkpoint)
 {
+    struct wal__core *core;
+
     if (checkpoint == NULL) {
         return;
     }
+    core = checkpoint->core;
     wal__checkpoint_deinit(&checkpoint->is);
     wal__files_deinit(&checkpoint->files);
-    wal__heap_free(checkpoint->core->env.heap, checkpoint);
+    wal__heap_free(core->env.heap, checkpoint);
+    wal__core_release(core);
 }
 
 /* --- all of a session ---------------------------------------------------- */
@@ -363,16 +393,19 @@ wal_checkpoint_cursor_next(struct wal_checkpoint_cursor *checkpoints,
                            struct wal_checkpoint_info *info,
                            struct wal_error *error)
 {
+    const struct wal__struct *type = WAL__STRUCT(wal_checkpoint_info);
     const struct wal__checkpoint *checkpoint;
+    struct wal_checkpoint_info own;
     enum wal_status status = check_cursor(
         checkpoints == NULL ? NULL : wal__checkpoint_cursor_core(checkpoints),
-        info, info == NULL ? 0 : info->struct_size, sizeof(*info), error);
+        type, info, error);
 
     if (status == WAL_OK) {
         status = wal__checkpoint_cursor_next(checkpoints, &checkpoint, error);
     }
     if (status == WAL_OK) {
-        fill_info(checkpoint, 0, info);
+        fill_info(checkpoint, 0, &own);
+        wal__struct_store(type, info, &own);
     }
     return status;
 }
@@ -454,12 +487,14 @@ wal_file_changes_get_info(const struct wal_file_change_cursor *changes,
                           struct wal_file_changes_info *info,
                           struct wal_error *error)
 {
-    enum wal_status status = check_cursor(
-        changes == NULL ? NULL : changes->core, info,
-        info == NULL ? 0 : info->struct_size, sizeof(*info), error);
+    const struct wal__struct *type = WAL__STRUCT(wal_file_changes_info);
+    struct wal_file_changes_info own = WAL_INIT(wal_file_changes_info);
+    enum wal_status status =
+        check_cursor(changes == NULL ? NULL : changes->core, type, info, error);
 
     if (status == WAL_OK) {
-        wal__changes_info(&changes->changes, info);
+        wal__changes_info(&changes->changes, &own);
+        wal__struct_store(type, info, &own);
     }
     return status;
 }
@@ -469,11 +504,18 @@ wal_file_change_cursor_next(struct wal_file_change_cursor *changes,
                             struct wal_file_change *change,
                             struct wal_error *error)
 {
+    const struct wal__struct *type = WAL__STRUCT(wal_file_change);
+    struct wal_file_change own = WAL_INIT(wal_file_change);
     enum wal_status status = check_cursor(
-        changes == NULL ? NULL : changes->core, change,
-        change == NULL ? 0 : change->struct_size, sizeof(*change), error);
+        changes == NULL ? NULL : changes->core, type, change, error);
 
-    return status == WAL_OK ? wal__change_cursor_next(changes, change) : status;
+    if (status == WAL_OK) {
+        status = wal__change_cursor_next(changes, &own);
+    }
+    if (status == WAL_OK) {
+        wal__struct_store(type, change, &own);
+    }
+    return status;
 }
 
 void wal_file_change_cursor_close(struct wal_file_change_cursor *changes)

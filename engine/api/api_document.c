@@ -15,6 +15,7 @@ wal_doc_cursor_open(struct wal_store *store, struct wal_session *session,
 {
     struct wal__core *core = store == NULL ? NULL : &store->core;
     uint32_t number = session == NULL ? WAL__STORE_NUMBER : session->number;
+    struct wal_doc_cursor_options own;
     enum wal_status status;
 
     if (session != NULL && store != NULL && session->core != core) {
@@ -25,15 +26,22 @@ wal_doc_cursor_open(struct wal_store *store, struct wal_session *session,
     if (status == WAL_OK && docs == NULL) {
         status = wal__invalid(error, "the place for the reader is null");
     }
-    if (status == WAL_OK && options != NULL) {
-        status = wal__check_key(options->prefix, error);
+    if (status == WAL_OK) {
+        status = wal__struct_load(WAL__STRUCT(wal_doc_cursor_options), &own,
+                                  options, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__check_key(own.prefix, error);
     }
     while (status == WAL_OK) {
-        status = wal__doc_cursor_open(core, number, options, docs, error);
+        status = wal__doc_cursor_open(core, number, &own, docs, error);
         if (!wal__core_invalidate_derived(core, status)) {
             break;
         }
         status = WAL_OK;
+    }
+    if (status == WAL_OK) {
+        wal__core_retain(core);
     }
     return status;
 }
@@ -46,8 +54,7 @@ static enum wal_status check_read(const struct wal_doc_cursor *docs,
         wal__check_core(docs == NULL ? NULL : docs->core, error);
 
     return status == WAL_OK
-               ? wal__check_struct(doc, doc == NULL ? 0 : doc->struct_size,
-                                   sizeof(*doc), error)
+               ? wal__struct_check_output(WAL__STRUCT(wal_doc), doc, error)
                : status;
 }
 
@@ -55,9 +62,19 @@ enum wal_status wal_doc_cursor_next(struct wal_doc_cursor *docs,
                                     struct wal_doc *doc,
                                     struct wal_error *error)
 {
+    struct wal_doc own;
+    struct wal_doc *out;
     enum wal_status status = check_read(docs, doc, error);
 
-    return status == WAL_OK ? wal__doc_cursor_next(docs, doc, error) : status;
+    if (status != WAL_OK) {
+        return status;
+    }
+    out = wal__struct_target(WAL__STRUCT(wal_doc), doc, &own);
+    status = wal__doc_cursor_next(docs, out, error);
+    if (status == WAL_OK) {
+        wal__struct_store(WAL__STRUCT(wal_doc), doc, out);
+    }
+    return status;
 }
 
 enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *docs,
@@ -65,6 +82,8 @@ enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *docs,
                                    struct wal_doc *doc, struct wal_error *error)
 {
     struct wal__span span;
+    struct wal_doc own;
+    struct wal_doc *out = &own;
     enum wal_status status = check_read(docs, doc, error);
 
     if (status == WAL_OK) {
@@ -77,12 +96,18 @@ enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *docs,
     if (status == WAL_OK && docs->core->noop) {
         return wal__noop_not_found(error);
     }
+    if (status == WAL_OK) {
+        out = wal__struct_target(WAL__STRUCT(wal_doc), doc, &own);
+    }
     while (status == WAL_OK) {
-        status = wal__doc_cursor_get(docs, span, version, doc, error);
+        status = wal__doc_cursor_get(docs, span, version, out, error);
         if (!wal__core_invalidate_derived(docs->core, status)) {
             break;
         }
         status = WAL_OK;
+    }
+    if (status == WAL_OK) {
+        wal__struct_store(WAL__STRUCT(wal_doc), doc, out);
     }
     return status;
 }
@@ -104,8 +129,7 @@ static enum wal_status check_lookup(struct wal_store *store,
     *core = session != NULL ? session->core : *core;
     status = wal__check_core(*core, error);
     return status == WAL_OK
-               ? wal__check_struct(doc, doc == NULL ? 0 : doc->struct_size,
-                                   sizeof(*doc), error)
+               ? wal__struct_check_output(WAL__STRUCT(wal_doc), doc, error)
                : status;
 }
 
@@ -116,6 +140,8 @@ enum wal_status wal_doc_get(struct wal_store *store,
 {
     struct wal__core *core = NULL;
     struct wal__span span;
+    struct wal_doc own;
+    struct wal_doc *out = &own;
     enum wal_status status = check_lookup(store, session, doc, &core, error);
 
     if (status == WAL_OK) {
@@ -128,20 +154,29 @@ enum wal_status wal_doc_get(struct wal_store *store,
     if (status == WAL_OK && core->noop) {
         return wal__noop_not_found(error);
     }
+    if (status == WAL_OK) {
+        out = wal__struct_target(WAL__STRUCT(wal_doc), doc, &own);
+    }
     while (status == WAL_OK) {
         status = wal__lookup_doc(
             core, session != NULL ? &session->lookup : &store->lookup,
             session != NULL ? session->number : WAL__STORE_NUMBER, span,
-            version, doc, error);
+            version, out, error);
         if (!wal__core_invalidate_derived(core, status)) {
             break;
         }
         status = WAL_OK;
+    }
+    if (status == WAL_OK) {
+        wal__struct_store(WAL__STRUCT(wal_doc), doc, out);
     }
     return status;
 }
 
 void wal_doc_cursor_close(struct wal_doc_cursor *docs)
 {
+    struct wal__core *core = docs == NULL ? NULL : docs->core;
+
     wal__doc_cursor_close(docs);
+    wal__core_release(core);
 }

@@ -15,17 +15,25 @@ wal_entry_cursor_open(struct wal_session *session,
                       const struct wal_entry_cursor_options *options,
                       struct wal_entry_cursor **cursor, struct wal_error *error)
 {
+    struct wal_entry_cursor_options own;
     enum wal_status status = wal__check_session(session, error);
 
     if (status == WAL_OK && cursor == NULL) {
         status = wal__invalid(error, "the place for the cursor is null");
     }
+    if (status == WAL_OK) {
+        status = wal__struct_load(WAL__STRUCT(wal_entry_cursor_options), &own,
+                                  options, error);
+    }
     while (status == WAL_OK) {
-        status = wal__entry_cursor_open(session, options, cursor, error);
+        status = wal__entry_cursor_open(session, &own, cursor, error);
         if (!wal__core_invalidate_derived(session->core, status)) {
             break;
         }
         status = WAL_OK;
+    }
+    if (status == WAL_OK) {
+        wal__core_retain(session->core);
     }
     return status;
 }
@@ -41,24 +49,37 @@ static enum wal_status check_read(const struct wal_entry_cursor *cursor,
                                   const struct wal_entry *entry,
                                   struct wal_error *error)
 {
+    enum wal_status status;
+
     if (cursor == NULL) {
         return wal__invalid(error, "the handle is null");
     }
-    return wal__check_struct(entry, entry == NULL ? 0 : entry->struct_size,
-                             sizeof(*entry), error);
+    status = wal__core_check_open(cursor->core, error);
+    return status == WAL_OK
+               ? wal__struct_check_output(WAL__STRUCT(wal_entry), entry, error)
+               : status;
 }
 
 enum wal_status wal_entry_cursor_next(struct wal_entry_cursor *cursor,
                                       struct wal_entry *entry,
                                       struct wal_error *error)
 {
+    struct wal_entry own;
+    struct wal_entry *out;
     enum wal_status status = check_read(cursor, entry, error);
 
-    if (status == WAL_OK && cursor->core->noop) {
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (cursor->core->noop) {
         return WAL_END;
     }
-    return status == WAL_OK ? wal__entry_cursor_next(cursor, entry, error)
-                            : status;
+    out = wal__struct_target(WAL__STRUCT(wal_entry), entry, &own);
+    status = wal__entry_cursor_next(cursor, out, error);
+    if (status == WAL_OK) {
+        wal__struct_store(WAL__STRUCT(wal_entry), entry, out);
+    }
+    return status;
 }
 
 enum wal_status wal_entry_cursor_get(struct wal_entry_cursor *cursor,
@@ -67,6 +88,8 @@ enum wal_status wal_entry_cursor_get(struct wal_entry_cursor *cursor,
                                      struct wal_error *error)
 {
     struct wal__span span;
+    struct wal_entry own;
+    struct wal_entry *out;
     enum wal_status status = check_read(cursor, entry, error);
 
     if (status == WAL_OK) {
@@ -75,20 +98,27 @@ enum wal_status wal_entry_cursor_get(struct wal_entry_cursor *cursor,
     if (status == WAL_OK && cursor->core->noop) {
         return wal__noop_not_found(error);
     }
-    return status == WAL_OK ? wal__entry_cursor_get(cursor, span, entry, error)
-                            : status;
+    if (status != WAL_OK) {
+        return status;
+    }
+    out = wal__struct_target(WAL__STRUCT(wal_entry), entry, &own);
+    status = wal__entry_cursor_get(cursor, span, out, error);
+    if (status == WAL_OK) {
+        wal__struct_store(WAL__STRUCT(wal_entry), entry, out);
+    }
+    return status;
 }
 
 enum wal_status wal_entry_get(struct wal_session *session, struct wal_slice id,
                               struct wal_entry *entry, struct wal_error *error)
 {
     struct wal__span span;
+    struct wal_entry own;
+    struct wal_entry *out = &own;
     enum wal_status status = wal__check_session(session, error);
 
     if (status == WAL_OK) {
-        status =
-            wal__check_struct(entry, entry == NULL ? 0 : entry->struct_size,
-                              sizeof(*entry), error);
+        status = wal__struct_check_output(WAL__STRUCT(wal_entry), entry, error);
     }
     if (status == WAL_OK) {
         status = wal__text_check(id, WAL__ID_MAX, "entry's id", &span, error);
@@ -96,17 +126,26 @@ enum wal_status wal_entry_get(struct wal_session *session, struct wal_slice id,
     if (status == WAL_OK && session->core->noop) {
         return wal__noop_not_found(error);
     }
+    if (status == WAL_OK) {
+        out = wal__struct_target(WAL__STRUCT(wal_entry), entry, &own);
+    }
     while (status == WAL_OK) {
-        status = wal__lookup_entry(session, span, entry, error);
+        status = wal__lookup_entry(session, span, out, error);
         if (!wal__core_invalidate_derived(session->core, status)) {
             break;
         }
         status = WAL_OK;
+    }
+    if (status == WAL_OK) {
+        wal__struct_store(WAL__STRUCT(wal_entry), entry, out);
     }
     return status;
 }
 
 void wal_entry_cursor_close(struct wal_entry_cursor *cursor)
 {
+    struct wal__core *core = cursor == NULL ? NULL : cursor->core;
+
     wal__entry_cursor_close(cursor);
+    wal__core_release(core);
 }

@@ -60,14 +60,26 @@ enum wal_status wal_head_cursor_next(struct wal_head_cursor *heads,
                                      struct wal_head *head,
                                      struct wal_error *error)
 {
+    struct wal_head own;
+    struct wal_head *out;
     enum wal_status status;
 
     if (heads == NULL) {
         return wal__invalid(error, "the handle is null");
     }
-    status = wal__check_struct(head, head == NULL ? 0 : head->struct_size,
-                               sizeof(*head), error);
-    return status == WAL_OK ? wal__head_cursor_next(heads, head) : status;
+    status = wal__core_check_open(wal__head_cursor_core(heads), error);
+    if (status == WAL_OK) {
+        status = wal__struct_check_output(WAL__STRUCT(wal_head), head, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    out = wal__struct_target(WAL__STRUCT(wal_head), head, &own);
+    status = wal__head_cursor_next(heads, out);
+    if (status == WAL_OK) {
+        wal__struct_store(WAL__STRUCT(wal_head), head, out);
+    }
+    return status;
 }
 
 void wal_head_cursor_close(struct wal_head_cursor *heads)

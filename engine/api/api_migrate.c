@@ -74,20 +74,17 @@ static enum wal_status check(const char *path,
                              const struct wal_migrate_result *result,
                              struct wal_error *error)
 {
-    bool noop = options != NULL && (options->flags & WAL_OPEN_NOOP) != 0;
+    const uint32_t refused =
+        WAL_OPEN_CREATE | WAL_OPEN_READ_ONLY | WAL_OPEN_MEMORY;
 
-    if ((path == NULL && !noop) ||
-        (options != NULL &&
-         (options->struct_size != sizeof(*options) ||
-          (options->flags &
-           (WAL_OPEN_CREATE | WAL_OPEN_READ_ONLY | WAL_OPEN_MEMORY)) != 0))) {
+    if ((path == NULL && (options->flags & WAL_OPEN_NOOP) == 0) ||
+        (options->flags & refused) != 0) {
         return wal__invalid(error,
                             "the path or the options for migrating are not "
                             "valid");
     }
-    return result == NULL ? WAL_OK
-                          : wal__check_struct(result, result->struct_size,
-                                              sizeof(*result), error);
+    return wal__struct_check_optional(WAL__STRUCT(wal_migrate_result), result,
+                                      error);
 }
 
 enum wal_status
@@ -102,24 +99,27 @@ wal__store_migrate(const char *path, const struct wal_open_options *options,
                                              .is_migration = true};
     struct wal_migrate_result done = {.struct_size = sizeof(done)};
     struct wal__core *core;
-    enum wal_status status = check(path, options, result, error);
+    struct wal_open_options *open = &core_options.open;
+    enum wal_status status =
+        wal__struct_load(WAL__STRUCT(wal_open_options), open, options, error);
     enum wal_status closed;
 
+    if (status == WAL_OK) {
+        status = check(path, open, result, error);
+    }
     if (status != WAL_OK) {
         return status;
     }
-    if (options != NULL && (options->flags & WAL_OPEN_NOOP) != 0) {
-        wal__noop_migrate(WAL__FORMAT_VERSION, result);
+    if ((open->flags & WAL_OPEN_NOOP) != 0) {
+        wal__noop_migrate(WAL__FORMAT_VERSION, &done);
+        wal__struct_store(WAL__STRUCT(wal_migrate_result), result, &done);
         return WAL_OK;
     }
     core = wal__heap_zalloc(heap, sizeof(*core));
     if (core == NULL) {
         return wal__no_memory(error);
     }
-    if (options != NULL) {
-        core_options.open = *options;
-    }
-    core_options.open.schema_version = 0;
+    open->schema_version = 0;
     status = wal__core_init(core, path, &core_options, error);
     if (status == WAL_OK) {
         status = migrate(core, &done, error);
@@ -127,10 +127,11 @@ wal__store_migrate(const char *path, const struct wal_open_options *options,
             wal__core_shutdown(core, true, status == WAL_OK ? error : NULL);
         status = status == WAL_OK ? closed : status;
     }
+    wal__core_detach(core);
     wal__core_deinit(core);
     wal__heap_free(heap, core);
-    if (status == WAL_OK && result != NULL) {
-        *result = done;
+    if (status == WAL_OK) {
+        wal__struct_store(WAL__STRUCT(wal_migrate_result), result, &done);
     }
     return status;
 }

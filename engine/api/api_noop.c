@@ -24,6 +24,12 @@ struct noop_session {
 
 /* --- store -------------------------------------------------------------- */
 
+static void destroy_store(struct wal__core *core)
+{
+    wal__op_pool_deinit(&core->ops);
+    wal__heap_free(core->env.heap, core);
+}
+
 enum wal_status wal__noop_open(const struct wal__heap *heap,
                                const struct wal__io *io,
                                const struct wal_open_options *options,
@@ -36,6 +42,8 @@ enum wal_status wal__noop_open(const struct wal__heap *heap,
         return wal__no_memory(error);
     }
     opened->core.noop = true;
+    opened->core.destroy = destroy_store;
+    atomic_init(&opened->core.references, 1);
     wal__lookup_init(&opened->lookup);
     opened->core.schema_version = options->schema_version;
     opened->core.env.heap = heap;
@@ -52,9 +60,7 @@ enum wal_status wal__noop_open(const struct wal__heap *heap,
 void wal__noop_close(struct wal_store *store)
 {
     wal__lookup_deinit(&store->lookup);
-    wal__op_pool_deinit(&store->core.ops);
     wal__async_errors_deinit(&store->core.committer.async_errors);
-    wal__heap_free(store->core.env.heap, store);
 }
 
 void wal__noop_store_info(struct wal_store_info *info)
@@ -154,6 +160,7 @@ static enum wal_status create_handle(struct wal__core *core,
         return wal__no_memory(error);
     }
     made->handle.core = core;
+    wal__core_retain(core);
     pthread_mutex_init(&made->handle.info_mutex, NULL);
     wal__buf_init(&made->handle.info_texts, core->env.heap);
     wal__lookup_init(&made->handle.lookup);

@@ -15,6 +15,7 @@ enum wal_status wal__noop_open(const struct wal__heap *heap,
                                const struct wal_open_options *options,
                                struct wal_store **store,
                                struct wal_error *error) WAL_MUST_USE;
+/* Releases everything but what live handles need. */
 void wal__noop_close(struct wal_store *store);
 void wal__noop_store_info(struct wal_store_info *info);
 
@@ -52,7 +53,7 @@ enum wal_status wal__noop_session_update(struct wal_session *session,
 enum wal_status wal__noop_submit(struct wal_session *session,
                                  const struct wal_batch *batch,
                                  const struct wal_append_options *options,
-                                 bool asked, struct wal__op **op,
+                                 bool has_ticket, struct wal__op **op,
                                  struct wal_error *error) WAL_MUST_USE;
 /* With options->into. */
 enum wal_status wal__noop_session_compact(

@@ -12,19 +12,17 @@
 static enum wal_status check_options(const struct wal_rewind_options *options,
                                      struct wal_error *error)
 {
-    const uint32_t known = WAL_REWIND_DRY_RUN | WAL_REWIND_FORCE;
+    const uint32_t known =
+        WAL_REWIND_DRY_RUN | WAL_REWIND_FORCE | WAL_REWIND_HEAD;
     struct wal__span span;
-    enum wal_status status = wal__check_struct(options, options->struct_size,
-                                               sizeof(*options), error);
+    enum wal_status status;
 
-    if (status == WAL_OK && (options->flags & ~known) != 0) {
-        status =
-            wal__invalid(error, "the rewind's flags are %#x", options->flags);
+    if ((options->flags & ~known) != 0) {
+        return wal__invalid(error, "the rewind's flags are %#x",
+                            options->flags);
     }
-    if (status == WAL_OK) {
-        status = wal__text_check(options->expected, WAL__ID_MAX,
-                                 "expected checkpoint's id", &span, error);
-    }
+    status = wal__text_check(options->expected, WAL__ID_MAX,
+                             "expected checkpoint's id", &span, error);
     if (status == WAL_OK &&
         (!wal__text_span(options->root, WAL__PATH_MAX - 1, &span) ||
          (span.size > 0 && span.data[0] != '/'))) {
@@ -62,9 +60,9 @@ static enum wal_status check_arguments(struct wal_session *session,
     if (status == WAL_OK) {
         status = check_options(options, error);
     }
-    if (status == WAL_OK && result != NULL) {
-        status = wal__check_struct(result, result->struct_size, sizeof(*result),
-                                   error);
+    if (status == WAL_OK) {
+        status = wal__struct_check_optional(WAL__STRUCT(wal_rewind_result),
+                                            result, error);
     }
     if (status == WAL_OK) {
         status = wal__text_check(checkpoint, WAL__ID_MAX, "checkpoint's id", id,
@@ -83,26 +81,26 @@ enum wal_status wal_rewind(struct wal_session *session,
                            struct wal_file_change_cursor **changes,
                            struct wal_error *error)
 {
-    const struct wal_rewind_options none = {.struct_size = sizeof(none)};
+    struct wal_rewind_options own;
     struct wal_rewind_result made = {.struct_size = sizeof(made)};
     struct wal_file_change_cursor *cursor = NULL;
     struct wal__span id;
-    enum wal_status status;
+    enum wal_status status =
+        wal__struct_load(WAL__STRUCT(wal_rewind_options), &own, options, error);
 
-    options = options == NULL ? &none : options;
-    status = check_arguments(session, checkpoint, options, result, &id, error);
+    if (status == WAL_OK) {
+        status = check_arguments(session, checkpoint, &own, result, &id, error);
+    }
     if (status != WAL_OK) {
         return status;
     }
     status = session->core->noop
                  ? refuse_noop(session->core, &made, &cursor, error)
-                 : wal__rewind(session, id, options, &made, &cursor, error);
+                 : wal__rewind(session, id, &own, &made, &cursor, error);
     if (status != WAL_OK) {
         return status;
     }
-    if (result != NULL) {
-        *result = made;
-    }
+    wal__struct_store(WAL__STRUCT(wal_rewind_result), result, &made);
     if (changes == NULL) {
         wal__change_cursor_destroy(cursor);
     } else {

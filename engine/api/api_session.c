@@ -22,16 +22,21 @@ enum wal_status wal_session_create(struct wal_store *store,
                                    struct wal_error *error)
 {
     struct wal__core *core = store == NULL ? NULL : &store->core;
+    struct wal_session_options own;
     enum wal_status status = wal__check_writable(core, error);
 
     if (status == WAL_OK && session == NULL) {
         status = wal__invalid(error, "the place for the handle is null");
     }
+    if (status == WAL_OK) {
+        status = wal__struct_load(WAL__STRUCT(wal_session_options), &own,
+                                  options, error);
+    }
     if (status == WAL_OK && core->noop) {
-        return wal__noop_session_create(core, options, session, error);
+        return wal__noop_session_create(core, &own, session, error);
     }
     while (status == WAL_OK) {
-        status = wal__session_create(core, options, session, error);
+        status = wal__session_create(core, &own, session, error);
         if (!wal__core_invalidate_derived(core, status)) {
             break;
         }
@@ -98,22 +103,27 @@ enum wal_status wal_session_get_info(struct wal_session *session,
                                      struct wal_session_info *info,
                                      struct wal_error *error)
 {
+    const struct wal__struct *type = WAL__STRUCT(wal_session_info);
+    struct wal_session_info own = WAL_INIT(wal_session_info);
     enum wal_status status = wal__check_session(session, error);
 
     if (status == WAL_OK) {
-        status = wal__check_struct(info, info == NULL ? 0 : info->struct_size,
-                                   sizeof(*info), error);
+        status = wal__struct_check_output(type, info, error);
     }
     if (status == WAL_OK && session->core->noop) {
-        wal__noop_session_info(session, info);
+        wal__noop_session_info(session, &own);
+        wal__struct_store(type, info, &own);
         return WAL_OK;
     }
     while (status == WAL_OK) {
-        status = wal__session_get_info(session, info, error);
+        status = wal__session_get_info(session, &own, error);
         if (!wal__core_invalidate_derived(session->core, status)) {
             break;
         }
         status = WAL_OK;
+    }
+    if (status == WAL_OK) {
+        wal__struct_store(type, info, &own);
     }
     return status;
 }
@@ -124,17 +134,22 @@ enum wal_status wal_session_fork(struct wal_session *session,
                                  struct wal_session **fork,
                                  struct wal_error *error)
 {
+    struct wal_session_options own;
     enum wal_status status =
         wal__check_writable(session == NULL ? NULL : session->core, error);
 
     if (status == WAL_OK && fork == NULL) {
         status = wal__invalid(error, "the place for the handle is null");
     }
+    if (status == WAL_OK) {
+        status = wal__struct_load(WAL__STRUCT(wal_session_options), &own,
+                                  options, error);
+    }
     if (status == WAL_OK && session->core->noop) {
-        return wal__noop_session_fork(session, at, options, fork, error);
+        return wal__noop_session_fork(session, at, &own, fork, error);
     }
     while (status == WAL_OK) {
-        status = wal__session_fork(session, at, options, fork, error);
+        status = wal__session_fork(session, at, &own, fork, error);
         if (!wal__core_invalidate_derived(session->core, status)) {
             break;
         }
@@ -154,29 +169,6 @@ enum wal_status wal_session_accept_damage(struct wal_session *session,
     }
     return wal__session_accept_damage(session->core, session->number,
                                       session->text_size, error);
-}
-
-enum wal_status wal_session_claim(struct wal_session *session,
-                                  struct wal_error *error)
-{
-    enum wal_status status =
-        wal__check_writable(session == NULL ? NULL : session->core, error);
-
-    if (status != WAL_OK || session->core->noop) {
-        return status;
-    }
-    return wal__session_claim(session, error);
-}
-
-enum wal_status wal_session_unclaim(struct wal_session *session,
-                                    struct wal_error *error)
-{
-    enum wal_status status = wal__check_session(session, error);
-
-    if (status == WAL_OK && !session->core->noop) {
-        wal__session_release_claim(session);
-    }
-    return status;
 }
 
 static enum wal_status check_update(struct wal_session *session,
@@ -210,20 +202,26 @@ enum wal_status wal_session_migrate(struct wal_session *session, uint32_t to,
                                     struct wal_migrate_result *result,
                                     struct wal_error *error)
 {
+    const struct wal__struct *type = WAL__STRUCT(wal_migrate_result);
+    struct wal_migrate_result done = WAL_INIT(wal_migrate_result);
     enum wal_status status =
         wal__check_writable(session == NULL ? NULL : session->core, error);
 
-    if (status == WAL_OK && result != NULL) {
-        status = wal__check_struct(result, result->struct_size, sizeof(*result),
-                                   error);
+    if (status == WAL_OK) {
+        status = wal__struct_check_optional(type, result, error);
     }
-    if (status == WAL_OK && session->core->noop) {
-        wal__noop_migrate(to, result);
-        return WAL_OK;
+    if (status != WAL_OK) {
+        return status;
     }
-    return status == WAL_OK
-               ? wal__session_migrate(session, to, fn, ctx, result, error)
-               : status;
+    if (session->core->noop) {
+        wal__noop_migrate(to, &done);
+    } else {
+        status = wal__session_migrate(session, to, fn, ctx, &done, error);
+    }
+    if (status == WAL_OK) {
+        wal__struct_store(type, result, &done);
+    }
+    return status;
 }
 
 enum wal_status wal_session_delete(struct wal_session *session,
@@ -306,19 +304,15 @@ enum wal_status wal_session_open_or_create(
     struct wal_store *store, const struct wal_session_options *options,
     struct wal_session **session, int32_t *created, struct wal_error *error)
 {
-    struct wal_session_options wanted = {.struct_size = sizeof(wanted)};
+    struct wal_session_options wanted;
     struct wal_error own = {.struct_size = sizeof(own)};
-    enum wal_status status = WAL_OK;
+    enum wal_status status = wal__struct_load(WAL__STRUCT(wal_session_options),
+                                              &wanted, options, error);
     bool is_new = false;
 
-    if (options != NULL) {
-        status = wal__check_struct(options, options->struct_size,
-                                   sizeof(*options), error);
-    }
     if (status != WAL_OK) {
         return status;
     }
-    wanted = options == NULL ? wanted : *options;
     if (wanted.id.size == 0) {
         wanted.id.data = NULL; /* an empty text is not an id */
     }
@@ -352,13 +346,18 @@ enum wal_status wal_session_cursor_open(
     struct wal_session_cursor **list, struct wal_error *error)
 {
     struct wal__core *core = store == NULL ? NULL : &store->core;
+    struct wal_session_cursor_options own;
     enum wal_status status = wal__check_core(core, error);
 
     if (status == WAL_OK && list == NULL) {
         status = wal__invalid(error, "the place for the list is null");
     }
+    if (status == WAL_OK) {
+        status = wal__struct_load(WAL__STRUCT(wal_session_cursor_options), &own,
+                                  options, error);
+    }
     while (status == WAL_OK) {
-        status = wal__session_cursor_open(core, options, list, error);
+        status = wal__session_cursor_open(core, &own, list, error);
         if (!wal__core_invalidate_derived(core, status)) {
             break;
         }
@@ -371,22 +370,30 @@ enum wal_status wal_session_cursor_next(struct wal_session_cursor *list,
                                         struct wal_session_info *info,
                                         struct wal_error *error)
 {
+    const struct wal__struct *type = WAL__STRUCT(wal_session_info);
+    struct wal_session_info own;
+    struct wal_session_info *out = NULL;
     enum wal_status status =
         wal__check_core(list == NULL ? NULL : list->core, error);
 
     if (status == WAL_OK) {
-        status = wal__check_struct(info, info == NULL ? 0 : info->struct_size,
-                                   sizeof(*info), error);
+        status = wal__struct_check_output(type, info, error);
     }
     if (status == WAL_OK && list->core->noop) {
         return WAL_END;
     }
+    if (status == WAL_OK) {
+        out = wal__struct_target(type, info, &own);
+    }
     while (status == WAL_OK) {
-        status = wal__session_cursor_next(list, info, error);
+        status = wal__session_cursor_next(list, out, error);
         if (!wal__core_invalidate_derived(list->core, status)) {
             break;
         }
         status = WAL_OK;
+    }
+    if (status == WAL_OK) {
+        wal__struct_store(type, info, out);
     }
     return status;
 }

@@ -32,16 +32,11 @@ static enum wal_status check_open(const char *path,
                            WAL_OPEN_NOOP | WAL_OPEN_MEMORY;
     const uint32_t pathless = WAL_OPEN_NOOP | WAL_OPEN_MEMORY;
 
-    if (store == NULL || (path == NULL && (options == NULL ||
-                                           (options->flags & pathless) == 0))) {
+    if (store == NULL || (path == NULL && (options->flags & pathless) == 0)) {
         return wal__invalid(error,
                             "the path or the place for the handle is null");
     }
-    if (options == NULL) {
-        return WAL_OK;
-    }
-    if (options->struct_size != sizeof(*options) ||
-        (options->flags & ~known) != 0 ||
+    if ((options->flags & ~known) != 0 ||
         ((options->flags & WAL_OPEN_CREATE) != 0 &&
          (options->flags & WAL_OPEN_READ_ONLY) != 0)) {
         return wal__invalid(error, "the options for opening are not valid");
@@ -69,6 +64,24 @@ static bool can_spill(const struct wal__core_options *options)
            (options->open.flags & WAL_OPEN_PREAD) == 0;
 }
 
+/* Releases everything but what live handles need. */
+static void close_store(struct wal_store *store)
+{
+    wal__lookup_deinit(&store->lookup);
+    wal__core_detach(&store->core);
+    wal__spill_deinit(&store->spill);
+}
+
+/* Frees the rest. */
+static void destroy_store(struct wal__core *core)
+{
+    struct wal_store *store = (struct wal_store *)(void *)core;
+
+    wal__core_deinit(core);
+    wal__io_memory_destroy(store->memory);
+    wal__heap_free(store->heap, store);
+}
+
 enum wal_status
 wal__store_open(const char *path, const struct wal_open_options *options,
                 const struct wal__heap *heap, const struct wal__io *io,
@@ -77,13 +90,14 @@ wal__store_open(const char *path, const struct wal_open_options *options,
     struct wal__core_options core_options = {
         .heap = heap, .io = io, .request_size = sizeof(struct wal__batch)};
     struct wal_store *opened;
-    enum wal_status status = check_open(path, options, store, error);
+    enum wal_status status = wal__struct_load(
+        WAL__STRUCT(wal_open_options), &core_options.open, options, error);
 
+    if (status == WAL_OK) {
+        status = check_open(path, &core_options.open, store, error);
+    }
     if (status != WAL_OK) {
         return status;
-    }
-    if (options != NULL) {
-        core_options.open = *options;
     }
     if ((core_options.open.flags & WAL_OPEN_NOOP) != 0) {
         return wal__noop_open(heap, io, &core_options.open, store, error);
@@ -92,15 +106,16 @@ wal__store_open(const char *path, const struct wal_open_options *options,
     if (opened == NULL) {
         return wal__no_memory(error);
     }
+    opened->heap = heap;
     if ((core_options.open.flags & WAL_OPEN_MEMORY) != 0) {
-        status = wal__io_memory_create(heap, &opened->memory);
+        status = wal__io_memory_create(heap, &opened->memory, error);
         core_options.open.flags |= WAL_OPEN_CREATE;
         core_options.io = opened->memory;
         path = "memory";
     }
     if (status != WAL_OK) {
         wal__heap_free(heap, opened);
-        return wal__fail(error, status, "no memory");
+        return status;
     }
     if (can_spill(&core_options)) {
         bool is_read_only = (core_options.open.flags & WAL_OPEN_READ_ONLY) != 0;
@@ -113,13 +128,11 @@ wal__store_open(const char *path, const struct wal_open_options *options,
     status = wal__core_init(&opened->core, path, &core_options, error);
     wal__lookup_init(&opened->lookup);
     if (status != WAL_OK) {
-        wal__lookup_deinit(&opened->lookup);
-        wal__core_deinit(&opened->core);
-        wal__spill_deinit(&opened->spill);
-        wal__io_memory_destroy(opened->memory);
-        wal__heap_free(heap, opened);
+        close_store(opened);
+        destroy_store(&opened->core);
         return status;
     }
+    opened->core.destroy = destroy_store;
     *store = opened;
     return WAL_OK;
 }
@@ -134,8 +147,8 @@ enum wal_status wal_open(const char *path,
 
 enum wal_status wal_close(struct wal_store *store, struct wal_error *error)
 {
-    const struct wal__heap *heap;
     enum wal_status status;
+    uint32_t live;
 
     if (store == NULL) {
         return WAL_OK;
@@ -146,16 +159,18 @@ enum wal_status wal_close(struct wal_store *store, struct wal_error *error)
     }
     if (store->core.noop) {
         wal__noop_close(store);
-        return WAL_OK;
+    } else {
+        status = wal__core_shutdown(&store->core, store->memory == NULL, error);
+        close_store(store);
     }
-    heap = store->core.env.heap;
-    wal__lookup_deinit(&store->lookup);
-    status = wal__core_shutdown(&store->core, store->memory == NULL, error);
-    wal__core_deinit(&store->core);
-    wal__spill_deinit(&store->spill);
-    wal__io_memory_destroy(store->memory);
-    wal__heap_free(heap, store);
-    return status;
+    live = wal__core_release_store(&store->core);
+    if (status != WAL_OK || live == 0) {
+        return status;
+    }
+    return wal__fail(error, WAL_EBUSY,
+                     "the store is closed; %u of its handles %s still open: "
+                     "close %s to free the memory",
+                     live, live == 1 ? "is" : "are", live == 1 ? "it" : "them");
 }
 
 enum wal_status wal_sync(struct wal_store *store, struct wal_error *error)
@@ -275,29 +290,15 @@ static enum wal_status fill_pack(struct wal__blob_store *blobs,
     return status;
 }
 
-enum wal_status wal_store_get_info(struct wal_store *store,
-                                   struct wal_store_info *info,
-                                   struct wal_error *error)
+static enum wal_status fill_info(struct wal__core *core,
+                                 struct wal_store_info *info,
+                                 struct wal_error *error)
 {
-    struct wal__core *core = store == NULL ? NULL : &store->core;
-    enum wal_status status = wal__check_core(core, error);
+    enum wal_status status = wal__core_read_lock(core, error);
 
-    if (status == WAL_OK) {
-        status = wal__check_struct(info, info == NULL ? 0 : info->struct_size,
-                                   sizeof(*info), error);
-    }
-    if (status == WAL_OK && core->noop) {
-        wal__noop_store_info(info);
-        return WAL_OK;
-    }
-    if (status == WAL_OK) {
-        status = wal__core_read_lock(core, error);
-    }
     if (status != WAL_OK) {
         return status;
     }
-    memset(info, 0, sizeof(*info));
-    info->struct_size = sizeof(*info);
     info->status = wal__log_check_poison(&core->log, NULL);
     if (info->status == WAL_OK && core->env.read_only) {
         info->status = core->outdated ? WAL_EVERSION : WAL_EREADONLY;
@@ -311,6 +312,27 @@ enum wal_status wal_store_get_info(struct wal_store *store,
     status = fill_pack(&core->blobs, info, error);
     info->queued = wal__committer_queued_count(&core->committer);
     info->queue_status = atomic_load(&core->committer.async_errors.status);
+    return status;
+}
+
+enum wal_status wal_store_get_info(struct wal_store *store,
+                                   struct wal_store_info *info,
+                                   struct wal_error *error)
+{
+    const struct wal__struct *type = WAL__STRUCT(wal_store_info);
+    struct wal__core *core = store == NULL ? NULL : &store->core;
+    struct wal_store_info own = WAL_INIT(wal_store_info);
+    enum wal_status status = wal__check_core(core, error);
+
+    if (status == WAL_OK) {
+        status = wal__struct_check_output(type, info, error);
+    }
+    if (status == WAL_OK && !core->noop) {
+        status = fill_info(core, &own, error);
+    }
+    if (status == WAL_OK) {
+        wal__struct_store(type, info, &own);
+    }
     return status;
 }
 

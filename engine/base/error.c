@@ -1,11 +1,13 @@
 /*
  * error.c - fills the caller's struct wal_error (error.h). No section of
  * SPEC.md. Invariant: only whole fields inside the caller's struct_size are
- * written, and texts are always terminated. Any thread.
+ * written (all of them for a size of 0), and texts are always terminated. Any
+ * thread.
  */
 #include "engine/base/error.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,13 +25,22 @@ static const struct {
               FIELD(expectation), FIELD(reserved),  FIELD(offset),
               FIELD(file),        FIELD(text),      FIELD(actual)};
 
+/* Whether the caller's struct has the field at this offset. A size of 0 is
+ * that of a struct which the caller zeroed: the struct of version 0.2. */
+static bool has_field(const struct wal_error *error, size_t offset, size_t size)
+{
+    const size_t first_version =
+        offsetof(struct wal_error, actual) + sizeof(error->actual);
+
+    return error != NULL &&
+           offset + size <=
+               (error->struct_size == 0 ? first_version : error->struct_size);
+}
+
 void wal__error_copy(struct wal_error *to, const struct wal_error *from)
 {
-    if (to == NULL) {
-        return;
-    }
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-        if (fields[i].offset + fields[i].size <= to->struct_size) {
+        if (has_field(to, fields[i].offset, fields[i].size)) {
             memmove((char *)to + fields[i].offset,
                     (const char *)from + fields[i].offset, fields[i].size);
         }
@@ -103,8 +114,8 @@ enum wal_status wal__conflict(struct wal_error *error,
     (void)fill(error, WAL_ECONFLICT, 0, NULL, 0, format, arguments);
     va_end(arguments);
     wal__error_set_actual(error, actual, strlen(actual));
-    if (error != NULL &&
-        error->struct_size >= offsetof(struct wal_error, reserved)) {
+    if (has_field(error, offsetof(struct wal_error, expectation),
+                  sizeof(error->expectation))) {
         error->expectation = expectation;
     }
     return WAL_ECONFLICT;
@@ -115,12 +126,19 @@ enum wal_status wal__no_memory(struct wal_error *error)
     return wal__fail(error, WAL_ENOMEM, "no memory");
 }
 
+void wal__error_set_holder(struct wal_error *error, int32_t process)
+{
+    if (has_field(error, offsetof(struct wal_error, holder),
+                  sizeof(error->holder))) {
+        error->holder = process;
+    }
+}
+
 void wal__error_set_actual(struct wal_error *error, const void *text,
                            size_t size)
 {
-    if (error == NULL ||
-        error->struct_size <
-            offsetof(struct wal_error, actual) + sizeof(error->actual)) {
+    if (!has_field(error, offsetof(struct wal_error, actual),
+                   sizeof(error->actual))) {
         return;
     }
     if (size > sizeof(error->actual) - 1) {

@@ -11,7 +11,8 @@
  * Each of these fills *error, which may be NULL, and returns the status, so
  * that a failure is one line: return wal__invalid(error, "cursor must not be
  * NULL"). Arguments may point into *error. Fields beyond error->struct_size
- * are not written; holder is set to 0, actual to empty.
+ * are not written, and a size of 0 is that of version 0.2; holder is set to 0,
+ * actual to empty.
  */
 enum wal_status wal__fail(struct wal_error *error, enum wal_status status,
                           const char *format, ...)
@@ -37,6 +38,9 @@ enum wal_status wal__conflict(struct wal_error *error,
 
 /* WAL_ENOMEM. */
 enum wal_status wal__no_memory(struct wal_error *error);
+
+/* Sets the process that holds a lock; call it after wal__fail. */
+void wal__error_set_holder(struct wal_error *error, int32_t process);
 
 /* Sets the field `actual`, the value found instead of the expected one; call
  * it after wal__fail. Copies `size` bytes of text, at most 255, and terminates

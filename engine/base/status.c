@@ -27,7 +27,8 @@
     X(WAL_EPOISONED,                                                           \
       "A write or sync failed; written records can still be read.")            \
     X(WAL_ENOMEM, "There is not enough memory; nothing has changed.")          \
-    X(WAL_EBUSY, "The queue is full, or a ticket is pending.")                 \
+    X(WAL_EBUSY,                                                               \
+      "The queue is full, a ticket is pending, or handles are open.")          \
     X(WAL_EREADONLY, "The store or its file system is read-only.")             \
     X(WAL_ENOTSTORE, "The path is not a store.")                               \
     X(WAL_EFORKED, "The handle belongs to the parent process; open another.")  \
@@ -45,7 +46,8 @@
     X(WAL_EOUTSIDE, "The path leaves its root or follows a symbolic link.")    \
     X(WAL_ECHANGED, "Another program changed the file in the meantime.")       \
     X(WAL_EACCESS, "Permission to read, write or replace the file is denied.") \
-    X(WAL_ENOTFILE, "The path is a directory or device, not a file.")
+    X(WAL_ENOTFILE, "The path is a directory or device, not a file.")          \
+    X(WAL_ECLOSED, "The store of the handle was closed.")
 
 const char *wal_status_text(int32_t status)
 {

@@ -421,10 +421,8 @@ static enum wal_status catch_up(struct wal__blob_store *blobs,
     if (!log->needs_reload) {
         status = wal__log_catch_up(log, error);
     }
-    if (status == WAL_OK && log->needs_reload) {
-        status = reload(blobs, error);
-    }
-    return status;
+    return status == WAL_OK && log->needs_reload ? reload(blobs, error)
+                                                 : status;
 }
 
 enum wal_status wal__blob_store_read_lock(struct wal__blob_store *blobs,

@@ -202,10 +202,9 @@ static enum wal_status rebuild_index(struct wal__blob_store *blobs,
     status = wal__log_rebuild_index(&blobs->log, segment, error);
     blobs->apply_target = &blobs->tail;
     wal__pack_memtable_deinit(&found);
-    if (status == WAL_OK && !has_index(blobs, segment->id)) {
-        status = open_index(blobs, segment);
-    }
-    return status;
+    return status == WAL_OK && !has_index(blobs, segment->id)
+               ? open_index(blobs, segment)
+               : status;
 }
 
 enum wal_status wal__pack_indexes_load(struct wal__blob_store *blobs,

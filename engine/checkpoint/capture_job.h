@@ -48,7 +48,9 @@ enum wal_status wal__capture_file(struct wal__capture_worker *worker,
                                   struct wal__file_record *file,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* capture.c: takes ownership of prepared content, also on failure; writes a
+/* capture_batch.c: frees the contents of a batch. */
+void wal__capture_batch_clear(struct wal__capture_batch *batch);
+/* Takes ownership of prepared content, also on failure; writes a
  * batch when it is full. Any worker; takes the mutex. */
 enum wal_status wal__capture_add_content(struct wal__capture_job *job,
                                          struct wal__blob_prepared *prepared,
@@ -56,5 +58,8 @@ enum wal_status wal__capture_add_content(struct wal__capture_job *job,
 /* Adds the result of a writer of large content. Takes the mutex. */
 void wal__capture_add_result(struct wal__capture_job *job,
                              const struct wal__blob_put_result *result);
+/* Writes what the batches hold, once the workers have ended. */
+enum wal_status wal__capture_write_last(struct wal__capture_job *job,
+                                        struct wal_error *error) WAL_MUST_USE;
 
 #endif

@@ -47,27 +47,38 @@ struct wal__span wal__checkpoint_key(struct wal__span id,
     return key;
 }
 
+/* Copies the text and a NUL to *at, which is advanced. */
+static struct wal__span put_text(uint8_t **at, struct wal__span text)
+{
+    const struct wal__span copy = {*at, text.size};
+
+    if (text.size > 0) {
+        memcpy(*at, text.data, text.size);
+    }
+    (*at)[text.size] = 0;
+    *at += text.size + 1;
+    return copy;
+}
+
 enum wal_status wal__checkpoint_set_strings(struct wal__checkpoint *checkpoint,
                                             struct wal__span id,
                                             struct wal__span root,
+                                            struct wal__span entry,
                                             struct wal_error *error)
 {
+    size_t size = id.size + root.size + entry.size + 3;
     uint8_t *at;
 
     WAL__ASSERT(root.size > 0 && root.size < WAL__PATH_MAX);
+    WAL__ASSERT(entry.size <= WAL__ID_MAX);
     checkpoint->texts.size = 0;
-    if (wal__buf_reserve(&checkpoint->texts, id.size + root.size + 2, &at) !=
-        WAL_OK) {
+    if (wal__buf_reserve(&checkpoint->texts, size, &at) != WAL_OK) {
         return wal__no_memory(error);
     }
-    memcpy(at, id.data, id.size);
-    at[id.size] = 0;
-    checkpoint->id = (struct wal__span){at, id.size};
-    at += id.size + 1;
-    memcpy(at, root.data, root.size);
-    at[root.size] = 0;
-    checkpoint->root = (struct wal__span){at, root.size};
-    checkpoint->texts.size = id.size + root.size + 2;
+    checkpoint->id = put_text(&at, id);
+    checkpoint->root = put_text(&at, root);
+    checkpoint->entry = put_text(&at, entry);
+    checkpoint->texts.size = size;
     return WAL_OK;
 }
 
@@ -83,31 +94,57 @@ static void encode_hex(struct wal__span bytes, uint8_t *out)
     }
 }
 
-/* Writes the root as a string, or in hexadecimal when it is not UTF-8. */
-static enum wal_status encode_root(struct wal__span root, struct wal__buf *out)
+/* Appends a member whose value is a string of this escaped size. */
+static enum wal_status encode_string(const char *name, struct wal__span text,
+                                     size_t size, struct wal__buf *out)
 {
-    const struct wal__json_span text = {root.data, root.size};
-    bool plain;
-    size_t size = 0;
+    const struct wal__json_span span = {text.data, text.size};
     uint8_t *at;
 
-    plain = wal__json_escaped_size(text, &size) == WAL__JSON_OK;
-    size = plain ? size : 2 * root.size + 2;
-    if (wal__buf_append(out, plain ? "{\"root\":" : "{\"rootHex\":",
-                        plain ? 8 : 11) != WAL_OK ||
+    if (wal__buf_append(out, name, strlen(name)) != WAL_OK ||
         wal__buf_reserve(out, size, &at) != WAL_OK) {
         return WAL_ENOMEM;
     }
     out->size += size;
-    if (plain) {
-        return wal__json_escape(text, at, size, &size) == WAL__JSON_OK
-                   ? WAL_OK
-                   : WAL_EINVAL;
+    return wal__json_escape(span, at, size, &size) == WAL__JSON_OK ? WAL_OK
+                                                                   : WAL_EINVAL;
+}
+
+/* Writes the root as a string, or in hexadecimal when it is not UTF-8. */
+static enum wal_status encode_root(struct wal__span root, struct wal__buf *out)
+{
+    const struct wal__json_span text = {root.data, root.size};
+    size_t size = 0;
+    uint8_t *at;
+
+    if (wal__json_escaped_size(text, &size) == WAL__JSON_OK) {
+        return encode_string("{\"root\":", root, size, out);
     }
+    size = 2 * root.size + 2;
+    if (wal__buf_append(out, "{\"rootHex\":", 11) != WAL_OK ||
+        wal__buf_reserve(out, size, &at) != WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    out->size += size;
     at[0] = '"';
     encode_hex(root, at + 1);
     at[size - 1] = '"';
     return WAL_OK;
+}
+
+/* Writes the linked entry, if there is one; ids are UTF-8. */
+static enum wal_status encode_entry(struct wal__span entry,
+                                    struct wal__buf *out)
+{
+    const struct wal__json_span text = {entry.data, entry.size};
+    size_t size = 0;
+
+    if (entry.size == 0) {
+        return WAL_OK;
+    }
+    return wal__json_escaped_size(text, &size) == WAL__JSON_OK
+               ? encode_string(",\"entry\":", entry, size, out)
+               : WAL_EINVAL;
 }
 
 enum wal_status wal__checkpoint_encode(const struct wal__checkpoint *checkpoint,
@@ -126,12 +163,16 @@ enum wal_status wal__checkpoint_encode(const struct wal__checkpoint *checkpoint,
     size = snprintf(text, sizeof(text),
                     ",\"list\":\"%.*s\",\"files\":%" PRIu64
                     ",\"bytes\":%" PRIu64 ",\"newBlobs\":%" PRIu64
-                    ",\"newBytes\":%" PRIu64 ",\"created\":%" PRId64 "}",
+                    ",\"newBytes\":%" PRIu64 ",\"created\":%" PRId64,
                     (int)sizeof(hex), (const char *)hex, checkpoint->files,
                     checkpoint->bytes, checkpoint->new_blobs,
                     checkpoint->new_bytes, checkpoint->created_ms);
     WAL__ASSERT(size > 0 && (size_t)size < sizeof(text));
-    return wal__buf_append(out, text, (size_t)size);
+    status = wal__buf_append(out, text, (size_t)size);
+    if (status == WAL_OK) {
+        status = encode_entry(checkpoint->entry, out);
+    }
+    return status == WAL_OK ? wal__buf_append(out, "}", 1) : status;
 }
 
 /* --- from JSON ----------------------------------------------------------- */
@@ -145,6 +186,7 @@ enum {
     NEW_BLOBS,
     NEW_BYTES,
     CREATED,
+    ENTRY,
     MEMBER_COUNT
 };
 
@@ -206,6 +248,23 @@ static bool decode_root(const struct wal__json_member *members,
                               &has_nul) == WAL__JSON_OK;
 }
 
+/* Older checkpoints, and those that were made before the first entry, have no
+ * such member. */
+static bool decode_entry(const struct wal__json_token *token,
+                         uint8_t out[WAL__ID_MAX], size_t *size)
+{
+    bool has_nul = false;
+
+    if (token->kind == WAL__JSON_NONE) {
+        *size = 0;
+        return true;
+    }
+    return token->kind == WAL__JSON_STRING &&
+           wal__json_unescape(token->span, out, WAL__ID_MAX, size, &has_nul) ==
+               WAL__JSON_OK &&
+           *size > 0 && !has_nul;
+}
+
 static bool decode_numbers(const struct wal__json_member *members,
                            struct wal__checkpoint *checkpoint)
 {
@@ -231,10 +290,13 @@ enum wal_status wal__checkpoint_decode(struct wal__checkpoint *checkpoint,
         [LIST] = {.key = "list"},          [FILES] = {.key = "files"},
         [BYTES] = {.key = "bytes"},        [NEW_BLOBS] = {.key = "newBlobs"},
         [NEW_BYTES] = {.key = "newBytes"}, [CREATED] = {.key = "created"},
+        [ENTRY] = {.key = "entry"},
     };
     struct wal__checkpoint read = *checkpoint;
     uint8_t root[WAL__PATH_MAX];
     struct wal__span root_span = {root, 0};
+    uint8_t entry[WAL__ID_MAX];
+    struct wal__span entry_span = {entry, 0};
     enum wal_status status;
     size_t list_size = 0;
 
@@ -244,16 +306,18 @@ enum wal_status wal__checkpoint_decode(struct wal__checkpoint *checkpoint,
         root[0] != '/' || memchr(root, 0, root_span.size) != NULL ||
         !decode_hex(&members[LIST].value, read.list.bytes, WAL__DIGEST_SIZE,
                     &list_size) ||
-        list_size != WAL__DIGEST_SIZE || !decode_numbers(members, &read)) {
+        list_size != WAL__DIGEST_SIZE || !decode_numbers(members, &read) ||
+        !decode_entry(&members[ENTRY].value, entry, &entry_span.size)) {
         return wal__fail(
             error, WAL_ECORRUPT,
-            "the document of checkpoint \"%.*s\"is damaged: a member is "
+            "the document of checkpoint \"%.*s\" is damaged: a member is "
             "missing or has an invalid "
             "value",
             (int)id.size, (const char *)id.data);
     }
     read.version = version;
-    status = wal__checkpoint_set_strings(&read, id, root_span, error);
+    status =
+        wal__checkpoint_set_strings(&read, id, root_span, entry_span, error);
     if (status == WAL_OK) {
         *checkpoint = read;
     }

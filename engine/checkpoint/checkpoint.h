@@ -15,9 +15,10 @@
 
 /* The fields of a checkpoint's document. */
 struct wal__checkpoint {
-    struct wal__buf texts;   /* id and root, each followed by a NUL */
+    struct wal__buf texts;   /* id, root and entry, each followed by a NUL */
     struct wal__span id;     /* in texts */
     struct wal__span root;   /* absolute, without a slash at its end */
+    struct wal__span entry;  /* id of the linked entry; empty: none */
     struct wal__digest list; /* blob of the list of files */
     uint64_t files;
     uint64_t bytes;
@@ -61,6 +62,18 @@ enum wal_status
 wal__checkpoints_set_enabled(struct wal_session *session, bool on,
                              struct wal_error *error) WAL_MUST_USE;
 
+/* checkpoint_entry.c: writes the id of the entry that the head `main` points
+ * to, terminated by NUL; empty when there is none, or it was lost. */
+enum wal_status
+wal__checkpoint_current_entry(struct wal_session *session,
+                              char out[WAL_ID_SIZE],
+                              struct wal_error *error) WAL_MUST_USE;
+/* Checks that the conversation of the session, its own or a shared part, has
+ * the entry: WAL_ENOTFOUND. */
+enum wal_status
+wal__checkpoint_check_entry(struct wal_session *session, struct wal__span id,
+                            struct wal_error *error) WAL_MUST_USE;
+
 /* A request to create a checkpoint or to add files to one. */
 struct wal__checkpoint_request {
     struct wal__span id;           /* empty: a UUIDv7 is generated */
@@ -71,6 +84,9 @@ struct wal__checkpoint_request {
     uint64_t count;
     uint32_t threads;   /* as in struct wal__capture */
     int64_t created_ms; /* 0: now */
+    /* id of the entry to link it with; empty: the head `main`, if any */
+    struct wal__span entry;
+    bool is_unlinked; /* link it with no entry */
 };
 
 /* The files that a request names, with states if it has them. *files is empty

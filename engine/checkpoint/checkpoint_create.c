@@ -23,7 +23,9 @@ struct creation {
     struct wal_session *session;
     struct wal__blob_store *blobs;
     struct wal__span id;
-    struct wal__span root; /* followed by a NUL */
+    struct wal__span root;  /* followed by a NUL */
+    struct wal__span entry; /* to link it with; empty: none */
+    bool expects_entry;     /* the caller gave it */
     uint32_t threads;
     int64_t created_ms; /* 0: now */
     bool has_states;    /* the caller gave states; nothing is captured */
@@ -86,6 +88,15 @@ static enum wal_status load_existing(struct creation *creation,
                   "the checkpoint \"%.*s\" was created with another root",
                   (int)creation->id.size, (const char *)creation->id.data);
         wal__error_set_actual(error, existing->root.data, existing->root.size);
+        return WAL_EEXISTS;
+    }
+    if (status == WAL_OK && creation->expects_entry &&
+        !wal__span_equal(existing->entry, creation->entry)) {
+        wal__fail(error, WAL_EEXISTS,
+                  "the checkpoint \"%.*s\" is linked with another entry",
+                  (int)creation->id.size, (const char *)creation->id.data);
+        wal__error_set_actual(error, existing->entry.data,
+                              existing->entry.size);
         return WAL_EEXISTS;
     }
     if (status != WAL_OK) {
@@ -267,8 +278,9 @@ static enum wal_status write_merged(struct creation *creation,
                                               &creation->captured, error);
 
     if (status == WAL_OK) {
-        status = wal__checkpoint_set_strings(made, creation->id, creation->root,
-                                             error);
+        status = wal__checkpoint_set_strings(
+            made, creation->id, creation->root,
+            existing->version != 0 ? existing->entry : creation->entry, error);
     }
     if (status != WAL_OK) {
         return status;
@@ -336,6 +348,32 @@ static enum wal_status create(struct creation *creation,
     return status;
 }
 
+/* Determines the entry to link the checkpoint with: before the files are
+ * captured, so that none of a later entry is linked with this one. */
+static enum wal_status choose_entry(struct creation *creation,
+                                    const struct wal__checkpoint_request *from,
+                                    char current[WAL_ID_SIZE],
+                                    struct wal_error *error)
+{
+    enum wal_status status;
+
+    if (from->is_unlinked) {
+        return WAL_OK;
+    }
+    if (from->entry.size > 0) {
+        creation->entry = from->entry;
+        creation->expects_entry = true;
+        return wal__checkpoint_check_entry(creation->session, from->entry,
+                                           error);
+    }
+    status = wal__checkpoint_current_entry(creation->session, current, error);
+    if (status == WAL_OK) {
+        creation->entry =
+            (struct wal__span){(const uint8_t *)current, strlen(current)};
+    }
+    return status;
+}
+
 enum wal_status
 wal__checkpoint_create(struct wal_session *session,
                        const struct wal__checkpoint_request *request,
@@ -344,6 +382,7 @@ wal__checkpoint_create(struct wal_session *session,
 {
     char id[WAL__UUID_TEXT];
     char root[WAL__PATH_MAX];
+    char entry[WAL_ID_SIZE];
     struct creation creation;
     enum wal_status status =
         wal__checkpoint_normalize_root(session, request->root, root, error);
@@ -362,7 +401,10 @@ wal__checkpoint_create(struct wal_session *session,
         wal__text_uuid(&session->core->env, id);
         creation.id = (struct wal__span){(const uint8_t *)id, sizeof(id)};
     }
-    status = create(&creation, request, made, files, error);
+    status = choose_entry(&creation, request, entry, error);
+    if (status == WAL_OK) {
+        status = create(&creation, request, made, files, error);
+    }
     creation_deinit(&creation);
     return status;
 }

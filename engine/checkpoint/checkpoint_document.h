@@ -20,9 +20,11 @@ enum {
 struct wal__span wal__checkpoint_key(struct wal__span id,
                                      uint8_t out[WAL__CHECKPOINT_KEY_MAX]);
 
+/* Copies the texts; entry may be empty. */
 enum wal_status
 wal__checkpoint_set_strings(struct wal__checkpoint *checkpoint,
                             struct wal__span id, struct wal__span root,
+                            struct wal__span entry,
                             struct wal_error *error) WAL_MUST_USE;
 
 /* Appends the document's JSON to out (WAL_ENOMEM), and decodes it

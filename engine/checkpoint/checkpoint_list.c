@@ -129,6 +129,7 @@ static enum wal_status open_ordered(struct wal_session *session,
         return wal__no_memory(error);
     }
     opened->core = session->core;
+    wal__core_retain(opened->core);
     wal__buf_init(&opened->items, heap);
     wal__checkpoint_init(&opened->current, heap);
     status = open_docs(session, &opened->docs, error);
@@ -204,13 +205,17 @@ wal__checkpoint_cursor_core(const struct wal_checkpoint_cursor *checkpoints)
 
 void wal__checkpoint_cursor_close(struct wal_checkpoint_cursor *checkpoints)
 {
+    struct wal__core *core;
+
     if (checkpoints == NULL) {
         return;
     }
+    core = checkpoints->core;
     wal__doc_cursor_close(checkpoints->docs);
     wal__buf_deinit(&checkpoints->items);
     wal__checkpoint_deinit(&checkpoints->current);
-    wal__heap_free(checkpoints->core->env.heap, checkpoints);
+    wal__heap_free(core->env.heap, checkpoints);
+    wal__core_release(core);
 }
 
 /* --- baselines ----------------------------------------------------------- */

@@ -167,6 +167,7 @@ wal__change_cursor_create(struct wal__core *core,
         return wal__no_memory(error);
     }
     made->core = core;
+    wal__core_retain(core);
     wal__changes_init(&made->changes, heap);
     for (int i = 0; i < WAL__CHANGES_ELSEWHERE; i++) {
         wal__changes_init(&made->elsewhere[i], heap);
@@ -195,12 +196,16 @@ enum wal_status wal__change_cursor_next(struct wal_file_change_cursor *cursor,
 
 void wal__change_cursor_destroy(struct wal_file_change_cursor *cursor)
 {
+    struct wal__core *core;
+
     if (cursor == NULL) {
         return;
     }
+    core = cursor->core;
     wal__changes_deinit(&cursor->changes);
     for (int i = 0; i < WAL__CHANGES_ELSEWHERE; i++) {
         wal__changes_deinit(&cursor->elsewhere[i]);
     }
-    wal__heap_free(cursor->core->env.heap, cursor);
+    wal__heap_free(core->env.heap, cursor);
+    wal__core_release(core);
 }

@@ -1,5 +1,6 @@
 /*
- * async_errors.c - asynchronous errors and the eventfd (SPEC.md 4.3).
+ * async_errors.c - asynchronous errors and the completion descriptor
+ * (SPEC.md 4.3).
  *
  * Invariant: `error` is that of `status`, and changes under the mutex only.
  */
@@ -10,7 +11,6 @@
 
 #include "engine/base/error.h"
 #include "engine/commit/op.h"
-#include "engine/os/eventfd.h"
 #include "format/bytes/assert.h"
 
 void wal__async_errors_init(struct wal__async_errors *async_errors)
@@ -18,11 +18,12 @@ void wal__async_errors_init(struct wal__async_errors *async_errors)
     memset(async_errors, 0, sizeof(*async_errors));
     pthread_mutex_init(&async_errors->mutex, NULL);
     async_errors->error.struct_size = sizeof(async_errors->error);
+    wal__completion_fd_init(&async_errors->completion_fd);
 }
 
 void wal__async_errors_deinit(struct wal__async_errors *async_errors)
 {
-    wal__eventfd_close(atomic_load(&async_errors->eventfd_plus_1) - 1);
+    wal__completion_fd_close(&async_errors->completion_fd);
     pthread_mutex_destroy(&async_errors->mutex);
 }
 
@@ -102,62 +103,62 @@ enum wal_status wal__async_errors_take(struct wal__async_errors *async_errors,
     return status;
 }
 
-/* --- the eventfd -------------------------------------------------------- */
+/* --- the completion descriptor ------------------------------------------ */
 
-/* Creates the eventfd, unless another thread did; returns its descriptor plus
- * one, or 0 when none is available. */
-static int32_t create_eventfd(struct wal__async_errors *async_errors,
-                              int *sys_errno)
+/* Opens the descriptor unless it is open. With the mutex. */
+static enum wal_status open_once(struct wal__async_errors *async_errors,
+                                 enum wal_completion_kind kind,
+                                 struct wal_error *error)
 {
-    int32_t event = 0;
-    int opened = wal__eventfd_open(atomic_load(&async_errors->has_completions),
-                                   sys_errno);
-
-    if (opened < 0) {
-        return atomic_load(&async_errors->eventfd_plus_1);
-    }
-    if (!atomic_compare_exchange_strong(&async_errors->eventfd_plus_1, &event,
-                                        opened + 1)) {
-        wal__eventfd_close(opened);
-        return event;
-    }
-    return opened + 1;
-}
-
-enum wal_status
-wal__async_errors_eventfd(struct wal__async_errors *async_errors, int32_t *fd,
-                          struct wal_error *error)
-{
-    int32_t event = atomic_load(&async_errors->eventfd_plus_1);
-    bool signalled = atomic_load(&async_errors->has_completions) != 0;
+    static const char *const names[] = {"an eventfd", "a pipe", "a socket"};
+    struct wal__completion_fd *completion = &async_errors->completion_fd;
+    bool is_signalled = atomic_load(&async_errors->has_completions) != 0;
     int err = 0;
 
-    if (event != 0) {
-        *fd = event - 1;
-        return WAL_OK;
+    if (completion->read_fd >= 0) {
+        return completion->kind == kind
+                   ? WAL_OK
+                   : wal__invalid(error,
+                                  "the completion descriptor of this handle is "
+                                  "%s already; a handle has one descriptor",
+                                  names[completion->kind]);
     }
-    event = create_eventfd(async_errors, &err);
-    if (event == 0) {
+    /* Only in the child of fork() it was open before. */
+    atomic_store(&async_errors->has_completion_fd, 0);
+    if (!wal__completion_fd_open(completion, kind, is_signalled, &err)) {
         return wal__fail_at(error, WAL_ENOMEM, err, NULL, 0,
-                            "cannot create an eventfd: no descriptor is "
-                            "available");
+                            "cannot create %s: no descriptor is available",
+                            names[kind]);
     }
-    *fd = event - 1;
-    if (!signalled && atomic_load(&async_errors->has_completions) != 0) {
-        wal__eventfd_signal(*fd);
+    atomic_store(&async_errors->has_completion_fd, 1);
+    if (!is_signalled && atomic_load(&async_errors->has_completions) != 0) {
+        wal__completion_fd_signal(completion);
     }
     return WAL_OK;
 }
 
+enum wal_status
+wal__async_errors_completion_fd(struct wal__async_errors *async_errors,
+                                enum wal_completion_kind kind, int32_t *fd,
+                                struct wal_error *error)
+{
+    enum wal_status status;
+
+    pthread_mutex_lock(&async_errors->mutex);
+    status = open_once(async_errors, kind, error);
+    if (status == WAL_OK) {
+        *fd = async_errors->completion_fd.read_fd;
+    }
+    pthread_mutex_unlock(&async_errors->mutex);
+    return status;
+}
+
 void wal__async_errors_signal(struct wal__async_errors *async_errors)
 {
-    int32_t event;
-
-    /* Stored before the descriptor is loaded; wal__async_errors_eventfd stores
-     * the descriptor before it loads this: one of the two signals. */
+    /* Stored before has_completion_fd is loaded; open_once stores that before
+     * it loads this: one of the two signals. */
     atomic_store(&async_errors->has_completions, 1);
-    event = atomic_load(&async_errors->eventfd_plus_1);
-    if (event != 0) {
-        wal__eventfd_signal(event - 1);
+    if (atomic_load(&async_errors->has_completion_fd) != 0) {
+        wal__completion_fd_signal(&async_errors->completion_fd);
     }
 }

@@ -1,7 +1,7 @@
 /*
  * async_errors.h - asynchronous errors: failures of operations that no caller
- * waits for, and the eventfd of event loops (SPEC.md 4.3). Any thread; init
- * and deinit one.
+ * waits for, and the completion descriptor of event loops (SPEC.md 4.3). Any
+ * thread; init and deinit one.
  *
  * Invariant: a failure is returned through the operation's ticket, or recorded
  * here until a call returns it.
@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "agentwal.h"
+#include "engine/os/completion_fd.h"
 
 struct wal__op;
 
@@ -21,8 +22,8 @@ struct wal__async_errors {
     struct wal_error error;    /* the first failure that no call returned */
     uint32_t suppressed_count; /* failures since */
     _Atomic int32_t status;    /* of the first, or WAL_OK */
-    _Atomic int32_t
-        eventfd_plus_1; /* the descriptor plus one; 0: no caller wanted it */
+    struct wal__completion_fd completion_fd; /* under the mutex */
+    _Atomic uint32_t has_completion_fd;      /* 1: completion_fd is open */
     _Atomic uint32_t has_completions; /* 1: an asynchronous operation is done */
 };
 
@@ -41,12 +42,14 @@ void wal__async_errors_drop(struct wal__async_errors *async_errors,
 enum wal_status wal__async_errors_take(struct wal__async_errors *async_errors,
                                        struct wal_error *error) WAL_MUST_USE;
 
-/* Returns the eventfd, created by the first call; it stays owned by
- * async_errors. WAL_ENOMEM: no descriptor is available. */
+/* Returns the completion descriptor, created by the first call; it stays owned
+ * by async_errors. WAL_EINVAL: it has another kind. WAL_ENOMEM: no descriptor
+ * is available. */
 enum wal_status
-wal__async_errors_eventfd(struct wal__async_errors *async_errors, int32_t *fd,
-                          struct wal_error *error) WAL_MUST_USE;
-/* Signals the eventfd: asynchronous operations were completed. */
+wal__async_errors_completion_fd(struct wal__async_errors *async_errors,
+                                enum wal_completion_kind kind, int32_t *fd,
+                                struct wal_error *error) WAL_MUST_USE;
+/* Signals the completion descriptor: asynchronous operations were completed. */
 void wal__async_errors_signal(struct wal__async_errors *async_errors);
 
 #endif

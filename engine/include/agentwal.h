@@ -13,6 +13,7 @@
  *   agentwal/blob.h        content by its SHA-256
  *   agentwal/checkpoint.h  checkpoints of files, differences, rewind
  *   agentwal/convert.h     views: sessions as files of other programs
+ *   agentwal/import.h      imports of the session files of other programs
  *   agentwal/admin.h       migration, damage, claims
  *   agentwal/removed.h     names of interface 0.1: what to use instead
  *
@@ -22,11 +23,19 @@
  *              last parameter takes an optional struct wal_error that the
  *              caller owns and that is filled on failure only. Outputs are
  *              untouched on failure. Misuse returns WAL_EINVAL and changes
- *              nothing. WAL_EINVAL, WAL_ENOMEM, WAL_EIO and WAL_EFORKED may
- *              come from any call and are not listed at each one.
+ *              nothing. WAL_EINVAL, WAL_ENOMEM, WAL_EIO, WAL_EFORKED and
+ *              WAL_ECLOSED may come from any call and are not listed at each
+ *              one.
  *   Structs    A struct that crosses the interface begins with struct_size,
  *              which the caller sets to sizeof the struct. The caller zeroes
- *              every other byte before it sets fields.
+ *              every other byte before it sets fields; WAL_INIT does both.
+ *              Later versions add fields at the end. Fields that a smaller
+ *              struct lacks are zero; a larger one is accepted if the bytes
+ *              that this version does not know are zero, else WAL_EINVAL. Of
+ *              an output, the library fills what fits, and zeroes what it does
+ *              not know. The elements of an array have one struct_size, which
+ *              is its stride. A size of 0 is WAL_EINVAL, but in wal_error it
+ *              is that of version 0.2.
  *   Optional   A pointer may be null only where its call says so; an optional
  *              output that is null is not written.
  *   Slices     struct wal_slice is a pointer and a size in bytes. A slice given
@@ -34,11 +43,20 @@
  *              call returns holds until the next call on the same handle, or
  *              its close; on a store or session, until the next call of the
  *              same function. Text is UTF-8 and not terminated.
+ *   Closing    Handles are closed in any order, each once: a session before
+ *              its cursors, a store before its tickets. After wal_close, calls
+ *              on the store's other handles return WAL_ECLOSED, except that
+ *              they can be closed and that wal_ticket_wait returns the outcome;
+ *              slices hold as before. The last close frees the memory of the
+ *              store.
  *   Threads    Any number of threads may use a struct wal_store or a struct
  *              wal_session at the same time. Every other handle is used by one
- *              thread at a time.
+ *              thread at a time. Different handles may be closed at the same
+ *              time; during wal_close no other call on the store or its handles
+ *              may run.
  *   Processes  Any number of processes may open one store. After fork() the
- *              child's handles return WAL_EFORKED; the child opens its own.
+ *              child's handles return WAL_EFORKED; the child opens its own, and
+ *              may close the handles that it has, but for the store.
  *   Durability A call that writes returns once its change is durable, unless
  *              it takes an enum wal_durability.
  */
@@ -81,7 +99,8 @@ enum wal_status {
     WAL_EPOISONED = -12,   /* a write or sync failed and its outcome is unknown;
                             * reads continue, and the next append heals */
     WAL_ENOMEM = -13,      /* out of memory; nothing changed */
-    WAL_EBUSY = -14,       /* the queue is full, or a ticket is pending */
+    WAL_EBUSY = -14,       /* the queue is full, a ticket is pending, or handles
+                            * of a closed store are open */
     WAL_EREADONLY = -15,   /* the store is read-only */
     WAL_ENOTSTORE = -16,   /* the path is not a store */
     WAL_EFORKED = -17,     /* the handle belongs to the parent process */
@@ -99,7 +118,8 @@ enum wal_status {
     WAL_EOUTSIDE = -29,    /* a path leaves its root, or crosses a link */
     WAL_ECHANGED = -30,    /* another program changed the file */
     WAL_EACCESS = -31,     /* no permission to read, write or replace a file */
-    WAL_ENOTFILE = -32     /* a directory or device where a file was named */
+    WAL_ENOTFILE = -32,    /* a directory or device where a file was named */
+    WAL_ECLOSED = -33      /* the store of the handle was closed */
 };
 
 /* Bytes or text without a terminator. */
@@ -205,9 +225,10 @@ enum wal_open_flag {
                                     * sector is WAL_EIO, not a signal */
     WAL_OPEN_NOOP = 1u << 6,       /* persistence off: nothing is kept and no
                                     * file is touched (SPEC.md 5.11) */
-    WAL_OPEN_MEMORY = 1u << 7      /* an empty store in this process's memory:
-                                    * full behaviour, no files, dropped when
-                                    * it is closed */
+    WAL_OPEN_MEMORY = 1u << 7      /* an empty store of this process in memory,
+                                    * without a name on disk: full behaviour,
+                                    * dropped when it is closed. Uses /proc, and
+                                    * a descriptor per segment (SPEC.md 5.11) */
 };
 
 struct wal_open_options {
@@ -279,14 +300,17 @@ wal_open(const char *path, const struct wal_open_options *options,
          struct wal_store **store, struct wal_error *error);
 
 /*
- * Commits the queue, writes a commit mark and the index, and frees the handle.
+ * Commits the queue, writes a commit mark and the index, and closes the store.
  *
- * The handle is freed also when the call fails; the status then says what could
- * not be made durable. store may be null. Close its sessions, cursors, tickets
- * and other handles first.
+ * The store is closed also when the call fails; the status then says what could
+ * not be made durable. WAL_EBUSY says that all of it was done, and that handles
+ * of the store are open: they must be closed to free its memory (Conventions,
+ * Closing); its files, locks, descriptors and threads are released already, so
+ * that it can be opened again. store may be null, and is not valid afterwards.
  *
- * Threads: no other thread may use the handle. Errors: those of wal_sync, and
- * an asynchronous error not yet reported. With WAL_EFORKED nothing is freed.
+ * Threads: no other call on the store or its handles may run. Errors: those of
+ * wal_sync, and an asynchronous error not yet reported; WAL_EBUSY if there is
+ * none of these. With WAL_EFORKED nothing is closed or freed.
  */
 WAL_API enum wal_status wal_close(struct wal_store *store,
                                   struct wal_error *error);
@@ -321,19 +345,33 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_store_wait(struct wal_store *store, uint64_t *sequence, uint32_t durability,
                int64_t timeout_ms, struct wal_error *error);
 
+/* The kinds of a completion descriptor. */
+enum wal_completion_kind {
+    WAL_COMPLETION_EVENTFD = 0, /* a count, which is read as 8 bytes */
+    WAL_COMPLETION_PIPE = 1,    /* the read end of a pipe */
+    WAL_COMPLETION_SOCKET = 2   /* one of a pair of stream sockets */
+};
+
 /*
- * Returns an eventfd for event loops in *fd; it becomes readable when a
+ * Returns a descriptor for event loops in *fd; it becomes readable when a
  * submitted operation of this handle completes.
  *
- * Read it, then call wal_ticket_wait with a timeout of 0. The first call makes
- * the descriptor, non-blocking and close-on-exec; later calls return the same.
- * wal_close closes it.
+ * kind is an enum wal_completion_kind: use a pipe or a socket where the event
+ * loop refuses an eventfd, as that of Node.js does. Read the descriptor until
+ * it is empty, then call wal_ticket_wait with a timeout of 0. The bytes of a
+ * pipe or socket mean nothing, and those that find it full are dropped, so that
+ * completions never block.
  *
- * Threads: any. Errors: WAL_ENOMEM when the process has no descriptor left.
+ * The first call makes the descriptor, non-blocking and close-on-exec; later
+ * calls return the same. The child of fork() does not have it. wal_close closes
+ * both of its ends: pass a duplicate to what closes it too.
+ *
+ * Threads: any. Errors: WAL_EINVAL when the descriptor of this handle has
+ * another kind, WAL_ENOMEM when the process has no descriptor left.
  */
-WAL_API WAL_MUST_USE enum wal_status wal_store_eventfd(struct wal_store *store,
-                                                       int32_t *fd,
-                                                       struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_store_completion_fd(struct wal_store *store, uint32_t kind, int32_t *fd,
+                        struct wal_error *error);
 
 /* ---------------------------------------------------------- sessions --- */
 
@@ -690,14 +728,15 @@ wal_submit(struct wal_session *session, const struct wal_entry *entries,
 
 /* Waits for a submitted append, at most timeout_ms milliseconds (negative: no
  * limit), and returns what wal_append would have returned. result may be null.
- * May be called again. Threads: one at a time. Errors: WAL_EBUSY while it is
- * pending, and those of wal_append. */
+ * May be called again, and after wal_close, which completes every append.
+ * Threads: one at a time. Errors: WAL_EBUSY while it is pending, and those of
+ * wal_append. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
                 struct wal_append_result *result, struct wal_error *error);
 
 /* Frees a ticket; a pending append continues, and its failure becomes an
- * asynchronous error. ticket may be null. */
+ * asynchronous error, unless the store was closed. ticket may be null. */
 WAL_API void wal_ticket_destroy(struct wal_ticket *ticket);
 
 /* ------------------------------------------------------------- heads --- */
@@ -993,8 +1032,9 @@ WAL_API WAL_MUST_USE enum wal_status wal_entry_cursor_open(
     struct wal_session *session, const struct wal_entry_cursor_options *options,
     struct wal_entry_cursor **cursor, struct wal_error *error);
 
-/* Returns the number of entries left. The next call on the cursor subtracts
- * those that were redacted since the last one. Threads: one at a time. */
+/* Returns the number of entries left, also when the store is closed. The next
+ * call on the cursor subtracts those that were redacted since the last one.
+ * Threads: one at a time. */
 WAL_API uint64_t
 wal_entry_cursor_remaining(const struct wal_entry_cursor *cursor);
 

@@ -64,18 +64,6 @@ uint64_t wal__catalogue_overlay_size(const struct wal__catalogue *catalogue)
 
 /* ----------------------------------------------------------- looking up --- */
 
-bool wal__catalogue_find_slot(const struct wal__catalogue *catalogue,
-                              uint32_t number, uint32_t *slot)
-{
-    uint32_t cursor = 0;
-    bool found =
-        wal__hashmap_find(&catalogue->by_number, number, &cursor, slot);
-
-    WAL__ASSERT(!found || (*slot < catalogue->slot_count &&
-                           catalogue->slots[*slot]->summary.number == number));
-    return found;
-}
-
 enum wal_status wal__catalogue_get(const struct wal__catalogue *catalogue,
                                    uint32_t number,
                                    struct wal__summary *summary)

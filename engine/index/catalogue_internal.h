@@ -40,8 +40,18 @@ void wal__store_summary(struct wal__summary *summary);
 
 /* Finds the overlay's slot of a session; false, with *slot untouched, if it has
  * none. */
-bool wal__catalogue_find_slot(const struct wal__catalogue *catalogue,
-                              uint32_t number, uint32_t *slot);
+static inline bool
+wal__catalogue_find_slot(const struct wal__catalogue *catalogue,
+                         uint32_t number, uint32_t *slot)
+{
+    uint32_t cursor = 0;
+    bool found =
+        wal__hashmap_find(&catalogue->by_number, number, &cursor, slot);
+
+    WAL__ASSERT(!found || (*slot < catalogue->slot_count &&
+                           catalogue->slots[*slot]->summary.number == number));
+    return found;
+}
 
 /* The snapshot's session count; 0 without a snapshot. */
 uint32_t wal__snapshot_count(const struct wal__catalogue *catalogue);

@@ -324,10 +324,7 @@ static enum wal_status append_pages(struct writer *writer)
     for (int order = 0; order < ORDERS && status == WAL_OK; order++) {
         status = append_order(writer, writer->orders[order]);
     }
-    if (status == WAL_OK) {
-        status = append_part(writer, PART_TEXTS);
-    }
-    return status;
+    return status == WAL_OK ? append_part(writer, PART_TEXTS) : status;
 }
 
 /* -------------------------------------------------------------- writing --- */

@@ -55,7 +55,7 @@ void wal__log_publish(struct wal__log *log);
 
 /* Poisons the log after a write or sync of the tail failed, and fills *error.
  * Returns WAL_EPOISONED. */
-enum wal_status wal__log_write_failed(struct wal__log *log, int sys_errno,
+enum wal_status wal__log_write_failed(struct wal__log *log, int err,
                                       struct wal_error *error);
 
 #endif

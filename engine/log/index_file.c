@@ -190,14 +190,11 @@ enum wal_status wal__index_file_remove(const struct wal__log *log, uint64_t id)
 
     wal__index_path(log->env, log->log_id, id, path);
     status = io->unlink(io->ctx, path, &err);
-    if (status == WAL_ENOTFOUND) {
-        status = WAL_OK;
+    if (status != WAL_OK && status != WAL_ENOTFOUND) {
+        return status;
     }
-    if (status == WAL_OK) {
-        *strrchr(path, '/') = '\0';
-        status = io->sync_directory(io->ctx, path, &err);
-    }
-    return status;
+    *strrchr(path, '/') = '\0';
+    return io->sync_directory(io->ctx, path, &err);
 }
 
 enum wal_status wal__index_file_write_tail(struct wal__log *log,

@@ -51,7 +51,7 @@ enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
                                        const struct wal__env *env,
                                        const char *path,
                                        bool is_first_opener) WAL_MUST_USE;
-enum wal_status wal__index_writer_write(void *writer, const void *data,
+enum wal_status wal__index_writer_write(void *ctx, const void *data,
                                         size_t size) WAL_MUST_USE;
 /* Syncs and renames the file, directory included; when `status` is a failure,
  * removes it. Returns the first failure. */

@@ -127,6 +127,19 @@ enum wal_status wal__log_append_segment(struct wal__log *log,
     return WAL_OK;
 }
 
+void wal__log_close_files(struct wal__log *log)
+{
+    const struct wal__segment_table *table = atomic_load(&log->table);
+    struct wal__segment *segment;
+
+    for (uint32_t i = 0; table != NULL && i < table->count; i++) {
+        wal__segment_close_file(table->segments[i]);
+    }
+    for (segment = log->retired; segment != NULL; segment = segment->retired) {
+        wal__segment_close_file(segment);
+    }
+}
+
 void wal__log_close(struct wal__log *log)
 {
     struct wal__segment_table *table = atomic_load(&log->table);

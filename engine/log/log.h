@@ -132,6 +132,9 @@ void wal__log_init(struct wal__log *log, const struct wal__env *env,
  */
 enum wal_status wal__log_attach(struct wal__log *log,
                                 struct wal_error *error) WAL_MUST_USE;
+/* Closes the files of all segments; their maps remain. Nothing is read or
+ * written afterwards. */
+void wal__log_close_files(struct wal__log *log);
 void wal__log_close(struct wal__log *log);
 
 /* Returns the id of the newest live segment, or 0: that of the written end, so

@@ -150,10 +150,7 @@ static enum wal_status finish_tail(struct wal__log *log, bool *seal,
     if (*seal && status == WAL_OK) {
         status = write_seal(log, index, error);
     }
-    if (status == WAL_OK) {
-        status = wal__log_sync(log, UINT64_MAX, error);
-    }
-    return status;
+    return status == WAL_OK ? wal__log_sync(log, UINT64_MAX, error) : status;
 }
 
 /* Removes the newest segment from the chain, and leaves it open. */

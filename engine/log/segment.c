@@ -233,10 +233,16 @@ void wal__segment_close(struct wal__segment *segment)
         segment->env->io->unmap(segment->env->io->ctx, map,
                                 segment->header.capacity);
     }
+    wal__segment_close_file(segment);
+    wal__heap_free(segment->env->heap, segment);
+}
+
+void wal__segment_close_file(struct wal__segment *segment)
+{
     if (segment->file != NULL) {
         segment->env->io->close(segment->env->io->ctx, segment->file);
+        segment->file = NULL;
     }
-    wal__heap_free(segment->env->heap, segment);
 }
 
 enum wal_status wal__segment_reopen_file(struct wal__segment *segment,
@@ -261,9 +267,8 @@ enum wal_status wal__segment_reopen_file(struct wal__segment *segment,
 
 void wal__segment_release_file(struct wal__segment *segment)
 {
-    if (segment->file != NULL && !segment->env->use_pread) {
-        segment->env->io->close(segment->env->io->ctx, segment->file);
-        segment->file = NULL;
+    if (!segment->env->use_pread) {
+        wal__segment_close_file(segment);
     }
 }
 
@@ -389,6 +394,9 @@ static enum wal_status write_body(const struct wal__env *env,
 {
     struct iovec iov = {(void *)(uintptr_t)body->data, (size_t)body->size};
 
+    if (body->data == NULL && env->io->in_memory) {
+        return WAL_OK;
+    }
     if (body->data == NULL) {
         return write_all_zeros(env, file, body->size, body->pacer, err);
     }

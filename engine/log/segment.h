@@ -91,7 +91,10 @@ enum wal_status wal__segment_refresh(struct wal__segment *segment) WAL_MUST_USE;
 
 void wal__segment_close(struct wal__segment *segment);
 
-/* Closes the file of a segment that is no longer written: a map does not need
+/* Closes the file, if it is open; the map remains. */
+void wal__segment_close_file(struct wal__segment *segment);
+
+/* The same for a segment that is no longer written: a map does not need
  * it, and a store may have more segments than a process may open files. No
  * other thread may read the segment by pread meanwhile. reopen_file opens it
  * again, if it is released. */

@@ -15,9 +15,9 @@ enum {
     stall_count_max = 64
 };
 
-enum wal_status wal__io_status(int error)
+enum wal_status wal__io_status(int sys_errno)
 {
-    switch (error) {
+    switch (sys_errno) {
     case 0:
         return WAL_OK;
     case ENOENT:

@@ -1,9 +1,9 @@
 /*
  * io.h - the operating system interface of the engine: a table of calls, so
- * that a test can replace it by a simulated disk. io_posix.c is the real one;
- * it and the table for work trees (worktree.h) are the only places of the
- * engine that make system calls on files. io_memory.c keeps everything but work
- * trees in memory.
+ * that a test can replace it by a simulated disk. io_posix.c is the real one,
+ * io_memory.c that of files in memory; they and the table for work trees
+ * (worktree.h) are the only places of the engine that make system calls on
+ * files.
  *
  * Every call returns WAL_OK, or a failure with the errno in *sys_errno (never
  * NULL). A call does what one system call does: reads and writes may be short;
@@ -40,7 +40,10 @@ struct wal__io_stat {
 enum wal__io_lock {
     WAL__IO_LOCK_NONE,
     WAL__IO_LOCK_SHARED,
-    WAL__IO_LOCK_EXCLUSIVE
+    WAL__IO_LOCK_EXCLUSIVE,
+    /* Changes nothing: tests whether EXCLUSIVE would conflict. The file may be
+     * open for reading only. */
+    WAL__IO_LOCK_TEST
 };
 
 struct wal__io {
@@ -67,7 +70,8 @@ struct wal__io {
     void (*write_back)(void *ctx, struct wal__file *file, uint64_t offset,
                        uint64_t size);
     /* Allocates disk space for [0,size) and extends the file to `size` if it is
-     * shorter; new bytes read as zeros (fallocate). */
+     * shorter; new bytes read as zeros (fallocate). In memory it only extends
+     * the file. */
     enum wal_status (*allocate)(void *ctx, struct wal__file *file,
                                 uint64_t size, int *sys_errno);
     enum wal_status (*stat)(void *ctx, struct wal__file *file,
@@ -134,12 +138,18 @@ struct wal__io {
     /* Whether the library may start threads that use this table. False for the
      * simulated disk: everything runs in the caller's thread. */
     bool threads;
+    /* Whether files are in memory and of this process only. The engine then
+     * sets no lock bytes, and writes no zeros to new segments: they would take
+     * memory, and make no later write faster. */
+    bool in_memory;
     /* Users' work trees (worktree.h), with a separate ctx. NULL: none. */
     const struct wal__worktree_io *worktree;
 };
 
 /* The real operating system. */
 extern const struct wal__io wal__io_posix;
+/* The descriptor of a file that wal__io_posix opened. In io_posix.c. */
+int wal__io_posix_descriptor(const struct wal__file *file);
 
 /* The status of an errno, as listed at `open` above. In io.c. */
 enum wal_status wal__io_status(int sys_errno);

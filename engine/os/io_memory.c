@@ -1,356 +1,258 @@
 /*
- * io_memory.c - the table of io.h in memory (io_memory.h): handles and copies;
- * memfs.c has names and contents, memfs_byte_lock.c the locks. No section of
- * SPEC.md. Invariant: bytes are copied without the mutex while the node is
- * pinned, so that its content does not move, and the size is raised after the
- * bytes were copied. Any thread.
+ * io_memory.c - names over memfds (io_memory.h). No section of SPEC.md.
+ * Invariant: a node is in the list of its table as long as it has a name, and
+ * its descriptor is open as long; the kernel keeps the content for handles and
+ * maps. Any thread.
  */
 #include "engine/os/io_memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include "engine/os/clock.h"
-#include "engine/os/futex.h"
-#include "engine/os/memfs.h"
-#include "engine/os/memfs_byte_lock.h"
-#include "engine/os/process.h"
-#include "engine/os/random.h"
+#include "engine/base/descriptor.h"
+#include "engine/base/error.h"
 #include "format/bytes/assert.h"
+
+/* The links of /proc/self are those of the process's first thread, which may
+ * have ended. */
+#define DESCRIPTOR_DIRECTORY "/proc/thread-self/fd"
+
+enum {
+    DESCRIPTOR_PATH_SIZE = sizeof(DESCRIPTOR_DIRECTORY) + 12
+};
+
+struct node {
+    struct node *next; /* with a lower id */
+    uint64_t id;
+    int fd; /* of the memfd; -1: a directory */
+    char path[NAME_MAX + 1];
+};
 
 struct memory {
     struct wal__io io; /* ctx is this struct */
-    struct wal__memfs fs;
-    uint8_t boot_id[16];
+    const struct wal__heap *heap;
+    pthread_mutex_t mutex; /* of the list */
+    struct node *first;
+    struct node root; /* the last of the list, with id 0 */
+    uint64_t last_id;
 };
 
-/* An open file. Callers see it as the opaque struct wal__file. */
-struct memory_file {
-    struct wal__memfs_node *node;
-    bool writable;
-};
-
-enum {
-    page_size = 4096,
-    device = 1,
-    process_start_time = 1
-};
-
-static struct memory_file *file_of(struct wal__file *handle)
+static void lock(struct memory *memory)
 {
-    return (struct memory_file *)(void *)handle;
+    pthread_mutex_lock(&memory->mutex);
+}
+
+static void unlock(struct memory *memory)
+{
+    pthread_mutex_unlock(&memory->mutex);
 }
 
 /* Unlocks the mutex, and returns the status of an errno or 0. */
-static enum wal_status unlock_status(int error, int *sys_errno)
+static enum wal_status unlock_status(struct memory *memory, int error,
+                                     int *sys_errno)
 {
-    wal__memfs_unlock();
+    unlock(memory);
     if (error != 0) {
         *sys_errno = error;
     }
     return wal__io_status(error);
 }
 
+/* ------------------------------------------------------------- nodes --- */
+
+static bool is_directory(const struct node *node)
+{
+    return node->fd < 0;
+}
+
+/* The node whose path is the first `size` bytes; NULL: there is none. */
+static struct node *find_node(struct memory *memory, const char *path,
+                              size_t size)
+{
+    struct node *node = memory->first;
+
+    while (node != NULL &&
+           (strncmp(node->path, path, size) != 0 || node->path[size] != '\0')) {
+        node = node->next;
+    }
+    return node;
+}
+
+/* Returns the last component of a path; *directory and *size are the path of
+ * its directory. */
+static const char *split(const char *path, const char **directory, size_t *size)
+{
+    const char *slash = strrchr(path, '/');
+
+    *directory = slash == NULL ? "." : path;
+    *size = slash == NULL ? 1 : (size_t)(slash - path);
+    return slash == NULL ? path : slash + 1;
+}
+
+/* Sets *node to the path's node, or to NULL when only the last component does
+ * not exist. 0 or an errno. */
+static int look_up(struct memory *memory, const char *path, struct node **node)
+{
+    const struct node *parent;
+    const char *directory;
+    size_t size;
+
+    WAL__ASSERT(path[0] != '\0');
+    if (strlen(path) > NAME_MAX) {
+        return ENAMETOOLONG;
+    }
+    (void)split(path, &directory, &size);
+    parent = find_node(memory, directory, size);
+    if (parent == NULL) {
+        return ENOENT;
+    }
+    if (!is_directory(parent)) {
+        return ENOTDIR;
+    }
+    *node = find_node(memory, path, strlen(path));
+    return 0;
+}
+
+static int find_existing(struct memory *memory, const char *path,
+                         struct node **node)
+{
+    int error = look_up(memory, path, node);
+
+    return error == 0 && *node == NULL ? ENOENT : error;
+}
+
+static int find_directory(struct memory *memory, const char *path,
+                          struct node **node)
+{
+    int error = find_existing(memory, path, node);
+
+    return error == 0 && !is_directory(*node) ? ENOTDIR : error;
+}
+
+/* Adds a node for a path that does not exist. 0 or an errno. */
+static int add_node(struct memory *memory, const char *path, bool directory,
+                    struct node **added)
+{
+    struct node *node = wal__heap_zalloc(memory->heap, sizeof(*node));
+    int error;
+
+    WAL__ASSERT(strlen(path) < sizeof(node->path));
+    if (node == NULL) {
+        return ENOMEM;
+    }
+    node->fd = directory ? -1
+                         : wal__descriptor_above_stdio(
+                               memfd_create("agentwal", MFD_CLOEXEC));
+    if (!directory && node->fd < 0) {
+        error = errno;
+        wal__heap_free(memory->heap, node);
+        return error;
+    }
+    memcpy(node->path, path, strlen(path) + 1);
+    node->id = ++memory->last_id;
+    node->next = memory->first;
+    memory->first = node;
+    *added = node;
+    return 0;
+}
+
+static void remove_node(struct memory *memory, struct node *node)
+{
+    struct node **link = &memory->first;
+
+    WAL__ASSERT(node != &memory->root);
+    while (*link != node) {
+        link = &(*link)->next;
+        WAL__ASSERT(*link != NULL);
+    }
+    *link = node->next;
+    if (!is_directory(node)) {
+        (void)close(node->fd);
+    }
+    wal__heap_free(memory->heap, node);
+}
+
+/* A path that opens the node's file anew. */
+static void descriptor_path(const struct node *node,
+                            char path[DESCRIPTOR_PATH_SIZE])
+{
+    WAL__ASSERT(!is_directory(node));
+    (void)snprintf(path, DESCRIPTOR_PATH_SIZE, DESCRIPTOR_DIRECTORY "/%d",
+                   node->fd);
+}
+
 /* ------------------------------------------------------------- files --- */
 
-static int find_or_create(struct memory *memory, const char *path, int flags,
-                          struct wal__memfs_node **node)
+static enum wal_status open_node(const struct node *node, int flags,
+                                 struct wal__file **file, int *sys_errno)
 {
-    struct wal__memfs_dentry dentry;
-    int error = wal__memfs_walk(&memory->fs, path, &dentry);
+    char path[DESCRIPTOR_PATH_SIZE];
+    enum wal_status status;
 
-    if (error == 0 && dentry.node == NULL) {
-        error = (flags & WAL__IO_CREATE) == 0
-                    ? ENOENT
-                    : wal__memfs_create(&memory->fs, &dentry, false);
-    } else if (error == 0 && (flags & WAL__IO_CREATE) != 0 &&
-               (flags & WAL__IO_EXCLUSIVE) != 0) {
-        error = EEXIST;
-    } else if (error == 0 && dentry.node->is_directory) {
-        error = EISDIR;
-    }
-    if (error == 0) {
-        *node = dentry.node;
-    }
-    return error;
+    descriptor_path(node, path);
+    status = wal__io_posix.open(NULL, path,
+                                flags & (WAL__IO_WRITE | WAL__IO_TRUNCATE),
+                                file, sys_errno);
+    /* The file exists, but /proc does not any more. */
+    return status == WAL_ENOTFOUND ? WAL_EIO : status;
 }
 
 static enum wal_status file_open(void *ctx, const char *path, int flags,
-                                 struct wal__file **handle, int *sys_errno)
+                                 struct wal__file **file, int *sys_errno)
 {
+    const int create_new = WAL__IO_CREATE | WAL__IO_EXCLUSIVE;
     struct memory *memory = ctx;
-    struct memory_file *created =
-        wal__heap_zalloc(memory->fs.heap, sizeof(*created));
+    struct node *created = NULL;
+    struct node *node = NULL;
+    enum wal_status status;
     int error;
 
-    if (created == NULL) {
-        *sys_errno = ENOMEM;
-        return WAL_ENOMEM;
+    lock(memory);
+    error = look_up(memory, path, &node);
+    if (error == 0 && node == NULL) {
+        error = (flags & WAL__IO_CREATE) == 0
+                    ? ENOENT
+                    : add_node(memory, path, false, &created);
+        node = created;
+    } else if (error == 0 && (flags & create_new) == create_new) {
+        error = EEXIST;
+    } else if (error == 0 && is_directory(node)) {
+        error = EISDIR;
     }
-    created->writable = (flags & WAL__IO_WRITE) != 0;
-    wal__memfs_lock();
-    error = find_or_create(memory, path, flags, &created->node);
-    if (error == 0) {
-        created->node->handles++;
-        if ((flags & WAL__IO_TRUNCATE) != 0) {
-            wal__memfs_truncate(created->node);
-        }
-        *handle = (struct wal__file *)(void *)created;
-    } else {
-        wal__heap_free(memory->fs.heap, created);
+    if (error != 0) {
+        return unlock_status(memory, error, sys_errno);
     }
-    return unlock_status(error, sys_errno);
+    status = open_node(node, flags, file, sys_errno);
+    if (status != WAL_OK && created != NULL) {
+        remove_node(memory, created);
+    }
+    unlock(memory);
+    return status;
 }
 
-static void file_close(void *ctx, struct wal__file *handle)
-{
-    struct memory *memory = ctx;
-    struct memory_file *file = file_of(handle);
-
-    wal__memfs_lock();
-    wal__memfs_byte_lock_release_all(&memory->fs, file->node, file);
-    WAL__ASSERT(file->node->handles > 0);
-    file->node->handles--;
-    wal__memfs_release(&memory->fs, file->node);
-    wal__memfs_unlock();
-    wal__heap_free(memory->fs.heap, file);
-}
-
-static enum wal_status file_pread(void *ctx, struct wal__file *handle,
-                                  void *data, size_t size, uint64_t offset,
-                                  size_t *bytes_read, int *sys_errno)
-{
-    struct wal__memfs_node *node = file_of(handle)->node;
-
-    (void)ctx;
-    wal__memfs_lock();
-    if (offset > INT64_MAX) {
-        return unlock_status(EINVAL, sys_errno);
-    }
-    if (offset >= node->size || size == 0) {
-        *bytes_read = 0;
-        return unlock_status(0, sys_errno);
-    }
-    if (size > node->size - offset) {
-        size = (size_t)(node->size - offset);
-    }
-    WAL__ASSERT(offset + size <= node->capacity);
-    wal__memfs_pin(node);
-    wal__memfs_unlock();
-    memcpy(data, node->bytes + offset, size);
-    wal__memfs_lock();
-    wal__memfs_unpin(node);
-    *bytes_read = size;
-    return unlock_status(0, sys_errno);
-}
-
-static bool is_zero(const uint8_t *bytes, size_t size)
-{
-    return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
-}
-
-/* Copies page by page and skips pages that are zeros on both sides, so that the
- * kernel need not allocate them. */
-static void copy_sparse(uint8_t *to, const uint8_t *from, size_t size)
-{
-    while (size > 0) {
-        size_t part = page_size - (size_t)((uintptr_t)to % page_size);
-
-        part = part < size ? part : size;
-        if (!is_zero(from, part) || !is_zero(to, part)) {
-            memcpy(to, from, part);
-        }
-        to += part;
-        from += part;
-        size -= part;
-    }
-}
-
-/* The total size of the pieces, or UINT64_MAX when it exceeds INT64_MAX. */
-static uint64_t iov_size(const struct iovec *iov, int count)
-{
-    uint64_t size = 0;
-
-    for (int i = 0; i < count; i++) {
-        if (iov[i].iov_len > INT64_MAX - size) {
-            return UINT64_MAX;
-        }
-        size += iov[i].iov_len;
-    }
-    return size;
-}
-
-static int check_write(const struct memory_file *file, uint64_t offset,
-                       uint64_t size)
-{
-    if (!file->writable) {
-        return EBADF;
-    }
-    if (offset > INT64_MAX || size > INT64_MAX) {
-        return EINVAL;
-    }
-    return size > INT64_MAX - offset ? EFBIG : 0;
-}
-
-static enum wal_status file_pwritev(void *ctx, struct wal__file *handle,
-                                    const struct iovec *iov, int count,
-                                    uint64_t offset, size_t *bytes_written,
-                                    int *sys_errno)
-{
-    struct memory_file *file = file_of(handle);
-    struct wal__memfs_node *node = file->node;
-    uint64_t size = iov_size(iov, count);
-    int error = check_write(file, offset, size);
-    uint8_t *to;
-
-    (void)ctx;
-    wal__memfs_lock();
-    if (error == 0 && size > 0) {
-        error = wal__memfs_reserve(node, offset + size);
-    }
-    if (error != 0 || size == 0) {
-        *bytes_written = error == 0 ? 0 : *bytes_written;
-        return unlock_status(error, sys_errno);
-    }
-    wal__memfs_pin(node);
-    wal__memfs_unlock();
-    to = node->bytes + offset;
-    for (int i = 0; i < count; i++) {
-        copy_sparse(to, iov[i].iov_base, iov[i].iov_len);
-        to += iov[i].iov_len;
-    }
-    WAL__ASSERT(to == node->bytes + offset + size);
-    wal__memfs_lock();
-    if (node->size < offset + size) {
-        node->size = offset + size;
-    }
-    WAL__ASSERT(node->size <= node->capacity);
-    wal__memfs_unpin(node);
-    *bytes_written = (size_t)size;
-    return unlock_status(0, sys_errno);
-}
-
-static enum wal_status file_sync(void *ctx, struct wal__file *handle,
-                                 int *sys_errno)
-{
-    (void)ctx;
-    (void)handle;
-    (void)sys_errno;
-    return WAL_OK;
-}
-
-static enum wal_status file_allocate(void *ctx, struct wal__file *handle,
+/* Extends the file by a hole: its pages are allocated when they are used. */
+static enum wal_status file_allocate(void *ctx, struct wal__file *file,
                                      uint64_t size, int *sys_errno)
 {
-    struct memory_file *file = file_of(handle);
-    struct wal__memfs_node *node = file->node;
-    int error = check_write(file, 0, size);
-
-    (void)ctx;
-    wal__memfs_lock();
-    if (error == 0) {
-        error = wal__memfs_reserve(node, size);
-    }
-    if (error == 0 && node->size < size) {
-        node->size = size;
-    }
-    WAL__ASSERT(node->size <= node->capacity);
-    return unlock_status(error, sys_errno);
-}
-
-static struct wal__io_stat stat_of(const struct wal__memfs_node *node)
-{
-    return (struct wal__io_stat){
-        .size = node->size,
-        .allocated = node->capacity,
-        .device = device,
-        .inode = node->inode,
-        .is_directory = node->is_directory,
-    };
-}
-
-static enum wal_status file_stat(void *ctx, struct wal__file *handle,
-                                 struct wal__io_stat *out, int *sys_errno)
-{
-    (void)ctx;
-    wal__memfs_lock();
-    *out = stat_of(file_of(handle)->node);
-    return unlock_status(0, sys_errno);
-}
-
-static enum wal_status file_map(void *ctx, struct wal__file *handle,
-                                uint64_t size, bool writable, void **at,
-                                int *sys_errno)
-{
-    struct memory_file *file = file_of(handle);
-    int error = 0;
+    int result;
 
     (void)ctx;
     if (size == 0) {
-        error = EINVAL;
-    } else if (size > INT64_MAX) {
-        error = ENOMEM;
-    } else if (writable && !file->writable) {
-        error = EACCES;
+        return WAL_OK;
     }
-    wal__memfs_lock();
-    if (error == 0) {
-        error = wal__memfs_reserve(file->node, size);
+    WAL__RETRY_EINTR(result, fallocate(wal__io_posix_descriptor(file), 0,
+                                       (off_t)(size - 1), 1));
+    if (result < 0) {
+        *sys_errno = errno;
+        return wal__io_status(errno);
     }
-    if (error == 0) {
-        file->node->maps++;
-        *at = file->node->bytes;
-    }
-    return unlock_status(error, sys_errno);
-}
-
-static void file_unmap(void *ctx, void *at, uint64_t size)
-{
-    struct memory *memory = ctx;
-    struct wal__memfs_node *node;
-
-    (void)size;
-    wal__memfs_lock();
-    node = wal__memfs_find_mapped(&memory->fs, at);
-    node->maps--;
-    wal__memfs_release(&memory->fs, node);
-    wal__memfs_unlock();
-}
-
-static enum wal_status file_populate(void *ctx, const void *at, uint64_t size,
-                                     int *sys_errno)
-{
-    (void)ctx;
-    (void)at;
-    (void)size;
-    (void)sys_errno;
     return WAL_OK;
-}
-
-static enum wal_status file_lock(void *ctx, struct wal__file *handle,
-                                 uint64_t offset, enum wal__io_lock mode,
-                                 int *sys_errno)
-{
-    struct memory *memory = ctx;
-    struct memory_file *file = file_of(handle);
-    bool exclusive = mode == WAL__IO_LOCK_EXCLUSIVE;
-    enum wal_status status;
-    int error = 0;
-
-    if (exclusive && !file->writable) {
-        *sys_errno = EBADF;
-        return WAL_EIO;
-    }
-    wal__memfs_lock();
-    if (mode == WAL__IO_LOCK_NONE) {
-        wal__memfs_byte_lock_release(&memory->fs, file->node, file, offset);
-    } else {
-        error = wal__memfs_byte_lock_acquire(&memory->fs, file->node, file,
-                                             offset, exclusive);
-    }
-    status = unlock_status(error, sys_errno);
-    return error == EAGAIN ? WAL_ELOCKED : status;
 }
 
 /* ------------------------------------------------------------- names --- */
@@ -359,76 +261,112 @@ static enum wal_status path_stat(void *ctx, const char *path,
                                  struct wal__io_stat *out, int *sys_errno)
 {
     struct memory *memory = ctx;
-    struct wal__memfs_node *node;
+    char link[DESCRIPTOR_PATH_SIZE];
+    struct node *node;
+    enum wal_status status;
     int error;
 
-    wal__memfs_lock();
-    error = wal__memfs_find(&memory->fs, path, &node);
-    if (error == 0) {
-        *out = stat_of(node);
+    lock(memory);
+    error = find_existing(memory, path, &node);
+    if (error != 0) {
+        return unlock_status(memory, error, sys_errno);
     }
-    return unlock_status(error, sys_errno);
+    if (is_directory(node)) {
+        *out = (struct wal__io_stat){.is_directory = true};
+        return unlock_status(memory, 0, sys_errno);
+    }
+    descriptor_path(node, link);
+    status = wal__io_posix.path_stat(NULL, link, out, sys_errno);
+    unlock(memory);
+    return status == WAL_ENOTFOUND ? WAL_EIO : status;
 }
 
 static enum wal_status path_make_directory(void *ctx, const char *path,
                                            int *sys_errno)
 {
     struct memory *memory = ctx;
-    struct wal__memfs_dentry dentry;
+    struct node *node;
     int error;
 
-    wal__memfs_lock();
-    error = wal__memfs_walk(&memory->fs, path, &dentry);
+    lock(memory);
+    error = look_up(memory, path, &node);
     if (error == 0) {
-        error = dentry.node != NULL
-                    ? EEXIST
-                    : wal__memfs_create(&memory->fs, &dentry, true);
+        error = node != NULL ? EEXIST : add_node(memory, path, true, &node);
     }
-    return unlock_status(error, sys_errno);
+    return unlock_status(memory, error, sys_errno);
 }
 
-static int find_directory(struct memory *memory, const char *path,
-                          struct wal__memfs_node **node)
+/* Copies the name in the directory with the highest id below *id, and sets *id.
+ * False: there is none. */
+static bool next_name(const struct memory *memory, const char *directory,
+                      uint64_t *id, char name[NAME_MAX + 1])
 {
-    int error = wal__memfs_find(&memory->fs, path, node);
+    const struct node *node = memory->first;
 
-    return error == 0 && !(*node)->is_directory ? ENOTDIR : error;
+    for (; node != &memory->root; node = node->next) {
+        const char *parent;
+        size_t size;
+        const char *last = split(node->path, &parent, &size);
+
+        if (node->id < *id && strlen(directory) == size &&
+            memcmp(directory, parent, size) == 0) {
+            *id = node->id;
+            memcpy(name, last, strlen(last) + 1);
+            return true;
+        }
+    }
+    return false;
 }
 
-/* The callback runs without the mutex, so that it may call the table; the inode
- * of the last name is the cursor. The directory must not be removed by it. */
+/* The callback runs without the mutex, so that it may call the table; the id of
+ * the last name is the cursor. It must not remove the directory. */
 static enum wal_status path_list(void *ctx, const char *path,
                                  enum wal_status (*each)(void *arg,
                                                          const char *name),
                                  void *arg, int *sys_errno)
 {
     struct memory *memory = ctx;
-    struct wal__memfs_node *directory;
+    struct node *directory;
     char name[NAME_MAX + 1];
-    uint64_t inode = 0;
+    uint64_t id = UINT64_MAX;
     int error;
 
-    wal__memfs_lock();
+    lock(memory);
     error = find_directory(memory, path, &directory);
-    while (error == 0) {
-        const struct wal__memfs_node *node =
-            wal__memfs_next_child(&memory->fs, directory, inode);
+    while (error == 0 && next_name(memory, path, &id, name)) {
         enum wal_status status;
 
-        if (node == NULL) {
-            break;
-        }
-        inode = node->inode;
-        memcpy(name, node->name, sizeof(name));
-        wal__memfs_unlock();
+        unlock(memory);
         status = each(arg, name);
         if (status != WAL_OK) {
             *sys_errno = 0;
             return status;
         }
-        wal__memfs_lock();
+        lock(memory);
     }
-    return unlock_status(error, sys_errno);
+    return unlock_status(memory, error, sys_errno);
+}
+
+static int rename_file(struct memory *memory, const char *from, const char *to)
+{
+    struct node *moved;
+    struct node *replaced;
+    int error = find_existing(memory, from, &moved);
+
+    if (error == 0) {
+        error = look_up(memory, to, &replaced);
+    }
+    if (error != 0 || replaced == moved) {
+        return error;
+    }
+    if (is_directory(moved) || (replaced != NULL && is_directory(replaced))) {
+        return EISDIR;
+    }
+    if (replaced != NULL) {
+        remove_node(memory, replaced);
+    }
+    (void)snprintf(moved->path, sizeof(moved->path), "%s", to);
+    return 0;
 }
 
 static enum wal_status path_rename(void *ctx, const char *from, const char *to,
@@ -436,120 +374,105 @@ static enum wal_status path_rename(void *ctx, const char *from, const char *to,
 {
     struct memory *memory = ctx;
 
-    wal__memfs_lock();
-    return unlock_status(wal__memfs_rename(&memory->fs, from, to), sys_errno);
+    lock(memory);
+    return unlock_status(memory, rename_file(memory, from, to), sys_errno);
 }
 
 static enum wal_status path_unlink(void *ctx, const char *path, int *sys_errno)
 {
     struct memory *memory = ctx;
+    struct node *node;
+    int error;
 
-    wal__memfs_lock();
-    return unlock_status(wal__memfs_unlink(&memory->fs, path), sys_errno);
+    lock(memory);
+    error = find_existing(memory, path, &node);
+    if (error == 0 && is_directory(node)) {
+        error = EISDIR;
+    }
+    if (error == 0) {
+        remove_node(memory, node);
+    }
+    return unlock_status(memory, error, sys_errno);
 }
 
 static enum wal_status path_remove_directory(void *ctx, const char *path,
                                              int *sys_errno)
 {
     struct memory *memory = ctx;
+    uint64_t id = UINT64_MAX;
+    char name[NAME_MAX + 1];
+    struct node *node;
+    int error;
 
-    wal__memfs_lock();
-    return unlock_status(wal__memfs_remove_directory(&memory->fs, path),
-                         sys_errno);
+    lock(memory);
+    error = find_directory(memory, path, &node);
+    if (error == 0 && node == &memory->root) {
+        error = EBUSY;
+    } else if (error == 0 && next_name(memory, path, &id, name)) {
+        error = ENOTEMPTY;
+    }
+    if (error == 0) {
+        remove_node(memory, node);
+    }
+    return unlock_status(memory, error, sys_errno);
 }
 
 static enum wal_status path_sync_directory(void *ctx, const char *path,
                                            int *sys_errno)
 {
-    struct wal__memfs_node *node;
+    struct memory *memory = ctx;
+    struct node *node;
 
-    wal__memfs_lock();
-    return unlock_status(find_directory(ctx, path, &node), sys_errno);
+    lock(memory);
+    return unlock_status(memory, find_directory(memory, path, &node),
+                         sys_errno);
 }
 
 static enum wal_status path_is_network(void *ctx, const char *path,
                                        bool *network, char *name,
                                        int *sys_errno)
 {
-    struct memory *memory = ctx;
-    struct wal__memfs_node *node;
-    int error;
-
-    wal__memfs_lock();
-    error = wal__memfs_find(&memory->fs, path, &node);
-    if (error == 0) {
-        *network = false;
-        memcpy(name, "memory", sizeof("memory"));
-    }
-    return unlock_status(error, sys_errno);
+    (void)ctx;
+    (void)path;
+    (void)sys_errno;
+    *network = false;
+    memcpy(name, "memory", sizeof("memory"));
+    return WAL_OK;
 }
 
 /* ------------------------------------------------------------- table --- */
 
-static void memory_boot_id(void *ctx, uint8_t out[16])
-{
-    const struct memory *memory = ctx;
-
-    memcpy(out, memory->boot_id, sizeof(memory->boot_id));
-}
-
-/* The locks of the table are this process's only, so other processes count as
- * dead. */
-static uint64_t memory_process_start(void *ctx, uint32_t pid)
-{
-    return pid == wal__process_id(ctx) ? process_start_time : 0;
-}
-
-static const struct wal__io table = {
-    .open = file_open,
-    .close = file_close,
-    .pread = file_pread,
-    .pwritev = file_pwritev,
-    .sync = file_sync,
-    .allocate = file_allocate,
-    .stat = file_stat,
-    .map = file_map,
-    .unmap = file_unmap,
-    .populate = file_populate,
-    .lock = file_lock,
-    .path_stat = path_stat,
-    .make_directory = path_make_directory,
-    .list = path_list,
-    .rename = path_rename,
-    .unlink = path_unlink,
-    .remove_directory = path_remove_directory,
-    .sync_directory = path_sync_directory,
-    .is_network = path_is_network,
-    .now_ms = wal__clock_now_ms,
-    .monotonic_ns = wal__clock_monotonic_ns,
-    .random = wal__random_system,
-    .boot_id = memory_boot_id,
-    .process_id = wal__process_id,
-    .process_start_time = memory_process_start,
-    .process_is_stopped = wal__process_is_stopped,
-    .futex_wait = wal__futex_wait,
-    .futex_wake = wal__futex_wake,
-    .threads = true,
-};
-
 enum wal_status wal__io_memory_create(const struct wal__heap *heap,
-                                      struct wal__io **io)
+                                      struct wal__io **io,
+                                      struct wal_error *error)
 {
-    struct memory *memory = wal__heap_zalloc(heap, sizeof(*memory));
+    struct memory *memory;
 
+    if (access(DESCRIPTOR_DIRECTORY, X_OK) != 0) {
+        return wal__fail_at(error, WAL_EIO, errno, DESCRIPTOR_DIRECTORY, 0,
+                            "a store in memory needs the file system /proc");
+    }
+    memory = wal__heap_zalloc(heap, sizeof(*memory));
     if (memory == NULL) {
-        return WAL_ENOMEM;
+        return wal__no_memory(error);
     }
-    if (!wal__memfs_init(&memory->fs, heap)) {
-        wal__heap_free(heap, memory);
-        return WAL_ENOMEM;
-    }
-    memory->io = table;
+    pthread_mutex_init(&memory->mutex, NULL);
+    memory->heap = heap;
+    memory->root = (struct node){.fd = -1, .path = "."};
+    memory->first = &memory->root;
+    memory->io = wal__io_posix;
     memory->io.ctx = memory;
-    memory->io.worktree = wal__io_posix.worktree;
-    /* Zeros would mean that the boot id is unknown. */
-    wal__random_system(NULL, memory->boot_id, sizeof(memory->boot_id));
-    memory->boot_id[0] |= 1;
+    memory->io.open = file_open;
+    memory->io.allocate = file_allocate;
+    memory->io.path_stat = path_stat;
+    memory->io.make_directory = path_make_directory;
+    memory->io.list = path_list;
+    memory->io.rename = path_rename;
+    memory->io.unlink = path_unlink;
+    memory->io.remove_directory = path_remove_directory;
+    memory->io.sync_directory = path_sync_directory;
+    memory->io.is_network = path_is_network;
+    memory->io.in_memory = true;
     *io = &memory->io;
     return WAL_OK;
 }
@@ -561,8 +484,9 @@ void wal__io_memory_destroy(struct wal__io *io)
     if (memory == NULL) {
         return;
     }
-    wal__memfs_lock();
-    wal__memfs_deinit(&memory->fs);
-    wal__memfs_unlock();
-    wal__heap_free(memory->fs.heap, memory);
+    while (memory->first != &memory->root) {
+        remove_node(memory, memory->first);
+    }
+    pthread_mutex_destroy(&memory->mutex);
+    wal__heap_free(memory->heap, memory);
 }

@@ -114,6 +114,11 @@ static void file_close(void *ctx, struct wal__file *file)
     wal__heap_free(&wal__heap_libc, file);
 }
 
+int wal__io_posix_descriptor(const struct wal__file *file)
+{
+    return file->fd;
+}
+
 static enum wal_status file_pread(void *ctx, struct wal__file *file, void *data,
                                   size_t size, uint64_t offset,
                                   size_t *bytes_read, int *sys_errno)
@@ -290,6 +295,20 @@ static void file_unmap(void *ctx, void *at, uint64_t size)
     (void)munmap(at, (size_t)size);
 }
 
+/* Replaces *lock by a conflicting lock, or by F_UNLCK. */
+static enum wal_status test_lock(const struct wal__file *file,
+                                 struct flock *lock, int *sys_errno)
+{
+    int result;
+
+    WAL__RETRY_EINTR(result, fcntl(file->fd, F_OFD_GETLK, lock));
+    if (result == 0 && lock->l_type != F_UNLCK) {
+        *sys_errno = EAGAIN;
+        return WAL_ELOCKED;
+    }
+    return result_status(result, sys_errno);
+}
+
 static enum wal_status file_lock(void *ctx, struct wal__file *file,
                                  uint64_t offset, enum wal__io_lock mode,
                                  int *sys_errno)
@@ -298,6 +317,7 @@ static enum wal_status file_lock(void *ctx, struct wal__file *file,
         [WAL__IO_LOCK_NONE] = F_UNLCK,
         [WAL__IO_LOCK_SHARED] = F_RDLCK,
         [WAL__IO_LOCK_EXCLUSIVE] = F_WRLCK,
+        [WAL__IO_LOCK_TEST] = F_WRLCK,
     };
     struct flock lock = {
         .l_type = types[mode],
@@ -308,6 +328,9 @@ static enum wal_status file_lock(void *ctx, struct wal__file *file,
     int result;
 
     (void)ctx;
+    if (mode == WAL__IO_LOCK_TEST) {
+        return test_lock(file, &lock, sys_errno);
+    }
     if (!wal__close_on_fork_add(&file->close_on_fork, &file->fd)) {
         return fail(sys_errno, ENOMEM);
     }

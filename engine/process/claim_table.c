@@ -57,9 +57,7 @@ enum wal_status wal__control_claim_refused(int32_t holder,
                              "another process claims the session")
                  : wal__fail(error, WAL_ECLAIMED,
                              "process %d claims the session", (int)holder);
-    if (error != NULL) {
-        error->holder = holder;
-    }
+    wal__error_set_holder(error, holder);
     return status;
 }
 
@@ -155,4 +153,134 @@ void wal__control_release_claim(struct wal__control *control, uint32_t session,
     }
     (void)!io->lock(io->ctx, control->file, WAL__LOCK_CLAIM + session,
                     WAL__IO_LOCK_NONE, &ignored);
+}
+
+/* --- listing ------------------------------------------------------------- */
+
+/* Whether an open file has locked the session's byte. `file` is another open of
+ * LOCK than the store's, so that the store's own locks conflict with it. */
+static enum wal_status test_byte(const struct wal__control *control,
+                                 struct wal__file *file, uint32_t session,
+                                 bool *locked, struct wal_error *error)
+{
+    const struct wal__io *io = control->env->io;
+    uint64_t byte = WAL__LOCK_CLAIM + session;
+    int err = 0;
+    enum wal_status status =
+        io->lock(io->ctx, file, byte, WAL__IO_LOCK_TEST, &err);
+
+    *locked = status == WAL_ELOCKED;
+    return status == WAL_OK || status == WAL_ELOCKED
+               ? WAL_OK
+               : wal__fail_at(error, status, err, control->path, byte,
+                              "cannot test the lock of a session");
+}
+
+/* Adds the holder. The slot of a dead process may name a session that a live
+ * one has claimed since: its slot has the process. */
+static void add_holder(struct wal__claim_holder out[WAL__CLAIMS],
+                       uint32_t *count, struct wal__claim_holder holder)
+{
+    uint32_t i = 0;
+
+    while (i < *count && out[i].session != holder.session) {
+        i++;
+    }
+    WAL__ASSERT(i < WAL__CLAIMS);
+    if (i == *count) {
+        out[(*count)++] = holder;
+    } else if (out[i].process_id == 0) {
+        out[i] = holder;
+    }
+}
+
+static enum wal_status list_slots(const struct wal__control *control,
+                                  struct wal__file *file,
+                                  const struct wal__control_page *page,
+                                  struct wal__claim_holder out[WAL__CLAIMS],
+                                  uint32_t *count, struct wal_error *error)
+{
+    for (uint32_t i = 0; i < WAL__CLAIMS; i++) {
+        uint64_t start = atomic_load(&page->claims[i].start);
+        uint64_t name = atomic_load(&page->claims[i].session_and_pid);
+        struct wal__claim_holder holder = {.session = (uint32_t)(name >> 32)};
+        bool locked = false;
+        enum wal_status status;
+
+        if (start == 0 || name == 0) {
+            continue;
+        }
+        status = test_byte(control, file, holder.session, &locked, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        if (is_alive(control, name, start)) {
+            holder.process_id = (uint32_t)name;
+            holder.is_own = holder.process_id == control->process_id &&
+                            start == control->process_start_time;
+        }
+        if (locked) {
+            add_holder(out, count, holder);
+        }
+    }
+    return WAL_OK;
+}
+
+/* Maps the page of an open LOCK, which has none before the first opener made
+ * it. */
+static enum wal_status list_file(const struct wal__control *control,
+                                 struct wal__file *file,
+                                 struct wal__claim_holder out[WAL__CLAIMS],
+                                 uint32_t *count, struct wal_error *error)
+{
+    const struct wal__io *io = control->env->io;
+    struct wal__io_stat stat;
+    enum wal_status status;
+    void *page = NULL;
+    int err = 0;
+
+    status = io->stat(io->ctx, file, &stat, &err);
+    if (status == WAL_OK && stat.size < WAL__CONTROL_SIZE) {
+        return WAL_OK;
+    }
+    if (status == WAL_OK) {
+        status = io->map(io->ctx, file, WAL__CONTROL_SIZE, false, &page, &err);
+    }
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, control->path, 0,
+                            "cannot read the claims of sessions");
+    }
+    status = list_slots(control, file, page, out, count, error);
+    io->unmap(io->ctx, page, WAL__CONTROL_SIZE);
+    return status;
+}
+
+enum wal_status
+wal__control_list_claims(const struct wal__control *control,
+                         struct wal__claim_holder out[WAL__CLAIMS],
+                         uint32_t *count, struct wal_error *error)
+{
+    const struct wal__io *io = control->env->io;
+    struct wal__file *file = NULL;
+    enum wal_status status = WAL_OK;
+    int err = 0;
+
+    *count = 0;
+    if (control->file != NULL) {
+        status = wal__control_check_lock_file(control, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = io->open(io->ctx, control->path, 0, &file, &err);
+    if (status == WAL_ENOTFOUND) {
+        return WAL_OK; /* no process has the store open */
+    }
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, control->path, 0,
+                            "cannot open the lock file to list the claims");
+    }
+    status = list_file(control, file, out, count, error);
+    io->close(io->ctx, file);
+    return status;
 }

@@ -123,42 +123,6 @@ static void reset_page(struct wal__control *control)
     }
 }
 
-/* Maps the page through a second open of LOCK: locks belong to an open file
- * description, which a map keeps alive, also in a forked child. */
-static enum wal_status map_page(struct wal__control *control, int *err)
-{
-    const struct wal__io *io = control->env->io;
-    struct wal__file *file = NULL;
-    enum wal_status status =
-        io->open(io->ctx, control->path, WAL__IO_WRITE, &file, err);
-    void *at = NULL;
-
-    WAL__ASSERT(control->file_page == NULL);
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = io->map(io->ctx, file, WAL__CONTROL_SIZE, true, &at, err);
-    io->close(io->ctx, file);
-    if (status == WAL_OK) {
-        control->file_page = at;
-    }
-    return status;
-}
-
-enum wal_status wal__control_identify(struct wal__control *control, int *err)
-{
-    const struct wal__io *io = control->env->io;
-    struct wal__io_stat stat;
-    enum wal_status status = io->stat(io->ctx, control->file, &stat, err);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    control->device = stat.device;
-    control->inode = stat.inode;
-    return stat.size < WAL__CONTROL_SIZE ? WAL_OK : map_page(control, err);
-}
-
 /* Whether the page is live and the first opener has finished recovery. */
 static bool page_is_ready(const struct wal__control *control)
 {
@@ -173,7 +137,7 @@ static enum wal_status make_page(struct wal__control *control, int *err)
     enum wal_status status =
         io->allocate(io->ctx, control->file, WAL__CONTROL_SIZE, err);
 
-    return status == WAL_OK ? map_page(control, err) : status;
+    return status == WAL_OK ? wal__control_map_page(control, err) : status;
 }
 
 /* Acquires open lock and participant lock, with the page mapped. */

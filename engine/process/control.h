@@ -201,6 +201,20 @@ enum wal_status wal__control_claim(struct wal__control *control,
                                    struct wal_error *error) WAL_MUST_USE;
 void wal__control_release_claim(struct wal__control *control, uint32_t session,
                                 uint32_t slot);
+/* A claim that an open file holds. */
+struct wal__claim_holder {
+    uint32_t session;
+    uint32_t process_id; /* 0: unknown */
+    bool is_own;         /* the process is this one */
+};
+
+/* Lists the claims whose byte is locked, each session once, in no order. Opens
+ * LOCK for reading, also for a reader that holds no lock. A claim that begins
+ * or ends meanwhile may be listed or not. WAL_ELOCKFILE. */
+enum wal_status
+wal__control_list_claims(const struct wal__control *control,
+                         struct wal__claim_holder out[WAL__CLAIMS],
+                         uint32_t *count, struct wal_error *error) WAL_MUST_USE;
 /* Fills the error of a refused claim; returns WAL_ECLAIMED. */
 enum wal_status wal__control_claim_refused(int32_t holder,
                                            struct wal_error *error);

@@ -17,6 +17,43 @@ enum {
 
 /* --- owners ------------------------------------------------------------- */
 
+/* Maps the page through a second open of LOCK: locks belong to an open file
+ * description, which a map keeps alive, also in a forked child. */
+enum wal_status wal__control_map_page(struct wal__control *control, int *err)
+{
+    const struct wal__io *io = control->env->io;
+    struct wal__file *file = NULL;
+    enum wal_status status =
+        io->open(io->ctx, control->path, WAL__IO_WRITE, &file, err);
+    void *at = NULL;
+
+    WAL__ASSERT(control->file_page == NULL);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = io->map(io->ctx, file, WAL__CONTROL_SIZE, true, &at, err);
+    io->close(io->ctx, file);
+    if (status == WAL_OK) {
+        control->file_page = at;
+    }
+    return status;
+}
+
+enum wal_status wal__control_identify(struct wal__control *control, int *err)
+{
+    const struct wal__io *io = control->env->io;
+    struct wal__io_stat stat;
+    enum wal_status status = io->stat(io->ctx, control->file, &stat, err);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    control->device = stat.device;
+    control->inode = stat.inode;
+    return stat.size < WAL__CONTROL_SIZE ? WAL_OK
+                                         : wal__control_map_page(control, err);
+}
+
 static void publish_owner(const struct wal__control *control,
                           struct wal__lock_owner *name)
 {
@@ -154,9 +191,7 @@ enum wal_status wal__lock_wait_failed(const struct wal__control *control,
         "process %u is recovering the store, or closing it%s",
         lock_wait->holder,
         lock_wait->stopped ? ", and is stopped: continue or end it" : "");
-    if (error != NULL) {
-        error->holder = (int32_t)lock_wait->holder;
-    }
+    wal__error_set_holder(error, (int32_t)lock_wait->holder);
     return status;
 }
 

@@ -21,6 +21,9 @@ struct wal__lock_wait {
 void wal__lock_wait_init(struct wal__lock_wait *lock_wait,
                          const struct wal__control *control);
 
+/* Maps the control page of LOCK to control->file_page. */
+enum wal_status wal__control_map_page(struct wal__control *control,
+                                      int *err) WAL_MUST_USE;
 /* Records device and inode of LOCK, and maps its page when it has one: the page
  * names the blocking holder. control.c */
 enum wal_status wal__control_identify(struct wal__control *control,

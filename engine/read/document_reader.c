@@ -216,11 +216,9 @@ check_options(const struct wal_doc_cursor_options *options,
 {
     const uint32_t known = WAL_DOC_CURSOR_KEYS | WAL_DOC_CURSOR_HISTORY;
 
-    if (options->struct_size != sizeof(*options) ||
-        (options->flags & ~known) != 0) {
-        return wal__invalid(
-            error, "the struct_size or flags of the document options are not "
-                   "valid");
+    if ((options->flags & ~known) != 0) {
+        return wal__invalid(error,
+                            "the flags of the document options are not valid");
     }
     return wal__text_check(options->prefix, WAL__KEY_MAX, "key prefix", prefix,
                            error);

@@ -268,12 +268,11 @@ static enum wal_status check_options(struct request *request,
     const struct wal_entry_cursor_options *options = request->options;
     enum wal_status status;
 
-    if (options->struct_size != sizeof(*options) ||
-        options->mode > WAL_ENTRY_CURSOR_ALL ||
+    if (options->mode > WAL_ENTRY_CURSOR_ALL ||
         (options->flags & ~known) != 0 || options->stream > 255) {
         return wal__invalid(error,
-                            "the struct_size, mode, flags or stream of the "
-                            "cursor options are not valid");
+                            "the mode, flags or stream of the cursor options "
+                            "are not valid");
     }
     status = wal__text_check(options->up_to, WAL__ID_MAX, "entry's id",
                              &request->up_to, error);

@@ -374,6 +374,7 @@ enum wal_status wal__head_cursor_open(struct wal_session *session,
         return wal__no_memory(error);
     }
     opened->core = session->core;
+    wal__core_retain(opened->core);
     opened->session = session->number;
     wal__buf_init(&opened->items, heap);
     wal__buf_init(&opened->texts, heap);
@@ -410,13 +411,23 @@ enum wal_status wal__head_cursor_next(struct wal_head_cursor *heads,
     return WAL_OK;
 }
 
+const struct wal__core *
+wal__head_cursor_core(const struct wal_head_cursor *heads)
+{
+    return heads->core;
+}
+
 void wal__head_cursor_close(struct wal_head_cursor *heads)
 {
+    struct wal__core *core;
+
     if (heads == NULL) {
         return;
     }
+    core = heads->core;
     wal__buf_deinit(&heads->items);
     wal__buf_deinit(&heads->texts);
     wal__buf_deinit(&heads->scratch);
-    wal__heap_free(heads->core->env.heap, heads);
+    wal__heap_free(core->env.heap, heads);
+    wal__core_release(core);
 }

@@ -32,6 +32,8 @@ enum wal_status wal__head_cursor_open(struct wal_session *session,
 /* The next head, or WAL_END. Texts are valid until the close. */
 enum wal_status wal__head_cursor_next(struct wal_head_cursor *heads,
                                       struct wal_head *head) WAL_MUST_USE;
+const struct wal__core *
+wal__head_cursor_core(const struct wal_head_cursor *heads);
 void wal__head_cursor_close(struct wal_head_cursor *heads);
 
 #endif

@@ -41,19 +41,46 @@ static enum wal_status roll_back(struct wal__rewind_job *job,
     return status;
 }
 
-/* Sets *is_partial when files are left in both states. */
+/* All files are restored: deletes the journal, and moves the head. A head that
+ * another thread or process has moved since the plan undoes the rewind. */
+static enum wal_status finish(struct wal__rewind_job *job, const uint8_t *moved,
+                              bool *is_partial, struct wal_error *error)
+{
+    struct wal_error own = {.struct_size = sizeof(own)};
+    enum wal_status status = wal__rewind_finish(job, &own);
+
+    /* A journal that remains is harmless: recovery finds every file done. */
+    if (status == WAL_OK || job->head_after[0] == '\0') {
+        return WAL_OK;
+    }
+    if (status != WAL_ECONFLICT) {
+        *is_partial = true;
+        wal__error_copy(error, &own);
+        return status;
+    }
+    *is_partial = roll_back(job, moved) != WAL_OK;
+    return wal__fail(error, WAL_ECHANGED,
+                     "%s; it was moved during the rewind, call rewind again",
+                     own.text);
+}
+
+/* Sets *is_partial when files are left in both states, or the head is not where
+ * the files belong. */
 static enum wal_status apply_plan(struct wal__rewind_job *job, bool *is_partial,
                                   struct wal_error *error)
 {
     const struct wal__heap *heap = job->session->core->env.heap;
-    struct wal_error ignored = {.struct_size = sizeof(ignored)};
     uint32_t count = job->before.count;
     /* One byte per file: chosen files, then moved files. */
-    uint8_t *chosen = wal__heap_zalloc(heap, 2 * (size_t)count);
+    uint8_t *chosen;
     uint8_t *moved;
     enum wal_status status;
 
-    WAL__ASSERT(count > 0 && count == job->after.count);
+    WAL__ASSERT(count == job->after.count);
+    if (count == 0) {
+        return wal__rewind_save_undo(job, error);
+    }
+    chosen = wal__heap_zalloc(heap, 2 * (size_t)count);
     if (chosen == NULL) {
         return wal__no_memory(error);
     }
@@ -68,9 +95,7 @@ static enum wal_status apply_plan(struct wal__rewind_job *job, bool *is_partial,
     if (status != WAL_OK) {
         *is_partial = roll_back(job, moved) != WAL_OK;
     } else {
-        /* A journal that remains is harmless: recovery finds every file
-         * done. */
-        (void)!wal__rewind_journal_delete(job, false, &ignored);
+        status = finish(job, moved, is_partial, error);
     }
 done:
     wal__heap_free(heap, chosen);
@@ -115,6 +140,17 @@ static void set_counts(struct wal_rewind_result *result,
     }
 }
 
+static void set_heads(struct wal_rewind_result *result,
+                      const struct wal__rewind_job *job)
+{
+    bool moves = job->head_after[0] != '\0';
+
+    memcpy(result->previous_head, job->head_before,
+           sizeof(result->previous_head));
+    memcpy(result->new_head, moves ? job->head_after : job->head_before,
+           sizeof(result->new_head));
+}
+
 /* Plans the rewind, and applies it unless it is a dry run. The lock is held. */
 static enum wal_status plan_and_apply(struct wal_session *session,
                                       struct wal__span id,
@@ -131,13 +167,17 @@ static enum wal_status plan_and_apply(struct wal_session *session,
     wal__rewind_job_init(&job, session);
     wal__rewind_plan_init(&plan, session->core->env.heap);
     status = wal__rewind_plan_build(&plan, &job, id, options, error);
-    if (status == WAL_OK && !dry && plan.changes.count > 0) {
+    if (status == WAL_OK && !dry &&
+        (plan.changes.count > 0 || job.head_after[0] != '\0')) {
         WAL__ASSERT(job.before.count == plan.changes.count);
         status = apply_plan(&job, is_partial, error);
         if (status == WAL_OK) {
             WAL__ASSERT(job.undo.size < sizeof(result->undo));
             memcpy(result->undo, job.undo.data, job.undo.size);
         }
+    }
+    if (status == WAL_OK && (options->flags & WAL_REWIND_HEAD) != 0) {
+        set_heads(result, &job);
     }
     cursor->changes = plan.changes;
     cursor->elsewhere[1] = plan.elsewhere;
@@ -206,7 +246,7 @@ enum wal_status wal__rewind(struct wal_session *session,
         if (is_partial) {
             wal__fail_at(
                 error, status, why.sys_errno, why.file, 0,
-                "%.300s; only some files are rewound: call rewind again to "
+                "%.300s; the rewind is incomplete: call rewind again to "
                 "complete it",
                 why.text);
         }

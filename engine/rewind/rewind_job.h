@@ -37,6 +37,10 @@ struct wal__rewind_job {
     struct wal__files before;       /* states before the rewind */
     struct wal__files after;        /* states to restore */
     struct wal__buf directories; /* to create: parents first, NUL-terminated */
+    /* Entry ids of the head `main`, terminated by NUL: when the rewind was
+     * planned, or empty; and where it moves, empty: it does not. */
+    char head_before[WAL_ID_SIZE];
+    char head_after[WAL_ID_SIZE];
 };
 
 void wal__rewind_job_init(struct wal__rewind_job *job,
@@ -65,17 +69,33 @@ wal__rewind_journal_exists(struct wal_session *session, bool *has,
 enum wal_status wal__rewind_journal_load(struct wal__rewind_job *job,
                                          bool *found,
                                          struct wal_error *error) WAL_MUST_USE;
-/* Commits reserved documents in one batch. */
-enum wal_status wal__rewind_commit_docs(struct wal_session *session,
-                                        const struct wal_doc *docs,
-                                        uint32_t count,
-                                        enum wal_durability durability,
-                                        struct wal_error *error) WAL_MUST_USE;
+/* Commits a batch that may have reserved documents. */
+enum wal_status wal__rewind_commit(struct wal_session *session,
+                                   const struct wal_batch *batch,
+                                   enum wal_durability durability,
+                                   struct wal_error *error) WAL_MUST_USE;
 /* Deletes the journal without a sync: a journal that reappears after a power
  * loss is harmless. undone: also deletes the undo checkpoint. */
 enum wal_status
 wal__rewind_journal_delete(struct wal__rewind_job *job, bool undone,
                            struct wal_error *error) WAL_MUST_USE;
+
+/*
+ * rewind_head.c: the head `main`. Fills head_before; with `moves` also
+ * head_after, unless the head is there. WAL_ENOTFOUND: the checkpoint is linked
+ * with no entry of the session's conversation.
+ */
+enum wal_status wal__rewind_plan_head(struct wal__rewind_job *job,
+                                      const struct wal__checkpoint *checkpoint,
+                                      bool moves,
+                                      struct wal_error *error) WAL_MUST_USE;
+/* The move of the head as a batch has it; it expects head_before. */
+struct wal_head wal__rewind_head_move(const struct wal__rewind_job *job);
+/* Deletes the journal when all files are restored, and moves the head in the
+ * same batch, durably then. WAL_ECONFLICT: the head is neither at head_before
+ * nor at head_after, and nothing was done. */
+enum wal_status wal__rewind_finish(struct wal__rewind_job *job,
+                                   struct wal_error *error) WAL_MUST_USE;
 
 /*
  * rewind_stage.c. `chosen` has one byte per file of the job; files with a
@@ -165,8 +185,10 @@ enum wal_status wal__rewind_plan_build(struct wal__rewind_plan *plan,
 
 /*
  * rewind_undo.c: stores the current states of the files in job->before as the
- * undo checkpoint, and the journal in the same batch, durably. Replaces
- * job->before by what was recorded; WAL_ECHANGED when a state differs.
+ * undo checkpoint, linked with head_before, and the journal in the same batch,
+ * durably. Without files there is no journal: the batch moves the head, and
+ * completes the rewind. Replaces job->before by what was recorded. WAL_ECHANGED
+ * when a state or the head differs.
  */
 enum wal_status wal__rewind_save_undo(struct wal__rewind_job *job,
                                       struct wal_error *error) WAL_MUST_USE;

@@ -160,6 +160,17 @@ done:
     return WAL_OK;
 }
 
+static enum wal_status put_heads(const struct wal__rewind_job *job,
+                                 struct wal__buf *value)
+{
+    enum wal_status status = put_hex(value, "headBefore", job->head_before,
+                                     strlen(job->head_before));
+
+    return status == WAL_OK ? put_hex(value, "headAfter", job->head_after,
+                                      strlen(job->head_after))
+                            : status;
+}
+
 enum wal_status wal__rewind_journal_encode(const struct wal__rewind_job *job,
                                            struct wal__buf *value)
 {
@@ -198,7 +209,10 @@ enum wal_status wal__rewind_journal_encode(const struct wal__rewind_job *job,
     if (status != WAL_OK) {
         return status;
     }
-    return put_text(value, "}");
+    if (job->head_after[0] != '\0') {
+        status = put_heads(job, value);
+    }
+    return status == WAL_OK ? put_text(value, "}") : status;
 }
 
 static int digit(uint8_t c)
@@ -291,6 +305,39 @@ static enum wal_status get_header(const struct wal__buf *value,
     return WAL_OK;
 }
 
+/* Decodes an entry id, which may be empty, and terminates it. */
+static enum wal_status get_id(const struct wal__buf *value, const char *name,
+                              char out[WAL_ID_SIZE])
+{
+    struct wal__buf bytes;
+    enum wal_status status;
+
+    wal__buf_init(&bytes, value->heap);
+    status = get_hex(value, name, WAL__ID_MAX, &bytes);
+    if (status == WAL_OK && bytes.size > 0) {
+        memcpy(out, bytes.data, bytes.size);
+    }
+    out[bytes.size] = '\0';
+    wal__buf_deinit(&bytes);
+    return status;
+}
+
+/* Reads the members that a rewind with a move of the head has. */
+static enum wal_status get_heads(const struct wal__buf *value,
+                                 struct wal__rewind_job *job)
+{
+    struct wal__json_token token;
+    enum wal_status status;
+
+    if (wal__json_find(value->data, value->size, "headAfter", &token) !=
+        WAL__JSON_OK) {
+        return WAL_OK;
+    }
+    status = get_id(value, "headBefore", job->head_before);
+    return status == WAL_OK ? get_id(value, "headAfter", job->head_after)
+                            : status;
+}
+
 /* Reads the other members into the job. */
 static enum wal_status get_job(const struct wal__buf *value,
                                struct wal__rewind_job *job)
@@ -329,6 +376,9 @@ static enum wal_status get_job(const struct wal__buf *value,
         goto done;
     }
     status = get_bytes(value, "after", job->after_list.bytes, WAL__DIGEST_SIZE);
+    if (status == WAL_OK) {
+        status = get_heads(value, job);
+    }
 done:
     wal__buf_deinit(&root);
     return status;
@@ -495,25 +545,19 @@ done:
 
 /* --- writing ------------------------------------------------------------- */
 
-enum wal_status wal__rewind_commit_docs(struct wal_session *session,
-                                        const struct wal_doc *docs,
-                                        uint32_t count,
-                                        enum wal_durability durability,
-                                        struct wal_error *error)
+enum wal_status wal__rewind_commit(struct wal_session *session,
+                                   const struct wal_batch *batch,
+                                   enum wal_durability durability,
+                                   struct wal_error *error)
 {
-    const struct wal_batch batch = {.struct_size = sizeof(batch),
-                                    .documents = docs,
-                                    .document_count = count};
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = durability};
     enum wal_status status;
 
-    WAL__ASSERT(count > 0);
     do {
         struct wal__op *op = NULL;
 
-        status =
-            wal__batch_create(session, &batch, &options, false, &op, error);
+        status = wal__batch_create(session, batch, &options, false, &op, error);
         if (status == WAL_OK) {
             status = wal__session_commit(session->core, op, error);
             wal__op_release(op);
@@ -532,18 +576,19 @@ enum wal_status wal__rewind_journal_delete(struct wal__rewind_job *job,
          .flags = WAL_DOC_DELETE,
          .key = wal__text_slice(wal__rewind_journal_key())},
         {.struct_size = sizeof(docs[1]), .flags = WAL_DOC_DELETE}};
+    struct wal_batch batch = {
+        .struct_size = sizeof(batch), .documents = docs, .document_count = 2};
     enum wal_status status = WAL_ENOTFOUND;
 
     WAL__ASSERT(undo.size <= WAL__ID_MAX);
     if (undone && undo.size > 0) {
         docs[1].key = wal__text_slice(wal__checkpoint_key(undo, key_buffer));
-        status =
-            wal__rewind_commit_docs(job->session, docs, 2, WAL_WRITTEN, error);
+        status = wal__rewind_commit(job->session, &batch, WAL_WRITTEN, error);
     }
     /* The checkpoint may be deleted already. */
     if (status == WAL_ENOTFOUND) {
-        status =
-            wal__rewind_commit_docs(job->session, docs, 1, WAL_WRITTEN, error);
+        batch.document_count = 1;
+        status = wal__rewind_commit(job->session, &batch, WAL_WRITTEN, error);
     }
     return status;
 }

@@ -423,8 +423,13 @@ enum wal_status wal__rewind_plan_build(struct wal__rewind_plan *plan,
                                        const struct wal_rewind_options *options,
                                        struct wal_error *error)
 {
+    bool moves_head = (options->flags & WAL_REWIND_HEAD) != 0;
     enum wal_status status = load_target(plan, job, id, options->root, error);
 
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = wal__rewind_plan_head(job, &plan->checkpoint, moves_head, error);
     if (status != WAL_OK) {
         goto done;
     }

@@ -73,16 +73,16 @@ static enum wal_status inspect_files(struct recovery *recovery,
         bool other = false;
 
         status = inspect_file(recovery, i, &other, error);
+        recovery->states[i] = FOUND_OTHER;
         if (other) {
-            recovery->states[i] = FOUND_OTHER;
-        } else if (wal__file_state_equal(&recovery->now.items[i],
-                                         &recovery->job.after.items[i])) {
+            continue;
+        }
+        if (wal__file_state_equal(&recovery->now.items[i],
+                                  &recovery->job.after.items[i])) {
             recovery->states[i] = FOUND_AFTER;
         } else if (wal__file_state_equal(&recovery->now.items[i],
                                          &recovery->job.before.items[i])) {
             recovery->states[i] = FOUND_BEFORE;
-        } else {
-            recovery->states[i] = FOUND_OTHER;
         }
         recovery->counts[recovery->states[i]]++;
     }
@@ -183,6 +183,23 @@ static enum wal_status finish_partial(struct recovery *recovery, bool *undone,
                : status;
 }
 
+/* All files are restored. A head that was moved since the rewind was planned
+ * was moved by a program that continued the session, and is left there. */
+static enum wal_status finish(struct recovery *recovery,
+                              struct wal_error *error)
+{
+    struct wal_error own = {.struct_size = sizeof(own)};
+    enum wal_status status = wal__rewind_finish(&recovery->job, &own);
+
+    if (status == WAL_ECONFLICT || status == WAL_ENOTFOUND) {
+        return wal__rewind_journal_delete(&recovery->job, false, error);
+    }
+    if (status != WAL_OK) {
+        wal__error_copy(error, &own);
+    }
+    return status;
+}
+
 static enum wal_status recover_files(struct recovery *recovery,
                                      struct wal_error *error)
 {
@@ -203,9 +220,11 @@ static enum wal_status recover_files(struct recovery *recovery,
             (void)!wal__rewind_remove_temps(&recovery->job, false, &ignored);
         }
     }
-    return status == WAL_OK
-               ? wal__rewind_journal_delete(&recovery->job, undone, error)
-               : status;
+    if (status != WAL_OK) {
+        return status;
+    }
+    return undone ? wal__rewind_journal_delete(&recovery->job, true, error)
+                  : finish(recovery, error);
 }
 
 /* --- recovery ------------------------------------------------------------ */

@@ -4,7 +4,7 @@
  *
  * Invariant: contents and list are durable before the checkpoint and the
  * journal are submitted. Those two are one batch, so that neither exists
- * without the other.
+ * without the other. A rewind that changes no file needs no journal.
  */
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static enum wal_status capture_files(const struct wal__rewind_job *job,
     enum wal_status status =
         wal__files_filter(files, &job->before, &job->before, true, error);
 
-    if (status == WAL_OK) {
+    if (status == WAL_OK && files->count > 0) {
         WAL__ASSERT(files->count == job->before.count);
         status = wal__capture(&capture, files, error);
     }
@@ -102,6 +102,8 @@ encode_checkpoint(const struct wal__rewind_job *job,
     const struct wal__span id = {job->undo.data, job->undo.size};
     const struct wal__span root = {(const uint8_t *)job->root,
                                    strlen(job->root)};
+    const struct wal__span entry = {(const uint8_t *)job->head_before,
+                                    strlen(job->head_before)};
     struct wal__checkpoint made;
     enum wal_status status;
 
@@ -112,7 +114,7 @@ encode_checkpoint(const struct wal__rewind_job *job,
     made.new_blobs = result->new_blobs;
     made.new_bytes = result->new_bytes;
     made.created_ms = io->now_ms(io->ctx);
-    status = wal__checkpoint_set_strings(&made, id, root, error);
+    status = wal__checkpoint_set_strings(&made, id, root, entry, error);
     if (status == WAL_OK && wal__checkpoint_encode(&made, value) != WAL_OK) {
         status = wal__no_memory(error);
     }
@@ -120,14 +122,47 @@ encode_checkpoint(const struct wal__rewind_job *job,
     return status;
 }
 
-/* Commits checkpoint and journal in one batch; the id must be unused. */
+/* Commits the checkpoint, whose id must be unused, and in the same batch the
+ * journal, or without files the move of the head. */
+static enum wal_status commit_values(const struct wal__rewind_job *job,
+                                     const struct wal__buf *checkpoint,
+                                     const struct wal__buf *journal,
+                                     struct wal_error *error)
+{
+    const struct wal__span id = {job->undo.data, job->undo.size};
+    uint8_t key_buffer[WAL__CHECKPOINT_KEY_MAX];
+    const struct wal_doc docs[2] = {
+        {.struct_size = sizeof(docs[0]),
+         .key = wal__text_slice(wal__checkpoint_key(id, key_buffer)),
+         .value = {checkpoint->data, checkpoint->size},
+         .flags = WAL_DOC_EXPECT},
+        {.struct_size = sizeof(docs[1]),
+         .key = wal__text_slice(wal__rewind_journal_key()),
+         .value = {journal->data, journal->size}}};
+    struct wal_batch batch = {
+        .struct_size = sizeof(batch), .documents = docs, .document_count = 2};
+    struct wal_head head;
+    enum wal_status status;
+
+    if (job->before.count == 0) {
+        head = wal__rewind_head_move(job);
+        batch.document_count = 1;
+        batch.heads = &head;
+        batch.head_count = 1;
+    }
+    status = wal__rewind_commit(job->session, &batch, WAL_DURABLE, error);
+    return status == WAL_ECONFLICT
+               ? wal__fail(error, WAL_ECHANGED,
+                           "the head was moved during the rewind; call rewind "
+                           "again")
+               : status;
+}
+
 static enum wal_status commit(const struct wal__rewind_job *job,
                               const struct wal__files *files,
                               const struct wal__blob_put_result *result,
                               struct wal_error *error)
 {
-    const struct wal__span id = {job->undo.data, job->undo.size};
-    uint8_t key_buffer[WAL__CHECKPOINT_KEY_MAX];
     struct wal__buf checkpoint;
     struct wal__buf journal;
     enum wal_status status;
@@ -140,17 +175,7 @@ static enum wal_status commit(const struct wal__rewind_job *job,
         status = wal__no_memory(error);
     }
     if (status == WAL_OK) {
-        const struct wal_doc docs[2] = {
-            {.struct_size = sizeof(docs[0]),
-             .key = wal__text_slice(wal__checkpoint_key(id, key_buffer)),
-             .value = {checkpoint.data, checkpoint.size},
-             .flags = WAL_DOC_EXPECT},
-            {.struct_size = sizeof(docs[1]),
-             .key = wal__text_slice(wal__rewind_journal_key()),
-             .value = {journal.data, journal.size}}};
-
-        status =
-            wal__rewind_commit_docs(job->session, docs, 2, WAL_DURABLE, error);
+        status = commit_values(job, &checkpoint, &journal, error);
     }
     wal__buf_deinit(&journal);
     wal__buf_deinit(&checkpoint);

@@ -19,11 +19,12 @@
 
 #include "engine/api/api_store.h"
 #include "engine/base/error.h"
+#include "engine/base/struct_size.h"
 
 /* --- the second pass over the log ----------------------------------------- */
 
 static void copy_by_type(struct wal__salvage *salvage,
-                         const struct wal__source_segment *segment,
+                         const struct wal__damaged_segment *segment,
                          const struct wal__frame *frame,
                          struct wal__span payload)
 {
@@ -54,7 +55,7 @@ static void copy_by_type(struct wal__salvage *salvage,
     }
 }
 
-static bool is_well_formed(const struct wal__source_segment *segment,
+static bool is_well_formed(const struct wal__damaged_segment *segment,
                            const struct wal__frame *frame,
                            struct wal__span payload)
 {
@@ -96,7 +97,7 @@ static void report_compressed(struct wal__salvage *salvage,
 }
 
 static enum wal_status copy_record(void *ctx,
-                                   const struct wal__source_segment *segment,
+                                   const struct wal__damaged_segment *segment,
                                    const struct wal__frame *frame,
                                    uint64_t offset, const uint8_t *bytes)
 {
@@ -113,7 +114,6 @@ static enum wal_status copy_record(void *ctx,
         report_compressed(salvage, frame);
         return salvage->failed;
     }
-    salvage->result.bytes += wal__frame_total_size(frame->stored_size);
     if (frame->type == WAL__FRAME_ENTRY) {
         wal__salvage_entry(salvage, segment, frame, offset, bytes);
         return salvage->failed;
@@ -131,15 +131,16 @@ static enum wal_status copy_record(void *ctx,
 /* Copies the log from the oldest segment to the newest. */
 static void copy_log(struct wal__salvage *salvage)
 {
-    const struct wal__source_visitor visitor = {salvage, copy_record, NULL,
-                                                wal__salvage_progress};
-    struct wal__source *source = &salvage->source;
+    const struct wal__damaged_visitor visitor = {salvage, copy_record, NULL,
+                                                 wal__salvage_progress};
+    struct wal__damaged_store *damaged = &salvage->damaged;
 
-    for (struct wal__source_segment *segment = wal__source_first(&source->log);
+    for (struct wal__damaged_segment *segment =
+             wal__damaged_first(&damaged->log);
          segment != NULL && salvage->failed == WAL_OK;
          segment = segment->next) {
-        uint32_t found = source->damage_count;
-        enum wal_status status = wal__source_scan(source, segment, &visitor);
+        uint32_t found = damaged->damage_count;
+        enum wal_status status = wal__damaged_scan(damaged, segment, &visitor);
 
         if (status != WAL_OK) {
             wal__salvage_fail(salvage, status, NULL);
@@ -309,13 +310,13 @@ static void write_output(struct wal__salvage *salvage)
 
 static void sum_sizes(struct wal__salvage *salvage)
 {
-    const struct wal__source *source = &salvage->source;
+    const struct wal__damaged_store *damaged = &salvage->damaged;
 
-    for (const struct wal__source_segment *segment = source->log.tail;
+    for (const struct wal__damaged_segment *segment = damaged->log.tail;
          segment != NULL; segment = segment->previous) {
         salvage->total += 2 * segment->size;
     }
-    for (const struct wal__source_segment *segment = source->pack.tail;
+    for (const struct wal__damaged_segment *segment = damaged->pack.tail;
          segment != NULL; segment = segment->previous) {
         salvage->total += segment->size;
     }
@@ -324,8 +325,8 @@ static void sum_sizes(struct wal__salvage *salvage)
 /* Reads the log, opens OUT, which exists and is empty, and fills it. */
 static void run(struct wal__salvage *salvage)
 {
-    const struct wal__env *env = &salvage->source.env;
-    const uint32_t align = salvage->source.group_align;
+    const struct wal__env *env = &salvage->damaged.env;
+    const uint32_t align = salvage->damaged.group_align;
     const struct wal_open_options options = {
         .struct_size = sizeof(options),
         .flags = WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE | salvage->options->flags,
@@ -384,30 +385,7 @@ static void deinit(struct wal__salvage *salvage)
     wal__salvage_blobs_deinit(salvage);
     wal__salvage_plan_deinit(salvage);
     wal__spill_deinit(&salvage->spill);
-    wal__source_close(&salvage->source);
-}
-
-static enum wal_status check(const char *path, const char *out,
-                             const struct wal_salvage_options *options,
-                             const struct wal_salvage_result *result,
-                             struct wal_error *error)
-{
-    if (path == NULL || out == NULL || out[0] == '\0') {
-        return wal__invalid(error, "a path is null or empty");
-    }
-    if (strlen(path) + WAL__SOURCE_NAME_SIZE >= WAL__PATH_MAX ||
-        strlen(out) + WAL__SOURCE_NAME_SIZE >= WAL__PATH_MAX) {
-        return wal__fail(error, WAL_ETOOBIG, "a path is too long");
-    }
-    if ((options != NULL &&
-         (options->struct_size != sizeof(*options) ||
-          (options->flags & ~(uint32_t)WAL_OPEN_NETWORK_FS) != 0)) ||
-        (result != NULL && result->struct_size != sizeof(*result))) {
-        return wal__invalid(error,
-                            "the options or the result of the salvage are not "
-                            "valid");
-    }
-    return WAL_OK;
+    wal__damaged_close(&salvage->damaged);
 }
 
 enum wal_status wal__salvage(const char *path, const char *out,
@@ -417,23 +395,17 @@ enum wal_status wal__salvage(const char *path, const char *out,
                              struct wal_salvage_result *result,
                              struct wal_error *error)
 {
-    static const struct wal_salvage_options defaults =
-        WAL_INIT(wal_salvage_options);
     struct wal__env env = {.heap = heap, .io = io, .read_only = true};
+    struct wal__salvage *salvage = wal__heap_alloc(heap, sizeof(*salvage));
     struct wal__io_stat made;
-    struct wal__salvage *salvage;
-    enum wal_status status = check(path, out, options, result, error);
+    enum wal_status status;
 
-    if (status != WAL_OK) {
-        return status;
-    }
-    salvage = wal__heap_alloc(heap, sizeof(*salvage));
     if (salvage == NULL) {
         return wal__no_memory(error);
     }
-    init(salvage, out, options == NULL ? &defaults : options, heap, io);
+    init(salvage, out, options, heap, io);
     snprintf(env.root, sizeof(env.root), "%s", path);
-    status = wal__source_open(&salvage->source, &env, error);
+    status = wal__damaged_open(&salvage->damaged, &env, error);
     if (status == WAL_OK) {
         status = make_output(io, path, out, &made, error);
     }
@@ -443,7 +415,7 @@ enum wal_status wal__salvage(const char *path, const char *out,
         if (status != WAL_OK) {
             wal__error_copy(error, &salvage->why);
             remove_output(io, out, &made);
-        } else if (result != NULL) {
+        } else {
             *result = salvage->result;
         }
     }
@@ -452,11 +424,49 @@ enum wal_status wal__salvage(const char *path, const char *out,
     return status;
 }
 
+static enum wal_status
+check_arguments(const char *path, const char *out,
+                const struct wal_salvage_options *options,
+                struct wal_error *error)
+{
+    if (path == NULL || out == NULL || path[0] == '\0' || out[0] == '\0') {
+        return wal__invalid(error, "a path is null or empty");
+    }
+    if (strlen(path) + WAL__DAMAGED_NAME_SIZE >= WAL__PATH_MAX ||
+        strlen(out) + WAL__DAMAGED_NAME_SIZE >= WAL__PATH_MAX) {
+        return wal__fail(error, WAL_ETOOBIG, "a path is too long");
+    }
+    if ((options->flags & ~(uint32_t)WAL_OPEN_NETWORK_FS) != 0) {
+        return wal__invalid(error, "the flags of the salvage are %#x",
+                            options->flags);
+    }
+    return WAL_OK;
+}
+
 enum wal_status wal_salvage(const char *path, const char *out,
                             const struct wal_salvage_options *options,
                             struct wal_salvage_result *result,
                             struct wal_error *error)
 {
-    return wal__salvage(path, out, options, &wal__heap_libc, &wal__io_posix,
-                        result, error);
+    const struct wal__struct *type = WAL__STRUCT(wal_salvage_result);
+    struct wal_salvage_result done = WAL_INIT(wal_salvage_result);
+    struct wal_salvage_options own;
+    enum wal_status status = wal__struct_load(WAL__STRUCT(wal_salvage_options),
+                                              &own, options, error);
+
+    if (status == WAL_OK) {
+        status = check_arguments(path, out, &own, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__struct_check_optional(type, result, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__salvage(path, out, &own, &wal__heap_libc, &wal__io_posix,
+                          &done, error);
+    if (status == WAL_OK) {
+        wal__struct_store(type, result, &done);
+    }
+    return status;
 }

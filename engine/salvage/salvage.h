@@ -1,7 +1,8 @@
 /*
  * salvage.h - the state of a salvage (agentwal/admin.h) and its parts: OUT and
  * the second pass over the log (salvage.c), the first pass (salvage_plan.c),
- * sessions (salvage_sessions.c), entries (salvage_entries.c), heads, documents
+ * sessions (salvage_sessions.c), entries (salvage_entries.c), their ancestors
+ * (salvage_ancestors.c), heads, documents
  * and redactions (salvage_records.c), content (salvage_blobs.c), checkpoints
  * (salvage_checkpoints.c), and the report (salvage_report.c).
  *
@@ -18,9 +19,10 @@
 #include "engine/base/sha256.h"
 #include "engine/blob/blob.h"
 #include "engine/os/spill.h"
-#include "engine/salvage/source.h"
+#include "engine/salvage/damaged_store.h"
 
-/* As wal_salvage, on this heap and this io, which must outlive the call. */
+/* As wal_salvage with valid arguments, none of them NULL but the error, on this
+ * heap and this io. *result is unchanged on failure. */
 enum wal_status wal__salvage(const char *path, const char *out,
                              const struct wal_salvage_options *options,
                              const struct wal__heap *heap,
@@ -74,7 +76,7 @@ struct wal__salvage_lost {
 /* An entry that is in OUT, with the place of its bytes in the damaged store. */
 struct wal__salvage_written {
     uint64_t sequence;
-    const struct wal__source_segment *segment;
+    const struct wal__damaged_segment *segment;
     uint64_t offset;
 };
 
@@ -93,7 +95,7 @@ struct wal__salvage_pending {
 
 /* A record of the blob stream whose content could not be copied. */
 struct wal__salvage_bad_blob {
-    const struct wal__source_segment *segment;
+    const struct wal__damaged_segment *segment;
     uint64_t offset;
     uint32_t stored_size;
     uint8_t type;
@@ -107,7 +109,7 @@ struct wal__salvage {
     const struct wal__heap *large_heap; /* for payloads of the blob stream */
     struct wal__spill spill;
     const char *path; /* of OUT */
-    struct wal__source source;
+    struct wal__damaged_store damaged;
     struct wal_store *out;
     enum wal_status failed;
     struct wal_error why; /* the error of `failed` */
@@ -133,8 +135,8 @@ struct wal__salvage {
     uint64_t pending_size;
     uint32_t pending_session;
     struct wal__salvage_header header;
-    struct wal__source_file lookup; /* of lookup_segment: reads ids again */
-    const struct wal__source_segment *lookup_segment;
+    struct wal__damaged_file lookup; /* of lookup_segment: reads ids again */
+    const struct wal__damaged_segment *lookup_segment;
     struct wal__salvage_redaction *redactions;
     uint32_t redaction_count;
     uint32_t redaction_capacity;
@@ -171,13 +173,13 @@ void wal__salvage_report_reparented(struct wal__salvage *salvage,
 /* Reports a record of the damaged store that cannot be read. */
 void wal__salvage_report_frame(struct wal__salvage *salvage,
                                enum wal_salvage_kind kind,
-                               const struct wal__source_segment *segment,
+                               const struct wal__damaged_segment *segment,
                                const struct wal__frame *frame, uint64_t offset,
                                const char *reason);
 /* Counts a loss and passes it to the caller. */
-void wal__salvage_report_loss(struct wal__salvage *salvage,
-                              const struct wal_salvage_loss *loss);
-/* A struct wal__source_visitor's progress. */
+void wal__salvage_send_report(struct wal__salvage *salvage,
+                              const struct wal_salvage_report *report);
+/* A struct wal__damaged_visitor's progress. */
 enum wal_status wal__salvage_progress(void *ctx, uint64_t size);
 /* Returns the text of an error, or of the status if it has none. */
 const char *wal__salvage_error_text(enum wal_status status,
@@ -203,16 +205,30 @@ wal__salvage_find_session(const struct wal__salvage *salvage, uint32_t number);
 /* The session; added if it is missing. NULL: the salvage failed. */
 struct wal__salvage_session *
 wal__salvage_get_session(struct wal__salvage *salvage, uint32_t number);
+/* Decodes a SESSION payload in the layout of the segment's format version. */
+bool wal__salvage_decode_session(const struct wal__damaged_segment *segment,
+                                 struct wal__span payload,
+                                 struct wal__session_record *record);
+void wal__salvage_plan_deinit(struct wal__salvage *salvage);
+
+/* --- salvage_ancestors.c -------------------------------------------------- */
+
 /* Adds a record that may not be in OUT, and finds one by its sequence. */
 void wal__salvage_add_lost(struct wal__salvage *salvage,
                            const struct wal__salvage_lost *lost);
 const struct wal__salvage_lost *
 wal__salvage_find_lost(const struct wal__salvage *salvage, uint64_t sequence);
-/* Decodes a SESSION payload in the layout of the segment's format version. */
-bool wal__salvage_decode_session(const struct wal__source_segment *segment,
-                                 struct wal__span payload,
-                                 struct wal__session_record *record);
-void wal__salvage_plan_deinit(struct wal__salvage *salvage);
+/* Returns the entry of OUT with that sequence, or NULL. */
+const struct wal__salvage_written *
+wal__salvage_find_written(const struct wal__salvage *salvage,
+                          uint64_t sequence);
+/* Finds the id of the entry with that sequence, or of its nearest ancestor in
+ * OUT; *sequence is then the ancestor's. False, and an empty id: a root, or no
+ * ancestor is known. */
+bool wal__salvage_find_ancestor(struct wal__salvage *salvage,
+                                uint64_t *sequence, char id[WAL_ID_SIZE]);
+/* Counts the lost entries. */
+void wal__salvage_count_lost(struct wal__salvage *salvage);
 
 /* --- salvage_sessions.c --------------------------------------------------- */
 
@@ -222,7 +238,7 @@ struct wal__salvage_session *
 wal__salvage_open_session(struct wal__salvage *salvage, uint32_t number);
 /* Applies a SESSION record: creates the session or updates it. */
 void wal__salvage_header(struct wal__salvage *salvage,
-                         const struct wal__source_segment *segment,
+                         const struct wal__damaged_segment *segment,
                          uint32_t number, struct wal__span payload);
 /* Applies a FORK record. */
 void wal__salvage_fork(struct wal__salvage *salvage,
@@ -252,20 +268,13 @@ void wal__salvage_redo_redactions(struct wal__salvage *salvage);
 
 /* --- salvage_entries.c ---------------------------------------------------- */
 
-/* Finds the id of the entry with that sequence, or of its nearest ancestor in
- * OUT; *sequence is then the ancestor's. False, and an empty id: a root, or no
- * ancestor is known. */
-bool wal__salvage_find_ancestor(struct wal__salvage *salvage,
-                                uint64_t *sequence, char id[WAL_ID_SIZE]);
 /* Adds an entry to the batch; a full batch or wal__salvage_flush appends it. */
 void wal__salvage_entry(struct wal__salvage *salvage,
-                        const struct wal__source_segment *segment,
+                        const struct wal__damaged_segment *segment,
                         const struct wal__frame *frame, uint64_t offset,
                         const uint8_t *payload);
 void wal__salvage_flush(struct wal__salvage *salvage,
-                        const struct wal__source_segment *segment);
-/* Counts the lost entries. */
-void wal__salvage_count_lost(struct wal__salvage *salvage);
+                        const struct wal__damaged_segment *segment);
 void wal__salvage_entries_deinit(struct wal__salvage *salvage);
 
 /* --- salvage_blobs.c ------------------------------------------------------ */

@@ -257,7 +257,7 @@ static const char *copy_content(struct wal__salvage *salvage, uint8_t type,
 }
 
 static enum wal_status copy_record(void *ctx,
-                                   const struct wal__source_segment *segment,
+                                   const struct wal__damaged_segment *segment,
                                    const struct wal__frame *frame,
                                    uint64_t offset, const uint8_t *bytes)
 {
@@ -269,7 +269,6 @@ static enum wal_status copy_record(void *ctx,
         frame->stored_size < WAL__DIGEST_SIZE) {
         return salvage->failed;
     }
-    salvage->result.bytes += wal__frame_total_size(frame->stored_size);
     memcpy(bad.digest.bytes, bytes, WAL__DIGEST_SIZE); /* both begin with it */
     bad.reason = copy_content(salvage, frame->type, &bad.digest,
                               (struct wal__span){bytes, frame->stored_size});
@@ -299,20 +298,20 @@ static bool retry_bad_blobs(struct wal__salvage *salvage)
 
     for (uint32_t i = 0; i < count && salvage->failed == WAL_OK; i++) {
         struct wal__salvage_bad_blob bad = salvage->bad_blobs[i];
-        struct wal__source_file file;
+        struct wal__damaged_file file;
         const uint8_t *bytes = NULL;
 
-        if (wal__source_file_open(&file, &salvage->source.env,
-                                  bad.segment->name) == WAL_OK) {
-            bytes = wal__source_file_fetch(&file, bad.offset + WAL__FRAME_SIZE,
-                                           bad.stored_size);
+        if (wal__damaged_file_open(&file, &salvage->damaged.env,
+                                   bad.segment->name) == WAL_OK) {
+            bytes = wal__damaged_file_fetch(&file, bad.offset + WAL__FRAME_SIZE,
+                                            bad.stored_size);
         }
         if (bytes != NULL) {
             bad.reason =
                 copy_content(salvage, bad.type, &bad.digest,
                              (struct wal__span){bytes, bad.stored_size});
         }
-        wal__source_file_close(&file);
+        wal__damaged_file_close(&file);
         if (bad.reason != NULL) {
             salvage->bad_blobs[kept++] = bad;
         }
@@ -349,27 +348,28 @@ static void add_lost_of_index(struct wal__salvage *salvage,
 }
 
 static void read_pack_indexes(struct wal__salvage *salvage,
-                              const struct wal__source_segment *segment)
+                              const struct wal__damaged_segment *segment)
 {
-    const struct wal__source *source = &salvage->source;
-    struct wal__source_file file;
+    const struct wal__damaged_store *damaged = &salvage->damaged;
+    struct wal__damaged_file file;
     struct wal__pack_index index;
 
     if (!segment->has_damage) {
         return;
     }
-    if (wal__source_decode_pack_index(
-            source, segment->id,
-            wal__source_index_frame(source, segment, &file), &index)) {
+    if (wal__damaged_decode_pack_index(
+            damaged, segment->id,
+            wal__damaged_index_frame(damaged, segment, &file), &index)) {
         add_lost_of_index(salvage, &index);
     }
-    wal__source_file_close(&file);
-    if (wal__source_decode_pack_index(
-            source, segment->id,
-            wal__source_index_file(source, true, segment->id, &file), &index)) {
+    wal__damaged_file_close(&file);
+    if (wal__damaged_decode_pack_index(
+            damaged, segment->id,
+            wal__damaged_index_file(damaged, true, segment->id, &file),
+            &index)) {
         add_lost_of_index(salvage, &index);
     }
-    wal__source_file_close(&file);
+    wal__damaged_file_close(&file);
 }
 
 static void report_bad_blobs(struct wal__salvage *salvage)
@@ -394,16 +394,17 @@ static void report_bad_blobs(struct wal__salvage *salvage)
 
 void wal__salvage_blobs(struct wal__salvage *salvage)
 {
-    const struct wal__source_visitor visitor = {
+    const struct wal__damaged_visitor visitor = {
         salvage, copy_record, lose_record, wal__salvage_progress};
-    struct wal__source *source = &salvage->source;
+    struct wal__damaged_store *damaged = &salvage->damaged;
     struct wal_error error = WAL_INIT(wal_error);
-    uint32_t found = source->damage_count;
+    uint32_t found = damaged->damage_count;
     enum wal_status status = WAL_OK;
 
-    for (struct wal__source_segment *segment = wal__source_first(&source->pack);
+    for (struct wal__damaged_segment *segment =
+             wal__damaged_first(&damaged->pack);
          segment != NULL && status == WAL_OK; segment = segment->next) {
-        status = wal__source_scan(source, segment, &visitor);
+        status = wal__damaged_scan(damaged, segment, &visitor);
     }
     if (status != WAL_OK) {
         wal__salvage_fail(salvage, status, NULL);
@@ -413,7 +414,7 @@ void wal__salvage_blobs(struct wal__salvage *salvage)
     while (retry_bad_blobs(salvage)) {
     }
     report_bad_blobs(salvage);
-    for (const struct wal__source_segment *segment = source->pack.tail;
+    for (const struct wal__damaged_segment *segment = damaged->pack.tail;
          segment != NULL && salvage->failed == WAL_OK;
          segment = segment->previous) {
         read_pack_indexes(salvage, segment);

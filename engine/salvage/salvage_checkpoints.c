@@ -64,26 +64,62 @@ static bool read_states(struct wal__salvage *salvage, struct wal__span bytes,
     return salvage->failed == WAL_OK;
 }
 
+/* Creates the checkpoint with its link to an entry, or if the session does not
+ * have that entry without one. A checkpoint that a fork inherited and added
+ * files to keeps its link, although the fork may not have the entry. */
+static enum wal_status
+create_checkpoint(struct wal__salvage *salvage,
+                  const struct wal__salvage_session *session,
+                  const struct wal__checkpoint *checkpoint,
+                  const struct file_states *states, struct wal_error *error)
+{
+    const struct wal__span entry = checkpoint->entry;
+    struct wal_checkpoint_options options = {
+        .struct_size = sizeof(options),
+        .id = {checkpoint->id.data, checkpoint->id.size},
+        .root = {checkpoint->root.data, checkpoint->root.size},
+        .created_ms = checkpoint->created_ms,
+        .entry_id = {entry.data, entry.size},
+        .flags = entry.size == 0 ? WAL_CHECKPOINT_UNLINKED : 0U,
+    };
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
+    struct wal_file_cursor *made = NULL;
+    enum wal_status status = wal_checkpoint_import(
+        session->handle, states->items, states->count, &options, NULL, error);
+
+    if (status != WAL_ENOTFOUND || entry.size == 0) {
+        return status;
+    }
+    options.entry_id = (struct wal_slice){NULL, 0};
+    options.flags = WAL_CHECKPOINT_UNLINKED;
+    status = wal_checkpoint_import(session->handle, states->items,
+                                   states->count, &options, &made, error);
+    if (status == WAL_OK) {
+        status = wal_checkpoint_get_info(made, &info, error);
+    }
+    if (status == WAL_OK && info.entry_id.size == 0) {
+        wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
+                            "the entry of the checkpoint %.*s is lost: %.*s",
+                            WAL_ARG(options.id), (int)entry.size,
+                            (const char *)entry.data);
+    }
+    wal_file_cursor_close(made);
+    return status;
+}
+
 static void import_checkpoint(struct wal__salvage *salvage,
                               const struct wal__salvage_session *session,
                               const struct wal__checkpoint *checkpoint,
                               const struct file_states *states)
 {
     const struct wal_slice id = {checkpoint->id.data, checkpoint->id.size};
-    const struct wal_checkpoint_options options = {
-        .struct_size = sizeof(options),
-        .id = id,
-        .root = {checkpoint->root.data, checkpoint->root.size},
-        .created_ms = checkpoint->created_ms,
-    };
     struct wal_error error = WAL_INIT(wal_error);
-    enum wal_status status = wal_checkpoint_import(
-        session->handle, states->items, states->count, &options, NULL, &error);
+    enum wal_status status =
+        create_checkpoint(salvage, session, checkpoint, states, &error);
 
     if (status == WAL_OK) {
         salvage->result.documents++;
     } else if (!wal__salvage_is_fatal(salvage, status, &error)) {
-        salvage->result.lost_documents++;
         wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
                             "the checkpoint %.*s cannot be created: %s",
                             WAL_ARG(id),
@@ -147,7 +183,6 @@ static void put_checkpoint(struct wal__salvage *salvage,
         (void)wal__salvage_is_fatal(salvage, status, NULL);
     }
     if (fault != NULL && salvage->failed == WAL_OK) {
-        salvage->result.lost_documents++;
         wal__salvage_report(
             salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
             "the checkpoint %.*s is lost: its list of files: %s", (int)id.size,

@@ -21,105 +21,6 @@ static const struct wal_append_options written_options = {
     .durability = WAL_WRITTEN,
 };
 
-/* --- parents -------------------------------------------------------------- */
-
-static const struct wal__salvage_written *
-find_written(const struct wal__salvage *salvage, uint64_t sequence)
-{
-    uint32_t low = 0;
-    uint32_t high = salvage->written_count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (salvage->written[middle].sequence < sequence) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < salvage->written_count &&
-                   salvage->written[low].sequence == sequence
-               ? &salvage->written[low]
-               : NULL;
-}
-
-/* Opens the file of an entry for lookups. */
-static bool open_lookup(struct wal__salvage *salvage,
-                        const struct wal__source_segment *segment)
-{
-    enum wal_status status;
-
-    if (salvage->lookup_segment == segment) {
-        return true;
-    }
-    wal__source_file_close(&salvage->lookup);
-    salvage->lookup_segment = NULL;
-    status = wal__source_file_open(&salvage->lookup, &salvage->source.env,
-                                   segment->name);
-    if (status != WAL_OK) {
-        (void)wal__salvage_is_fatal(salvage, status, NULL);
-        return false;
-    }
-    salvage->lookup_segment = segment;
-    return true;
-}
-
-/* Reads the id of an entry again. */
-static bool read_id(struct wal__salvage *salvage,
-                    const struct wal__salvage_written *written,
-                    char id[WAL_ID_SIZE])
-{
-    struct wal__source_file *file = &salvage->lookup;
-    struct wal__span first;
-    struct wal__span found;
-    struct wal__frame frame;
-    const uint8_t *bytes;
-
-    if (!open_lookup(salvage, written->segment)) {
-        return false;
-    }
-    bytes = wal__source_file_fetch(file, written->offset, WAL__FRAME_SIZE);
-    if (bytes == NULL ||
-        wal__frame_decode(bytes, file->size - written->offset,
-                          written->segment->header.salt, written->offset,
-                          &frame) != WAL__FMT_OK) {
-        return false;
-    }
-    first.size = frame.stored_size < WAL__ENTRY_ID_END ? frame.stored_size
-                                                       : WAL__ENTRY_ID_END;
-    first.data = wal__source_file_fetch(file, written->offset + WAL__FRAME_SIZE,
-                                        first.size);
-    if (first.data == NULL || !wal__entry_record_id(first, &found)) {
-        return false;
-    }
-    wal__salvage_copy_id(id, (struct wal_slice){found.data, found.size});
-    return true;
-}
-
-bool wal__salvage_find_ancestor(struct wal__salvage *salvage,
-                                uint64_t *sequence, char id[WAL_ID_SIZE])
-{
-    uint64_t at = *sequence;
-
-    id[0] = '\0';
-    while (at != 0) {
-        const struct wal__salvage_written *written = find_written(salvage, at);
-        const struct wal__salvage_lost *lost;
-
-        if (written != NULL) {
-            *sequence = at;
-            return read_id(salvage, written, id);
-        }
-        lost = wal__salvage_find_lost(salvage, at);
-        if (lost == NULL || lost->parent >= at) {
-            return false;
-        }
-        at = lost->parent;
-    }
-    return false;
-}
-
 /* --- batches -------------------------------------------------------------- */
 
 static void discard_pending(struct wal__salvage *salvage)
@@ -134,7 +35,7 @@ static void discard_pending(struct wal__salvage *salvage)
 
 /* Records that an entry is in OUT. */
 static void record_written(struct wal__salvage *salvage,
-                           const struct wal__source_segment *segment,
+                           const struct wal__damaged_segment *segment,
                            struct wal__salvage_session *session,
                            const struct wal__salvage_pending *pending)
 {
@@ -204,7 +105,7 @@ static bool has_references(const struct wal__salvage_pending *pending)
 
 /* Appends an entry alone after its batch was refused. */
 static void append_alone(struct wal__salvage *salvage,
-                         const struct wal__source_segment *segment,
+                         const struct wal__damaged_segment *segment,
                          struct wal__salvage_session *session,
                          struct wal__salvage_pending *pending)
 {
@@ -238,7 +139,7 @@ static void append_alone(struct wal__salvage *salvage,
 }
 
 static void append_pending(struct wal__salvage *salvage,
-                           const struct wal__source_segment *segment,
+                           const struct wal__damaged_segment *segment,
                            struct wal__salvage_session *session)
 {
     uint32_t count = salvage->pending_count;
@@ -261,7 +162,7 @@ static void append_pending(struct wal__salvage *salvage,
 }
 
 void wal__salvage_flush(struct wal__salvage *salvage,
-                        const struct wal__source_segment *segment)
+                        const struct wal__damaged_segment *segment)
 {
     struct wal__salvage_session *session;
     uint32_t count = salvage->pending_count;
@@ -316,7 +217,7 @@ static void set_parent(struct wal__salvage *salvage,
 
 /* The nearest ancestor of an entry whose parent is lost may be in the batch. */
 static void flush_for_parent(struct wal__salvage *salvage,
-                             const struct wal__source_segment *segment,
+                             const struct wal__damaged_segment *segment,
                              uint64_t parent)
 {
     for (uint32_t i = 0; i < salvage->pending_count; i++) {
@@ -324,7 +225,7 @@ static void flush_for_parent(struct wal__salvage *salvage,
             return;
         }
     }
-    if (parent != 0 && find_written(salvage, parent) == NULL) {
+    if (parent != 0 && wal__salvage_find_written(salvage, parent) == NULL) {
         wal__salvage_flush(salvage, segment);
     }
 }
@@ -422,7 +323,7 @@ static void add_pending(struct wal__salvage *salvage,
 }
 
 void wal__salvage_entry(struct wal__salvage *salvage,
-                        const struct wal__source_segment *segment,
+                        const struct wal__damaged_segment *segment,
                         const struct wal__frame *frame, uint64_t offset,
                         const uint8_t *payload)
 {
@@ -451,20 +352,6 @@ void wal__salvage_entry(struct wal__salvage *salvage,
     add_pending(salvage, session, frame, offset, bytes);
 }
 
-void wal__salvage_count_lost(struct wal__salvage *salvage)
-{
-    for (uint32_t i = 0; i < salvage->lost_count; i++) {
-        const struct wal__salvage_lost *lost = &salvage->lost[i];
-        bool is_document =
-            lost->type == WAL__FRAME_DOC || lost->type == WAL__FRAME_DOC_DELETE;
-
-        salvage->result.lost_documents += is_document;
-        salvage->result.lost_entries +=
-            lost->type == WAL__FRAME_ENTRY &&
-            find_written(salvage, lost->sequence) == NULL;
-    }
-}
-
 void wal__salvage_entries_deinit(struct wal__salvage *salvage)
 {
     discard_pending(salvage);
@@ -473,5 +360,5 @@ void wal__salvage_entries_deinit(struct wal__salvage *salvage)
     salvage->pending = NULL;
     salvage->written = NULL;
     salvage->written_count = 0;
-    wal__source_file_close(&salvage->lookup);
+    wal__damaged_file_close(&salvage->lookup);
 }

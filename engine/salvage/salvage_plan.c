@@ -71,7 +71,7 @@ wal__salvage_get_session(struct wal__salvage *salvage, uint32_t number)
     return session;
 }
 
-bool wal__salvage_decode_session(const struct wal__source_segment *segment,
+bool wal__salvage_decode_session(const struct wal__damaged_segment *segment,
                                  struct wal__span payload,
                                  struct wal__session_record *record)
 {
@@ -88,7 +88,7 @@ bool wal__salvage_decode_session(const struct wal__source_segment *segment,
 
 /* Keeps a SESSION payload, which decodes, as the session's newest. */
 static void keep_record(struct wal__salvage *salvage,
-                        const struct wal__source_segment *segment,
+                        const struct wal__damaged_segment *segment,
                         struct wal__salvage_session *session,
                         struct wal__span payload)
 {
@@ -111,7 +111,7 @@ static void keep_record(struct wal__salvage *salvage,
 }
 
 static void plan_session(struct wal__salvage *salvage,
-                         const struct wal__source_segment *segment,
+                         const struct wal__damaged_segment *segment,
                          struct wal__salvage_session *session,
                          struct wal__span payload)
 {
@@ -127,7 +127,7 @@ static void plan_session(struct wal__salvage *salvage,
 }
 
 static enum wal_status plan_record(void *ctx,
-                                   const struct wal__source_segment *segment,
+                                   const struct wal__damaged_segment *segment,
                                    const struct wal__frame *frame,
                                    uint64_t offset, const uint8_t *bytes)
 {
@@ -168,43 +168,6 @@ static enum wal_status plan_record(void *ctx,
 }
 
 /* --- lost records --------------------------------------------------------- */
-
-static uint64_t hash_of(uint64_t sequence)
-{
-    return sequence * UINT64_C(0x9e3779b97f4a7c15);
-}
-
-void wal__salvage_add_lost(struct wal__salvage *salvage,
-                           const struct wal__salvage_lost *lost)
-{
-    if (wal__salvage_find_lost(salvage, lost->sequence) != NULL ||
-        !wal__salvage_grow(salvage, (void **)&salvage->lost,
-                           salvage->lost_count, &salvage->lost_capacity,
-                           sizeof(*lost))) {
-        return;
-    }
-    if (wal__hashmap_add(&salvage->lost_map, hash_of(lost->sequence),
-                         salvage->lost_count) != WAL_OK) {
-        wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
-        return;
-    }
-    salvage->lost[salvage->lost_count++] = *lost;
-}
-
-const struct wal__salvage_lost *
-wal__salvage_find_lost(const struct wal__salvage *salvage, uint64_t sequence)
-{
-    uint32_t cursor = 0;
-    uint32_t rank;
-
-    while (wal__hashmap_find(&salvage->lost_map, hash_of(sequence), &cursor,
-                             &rank)) {
-        if (salvage->lost[rank].sequence == sequence) {
-            return &salvage->lost[rank];
-        }
-    }
-    return NULL;
-}
 
 static enum wal_status plan_lost(void *ctx, const struct wal__frame *frame)
 {
@@ -311,7 +274,7 @@ static void add_postings(struct wal__salvage *salvage,
  * are lost, its records. */
 static void add_from_index(struct wal__salvage *salvage,
                            const struct wal__index *index, bool is_damaged,
-                           struct wal__source_damage *damage)
+                           struct wal__damaged_range *damage)
 {
     struct wal__summary summary;
 
@@ -324,36 +287,36 @@ static void add_from_index(struct wal__salvage *salvage,
             add_postings(salvage, index, &summary);
         }
         if (damage != NULL &&
-            wal__source_damage_session(&salvage->source, damage,
-                                       summary.number) != WAL_OK) {
+            wal__damaged_add_session(&salvage->damaged, damage,
+                                     summary.number) != WAL_OK) {
             wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
         }
     }
 }
 
 static void plan_segment_indexes(struct wal__salvage *salvage,
-                                 const struct wal__source_segment *segment)
+                                 const struct wal__damaged_segment *segment)
 {
-    const struct wal__source *source = &salvage->source;
-    struct wal__source_file file;
+    const struct wal__damaged_store *damaged = &salvage->damaged;
+    struct wal__damaged_file file;
     struct wal__index index;
 
-    if (source->damage_count == 0) {
+    if (damaged->damage_count == 0) {
         return; /* the log has everything */
     }
-    if (wal__source_decode_index(
-            source, segment->id,
-            wal__source_index_frame(source, segment, &file), &index)) {
+    if (wal__damaged_decode_index(
+            damaged, segment->id,
+            wal__damaged_index_frame(damaged, segment, &file), &index)) {
         add_from_index(salvage, &index, segment->has_damage, NULL);
     }
-    wal__source_file_close(&file);
-    if (wal__source_decode_index(
-            source, segment->id,
-            wal__source_index_file(source, false, segment->id, &file),
+    wal__damaged_file_close(&file);
+    if (wal__damaged_decode_index(
+            damaged, segment->id,
+            wal__damaged_index_file(damaged, false, segment->id, &file),
             &index)) {
         add_from_index(salvage, &index, segment->has_damage, NULL);
     }
-    wal__source_file_close(&file);
+    wal__damaged_file_close(&file);
 }
 
 /* An index above the tail whose segment is missing proves that records are
@@ -361,21 +324,21 @@ static void plan_segment_indexes(struct wal__salvage *salvage,
 static enum wal_status plan_orphan(void *ctx, uint64_t id)
 {
     struct wal__salvage *salvage = ctx;
-    struct wal__source *source = &salvage->source;
-    struct wal__source_damage *damage;
-    struct wal__source_file file;
+    struct wal__damaged_store *damaged = &salvage->damaged;
+    struct wal__damaged_range *damage;
+    struct wal__damaged_file file;
     struct wal__index index;
-    char name[WAL__SOURCE_NAME_SIZE];
+    char name[WAL__DAMAGED_NAME_SIZE];
 
-    if (wal__source_find(&source->log, id) != NULL ||
-        (source->log.tail != NULL && id < source->log.tail->id)) {
+    if (wal__damaged_find(&damaged->log, id) != NULL ||
+        (damaged->log.tail != NULL && id < damaged->log.tail->id)) {
         return WAL_OK;
     }
-    if (wal__source_decode_index(
-            source, id, wal__source_index_file(source, false, id, &file),
+    if (wal__damaged_decode_index(
+            damaged, id, wal__damaged_index_file(damaged, false, id, &file),
             &index)) {
-        wal__source_segment_name(false, id, name);
-        damage = wal__source_add_damage(source, name, 0, index.header.end,
+        wal__damaged_segment_name(false, id, name);
+        damage = wal__damaged_add_range(damaged, name, 0, index.header.end,
                                         "the segment is missing");
         if (damage == NULL) {
             wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
@@ -385,7 +348,7 @@ static enum wal_status plan_orphan(void *ctx, uint64_t id)
             add_from_index(salvage, &index, true, damage);
         }
     }
-    wal__source_file_close(&file);
+    wal__damaged_file_close(&file);
     return salvage->failed;
 }
 
@@ -413,10 +376,10 @@ static void mark_needed(struct wal__salvage *salvage)
 /* Reports the damaged ranges that were found since rank `from`. */
 void wal__salvage_report_damage(struct wal__salvage *salvage, uint32_t from)
 {
-    for (uint32_t i = from; i < salvage->source.damage_count; i++) {
-        const struct wal__source_damage *damage = &salvage->source.damages[i];
-        struct wal_salvage_loss loss = {
-            .struct_size = sizeof(loss),
+    for (uint32_t i = from; i < salvage->damaged.damage_count; i++) {
+        const struct wal__damaged_range *damage = &salvage->damaged.damages[i];
+        struct wal_salvage_report report = {
+            .struct_size = sizeof(report),
             .kind = WAL_SALVAGE_RANGE,
             .first_sequence = damage->first_sequence,
             .last_sequence = damage->last_sequence,
@@ -427,34 +390,34 @@ void wal__salvage_report_damage(struct wal__salvage *salvage, uint32_t from)
         };
         uint32_t k = 0;
 
-        salvage->result.lost_bytes += damage->size;
         do {
             const struct wal__salvage_session *session =
                 k < damage->session_count
                     ? wal__salvage_find_session(salvage, damage->sessions[k])
                     : NULL;
 
-            loss.session_id = (struct wal_slice){NULL, 0};
+            report.session_id = (struct wal_slice){NULL, 0};
             if (session != NULL && session->has_record) {
-                loss.session_id = (struct wal_slice){session->record.id.data,
-                                                     session->record.id.size};
+                report.session_id = (struct wal_slice){session->record.id.data,
+                                                       session->record.id.size};
             }
-            wal__salvage_report_loss(salvage, &loss);
+            wal__salvage_send_report(salvage, &report);
         } while (++k < damage->session_count);
     }
 }
 
 void wal__salvage_plan(struct wal__salvage *salvage)
 {
-    const struct wal__source_visitor visitor = {salvage, plan_record, plan_lost,
-                                                wal__salvage_progress};
-    struct wal__source *source = &salvage->source;
+    const struct wal__damaged_visitor visitor = {
+        salvage, plan_record, plan_lost, wal__salvage_progress};
+    struct wal__damaged_store *damaged = &salvage->damaged;
     enum wal_status status = WAL_OK;
 
-    for (struct wal__source_segment *segment = wal__source_first(&source->log);
+    for (struct wal__damaged_segment *segment =
+             wal__damaged_first(&damaged->log);
          segment != NULL && status == WAL_OK; segment = segment->next) {
         salvage->scanned.size = 0;
-        status = wal__source_scan(source, segment, &visitor);
+        status = wal__damaged_scan(damaged, segment, &visitor);
         if (status == WAL_OK) {
             plan_segment_indexes(salvage, segment);
             status = salvage->failed;
@@ -462,11 +425,12 @@ void wal__salvage_plan(struct wal__salvage *salvage)
     }
     salvage->scanned.size = 0;
     if (status == WAL_OK) {
-        (void)!wal__source_list(source, "index", ".idx", plan_orphan, salvage);
+        (void)!wal__damaged_list(damaged, "index", ".idx", plan_orphan,
+                                 salvage);
         status = salvage->failed;
     }
     if (status == WAL_OK) {
-        status = wal__source_end_pack(source);
+        status = wal__damaged_end_pack(damaged);
     }
     if (status != WAL_OK) {
         wal__salvage_fail(salvage, status, NULL);

@@ -151,7 +151,6 @@ void wal__salvage_doc(struct wal__salvage *salvage,
     if (status == WAL_OK) {
         salvage->result.documents++;
     } else if (!wal__salvage_is_fatal(salvage, status, &error)) {
-        salvage->result.lost_documents++;
         wal__salvage_report(salvage, WAL_SALVAGE_DOCUMENT,
                             is_store ? "" : session->id, "",
                             "a version of the document %.*s, sequence %" PRIu64

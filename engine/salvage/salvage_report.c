@@ -89,15 +89,15 @@ void wal__salvage_copy_id(char out[WAL_ID_SIZE], struct wal_slice id)
 
 /* --- the report ----------------------------------------------------------- */
 
-void wal__salvage_report_loss(struct wal__salvage *salvage,
-                              const struct wal_salvage_loss *loss)
+void wal__salvage_send_report(struct wal__salvage *salvage,
+                              const struct wal_salvage_report *report)
 {
     const struct wal_salvage_options *options = salvage->options;
     int32_t answer = 0;
 
     salvage->result.losses++;
     if (options->report != NULL && salvage->failed == WAL_OK) {
-        answer = options->report(options->ctx, loss);
+        answer = options->report(options->ctx, report);
     }
     if (answer != 0) {
         salvage->failed =
@@ -118,14 +118,14 @@ void wal__salvage_report(struct wal__salvage *salvage,
     va_start(arguments, reason);
     vsnprintf(text, sizeof(text), reason, arguments);
     va_end(arguments);
-    wal__salvage_report_loss(salvage,
-                             &(struct wal_salvage_loss){
-                                 .struct_size = sizeof(struct wal_salvage_loss),
-                                 .kind = kind,
-                                 .session_id = wal__salvage_text(session),
-                                 .entry_id = wal__salvage_text(entry),
-                                 .reason = wal__salvage_text(text),
-                             });
+    wal__salvage_send_report(
+        salvage, &(struct wal_salvage_report){
+                     .struct_size = sizeof(struct wal_salvage_report),
+                     .kind = kind,
+                     .session_id = wal__salvage_text(session),
+                     .entry_id = wal__salvage_text(entry),
+                     .reason = wal__salvage_text(text),
+                 });
 }
 
 void wal__salvage_report_reparented(struct wal__salvage *salvage,
@@ -174,22 +174,21 @@ enum wal_status wal__salvage_progress(void *ctx, uint64_t size)
 
 void wal__salvage_report_frame(struct wal__salvage *salvage,
                                enum wal_salvage_kind kind,
-                               const struct wal__source_segment *segment,
+                               const struct wal__damaged_segment *segment,
                                const struct wal__frame *frame, uint64_t offset,
                                const char *reason)
 {
     uint64_t size = wal__frame_total_size(frame->stored_size);
 
-    salvage->result.lost_bytes += size;
-    wal__salvage_report_loss(salvage,
-                             &(struct wal_salvage_loss){
-                                 .struct_size = sizeof(struct wal_salvage_loss),
-                                 .kind = kind,
-                                 .first_sequence = frame->sequence,
-                                 .last_sequence = frame->sequence,
-                                 .file = wal__salvage_text(segment->name),
-                                 .offset = offset,
-                                 .size = size,
-                                 .reason = wal__salvage_text(reason),
-                             });
+    wal__salvage_send_report(
+        salvage, &(struct wal_salvage_report){
+                     .struct_size = sizeof(struct wal_salvage_report),
+                     .kind = kind,
+                     .first_sequence = frame->sequence,
+                     .last_sequence = frame->sequence,
+                     .file = wal__salvage_text(segment->name),
+                     .offset = offset,
+                     .size = size,
+                     .reason = wal__salvage_text(reason),
+                 });
 }

@@ -211,7 +211,6 @@ static void create(struct wal__salvage *salvage,
         if (!wal__salvage_is_fatal(salvage, status, &error)) {
             session->is_copied = true;
             wal__salvage_copy_id(session->id, session_texts.options.id);
-            salvage->result.lost_sessions++;
             wal__salvage_report(salvage, WAL_SALVAGE_SESSION, session->id, "",
                                 "the session cannot be created: %s",
                                 error.text);
@@ -259,7 +258,7 @@ wal__salvage_open_session(struct wal__salvage *salvage, uint32_t number)
 /* Keeps a SESSION record for the FORK record that may follow; false if it is
  * not well-formed. */
 static bool keep_header(struct wal__salvage *salvage,
-                        const struct wal__source_segment *segment,
+                        const struct wal__damaged_segment *segment,
                         uint32_t number, struct wal__span payload)
 {
     struct wal__salvage_header *header = &salvage->header;
@@ -279,7 +278,7 @@ static bool keep_header(struct wal__salvage *salvage,
 }
 
 void wal__salvage_header(struct wal__salvage *salvage,
-                         const struct wal__source_segment *segment,
+                         const struct wal__damaged_segment *segment,
                          uint32_t number, struct wal__span payload)
 {
     struct wal__salvage_session *session =

@@ -95,13 +95,6 @@ wal__new_session_init_record(const struct wal_session_options *options,
     };
     enum wal_status status;
 
-    if (options->struct_size != sizeof(*options)) {
-        return wal__invalid(
-            error,
-            "the struct_size of the session options is %u; it must be "
-            "%zu",
-            options->struct_size, sizeof(*options));
-    }
     if (options->id.size > WAL__ID_MAX) {
         return wal__invalid(error,
                             "the session's id has %" PRIu64

@@ -132,24 +132,6 @@ enum wal_status wal__session_fill_info(const struct wal__core *core,
     return fill_info(core, summary, (struct wal__span){NULL, 0}, texts, info);
 }
 
-enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
-                                  struct wal__summary *summary,
-                                  struct wal_error *error)
-{
-    enum wal_status status =
-        wal__catalogue_get(&core->catalogue, number, summary);
-
-    if (status == WAL_OK && (summary->flags & WAL__SUMMARY_DELETED) != 0) {
-        return wal__fail(error, WAL_ENOTFOUND, "session \"%.*s\" was deleted",
-                         (int)summary->id.size, (const char *)summary->id.data);
-    }
-    if (status != WAL_OK) {
-        return wal__fail(error, status, "cannot read the catalogue: %s",
-                         wal_status_text(status));
-    }
-    return WAL_OK;
-}
-
 enum wal_status
 wal__core_read_session_record(struct wal__core *core, uint64_t position,
                               struct wal__buf *scratch,
@@ -242,6 +224,7 @@ struct wal_session *wal__session_alloc(struct wal__core *core)
 
     if (handle != NULL) {
         handle->core = core;
+        wal__core_retain(core);
         pthread_mutex_init(&handle->info_mutex, NULL);
         wal__buf_init(&handle->info_texts, core->env.heap);
         wal__lookup_init(&handle->lookup);
@@ -280,15 +263,18 @@ enum wal_status wal__session_open(struct wal__core *core, uint32_t number,
 
 void wal__session_free(struct wal_session *session)
 {
+    struct wal__core *core;
+
     if (session == NULL) {
         return;
     }
-    if (session->claimed &&
-        wal__control_is_same_process(&session->core->control)) {
+    core = session->core;
+    if (session->claimed && wal__control_is_same_process(&core->control)) {
         wal__session_release_claim(session);
     }
     pthread_mutex_destroy(&session->info_mutex);
     wal__buf_deinit(&session->info_texts);
     wal__lookup_deinit(&session->lookup);
-    wal__heap_free(session->core->env.heap, session);
+    wal__heap_free(core->env.heap, session);
+    wal__core_release(core);
 }

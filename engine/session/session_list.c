@@ -136,11 +136,9 @@ set_options(struct wal_session_cursor *list,
 {
     enum wal_status status;
 
-    if (options->struct_size != sizeof(*options) ||
-        (options->flags & ~(uint32_t)WAL_SESSION_CURSOR_LINEAGE) != 0) {
-        return wal__invalid(error,
-                            "the struct_size or flags of the session cursor "
-                            "options are not valid");
+    if ((options->flags & ~(uint32_t)WAL_SESSION_CURSOR_LINEAGE) != 0) {
+        return wal__invalid(error, "the flags of the session cursor options "
+                                   "are not valid");
     }
     list->is_lineage = (options->flags & WAL_SESSION_CURSOR_LINEAGE) != 0;
     status = set_filter(list, options, error);
@@ -418,6 +416,7 @@ enum wal_status wal__session_cursor_open(
         return wal__no_memory(error);
     }
     opened->core = core;
+    wal__core_retain(core);
     opened->cursor.heap = core->env.heap;
     wal__bitset_init(&opened->seen, core->env.heap);
     wal__buf_init(&opened->lineage, core->env.heap);
@@ -460,13 +459,17 @@ void wal__session_cursor_encode(const struct wal_session_cursor *list,
 
 void wal__session_cursor_close(struct wal_session_cursor *list)
 {
+    struct wal__core *core;
+
     if (list == NULL) {
         return;
     }
+    core = list->core;
     wal__catalogue_iter_deinit(&list->cursor);
     wal__bitset_deinit(&list->seen);
     wal__buf_deinit(&list->lineage);
     wal__buf_deinit(&list->filter_texts);
     wal__buf_deinit(&list->texts);
-    wal__heap_free(list->core->env.heap, list);
+    wal__heap_free(core->env.heap, list);
+    wal__core_release(core);
 }

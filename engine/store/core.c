@@ -330,6 +330,7 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
                                   PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
     pthread_rwlock_init(&core->state, &attributes);
     pthread_rwlockattr_destroy(&attributes);
+    atomic_init(&core->references, 1);
     wal__random_init(&core->random);
     pthread_mutex_init(&core->claim_mutex, NULL);
     pthread_mutex_init(&core->rewind_mutex, NULL);
@@ -400,17 +401,17 @@ enum wal_status wal__core_shutdown(struct wal__core *core, bool is_persistent,
     return flush_status == WAL_OK ? status : flush_status;
 }
 
-void wal__core_deinit(struct wal__core *core)
+void wal__core_detach(struct wal__core *core)
 {
     if (core->committer_ready) {
         WAL__ASSERT(core->log_opened);
         wal__committer_stop(&core->committer);
         wal__committer_deinit(&core->committer);
+        core->committer_ready = false;
     }
-    wal__op_pool_deinit(&core->ops);
     if (core->log_opened) {
         wal__core_unload_indexes(core);
-        wal__log_close(&core->log);
+        wal__log_close_files(&core->log);
     }
     wal__blob_store_deinit(&core->blobs);
     if (core->env.heap != NULL) {
@@ -424,6 +425,15 @@ void wal__core_deinit(struct wal__core *core)
     wal__core_release_claims(core);
     if (core->control.env != NULL) {
         wal__control_close(&core->control);
+    }
+}
+
+void wal__core_deinit(struct wal__core *core)
+{
+    WAL__ASSERT(!core->committer_ready && core->claims == NULL);
+    wal__op_pool_deinit(&core->ops);
+    if (core->log_opened) {
+        wal__log_close(&core->log);
     }
     wal__random_deinit(&core->random);
     pthread_mutex_destroy(&core->rewind_mutex);

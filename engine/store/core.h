@@ -12,6 +12,7 @@
 #define AGENTWAL_ENGINE_STORE_CORE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "engine/blob/blob_store.h"
 #include "engine/commit/committer.h"
@@ -52,6 +53,7 @@ struct wal__core {
     uint32_t schema_version; /* of the caller; 0: any */
     bool strict;
     bool noop;            /* persistence off: only env is set (api_noop.h) */
+    _Atomic bool closed;  /* wal_close was called (handles.c) */
     bool outdated;        /* older format version: read only until migrated */
     bool log_opened;      /* log was initialised */
     bool committer_ready; /* committer was initialised */
@@ -86,6 +88,10 @@ struct wal__core {
     /* What recovery found at the tail when the store was opened. */
     struct wal__scan_result open_scan_facts;
     uint64_t open_scan_segment;
+    /* The live handles, and 1 until wal_close (handles.c). */
+    _Atomic uint32_t references;
+    /* Frees the struct that the core is in; NULL: its owner does. */
+    void (*destroy)(struct wal__core *core);
 };
 
 /* Options of an open, derived from those of the public API. */
@@ -101,7 +107,8 @@ struct wal__core_options {
 };
 
 /* Opens or creates the store, recovers its log and loads its indexes. core is
- * zeroed by the caller; wal__core_deinit is valid after success and failure. */
+ * zeroed by the caller; wal__core_detach and wal__core_deinit are valid after
+ * success and failure. */
 enum wal_status wal__core_init(struct wal__core *core, const char *path,
                                const struct wal__core_options *options,
                                struct wal_error *error) WAL_MUST_USE;
@@ -110,7 +117,39 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
  * the first failure. */
 enum wal_status wal__core_shutdown(struct wal__core *core, bool is_persistent,
                                    struct wal_error *error) WAL_MUST_USE;
+/* Releases what other processes see and what the system limits: claims, locks,
+ * descriptors, threads; and the indexes. What live handles need remains: the
+ * maps that their slices point to, and the pool of operations. */
+void wal__core_detach(struct wal__core *core);
+/* Frees the rest, after wal__core_detach. */
 void wal__core_deinit(struct wal__core *core);
+
+/*
+ * handles.c: the live handles of a store. Every handle that a caller holds
+ * (session, cursor, ticket, blob, blob writer; a view holds a session) is
+ * counted when it is made and when it is closed, so that the store's memory
+ * outlives them. What a handle owns is not counted. Any thread.
+ */
+void wal__core_retain(struct wal__core *core);
+/* A handle was freed. Destroys the core after wal_close and the last handle;
+ * never in a child of fork(). core may be NULL, and is not valid afterwards. */
+void wal__core_release(struct wal__core *core);
+/* The same for wal_close, which must have detached the core: marks it closed
+ * and returns the number of live handles. */
+uint32_t wal__core_release_store(struct wal__core *core);
+/* Returns WAL_ECLOSED. */
+enum wal_status wal__core_fail_closed(const struct wal__core *core,
+                                      struct wal_error *error);
+
+/* WAL_ECLOSED after wal_close. Relaxed: no other thread is in a call while the
+ * store is closed. */
+static inline enum wal_status wal__core_check_open(const struct wal__core *core,
+                                                   struct wal_error *error)
+{
+    return atomic_load_explicit(&core->closed, memory_order_relaxed)
+               ? wal__core_fail_closed(core, error)
+               : WAL_OK;
+}
 
 /* Locks `state` for reading after catching up with other processes. On failure
  * the lock is not held. */
@@ -181,7 +220,7 @@ enum wal_status wal__core_visit_postings(struct wal__core *core,
                                          wal__posting_fn *each,
                                          void *ctx) WAL_MUST_USE;
 
-/* session_info.c: the summary of a session; WAL_ENOTFOUND when it was deleted.
+/* session_find.c: the summary of a session; WAL_ENOTFOUND when it was deleted.
  * State lock for reading. */
 enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
                                   struct wal__summary *summary,

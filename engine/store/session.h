@@ -19,9 +19,10 @@ struct wal__lookup {
 };
 
 struct wal_store {
-    struct wal__core core;
-    struct wal__lookup lookup; /* of the store's documents */
-    /* WAL_OPEN_MEMORY: file system in memory; else NULL */
+    struct wal__core core;        /* first: destroyed as the core */
+    const struct wal__heap *heap; /* that the store was allocated from */
+    struct wal__lookup lookup;    /* of the store's documents */
+    /* WAL_OPEN_MEMORY: names of memfds; else NULL */
     struct wal__io *memory;
     struct wal__spill spill;
 };

@@ -55,9 +55,9 @@ int wal__worktree_path_split(const char *path, struct wal__worktree_path *split)
     return 0;
 }
 
-enum wal_status wal__worktree_status(int error)
+enum wal_status wal__worktree_status(int sys_errno)
 {
-    switch (error) {
+    switch (sys_errno) {
     case 0:
         return WAL_OK;
     case ENOENT:
@@ -89,15 +89,15 @@ enum wal_status wal__worktree_status(int error)
     }
 }
 
-enum wal_status wal__worktree_resolve_status(int error)
+enum wal_status wal__worktree_resolve_status(int sys_errno)
 {
-    switch (error) {
+    switch (sys_errno) {
     case ELOOP:
     case EXDEV:
         return WAL_EOUTSIDE;
     case EINVAL:
         return WAL_EINVAL;
     default:
-        return wal__worktree_status(error);
+        return wal__worktree_status(sys_errno);
     }
 }

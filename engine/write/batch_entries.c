@@ -17,7 +17,6 @@
 
 enum {
     BATCH_SIZE_MAX = 32 * 1024 * 1024,
-    ENTRIES_MAX = 512 * 1024,
     STREAM_MAX = 255
 };
 
@@ -137,11 +136,6 @@ static enum wal_status check_flags(const struct wal_entry *entry,
                            WAL_ENTRY_HEAD_KEEP | WAL_ENTRY_HEAD_MOVE;
     const uint32_t both = WAL_ENTRY_HEAD_KEEP | WAL_ENTRY_HEAD_MOVE;
 
-    if (entry->struct_size != sizeof(*entry)) {
-        return wal__invalid(error,
-                            "the entry's struct_size is %u; it must be %zu",
-                            entry->struct_size, sizeof(*entry));
-    }
     if ((entry->flags & ~known) != 0 || (entry->flags & both) == both) {
         return wal__invalid(error, "the flags %#x of the entry are not valid",
                             entry->flags);
@@ -336,11 +330,6 @@ enum wal_status wal__batch_add_entries(struct wal__op *op,
     struct wal__batch *batch = op->request;
     enum wal_status status = WAL_OK;
 
-    if (count > ENTRIES_MAX) {
-        return wal__fail(error, WAL_ETOOBIG,
-                         "the batch has %u entries; the limit is %d", count,
-                         ENTRIES_MAX);
-    }
     WAL__ASSERT(count == batch->entry_count && op->frame_count == 0);
     for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
         if (i + 1 < count) {

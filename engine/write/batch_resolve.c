@@ -36,26 +36,6 @@ static uint64_t *stream_head(struct wal__resolver *resolver, uint32_t stream)
     return &resolver->heads[stream];
 }
 
-uint32_t wal__resolver_find_in_batch(const struct wal__resolver *resolver,
-                                     struct wal__span id)
-{
-    uint64_t hash = wal__id_hash(id.data, id.size);
-    uint32_t cursor = 0;
-    uint32_t item;
-
-    while (wal__hashmap_find(&resolver->batch_ids, hash, &cursor, &item)) {
-        struct wal__entry_record record;
-
-        WAL__ASSERT(item < resolver->batch->entry_count);
-        if (wal__entry_record_decode(wal__batch_payload(resolver->op, item),
-                                     &record) == WAL__FMT_OK &&
-            wal__span_equal(record.id, id)) {
-            return item;
-        }
-    }
-    return WAL__NO_ENTRY;
-}
-
 static bool same_payload(const struct wal__entry_record *a,
                          const struct wal__entry_record *b)
 {
@@ -99,25 +79,6 @@ static enum wal_status reject_duplicate(struct wal__resolver *resolver,
               (int)id.size, (const char *)id.data);
     wal__error_set_actual(error, id.data, id.size);
     return WAL_EEXISTS;
-}
-
-enum wal_status wal__resolver_find_entry(struct wal__resolver *resolver,
-                                         struct wal__span id, uint32_t before,
-                                         struct wal__entry_location *found)
-{
-    uint32_t item = wal__resolver_find_in_batch(resolver, id);
-
-    /* An entry that existed before the batch may belong to another session. */
-    if (item >= before ||
-        resolver->sequences[item] < resolver->op->next_sequence) {
-        return wal__core_find_id(resolver->core, resolver->batch->session, id,
-                                 found, &resolver->op->error);
-    }
-    found->position = 0; /* not written yet */
-    found->sequence = resolver->sequences[item];
-    found->session = resolver->batch->session;
-    found->stream = resolver->op->frames[item].frame.stream;
-    return WAL_OK;
 }
 
 /* The sequence number of the parent that the entry names; it may be an earlier
@@ -243,39 +204,6 @@ static enum wal_status check_duplicate(struct wal__resolver *resolver,
         status = wal__hashmap_add(&resolver->batch_ids, hash, item);
     }
     return status;
-}
-
-enum wal_status wal__resolver_read_id(struct wal__resolver *resolver,
-                                      uint32_t stream, uint64_t sequence,
-                                      char out[256])
-{
-    struct wal__core *core = resolver->core;
-    struct wal__entry_record record;
-    struct wal__entry_location found;
-    struct wal__frame frame;
-    struct wal__span payload;
-    struct wal__buf scratch;
-    enum wal_status status;
-
-    out[0] = '\0';
-    if (sequence == 0) {
-        return WAL_OK;
-    }
-    wal__buf_init(&scratch, core->env.heap);
-    status = wal__core_find_sequence(core, resolver->batch->session, stream,
-                                     sequence, &found, &resolver->op->error);
-    if (status == WAL_OK) {
-        status = wal__log_read(&core->log, found.position, &scratch, &frame,
-                               &payload, &resolver->op->error);
-    }
-    if (status == WAL_OK &&
-        wal__entry_record_decode(payload, &record) == WAL__FMT_OK) {
-        WAL__ASSERT(record.id.size <= WAL__ID_MAX);
-        memcpy(out, record.id.data, record.id.size);
-        out[record.id.size] = '\0';
-    }
-    wal__buf_deinit(&scratch);
-    return status == WAL_ENOTFOUND || status == WAL_ECORRUPT ? WAL_OK : status;
 }
 
 static enum wal_status check_expected_head(struct wal__resolver *resolver)

@@ -60,10 +60,6 @@ wal__payload_build_compaction(const struct wal_compact_options *options,
     struct wal__span summary;
     enum wal_status status;
 
-    if (options->struct_size != sizeof(*options)) {
-        return wal__invalid(error, "struct_size is %u; it must be %zu",
-                            options->struct_size, sizeof(*options));
-    }
     status = wal__text_check(options->first_kept, WAL__ID_MAX,
                              "first kept entry's id", first_kept, error);
     if (status != WAL_OK) {

@@ -17,6 +17,7 @@
 
 enum {
     BATCH_SIZE_MAX = 32 * 1024 * 1024,
+    ENTRIES_MAX = 512 * 1024,
     DOCS_MAX = 64 * 1024,
     OWNERS_MAX = 1024
 };
@@ -33,17 +34,6 @@ static void release(struct wal__op *op)
     wal__heap_free(op->heap, batch->redacts);
     wal__heap_free(op->heap, batch->docs);
     wal__heap_free(op->heap, batch->heads);
-}
-
-struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame)
-{
-    const struct wal__op_frame *at = &op->frames[frame];
-    struct wal__span span = {op->bytes.data + at->offset + WAL__FRAME_SIZE,
-                             at->frame.stored_size};
-
-    WAL__ASSERT(frame < op->frame_count);
-    WAL__ASSERT(at->offset + WAL__FRAME_SIZE + span.size <= op->bytes.size);
-    return span;
 }
 
 struct wal__op *wal__batch_alloc_op(struct wal__core *core, uint32_t session,
@@ -85,9 +75,8 @@ static enum wal_status check_doc(const struct wal_doc *doc,
     const uint32_t known = WAL_DOC_EXPECT | WAL_DOC_DELETE | WAL_DOC_STORE;
     enum wal_status status;
 
-    if (doc->struct_size != sizeof(*doc) || (doc->flags & ~known) != 0) {
-        return wal__invalid(
-            error, "the struct_size or flags of the document are not valid");
+    if ((doc->flags & ~known) != 0) {
+        return wal__invalid(error, "the flags of the document are not valid");
     }
     status = wal__text_check(doc->key, WAL__KEY_MAX, "document's key",
                              &record->key, error);
@@ -185,12 +174,10 @@ static enum wal_status check_head(const struct wal_head *head,
     static const struct wal__span main_name = {(const uint8_t *)"main", 4};
     enum wal_status status;
 
-    if (head->struct_size != sizeof(*head) ||
-        (head->flags & ~(uint32_t)WAL_HEAD_EXPECT) != 0 ||
+    if ((head->flags & ~(uint32_t)WAL_HEAD_EXPECT) != 0 ||
         head->stream >= WAL__BATCH_STREAMS) {
         return wal__invalid(error,
-                            "the struct_size, flags or stream of the head are "
-                            "not valid");
+                            "the flags or stream of the head are not valid");
     }
     status = wal__text_check(head->name, WAL__ID_MAX, "head's name",
                              &record->name, error);
@@ -275,11 +262,10 @@ static enum wal_status check_options(const struct wal_append_options *options,
     if (options == NULL) {
         return WAL_OK;
     }
-    if (options->struct_size != sizeof(*options) ||
-        options->durability > WAL_QUEUED || (options->flags & ~known) != 0) {
+    if (options->durability > WAL_QUEUED || (options->flags & ~known) != 0) {
         return wal__invalid(
-            error, "the struct_size, durability or flags of the append "
-                   "options are not valid");
+            error, "the durability or flags of the append options are not "
+                   "valid");
     }
     op->durability = options->durability;
     batch->expects_head = (options->flags & WAL_APPEND_EXPECT) != 0;
@@ -293,20 +279,22 @@ static enum wal_status check_options(const struct wal_append_options *options,
     return status;
 }
 
-static enum wal_status check_batch(const struct wal_batch *batch,
-                                   struct wal_error *error)
+enum wal_status wal__batch_check_counts(const struct wal_batch *batch,
+                                        struct wal_error *error)
 {
-    if (batch->struct_size != sizeof(*batch) ||
-        (batch->entry_count > 0 && batch->entries == NULL) ||
+    if ((batch->entry_count > 0 && batch->entries == NULL) ||
         (batch->document_count > 0 && batch->documents == NULL) ||
         (batch->head_count > 0 && batch->heads == NULL)) {
-        return wal__invalid(error,
-                            "the batch has a wrong struct_size, or a count "
-                            "whose array is NULL");
+        return wal__invalid(error, "the batch has a count whose array is NULL");
     }
     if (batch->entry_count == 0 && batch->document_count == 0 &&
         batch->head_count == 0 && batch->change == NULL) {
         return wal__invalid(error, "the batch is empty");
+    }
+    if (batch->entry_count > ENTRIES_MAX) {
+        return wal__fail(error, WAL_ETOOBIG,
+                         "the batch has %u entries; the limit is %d",
+                         batch->entry_count, ENTRIES_MAX);
     }
     if (batch->document_count > DOCS_MAX ||
         batch->head_count > WAL__HEADS_MAX) {
@@ -394,7 +382,7 @@ enum wal_status wal__batch_create(struct wal_session *session,
     struct wal__batch *batch;
     struct wal__op *created;
     uint32_t owners = 0;
-    enum wal_status status = check_batch(requested, error);
+    enum wal_status status = wal__batch_check_counts(requested, error);
 
     if (status != WAL_OK) {
         return status;

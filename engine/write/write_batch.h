@@ -108,10 +108,15 @@ enum wal_status wal__batch_add_entries(struct wal__op *op,
                                        uint32_t count,
                                        struct wal_error *error) WAL_MUST_USE;
 
+/* write_batch.c: whether a batch has parts, and arrays of permitted length for
+ * its counts; reads no array. */
+enum wal_status wal__batch_check_counts(const struct wal_batch *batch,
+                                        struct wal_error *error) WAL_MUST_USE;
+
 /* write_batch.c: creates the operation of a batch, not submitted. is_migration:
  * see struct wal__batch. */
 enum wal_status wal__batch_create(struct wal_session *session,
-                                  const struct wal_batch *batch,
+                                  const struct wal_batch *requested,
                                   const struct wal_append_options *options,
                                   bool is_migration, struct wal__op **op,
                                   struct wal_error *error) WAL_MUST_USE;
@@ -139,7 +144,8 @@ wal__session_check_writable(struct wal__core *core, uint32_t number,
                             bool is_migration, struct wal__summary *summary,
                             struct wal_error *error) WAL_MUST_USE;
 
-/* A frame's payload in the operation's bytes; valid until a frame is added. */
+/* resolver.c: a frame's payload in the operation's bytes; valid until a frame
+ * is added. */
 struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame);
 
 /* An id stored in `texts`. */
@@ -152,7 +158,8 @@ static inline struct wal__span wal__batch_text(const struct wal__batch *batch,
     return span;
 }
 
-/* The rank of an earlier entry of the batch with this id, or WAL__NO_ENTRY. */
+/* resolver.c: the rank of an earlier entry of the batch with this id, or
+ * WAL__NO_ENTRY. */
 uint32_t wal__resolver_find_in_batch(const struct wal__resolver *resolver,
                                      struct wal__span id);
 

@@ -11,7 +11,8 @@
 #include "format/bytes/assert.h"
 #include "format/json/json_value.h"
 
-#define ALIGNMENT alignof(max_align_t)
+#define ALIGNMENT      alignof(max_align_t)
+#define FIRST_CAPACITY 4 /* of an array that grows */
 
 void *wal__arena_alloc(struct wal__arena *arena, size_t size)
 {
@@ -45,6 +46,27 @@ void *wal__arena_calloc(struct wal__arena *arena, size_t size)
         memset(memory, 0, size);
     }
     return memory;
+}
+
+void *wal__arena_grow(struct wal__arena *arena, void *items, size_t count,
+                      size_t *capacity, size_t item_size)
+{
+    size_t larger = *capacity > 0 ? 2 * *capacity : FIRST_CAPACITY;
+    void *copy;
+
+    WAL__ASSERT(count <= *capacity);
+    if (count < *capacity) {
+        return items;
+    }
+    copy = wal__arena_alloc(arena, larger * item_size);
+    if (copy == NULL) {
+        return NULL;
+    }
+    if (count > 0) {
+        memcpy(copy, items, count * item_size);
+    }
+    *capacity = larger;
+    return copy;
 }
 
 struct wal__json_span wal__arena_copy(struct wal__arena *arena,

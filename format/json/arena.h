@@ -30,6 +30,11 @@ void *wal__arena_alloc(struct wal__arena *arena, size_t size);
 /* Returns zeroed memory; NULL: no memory. */
 void *wal__arena_calloc(struct wal__arena *arena, size_t size);
 
+/* Returns the array with room for another item: `items`, or a copy of it with
+ * a greater *capacity. NULL: no memory. */
+void *wal__arena_grow(struct wal__arena *arena, void *items, size_t count,
+                      size_t *capacity, size_t item_size);
+
 /* Copies the bytes. The result's data is NULL if there is no memory. */
 struct wal__json_span wal__arena_copy(struct wal__arena *arena,
                                       struct wal__json_span span);

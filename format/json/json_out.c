@@ -243,6 +243,25 @@ void wal__json_out_newline(struct wal__json_out *out)
     out->has_value = false;
 }
 
+void wal__json_out_line(struct wal__json_out *out, struct wal__json_span json)
+{
+    wal__json_out_value(out, json);
+    wal__json_out_newline(out);
+}
+
+void wal__json_out_close_line(struct wal__json_out *out)
+{
+    wal__json_out_close(out, '}');
+    wal__json_out_newline(out);
+}
+
+void wal__json_out_member_open(struct wal__json_out *out, const char *key,
+                               char bracket)
+{
+    wal__json_out_key(out, key);
+    wal__json_out_open(out, bracket);
+}
+
 static const struct wal__json_override *
 find_override(const struct wal__json_override *overrides, size_t count,
               struct wal__json_span key)

@@ -67,8 +67,15 @@ void wal__json_out_member_bool(struct wal__json_out *out, const char *key,
 void wal__json_out_member_int(struct wal__json_out *out, const char *key,
                               int64_t number);
 
-/* Ends a line: writes a newline after the top-level value. */
+/* Writes a key and opens its value, an object or array. */
+void wal__json_out_member_open(struct wal__json_out *out, const char *key,
+                               char bracket);
+
+/* End a line, which is a top-level value and a newline: write the newline; a
+ * whole line; the brace that closes the object, and the newline. */
 void wal__json_out_newline(struct wal__json_out *out);
+void wal__json_out_line(struct wal__json_out *out, struct wal__json_span json);
+void wal__json_out_close_line(struct wal__json_out *out);
 
 /* Replaces the value of a member. */
 struct wal__json_override {

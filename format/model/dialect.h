@@ -156,8 +156,8 @@ struct wal__dialect_write_ops {
      * children of their parents. */
     uint32_t off_branch_kinds;
 
-    /* Write the beginning of the session, an item, and the end. The item's ids
-     * are those to be written. */
+    /* Write the beginning of the session, an item, and the end; `end` may be
+     * NULL. The item's ids are those to be written. */
     bool (*begin)(struct wal__model_writer *writer);
     bool (*item)(struct wal__model_writer *writer,
                  const struct wal__model_item *item);
@@ -218,8 +218,12 @@ const struct wal__dialect *wal__dialect_at(size_t index);
 
 /* Returns the dialect of that name, or NULL. */
 const struct wal__dialect *wal__dialect_find(const char *name);
-const struct wal__dialect *
-wal__dialect_find_string(struct wal__json_span name); /* a JSON string */
+
+/* All of them and NULL, for wal__model_reader. */
+const struct wal__dialect *const *wal__dialect_list(void);
+
+/* Whether it is the dialect of that name; dialect may be NULL. */
+bool wal__dialect_is(const struct wal__dialect *dialect, const char *name);
 
 /* Returns the only dialect that can have written the line, or NULL if the line
  * does not determine it. */

@@ -8,7 +8,7 @@
 const char *wal__feature_text(enum wal__feature feature)
 {
     static const char *const texts[] = {
-#define WAL__FEATURE_TEXT(name, text) [WAL__FEATURE_##name] = text,
+#define WAL__FEATURE_TEXT(name, text) [WAL__FEATURE_##name] = (text),
         WAL__FEATURE_LIST(WAL__FEATURE_TEXT)
 #undef WAL__FEATURE_TEXT
     };

@@ -235,12 +235,19 @@ struct wal__model_documents {
 /* The owner sets all fields but the last and zeroes that. */
 struct wal__model_reader {
     const struct wal__dialect *dialect;
+    const struct wal__dialect *const *dialects; /* all, for the lines of other
+                                                 * clients in this one's */
     struct wal__arena *arena;   /* valid as long as the reader */
     struct wal__arena *scratch; /* valid until the dialect's function returns */
     bool (*sink)(void *ctx, struct wal__model_item *item); /* false: stop */
     void *ctx;
     void *state; /* of the dialect, in `arena` */
 };
+
+/* Returns the dialect whose name is this JSON string, or NULL. */
+const struct wal__dialect *
+wal__model_find_dialect(const struct wal__model_reader *reader,
+                        struct wal__json_span name);
 
 /* Passes an item to the sink. Its dialect defaults to the reader's. */
 bool wal__model_emit(struct wal__model_reader *reader,

@@ -1,5 +1,5 @@
 /*
- * model_content.c - the content of a message as current clients write it.
+ * model_content.c - reads the content of a message as current clients write it.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -8,190 +8,143 @@
 #include <string.h>
 
 #include "format/bytes/assert.h"
-#include "format/model/dialect.h"
-#include "format/model/model_write.h"
+#include "format/model/vocabulary.h"
 
-#define WRAPPED_KEY "walconvArguments" /* of arguments that are not objects */
-
-enum {
-    B_TYPE,
-    B_TEXT,
-    B_THINKING,
-    B_SIGNATURE,
-    B_PI_SIGNATURE,
-    B_REDACTED,
-    B_DATA,
-    B_MIME,
-    B_URL,
-    B_WALCONV_URL,
-    B_ID,
-    B_NAME,
-    B_INPUT,
-    B_ARGUMENTS,
-    B_CALL,
-    B_CONTENT,
-    B_ERROR,
-    B_SOURCE_TYPE,
-    B_SOURCE_MEDIA,
-    B_SOURCE_DATA,
-    B_SOURCE_URL,
-    B_COUNT
+/* A block, and members that are not fields of the model. */
+struct source {
+    struct wal__model_block block; /* first: offsets in it are offsets here */
+    struct wal__json_span type;
+    struct wal__json_span
+        image_url;              /* of an image that was written as a text */
+    struct wal__json_span data; /* of an image, or redacted thinking */
+    struct wal__json_span media;
+    struct wal__json_span source_type;
+    struct wal__json_span source_url;
+    struct wal__json_span source_data;
+    struct wal__json_span source_media;
+    struct wal__json_span call; /* of a result */
+    struct wal__json_token content;
+    bool is_error;
 };
 
-static const struct wal__json_member block_wanted[B_COUNT] = {
-    [B_TYPE] = {.key = "type"},
-    [B_TEXT] = {.key = "text"},
-    [B_THINKING] = {.key = "thinking"},
-    [B_SIGNATURE] = {.key = "signature"},
-    [B_PI_SIGNATURE] = {.key = "thinkingSignature"},
-    [B_REDACTED] = {.key = "redacted"},
-    [B_DATA] = {.key = "data"},
-    [B_MIME] = {.key = "mimeType"},
-    [B_URL] = {.key = "url"},
-    [B_WALCONV_URL] =
-        {.key = "walconvUrl"}, /* of an image that was written as a text */
-    [B_ID] = {.key = "id"},
-    [B_NAME] = {.key = "name"},
-    [B_INPUT] = {.key = "input"},
-    [B_ARGUMENTS] = {.key = "arguments"},
-    [B_CALL] = {.key = "tool_use_id"},
-    [B_CONTENT] = {.key = "content"},
-    [B_ERROR] = {.key = "is_error"},
-    [B_SOURCE_TYPE] = {.parent = "source", .key = "type"},
-    [B_SOURCE_MEDIA] = {.parent = "source", .key = "media_type"},
-    [B_SOURCE_DATA] = {.parent = "source", .key = "data"},
-    [B_SOURCE_URL] = {.parent = "source", .key = "url"},
+#define SOURCE_AT(field) offsetof(struct source, field)
+
+/* Any member of a result, which is a separate item. */
+static const struct wal__field block_fields[] = {
+    {"type", .at = SOURCE_AT(type)},
+    {"walconvUrl", .at = SOURCE_AT(image_url)},
+    {"tool_use_id", .at = SOURCE_AT(call)},
+    {"content", .at = SOURCE_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"is_error", .at = SOURCE_AT(is_error), .kind = WAL__FIELD_TRUE},
+    {.key = NULL},
 };
 
-static struct wal__json_span first_value(const struct wal__json_member *members,
-                                         size_t key, size_t other)
+static const struct wal__word block_words[] = {
+    {"text", WAL__BLOCK_TEXT, {{"text", .at = WAL__BLOCK_AT(text)}}},
+    {"thinking",
+     WAL__BLOCK_THINKING,
+     {{"thinking", .at = WAL__BLOCK_AT(text)},
+      {"signature", .at = WAL__BLOCK_AT(signature)},
+      {"thinkingSignature", .at = WAL__BLOCK_AT(signature)},
+      {"redacted", .at = WAL__BLOCK_AT(is_redacted), .kind = WAL__FIELD_TRUE}}},
+    {"redacted_thinking",
+     WAL__BLOCK_THINKING,
+     {{"thinking", .at = WAL__BLOCK_AT(text)},
+      {"signature", .at = WAL__BLOCK_AT(signature)},
+      {"thinkingSignature", .at = WAL__BLOCK_AT(signature)},
+      {"data", .at = WAL__BLOCK_AT(signature)}}},
+    {"tool_use",
+     WAL__BLOCK_TOOL_CALL,
+     {{"id", .at = WAL__BLOCK_AT(id)},
+      {"name", .at = WAL__BLOCK_AT(name)},
+      {"input", .at = WAL__BLOCK_AT(arguments), .kind = WAL__FIELD_NON_NULL},
+      {"arguments", .at = WAL__BLOCK_AT(arguments),
+       .kind = WAL__FIELD_NON_NULL}}},
+    {"toolCall",
+     WAL__BLOCK_TOOL_CALL,
+     {{"id", .at = WAL__BLOCK_AT(id)},
+      {"name", .at = WAL__BLOCK_AT(name)},
+      {"input", .at = WAL__BLOCK_AT(arguments), .kind = WAL__FIELD_NON_NULL},
+      {"arguments", .at = WAL__BLOCK_AT(arguments),
+       .kind = WAL__FIELD_NON_NULL}}},
+    {"image",
+     WAL__BLOCK_IMAGE,
+     {{"url", .at = WAL__BLOCK_AT(url)},
+      {"data", .at = SOURCE_AT(data)},
+      {"mimeType", .at = SOURCE_AT(media)},
+      {"type", .parent = "source", .at = SOURCE_AT(source_type)},
+      {"url", .parent = "source", .at = SOURCE_AT(source_url)},
+      {"data", .parent = "source", .at = SOURCE_AT(source_data)},
+      {"media_type", .parent = "source", .at = SOURCE_AT(source_media)}}},
+    {.name = NULL},
+};
+
+static void finish_image(struct wal__arena *arena, struct source *source)
 {
-    struct wal__json_span span = wal__member_non_null(&members[key]);
+    struct wal__model_block *block = &source->block;
+    bool is_base64 = wal__model_text_is(source->source_type, "base64");
 
-    return span.size > 0 ? span : wal__member_non_null(&members[other]);
-}
-
-static void read_thinking(struct wal__model_block *block,
-                          const struct wal__json_member *members)
-{
-    bool is_redacted =
-        wal__line_string_is(&members[B_TYPE], "redacted_thinking");
-
-    block->kind = WAL__BLOCK_THINKING;
-    block->is_redacted =
-        is_redacted || wal__member_is_true(&members[B_REDACTED]);
-    block->text = wal__member_string(&members[B_THINKING]);
-    block->signature = wal__member_string(
-        &members[members[B_SIGNATURE].value.kind == WAL__JSON_STRING
-                     ? B_SIGNATURE
-                     : B_PI_SIGNATURE]);
-    if (is_redacted && block->signature.size == 0) {
-        block->signature = wal__member_string(&members[B_DATA]);
+    if (wal__model_text_is(source->source_type, "url")) {
+        block->url = source->source_url;
+    }
+    block->media = wal__arena_unescape(arena, is_base64 ? source->source_media
+                                                        : source->media);
+    block->data = wal__arena_unescape(arena, is_base64 ? source->source_data
+                                                       : source->data);
+    if (block->url.size == 0 && block->data.size == 0) {
+        block->kind = WAL__BLOCK_RAW;
     }
 }
 
-static void read_image(struct wal__arena *arena, struct wal__model_block *block,
-                       const struct wal__json_member *members)
+/* Reads a value of an array of blocks. */
+static bool read_source(struct wal__arena *arena, struct wal__json_span raw,
+                        struct source *source, uint32_t *fields)
 {
-    bool has_source = wal__line_string_is(&members[B_SOURCE_TYPE], "base64");
+    struct wal__model_block *block = &source->block;
+    const struct wal__word *word;
 
-    block->url = wal__member_string(
-        &members[wal__line_string_is(&members[B_SOURCE_TYPE], "url")
-                     ? B_SOURCE_URL
-                     : B_URL]);
-    block->media = wal__arena_unescape(
-        arena,
-        wal__member_string(&members[has_source ? B_SOURCE_MEDIA : B_MIME]));
-    block->data = wal__arena_unescape(
-        arena,
-        wal__member_string(&members[has_source ? B_SOURCE_DATA : B_DATA]));
-    if (block->url.size > 0 || block->data.size > 0) {
-        block->kind = WAL__BLOCK_IMAGE;
-    }
-}
-
-static bool read_block(struct wal__model_blocks *blocks,
-                       const struct wal__json_member *members,
-                       struct wal__json_span raw)
-{
-    struct wal__json_span type = wal__member_string(&members[B_TYPE]);
-    struct wal__model_block *block =
-        wal__model_blocks_add(blocks, WAL__BLOCK_RAW, raw);
-
-    if (block == NULL) {
+    *source = (struct source){.block = {.kind = WAL__BLOCK_RAW, .raw = raw}};
+    if (wal__word_read(raw, block_fields, block_words, &source->type, source,
+                       fields, &word) != WAL__JSON_OK) {
         return false;
     }
-    if (members[B_WALCONV_URL].value.kind == WAL__JSON_STRING) {
-        block->kind = WAL__BLOCK_IMAGE;
-        block->url = members[B_WALCONV_URL].value.span;
-    } else if (wal__model_text_is(type, "text") &&
-               members[B_TEXT].value.kind == WAL__JSON_STRING) {
-        block->kind = WAL__BLOCK_TEXT;
-        block->text = members[B_TEXT].value.span;
-    } else if (wal__model_text_is(type, "thinking") ||
-               wal__model_text_is(type, "redacted_thinking")) {
-        read_thinking(block, members);
-    } else if (wal__model_text_is(type, "tool_use") ||
-               wal__model_text_is(type, "toolCall")) {
-        block->kind = WAL__BLOCK_TOOL_CALL;
-        block->id = wal__member_string(&members[B_ID]);
-        block->name = wal__member_string(&members[B_NAME]);
-        block->arguments = wal__content_unwrap_arguments(
-            first_value(members, B_INPUT, B_ARGUMENTS));
-    } else if (wal__model_text_is(type, "image")) {
-        read_image(blocks->arena, block, members);
+    if (source->image_url.size > 0) {
+        *block = (struct wal__model_block){
+            .kind = WAL__BLOCK_IMAGE, .url = source->image_url, .raw = raw};
+        return true;
     }
+    block->kind = word != NULL ? word->value : WAL__BLOCK_RAW;
+    if (block->kind == WAL__BLOCK_TEXT && block->text.size == 0) {
+        block->kind = WAL__BLOCK_RAW;
+    }
+    if (wal__model_text_is(source->type, "redacted_thinking")) {
+        block->is_redacted = true;
+    }
+    if (block->kind == WAL__BLOCK_IMAGE) {
+        finish_image(arena, source);
+    }
+    block->arguments = wal__content_unwrap_arguments(block->arguments);
     return true;
 }
 
-void wal__content_write_arguments(struct wal__json_out *out, const char *key,
-                                  struct wal__json_span arguments)
+static bool add_block(struct wal__model_blocks *blocks,
+                      const struct wal__model_block *block)
 {
-    size_t at = 0;
+    struct wal__model_block *added =
+        wal__model_blocks_add(blocks, block->kind, block->raw);
 
-    while (at < arguments.size && arguments.data[at] <= ' ') {
-        at++;
+    if (added != NULL) {
+        *added = *block;
     }
-    wal__json_out_key(out, key);
-    if (at < arguments.size && arguments.data[at] == '{') {
-        wal__json_out_compact(out, arguments);
-        return;
-    }
-    wal__json_out_open(out, '{');
-    if (at < arguments.size) {
-        wal__json_out_member(out, WRAPPED_KEY, arguments);
-    }
-    wal__json_out_close(out, '}');
-}
-
-void wal__content_write_thinking(struct wal__json_out *out,
-                                 const struct wal__model_block *block,
-                                 const char *signature)
-{
-    wal__json_out_member_str(out, "type", "thinking");
-    wal__json_out_member(out, "thinking", wal__model_or(block->text, "\"\""));
-    wal__json_out_optional(out, signature, block->signature);
-    if (block->is_redacted) {
-        wal__json_out_member_bool(out, "redacted", true);
-    }
-}
-
-void wal__content_write_call(struct wal__json_out *out,
-                             const struct wal__model_block *block,
-                             const char *type, const char *arguments)
-{
-    wal__json_out_member_str(out, "type", type);
-    wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
-    wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
-    wal__content_write_arguments(out, arguments, block->arguments);
+    return added != NULL;
 }
 
 struct wal__json_span
 wal__content_unwrap_arguments(struct wal__json_span object)
 {
-    static const char begin[] = "{\"" WRAPPED_KEY "\":";
+    static const char begin[] = "{\"" WAL__WRAPPED_ARGUMENTS "\":";
     const size_t size = sizeof(begin) - 1;
-    struct wal__json_member wrapped = {.key = WRAPPED_KEY};
+    struct wal__json_member wrapped = {.key = WAL__WRAPPED_ARGUMENTS};
     uint32_t unknown_count = 0;
 
     if (object.size > size && memcmp(object.data, begin, size) == 0 &&
@@ -206,26 +159,16 @@ wal__content_unwrap_arguments(struct wal__json_span object)
 static bool add_text(struct wal__model_blocks *blocks,
                      struct wal__json_span text)
 {
-    struct wal__model_block *block =
-        wal__model_blocks_add(blocks, WAL__BLOCK_TEXT, text);
+    const struct wal__model_block block = {
+        .kind = WAL__BLOCK_TEXT, .text = text, .raw = text};
 
-    if (block != NULL) {
-        block->text = text;
-    }
-    return block != NULL;
-}
-
-static bool block_members(struct wal__json_span raw,
-                          struct wal__json_member *members, uint32_t *fields)
-{
-    memcpy(members, block_wanted, sizeof(block_wanted));
-    return wal__model_members(raw, members, B_COUNT, fields) == WAL__JSON_OK;
+    return add_block(blocks, &block);
 }
 
 bool wal__content_read(struct wal__json_token content,
                        struct wal__model_blocks *blocks, uint32_t *fields)
 {
-    struct wal__json_member members[B_COUNT];
+    struct source source;
     struct wal__json_scan scan;
     struct wal__json_token value;
 
@@ -239,27 +182,29 @@ bool wal__content_read(struct wal__json_token content,
     while (wal__model_array_next(&scan, &value)) {
         if (value.kind == WAL__JSON_STRING
                 ? !add_text(blocks, value.span)
-                : !block_members(value.span, members, fields) ||
-                      !read_block(blocks, members, value.span)) {
+                : !read_source(blocks->arena, value.span, &source, fields) ||
+                      !add_block(blocks, &source.block)) {
             return false;
         }
     }
     return true;
 }
 
+static const struct wal__field call_fields[] = {
+    {"id", .at = WAL__BLOCK_AT(id)},
+    {"name", .parent = "function", .at = WAL__BLOCK_AT(name)},
+    {"name", .at = WAL__BLOCK_AT(name)},
+    {"arguments", .parent = "function", .at = WAL__BLOCK_AT(arguments),
+     .kind = WAL__FIELD_NON_NULL},
+    {"arguments", .at = WAL__BLOCK_AT(arguments), .kind = WAL__FIELD_NON_NULL},
+    {"input", .at = WAL__BLOCK_AT(arguments), .kind = WAL__FIELD_NON_NULL},
+    {"arguments", .parent = "function", .at = SOURCE_AT(data)},
+    {.key = NULL},
+};
+
 bool wal__content_read_calls(struct wal__json_token calls,
                              struct wal__model_blocks *blocks)
 {
-    const struct wal__json_span none = {NULL, 0};
-    enum {
-        ID,
-        NAME,
-        ARGUMENTS,
-        TOP_NAME,
-        TOP_ARGUMENTS,
-        INPUT,
-        COUNT
-    };
     struct wal__json_scan scan;
     struct wal__json_token value;
 
@@ -268,40 +213,43 @@ bool wal__content_read_calls(struct wal__json_token calls,
     }
     wal__model_array_begin(&scan, calls.span);
     while (wal__model_array_next(&scan, &value)) {
-        struct wal__json_member members[COUNT] = {
-            [ID] = {.key = "id"},
-            [NAME] = {.parent = "function", .key = "name"},
-            [ARGUMENTS] = {.parent = "function", .key = "arguments"},
-            [TOP_NAME] = {.key = "name"},
-            [TOP_ARGUMENTS] = {.key = "arguments"},
-            [INPUT] = {.key = "input"},
-        };
-        struct wal__model_block *block =
-            wal__model_blocks_add(blocks, WAL__BLOCK_TOOL_CALL, value.span);
-        struct wal__json_span text;
-        if (block == NULL || wal__model_members(value.span, members, COUNT,
-                                                NULL) != WAL__JSON_OK) {
+        struct source call = {
+            .block = {.kind = WAL__BLOCK_TOOL_CALL, .raw = value.span}};
+        struct wal__json_span *arguments = &call.block.arguments;
+        struct wal__json_span text = {NULL, 0};
+        if (wal__fields_read(value.span, call_fields, &call, NULL) !=
+            WAL__JSON_OK) {
             return false;
         }
-        block->id = wal__member_string(&members[ID]);
-        block->name = wal__member_string(
-            &members[members[NAME].value.kind == WAL__JSON_STRING ? NAME
-                                                                  : TOP_NAME]);
-        block->arguments = first_value(members, ARGUMENTS, TOP_ARGUMENTS);
-        if (block->arguments.size == 0) {
-            block->arguments = wal__member_non_null(&members[INPUT]);
+        if (arguments->size > 0 && arguments->data[0] == '"') {
+            text = wal__arena_unescape(blocks->arena, *arguments);
         }
-        text = block->arguments.size > 0 && block->arguments.data[0] == '"'
-                   ? wal__arena_unescape(blocks->arena, block->arguments)
-                   : none;
         if (text.size > 0 &&
             wal__json_validate(text.data, text.size, NULL) == WAL__JSON_OK) {
-            block->arguments = text;
-        } else if (text.size == 0 &&
-                   members[ARGUMENTS].value.kind == WAL__JSON_STRING) {
-            block->arguments.size = 0;
+            *arguments = text;
+        } else if (text.size == 0 && call.data.size > 0) {
+            arguments->size = 0;
+        }
+        if (!add_block(blocks, &call.block)) {
+            return false;
         }
     }
+    return true;
+}
+
+bool wal__content_read_item(struct wal__json_token content,
+                            struct wal__json_token calls,
+                            struct wal__arena *arena,
+                            struct wal__model_item *item)
+{
+    struct wal__model_blocks blocks = {.arena = arena};
+
+    if (!wal__content_read(content, &blocks, &item->fields) ||
+        !wal__content_read_calls(calls, &blocks)) {
+        return false;
+    }
+    item->blocks = blocks.items;
+    item->block_count = blocks.count;
     return true;
 }
 
@@ -309,19 +257,14 @@ static bool add_piece(struct wal__content_pieces *pieces,
                       const struct wal__model_item *item,
                       struct wal__model_blocks *blocks)
 {
-    if (pieces->count == pieces->capacity) {
-        size_t capacity = pieces->capacity > 0 ? 2 * pieces->capacity : 4;
-        struct wal__model_item *items =
-            wal__arena_alloc(pieces->arena, capacity * sizeof(items[0]));
-        if (items == NULL) {
-            return false;
-        }
-        if (pieces->count > 0) {
-            memcpy(items, pieces->items, pieces->count * sizeof(items[0]));
-        }
-        pieces->items = items;
-        pieces->capacity = capacity;
+    struct wal__model_item *items =
+        wal__arena_grow(pieces->arena, pieces->items, pieces->count,
+                        &pieces->capacity, sizeof(items[0]));
+
+    if (items == NULL) {
+        return false;
     }
+    pieces->items = items;
     WAL__ASSERT(pieces->count < pieces->capacity);
     pieces->items[pieces->count] = *item;
     pieces->items[pieces->count].blocks = blocks->items;
@@ -333,7 +276,7 @@ static bool add_piece(struct wal__content_pieces *pieces,
 
 static bool add_result(struct wal__content_pieces *pieces,
                        const struct wal__model_item *item,
-                       const struct wal__json_member *members, uint32_t *fields)
+                       const struct source *source, uint32_t *fields)
 {
     struct wal__model_blocks blocks = {.arena = pieces->arena};
     struct wal__model_item result = *item;
@@ -341,12 +284,12 @@ static bool add_result(struct wal__content_pieces *pieces,
     result.role = WAL__ROLE_TOOL;
     result.is_meta = false;
     result.name.size = 0;
-    result.call = wal__member_string(&members[B_CALL]);
-    result.is_error = wal__member_is_true(&members[B_ERROR]);
+    result.call = source->call;
+    result.is_error = source->is_error;
     if (pieces->first_call.size == 0) {
         pieces->first_call = result.call;
     }
-    return wal__content_read(members[B_CONTENT].value, &blocks, fields) &&
+    return wal__content_read(source->content, &blocks, fields) &&
            add_piece(pieces, &result, &blocks);
 }
 
@@ -355,7 +298,7 @@ static bool split_array(struct wal__content_pieces *pieces,
                         struct wal__json_span content, uint32_t *fields)
 {
     struct wal__model_blocks blocks = {.arena = pieces->arena};
-    struct wal__json_member members[B_COUNT];
+    struct source source;
     struct wal__json_scan scan;
     struct wal__json_token value;
 
@@ -364,13 +307,13 @@ static bool split_array(struct wal__content_pieces *pieces,
         bool is_done;
         if (value.kind == WAL__JSON_STRING) {
             is_done = add_text(&blocks, value.span);
-        } else if (!block_members(value.span, members, fields)) {
+        } else if (!read_source(pieces->arena, value.span, &source, fields)) {
             is_done = false;
-        } else if (!wal__line_string_is(&members[B_TYPE], "tool_result")) {
-            is_done = read_block(&blocks, members, value.span);
+        } else if (!wal__model_text_is(source.type, "tool_result")) {
+            is_done = add_block(&blocks, &source.block);
         } else {
             is_done = (blocks.count == 0 || add_piece(pieces, item, &blocks)) &&
-                      add_result(pieces, item, members, fields);
+                      add_result(pieces, item, &source, fields);
         }
         if (!is_done) {
             return false;

@@ -1,5 +1,5 @@
 /*
- * model_content.h - the content of a message as current clients write it.
+ * model_content.h - reads the content of a message as current clients write it.
  *
  * Content is a string, or an array of blocks and strings. Blocks have the types
  * of Anthropic's API or of pi: text; thinking, redacted_thinking; tool_use,
@@ -12,7 +12,6 @@
 #ifndef AGENTWAL_FORMAT_MODEL_MODEL_CONTENT_H
 #define AGENTWAL_FORMAT_MODEL_MODEL_CONTENT_H
 
-#include "format/json/json_out.h"
 #include "format/model/model_member.h"
 
 /* Adds the blocks of content. A tool_result becomes a raw block. Increases
@@ -26,21 +25,18 @@ bool wal__content_read(struct wal__json_token content,
 bool wal__content_read_calls(struct wal__json_token calls,
                              struct wal__model_blocks *blocks);
 
-/* Writes the arguments of a call as a member. Clients require an object; other
- * values are wrapped as {"walconvArguments": VALUE}. unwrap reverses that. */
-void wal__content_write_arguments(struct wal__json_out *out, const char *key,
-                                  struct wal__json_span arguments);
+/* Reads the blocks of a message: its content, then its calls, both of which may
+ * be absent. False: no memory. */
+bool wal__content_read_item(struct wal__json_token content,
+                            struct wal__json_token calls,
+                            struct wal__arena *arena,
+                            struct wal__model_item *item);
+
+/* The only member of arguments that were not an object when they were written.
+ * Returns its value, or else the object. */
+#define WAL__WRAPPED_ARGUMENTS "walconvArguments"
 struct wal__json_span
 wal__content_unwrap_arguments(struct wal__json_span object);
-
-/* Write the members of a block into the open object: of thinking, with the key
- * of its signature; of a call, with its type and the key of its arguments. */
-void wal__content_write_thinking(struct wal__json_out *out,
-                                 const struct wal__model_block *block,
-                                 const char *signature);
-void wal__content_write_call(struct wal__json_out *out,
-                             const struct wal__model_block *block,
-                             const char *type, const char *arguments);
 
 /* The items of a message: results of tools, and the content between them. */
 struct wal__content_pieces {

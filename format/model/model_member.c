@@ -153,19 +153,14 @@ struct wal__model_block *wal__model_blocks_add(struct wal__model_blocks *blocks,
                                                enum wal__model_block_kind kind,
                                                struct wal__json_span raw)
 {
-    if (blocks->count == blocks->capacity) {
-        size_t capacity = blocks->capacity > 0 ? 2 * blocks->capacity : 4;
-        struct wal__model_block *items =
-            wal__arena_alloc(blocks->arena, capacity * sizeof(items[0]));
-        if (items == NULL) {
-            return NULL;
-        }
-        if (blocks->count > 0) {
-            memcpy(items, blocks->items, blocks->count * sizeof(items[0]));
-        }
-        blocks->items = items;
-        blocks->capacity = capacity;
+    struct wal__model_block *items =
+        wal__arena_grow(blocks->arena, blocks->items, blocks->count,
+                        &blocks->capacity, sizeof(items[0]));
+
+    if (items == NULL) {
+        return NULL;
     }
+    blocks->items = items;
     WAL__ASSERT(blocks->count < blocks->capacity);
     blocks->items[blocks->count] =
         (struct wal__model_block){.kind = kind, .raw = raw};

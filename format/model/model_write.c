@@ -471,7 +471,7 @@ bool wal__model_write_end(struct wal__model_writer *writer,
         !to->head(writer, written)) {
         return false;
     }
-    return to->end(writer) && !writer->out.has_failed;
+    return (to->end == NULL || to->end(writer)) && !writer->out.has_failed;
 }
 
 bool wal__model_write_file(struct wal__model_writer *writer, const char *path,

@@ -205,10 +205,10 @@ static_assert(KIND_COUNT == WAL__KIND_COMPACTION + 1, "SPEC.md 2.6, Kinds");
 
 uint8_t wal__kind_from_name(struct wal__span type)
 {
-    for (uint8_t kind = 1; kind < KIND_COUNT; kind++) {
+    for (unsigned kind = 1; kind < KIND_COUNT; kind++) {
         if (strlen(kind_names[kind]) == type.size &&
             memcmp(kind_names[kind], type.data, type.size) == 0) {
-            return kind;
+            return (uint8_t)kind;
         }
     }
     return WAL__KIND_NAMED;

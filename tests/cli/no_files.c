@@ -2,9 +2,11 @@
  * no_files.c MODE: a program for no_files.sh. MODE is "noop" or "memory": it
  * opens such a store, and between two lines on the standard error stream calls
  * every function of agentwal.h. With a second argument the kernel ends it, by
- * a filter of system calls, when one of those touches a file.
+ * a filter of system calls, when one of those touches a file (noop), or makes,
+ * lists or changes the name of one (memory).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -21,6 +23,7 @@
 #include <agentwal/blob.h>
 #include <agentwal/checkpoint.h>
 #include <agentwal/convert.h>
+#include <agentwal/import.h>
 
 static struct wal_error error = {.struct_size = sizeof(error)};
 static enum wal_status gone = WAL_OK; /* what looking for something answers */
@@ -296,16 +299,39 @@ static void use_views(struct wal_store *store, struct wal_session *session)
     wal_view_close(view);
 }
 
+/* Sources are files of others: only an import that ends before it opens one
+ * makes no system call on a file. */
+static void use_imports(struct wal_store *store)
+{
+    const struct wal_import_options options = {.struct_size = sizeof(options),
+                                               .dialect = text("of nobody")};
+    const struct wal_slice path = text("source.jsonl");
+
+    if (wal_import_dialect(0) == NULL) {
+        exit(1);
+    }
+    EXPECT(WAL_ENOTFOUND, wal_import_file(store, path, &options, NULL, &error));
+    EXPECT(WAL_ENOTFOUND,
+           wal_import_tree(store, &path, 1, &options, NULL, &error));
+    EXPECT(WAL_OK, wal_import_tree(store, NULL, 0, NULL, NULL, &error));
+}
+
 static void use_sessions(struct wal_store *store, struct wal_session *session)
 {
     const struct wal_session_options named = {.struct_size = sizeof(named),
                                               .id = text("s")};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_migrate_result migration = {.struct_size = sizeof(migration)};
+    struct wal_claim claim = {.struct_size = sizeof(claim)};
+    struct wal_claim_cursor *claims = NULL;
     struct wal_session *other = NULL;
 
     EXPECT(WAL_OK, wal_session_get_info(session, &info, &error));
     EXPECT(WAL_OK, wal_session_claim(session, &error));
+    EXPECT(WAL_OK, wal_claim_cursor_open(store, &claims, &error));
+    EXPECT(gone == WAL_OK ? WAL_OK : WAL_END,
+           wal_claim_cursor_next(claims, &claim, &error));
+    wal_claim_cursor_close(claims);
     EXPECT(WAL_OK, wal_session_unclaim(session, &error));
     EXPECT(WAL_OK, wal_session_update(session, rename_it, NULL, &error));
     EXPECT(WAL_OK,
@@ -347,7 +373,8 @@ static void use_store(struct wal_store *store)
     EXPECT(WAL_END, status);
     EXPECT(WAL_OK, wal_session_cursor_encode(list, cursor, &error));
     wal_session_cursor_close(list);
-    EXPECT(WAL_OK, wal_store_eventfd(store, &event, &error));
+    EXPECT(WAL_OK, wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD,
+                                           &event, &error));
     if (event < 0 || wal_version()[0] == '\0' ||
         wal_status_text(WAL_OK)[0] == '\0') {
         exit(1);
@@ -365,6 +392,9 @@ static void call_everything(uint32_t flag)
 
     EXPECT(flag == WAL_OPEN_NOOP ? WAL_OK : WAL_EINVAL,
            wal_store_migrate("store", &options, NULL, &error));
+    /* A salvage has files of its own: only one that is refused makes no system
+     * call on a file. */
+    EXPECT(WAL_EINVAL, wal_salvage("store", "", NULL, NULL, &error));
     EXPECT(WAL_OK, wal_open("store", &options, &store, &error));
     EXPECT(WAL_OK, wal_session_create(store, &made, &session, &error));
     write_entries(session);
@@ -376,6 +406,7 @@ static void call_everything(uint32_t flag)
     use_checkpoints(session);
     use_rewind(session);
     use_views(store, session);
+    use_imports(store);
     use_sessions(store, session);
     use_store(store);
     wal_session_close(session);
@@ -396,6 +427,55 @@ static void call_everything(uint32_t flag)
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, 1),                \
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),                      \
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+
+/* Forbidden when the argument has one of these bits. */
+#define WITHOUT(name, rank, bits)                                          \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 4), ARGUMENT(rank), \
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), 0, 1),                \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),               \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+static void install(struct sock_filter *filter, size_t size)
+{
+    const struct sock_fprog program = {
+        .len = (unsigned short)(size / sizeof(filter[0])),
+        .filter = filter,
+    };
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
+                &program) != 0) {
+        (void)fprintf(stderr, "no filter: %s\n", strerror(errno));
+        exit(3);
+    }
+}
+
+/* The calls that make, list or change the names of files. */
+static void forbid_names(void)
+{
+    const uint32_t creating = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        CALL(openat2),
+        CALL(mkdirat),
+        CALL(renameat2),
+        CALL(unlinkat),
+        CALL(linkat),
+        CALL(symlinkat),
+        CALL(getdents64),
+#ifdef SYS_open
+        CALL(creat),
+        CALL(mkdir),
+        CALL(rename),
+        CALL(unlink),
+        WITHOUT(open, 1, creating),
+#endif
+        WITHOUT(openat, 2, creating),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+
+    install(filter, sizeof(filter));
+}
 
 /* The calls by which a program comes to a file, its bytes or its name. */
 static void forbid_files(void)
@@ -445,17 +525,8 @@ static void forbid_files(void)
 #endif
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    const struct sock_fprog program = {
-        .len = (unsigned short)(sizeof(filter) / sizeof(filter[0])),
-        .filter = filter,
-    };
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
-                &program) != 0) {
-        (void)fprintf(stderr, "no filter: %s\n", strerror(errno));
-        exit(3);
-    }
+    install(filter, sizeof(filter));
 }
 
 /* libcrypto reads its configuration when a process first digests something. */
@@ -485,7 +556,9 @@ int main(int argc, char **argv)
     }
     gone = strcmp(argv[1], "noop") == 0 ? WAL_ENOTFOUND : WAL_OK;
     prepare_digests();
-    if (argc > 2) {
+    if (argc > 2 && gone == WAL_OK) {
+        forbid_names();
+    } else if (argc > 2) {
         forbid_files();
     }
     say("calls begin\n");

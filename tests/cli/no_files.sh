@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# With WAL_OPEN_NOOP and WAL_OPEN_MEMORY no public function makes a
-# system call on a file (SPEC.md 5.11): the kernel ends the program otherwise,
-# and where processes may be traced, the trace says so too.
+# With WAL_OPEN_NOOP no public function makes a system call on a file (SPEC.md
+# 5.11); with WAL_OPEN_MEMORY none makes or changes a name on disk, or opens a
+# file that is not below /proc. The kernel ends the program otherwise, and where
+# processes may be traced, the trace says so too.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
@@ -49,7 +50,7 @@ for mode in noop memory; do
     code 0 "$work/no_files" "$mode" filtered
 done
 
-# The event of wal_store_eventfd is a descriptor, and no file.
+# The event of wal_store_completion_fd is a descriptor, and no file.
 no_event() {
     awk '/eventfd2\(/ { event = $NF; next }
          event != "" && index($0, "close(" event ")") { next }
@@ -58,9 +59,9 @@ no_event() {
          { print }'
 }
 
-# traced MODE: the calls on files and descriptors between the two lines.
+# traced MODE CALLS: the calls of these classes between the two lines.
 traced() {
-    strace -f -qq -o "$work/trace" -e 'trace=%file,%desc' \
+    strace -f -qq -o "$work/trace" -e "trace=$2,write" \
         "$work/no_files" "$1" 2>"$work/stderr" || fail "$1, traced"
     for line in begin end; do
         grep -q "write(2, \"calls $line" "$work/trace" ||
@@ -72,11 +73,14 @@ traced() {
 }
 
 if strace -qq -o /dev/null true 2>/dev/null; then
-    for mode in noop memory; do
-        if traced "$mode" >"$work/found"; then
-            fail "$mode: calls on files: $(cat "$work/found")"
-        fi
-    done
+    if traced noop %file,%desc >"$work/found"; then
+        fail "noop: calls on files: $(cat "$work/found")"
+    fi
+    traced memory %file >"$work/found" || fail "memory: no call at all"
+    # fstat(2) is traced as a call with an empty path.
+    if grep -v -e '"/proc/' -e '"", .*AT_EMPTY_PATH' "$work/found" >"$work/elsewhere"; then
+        fail "memory: calls on paths: $(cat "$work/elsewhere")"
+    fi
 else
     printf 'no_files: tracing is not permitted; the filter has watched\n'
 fi

@@ -35,7 +35,7 @@ grep -q 'No such file or directory' "$work/stderr" || fail "why init failed"
 code 0 walctl init "$store"
 code 1 walctl init "$store"
 walctl stats --json "$store" | json 'rows[0]["sessions"] == 0
-    and rows[0]["takesAppends"] is True'
+    and rows[0]["takesAppends"] is True and rows[0]["claims"] == []'
 chmod a-w "$store/log"
 may=$([ -w "$store/log" ] && echo True || echo False)
 walctl stats --json "$store" | json "rows[0]['takesAppends'] is $may"

@@ -218,6 +218,25 @@ code 1 walctl checkpoint-show "$store" s own
 code 1 walctl checkpoint-show "$store" s two
 walctl rewind "$store" f two --dry-run | json 'rows[0]["canRewind"] is True'
 
+# The head goes with the files, and back.
+code 1 walctl rewind "$store" f one --head
+grep -q 'linked with no entry' "$work/stderr" || fail "a head without a link"
+for id in h1 h2; do
+    echo "{\"id\":\"$id\",\"type\":\"note\",\"payload\":1}" |
+        walctl append "$store" f >"$work/result"
+    [ "$id" = h2 ] || walctl checkpoint "$store" f linked a.txt >"$work/result"
+done
+walctl checkpoints --json "$store" f | json '
+    [(r["checkpointId"], r["entryId"]) for r in rows][-1] == ("linked", "h1")
+    and rows[0]["entryId"] is None'
+walctl rewind "$store" f linked --head >"$work/result"
+json 'rows[0]["previousHead"] == "h2" and rows[0]["newHead"] == "h1"
+    and rows[0]["filesChanged"] == []' "$work/result"
+same h1 "$(walctl head "$store" f main)" "the head"
+walctl rewind "$store" f "$(field undoCheckpoint "$work/result")" --head |
+    json 'rows[0]["newHead"] == "h2"'
+same h2 "$(walctl head "$store" f main)" "the head after undoing"
+
 # Off and on.
 code 0 walctl checkpointing "$store" f off
 walctl checkpoint "$store" f off a.txt 2>"$work/stderr" | json '

@@ -10,6 +10,8 @@ import hashlib
 import os
 import re
 import select
+import socket
+import subprocess
 import sys
 import tempfile
 
@@ -155,7 +157,11 @@ def check_store(wal, path):
 def check_async(wal, store, session):
     """An event loop: the event is readable once a ticket is answered."""
     event = ctypes.c_int32(-1)
-    wal.call("wal_store_eventfd", store, by_ref(event))
+    wal.call("wal_store_completion_fd", store,
+             ctypes.c_uint32(wal.const["WAL_COMPLETION_SOCKET"]), by_ref(event))
+    wal.call("wal_store_completion_fd", store,
+             ctypes.c_uint32(wal.const["WAL_COMPLETION_PIPE"]), by_ref(event),
+             status="WAL_EINVAL")
     entry = wal.new("wal_entry", type="message", payload="1")
     ticket = ctypes.c_void_p()
     options = wal.new("wal_append_options", durability=wal.const["WAL_QUEUED"])
@@ -163,10 +169,11 @@ def check_async(wal, store, session):
              by_ref(options), by_ref(ticket))
     # It may tell of earlier answers first.
     pending = wal.const["WAL_EBUSY"]
-    while wal.function("wal_ticket_wait")(ticket, ctypes.c_int64(0), None,
-                                          None) == pending:
-        same(len(select.select([event.value], [], [], 60)[0]), 1, "the event")
-        same(len(os.read(event.value, 8)), 8, "the event's count")
+    with socket.socket(fileno=os.dup(event.value)) as loop:
+        while wal.function("wal_ticket_wait")(ticket, ctypes.c_int64(0), None,
+                                              None) == pending:
+            same(len(select.select([loop], [], [], 60)[0]), 1, "the event")
+            same(len(loop.recv(4096)) > 0, True, "the event's bytes")
     wal.free("wal_ticket_destroy", ticket)
     wal.call("wal_flush", store)
     info = wal.new("wal_store_info")
@@ -460,6 +467,12 @@ def make_checkpoint(wal, session, root, name, paths):
     return found
 
 
+def head_of(wal, session):
+    head = ctypes.create_string_buffer(wal.const["WAL_ID_SIZE"])
+    wal.call("wal_head_get", session, ctypes.c_uint32(0), wal.slice(""), head)
+    return head.value.decode()
+
+
 def check_checkpoints(wal, session, folder):
     root = os.path.join(folder, "work")
     os.mkdir(root)
@@ -483,7 +496,8 @@ def check_checkpoints(wal, session, folder):
     info = wal.new("wal_checkpoint_info")
     wal.call("wal_checkpoint_cursor_open", session, by_ref(reader))
     wal.call("wal_checkpoint_cursor_next", reader, by_ref(info))
-    same((text_of(info.id), text_of(info.root)), ("c", root), "the oldest")
+    same((text_of(info.id), text_of(info.root), text_of(info.entry_id)),
+         ("c", root, head_of(wal, session)), "the oldest")
     wal.free("wal_checkpoint_cursor_close", reader)
     wal.call("wal_checkpoint_delete", session, wal.slice("c"))
     imported = wal.new("wal_file", kind=wal.const["WAL_FILE_REGULAR"], path="a")
@@ -508,14 +522,18 @@ def check_rewind(wal, session, folder):
              by_ref(options), None)
     with open(path, "w", encoding="utf-8") as file:
         file.write("one\nthree\nfour\n")
+    before = head_of(wal, session)
+    wal.call("wal_append", session, entries_of(wal, "after"), 1, None, None)
     changes = ctypes.c_void_p()
-    options = wal.new("wal_rewind_options", flags=0)
+    options = wal.new("wal_rewind_options", flags=wal.const["WAL_REWIND_HEAD"])
     result = wal.new("wal_rewind_result")
     wal.call("wal_rewind", session, wal.slice("c"), by_ref(options),
              by_ref(result), by_ref(changes))
     same((result.can_rewind, result.files_changed, result.insertions,
           result.deletions, len(result.undo)), (1, 1, 1, 2, 36), "a rewind")
     same(read_changes(wal, changes), [("rewound", 1, 2)], "what was rewound")
+    same((result.previous_head.decode(), result.new_head.decode(),
+          head_of(wal, session)), ("after", before, before), "the head")
     with open(path, encoding="utf-8") as file:
         same(file.read(), "one\ntwo\n", "what was rewound")
 
@@ -571,8 +589,35 @@ def check_wait(wal, store, session):
     wal.call("wal_store_wait", store, by_ref(sequence),
              ctypes.c_uint32(wal.const["WAL_WRITTEN"]), ctypes.c_int64(0),
              status="WAL_EBUSY")
+
+
+def check_claims(wal, store, session, folder):
+    """A claim in the list of this process, and in what another one reports."""
     wal.call("wal_session_claim", session)
+    cursor = ctypes.c_void_p()
+    claim = wal.new("wal_claim")
+    wal.call("wal_claim_cursor_open", store, by_ref(cursor))
+    wal.call("wal_claim_cursor_next", cursor, by_ref(claim))
+    same((text_of(claim.session_id), claim.process_id, claim.flags),
+         ("s", os.getpid(), wal.const["WAL_CLAIM_OWN"]), "a claim")
+    wal.call("wal_claim_cursor_next", cursor, by_ref(claim), status="WAL_END")
+    wal.free("wal_claim_cursor_close", cursor)
+    same(walctl_stats(folder, "--json").count(
+        '"claims":[{"sessionId":"s","processId":%d}]' % os.getpid()), 1,
+        "the claims that walctl writes")
+    same(re.findall(r"(?m)^s +(\d+)$", walctl_stats(folder)),
+         [str(os.getpid())], "the claims that walctl prints")
     wal.call("wal_session_unclaim", session)
+
+
+def walctl_stats(folder, *options):
+    # A sanitizer's runtime is preloaded for Python only.
+    rest = {name: value for name, value in os.environ.items()
+            if name != "LD_PRELOAD"}
+    return subprocess.run(
+        [os.path.join(os.path.dirname(sys.argv[2]), "..", "bin", "walctl"),
+         "stats", *options, os.path.join(folder, "store")],
+        env=rest, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def check_views(wal, store, session, folder):
@@ -623,6 +668,61 @@ def check_views(wal, store, session, folder):
     wal.free("wal_view_close", view)
 
 
+def check_import(wal, store, folder):
+    name = wal.function("wal_import_dialect", ctypes.c_char_p)
+    names = []
+    while name(ctypes.c_uint32(len(names))) is not None:
+        names.append(name(ctypes.c_uint32(len(names))).decode())
+    same("claude" in names and "lines" in names, True, "dialects of imports")
+    path = os.path.join(folder, "of-another.jsonl")
+    with open(path, "wb") as file:
+        file.write(b'{"n":1}\n{"n":2}\n')
+    reports = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p,
+                      ctypes.POINTER(wal.structs["wal_import_report"]))
+    def report(_, made):
+        reports.append((text_of(made.contents.session_id),
+                        made.contents.appended))
+        return 0
+
+    options = wal.new("wal_import_options",
+                      report=ctypes.cast(report, ctypes.c_void_p).value)
+    result = wal.new("wal_import_result")
+    wal.call("wal_import_file", store, wal.slice(path), by_ref(options),
+             by_ref(result))
+    same((result.sessions, result.appended), (1, 2), "an imported file")
+    same(reports[0][1], 2, "the report of a file")
+    paths = (wal.structs["wal_slice"] * 1)(wal.slice(path))
+    wal.call("wal_import_tree", store, paths, ctypes.c_uint32(1),
+             by_ref(options), by_ref(result))
+    same((result.appended, result.duplicates), (0, 2), "the file again")
+    same(reports[1], (reports[0][0], 0), "the report of the file again")
+
+
+def check_salvage(wal, path, folder):
+    """The store has lost the end of its log."""
+    segment = sorted(glob.glob(os.path.join(path, "log", "*.seg")))[-1]
+    os.truncate(segment, 8192)
+    reports = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p,
+                      ctypes.POINTER(wal.structs["wal_salvage_report"]))
+    def report(_, made):
+        reports.append((made.contents.kind, text_of(made.contents.file)))
+        return 0
+
+    options = wal.new("wal_salvage_options",
+                      report=ctypes.cast(report, ctypes.c_void_p).value)
+    result = wal.new("wal_salvage_result")
+    wal.call("wal_salvage", path.encode(), os.path.join(folder, "out").encode(),
+             by_ref(options), by_ref(result))
+    same(result.losses, len(reports), "what a salvage reports")
+    same(reports[0][0], wal.const["WAL_SALVAGE_RANGE"], "the damage")
+    same(reports[0][1], "log/" + os.path.basename(segment), "its file")
+    same(result.entries > 0, True, "what a salvage keeps")
+
+
 def check_pages(wal, store):
     handle = ctypes.c_void_p()
     info = wal.new("wal_session_info")
@@ -666,9 +766,11 @@ def main():
         check_checkpoints(wal, session, folder)
         check_rewind(wal, session, folder)
         check_views(wal, store, session, folder)
+        check_import(wal, store, folder)
         check_opening(wal, store)
         check_pages(wal, store)
         check_wait(wal, store, session)
+        check_claims(wal, store, session, folder)
         wal.call("wal_store_accept_damage", store)
         wal.call("wal_sync", store)
         check_async(wal, store, session)
@@ -678,6 +780,7 @@ def main():
         result = wal.new("wal_migrate_result")
         wal.call("wal_store_migrate", where, None, by_ref(result))
         same((getattr(result, "from"), result.to), (1, 1), "migration")
+        check_salvage(wal, where.decode(), folder)
     same(sorted(wal.names - wal.called), [], "functions that are not called")
     same(sorted(wal.called - wal.names), [], "functions that are not declared")
     print("%d functions, %d structures" % (len(wal.called), len(wal.structs)))

@@ -16,6 +16,7 @@ cat >program.c <<'PROGRAM'
 #include <agentwal/blob.h>
 #include <agentwal/checkpoint.h>
 #include <agentwal/convert.h>
+#include <agentwal/import.h>
 #include <stdio.h>
 
 int main(void)

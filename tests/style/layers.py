@@ -23,10 +23,12 @@ ENGINE = ["engine/" + room + "/" for room in (
     "base", "worktree", "os", "process", "log", "commit", "index", "blob",
     "store", "read", "write", "session", "checkpoint", "rewind", "api")]
 CONVERT = ["engine/convert/" + room + "/" for room in (
-    "copy", "render", "view")]
+    "copy", "render", "source", "import", "import_tree", "view")]
 DIALECTS = ["format/dialect/" + name + "/" for name in (
     "claude", "codex", "entries", "lines", "opencode", "pi", "rollouts", "sdk")]
-TOOL = [API] + LINES + DIALECTS + ["engine/convert/copy/", "tools/cli/"]
+TOOL = [API] + LINES + DIALECTS + ["engine/convert/copy/",
+                                  "engine/convert/source/", "engine/base/",
+                                  "tools/cli/"]
 
 
 def cumulative(below, folders):
@@ -54,7 +56,7 @@ LAYERS = {
     "tools/walcat/": TOOL + BYTES + ["tools/store_file/"],
     "tools/walcheck/": TOOL + BYTES + ["tools/store_file/"],
     "tools/walconv/": TOOL + BYTES,
-    "tools/walctl/": TOOL,
+    "tools/walctl/": TOOL + ["engine/convert/import_tree/"],
     "bench/": [API],
     # Benchmarks that reach below the interface.
     "bench/internal/": [API, "bench/"] + BYTES + ENGINE,

@@ -25,6 +25,7 @@ refused() {
 refused wal_iter_open '0.2: use wal_entry_cursor_open'
 refused wal_session_resume '0.2: use wal_session_open'
 refused wal_rewind_next '0.2: use wal_file_change_cursor_next'
+refused wal_store_eventfd '0.2: use wal_store_completion_fd'
 refused WAL_EHEAD AGENTWAL_0_2_USE_WAL_ECONFLICT
 refused WAL_ITER_ALL AGENTWAL_0_2_USE_WAL_ENTRY_CURSOR_ALL
 

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "agentwal/blob.h"
+#include "engine/convert/source/checkpoint_manifest.h"
 #include "tools/cli/atomic_file.h"
-#include "tools/cli/checkpoint_manifest.h"
 #include "tools/cli/json.h"
 
 #define FILE_NAME_MAX 255 /* bytes of a name in a Linux file system */
@@ -25,7 +25,7 @@
 struct export
 {
     const struct cli_checkpoint_export *out;
-    const struct cli_layout *layout;
+    const struct wal__checkpoint_layout *layout;
     struct wal_slice cwd; /* of the session */
     int directory;        /* open descriptor of ROOT/checkpoints */
     uint8_t *buffer;
@@ -62,8 +62,8 @@ static enum wal_status copy_blob(struct export *export, struct wal_blob *blob,
     uint64_t got = 0;
 
     for (uint64_t at = 0; at < size && status == WAL_OK; at += got) {
-        status = wal_blob_read(blob, at, export->buffer, CLI_COPY_BUFFER_SIZE,
-                               &got, error);
+        status = wal_blob_read(blob, at, export->buffer,
+                               WAL__CHECKPOINT_BUFFER_SIZE, &got, error);
         if (status == WAL_OK) {
             *error_number =
                 cli_atomic_file_write(file_out, export->buffer, got);
@@ -113,10 +113,10 @@ static int write_content(struct export *export, struct item *item,
 static int ensure_content(struct export *export, struct item *item,
                           const struct wal_file *file)
 {
-    char hash[CLI_HASH_SIZE + 1];
+    char hash[WAL__CHECKPOINT_HASH_SIZE + 1];
     struct stat stat;
 
-    cli_hash_text(file->digest, hash);
+    wal__checkpoint_hash_text(file->digest, hash);
     if (fstatat(item->contents, hash, &stat, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISREG(stat.st_mode) && (uint64_t)stat.st_size == file->size) {
         return CLI_CONTINUE;
@@ -146,14 +146,15 @@ static char *manifest_path(const struct export *export, const struct item *item,
     return path;
 }
 
-static void write_file(const struct cli_layout *layout, struct cli_json *json,
-                       const char *path, const struct wal_file *file)
+static void write_file(const struct wal__checkpoint_layout *layout,
+                       struct cli_json *json, const char *path,
+                       const struct wal_file *file)
 {
     bool is_absent = file->kind == WAL_FILE_ABSENT;
-    char hash[CLI_HASH_SIZE + 1] = "";
+    char hash[WAL__CHECKPOINT_HASH_SIZE + 1] = "";
 
     if (!is_absent) {
-        cli_hash_text(file->digest, hash);
+        wal__checkpoint_hash_text(file->digest, hash);
     }
     cli_json_open(json, '{');
     cli_json_key(json, layout->path);
@@ -233,7 +234,7 @@ static int export_files(struct export *export, struct item *item,
 /* Builds the manifest in memory and writes the contents on the way. */
 static int make_manifest(struct export *export, struct item *item)
 {
-    const struct cli_layout *layout = export->layout;
+    const struct wal__checkpoint_layout *layout = export->layout;
     FILE *stream = open_memstream(&item->text, &item->text_size);
     struct cli_json json;
     int code;
@@ -262,7 +263,7 @@ static int make_manifest(struct export *export, struct item *item)
 /* Returns true if the existing manifest has the same bytes. */
 static bool is_manifest_current(const struct item *item)
 {
-    int fd = openat(item->parent_fd, CLI_MANIFEST,
+    int fd = openat(item->parent_fd, WAL__CHECKPOINT_MANIFEST,
                     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     FILE *stream = fd >= 0 ? fdopen(fd, "r") : NULL;
     size_t at = 0;
@@ -304,8 +305,8 @@ static int write_manifest(struct export *export, struct item *item)
     if (error_number == 0 && fsync(file_out.fd) != 0) {
         error_number = errno;
     }
-    error_number =
-        cli_atomic_file_commit(&file_out, CLI_MANIFEST, error_number);
+    error_number = cli_atomic_file_commit(&file_out, WAL__CHECKPOINT_MANIFEST,
+                                          error_number);
     if (error_number == 0 && fsync(item->parent_fd) != 0) {
         error_number = errno;
     }
@@ -340,8 +341,8 @@ static int open_directories(struct export *export, struct item *item)
     size_t size = strlen(export->out->root) + strlen(item->name) + 32;
 
     item->path = cli_alloc(size);
-    snprintf(item->path, size, "%s/" CLI_CHECKPOINTS "/%s", export->out->root,
-             item->name);
+    snprintf(item->path, size, "%s/" WAL__CHECKPOINT_DIR "/%s",
+             export->out->root, item->name);
     if (strlen(item->name) > FILE_NAME_MAX) {
         return cli_error(export->out->cli, CLI_NEGATIVE, item->path,
                          "the id is too long for a file name; skipped");
@@ -434,7 +435,7 @@ static int open_output(struct export *export)
     if (root < 0) {
         return fail(export, export->out->root, errno);
     }
-    export->directory = cli_make_directory_at(root, CLI_CHECKPOINTS);
+    export->directory = cli_make_directory_at(root, WAL__CHECKPOINT_DIR);
     if (export->directory < 0) {
         int error_number = errno;
 
@@ -447,7 +448,8 @@ static int open_output(struct export *export)
 
 int cli_checkpoint_export(const struct cli_checkpoint_export *out)
 {
-    struct export export = {.out = out, .layout = cli_layout_find(out->layout)};
+    struct export export = {.out = out,
+                            .layout = wal__checkpoint_layout_find(out->layout)};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_session_get_info(out->session, &info, &error);
@@ -461,7 +463,7 @@ int cli_checkpoint_export(const struct cli_checkpoint_export *out)
     if (code != CLI_CONTINUE) {
         return code;
     }
-    export.buffer = cli_alloc(CLI_COPY_BUFFER_SIZE);
+    export.buffer = cli_alloc(WAL__CHECKPOINT_BUFFER_SIZE);
     code = export_all(&export);
     free(export.buffer);
     close(export.directory);

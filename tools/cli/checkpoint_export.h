@@ -32,7 +32,7 @@ struct cli_checkpoint_export {
     struct wal_store *store;
     struct wal_session *session;
     const char *name;   /* of the session, for messages */
-    const char *layout; /* must exist, see cli_layout_find */
+    const char *layout; /* must exist, see wal__checkpoint_layout_find */
     const char *root;   /* directory that contains `checkpoints` */
     struct progress *progress;
     void (*exported)(void *ctx, const struct cli_checkpoint_exported *exported);

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/convert/source/entry_payload.h"
 #include "format/json/json_value.h"
 #include "format/model/dialect.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/payload.h"
 
 enum {
     KEY_ID,
@@ -290,7 +290,8 @@ static enum wal_status write_payload(struct cli_json *json,
     *is_damaged = false;
     if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0) {
         cli_json_raw(json, none);
-        return cli_payload_visit(store, entry, write_piece, json, error);
+        return wal__entry_payload_visit(NULL, store, entry, write_piece, json,
+                                        error);
     }
     if (cli_entry_json(entry, &value)) {
         text.data = value.data;
@@ -341,8 +342,8 @@ enum wal_status cli_entry_write(struct cli_json *json, struct wal_store *store,
     char *memory = NULL;
 
     status = (entry->flags & WAL_ENTRY_LINE) != 0
-                 ? cli_payload_load(store, &loaded, &memory, error)
-                 : cli_payload_verify(store, entry, error);
+                 ? wal__entry_payload_load(NULL, store, &loaded, &memory, error)
+                 : wal__entry_payload_verify(NULL, store, entry, error);
     if (status == WAL_OK) {
         status = write_entry(json, store, &loaded, error);
     }

@@ -15,7 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/cli/imported_lines.h"
+#include "engine/convert/source/source_lines.h"
+#include "engine/convert/source/source_name.h"
 
 struct candidate {
     char *id;
@@ -59,15 +60,14 @@ static bool is_path_suffix(const char *path, const char *whole)
 static void add_source(struct candidates *list,
                        const struct wal_session_info *info, const char *file)
 {
-    struct cli_source source;
+    struct wal__source source;
 
-    if (!cli_source_parse(info->source, &source)) {
+    if (!wal__source_parse(info->source, &source)) {
         return;
     }
     if (is_path_suffix(source.path, file)) {
         add_candidate(list, info->id, strlen(source.path));
     }
-    cli_source_deinit(&source);
 }
 
 /* Collects the sessions whose source is the file or, when file is NULL, whose
@@ -99,17 +99,17 @@ static enum wal_status collect_candidates(
  * content. */
 static bool is_file(struct wal_store *store, const char *id, const char *file)
 {
-    struct cli_match match = {.is_prefix = false};
+    struct wal__source_match match = {.is_prefix = false};
     struct wal_session *session = NULL;
     int fd = open(file, O_RDONLY | O_CLOEXEC);
     bool same = false;
 
     if (fd >= 0 &&
         wal_session_open(store, cli_slice(id), &session, NULL) == WAL_OK) {
-        same =
-            cli_source_match(store, session, 0, fd, &match, NULL) == WAL_OK &&
-            match.is_prefix;
-        cli_match_deinit(&match);
+        same = wal__source_compare(NULL, store, session, 0, fd, &match, NULL) ==
+                   WAL_OK &&
+               match.is_prefix;
+        wal__source_match_deinit(&match);
         wal_session_close(session);
     }
     if (fd >= 0) {

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/convert/source/entry_payload.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
 #include "tools/cli/entry.h"
-#include "tools/cli/payload.h"
 #include "tools/walcat/walcat.h"
 
 struct message {
@@ -293,7 +293,8 @@ enum wal_status walcat_print_text(struct wal_store *store,
 {
     struct wal_entry loaded = *entry;
     char *memory = NULL;
-    enum wal_status status = cli_payload_load(store, &loaded, &memory, error);
+    enum wal_status status =
+        wal__entry_payload_load(NULL, store, &loaded, &memory, error);
 
     if (status == WAL_OK) {
         put_text(&loaded);
@@ -332,7 +333,8 @@ void walcat_print_preview(struct wal_store *store,
     struct wal_entry loaded = *entry;
     char *memory = NULL;
 
-    if (cli_payload_load(store, &loaded, &memory, NULL) == WAL_OK) {
+    if (wal__entry_payload_load(NULL, store, &loaded, &memory, NULL) ==
+        WAL_OK) {
         put_preview(&loaded, columns);
     }
     free(memory);

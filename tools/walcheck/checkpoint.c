@@ -85,12 +85,29 @@ static bool read_root(const struct wal__doc_record *doc,
                     &checkpoint->root_size);
 }
 
+/* Whether the entry that the checkpoint is linked with has a valid id. A fork
+ * that was made at an older entry shares the checkpoint and not the entry, so
+ * that a link to an entry which the session does not have is no damage. */
+static bool check_entry(const struct wal__doc_record *doc)
+{
+    struct wal__json_token token;
+    uint8_t id[WAL__ID_MAX];
+    size_t size = 0;
+
+    return wal__json_find(doc->value.data, doc->value.size, "entry", &token) !=
+               WAL__JSON_OK ||
+           (token.kind == WAL__JSON_STRING &&
+            wal__json_unescape(token.span, id, sizeof(id), &size, NULL) ==
+                WAL__JSON_OK &&
+            size > 0);
+}
+
 bool check_checkpoint_decode(const struct wal__doc_record *doc,
                              struct check_checkpoint *checkpoint)
 {
     if (!check_key_is_checkpoint(doc->key) ||
         !check_checkpoint_list(doc, &checkpoint->list) ||
-        !read_root(doc, checkpoint)) {
+        !read_root(doc, checkpoint) || !check_entry(doc)) {
         return false;
     }
     checkpoint->id.data = doc->key.data + PREFIX_SIZE;

@@ -2,8 +2,8 @@
  * salvage.c - --salvage: calls wal_salvage and prints what it reports, after
  * the damage that the check found, as text or as JSON.
  *
- * A loss with a place in the damaged store is not printed: the check has found
- * its cause. Nothing is printed if the salvage fails.
+ * A report with a place in the damaged store is not printed: the check has
+ * found its cause. Nothing is printed if the salvage fails.
  *
  * Threads: the main thread.
  */
@@ -38,20 +38,20 @@ static char *copy_slice(struct wal_slice slice)
     return cli_copy_text(slice.data, (size_t)slice.size);
 }
 
-static int32_t add_note(void *ctx, const struct wal_salvage_loss *loss)
+static int32_t add_note(void *ctx, const struct wal_salvage_report *report)
 {
     struct salvage *salvage = ctx;
 
-    if (loss->file.size > 0) {
+    if (report->file.size > 0) {
         return 0;
     }
     salvage->notes =
         cli_reserve(salvage->notes, salvage->note_count,
                     &salvage->note_capacity, sizeof(*salvage->notes));
     salvage->notes[salvage->note_count++] = (struct note){
-        .session = copy_slice(loss->session_id),
-        .entry = copy_slice(loss->entry_id),
-        .reason = copy_slice(loss->reason),
+        .session = copy_slice(report->session_id),
+        .entry = copy_slice(report->entry_id),
+        .reason = copy_slice(report->reason),
     };
     return 0;
 }

@@ -31,13 +31,11 @@ static bool zero_range(struct cli_file *file, uint64_t from, uint64_t to,
         const uint8_t *bytes = cli_file_fetch(file, from, size);
 
         if (bytes == NULL || !is_zero(bytes, size)) {
-            *at = from;
-            for (uint64_t i = 0; bytes != NULL && i < size; i++) {
-                if (bytes[i] != 0) {
-                    *at = from + i;
-                    break;
-                }
+            while (bytes != NULL && *bytes == 0) {
+                bytes++;
+                from++;
             }
+            *at = from;
             return false;
         }
         from += size;

@@ -229,7 +229,7 @@ bool check_model_can_see(const struct check_model *model, uint32_t session,
                          const struct check_replayed *replayed);
 /* The sequence of the newest version of a document that a session sees: in the
  * session itself, or inherited as of its fork; 0: none. */
-uint64_t check_model_doc(const struct check_model *model, uint32_t session,
+uint64_t check_model_doc(const struct check_model *model, uint32_t number,
                          uint64_t key_hash);
 void check_model_add_doc(struct check_model *model, uint32_t session,
                          uint64_t key_hash, uint64_t sequence);
@@ -285,7 +285,7 @@ struct check_store {
 };
 
 /* The path of a file below the store; the caller frees it. */
-char *check_path(const struct check_store *store, const char *name);
+char *check_path(const struct check_store *store, const char *file);
 
 /* Reads uuid, format version and alignment from MANIFEST. Returns CLI_CONTINUE,
  * or an exit code after printing why the directory is not a store.

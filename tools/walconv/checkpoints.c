@@ -1,59 +1,15 @@
 /*
- * checkpoints.c - import and export the checkpoints of session directories.
+ * checkpoints.c - export the checkpoints of session directories.
  *
  * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/checkpoints.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "engine/convert/source/checkpoint_manifest.h"
 #include "tools/cli/checkpoint_export.h"
-#include "tools/cli/checkpoint_import.h"
-#include "tools/cli/checkpoint_manifest.h"
-
-static void imported(void *ctx, const struct cli_checkpoint_imported *imported)
-{
-    struct walconv_checkpoints *checkpoints = ctx;
-
-    checkpoints->count++;
-    checkpoints->added += imported->is_new || imported->added > 0 ? 1 : 0;
-}
-
-static void on_skipped(void *ctx, int code, const char *path, const char *why)
-{
-    struct walconv_checkpoints *checkpoints = ctx;
-
-    (void)code;
-    checkpoints->on_skipped(checkpoints->ctx, path, why);
-}
-
-int walconv_checkpoints_import(struct walconv_checkpoints *checkpoints)
-{
-    const struct cli_checkpoint_import in = {
-        .cli = checkpoints->import->cli,
-        .store = checkpoints->import->store,
-        .session = checkpoints->session,
-        .progress = checkpoints->import->progress,
-        .imported = imported,
-        .on_skipped = on_skipped,
-        .ctx = checkpoints,
-    };
-    size_t size = strlen(checkpoints->root) + sizeof("/" CLI_CHECKPOINTS);
-    char *directory = cli_alloc(size);
-    bool is_empty = false;
-    struct stat stat;
-    int code = CLI_OK;
-
-    snprintf(directory, size, "%s/" CLI_CHECKPOINTS, checkpoints->root);
-    if (lstat(directory, &stat) == 0 && S_ISDIR(stat.st_mode)) {
-        code = cli_checkpoint_import_all(&in, directory, &is_empty);
-    }
-    free(directory);
-    return code == CLI_NEGATIVE ? CLI_OK : code;
-}
 
 static bool has_checkpoints(struct wal_session *session)
 {
@@ -91,7 +47,7 @@ int walconv_checkpoints_export(const struct cli *cli, struct wal_store *store,
     char *root;
     int code;
 
-    if (slash == NULL || cli_layout_find(dialect) == NULL ||
+    if (slash == NULL || wal__checkpoint_layout_find(dialect) == NULL ||
         !has_checkpoints(session)) {
         return CLI_OK;
     }

@@ -17,12 +17,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "engine/convert/source/session_dir_files.h"
+#include "engine/convert/source/source_lines.h"
+#include "engine/convert/source/source_name.h"
 #include "tools/cli/ids.h"
-#include "tools/cli/imported_lines.h"
 #include "tools/cli/json.h"
 #include "tools/walconv/export_dir.h"
 #include "tools/walconv/export_source.h"
-#include "tools/walconv/import_dir/session_dir.h"
 #include "tools/walconv/view.h"
 #include "tools/walconv/walconv.h"
 
@@ -72,7 +73,7 @@ static int list_items(struct export *export)
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
-    struct cli_source source;
+    struct wal__source source;
 
     status = wal_session_cursor_open(export->store, NULL, &list, &error);
     while (status == WAL_OK &&
@@ -83,9 +84,9 @@ static int list_items(struct export *export)
         item = &export->items[export->count++];
         *item = (struct item){.number = info.number};
         item->id = cli_copy_text(info.id.data, (size_t)info.id.size);
-        if (cli_source_parse(info.source, &source)) {
-            item->path = source.path;
-            item->dir_dialect = walconv_dir_root_end(source.path) != NULL
+        if (wal__source_parse(info.source, &source)) {
+            item->path = cli_copy_text(source.path, strlen(source.path));
+            item->dir_dialect = wal__session_dir_root_end(source.path) != NULL
                                     ? wal__dialect_find(source.dialect)
                                     : NULL;
         }

@@ -14,15 +14,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/cli/imported_lines.h"
-#include "tools/walconv/import_dir/session_dir.h"
-#include "tools/walconv/import_dir/session_dir_files.h"
+#include "engine/convert/source/session_dir_files.h"
+#include "engine/convert/source/source_lines.h"
+#include "engine/convert/source/source_name.h"
 #include "tools/walconv/output_file.h"
 
 struct dir_export {
     const struct walconv_source *source;
     const struct wal__dialect *dialect;
-    struct walconv_dir_files files;
+    struct wal__session_dir_files files;
     struct walconv_outcome *outcome;
     char *root; /* below the output directory, ends with a slash; or empty */
 };
@@ -38,8 +38,8 @@ struct existing_file {
 char *walconv_dir_file_path(const char *path,
                             const struct wal__dialect *dialect, uint32_t stream)
 {
-    const char *end = walconv_dir_root_end(path);
-    const char *name = walconv_dir_stream_path(dialect, stream);
+    const char *end = wal__session_dir_root_end(path);
+    const char *name = wal__session_dir_stream_path(dialect, stream);
     size_t size = end != NULL ? (size_t)(end - path) : 0;
     char *file_path;
 
@@ -125,16 +125,16 @@ static bool is_older_version(struct dir_export *dir_export,
     bool is_found = false;
 
     for (size_t i = 0; !is_found && i < dir_export->files.count; i++) {
-        const struct walconv_dir_version *version =
+        const struct wal__session_dir_version *version =
             &dir_export->files.versions[i];
         struct wal_slice bytes;
         char *memory = NULL;
         if (cli_slice_equal(version->path, key) &&
-            walconv_dir_files_get(&dir_export->files, version, &bytes, &memory,
-                                  NULL) == WAL_OK) {
+            wal__session_dir_files_get(&dir_export->files, version, &bytes,
+                                       &memory, NULL) == WAL_OK) {
             is_found = has_content(existing, bytes);
         }
-        free(memory);
+        wal__heap_free(&wal__heap_libc, memory);
     }
     return is_found;
 }
@@ -185,9 +185,10 @@ static int replace_file(struct dir_export *dir_export, const char *path,
 static int export_file(struct dir_export *dir_export, struct wal_slice key,
                        struct wal_slice bytes)
 {
-    char *relative = cli_source_unescape(key);
-    char *path =
-        relative != NULL ? join_path(dir_export->root, relative) : NULL;
+    char relative[WAL__SOURCE_SIZE_MAX + 1];
+    char *path = wal__source_unescape(key, relative)
+                     ? join_path(dir_export->root, relative)
+                     : NULL;
     struct existing_file existing = {.bytes = NULL};
     int code = CLI_OK;
 
@@ -195,7 +196,6 @@ static int export_file(struct dir_export *dir_export, struct wal_slice key,
         code = cli_error(dir_export->source->cli, CLI_NEGATIVE,
                          path != NULL ? path : dir_export->source->path,
                          "leads out of the output directory; not written");
-        free(relative);
         free(path);
         return code;
     }
@@ -209,7 +209,6 @@ static int export_file(struct dir_export *dir_export, struct wal_slice key,
                                "exists with other content; not changed");
     }
     free(existing.bytes);
-    free(relative);
     free(path);
     return code;
 }
@@ -246,17 +245,17 @@ static int export_stream(struct dir_export *dir_export, uint32_t stream,
 {
     struct walconv_source source = *dir_export->source;
     struct walconv_outcome outcome = {.added = 0};
-    struct cli_lines lines;
+    struct wal__source_lines lines;
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     char *file_path =
         walconv_dir_file_path(source.path, dir_export->dialect, stream);
     int code = CLI_OK;
 
-    *is_written =
-        cli_lines_open(&lines, source.session, stream, NULL) == WAL_OK;
+    *is_written = wal__source_lines_open(&lines, NULL, source.session, stream,
+                                         NULL) == WAL_OK;
     if (*is_written) {
-        *is_written = cli_lines_next(&lines, &entry, NULL) != WAL_END;
-        cli_lines_close(&lines);
+        *is_written = wal__source_lines_next(&lines, &entry, NULL) != WAL_END;
+        wal__source_lines_close(&lines);
     }
     if (*is_written) {
         source.path = file_path;
@@ -277,7 +276,7 @@ static bool is_stream(const struct dir_export *dir_export,
                       struct wal_slice path, const bool *has_lines)
 {
     for (uint32_t i = 0; i < 2; i++) {
-        const char *name = walconv_dir_stream_path(dir_export->dialect, i);
+        const char *name = wal__session_dir_stream_path(dir_export->dialect, i);
         if (has_lines[i] && name != NULL &&
             cli_slice_equal(cli_slice(name), path)) {
             return true;
@@ -292,7 +291,7 @@ static int export_versions(struct dir_export *dir_export, const bool *has_lines)
     int code = CLI_OK;
 
     for (size_t i = 0; i < dir_export->files.count; i++) {
-        const struct walconv_dir_version *version =
+        const struct wal__session_dir_version *version =
             &dir_export->files.versions[i];
         struct wal_doc doc = {.struct_size = sizeof(doc)};
         struct wal_slice bytes;
@@ -304,8 +303,8 @@ static int export_versions(struct dir_export *dir_export, const bool *has_lines)
                                NULL) == WAL_OK) {
             continue;
         }
-        status = walconv_dir_files_get(&dir_export->files, version, &bytes,
-                                       &memory, &error);
+        status = wal__session_dir_files_get(&dir_export->files, version, &bytes,
+                                            &memory, &error);
         if (status == WAL_OK) {
             code = cli_worse_code(
                 code, export_file(dir_export, version->path, bytes));
@@ -315,7 +314,7 @@ static int export_versions(struct dir_export *dir_export, const bool *has_lines)
             dir_export->outcome->damaged++;
             code = cli_worse_code(code, CLI_NEGATIVE);
         }
-        free(memory);
+        wal__heap_free(&wal__heap_libc, memory);
     }
     return code;
 }
@@ -332,14 +331,16 @@ int walconv_dir_export(const struct walconv_source *source,
     int code = CLI_OK;
 
     *outcome = (struct walconv_outcome){.added = 0};
+    dir_export.files.heap = &wal__heap_libc;
+    dir_export.files.store = source->store;
+    dir_export.files.session = source->session;
     dir_export.root = root_of(source->path);
-    status = walconv_dir_files_open(&dir_export.files, source->store,
-                                    source->session, &error);
+    status = wal__session_dir_files_open(&dir_export.files, &error);
     if (status != WAL_OK) {
         code = cli_report(source->cli, source->name, status, &error);
     }
     for (uint32_t i = 0; code <= CLI_NEGATIVE && i < 2; i++) {
-        if (walconv_dir_stream_path(dialect, i) != NULL) {
+        if (wal__session_dir_stream_path(dialect, i) != NULL) {
             code = cli_worse_code(code,
                                   export_stream(&dir_export, i, &has_lines[i]));
         }
@@ -350,7 +351,7 @@ int walconv_dir_export(const struct walconv_source *source,
     if (code <= CLI_NEGATIVE) {
         code = cli_worse_code(code, export_versions(&dir_export, has_lines));
     }
-    walconv_dir_files_deinit(&dir_export.files);
+    wal__session_dir_files_deinit(&dir_export.files);
     free(dir_export.root);
     return code;
 }

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/cli/compare.h"
-#include "tools/cli/imported_lines.h"
+#include "engine/convert/source/file_compare.h"
+#include "engine/convert/source/source_lines.h"
 #include "tools/walconv/output_file.h"
 
 enum state {
@@ -24,13 +24,13 @@ enum state {
 };
 
 struct sink {
-    FILE *stream;              /* to write to; NULL: compare */
-    struct cli_compare window; /* the file to compare with */
-    uint64_t size;             /* of that file */
-    uint64_t position;         /* bytes written or compared */
-    uint64_t old_size;         /* lines that end after it are new */
-    bool is_open;              /* the last line has no newline */
-    bool differs;              /* the file differs */
+    FILE *stream;                    /* to write to; NULL: compare */
+    struct wal__file_compare window; /* the file to compare with */
+    uint64_t size;                   /* of that file */
+    uint64_t position;               /* bytes written or compared */
+    uint64_t old_size;               /* lines that end after it are new */
+    bool is_open;                    /* the last line has no newline */
+    bool differs;                    /* the file differs */
 };
 
 /* Writes the bytes, or compares those below the size of the file. */
@@ -45,8 +45,8 @@ static bool sink_write(void *ctx, const void *data, size_t size)
         if (common > sink->size - sink->position) {
             common = sink->size - sink->position;
         }
-        sink->differs = !cli_compare_bytes(&sink->window, sink->position, data,
-                                           (size_t)common);
+        sink->differs = !wal__file_compare_bytes(&sink->window, sink->position,
+                                                 data, (size_t)common);
     }
     sink->position += size;
     return !sink->differs;
@@ -54,24 +54,26 @@ static bool sink_write(void *ctx, const void *data, size_t size)
 
 /* Passes one line to the sink. An unreadable line is omitted as a whole. */
 static enum wal_status write_line(const struct walconv_source *source,
-                                  struct cli_lines *lines, struct sink *sink,
+                                  struct wal__source_lines *lines,
+                                  struct sink *sink,
                                   const struct wal_entry *entry,
                                   struct wal_error *error)
 {
     enum wal_status status =
-        cli_lines_check(lines, source->store, entry, error);
-    char prefix[CLI_LINE_PREFIX_SIZE];
-    size_t size = cli_line_prefix(entry, sink->is_open, prefix);
+        wal__source_lines_check(lines, source->store, entry, error);
+    char prefix[WAL__LINE_PREFIX_SIZE];
+    size_t size = wal__source_line_prefix(entry, sink->is_open, prefix);
 
     if (status == WAL_OK && (size == 0 || sink_write(sink, prefix, size))) {
-        status = cli_lines_read_payload(lines, source->store, entry, sink_write,
-                                        sink, error);
+        status = wal__source_lines_read_payload(lines, source->store, entry,
+                                                sink_write, sink, error);
     }
     if (status != WAL_OK) {
         return status;
     }
-    sink->is_open = !cli_line_has_newline(entry) && !cli_line_is_opaque(entry);
-    if (cli_line_has_newline(entry) && !sink->differs) {
+    sink->is_open = !wal__source_line_has_newline(entry) &&
+                    !wal__source_line_is_opaque(entry);
+    if (wal__source_line_has_newline(entry) && !sink->differs) {
         (void)sink_write(sink, "\n", 1);
     }
     return WAL_OK;
@@ -83,17 +85,17 @@ static int write_lines(const struct walconv_source *source, struct sink *sink,
 {
     struct walconv_outcome counts = {.added = 0};
     struct wal_error error = CLI_ERROR_INIT;
-    struct cli_lines lines;
+    struct wal__source_lines lines;
     struct wal_entry entry;
-    enum wal_status status =
-        cli_lines_open(&lines, source->session, source->stream, &error);
+    enum wal_status status = wal__source_lines_open(
+        &lines, NULL, source->session, source->stream, &error);
     int code = CLI_OK;
 
     if (status != WAL_OK) {
         return cli_report(source->cli, source->name, status, &error);
     }
-    while (!sink->differs &&
-           (status = cli_lines_next(&lines, &entry, &error)) != WAL_END) {
+    while (!sink->differs && (status = wal__source_lines_next(
+                                  &lines, &entry, &error)) != WAL_END) {
         if (status == WAL_OK && (entry.flags & WAL_ENTRY_REDACTED) == 0) {
             status = write_line(source, &lines, sink, &entry, &error);
             counts.added +=
@@ -115,7 +117,7 @@ static int write_lines(const struct walconv_source *source, struct sink *sink,
         code = CLI_NEGATIVE;
     }
     counts.native_count = lines.native_count;
-    cli_lines_close(&lines);
+    wal__source_lines_close(&lines);
     *outcome = counts;
     return code;
 }
@@ -145,9 +147,9 @@ static int compare_file(const struct walconv_source *source, enum state *state,
     if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode)) {
         sink.size = (uint64_t)stat.st_size;
         sink.old_size = sink.size;
-        cli_compare_init(&sink.window, fd);
+        sink.window.fd = fd;
         code = write_lines(source, &sink, outcome);
-        cli_compare_deinit(&sink.window);
+        wal__file_compare_deinit(&sink.window);
         if (!sink.differs) {
             *state = sink.position > sink.size ? STATE_PREFIX : STATE_COMPLETE;
         }

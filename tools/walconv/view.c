@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/checkpoint_manifest.h"
+#include "engine/convert/source/checkpoint_manifest.h"
 #include "tools/walconv/checkpoints.h"
 
 void walconv_write_loss(struct cli_json *json, const char *what, uint64_t count)
@@ -168,7 +168,8 @@ static int flush(const struct walconv_view *target, struct wal_view *view,
 
 bool walconv_view_has_checkpoints(const struct walconv_view *target)
 {
-    return target->root != NULL && cli_layout_find(target->dialect) != NULL;
+    return target->root != NULL &&
+           wal__checkpoint_layout_find(target->dialect) != NULL;
 }
 
 int walconv_view_export_checkpoints(const struct walconv_view *target,

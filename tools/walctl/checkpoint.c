@@ -191,6 +191,8 @@ static void print_checkpoint(const struct cli *cli,
         write_counts(&json, info);
         cli_json_key(&json, "version");
         cli_json_number(&json, info->version);
+        cli_json_key(&json, "entryId");
+        cli_json_text_or_null(&json, info->entry_id);
         cli_json_close(&json, '}');
         cli_json_end_line(&json);
         return;

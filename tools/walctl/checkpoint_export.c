@@ -5,8 +5,8 @@
  */
 #include <inttypes.h>
 
+#include "engine/convert/source/checkpoint_manifest.h"
 #include "tools/cli/checkpoint_export.h"
-#include "tools/cli/checkpoint_manifest.h"
 #include "tools/cli/json.h"
 #include "tools/walctl/walctl.h"
 
@@ -84,7 +84,7 @@ int walctl_checkpoint_export(struct cli *cli, int argc, char **argv)
     if (code != CLI_CONTINUE) {
         return code;
     }
-    if (layout == NULL || cli_layout_find(layout) == NULL) {
+    if (layout == NULL || wal__checkpoint_layout_find(layout) == NULL) {
         return cli_error(cli, CLI_USAGE, "--layout",
                          layout == NULL ? "is required: sdk or spec11"
                                         : "is neither sdk nor spec11");

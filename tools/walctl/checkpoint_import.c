@@ -11,16 +11,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/cli/checkpoint_import.h"
-#include "tools/cli/checkpoint_manifest.h"
+#include "engine/convert/import_tree/checkpoint_import.h"
+#include "engine/convert/source/checkpoint_manifest.h"
 #include "tools/cli/json.h"
+#include "tools/cli/progress.h"
 #include "tools/walctl/walctl.h"
 
-static void report(void *ctx, const struct cli_checkpoint_imported *imported)
+/* One run of the command; the callbacks' ctx. */
+struct import {
+    const struct cli *cli;
+    struct wal__checkpoint_import in;
+    struct progress progress;
+    int code;
+};
+
+static void report(void *ctx, const struct wal__checkpoint_imported *imported)
 {
-    const struct cli *cli = ctx;
+    struct import *import = ctx;
+    const struct cli *cli = import->cli;
     struct cli_json json;
 
+    progress_clear(&import->progress);
     if (!cli->json) {
         cli_print_name(stdout, cli_slice(imported->path));
         fputs(": checkpoint ", stdout);
@@ -48,40 +59,70 @@ static void report(void *ctx, const struct cli_checkpoint_imported *imported)
     cli_json_end_line(&json);
 }
 
-static void report_refused(void *ctx, int code, const char *path,
-                           const char *why)
+/* A checkpoint that is refused is a negative answer. */
+static enum wal_status report_skipped(void *ctx, const char *path,
+                                      enum wal_status status,
+                                      struct wal_error *error)
 {
-    cli_error(ctx, code, path, "%s", why);
-}
-
-static int import_one(const struct cli_checkpoint_import *in, const char *above,
-                      const char *name)
-{
-    int fd = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct import *import = ctx;
+    const struct cli *cli = import->cli;
     int code;
 
-    if (fd < 0) {
-        return cli_error(in->cli, CLI_FAILED, above, "%s", strerror(errno));
-    }
-    code = cli_checkpoint_import_one(in, fd, above, name);
-    close(fd);
-    return code;
+    progress_clear(&import->progress);
+    code = wal__checkpoint_is_refused(status)
+               ? cli_error(cli, CLI_NEGATIVE, path, "%s", error->text)
+               : cli_report(cli, path, status, error);
+    import->code = cli_worse_code(import->code, code);
+    return WAL_OK;
 }
 
-static int import_all(const struct cli_checkpoint_import *in,
-                      const char *directory)
+static enum wal_status show_progress(void *ctx, const char *path,
+                                     uint64_t files, uint64_t count,
+                                     uint64_t bytes, struct wal_error *error)
 {
-    bool is_empty = false;
-    int code = cli_checkpoint_import_all(in, directory, &is_empty);
+    struct import *import = ctx;
 
-    return is_empty ? cli_error(in->cli, cli_worse_code(code, CLI_NEGATIVE),
+    (void)bytes;
+    (void)error;
+    progress_update(&import->progress, path, files, count, "files");
+    return WAL_OK;
+}
+
+static int import_one(struct import *import, const char *above,
+                      const char *name)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    int fd = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    enum wal_status status;
+
+    if (fd < 0) {
+        return cli_error(import->cli, CLI_FAILED, above, "%s", strerror(errno));
+    }
+    status = wal__checkpoint_import_one(&import->in, fd, above, name, &error);
+    close(fd);
+    return status == WAL_OK ? import->code
+                            : cli_report(import->cli, above, status, &error);
+}
+
+static int import_all(struct import *import, const char *directory)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    bool is_empty = false;
+    enum wal_status status =
+        wal__checkpoint_import_all(&import->in, directory, &is_empty, &error);
+
+    if (status != WAL_OK) {
+        return cli_report(import->cli, directory, status, &error);
+    }
+    return is_empty ? cli_error(import->cli,
+                                cli_worse_code(import->code, CLI_NEGATIVE),
                                 directory, "has no checkpoint")
-                    : code;
+                    : import->code;
 }
 
 /* Imports a directory that is one checkpoint, that contains the directory
  * `checkpoints`, or that contains checkpoints. */
-static int run(const struct cli_checkpoint_import *in, const char *operand)
+static int run(struct import *import, const char *operand)
 {
     char *path = cli_absolute_path(operand);
     char *slash = strrchr(path, '/');
@@ -89,16 +130,16 @@ static int run(const struct cli_checkpoint_import *in, const char *operand)
     struct stat stat;
     int code;
 
-    sprintf(below, "%s/" CLI_MANIFEST, path);
+    sprintf(below, "%s/" WAL__CHECKPOINT_MANIFEST, path);
     if (lstat(below, &stat) == 0 && slash != NULL && slash[1] != '\0') {
         *slash = '\0';
-        code = import_one(in, slash > path ? path : "/", slash + 1);
+        code = import_one(import, slash > path ? path : "/", slash + 1);
     } else {
-        sprintf(below, "%s/" CLI_CHECKPOINTS, path);
+        sprintf(below, "%s/" WAL__CHECKPOINT_DIR, path);
         if (lstat(below, &stat) != 0 || !S_ISDIR(stat.st_mode)) {
             strcpy(below, path);
         }
-        code = import_all(in, below);
+        code = import_all(import, below);
     }
     free(below);
     free(path);
@@ -112,12 +153,11 @@ int walctl_checkpoint_import(struct cli *cli, int argc, char **argv)
         {.name = "root", .value = &root_option},
         {.name = NULL},
     };
-    struct progress progress;
-    struct cli_checkpoint_import in = {.cli = cli,
-                                       .progress = &progress,
-                                       .imported = report,
-                                       .on_skipped = report_refused,
-                                       .ctx = cli};
+    struct import import = {.cli = cli,
+                            .in = {.imported = report,
+                                   .skipped = report_skipped,
+                                   .progress = show_progress,
+                                   .ctx = &import}};
     char *root = NULL;
     int code = cli_parse(cli, argc, argv, options);
 
@@ -130,15 +170,17 @@ int walctl_checkpoint_import(struct cli *cli, int argc, char **argv)
     if (code != CLI_CONTINUE) {
         return code;
     }
-    in.root = cli_slice(root);
-    progress_init(&progress, !cli->no_progress);
-    code = cli_open_store(cli, cli->items[1], 0, &in.store);
+    import.in.root = cli_slice(root);
+    progress_init(&import.progress, !cli->no_progress);
+    code = cli_open_store(cli, cli->items[1], 0, &import.in.store);
     if (code == CLI_CONTINUE) {
-        code = cli_open_session(cli, in.store, cli->items[2], &in.session);
+        code = cli_open_session(cli, import.in.store, cli->items[2],
+                                &import.in.session);
         if (code == CLI_CONTINUE) {
-            code = run(&in, cli->items[3]);
+            code = run(&import, cli->items[3]);
         }
-        code = walctl_close_session(cli, in.store, in.session, code);
+        code =
+            walctl_close_session(cli, import.in.store, import.in.session, code);
     }
     free(root);
     return code;

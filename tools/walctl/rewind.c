@@ -93,6 +93,12 @@ static void print_result(const struct cli *cli,
         cli_json_key(&json, "undoCheckpoint");
         cli_json_text(&json, cli_slice(result->undo));
     }
+    if (result->previous_head[0] != '\0' || result->new_head[0] != '\0') {
+        cli_json_key(&json, "previousHead");
+        cli_json_text_or_null(&json, cli_slice(result->previous_head));
+        cli_json_key(&json, "newHead");
+        cli_json_text(&json, cli_slice(result->new_head));
+    }
     if (report->count > changed) {
         write_paths(&json, "changedElsewhere", report->items + changed,
                     report->count - changed);
@@ -166,11 +172,13 @@ int walctl_rewind(struct cli *cli, int argc, char **argv)
     const char *expected = NULL;
     bool is_dry = false;
     bool is_forced = false;
+    bool moves_head = false;
     const struct cli_option options[] = {
         {.name = "root", .value = &root},
         {.name = "dry-run", .flag = &is_dry},
         {.name = "expect", .value = &expected},
         {.name = "force", .flag = &is_forced},
+        {.name = "head", .flag = &moves_head},
         {.name = NULL},
     };
     char *directory = NULL;
@@ -194,7 +202,8 @@ int walctl_rewind(struct cli *cli, int argc, char **argv)
     wanted.root = cli_slice(directory);
     wanted.expected = cli_slice(expected);
     wanted.flags = (is_dry ? WAL_REWIND_DRY_RUN : 0U) |
-                   (is_forced ? WAL_REWIND_FORCE : 0U);
+                   (is_forced ? WAL_REWIND_FORCE : 0U) |
+                   (moves_head ? WAL_REWIND_HEAD : 0U);
     code = run(cli, &wanted);
     free(directory);
     return code;

@@ -15,6 +15,7 @@
 
 #include "agentwal/admin.h"
 #include "tools/cli/json.h"
+#include "tools/walctl/claims.h"
 #include "tools/walctl/costs.h"
 #include "tools/walctl/project_update.h"
 #include "tools/walctl/walctl.h"
@@ -63,14 +64,26 @@ static const char *tail_name(uint32_t tail)
     return tail < 4 ? names[tail] : "unknown";
 }
 
-static void print_stats(const struct cli *cli,
-                        const struct wal_store_info *info,
-                        const struct walctl_costs *costs)
+/* What stats reports. */
+struct stats {
+    struct wal_store_info info;
+    struct walctl_costs costs;
+    struct wal_claim_cursor *claims;
+};
+
+struct number {
+    const char *key;
+    uint64_t value;
+};
+
+enum {
+    NUMBERS = 9
+};
+
+static void list_numbers(const struct wal_store_info *info,
+                         struct number out[NUMBERS])
 {
-    const struct {
-        const char *key;
-        uint64_t value;
-    } numbers[] = {
+    const struct number numbers[NUMBERS] = {
         {"formatVersion", info->format_version},
         {"sessions", info->sessions},
         {"lastSequence", info->last_sequence},
@@ -81,29 +94,47 @@ static void print_stats(const struct cli *cli,
         {"packBytes", info->pack_bytes},
         {"packDiskBytes", info->pack_disk_bytes},
     };
-    const char *state = info->status == WAL_OK ? "It takes appends."
-                                               : wal_status_text(info->status);
-    char uuid[33];
+
+    memcpy(out, numbers, sizeof(numbers));
+}
+
+static const char *state_text(const struct wal_store_info *info)
+{
+    return info->status == WAL_OK ? "It takes appends."
+                                  : wal_status_text(info->status);
+}
+
+static enum wal_status print_table(const struct stats *stats, const char *uuid,
+                                   struct wal_error *error)
+{
+    const struct wal_store_info *info = &stats->info;
+    struct number numbers[NUMBERS];
+
+    list_numbers(info, numbers);
+    printf("%-14s %s\n", "uuid", uuid);
+    for (size_t i = 0; i < NUMBERS; i++) {
+        printf("%-14s %" PRIu64 "\n", numbers[i].key, numbers[i].value);
+    }
+    printf("%-14s %s\n%-14s %s\n", "tail", tail_name(info->tail), "state",
+           state_text(info));
+    walctl_costs_print(&stats->costs);
+    return walctl_claims_print(stats->claims, error);
+}
+
+static enum wal_status write_object(const struct stats *stats, const char *uuid,
+                                    struct wal_error *error)
+{
+    const struct wal_store_info *info = &stats->info;
+    struct number numbers[NUMBERS];
+    enum wal_status status;
     struct cli_json json;
 
-    for (size_t i = 0; i < 16; i++) {
-        sprintf(uuid + 2 * i, "%02x", info->uuid[i]);
-    }
-    if (!cli->json) {
-        printf("%-14s %s\n", "uuid", uuid);
-        for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
-            printf("%-14s %" PRIu64 "\n", numbers[i].key, numbers[i].value);
-        }
-        printf("%-14s %s\n%-14s %s\n", "tail", tail_name(info->tail), "state",
-               state);
-        walctl_costs_print(costs);
-        return;
-    }
+    list_numbers(info, numbers);
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
     cli_json_key(&json, "uuid");
     cli_json_text(&json, cli_slice(uuid));
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+    for (size_t i = 0; i < NUMBERS; i++) {
         cli_json_key(&json, numbers[i].key);
         cli_json_number(&json, numbers[i].value);
     }
@@ -112,18 +143,47 @@ static void print_stats(const struct cli *cli,
     cli_json_key(&json, "takesAppends");
     cli_json_bool(&json, info->status == WAL_OK);
     cli_json_key(&json, "state");
-    cli_json_text(&json, cli_slice(state));
+    cli_json_text(&json, cli_slice(state_text(info)));
     cli_json_key(&json, "checkpoints");
-    walctl_costs_write(costs, &json);
+    walctl_costs_write(&stats->costs, &json);
+    cli_json_key(&json, "claims");
+    status = walctl_claims_write(stats->claims, &json, error);
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
+    return status;
+}
+
+static enum wal_status print_stats(const struct cli *cli,
+                                   const struct stats *stats,
+                                   struct wal_error *error)
+{
+    char uuid[33];
+
+    for (size_t i = 0; i < 16; i++) {
+        sprintf(uuid + 2 * i, "%02x", stats->info.uuid[i]);
+    }
+    return cli->json ? write_object(stats, uuid, error)
+                     : print_table(stats, uuid, error);
+}
+
+static enum wal_status read_stats(struct wal_store *store, struct stats *stats,
+                                  struct wal_error *error)
+{
+    enum wal_status status = wal_store_get_info(store, &stats->info, error);
+
+    /* Without a pack there is no checkpoint: each has a blob. */
+    if (status == WAL_OK && stats->info.pack_segments > 0) {
+        status = walctl_costs_read(&stats->costs, store, error);
+    }
+    return status == WAL_OK
+               ? wal_claim_cursor_open(store, &stats->claims, error)
+               : status;
 }
 
 int walctl_stats(struct cli *cli, int argc, char **argv)
 {
-    struct wal_store_info info = {.struct_size = sizeof(info)};
+    struct stats stats = {.info.struct_size = sizeof(stats.info)};
     struct wal_error error = CLI_ERROR_INIT;
-    struct walctl_costs costs = {.items = NULL};
     struct wal_store *store = NULL;
     enum wal_status status;
     int code = walctl_open(cli, argc, argv, no_options, 2, 2,
@@ -133,29 +193,25 @@ int walctl_stats(struct cli *cli, int argc, char **argv)
         return code;
     }
     code = CLI_OK;
-    status = wal_store_get_info(store, &info, &error);
-    /* Without a pack there is no checkpoint: each has a blob. */
-    if (status == WAL_OK && info.pack_segments > 0) {
-        status = walctl_costs_read(&costs, store, &error);
+    status = read_stats(store, &stats, &error);
+    if (status == WAL_OK) {
+        /* This handle is read-only; report the state of a writing one. */
+        if (stats.info.status == WAL_EREADONLY && may_write(cli->items[1])) {
+            stats.info.status = WAL_OK;
+        }
+        status = print_stats(cli, &stats, &error);
     }
     if (status != WAL_OK) {
         code = cli_report(cli, cli->items[1], status, &error);
-        goto done;
+    } else if (stats.costs.damaged > 0) {
+        code = cli_error(
+            cli, CLI_NEGATIVE, cli->items[1],
+            "%" PRIu64 " %s left out (see walcheck)", stats.costs.damaged,
+            cli_plural(stats.costs.damaged, "damaged checkpoint was",
+                       "damaged checkpoints were"));
     }
-    /* This handle is read-only; report the state of a writing one. */
-    if (info.status == WAL_EREADONLY && may_write(cli->items[1])) {
-        info.status = WAL_OK;
-    }
-    print_stats(cli, &info, &costs);
-    if (costs.damaged > 0) {
-        code =
-            cli_error(cli, CLI_NEGATIVE, cli->items[1],
-                      "%" PRIu64 " %s left out (see walcheck)", costs.damaged,
-                      cli_plural(costs.damaged, "damaged checkpoint was",
-                                 "damaged checkpoints were"));
-    }
-done:
-    walctl_costs_deinit(&costs);
+    wal_claim_cursor_close(stats.claims);
+    walctl_costs_deinit(&stats.costs);
     return cli_close_store(cli, cli->items[1], store, code);
 }
 

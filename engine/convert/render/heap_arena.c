@@ -84,7 +84,13 @@ struct wal__json_span wal__json_quote(struct wal__arena *arena,
 
 struct wal_slice wal__slice_from_text(const char *text)
 {
-    return (struct wal_slice){text, strlen(text)};
+    return (struct wal_slice){text, text != NULL ? strlen(text) : 0};
+}
+
+bool wal__slice_equal(struct wal_slice a, struct wal_slice b)
+{
+    return a.size == b.size &&
+           (a.size == 0 || memcmp(a.data, b.data, (size_t)a.size) == 0);
 }
 
 char *wal__heap_copy_text(const struct wal__heap *heap, const void *data,

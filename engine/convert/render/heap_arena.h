@@ -33,7 +33,9 @@ void wal__heap_arena_deinit(struct wal__heap_arena *arena);
 struct wal__json_span wal__json_quote(struct wal__arena *arena,
                                       struct wal_slice text);
 
+/* Returns the text as a slice; empty for NULL. */
 struct wal_slice wal__slice_from_text(const char *text);
+bool wal__slice_equal(struct wal_slice a, struct wal_slice b);
 
 /* Copies the bytes and appends a NUL; NULL: no memory. */
 char *wal__heap_copy_text(const struct wal__heap *heap, const void *data,

@@ -35,6 +35,7 @@ static void init_reader(struct wal__session_items *items,
         .arena = &items->keep.arena,
         .scratch = &items->scratch.arena,
         .sink = emit_item,
+        .dialects = wal__dialect_list(),
         .ctx = items,
     };
 }

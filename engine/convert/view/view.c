@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agentwal/admin.h"
 #include "engine/base/error.h"
+#include "engine/base/struct_size.h"
 #include "engine/convert/view/view_import.h"
 #include "format/model/model_table.h"
 
@@ -44,14 +46,13 @@ static enum wal_status check_arguments(const struct wal_store *store,
                                        struct wal_view *const *view,
                                        struct wal_error *error)
 {
-    if (store == NULL || session == NULL || options == NULL || view == NULL ||
-        options->struct_size != sizeof(*options) ||
+    if (store == NULL || session == NULL || view == NULL ||
         options->dialect.size == 0 ||
         (options->root.size == 0) == (options->put == NULL)) {
         return wal__invalid(
             error,
-            "store, session, options and view must not be NULL, and options "
-            "need a dialect and either a root or put");
+            "store, session and view must not be NULL, and the options need a "
+            "dialect and either a root or put");
     }
     return WAL_OK;
 }
@@ -152,8 +153,21 @@ enum wal_status wal_view_open(struct wal_store *store,
                               struct wal_view **view, struct wal_error *error)
 {
     const struct wal__view_env env = {.heap = &wal__heap_libc};
+    struct wal_view_options own;
+    enum wal_status status =
+        wal__struct_load(WAL__STRUCT(wal_view_options), &own, options, error);
 
-    return wal__view_open(store, session, options, &env, view, error);
+    return status == WAL_OK
+               ? wal__view_open(store, session, &own, &env, view, error)
+               : status;
+}
+
+/* Whether the store is open and this process opened it. A view claims nothing,
+ * so that the call only checks the handle. */
+static enum wal_status check_open(const struct wal_view *view,
+                                  struct wal_error *error)
+{
+    return wal_session_unclaim(view->session, error);
 }
 
 /* Joins the root and a path below it. */
@@ -212,25 +226,49 @@ done:
     return status;
 }
 
+static enum wal_status check_report(const struct wal_view *view,
+                                    const struct wal__struct *type,
+                                    const void *report, struct wal_error *error)
+{
+    enum wal_status status;
+
+    if (view == NULL) {
+        return wal__invalid(error, "view must not be NULL");
+    }
+    status = check_open(view, error);
+    return status == WAL_OK ? wal__struct_check_optional(type, report, error)
+                            : status;
+}
+
 enum wal_status wal_view_flush(struct wal_view *view,
                                struct wal_view_flush_result *report,
                                struct wal_error *error)
 {
-    if (view == NULL ||
-        (report != NULL && report->struct_size != sizeof(*report))) {
-        return wal__invalid(
-            error, "view must not be NULL, and report must be NULL or have the "
-                   "struct_size of this version");
+    const struct wal__struct *type = WAL__STRUCT(wal_view_flush_result);
+    struct wal_view_flush_result own = WAL_INIT(wal_view_flush_result);
+    enum wal_status status = check_report(view, type, report, error);
+
+    if (status == WAL_OK) {
+        status = wal__view_flush(view, &own, error);
     }
-    return wal__view_flush(view, report, error);
+    if (status == WAL_OK) {
+        wal__struct_store(type, report, &own);
+    }
+    return status;
 }
 
 enum wal_status wal_view_loss(const struct wal_view *view, uint32_t index,
                               const char **name, uint64_t *count,
                               struct wal_error *error)
 {
+    enum wal_status status;
+
     if (view == NULL || name == NULL || count == NULL) {
         return wal__invalid(error, "view, name and count must not be NULL");
+    }
+    status = check_open(view, error);
+    if (status != WAL_OK) {
+        return status;
     }
     for (unsigned i = 0; i < WAL__FEATURE_COUNT; i++) {
         if (view->position.losses[i] > 0 && index-- == 0) {
@@ -246,28 +284,37 @@ enum wal_status wal_view_import(struct wal_view *view,
                                 struct wal_view_import_result *report,
                                 struct wal_error *error)
 {
-    if (view == NULL || (view->root == NULL && !view->is_disabled) ||
-        (report != NULL && report->struct_size != sizeof(*report))) {
-        return wal__invalid(
-            error, "view must have a root, and report must be NULL or have the "
-                   "struct_size of this version");
+    const struct wal__struct *type = WAL__STRUCT(wal_view_import_result);
+    struct wal_view_import_result own = WAL_INIT(wal_view_import_result);
+    enum wal_status status = check_report(view, type, report, error);
+
+    if (status != WAL_OK) {
+        return status;
     }
-    if (view->is_disabled) {
-        if (report != NULL) {
-            *report =
-                (struct wal_view_import_result){.struct_size = sizeof(*report)};
-        }
-        return WAL_OK;
+    if (view->root == NULL && !view->is_disabled) {
+        return wal__invalid(error, "the view has no root, and so no file");
     }
-    return wal__view_import(view, report, error);
+    if (!view->is_disabled) {
+        status = wal__view_import(view, &own, error);
+    }
+    if (status == WAL_OK) {
+        wal__struct_store(type, report, &own);
+    }
+    return status;
 }
 
 enum wal_status wal_view_issue(const struct wal_view *view, uint32_t index,
                                uint64_t *offset, const char **reason,
                                struct wal_error *error)
 {
+    enum wal_status status;
+
     if (view == NULL || offset == NULL || reason == NULL) {
         return wal__invalid(error, "view, offset and reason must not be NULL");
+    }
+    status = check_open(view, error);
+    if (status != WAL_OK) {
+        return status;
     }
     if (index >= view->issue_count) {
         return WAL_END;

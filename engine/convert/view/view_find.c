@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "engine/base/struct_size.h"
 #include "engine/convert/view/view_state.h"
 
 #define PARENT_DIRS_MAX 8 /* parent directories of a file that are searched */
@@ -92,6 +93,7 @@ enum wal_status wal_view_find(struct wal_store *store, struct wal_slice path,
                               struct wal_view_info *place,
                               struct wal_error *error)
 {
+    const struct wal__struct *type = WAL__STRUCT(wal_view_info);
     const struct wal__view_env env = {.heap = &wal__heap_libc};
     struct view_search search = {.env = &env};
     struct wal_store_info info = {.struct_size = sizeof(info)};
@@ -99,12 +101,13 @@ enum wal_status wal_view_find(struct wal_store *store, struct wal_slice path,
     char real[PATH_MAX];
     enum wal_status status;
 
-    if (store == NULL || place == NULL || path.size == 0 ||
-        path.size >= sizeof(given) || place->struct_size != sizeof(*place)) {
-        return wal__invalid(
-            error,
-            "store and place must not be NULL, path must be a valid path, "
-            "and place must have the struct_size of this version");
+    status = wal__struct_check_output(type, place, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (store == NULL || path.size == 0 || path.size >= sizeof(given)) {
+        return wal__invalid(error, "store must not be NULL, and path must be a "
+                                   "valid path");
     }
     memcpy(given, path.data, (size_t)path.size);
     given[path.size] = '\0';
@@ -127,6 +130,6 @@ enum wal_status wal_view_find(struct wal_store *store, struct wal_slice path,
         return wal__fail(error, WAL_ENOTFOUND,
                          "the file belongs to no view of this store");
     }
-    *place = search.place;
+    wal__struct_store(type, place, &search.place);
     return WAL_OK;
 }

@@ -1,6 +1,6 @@
 /*
  * agentwal/admin.h - administration of stores and sessions: migration, salvage,
- * accepted damage, claims. The conventions of agentwal.h apply.
+ * accepted damage, claims and their list. The conventions of agentwal.h apply.
  */
 #ifndef AGENTWAL_ADMIN_H
 #define AGENTWAL_ADMIN_H
@@ -10,6 +10,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct wal_claim_cursor;
 
 /* What a migration did. The library fills it. */
 struct wal_migrate_result {
@@ -49,44 +51,48 @@ enum wal_salvage_kind {
 };
 
 /*
- * Something that is missing in the new store or differs there. The library
- * fills it; it and what it refers to are valid for the call.
+ * Something that is missing in the new store or differs there. Slices hold
+ * until the callback returns.
  *
  * With a file it is a place of the damaged store that cannot be read: a range
  * is reported once for each session that is known to have lost records in it,
  * or once without a session. Without a file it is what followed from that in
  * the new store.
  */
-struct wal_salvage_loss {
+struct wal_salvage_report {
     uint32_t struct_size;
     uint32_t kind;               /* enum wal_salvage_kind */
     struct wal_slice session_id; /* empty: none, or unknown */
     struct wal_slice entry_id;   /* empty: none */
     uint64_t first_sequence;     /* of the records; 0: unknown */
     uint64_t last_sequence;
-    struct wal_slice file; /* below the damaged store; empty: none */
-    uint64_t offset;       /* in the file */
-    uint64_t size;         /* bytes */
-    struct wal_slice reason;
+    struct wal_slice file;   /* below the damaged store; empty: none */
+    uint64_t offset;         /* in the file */
+    uint64_t size;           /* bytes */
+    struct wal_slice reason; /* a phrase */
 };
 
-/* Is called at least once for each MiB read; `done` ascends to `total`, bytes
- * of segments. A result other than 0 stops the salvage. */
+/* Called for each loss. A result other than 0 stops the salvage with
+ * WAL_ECALLBACK and that number in error->sys_errno. It may call this
+ * library. */
+typedef int32_t wal_salvage_report_fn(void *ctx,
+                                      const struct wal_salvage_report *report);
+
+/* Called at least once for each MiB that was read; `done` ascends to `total`,
+ * bytes of segments. A result other than 0 stops the salvage like that of
+ * wal_salvage_report_fn. */
 typedef int32_t wal_salvage_progress_fn(void *ctx, uint64_t done,
                                         uint64_t total);
-/* Is called once for each loss. A result other than 0 stops the salvage. */
-typedef int32_t wal_salvage_report_fn(void *ctx,
-                                      const struct wal_salvage_loss *loss);
 
 struct wal_salvage_options {
     uint32_t struct_size;
     uint32_t flags; /* 0 or WAL_OPEN_NETWORK_FS, for the new store */
-    wal_salvage_progress_fn *progress; /* null: none */
-    wal_salvage_report_fn *report;     /* null: none */
-    void *ctx;                         /* for both functions */
+    wal_salvage_progress_fn *progress; /* or null */
+    wal_salvage_report_fn *report;     /* or null */
+    void *ctx;                         /* of both */
 };
 
-/* Totals of a salvage. The library fills it. */
+/* What a salvage did. The library fills it. */
 struct wal_salvage_result {
     uint32_t struct_size;
     uint32_t reserved;
@@ -94,15 +100,10 @@ struct wal_salvage_result {
     uint64_t entries;
     uint64_t documents; /* versions, with those of checkpoints */
     uint64_t blobs;     /* pieces of content, chunks of larger ones included */
-    uint64_t bytes;     /* of the records that were copied */
     uint64_t deleted_sessions; /* left out, since no fork needs them */
-    uint64_t lost_sessions;    /* that could not be created */
     uint64_t lost_entries;     /* that are known by a header or an index */
-    uint64_t lost_documents;   /* versions, likewise */
     uint64_t lost_blobs;       /* likewise */
-    uint64_t lost_bytes;       /* of the ranges that were reported */
-    uint64_t losses;           /* calls of the report function, or that it
-                                * would have had */
+    uint64_t losses;           /* reports, also without a callback */
 };
 
 /*
@@ -126,14 +127,13 @@ struct wal_salvage_result {
  *
  * options and result may be null. No handle on `out` may be open. Memory: a few
  * MiB, and for each session about 1 KiB and its metadata, for each entry 24
- * bytes. Payloads above 4 MiB take disk space below `out`
- * instead while they are copied.
+ * bytes. Payloads above 4 MiB take disk space below `out` instead while they
+ * are copied.
  *
  * Threads: any. Errors: WAL_ENOTSTORE, WAL_EACCESS and WAL_EVERSION of `path`;
  * WAL_EEXISTS when `out` exists, WAL_EINVAL when it is below `path`,
- * WAL_ENOTFOUND when its parent directory does not exist; WAL_ECALLBACK when a
- * function stopped it, with its result in error->sys_errno; those of wal_open
- * and wal_append. SPEC.md, Recovery.
+ * WAL_ENOTFOUND when its parent directory does not exist; WAL_ECALLBACK; those
+ * of wal_open and wal_append. SPEC.md, Recovery.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_salvage(const char *path, const char *out,
@@ -184,6 +184,44 @@ wal_session_claim(struct wal_session *session, struct wal_error *error);
 /* Ends the claim of this handle, if it has one. Threads: any. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_unclaim(struct wal_session *session, struct wal_error *error);
+
+enum wal_claim_flag {
+    WAL_CLAIM_OWN = 1u << 0 /* a handle of this process has it */
+};
+
+/* A session that is claimed. The library fills it. */
+struct wal_claim {
+    uint32_t struct_size;
+    uint32_t flags;          /* enum wal_claim_flag */
+    uint32_t session_number; /* `number` of struct wal_session_info */
+    int32_t process_id;      /* of the holder; 0: unknown */
+    struct wal_slice session_id;
+};
+
+/*
+ * Lists the claims of sessions as they are now, by session number; those of
+ * this process too, also of its other handles on the store.
+ *
+ * A claim counts while its lock is held, so that a killed process has none. A
+ * claim that is made or ended during the call may be listed or not; one on a
+ * session that was deleted is not. A read-only handle sees the claims when it
+ * may read LOCK. Close *cursor with wal_claim_cursor_close.
+ *
+ * Threads: any. Errors: WAL_EREADONLY when LOCK may not be read,
+ * WAL_ELOCKFILE. SPEC.md, Claims.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_claim_cursor_open(struct wal_store *store, struct wal_claim_cursor **cursor,
+                      struct wal_error *error);
+
+/* Fills *claim with the next claim, or returns WAL_END. Slices hold until the
+ * next call on the cursor, or its close. Threads: one at a time. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_claim_cursor_next(struct wal_claim_cursor *cursor, struct wal_claim *claim,
+                      struct wal_error *error);
+
+/* Frees the cursor. cursor may be null. */
+WAL_API void wal_claim_cursor_close(struct wal_claim_cursor *cursor);
 
 #ifdef __cplusplus
 }

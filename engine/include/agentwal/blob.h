@@ -51,7 +51,7 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_blob_open(struct wal_store *store, const uint8_t digest[WAL_DIGEST_SIZE],
               struct wal_blob **blob, struct wal_error *error);
 
-/* Returns the size of the content in bytes. */
+/* Returns the size of the content in bytes, also when the store is closed. */
 WAL_API uint64_t wal_blob_size(const struct wal_blob *blob);
 
 /*

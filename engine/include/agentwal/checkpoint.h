@@ -43,11 +43,17 @@ struct wal_checkpoint_options {
     struct wal_slice id;   /* 1 to 255 bytes; empty: a UUIDv7 is made */
     struct wal_slice root; /* an absolute path; empty: the session's cwd */
     int64_t created_ms;    /* Unix time in milliseconds; 0: now */
+    struct wal_slice entry_id; /* the entry of the conversation at which the
+                                * files are so; empty: the head `main` now,
+                                * none if there is no entry */
+    uint32_t flags;            /* enum wal_checkpoint_flag */
+    uint32_t reserved;
 };
 
 enum wal_checkpoint_flag {
-    WAL_CHECKPOINT_OFF = 1u << 0 /* checkpoints are off in this session:
-                                  * nothing was done */
+    WAL_CHECKPOINT_OFF = 1u << 0,     /* out: checkpoints are off in this
+                                       * session: nothing was done */
+    WAL_CHECKPOINT_UNLINKED = 1u << 1 /* in: link it with no entry */
 };
 
 /* A checkpoint, and what creating it cost. The library fills it. */
@@ -56,12 +62,13 @@ struct wal_checkpoint_info {
     uint32_t flags; /* enum wal_checkpoint_flag */
     struct wal_slice id;
     struct wal_slice root;
-    int64_t created_ms; /* Unix time in milliseconds */
-    uint64_t files;     /* that it names, absent ones too */
-    uint64_t bytes;     /* of their contents */
-    uint64_t new_blobs; /* contents that the store did not have before */
-    uint64_t new_bytes; /* that they take in the pack */
-    uint64_t version;   /* rises with every change of any checkpoint */
+    int64_t created_ms;        /* Unix time in milliseconds */
+    uint64_t files;            /* that it names, absent ones too */
+    uint64_t bytes;            /* of their contents */
+    uint64_t new_blobs;        /* contents that the store did not have before */
+    uint64_t new_bytes;        /* that they take in the pack */
+    uint64_t version;          /* rises with every change of any checkpoint */
+    struct wal_slice entry_id; /* linked entry of the conversation, or empty */
 };
 
 /*
@@ -72,14 +79,16 @@ struct wal_checkpoint_info {
  * once; count may be 0. Only these files are examined; a file with the size,
  * times and inode of the session's last checkpoints is not read again. If the
  * session has a checkpoint of this id with the same root, the files are added
- * to it, and the first state of a path remains. cursor may be null; it takes a
- * cursor over the checkpoint as wal_file_cursor_open returns it, an empty one
- * if checkpoints are off.
+ * to it, and the first state of a path remains, as does the linked entry.
+ * cursor may be null; it takes a cursor over the checkpoint as
+ * wal_file_cursor_open returns it, an empty one if checkpoints are off.
  *
  * Threads: any. Errors, with no checkpoint made: WAL_EACCESS, WAL_ENOTFILE,
  * WAL_EOUTSIDE, WAL_EIO and WAL_ECHANGED (the file changed during each attempt
  * to read it), all with the path in error->file; WAL_EEXISTS when the id has
- * another root; WAL_EINVAL without a root; those of wal_doc_put.
+ * another root, or another entry than options->entry_id; WAL_ENOTFOUND when the
+ * session has no such entry in stream 0; WAL_EINVAL without a root; those of
+ * wal_doc_put.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_checkpoint_create(struct wal_session *session,
@@ -234,7 +243,9 @@ wal_file_change_cursor_close(struct wal_file_change_cursor *cursor);
 
 enum wal_rewind_flag {
     WAL_REWIND_DRY_RUN = 1u << 0, /* change nothing, return the same result */
-    WAL_REWIND_FORCE = 1u << 1    /* overwrite changes of other programs */
+    WAL_REWIND_FORCE = 1u << 1,   /* overwrite changes of other programs */
+    WAL_REWIND_HEAD = 1u << 2     /* move the head `main` to the entry that the
+                                   * checkpoint is linked with, too */
 };
 
 struct wal_rewind_options {
@@ -264,6 +275,10 @@ struct wal_rewind_result {
     char undo[WAL_ID_SIZE];           /* checkpoint of the state before; empty:
                                        * nothing changed, or a dry run */
     char error[WAL_REWIND_TEXT_SIZE]; /* why not, or empty */
+    char previous_head[WAL_ID_SIZE];  /* WAL_REWIND_HEAD: entry id of `main`
+                                       * before; or empty */
+    char new_head[WAL_ID_SIZE];       /* and after, or where a dry run would
+                                       * move it; the same: not moved */
 };
 
 /*
@@ -271,20 +286,27 @@ struct wal_rewind_result {
  * content, permission bits, links; files that were absent are removed.
  *
  * Before the first file is touched every content is read and verified, and the
- * present state is recorded as another checkpoint. If the process or the
- * machine dies meanwhile, the next wal_rewind or wal_checkpoint_create on the
- * session completes or undoes it. options and result may be null. changes may
- * be null; it takes a cursor over the files that were or would be changed, then
- * those changed elsewhere, to be closed with wal_file_change_cursor_close.
+ * present state is recorded as another checkpoint, linked with the present
+ * head. If the process or the machine dies meanwhile, the next wal_rewind or
+ * wal_checkpoint_create on the session completes or undoes it. options and
+ * result may be null. changes may be null; it takes a cursor over the files
+ * that were or would be changed, then those changed elsewhere, to be closed
+ * with wal_file_change_cursor_close.
+ *
+ * With WAL_REWIND_HEAD the files and the head `main` are rewound, or neither.
+ * If the process dies and the session is continued before the next call, that
+ * call completes the files only and leaves the head where it was moved to.
  *
  * A rewind that is refused returns WAL_OK with result->can_rewind 0 and
- * result->status WAL_ENOTFOUND (no such checkpoint, or checkpoints are off),
+ * result->status WAL_ENOTFOUND (no such checkpoint, checkpoints are off, or
+ * WAL_REWIND_HEAD and the checkpoint is linked with no entry of this session),
  * WAL_ECORRUPT (content is damaged or missing), WAL_ECHANGED (files differ from
- * options->expected), WAL_EOUTSIDE, WAL_EACCESS, WAL_ENOTFILE, WAL_ETOOBIG (no
- * room for a temporary file's path), WAL_ENOSPACE or WAL_EIO.
+ * options->expected, or the head was moved during the rewind), WAL_EOUTSIDE,
+ * WAL_EACCESS, WAL_ENOTFILE, WAL_ETOOBIG (no room for a temporary file's path),
+ * WAL_ENOSPACE or WAL_EIO.
  *
  * Threads: any. Errors: those of wal_doc_put, when files were left in both
- * states; the next call completes it.
+ * states, or the head was not moved; the next call completes it.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_rewind(struct wal_session *session, struct wal_slice checkpoint,

@@ -76,9 +76,9 @@ WAL_API const char *wal_view_dialect(uint32_t index);
  * Creates a view of a session: files in which another program finds it.
  *
  * No file is touched before wal_view_flush, and with WAL_OPEN_NOOP none ever
- * is. The view opens the session again; the store must stay open as long as the
- * view. Several views, also of one session and in several processes, may exist
- * at the same time. Free *view with wal_view_close.
+ * is. The view opens the session again, so that `session` may be closed.
+ * Several views, also of one session and in several processes, may exist at the
+ * same time. Free *view with wal_view_close.
  *
  * Threads: one at a time may use `session` during the call, since the slices of
  * its wal_session_get_info end. Errors: WAL_ENOTFOUND for the dialect.

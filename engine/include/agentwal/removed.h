@@ -59,6 +59,7 @@ WAL_REMOVED(wal_session_resume,
             "wal_session_open or wal_session_open_latest, then "
             "wal_session_fork or wal_head_move");
 WAL_REMOVED(wal_session_status, "wal_session_get_info");
+WAL_REMOVED(wal_store_eventfd, "wal_store_completion_fd");
 WAL_REMOVED(wal_store_status, "wal_store_get_info");
 WAL_REMOVED(wal_view_odd, "wal_view_issue");
 #endif

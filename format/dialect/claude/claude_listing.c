@@ -81,8 +81,7 @@ static void write_prompt(struct wal__claude_listing *listing,
         (struct wal__json_span){listing->prompt, listing->prompt_size});
     wal__json_out_member(out, "sessionId", session);
     wal__json_out_member_bool(out, "walconv", true);
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
     listing->is_near_start |= listing->size <= SCAN_WINDOW;
 }
 

@@ -111,7 +111,7 @@ static void add_folder(struct wal__model_path *path, struct wal__json_span cwd)
             units[1] = 0xDC00 + ((code - 0x10000) & 0x3FF);
         }
         for (unsigned i = 0; i < size; i++) {
-            char name[2] = {is_plain(units[i]) ? (char)units[i] : '-', '\0'};
+            char name[2] = {(char)(is_plain(units[i]) ? units[i] : '-'), '\0'};
             hash = (int32_t)((uint32_t)hash * 31 + units[i]);
             if (count++ < FOLDER_MAX) {
                 wal__model_path_add(path, name);
@@ -158,7 +158,7 @@ bool wal__claude_can_copy_verbatim(const struct wal__model_session *session,
     struct wal__json_span agent;
 
     wal__claude_split_id(session->id, arena, &id, &agent);
-    return session->dialect == &wal__dialect_claude && wal__claude_is_id(id) &&
-           session->raw.size == id.size &&
+    return wal__dialect_is(session->dialect, "claude") &&
+           wal__claude_is_id(id) && session->raw.size == id.size &&
            memcmp(session->raw.data, id.data, id.size) == 0;
 }

@@ -10,10 +10,9 @@
  *
  * Threads: one thread at a time per reader.
  */
-#include <string.h>
-
 #include "format/bytes/assert.h"
 #include "format/dialect/claude/claude_answer.h"
+#include "format/dialect/claude/claude_vocabulary.h"
 #include "format/json/json_character.h"
 #include "format/model/dialect.h"
 #include "format/model/model_content.h"
@@ -28,186 +27,120 @@ struct claude {
 };
 
 struct row {
+    struct wal__entry entry; /* first: offsets in it are offsets in the row */
     struct wal__model_reader *reader;
     const struct wal__model_line *line;
     struct claude *claude;
-    struct wal__model_item item;
+    struct wal__json_span subtype;
+    struct wal__json_span uuid;
+    struct wal__json_span parent;
+    struct wal__json_span logical_parent;
+    struct wal__json_span message;
+    struct wal__json_token blocks; /* of a message that walconv wrote */
+    struct wal__json_span tokens;  /* of a compaction */
+    struct wal__json_span kept;
+    struct wal__json_span kept_head;
+    bool is_meta;
+    bool is_summary;
+    bool is_begin; /* a row without content */
 };
 
-enum {
-    C_TYPE,
-    C_SUBTYPE,
-    C_UUID,
-    C_PARENT,
-    C_LOGICAL_PARENT,
-    C_TIME,
-    C_SESSION,
-    C_CWD,
-    C_SIDECHAIN,
-    C_USER_TYPE,
-    C_VERSION,
-    C_META,
-    C_COMPACT_SUMMARY,
-    C_TRANSCRIPT_ONLY,
-    C_MESSAGE,
-    C_CONTENT,
-    C_BLOCKS,
-    C_SUMMARY,
-    C_WALCONV,
-    C_CUSTOM_TITLE,
-    C_AI_TITLE,
-    C_PRE_TOKENS,
-    C_KEPT_HEAD,
-    C_NAME,
-    C_DATA,
-    C_TARGET,
-    C_DIALECT,
-    C_COUNT
+#define ROW_AT(field) offsetof(struct row, field)
+
+static const struct wal__field row_fields[] = {
+    {"type", .at = WAL__ENTRY_AT(type)},
+    {"subtype", .at = ROW_AT(subtype)},
+    {"uuid", .at = ROW_AT(uuid)},
+    {"parentUuid", .at = ROW_AT(parent)},
+    {"logicalParentUuid", .at = ROW_AT(logical_parent)},
+    {"timestamp", .at = WAL__SESSION_AT(time)},
+    {"sessionId", .at = WAL__SESSION_AT(id)},
+    {"cwd", .at = WAL__SESSION_AT(cwd)},
+    {"isSidechain", .at = WAL__ITEM_AT(is_sidechain), .kind = WAL__FIELD_TRUE},
+    {"isMeta", .at = ROW_AT(is_meta), .kind = WAL__FIELD_TRUE},
+    {"isCompactSummary", .at = ROW_AT(is_summary), .kind = WAL__FIELD_TRUE},
+    {"walconv", .at = ROW_AT(is_begin), .kind = WAL__FIELD_TRUE},
+    {"message", .at = ROW_AT(message), .kind = WAL__FIELD_CONTAINER},
+    {"contentBlocks", .at = ROW_AT(blocks), .kind = WAL__FIELD_TOKEN},
+    {"preTokens", .parent = "compactMetadata", .at = ROW_AT(tokens),
+     .kind = WAL__FIELD_NUMBER},
+    {"preservedSegment", .parent = "compactMetadata", .at = ROW_AT(kept),
+     .kind = WAL__FIELD_CONTAINER},
+    {"userType", .kind = WAL__FIELD_KNOWN},
+    {"version", .kind = WAL__FIELD_KNOWN},
+    {"isVisibleInTranscriptOnly", .kind = WAL__FIELD_KNOWN},
+    {"content", .kind = WAL__FIELD_KNOWN},
+    {.key = NULL},
 };
 
-static const struct wal__json_member row_wanted[C_COUNT] = {
-    [C_TYPE] = {.key = "type"},
-    [C_SUBTYPE] = {.key = "subtype"},
-    [C_UUID] = {.key = "uuid"},
-    [C_PARENT] = {.key = "parentUuid"},
-    [C_LOGICAL_PARENT] = {.key = "logicalParentUuid"},
-    [C_TIME] = {.key = "timestamp"},
-    [C_SESSION] = {.key = "sessionId"},
-    [C_CWD] = {.key = "cwd"},
-    [C_SIDECHAIN] = {.key = "isSidechain"},
-    [C_USER_TYPE] = {.key = "userType"},
-    [C_VERSION] = {.key = "version"},
-    [C_META] = {.key = "isMeta"},
-    [C_COMPACT_SUMMARY] = {.key = "isCompactSummary"},
-    [C_TRANSCRIPT_ONLY] = {.key = "isVisibleInTranscriptOnly"},
-    [C_MESSAGE] = {.key = "message"},
-    [C_CONTENT] = {.key = "content"},
-    [C_BLOCKS] = {.key = "contentBlocks"},
-    [C_SUMMARY] = {.key = "summary"},
-    [C_WALCONV] = {.key = "walconv"}, /* a row without content */
-    [C_CUSTOM_TITLE] = {.key = "customTitle"},
-    [C_AI_TITLE] = {.key = "aiTitle"},
-    [C_PRE_TOKENS] = {.parent = "compactMetadata", .key = "preTokens"},
-    [C_KEPT_HEAD] = {.parent = "compactMetadata", .key = "preservedSegment"},
-    [C_NAME] = {.key = "name"},
-    [C_DATA] = {.key = "data"},
-    [C_TARGET] = {.key = "targetUuid"},
-    [C_DIALECT] = {.key = "dialect"},
+static const struct wal__field answer_fields[] = {
+    {"id", .at = WAL__ITEM_AT(answer_id)},
+    {"model", .at = WAL__ITEM_AT(model)},
+    {"content", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"stop_reason", .at = WAL__ENTRY_AT(stop)},
+    {"usage", .at = WAL__ENTRY_AT(usage), .kind = WAL__FIELD_CONTAINER},
+    {"type", .kind = WAL__FIELD_KNOWN},
+    {"role", .kind = WAL__FIELD_KNOWN},
+    {"stop_sequence", .kind = WAL__FIELD_KNOWN},
+    {.key = NULL},
 };
 
-static void set_blocks(struct wal__model_item *item,
-                       const struct wal__model_blocks *blocks)
-{
-    item->blocks = blocks->items;
-    item->block_count = blocks->count;
-}
+static const struct wal__field prompt_fields[] = {
+    {"role", .kind = WAL__FIELD_KNOWN},
+    {"content", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
+    {.key = NULL},
+};
 
 /* ------------------------------------------------------------ answer --- */
 
-static enum wal__stop_reason read_stop(struct wal__json_span reason)
+static bool read_blocks(struct row *row, struct wal__json_token content)
 {
-    static const struct {
-        const char *name;
-        enum wal__stop_reason stop;
-    } stops[] = {
-        {"end_turn", WAL__STOP_END},    {"max_tokens", WAL__STOP_LENGTH},
-        {"tool_use", WAL__STOP_TOOL},   {"stop_sequence", WAL__STOP_SEQUENCE},
-        {"refusal", WAL__STOP_REFUSAL}, {"error", WAL__STOP_ERROR},
-        {"aborted", WAL__STOP_ABORTED},
-    };
-
-    for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
-        if (wal__model_text_is(reason, stops[i].name)) {
-            return stops[i].stop;
-        }
-    }
-    return reason.size > 0 ? WAL__STOP_OTHER : WAL__STOP_NONE;
+    return wal__content_read_item(content, row->entry.calls,
+                                  row->reader->scratch, &row->entry.item);
 }
 
-static bool read_assistant(struct row *row, struct wal__json_span message)
+static bool read_assistant(struct row *row)
 {
-    enum {
-        ID,
-        TYPE,
-        ROLE,
-        MODEL,
-        CONTENT,
-        STOP,
-        SEQUENCE,
-        INPUT,
-        OUTPUT,
-        CACHE_READ,
-        CACHE_WRITE,
-        COUNT
-    };
-    struct wal__json_member members[COUNT] = {
-        [ID] = {.key = "id"},
-        [TYPE] = {.key = "type"},
-        [ROLE] = {.key = "role"},
-        [MODEL] = {.key = "model"},
-        [CONTENT] = {.key = "content"},
-        [STOP] = {.key = "stop_reason"},
-        [SEQUENCE] = {.key = "stop_sequence"},
-        [INPUT] = {.parent = "usage", .key = "input_tokens"},
-        [OUTPUT] = {.parent = "usage", .key = "output_tokens"},
-        [CACHE_READ] = {.parent = "usage", .key = "cache_read_input_tokens"},
-        [CACHE_WRITE] = {.parent = "usage",
-                         .key = "cache_creation_input_tokens"},
-    };
-    struct wal__model_blocks blocks = {.arena = row->reader->scratch};
-    struct wal__model_item *item = &row->item;
+    struct wal__model_item *item = &row->entry.item;
 
-    if (wal__model_members(message, members, COUNT, &item->fields) !=
+    if (wal__fields_read(row->message, answer_fields, row, &item->fields) !=
             WAL__JSON_OK ||
-        !wal__content_read(members[CONTENT].value, &blocks, &item->fields)) {
+        wal__fields_read(row->entry.usage, wal__claude_usage, &item->usage,
+                         NULL) != WAL__JSON_OK ||
+        !read_blocks(row, row->entry.content)) {
         return false;
     }
     item->role = WAL__ROLE_ASSISTANT;
-    item->answer_id = wal__member_string(&members[ID]);
-    item->model = wal__member_string(&members[MODEL]);
     if (wal__model_text_is(item->model, "unknown")) {
         item->model.size = 0;
     }
-    item->stop = read_stop(wal__member_string(&members[STOP]));
-    item->usage.input = wal__member_number(&members[INPUT]);
-    item->usage.output = wal__member_number(&members[OUTPUT]);
-    item->usage.cache_read = wal__member_number(&members[CACHE_READ]);
-    item->usage.cache_write = wal__member_number(&members[CACHE_WRITE]);
-    set_blocks(item, &blocks);
+    item->stop = wal__word_stop(wal__claude_stops, row->entry.stop);
     wal__claude_answer_add_row(&row->claude->answers, row->line->id,
                                row->line->parent, item->answer_id);
-    for (size_t i = 0; i < blocks.count; i++) {
-        if (blocks.items[i].kind == WAL__BLOCK_TOOL_CALL) {
+    for (size_t i = 0; i < item->block_count; i++) {
+        if (item->blocks[i].kind == WAL__BLOCK_TOOL_CALL) {
             wal__claude_answer_add_call(&row->claude->answers, row->line->id,
-                                        blocks.items[i].id);
+                                        item->blocks[i].id);
         }
     }
     return true;
 }
 
 /* Emits the text and the tool results of a user's row. */
-static bool emit_user(struct row *row, struct wal__json_span message)
+static bool emit_user(struct row *row)
 {
-    enum {
-        ROLE,
-        CONTENT,
-        COUNT
-    };
-    struct wal__json_member members[COUNT] = {
-        [ROLE] = {.key = "role"},
-        [CONTENT] = {.key = "content"},
-    };
     struct wal__content_pieces pieces = {.arena = row->reader->scratch};
+    struct wal__model_item *item = &row->entry.item;
 
-    row->item.role = WAL__ROLE_USER;
-    if (wal__model_members(message, members, COUNT, &row->item.fields) !=
+    item->role = WAL__ROLE_USER;
+    if (wal__fields_read(row->message, prompt_fields, row, &item->fields) !=
             WAL__JSON_OK ||
-        !wal__content_split(&pieces, &row->item, members[CONTENT].value)) {
+        !wal__content_split(&pieces, item, row->entry.content)) {
         return false;
     }
     wal__claude_answer_add_result(&row->claude->answers, row->line->id,
                                   row->line->parent, pieces.first_call);
-    return wal__content_emit(&pieces, row->item.parent, row->reader);
+    return wal__content_emit(&pieces, item->parent, row->reader);
 }
 
 /* ------------------------------------------------------- compactions --- */
@@ -221,13 +154,11 @@ static bool emit_boundary(struct wal__model_reader *reader,
     return wal__model_emit(reader, &claude->boundary);
 }
 
-/* Returns the id in the member if it is that of an earlier row, else an empty
- * span: an unchecked reference could form a cycle. */
-static struct wal__json_span
-find_earlier_row(const struct claude *claude,
-                 const struct wal__json_member *member)
+/* Returns the id if it is that of an earlier row, else an empty span: an
+ * unchecked reference could form a cycle. */
+static struct wal__json_span find_earlier_row(const struct claude *claude,
+                                              struct wal__json_span id)
 {
-    struct wal__json_span id = wal__member_string(member);
     struct wal__json_span found;
 
     if (id.size > 0 &&
@@ -239,33 +170,31 @@ find_earlier_row(const struct claude *claude,
 }
 
 /* Saves the row that marks a compaction until the next row. */
-static bool save_boundary(struct row *row,
-                          const struct wal__json_member *members)
+static bool save_boundary(struct row *row)
 {
+    static const struct wal__field kept_fields[] = {
+        {"headUuid", .at = ROW_AT(kept_head)}, {.key = NULL}};
     struct wal__json_span parent =
-        find_earlier_row(row->claude, &members[C_LOGICAL_PARENT]);
-    struct wal__json_member head = {.key = "headUuid"};
+        find_earlier_row(row->claude, row->logical_parent);
     struct wal__arena *arena = row->reader->arena;
     struct wal__model_item *item = &row->claude->boundary;
 
-    if (members[C_KEPT_HEAD].value.kind == WAL__JSON_OBJECT &&
-        wal__model_members(members[C_KEPT_HEAD].value.span, &head, 1, NULL) !=
-            WAL__JSON_OK) {
+    if (wal__fields_read(row->kept, kept_fields, row, NULL) != WAL__JSON_OK) {
         return false;
     }
-    if (wal__member_string(&members[C_PARENT]).size > 0 || parent.size == 0) {
-        parent = row->item.parent;
+    if (row->parent.size > 0 || parent.size == 0) {
+        parent = row->entry.item.parent;
     }
     parent = wal__claude_answer_parent(&row->claude->answers, parent);
-    *item = row->item;
+    *item = row->entry.item;
     item->kind = WAL__ITEM_COMPACTION;
-    item->id = wal__arena_copy(arena, row->item.id);
+    item->id = wal__arena_copy(arena, item->id);
     item->parent = wal__arena_copy(arena, parent);
-    item->time = wal__arena_copy(arena, row->item.time);
-    item->raw = wal__arena_copy(arena, row->item.raw);
-    item->tokens =
-        wal__arena_copy(arena, wal__member_number(&members[C_PRE_TOKENS]));
-    item->target = wal__arena_copy(arena, find_earlier_row(row->claude, &head));
+    item->time = wal__arena_copy(arena, item->time);
+    item->raw = wal__arena_copy(arena, item->raw);
+    item->tokens = wal__arena_copy(arena, row->tokens);
+    item->target =
+        wal__arena_copy(arena, find_earlier_row(row->claude, row->kept_head));
     row->claude->has_boundary = true;
     return item->id.data != NULL && item->parent.data != NULL &&
            item->time.data != NULL && item->raw.data != NULL &&
@@ -273,14 +202,14 @@ static bool save_boundary(struct row *row,
 }
 
 /* Emits the compaction of a row with its summary. */
-static bool emit_summary(struct row *row, struct wal__json_span message)
+static bool emit_summary(struct row *row)
 {
     struct wal__json_member content = {.key = "content"};
     struct wal__model_blocks blocks = {.arena = row->reader->scratch};
-    struct wal__model_item *item = &row->item;
+    struct wal__model_item *item = &row->entry.item;
     struct claude *claude = row->claude;
 
-    if (wal__model_members(message, &content, 1, NULL) != WAL__JSON_OK ||
+    if (wal__model_members(row->message, &content, 1, NULL) != WAL__JSON_OK ||
         !wal__content_read(content.value, &blocks, &item->fields)) {
         return false;
     }
@@ -312,162 +241,126 @@ static bool emit_summary(struct row *row, struct wal__json_span message)
 
 static bool emit_line(struct row *row)
 {
-    row->item.kind = WAL__ITEM_LINE;
-    row->item.data = row->line->text;
-    return wal__model_emit(row->reader, &row->item);
+    row->entry.item.kind = WAL__ITEM_LINE;
+    row->entry.item.data = row->line->text;
+    return wal__model_emit(row->reader, &row->entry.item);
 }
 
-static bool emit_system(struct row *row, const struct wal__json_member *members)
+static bool emit_system(struct row *row)
 {
-    struct wal__json_span subtype = wal__member_string(&members[C_SUBTYPE]);
-    struct wal__model_blocks blocks = {.arena = row->reader->scratch};
+    struct wal__model_item *item = &row->entry.item;
 
-    if (wal__model_text_is(subtype, "compact_boundary")) {
-        return save_boundary(row, members);
+    if (wal__model_text_is(row->subtype, "compact_boundary")) {
+        return save_boundary(row);
     }
-    if (wal__model_text_is(subtype, "walconv_head")) {
-        row->item.kind = WAL__ITEM_HEAD;
-        return wal__model_emit(row->reader, &row->item);
+    if (wal__model_text_is(row->subtype, "walconv_head")) {
+        item->kind = WAL__ITEM_HEAD;
+        return wal__model_emit(row->reader, item);
     }
-    if (!wal__model_text_is(subtype, "walconv_message")) {
+    if (!wal__model_text_is(row->subtype, "walconv_message")) {
         return emit_line(row);
     }
-    row->item.kind = WAL__ITEM_MESSAGE;
-    row->item.role = WAL__ROLE_SYSTEM;
-    row->item.is_meta = false;
-    if (!wal__content_read(members[C_BLOCKS].value, &blocks,
-                           &row->item.fields)) {
-        return false;
-    }
-    set_blocks(&row->item, &blocks);
-    return wal__model_emit(row->reader, &row->item);
+    item->kind = WAL__ITEM_MESSAGE;
+    item->role = WAL__ROLE_SYSTEM;
+    item->is_meta = false;
+    return read_blocks(row, row->blocks) && wal__model_emit(row->reader, item);
 }
 
 /* Emits a row of the conversation. */
-static bool emit_conversation_row(struct row *row,
-                                  const struct wal__json_member *members)
+static bool emit_conversation_row(struct row *row)
 {
-    struct wal__json_span type = wal__member_string(&members[C_TYPE]);
-    struct wal__json_span message = wal__member_container(&members[C_MESSAGE]);
-    bool is_message = message.size > 0 && message.data[0] == '{';
+    struct wal__model_item *item = &row->entry.item;
+    struct wal__json_span type = row->entry.type;
+    bool is_message = row->message.size > 0 && row->message.data[0] == '{';
 
-    row->item.kind = WAL__ITEM_MESSAGE;
-    row->item.is_meta = wal__member_is_true(&members[C_META]);
+    item->kind = WAL__ITEM_MESSAGE;
+    item->is_meta = row->is_meta;
     if (is_message && wal__model_text_is(type, "user")) {
-        return wal__member_is_true(&members[C_COMPACT_SUMMARY])
-                   ? emit_summary(row, message)
-                   : emit_user(row, message);
+        return row->is_summary ? emit_summary(row) : emit_user(row);
     }
     if (is_message && wal__model_text_is(type, "assistant")) {
-        row->item.is_meta = false;
-        return read_assistant(row, message) &&
-               wal__model_emit(row->reader, &row->item);
+        item->is_meta = false;
+        return read_assistant(row) && wal__model_emit(row->reader, item);
     }
     if (wal__model_text_is(type, "system")) {
-        return emit_system(row, members);
+        return emit_system(row);
     }
     return emit_line(row);
 }
 
-static bool emit_foreign_line(struct row *row,
-                              const struct wal__json_member *members)
+static bool emit_foreign_line(struct row *row)
 {
-    const struct wal__dialect *dialect =
-        wal__dialect_find_string(wal__member_string(&members[C_DIALECT]));
+    struct wal__model_item *item = &row->entry.item;
 
-    if (dialect == NULL) {
+    item->dialect = wal__model_find_dialect(row->reader, row->entry.dialect);
+    if (item->dialect == NULL) {
         return emit_line(row);
     }
-    row->item.kind = WAL__ITEM_LINE;
-    row->item.dialect = dialect;
-    row->item.data = wal__member_raw(&members[C_DATA]);
-    row->item.raw.size = 0;
-    return row->item.data.size == 0 || wal__model_emit(row->reader, &row->item);
+    item->data = row->entry.line;
+    item->raw.size = 0;
+    return item->data.size == 0 || wal__model_emit(row->reader, item);
 }
 
 /* Emits a row that is not part of the conversation. */
-static bool emit_metadata_row(struct row *row,
-                              const struct wal__json_member *members)
+static bool emit_metadata_row(struct row *row, const struct wal__word *type)
 {
-    struct wal__json_span type = wal__member_string(&members[C_TYPE]);
-    struct wal__model_item *item = &row->item;
+    struct wal__model_item *item = &row->entry.item;
 
     item->is_off_branch = true;
-    item->kind = WAL__ITEM_TITLE;
-    if (wal__model_text_is(type, "walconv-begin") ||
-        wal__member_is_true(&members[C_WALCONV])) {
+    if (wal__model_text_is(row->entry.type, "walconv-begin") || row->is_begin) {
         return true;
     }
-    if (wal__model_text_is(type, "custom-title")) {
-        item->text = wal__member_string(&members[C_CUSTOM_TITLE]);
-    } else if (wal__model_text_is(type, "ai-title")) {
-        item->text = wal__member_string(&members[C_AI_TITLE]);
-    } else if (wal__model_text_is(type, "summary")) {
-        item->text = wal__member_string(&members[C_SUMMARY]);
-    } else if (wal__model_text_is(type, "walconv-custom")) {
-        item->kind = WAL__ITEM_CUSTOM;
-        item->name = wal__member_string(&members[C_NAME]);
-        item->data = wal__member_non_null(&members[C_DATA]);
-    } else if (wal__model_text_is(type, "walconv-label")) {
-        item->kind = WAL__ITEM_LABEL;
-        item->target = wal__member_string(&members[C_TARGET]);
-        item->text = wal__member_string(&members[C_NAME]);
-    } else if (wal__model_text_is(type, "walconv-line")) {
-        return emit_foreign_line(row, members);
-    } else {
+    if (type == NULL) {
         return emit_line(row);
     }
-    return wal__model_emit(row->reader, item);
+    item->kind = type->value;
+    return item->kind == WAL__ITEM_LINE ? emit_foreign_line(row)
+                                        : wal__model_emit(row->reader, item);
 }
 
 /* Emits the header from the first row that has a session and a directory. */
-static bool emit_header(struct row *row, const struct wal__json_member *members)
+static bool emit_header(struct row *row)
 {
-    struct wal__model_session session = {
-        .id = wal__member_string(&members[C_SESSION]),
-        .cwd = wal__member_string(&members[C_CWD]),
-        .time = wal__member_string(&members[C_TIME]),
-        .raw = wal__member_string(&members[C_SESSION]),
-        .dialect = row->reader->dialect,
-    };
+    struct wal__model_session *session = &row->entry.session;
     struct wal__model_item item = {.kind = WAL__ITEM_HEADER,
-                                   .session = &session};
+                                   .session = session};
 
-    if (row->claude->has_header || session.id.size == 0 ||
-        session.cwd.size == 0) {
+    if (row->claude->has_header || session->id.size == 0 ||
+        session->cwd.size == 0) {
         return true;
     }
+    session->raw = session->id;
+    session->dialect = row->reader->dialect;
     row->claude->has_header = true;
     return wal__model_emit(row->reader, &item);
 }
 
-static bool emit_row(struct row *row, const struct wal__json_member *members)
+static bool emit_row(struct row *row, const struct wal__word *type)
 {
     struct claude *claude = row->claude;
-    bool is_in_conversation =
-        wal__member_string(&members[C_UUID]).size > 0 ||
-        wal__member_container(&members[C_MESSAGE]).size > 0;
+    bool is_in_conversation = row->uuid.size > 0 || row->message.size > 0;
 
-    if (!emit_header(row, members)) {
+    if (!emit_header(row)) {
         return false;
     }
-    if (claude->has_boundary && is_in_conversation &&
-        !wal__member_is_true(&members[C_COMPACT_SUMMARY]) &&
+    if (claude->has_boundary && is_in_conversation && !row->is_summary &&
         !emit_boundary(row->reader, claude)) {
         return false;
     }
     if (claude->has_boundary && !is_in_conversation) {
-        row->item.parent = claude->boundary.parent; /* which is not emitted */
+        row->entry.item.parent =
+            claude->boundary.parent; /* which is not emitted */
     }
-    return is_in_conversation ? emit_conversation_row(row, members)
-                              : emit_metadata_row(row, members);
+    return is_in_conversation ? emit_conversation_row(row)
+                              : emit_metadata_row(row, type);
 }
 
 static enum wal__json_status claude_line(struct wal__model_reader *reader,
                                          const struct wal__model_line *line)
 {
     struct row row = {.reader = reader, .line = line, .claude = reader->state};
-    struct wal__json_member members[C_COUNT];
+    struct wal__model_item *item = &row.entry.item;
+    const struct wal__word *type;
     enum wal__json_status status;
 
     if (row.claude == NULL) {
@@ -478,28 +371,27 @@ static enum wal__json_status claude_line(struct wal__model_reader *reader,
         row.claude->rows.arena = reader->arena;
         reader->state = row.claude;
     }
-    memcpy(members, row_wanted, sizeof(members));
-    row.item.id = line->id;
-    row.item.time = line->time;
-    row.item.stream = line->stream;
-    status = wal__model_members(line->text, members, C_COUNT, &row.item.fields);
+    item->id = line->id;
+    item->time = line->time;
+    item->stream = line->stream;
+    status = wal__word_read(line->text, row_fields, wal__claude_metadata,
+                            &row.entry.type, &row, &item->fields, &type);
     if (status != WAL__JSON_OK) {
         return status;
     }
-    row.item.parent = wal__arena_copy(
+    item->parent = wal__arena_copy(
         reader->scratch,
         wal__claude_answer_parent(&row.claude->answers, line->parent));
-    if (row.item.parent.data == NULL) {
+    if (item->parent.data == NULL) {
         return WAL__JSON_NO_SPACE;
     }
-    row.item.is_sidechain = wal__member_is_true(&members[C_SIDECHAIN]);
-    if (line->is_exact || wal__member_string(&members[C_UUID]).size == 0) {
-        row.item.raw = line->text;
+    if (line->is_exact || row.uuid.size == 0) {
+        item->raw = line->text;
     }
-    return emit_row(&row, members) &&
+    return emit_row(&row, type) &&
                    wal__model_table_put(&row.claude->rows,
                                         wal__model_string_hash(0, line->id),
-                                        row.item.id)
+                                        item->id)
                ? WAL__JSON_OK
                : WAL__JSON_NO_SPACE;
 }

@@ -13,9 +13,9 @@
  */
 #include <string.h>
 
-#include "format/dialect/claude/claude_block.h"
 #include "format/dialect/claude/claude_listing.h"
 #include "format/dialect/claude/claude_path.h"
+#include "format/dialect/claude/claude_vocabulary.h"
 #include "format/model/model_member.h"
 #include "format/model/model_timestamp.h"
 #include "format/model/model_write.h"
@@ -69,49 +69,10 @@ static void close_row(struct wal__json_out *out, struct wal__json_span id,
 {
     wal__json_out_member(out, "uuid", id);
     wal__model_write_time(out, "timestamp", time);
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
 }
 
 /* ------------------------------------------------------------ answer --- */
-
-static const char *stop_name(const struct wal__model_item *item)
-{
-    switch (item->stop) {
-    case WAL__STOP_END:
-        return "\"end_turn\"";
-    case WAL__STOP_LENGTH:
-        return "\"max_tokens\"";
-    case WAL__STOP_TOOL:
-        return "\"tool_use\"";
-    case WAL__STOP_SEQUENCE:
-        return "\"stop_sequence\"";
-    case WAL__STOP_REFUSAL:
-        return "\"refusal\"";
-    case WAL__STOP_ERROR:
-        return "\"error\"";
-    case WAL__STOP_ABORTED:
-        return "\"aborted\"";
-    case WAL__STOP_NONE:
-    case WAL__STOP_OTHER:
-        break;
-    }
-    return "null";
-}
-
-static void write_usage(struct wal__json_out *out,
-                        const struct wal__model_usage *usage)
-{
-    wal__json_out_key(out, "usage");
-    wal__json_out_open(out, '{');
-    wal__json_out_member(out, "input_tokens", wal__model_or(usage->input, "0"));
-    wal__json_out_optional(out, "cache_creation_input_tokens",
-                           usage->cache_write);
-    wal__json_out_optional(out, "cache_read_input_tokens", usage->cache_read);
-    wal__json_out_member(out, "output_tokens",
-                         wal__model_or(usage->output, "0"));
-    wal__json_out_close(out, '}');
-}
 
 /* Writes the id that the rows of an answer share. */
 static void write_answer_id(struct wal__json_out *out,
@@ -132,22 +93,27 @@ static void write_answer(struct wal__model_writer *writer,
                          const struct wal__model_item *item, size_t first,
                          size_t count)
 {
+    const struct wal__word *stop = wal__word_of(wal__claude_stops, item->stop);
     struct wal__json_out *out = &writer->out;
 
-    wal__json_out_key(out, "message");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "message", '{');
     write_answer_id(out, item);
     wal__json_out_member_str(out, "type", "message");
     wal__json_out_member_str(out, "role", "assistant");
     wal__json_out_member(out, "model",
                          wal__model_or(item->model, "\"unknown\""));
-    wal__claude_write_blocks(
-        out, "content", count > 0 ? &item->blocks[first] : item->blocks, count);
-    wal__json_out_key(out, "stop_reason");
-    wal__json_out_literal(out, stop_name(item));
-    wal__json_out_key(out, "stop_sequence");
-    wal__json_out_literal(out, "null");
-    write_usage(out, &item->usage);
+    wal__content_write_blocks(out, "content", &wal__claude_blocks,
+                              count > 0 ? &item->blocks[first] : item->blocks,
+                              count);
+    if (stop != NULL) {
+        wal__json_out_member_str(out, "stop_reason", stop->name);
+    } else {
+        wal__json_out_member(out, "stop_reason", wal__model_literal("null"));
+    }
+    wal__json_out_member(out, "stop_sequence", wal__model_literal("null"));
+    wal__json_out_member_open(out, "usage", '{');
+    wal__fields_write(out, wal__claude_usage, &item->usage);
+    wal__json_out_close(out, '}');
     wal__json_out_close(out, '}');
     wal__json_out_member_str(out, "type", "assistant");
 }
@@ -174,15 +140,27 @@ static bool write_assistant(struct wal__model_writer *writer,
 
 /* ---------------------------------------------------------- messages --- */
 
+static void write_content(struct wal__json_out *out,
+                          const struct wal__model_item *item)
+{
+    if (item->block_count == 1 && item->blocks[0].kind == WAL__BLOCK_TEXT) {
+        wal__json_out_member(out, "content", item->blocks[0].text);
+    } else if (item->block_count == 0) {
+        wal__json_out_member_str(out, "content", "");
+    } else {
+        wal__content_write_blocks(out, "content", &wal__claude_blocks,
+                                  item->blocks, item->block_count);
+    }
+}
+
 static void write_result(struct wal__json_out *out,
                          const struct wal__model_item *item)
 {
-    wal__json_out_key(out, "content");
-    wal__json_out_open(out, '[');
+    wal__json_out_member_open(out, "content", '[');
     wal__json_out_open(out, '{');
     wal__json_out_member(out, "tool_use_id", wal__model_or(item->call, "\"\""));
     wal__json_out_member_str(out, "type", "tool_result");
-    wal__claude_write_content(out, item);
+    write_content(out, item);
     if (item->is_error) {
         wal__json_out_member_bool(out, "is_error", true);
     }
@@ -197,13 +175,12 @@ static void write_user(struct wal__model_writer *writer,
 
     open_row(writer, item, item->parent);
     wal__json_out_member_str(out, "type", "user");
-    wal__json_out_key(out, "message");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "message", '{');
     wal__json_out_member_str(out, "role", "user");
     if (item->role == WAL__ROLE_TOOL) {
         write_result(out, item);
     } else {
-        wal__claude_write_content(out, item);
+        write_content(out, item);
     }
     wal__json_out_close(out, '}');
     if (item->is_meta) {
@@ -220,16 +197,10 @@ static void write_system(struct wal__model_writer *writer,
     open_row(writer, item, item->parent);
     wal__json_out_member_str(out, "type", "system");
     wal__json_out_member_str(out, "subtype", "walconv_message");
-    wal__json_out_key(out, "content");
-    wal__json_out_string_begin(out);
-    for (size_t i = 0; i < item->block_count; i++) {
-        if (item->blocks[i].kind == WAL__BLOCK_TEXT) {
-            wal__json_out_string_json(out, item->blocks[i].text);
-        }
-    }
-    wal__json_out_string_end(out);
-    wal__claude_write_blocks(out, "contentBlocks", item->blocks,
-                             item->block_count);
+    wal__content_write_texts(out, "content", item->blocks, item->block_count,
+                             "", false);
+    wal__content_write_blocks(out, "contentBlocks", &wal__claude_blocks,
+                              item->blocks, item->block_count);
     wal__json_out_member_str(out, "level", "info");
     wal__json_out_member_bool(out, "isMeta", false);
     close_row(out, item->id, item->time);
@@ -254,8 +225,7 @@ static bool write_message(struct wal__model_writer *writer,
 static void write_kept_range(struct wal__json_out *out,
                              const struct wal__model_item *item)
 {
-    wal__json_out_key(out, "preservedSegment");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "preservedSegment", '{');
     wal__json_out_member(out, "headUuid", item->target);
     wal__json_out_member(out, "anchorUuid", item->id);
     wal__json_out_member(out, "tailUuid", wal__model_or(item->parent, "null"));
@@ -278,8 +248,7 @@ static bool write_compaction(struct wal__model_writer *writer,
     wal__json_out_member_str(out, "content", "Conversation compacted");
     wal__json_out_member_bool(out, "isMeta", false);
     wal__json_out_member_str(out, "level", "info");
-    wal__json_out_key(out, "compactMetadata");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "compactMetadata", '{');
     wal__json_out_member_str(out, "trigger", "manual");
     wal__json_out_optional(out, "preTokens", item->tokens);
     if (item->target.size > 0) {
@@ -292,8 +261,7 @@ static bool write_compaction(struct wal__model_writer *writer,
     }
     open_row(writer, item, id);
     wal__json_out_member_str(out, "type", "user");
-    wal__json_out_key(out, "message");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "message", '{');
     wal__json_out_member_str(out, "role", "user");
     wal__json_out_member(out, "content", item->text);
     wal__json_out_close(out, '}');
@@ -315,48 +283,32 @@ static void open_metadata_row(struct wal__model_writer *writer,
     wal__json_out_member(&writer->out, "sessionId", claude->session);
 }
 
-static void close_metadata_row(struct wal__model_writer *writer,
-                               const struct wal__model_item *item)
-{
-    if (item->kind != WAL__ITEM_TITLE) {
-        wal__model_write_time(&writer->out, "timestamp", item->time);
-    }
-    wal__json_out_close(&writer->out, '}');
-    wal__json_out_newline(&writer->out);
-}
-
-static void write_title(struct wal__model_writer *writer,
-                        const struct wal__model_item *item)
-{
-    const struct claude *claude = writer->state;
-    struct wal__json_out *out = &writer->out;
-
-    wal__json_out_open(out, '{');
-    wal__json_out_member_str(out, "type", "custom-title");
-    wal__json_out_member(out, "customTitle", wal__model_or(item->text, "\"\""));
-    wal__json_out_member(out, "sessionId", claude->session);
-    close_metadata_row(writer, item);
-}
-
+/* Writes an item that the client has no row for, or a title. */
 static void write_metadata_row(struct wal__model_writer *writer,
                                const struct wal__model_item *item)
 {
+    const struct wal__word *type =
+        wal__word_of(wal__claude_metadata, item->kind);
+    const struct claude *claude = writer->state;
     struct wal__json_out *out = &writer->out;
 
-    if (item->kind == WAL__ITEM_LABEL) {
-        open_metadata_row(writer, "walconv-label");
-        wal__json_out_optional(out, "targetUuid", item->target);
-        wal__json_out_optional(out, "name", item->text);
-    } else if (item->kind == WAL__ITEM_CUSTOM) {
-        open_metadata_row(writer, "walconv-custom");
-        wal__json_out_optional(out, "name", item->name);
-        wal__json_out_optional(out, "data", item->data);
-    } else {
-        open_metadata_row(writer, "walconv-line");
+    if (item->kind == WAL__ITEM_TITLE) {
+        wal__json_out_open(out, '{');
+        wal__json_out_member_str(out, "type", type->name);
+        wal__fields_write(out, type->fields, item);
+        wal__json_out_member(out, "sessionId", claude->session);
+        wal__json_out_close_line(out);
+        return;
+    }
+    open_metadata_row(writer, type->name);
+    if (item->kind == WAL__ITEM_LINE) {
         wal__json_out_member_str(out, "dialect", item->dialect->name);
         wal__json_out_member(out, "data", item->data);
+    } else {
+        wal__fields_write(out, type->fields, item);
     }
-    close_metadata_row(writer, item);
+    wal__model_write_time(out, "timestamp", item->time);
+    wal__json_out_close_line(out);
 }
 
 /* Writes a row that only this client understands, with the mapped ids. */
@@ -428,8 +380,7 @@ static void begin_rows(struct wal__model_writer *writer,
 
     if (!claude->has_rows && item->is_sidechain && !claude->is_agent) {
         open_metadata_row(writer, "walconv-begin");
-        wal__json_out_close(&writer->out, '}');
-        wal__json_out_newline(&writer->out);
+        wal__json_out_close_line(&writer->out);
     }
     claude->has_rows = true;
 }
@@ -443,8 +394,6 @@ static bool write_item(struct wal__model_writer *writer,
     case WAL__ITEM_COMPACTION:
         return write_compaction(writer, item);
     case WAL__ITEM_TITLE:
-        write_title(writer, item);
-        break;
     case WAL__ITEM_LABEL:
     case WAL__ITEM_CUSTOM:
         write_metadata_row(writer, item);

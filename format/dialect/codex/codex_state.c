@@ -155,20 +155,14 @@ static bool begin_turn(struct wal__model_reader *reader,
 {
     struct wal__codex *codex = reader->state;
     const struct wal__json_span span = {last_item->data, last_item->size};
-    struct wal__json_span *turns = codex->turns;
+    struct wal__json_span *turns =
+        wal__arena_grow(reader->arena, codex->turns, codex->turn_count,
+                        &codex->turn_capacity, sizeof(turns[0]));
 
-    if (codex->turn_count == codex->turn_capacity) {
-        size_t capacity = 2 * codex->turn_capacity + 16;
-        turns = wal__arena_alloc(reader->arena, capacity * sizeof(turns[0]));
-        if (turns == NULL) {
-            return false;
-        }
-        if (codex->turn_count > 0) {
-            memcpy(turns, codex->turns, codex->turn_count * sizeof(turns[0]));
-        }
-        codex->turns = turns;
-        codex->turn_capacity = capacity;
+    if (turns == NULL) {
+        return false;
     }
+    codex->turns = turns;
     turns[codex->turn_count] =
         span.size > 0 ? wal__arena_copy(reader->arena, span) : none;
     if (span.size > 0 && turns[codex->turn_count].data == NULL) {

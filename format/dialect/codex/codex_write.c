@@ -12,7 +12,7 @@
  */
 #include "format/dialect/claude/claude_path.h"
 #include "format/json/json_character.h"
-#include "format/model/model_image.h"
+#include "format/model/content_write.h"
 #include "format/model/model_member.h"
 #include "format/model/model_path.h"
 #include "format/model/model_timestamp.h"
@@ -38,7 +38,7 @@ static const char *codex_path(const struct wal__model_session *session,
     (void)wal__model_time_read(session->time, &ms);
     (void)wal__model_time_write(ms, time);
     for (size_t i = 0; i < 10; i++) {
-        day[i] = time[1 + i] == '-' ? '/' : (char)time[1 + i];
+        day[i] = (char)(time[1 + i] == '-' ? '/' : time[1 + i]);
     }
     wal__model_path_init(&path, arena);
     wal__model_path_add(&path, "sessions/");
@@ -57,15 +57,13 @@ static void open_line(struct wal__json_out *out, struct wal__json_span time,
     wal__json_out_open(out, '{');
     wal__model_write_time(out, "timestamp", time);
     wal__json_out_member_str(out, "type", type);
-    wal__json_out_key(out, "payload");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "payload", '{');
 }
 
 static void close_line(struct wal__json_out *out)
 {
     wal__json_out_close(out, '}');
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
 }
 
 /* ------------------------------------------------------------ header --- */
@@ -124,60 +122,24 @@ static bool codex_begin(struct wal__model_writer *writer)
     if (!has_native_header(writer)) {
         return write_header(writer);
     }
-    wal__json_out_value(&writer->out, writer->session->raw);
-    wal__json_out_newline(&writer->out);
+    wal__json_out_line(&writer->out, writer->session->raw);
     return true;
 }
 
 /* ------------------------------------------------------------ blocks --- */
 
-/* Writes a member with all texts of the blocks, separated by newlines. */
-static void write_texts(struct wal__json_out *out, const char *key,
-                        const struct wal__model_block *blocks, size_t count)
+static void write_image(struct wal__json_out *out,
+                        const struct wal__model_block *block)
 {
-    const struct wal__json_span newline = {(const uint8_t *)"\n", 1};
-    bool has_text = false;
-
-    wal__json_out_key(out, key);
-    wal__json_out_string_begin(out);
-    for (size_t i = 0; i < count; i++) {
-        if (blocks[i].kind != WAL__BLOCK_TEXT) {
-            continue;
-        }
-        if (has_text) {
-            wal__json_out_string_text(out, newline);
-        }
-        wal__json_out_string_json(out, wal__model_or(blocks[i].text, "\"\""));
-        has_text = true;
-    }
-    wal__json_out_string_end(out);
+    wal__json_out_member_str(out, "type", "input_image");
+    wal__content_write_url(out, "image_url", block);
 }
 
-static void write_content(struct wal__json_out *out, const char *key,
-                          const char *text_type,
-                          const struct wal__model_block *blocks, size_t count)
-{
-    wal__json_out_key(out, key);
-    wal__json_out_open(out, '[');
-    for (size_t i = 0; i < count; i++) {
-        const struct wal__model_block *block = &blocks[i];
-        if (block->kind == WAL__BLOCK_RAW) {
-            wal__json_out_compact(out, block->raw);
-            continue;
-        }
-        wal__json_out_open(out, '{');
-        if (block->kind == WAL__BLOCK_IMAGE) {
-            wal__json_out_member_str(out, "type", "input_image");
-            wal__model_write_image(out, "image_url", block);
-        } else {
-            wal__json_out_member_str(out, "type", text_type);
-            wal__json_out_member(out, "text",
-                                 wal__model_or(block->text, "\"\""));
-        }
-        wal__json_out_close(out, '}');
-    }
-    wal__json_out_close(out, ']');
-}
+/* The content of a model's messages, and of all others. */
+static const struct wal__block_form output = {.text = "output_text",
+                                              .image = write_image};
+static const struct wal__block_form input = {.text = "input_text",
+                                             .image = write_image};
 
 static bool has_text(const struct wal__model_block *blocks, size_t count)
 {
@@ -200,7 +162,7 @@ struct encoder {
 
 /* Writes a message of text, image and raw blocks. */
 static void write_message(struct encoder *to, const char *role,
-                          const char *event, const char *text_type,
+                          const char *event, const struct wal__block_form *form,
                           const struct wal__model_block *blocks, size_t count)
 {
     struct wal__json_out *out = to->out;
@@ -208,13 +170,13 @@ static void write_message(struct encoder *to, const char *role,
     if (event != NULL && !to->has_events && has_text(blocks, count)) {
         open_line(out, to->item->time, "event_msg");
         wal__json_out_member_str(out, "type", event);
-        write_texts(out, "message", blocks, count);
+        wal__content_write_texts(out, "message", blocks, count, "\n", false);
         close_line(out);
     }
     open_line(out, to->item->time, "response_item");
     wal__json_out_member_str(out, "type", "message");
     wal__json_out_member_str(out, "role", role);
-    write_content(out, "content", text_type, blocks, count);
+    wal__content_write_blocks(out, "content", form, blocks, count);
     close_line(out);
 }
 
@@ -230,7 +192,7 @@ static bool is_foreign(const struct encoder *to,
     for (size_t i = 0; is_token && token[i] != '\0'; i++) {
         is_token = signature.data[i] == (uint8_t)token[i];
     }
-    return !is_token && (to->item->dialect == &wal__dialect_claude ||
+    return !is_token && (wal__dialect_is(to->item->dialect, "claude") ||
                          (session->provider.size > 0 &&
                           !wal__model_text_is(session->provider, "openai")));
 }
@@ -249,8 +211,7 @@ static void write_thinking(struct encoder *to,
     }
     open_line(out, to->item->time, "response_item");
     wal__json_out_member_str(out, "type", "reasoning");
-    wal__json_out_key(out, "summary");
-    wal__json_out_open(out, '[');
+    wal__json_out_member_open(out, "summary", '[');
     if (!block->is_redacted) {
         wal__json_out_open(out, '{');
         wal__json_out_member_str(out, "type", "summary_text");
@@ -291,10 +252,11 @@ static void write_result(struct encoder *to)
     wal__json_out_member(out, "call_id", wal__model_or(item->call, "\"\""));
     if (item->block_count == 0 ||
         (item->block_count == 1 && item->blocks[0].kind == WAL__BLOCK_TEXT)) {
-        write_texts(out, "output", item->blocks, item->block_count);
+        wal__content_write_texts(out, "output", item->blocks, item->block_count,
+                                 "\n", false);
     } else {
-        write_content(out, "output", "input_text", item->blocks,
-                      item->block_count);
+        wal__content_write_blocks(out, "output", &input, item->blocks,
+                                  item->block_count);
     }
     close_line(out);
 }
@@ -332,7 +294,7 @@ static void write_answer(struct encoder *to)
 
     separate_answers(to);
     if (item->block_count == 0) {
-        write_message(to, "assistant", NULL, "output_text", NULL, 0);
+        write_message(to, "assistant", NULL, &output, NULL, 0);
     }
     while (from < item->block_count) {
         const struct wal__model_block *block = &item->blocks[from];
@@ -341,8 +303,8 @@ static void write_answer(struct encoder *to)
             end++;
         }
         if (end > from) {
-            write_message(to, "assistant", "agent_message", "output_text",
-                          block, end - from);
+            write_message(to, "assistant", "agent_message", &output, block,
+                          end - from);
             from = end;
             continue;
         }
@@ -368,10 +330,10 @@ static void write_role(struct encoder *to)
     if (item->role == WAL__ROLE_TOOL) {
         write_result(to);
     } else if (item->role == WAL__ROLE_SYSTEM) {
-        write_message(to, "developer", NULL, "input_text", item->blocks,
+        write_message(to, "developer", NULL, &input, item->blocks,
                       item->block_count);
     } else {
-        write_message(to, "user", "user_message", "input_text", item->blocks,
+        write_message(to, "user", "user_message", &input, item->blocks,
                       item->block_count);
     }
 }
@@ -406,11 +368,9 @@ static void write_line(struct encoder *to, struct wal__json_span line)
     struct codex *codex = to->writer->state;
 
     if (item->raw_prefix.size > 0 && item->raw.size > 0) {
-        wal__json_out_value(to->out, item->raw_prefix);
-        wal__json_out_newline(to->out);
+        wal__json_out_line(to->out, item->raw_prefix);
     }
-    wal__json_out_value(to->out, line);
-    wal__json_out_newline(to->out);
+    wal__json_out_line(to->out, line);
     codex->is_answering =
         item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_ASSISTANT;
     codex->answer = item->answer_id.size > 0
@@ -448,12 +408,6 @@ static bool codex_item(struct wal__model_writer *writer,
     return true;
 }
 
-static bool codex_end(struct wal__model_writer *writer)
-{
-    (void)writer;
-    return true;
-}
-
 const struct wal__dialect_write_ops wal__codex_write_ops = {
     .carries = WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
                WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
@@ -463,5 +417,4 @@ const struct wal__dialect_write_ops wal__codex_write_ops = {
     .path = codex_path,
     .begin = codex_begin,
     .item = codex_item,
-    .end = codex_end,
 };

@@ -9,7 +9,8 @@
  *
  * Threads: one thread at a time per writer.
  */
-#include "format/model/model_content.h"
+#include "format/dialect/entries/entries_vocabulary.h"
+#include "format/model/content_write.h"
 #include "format/model/model_member.h"
 #include "format/model/model_path.h"
 #include "format/model/model_timestamp.h"
@@ -37,8 +38,7 @@ static void open_entry(struct wal__json_out *out, const char *type,
     wal__json_out_optional(out, "parentId", item->parent);
     wal__json_out_member_str(out, "type", type);
     wal__model_write_time(out, "timestamp", item->time);
-    wal__json_out_key(out, "payload");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "payload", '{');
 }
 
 static void close_entry(struct wal__json_out *out,
@@ -46,13 +46,11 @@ static void close_entry(struct wal__json_out *out,
 {
     wal__json_out_close(out, '}');
     if (item->is_sidechain) {
-        wal__json_out_key(out, "meta");
-        wal__json_out_open(out, '{');
+        wal__json_out_member_open(out, "meta", '{');
         wal__json_out_member_bool(out, "isSidechain", true);
         wal__json_out_close(out, '}');
     }
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
 }
 
 static bool entries_begin(struct wal__model_writer *writer)
@@ -61,7 +59,9 @@ static bool entries_begin(struct wal__model_writer *writer)
     struct wal__json_out *out = &writer->out;
     struct wal__model_item item = {.id = session->id, .time = session->time};
     const char *path = entries_path(session, 0, writer->scratch);
-
+    const struct wal__word *type =
+        wal__word_of(wal__entries_types, WAL__ITEM_HEADER);
+    const struct wal__entry entry = {.session = *session};
     struct wal__json_span *header =
         wal__arena_calloc(writer->arena, sizeof(*header));
 
@@ -77,73 +77,47 @@ static bool entries_begin(struct wal__model_writer *writer)
             return false;
         }
         *header = wal__member_string(&id);
-        wal__json_out_value(out, session->raw);
-        wal__json_out_newline(out);
+        wal__json_out_line(out, session->raw);
         return true;
     }
-    open_entry(out, "session_header", &item);
+    open_entry(out, type->name, &item);
     wal__json_out_member_int(out, "version", 1);
-    wal__json_out_member(out, "sessionId", session->id);
-    wal__json_out_optional(out, "cwd", session->cwd);
-    wal__json_out_optional(out, "parentSession", session->parent);
-    wal__json_out_optional(out, "title", session->title);
-    wal__json_out_optional(out, "provider", session->provider);
-    wal__json_out_optional(out, "model", session->model);
-    wal__json_out_optional(out, "thinkingLevel", session->thinking_level);
+    wal__fields_write(out, type->fields, &entry);
     close_entry(out, &item);
     return true;
 }
 
-static void write_block(struct wal__json_out *out,
+static void write_image(struct wal__json_out *out,
                         const struct wal__model_block *block)
 {
-    if (block->kind == WAL__BLOCK_RAW) {
-        wal__json_out_compact(out, block->raw);
-        return;
+    wal__json_out_member_str(out, "type", "image");
+    if (block->data.size > 0) {
+        wal__json_out_member_text(out, "data", block->data);
     }
-    wal__json_out_open(out, '{');
-    switch (block->kind) {
-    case WAL__BLOCK_TEXT:
-        wal__json_out_member_str(out, "type", "text");
-        wal__json_out_member(out, "text", block->text);
-        break;
-    case WAL__BLOCK_THINKING:
-        wal__content_write_thinking(out, block, "thinkingSignature");
-        break;
-    case WAL__BLOCK_TOOL_CALL:
-        wal__json_out_member_str(out, "type", "toolCall");
-        wal__json_out_optional(out, "id", block->id);
-        wal__json_out_optional(out, "name", block->name);
-        wal__json_out_optional(out, "arguments", block->arguments);
-        break;
-    case WAL__BLOCK_IMAGE:
-        wal__json_out_member_str(out, "type", "image");
-        if (block->data.size > 0) {
-            wal__json_out_member_text(out, "data", block->data);
-        }
-        if (block->media.size > 0) {
-            wal__json_out_member_text(out, "mimeType", block->media);
-        }
-        wal__json_out_optional(out, "url", block->url);
-        break;
-    case WAL__BLOCK_RAW:
-        break;
+    if (block->media.size > 0) {
+        wal__json_out_member_text(out, "mimeType", block->media);
     }
-    wal__json_out_close(out, '}');
+    wal__json_out_optional(out, "url", block->url);
 }
 
 static void write_content(struct wal__json_out *out,
                           const struct wal__model_item *item)
 {
+    static const struct wal__block_form form = {
+        .text = "text",
+        .signature = "thinkingSignature",
+        .call = "toolCall",
+        .arguments = "arguments",
+        .omits_empty = true,
+        .image = write_image,
+    };
     bool has_raw = false;
 
-    wal__json_out_key(out, "content");
-    wal__json_out_open(out, '[');
+    wal__content_write_blocks(out, "content", &form, item->blocks,
+                              item->block_count);
     for (size_t i = 0; i < item->block_count; i++) {
-        write_block(out, &item->blocks[i]);
         has_raw |= item->blocks[i].kind == WAL__BLOCK_RAW;
     }
-    wal__json_out_close(out, ']');
     if (has_raw) {
         wal__json_out_member_str(out, "blocksOf", item->dialect->name);
     }
@@ -158,39 +132,9 @@ static void write_usage(struct wal__json_out *out,
         0) {
         return;
     }
-    wal__json_out_key(out, "usage");
-    wal__json_out_open(out, '{');
-    wal__json_out_optional(out, "input", usage->input);
-    wal__json_out_optional(out, "output", usage->output);
-    wal__json_out_optional(out, "cacheRead", usage->cache_read);
-    wal__json_out_optional(out, "cacheWrite", usage->cache_write);
-    wal__json_out_optional(out, "reasoning", usage->reasoning);
-    wal__json_out_optional(out, "cost", usage->cost);
+    wal__json_out_member_open(out, "usage", '{');
+    wal__fields_write(out, wal__entries_usage, usage);
     wal__json_out_close(out, '}');
-}
-
-static const char *stop_name(enum wal__stop_reason stop)
-{
-    switch (stop) {
-    case WAL__STOP_NONE:
-    case WAL__STOP_OTHER:
-        break;
-    case WAL__STOP_END:
-        return "end";
-    case WAL__STOP_LENGTH:
-        return "length";
-    case WAL__STOP_TOOL:
-        return "toolUse";
-    case WAL__STOP_SEQUENCE:
-        return "stop_sequence";
-    case WAL__STOP_REFUSAL:
-        return "refusal";
-    case WAL__STOP_ERROR:
-        return "error";
-    case WAL__STOP_ABORTED:
-        return "aborted";
-    }
-    return NULL;
 }
 
 static void write_message(struct wal__json_out *out,
@@ -202,7 +146,7 @@ static void write_message(struct wal__json_out *out,
         [WAL__ROLE_SYSTEM] = "system",
         [WAL__ROLE_TOOL] = "tool",
     };
-    const char *stop = stop_name(item->stop);
+    const struct wal__word *stop = wal__word_of(wal__entries_stops, item->stop);
 
     open_entry(out, "message", item);
     wal__json_out_member_str(out, "role", roles[item->role]);
@@ -221,7 +165,7 @@ static void write_message(struct wal__json_out *out,
         wal__json_out_optional(out, "model", item->model);
         write_usage(out, &item->usage);
         if (stop != NULL) {
-            wal__json_out_member_str(out, "stopReason", stop);
+            wal__json_out_member_str(out, "stopReason", stop->name);
         }
     }
     close_entry(out, item);
@@ -258,99 +202,42 @@ static void write_line(struct wal__json_out *out,
     wal__json_out_newline(out);
 }
 
-static void write_compaction(struct wal__json_out *out,
-                             const struct wal__model_item *item)
+/* Writes an entry whose members are fields of the item. */
+static void write_fields(const struct wal__model_writer *writer,
+                         struct wal__json_out *out, struct wal__model_item item)
 {
-    open_entry(out, "compaction_summary", item);
-    wal__json_out_member(out, "summary", wal__model_or(item->text, "\"\""));
-    wal__json_out_member(out, "firstKeptEntryId",
-                         item->target.size > 0 ? item->target : item->id);
-    wal__json_out_optional(out, "tokensBefore", item->tokens);
-    close_entry(out, item);
-}
+    const struct wal__word *type = wal__word_of(wal__entries_types, item.kind);
 
-/* Writes an entry of a type with one or two specific members. */
-static void write_simple_entry(struct wal__json_out *out, const char *type,
-                               const struct wal__model_item *item,
-                               const char *key, struct wal__json_span value,
-                               const char *other_key,
-                               struct wal__json_span other)
-{
-    open_entry(out, type, item);
-    wal__json_out_optional(out, key, value);
-    wal__json_out_optional(out, other_key, other);
-    close_entry(out, item);
-}
-
-static void write_item(struct wal__model_writer *writer,
-                       const struct wal__model_item *item)
-{
-    struct wal__json_out *out = &writer->out;
-
-    switch (item->kind) {
-    case WAL__ITEM_HEADER:
-    case WAL__ITEM_HEAD:
-        break;
-    case WAL__ITEM_MESSAGE:
-        write_message(out, item);
-        break;
-    case WAL__ITEM_MODEL_CHANGE:
-        write_simple_entry(out, "model_change", item, "provider",
-                           item->provider, "modelId", item->model);
-        break;
-    case WAL__ITEM_THINKING_LEVEL:
-        write_simple_entry(out, "thinking_level_change", item, "thinkingLevel",
-                           item->text, "", item->target);
-        break;
-    case WAL__ITEM_COMPACTION:
-        write_compaction(out, item);
-        break;
-    case WAL__ITEM_BRANCH_SUMMARY:
-        open_entry(out, "branch_summary", item);
+    open_entry(out, type->name, &item);
+    if (item.kind == WAL__ITEM_BRANCH_SUMMARY) {
         wal__json_out_member(out, "sourceSessionId", writer->session->id);
-        wal__json_out_optional(out, "sourceEntryId", item->target);
-        wal__json_out_optional(out, "summary", item->text);
-        close_entry(out, item);
-        break;
-    case WAL__ITEM_LABEL:
-        write_simple_entry(out, "label", item, "targetEntryId", item->target,
-                           "label", item->text);
-        break;
-    case WAL__ITEM_TITLE:
-        write_simple_entry(out, "session_info", item, "name", item->text, "",
-                           item->target);
-        break;
-    case WAL__ITEM_CUSTOM:
-        write_simple_entry(out, "custom", item, "customType", item->name,
-                           "data", item->data);
-        break;
-    case WAL__ITEM_LINE:
-        write_line(out, writer, item);
-        break;
     }
+    if (item.kind == WAL__ITEM_COMPACTION && item.target.size == 0) {
+        item.target = item.id; /* nothing is kept */
+    }
+    wal__fields_write(out, type->fields, &item);
+    close_entry(out, &item);
 }
 
 static bool entries_item(struct wal__model_writer *writer,
                          const struct wal__model_item *item)
 {
     const struct wal__json_span *header = writer->state;
+    struct wal__json_out *out = &writer->out;
     struct wal__model_item rooted = *item;
 
-    if (item->raw.size > 0) {
-        wal__json_out_value(&writer->out, item->raw);
-        wal__json_out_newline(&writer->out);
-        return true;
-    }
     if (item->parent.size == 0) {
         rooted.parent = *header;
     }
-    write_item(writer, &rooted);
-    return true;
-}
-
-static bool entries_end(struct wal__model_writer *writer)
-{
-    (void)writer;
+    if (item->raw.size > 0) {
+        wal__json_out_line(out, item->raw);
+    } else if (item->kind == WAL__ITEM_MESSAGE) {
+        write_message(out, &rooted);
+    } else if (item->kind == WAL__ITEM_LINE) {
+        write_line(out, writer, &rooted);
+    } else {
+        write_fields(writer, out, rooted);
+    }
     return true;
 }
 
@@ -378,6 +265,5 @@ const struct wal__dialect_write_ops wal__entries_write_ops = {
     .path = entries_path,
     .begin = entries_begin,
     .item = entries_item,
-    .end = entries_end,
     .head = entries_head,
 };

@@ -11,34 +11,68 @@
 #include "format/json/json_out.h"
 #include "format/json/json_value.h"
 #include "format/model/model_content.h"
+#include "format/model/model_write.h"
+#include "format/model/vocabulary.h"
 
-enum {
-    P_ID,
-    P_TYPE,
-    P_TEXT,
-    P_SYNTHETIC,
-    P_METADATA,
-    P_CALL,
-    P_TOOL,
-    P_STATE,
-    P_MIME,
-    P_URL,
-    P_TAIL,
-    P_COUNT
+struct part {
+    struct wal__json_span id;
+    struct wal__json_span type;
+    struct wal__json_span text;
+    struct wal__json_span signature;
+    struct wal__json_span redacted;
+    struct wal__json_span call;
+    struct wal__json_span tool;
+    struct wal__json_span mime;
+    struct wal__json_span url;
+    struct wal__json_span first_kept;
+    struct wal__json_span metadata;
+    struct wal__json_span state; /* of a tool: the following */
+    struct wal__json_span status;
+    struct wal__json_span input;
+    struct wal__json_token output;
+    struct wal__json_token error;
+    struct wal__json_token content;
+    struct wal__json_span end;
+    struct wal__json_span attachments;
+    bool is_synthetic;
+    bool is_orphan;
 };
 
-static const struct wal__json_member part_wanted[P_COUNT] = {
-    [P_ID] = {.key = "id"},
-    [P_TYPE] = {.key = "type"},
-    [P_TEXT] = {.key = "text"},
-    [P_SYNTHETIC] = {.key = "synthetic"},
-    [P_METADATA] = {.key = "metadata"},
-    [P_CALL] = {.key = "callID"},
-    [P_TOOL] = {.key = "tool"},
-    [P_STATE] = {.key = "state"},
-    [P_MIME] = {.key = "mime"},
-    [P_URL] = {.key = "url"},
-    [P_TAIL] = {.key = "tail_start_id"},
+#define PART_AT(field) offsetof(struct part, field)
+
+static const struct wal__field part_fields[] = {
+    {"id", .at = PART_AT(id)},
+    {"type", .at = PART_AT(type)},
+    {"text", .at = PART_AT(text)},
+    {"synthetic", .at = PART_AT(is_synthetic), .kind = WAL__FIELD_TRUE},
+    {"metadata", .at = PART_AT(metadata), .kind = WAL__FIELD_CONTAINER},
+    {"callID", .at = PART_AT(call)},
+    {"tool", .at = PART_AT(tool)},
+    {"state", .at = PART_AT(state), .kind = WAL__FIELD_CONTAINER},
+    {"mime", .at = PART_AT(mime)},
+    {"url", .at = PART_AT(url)},
+    {"tail_start_id", .at = PART_AT(first_kept)},
+    {.key = NULL},
+};
+
+static const struct wal__field metadata_fields[] = {
+    {"signature", .parent = "anthropic", .at = PART_AT(signature)},
+    {"redactedData", .parent = "anthropic", .at = PART_AT(redacted)},
+    {.key = NULL},
+};
+
+static const struct wal__field state_fields[] = {
+    {"status", .at = PART_AT(status)},
+    {"input", .at = PART_AT(input), .kind = WAL__FIELD_NON_NULL},
+    {"output", .at = PART_AT(output), .kind = WAL__FIELD_TOKEN},
+    {"error", .at = PART_AT(error), .kind = WAL__FIELD_TOKEN},
+    {"end", .parent = "time", .at = PART_AT(end), .kind = WAL__FIELD_NUMBER},
+    {"attachments", .at = PART_AT(attachments), .kind = WAL__FIELD_CONTAINER},
+    {"walconvContent", .parent = "metadata", .at = PART_AT(content),
+     .kind = WAL__FIELD_TOKEN},
+    {"walconvAlone", .parent = "metadata", .at = PART_AT(is_orphan),
+     .kind = WAL__FIELD_TRUE},
+    {.key = NULL},
 };
 
 static struct wal__model_block *add_block(struct wal__opencode_message *message,
@@ -88,90 +122,60 @@ static void read_raw(struct wal__opencode_message *message,
 }
 
 static void read_text(struct wal__opencode_message *message,
-                      const struct wal__json_member *members)
+                      const struct part *part)
 {
     struct wal__model_block *block = add_block(message, WAL__BLOCK_TEXT);
 
-    message->has_user_text |= !wal__member_is_true(&members[P_SYNTHETIC]);
+    message->has_user_text |= !part->is_synthetic;
     if (block != NULL) {
-        block->text = wal__member_string(&members[P_TEXT]);
-        if (block->text.size == 0) {
-            block->text = wal__model_literal("\"\"");
-        }
+        block->text = wal__model_or(part->text, "\"\"");
     }
 }
 
 static void read_reasoning(struct wal__opencode_message *message,
-                           const struct wal__json_member *members)
+                           struct part *part)
 {
-    struct wal__json_member signatures[2] = {
-        {.parent = "anthropic", .key = "signature"},
-        {.parent = "anthropic", .key = "redactedData"}};
     struct wal__model_block *block = add_block(message, WAL__BLOCK_THINKING);
 
-    if (block == NULL) {
+    if (block == NULL || wal__fields_read(part->metadata, metadata_fields, part,
+                                          NULL) != WAL__JSON_OK) {
         return;
     }
-    block->text = wal__member_string(&members[P_TEXT]);
-    if (members[P_METADATA].value.kind == WAL__JSON_OBJECT &&
-        wal__model_members(members[P_METADATA].value.span, signatures, 2,
-                           NULL) == WAL__JSON_OK) {
-        block->signature = wal__member_string(&signatures[0]);
-        if (signatures[1].value.kind == WAL__JSON_STRING) {
-            block->signature = signatures[1].value.span;
-            block->is_redacted = true;
-        }
-    }
+    block->text = part->text;
+    block->is_redacted = part->redacted.size > 0;
+    block->signature = block->is_redacted ? part->redacted : part->signature;
 }
 
 static void read_image(struct wal__opencode_message *message,
-                       const struct wal__json_member *members,
-                       struct wal__model_block *block)
+                       const struct part *part, struct wal__model_block *block)
 {
     struct wal__arena *arena = message->storage->reader->scratch;
 
-    if (!wal__model_set_image_url(arena, block,
-                                  wal__member_string(&members[P_URL]))) {
+    if (!wal__model_set_image_url(arena, block, part->url)) {
         message->storage->has_failed = true;
     }
 }
 
-static bool is_image(const struct wal__json_member *members)
+static bool is_image(const struct part *part)
 {
-    struct wal__json_span mime = wal__member_string(&members[P_MIME]);
-
-    return mime.size > 7 && memcmp(mime.data, "\"image/", 7) == 0 &&
-           members[P_URL].value.kind == WAL__JSON_STRING;
+    return part->mime.size > 7 && memcmp(part->mime.data, "\"image/", 7) == 0 &&
+           part->url.size > 0;
 }
 
 static void read_file(struct wal__opencode_message *message,
-                      const struct wal__json_member *members,
-                      struct wal__json_span part)
+                      const struct part *part, struct wal__json_span json)
 {
     struct wal__model_block *block;
 
-    if (!is_image(members)) {
-        read_raw(message, part);
+    if (!is_image(part)) {
+        read_raw(message, json);
         return;
     }
     block = add_block(message, WAL__BLOCK_IMAGE);
     if (block != NULL) {
-        read_image(message, members, block);
+        read_image(message, part, block);
     }
 }
-
-enum {
-    S_STATUS,
-    S_INPUT,
-    S_OUTPUT,
-    S_ERROR,
-    S_START,
-    S_END,
-    S_ATTACHMENTS,
-    S_CONTENT,
-    S_ORPHAN,
-    S_COUNT
-};
 
 /* Reads the attachments of a result. */
 static bool read_attachments(struct wal__opencode_message *message,
@@ -184,21 +188,19 @@ static bool read_attachments(struct wal__opencode_message *message,
 
     wal__model_array_begin(&scan, attachments);
     while (wal__model_array_next(&scan, &value)) {
-        struct wal__json_member members[P_COUNT];
+        struct part part = {.is_orphan = false};
         struct wal__model_block *block;
-        memcpy(members, part_wanted, sizeof(members));
-        if (wal__model_members(value.span, members, P_COUNT, NULL) !=
+        if (wal__fields_read(value.span, part_fields, &part, NULL) !=
             WAL__JSON_OK) {
             return false;
         }
         block = wal__model_blocks_add(
-            blocks, is_image(members) ? WAL__BLOCK_IMAGE : WAL__BLOCK_RAW,
-            none);
+            blocks, is_image(&part) ? WAL__BLOCK_IMAGE : WAL__BLOCK_RAW, none);
         if (block == NULL) {
             return false;
         }
         if (block->kind == WAL__BLOCK_IMAGE) {
-            read_image(message, members, block);
+            read_image(message, &part, block);
         } else {
             block->raw = value.span;
         }
@@ -207,23 +209,18 @@ static bool read_attachments(struct wal__opencode_message *message,
 }
 
 static bool read_result_content(struct wal__opencode_message *message,
-                                const struct wal__json_member *state,
+                                const struct part *part,
                                 struct wal__model_item *result)
 {
     struct wal__model_blocks blocks = {.arena =
                                            message->storage->reader->scratch};
-    const struct wal__json_member *text =
-        &state[result->is_error ? S_ERROR : S_OUTPUT];
+    bool has_content = part->content.kind == WAL__JSON_ARRAY;
+    struct wal__json_token text = result->is_error ? part->error : part->output;
 
-    if (state[S_CONTENT].value.kind == WAL__JSON_ARRAY) {
-        if (!wal__content_read(state[S_CONTENT].value, &blocks,
-                               &result->fields)) {
-            return false;
-        }
-    } else if (!wal__content_read(text->value, &blocks, &result->fields) ||
-               !read_attachments(
-                   message, &blocks,
-                   wal__member_container(&state[S_ATTACHMENTS]))) {
+    if (!wal__content_read(has_content ? part->content : text, &blocks,
+                           &result->fields) ||
+        (!has_content &&
+         !read_attachments(message, &blocks, part->attachments))) {
         return false;
     }
     result->blocks = blocks.items;
@@ -233,33 +230,25 @@ static bool read_result_content(struct wal__opencode_message *message,
 
 static struct wal__model_item *add_result(struct wal__opencode_message *message)
 {
-    if (message->result_count == message->result_capacity) {
-        size_t capacity =
-            message->result_capacity > 0 ? 2 * message->result_capacity : 8;
-        struct wal__model_item *items = wal__arena_alloc(
-            message->storage->reader->scratch, capacity * sizeof(items[0]));
-        if (items == NULL) {
-            return NULL;
-        }
-        if (message->result_count > 0) {
-            memcpy(items, message->results,
-                   message->result_count * sizeof(items[0]));
-        }
-        message->results = items;
-        message->result_capacity = capacity;
+    struct wal__model_item *items = wal__arena_grow(
+        message->storage->reader->scratch, message->results,
+        message->result_count, &message->result_capacity, sizeof(items[0]));
+
+    if (items == NULL) {
+        return NULL;
     }
+    message->results = items;
     return &message->results[message->result_count++];
 }
 
 static void read_tool_result(struct wal__opencode_message *message,
-                             const struct wal__json_member *members,
-                             const struct wal__json_member *state)
+                             const struct part *part)
 {
-    bool is_error = wal__line_string_is(&state[S_STATUS], "error");
+    bool is_error = wal__model_text_is(part->status, "error");
     struct wal__model_item *result;
 
-    if (!is_error && !wal__line_string_is(&state[S_STATUS], "completed") &&
-        !wal__line_string_is(&state[S_STATUS], "success")) {
+    if (!is_error && !wal__model_text_is(part->status, "completed") &&
+        !wal__model_text_is(part->status, "success")) {
         return;
     }
     result = add_result(message);
@@ -272,49 +261,31 @@ static void read_tool_result(struct wal__opencode_message *message,
         .role = WAL__ROLE_TOOL,
         .is_error = is_error,
         .id = message->part,
-        .call = wal__member_string(&members[P_CALL]),
-        .name = wal__member_string(&members[P_TOOL]),
-        .time = wal__member_number(&state[S_END]),
+        .call = part->call,
+        .name = part->tool,
+        .time = part->end.size > 0 ? part->end : message->item.time,
     };
-    if (result->time.size == 0) {
-        result->time = message->item.time;
-    }
-    message->storage->has_failed |=
-        !read_result_content(message, state, result);
+    message->storage->has_failed |= !read_result_content(message, part, result);
 }
 
-static void read_tool(struct wal__opencode_message *message,
-                      const struct wal__json_member *members)
+static void read_tool(struct wal__opencode_message *message, struct part *part)
 {
-    struct wal__json_member state[S_COUNT] = {
-        [S_STATUS] = {.key = "status"},
-        [S_INPUT] = {.key = "input"},
-        [S_OUTPUT] = {.key = "output"},
-        [S_ERROR] = {.key = "error"},
-        [S_START] = {.parent = "time", .key = "start"},
-        [S_END] = {.parent = "time", .key = "end"},
-        [S_ATTACHMENTS] = {.key = "attachments"},
-        [S_CONTENT] = {.parent = "metadata", .key = "walconvContent"},
-        [S_ORPHAN] = {.parent = "metadata", .key = "walconvAlone"},
-    };
     struct wal__model_block *block;
 
-    if (members[P_STATE].value.kind == WAL__JSON_OBJECT &&
-        wal__model_members(members[P_STATE].value.span, state, S_COUNT, NULL) !=
-            WAL__JSON_OK) {
+    if (wal__fields_read(part->state, state_fields, part, NULL) !=
+        WAL__JSON_OK) {
         return;
     }
-    if (!wal__member_is_true(&state[S_ORPHAN])) {
+    if (!part->is_orphan) {
         block = add_block(message, WAL__BLOCK_TOOL_CALL);
         if (block == NULL) {
             return;
         }
-        block->id = wal__member_string(&members[P_CALL]);
-        block->name = wal__member_string(&members[P_TOOL]);
-        block->arguments = wal__content_unwrap_arguments(
-            wal__member_non_null(&state[S_INPUT]));
+        block->id = part->call;
+        block->name = part->tool;
+        block->arguments = wal__content_unwrap_arguments(part->input);
     }
-    read_tool_result(message, members, state);
+    read_tool_result(message, part);
 }
 
 /* Returns the id with a number appended; data is NULL if there is no memory. */
@@ -400,43 +371,40 @@ void wal__opencode_flush(struct wal__opencode_message *message, bool is_end)
 }
 
 void wal__opencode_part_read(struct wal__opencode_message *message,
-                             const struct wal__opencode_document *part)
+                             const struct wal__opencode_document *document)
 {
-    struct wal__json_member members[P_COUNT];
-    struct wal__json_span type;
+    struct part part = {.is_orphan = false};
 
-    memcpy(members, part_wanted, sizeof(members));
-    if (wal__model_members(part->value, members, P_COUNT, NULL) !=
+    if (wal__fields_read(document->value, part_fields, &part, NULL) !=
         WAL__JSON_OK) {
         return;
     }
-    type = wal__member_string(&members[P_TYPE]);
     message->part =
-        wal__opencode_storage_id(message->storage, part, &members[P_ID]);
+        wal__opencode_storage_id(message->storage, document, part.id);
     if (message->is_emitted && message->blocks.count == 0) {
         message->item.id = message->part; /* a new step begins */
     }
-    if (wal__model_text_is(type, "text")) {
-        read_text(message, members);
-    } else if (wal__model_text_is(type, "reasoning")) {
-        read_reasoning(message, members);
-    } else if (wal__model_text_is(type, "tool")) {
-        read_tool(message, members);
-    } else if (wal__model_text_is(type, "step-start") ||
-               wal__model_text_is(type, "step-finish")) {
+    if (wal__model_text_is(part.type, "text")) {
+        read_text(message, &part);
+    } else if (wal__model_text_is(part.type, "reasoning")) {
+        read_reasoning(message, &part);
+    } else if (wal__model_text_is(part.type, "tool")) {
+        read_tool(message, &part);
+    } else if (wal__model_text_is(part.type, "step-start") ||
+               wal__model_text_is(part.type, "step-finish")) {
         message->item.fields++;
         if (message->result_count > 0) {
             wal__opencode_flush(message, false);
         }
-    } else if (wal__model_text_is(type, "compaction") &&
+    } else if (wal__model_text_is(part.type, "compaction") &&
                message->item.role == WAL__ROLE_USER) {
         message->has_compaction_part = true;
-        message->storage->first_kept = wal__member_string(&members[P_TAIL]);
-    } else if (wal__model_text_is(type, "file")) {
-        read_file(message, members, part->value);
+        message->storage->first_kept = part.first_kept;
+    } else if (wal__model_text_is(part.type, "file")) {
+        read_file(message, &part, document->value);
     } else {
         message->has_user_text = true;
-        read_raw(message, part->value);
+        read_raw(message, document->value);
     }
 }
 

@@ -33,7 +33,7 @@ struct wal__opencode_message {
 
 /* Reads the next part of a message. */
 void wal__opencode_part_read(struct wal__opencode_message *message,
-                             const struct wal__opencode_document *part);
+                             const struct wal__opencode_document *document);
 
 /* Emits the content and the results read so far: a step, or the rest. */
 void wal__opencode_flush(struct wal__opencode_message *message, bool is_end);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "format/model/model_content.h"
+#include "format/model/content_write.h"
 #include "format/model/model_member.h"
 #include "format/model/model_timestamp.h"
 
@@ -52,8 +52,7 @@ int64_t wal__opencode_time_ms(const struct wal__opencode_writer *state,
 void wal__opencode_write_time(struct wal__json_out *out, const char *first,
                               int64_t ms, const char *second, int64_t end)
 {
-    wal__json_out_key(out, "time");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "time", '{');
     wal__json_out_member_int(out, first, ms);
     if (second != NULL) {
         wal__json_out_member_int(out, second, end);
@@ -106,24 +105,11 @@ bool wal__opencode_close_part(struct wal__model_writer *writer)
 static void write_image(struct wal__json_out *out,
                         const struct wal__model_block *block)
 {
-    static const struct wal__json_span data = {(const uint8_t *)"data:", 5};
-    static const struct wal__json_span base64 = {(const uint8_t *)";base64,",
-                                                 8};
     static const struct wal__json_span png = {(const uint8_t *)"image/png", 9};
 
     wal__json_out_member_text(out, "mime",
                               block->media.size > 0 ? block->media : png);
-    if (block->url.size > 0) {
-        wal__json_out_member(out, "url", block->url);
-        return;
-    }
-    wal__json_out_key(out, "url");
-    wal__json_out_string_begin(out);
-    wal__json_out_string_text(out, data);
-    wal__json_out_string_text(out, block->media);
-    wal__json_out_string_text(out, base64);
-    wal__json_out_string_text(out, block->data);
-    wal__json_out_string_end(out);
+    wal__content_write_url(out, "url", block);
 }
 
 static void write_signature(struct wal__json_out *out,
@@ -132,10 +118,8 @@ static void write_signature(struct wal__json_out *out,
     if (block->signature.size == 0) {
         return;
     }
-    wal__json_out_key(out, "metadata");
-    wal__json_out_open(out, '{');
-    wal__json_out_key(out, "anthropic");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "metadata", '{');
+    wal__json_out_member_open(out, "anthropic", '{');
     wal__json_out_member(out, block->is_redacted ? "redactedData" : "signature",
                          block->signature);
     wal__json_out_close(out, '}');
@@ -160,41 +144,23 @@ static bool is_simple(const struct wal__model_item *item)
     return true;
 }
 
-static void write_content(struct wal__json_out *out,
-                          const struct wal__model_item *item)
+/* An image in a result that is not in the client's form. */
+static void write_result_image(struct wal__json_out *out,
+                               const struct wal__model_block *block)
 {
-    wal__json_out_key(out, "walconvContent");
-    wal__json_out_open(out, '[');
-    for (size_t i = 0; i < item->block_count; i++) {
-        const struct wal__model_block *block = &item->blocks[i];
-        if (block->kind == WAL__BLOCK_RAW) {
-            wal__json_out_compact(out, block->raw);
-            continue;
-        }
-        wal__json_out_open(out, '{');
-        if (is_text(block)) {
-            wal__json_out_member_str(out, "type", "text");
-            wal__json_out_member(out, "text", block->text);
-        } else if (block->kind == WAL__BLOCK_IMAGE) {
-            wal__json_out_member_str(out, "type", "image");
-            wal__json_out_member_text(out, "data", block->data);
-            wal__json_out_member_text(out, "mimeType", block->media);
-            wal__json_out_optional(out, "url", block->url);
-        } else if (block->kind == WAL__BLOCK_THINKING) {
-            wal__json_out_member_str(out, "type", "thinking");
-            wal__json_out_member(out, "thinking",
-                                 wal__model_or(block->text, "\"\""));
-            wal__json_out_optional(out, "signature", block->signature);
-        } else {
-            wal__json_out_member_str(out, "type", "tool_use");
-            wal__json_out_optional(out, "id", block->id);
-            wal__json_out_optional(out, "name", block->name);
-            wal__json_out_optional(out, "input", block->arguments);
-        }
-        wal__json_out_close(out, '}');
-    }
-    wal__json_out_close(out, ']');
+    wal__json_out_member_str(out, "type", "image");
+    wal__json_out_member_text(out, "data", block->data);
+    wal__json_out_member_text(out, "mimeType", block->media);
+    wal__json_out_optional(out, "url", block->url);
 }
+
+static const struct wal__block_form result_form = {
+    .text = "text",
+    .signature = "signature",
+    .call = "tool_use",
+    .arguments = "input",
+    .image = write_result_image,
+};
 
 static void write_attachments(struct wal__model_writer *writer,
                               const struct wal__model_item *item)
@@ -209,8 +175,7 @@ static void write_attachments(struct wal__model_writer *writer,
             continue;
         }
         if (!is_open) {
-            wal__json_out_key(out, "attachments");
-            wal__json_out_open(out, '[');
+            wal__json_out_member_open(out, "attachments", '[');
             is_open = true;
         }
         make_part_id(state, id);
@@ -229,28 +194,6 @@ static void write_attachments(struct wal__model_writer *writer,
     }
 }
 
-/* Writes all texts of a result, separated by newlines. */
-static void write_output(struct wal__json_out *out,
-                         const struct wal__model_item *item)
-{
-    static const struct wal__json_span newline = {(const uint8_t *)"\n", 1};
-    bool is_first = true;
-
-    wal__json_out_key(out, item->is_error ? "error" : "output");
-    wal__json_out_string_begin(out);
-    for (size_t i = 0; i < item->block_count; i++) {
-        if (!is_text(&item->blocks[i])) {
-            continue;
-        }
-        if (!is_first) {
-            wal__json_out_string_text(out, newline);
-        }
-        wal__json_out_string_json(out, item->blocks[i].text);
-        is_first = false;
-    }
-    wal__json_out_string_end(out);
-}
-
 bool wal__opencode_write_tool(struct wal__model_writer *writer,
                               struct wal__opencode_call *call,
                               const struct wal__model_item *result,
@@ -267,8 +210,7 @@ bool wal__opencode_write_tool(struct wal__model_writer *writer,
     }
     wal__json_out_member(out, "callID", wal__model_or(call->id, "\"\""));
     wal__json_out_member(out, "tool", wal__model_or(call->name, "\"\""));
-    wal__json_out_key(out, "state");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "state", '{');
     wal__json_out_member_str(out, "status",
                              result == NULL
                                  ? "pending"
@@ -276,15 +218,17 @@ bool wal__opencode_write_tool(struct wal__model_writer *writer,
     wal__content_write_arguments(out, "input", call->arguments);
     if (result != NULL) {
         int64_t end = wal__opencode_time_ms(state, result->time);
-        write_output(out, result);
+        wal__content_write_texts(out, result->is_error ? "error" : "output",
+                                 result->blocks, result->block_count, "\n",
+                                 false);
         wal__json_out_member_str(out, "title", "");
-        wal__json_out_key(out, "metadata");
-        wal__json_out_open(out, '{');
+        wal__json_out_member_open(out, "metadata", '{');
         if (is_orphan) {
             wal__json_out_member_bool(out, "walconvAlone", true);
         }
         if (has_content) {
-            write_content(out, result);
+            wal__content_write_blocks(out, "walconvContent", &result_form,
+                                      result->blocks, result->block_count);
         }
         wal__json_out_close(out, '}');
         wal__opencode_write_time(out, "start", state->time, "end", end);
@@ -301,21 +245,14 @@ static bool add_call(struct wal__model_writer *writer,
 {
     struct wal__opencode_writer *state = writer->state;
     struct wal__opencode_call *call;
+    struct wal__opencode_call *calls =
+        wal__arena_grow(writer->arena, state->calls, state->call_count,
+                        &state->call_capacity, sizeof(calls[0]));
 
-    if (state->call_count == state->call_capacity) {
-        size_t capacity =
-            state->call_capacity > 0 ? 2 * state->call_capacity : 8;
-        struct wal__opencode_call *calls =
-            wal__arena_alloc(writer->arena, capacity * sizeof(calls[0]));
-        if (calls == NULL) {
-            return false;
-        }
-        if (state->call_count > 0) {
-            memcpy(calls, state->calls, state->call_count * sizeof(calls[0]));
-        }
-        state->calls = calls;
-        state->call_capacity = capacity;
+    if (calls == NULL) {
+        return false;
     }
+    state->calls = calls;
     call = &state->calls[state->call_count++];
     *call = (struct wal__opencode_call){
         .id = wal__arena_copy(writer->arena, block->id),

@@ -9,184 +9,144 @@
  *
  * Threads: one thread at a time per reader.
  */
-#include <string.h>
-
 #include "format/dialect/opencode/opencode_part_read.h"
 #include "format/dialect/opencode/opencode_storage.h"
-#include "format/json/json_value.h"
 #include "format/model/dialect.h"
+#include "format/model/vocabulary.h"
 
 /* ----------------------------------------------------------- session --- */
 
+static const struct wal__field session_fields[] = {
+    {"id", .at = WAL__SESSION_AT(id)},
+    {"directory", .at = WAL__SESSION_AT(cwd)},
+    {"title", .at = WAL__SESSION_AT(title)},
+    {"projectID", .at = WAL__SESSION_AT(project)},
+    {"parentID", .at = WAL__SESSION_AT(parent)},
+    {"created", .parent = "time", .at = WAL__SESSION_AT(time),
+     .kind = WAL__FIELD_NUMBER},
+    {"updated", .parent = "time", .at = WAL__SESSION_AT(updated),
+     .kind = WAL__FIELD_NUMBER},
+    {.key = NULL},
+};
+
 static bool emit_session(struct wal__opencode_storage *storage)
 {
-    enum {
-        ID,
-        DIRECTORY,
-        TITLE,
-        PROJECT,
-        PARENT,
-        CREATED,
-        UPDATED,
-        COUNT
-    };
-    struct wal__json_member members[COUNT] = {
-        [ID] = {.key = "id"},
-        [DIRECTORY] = {.key = "directory"},
-        [TITLE] = {.key = "title"},
-        [PROJECT] = {.key = "projectID"},
-        [PARENT] = {.key = "parentID"},
-        [CREATED] = {.parent = "time", .key = "created"},
-        [UPDATED] = {.parent = "time", .key = "updated"},
-    };
-    struct wal__model_session session = {.raw = storage->info,
-                                         .dialect = storage->reader->dialect};
-    struct wal__model_item item = {.kind = WAL__ITEM_HEADER,
-                                   .session = &session};
+    struct wal__entry entry = {.item = {.kind = WAL__ITEM_HEADER}};
+    struct wal__model_session *session = &entry.session;
 
     if (storage->info.size == 0 ||
-        wal__model_members(storage->info, members, COUNT, NULL) !=
+        wal__fields_read(storage->info, session_fields, &entry, NULL) !=
             WAL__JSON_OK) {
         return true;
     }
-    session.id = wal__member_string(&members[ID]);
-    session.cwd = wal__member_string(&members[DIRECTORY]);
-    session.title = wal__member_string(&members[TITLE]);
-    session.project = wal__member_string(&members[PROJECT]);
-    session.parent = wal__member_string(&members[PARENT]);
-    session.time = wal__member_number(&members[CREATED]);
-    session.updated = wal__member_number(&members[UPDATED]);
+    session->raw = storage->info;
+    session->dialect = storage->reader->dialect;
+    entry.item.session = session;
     /* The header may become an entry, so no item may have its id. */
-    return (session.id.size == 0 ||
+    return (session->id.size == 0 ||
             wal__model_table_put(&storage->emitted_ids,
-                                 wal__model_string_hash(0, session.id),
-                                 session.id)) &&
-           wal__model_emit(storage->reader, &item);
+                                 wal__model_string_hash(0, session->id),
+                                 session->id)) &&
+           wal__model_emit(storage->reader, &entry.item);
 }
 
 /* ---------------------------------------------------------- messages --- */
 
-enum {
-    M_ID,
-    M_ROLE,
-    M_SUMMARY,
-    M_PROVIDER,
-    M_MODEL,
-    M_COST,
-    M_FINISH,
-    M_TIME,
-    M_INPUT,
-    M_OUTPUT,
-    M_REASONING,
-    M_TOKENS,
-    M_ERROR,
-    M_MODEL_PROVIDER,
-    M_MODEL_ID,
-    M_WALCONV_ROLE,
-    M_WALCONV_NAME,
-    M_COUNT
+struct info {
+    struct wal__json_span role;
+    struct wal__json_span id;
+    struct wal__json_span time;
+    struct wal__json_span provider[2]; /* of the message, of its model */
+    struct wal__json_span model[2];
+    struct wal__json_span finish;
+    struct wal__json_span error;
+    struct wal__json_span walconv_role;
+    struct wal__json_span walconv_name;
+    struct wal__json_span cache;
+    struct wal__model_usage usage;
+    bool is_summary;
 };
 
-static const struct wal__json_member message_wanted[M_COUNT] = {
-    [M_ID] = {.key = "id"},
-    [M_ROLE] = {.key = "role"},
-    [M_SUMMARY] = {.key = "summary"},
-    [M_PROVIDER] = {.key = "providerID"},
-    [M_MODEL] = {.key = "modelID"},
-    [M_COST] = {.key = "cost"},
-    [M_FINISH] = {.key = "finish"},
-    [M_TIME] = {.parent = "time", .key = "created"},
-    [M_INPUT] = {.parent = "tokens", .key = "input"},
-    [M_OUTPUT] = {.parent = "tokens", .key = "output"},
-    [M_REASONING] = {.parent = "tokens", .key = "reasoning"},
-    [M_TOKENS] = {.parent = "tokens", .key = "cache"},
-    [M_ERROR] = {.parent = "error", .key = "name"},
-    [M_MODEL_PROVIDER] = {.parent = "model", .key = "providerID"},
-    [M_MODEL_ID] = {.parent = "model", .key = "modelID"},
-    [M_WALCONV_ROLE] = {.parent = "walconv", .key = "role"},
-    [M_WALCONV_NAME] = {.parent = "walconv", .key = "name"},
+#define INFO_AT(field) offsetof(struct info, field)
+
+static const struct wal__field info_fields[] = {
+    {"id", .at = INFO_AT(id)},
+    {"role", .at = INFO_AT(role)},
+    {"summary", .at = INFO_AT(is_summary), .kind = WAL__FIELD_TRUE},
+    {"providerID", .at = INFO_AT(provider[0])},
+    {"providerID", .parent = "model", .at = INFO_AT(provider[1])},
+    {"modelID", .at = INFO_AT(model[0])},
+    {"modelID", .parent = "model", .at = INFO_AT(model[1])},
+    {"finish", .at = INFO_AT(finish)},
+    {"name", .parent = "error", .at = INFO_AT(error)},
+    {"role", .parent = "walconv", .at = INFO_AT(walconv_role)},
+    {"name", .parent = "walconv", .at = INFO_AT(walconv_name)},
+    {"created", .parent = "time", .at = INFO_AT(time),
+     .kind = WAL__FIELD_NUMBER},
+    {"cost", .at = INFO_AT(usage.cost), .kind = WAL__FIELD_NUMBER},
+    {"input", .parent = "tokens", .at = INFO_AT(usage.input),
+     .kind = WAL__FIELD_NUMBER},
+    {"output", .parent = "tokens", .at = INFO_AT(usage.output),
+     .kind = WAL__FIELD_NUMBER},
+    {"reasoning", .parent = "tokens", .at = INFO_AT(usage.reasoning),
+     .kind = WAL__FIELD_NUMBER},
+    {"cache", .parent = "tokens", .at = INFO_AT(cache),
+     .kind = WAL__FIELD_CONTAINER},
+    {.key = NULL},
 };
 
-/* Returns the first of two members that is a name. */
-static struct wal__json_span first_name(const struct wal__json_member *members,
-                                        size_t key, size_t other)
+static const struct wal__field cache_fields[] = {
+    {"read", WAL__USAGE_AT(cache_read), .kind = WAL__FIELD_NUMBER},
+    {"write", WAL__USAGE_AT(cache_write), .kind = WAL__FIELD_NUMBER},
+    {.key = NULL},
+};
+
+static const struct wal__word stops[] = {
+    {"stop", .value = WAL__STOP_END},
+    {"end_turn", .value = WAL__STOP_END},
+    {"length", .value = WAL__STOP_LENGTH},
+    {"tool-calls", .value = WAL__STOP_TOOL},
+    {"content-filter", .value = WAL__STOP_REFUSAL},
+    {"error", .value = WAL__STOP_ERROR},
+    {.name = NULL},
+};
+
+/* Returns the first of two strings that is a name. */
+static struct wal__json_span first_name(const struct wal__json_span names[2])
 {
-    struct wal__json_span name = wal__member_string(&members[key]);
+    struct wal__json_span name = names[names[0].size <= 2 ? 1 : 0];
 
-    if (name.size <= 2) {
-        name = wal__member_string(&members[other]);
-    }
     if (wal__model_text_is(name, "unknown")) {
         name.size = 0;
     }
     return name;
 }
 
-static enum wal__stop_reason read_stop(const struct wal__json_member *members)
+static enum wal__stop_reason read_stop(const struct info *info)
 {
-    static const struct {
-        const char *name;
-        enum wal__stop_reason stop;
-    } stops[] = {
-        {"stop", WAL__STOP_END},
-        {"end_turn", WAL__STOP_END},
-        {"length", WAL__STOP_LENGTH},
-        {"tool-calls", WAL__STOP_TOOL},
-        {"content-filter", WAL__STOP_REFUSAL},
-        {"error", WAL__STOP_ERROR},
-    };
-    struct wal__json_span finish = wal__member_string(&members[M_FINISH]);
-    struct wal__json_span error = wal__member_string(&members[M_ERROR]);
-
-    if (wal__model_text_is(error, "MessageAbortedError")) {
+    if (wal__model_text_is(info->error, "MessageAbortedError")) {
         return WAL__STOP_ABORTED;
     }
-    if (error.size > 0) {
-        return WAL__STOP_ERROR;
-    }
-    for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
-        if (wal__model_text_is(finish, stops[i].name)) {
-            return stops[i].stop;
-        }
-    }
-    return finish.size > 0 ? WAL__STOP_OTHER : WAL__STOP_NONE;
-}
-
-static bool read_usage(struct wal__model_usage *usage,
-                       const struct wal__json_member *members)
-{
-    struct wal__json_member cache[2] = {{.key = "read"}, {.key = "write"}};
-
-    if (members[M_TOKENS].value.kind == WAL__JSON_OBJECT &&
-        wal__model_members(members[M_TOKENS].value.span, cache, 2, NULL) !=
-            WAL__JSON_OK) {
-        return false;
-    }
-    usage->input = wal__member_number(&members[M_INPUT]);
-    usage->output = wal__member_number(&members[M_OUTPUT]);
-    usage->reasoning = wal__member_number(&members[M_REASONING]);
-    usage->cache_read = wal__member_number(&cache[0]);
-    usage->cache_write = wal__member_number(&cache[1]);
-    usage->cost = wal__member_number(&members[M_COST]);
-    return true;
+    return info->error.size > 0 ? WAL__STOP_ERROR
+                                : wal__word_stop(stops, info->finish);
 }
 
 static void set_role(struct wal__opencode_message *message,
-                     const struct wal__json_member *members)
+                     const struct info *info)
 {
     struct wal__model_item *item = &message->item;
 
-    if (wal__line_string_is(&members[M_ROLE], "assistant")) {
+    if (wal__model_text_is(info->role, "assistant")) {
         item->role = WAL__ROLE_ASSISTANT;
-        item->provider = first_name(members, M_PROVIDER, M_MODEL_PROVIDER);
-        item->model = first_name(members, M_MODEL, M_MODEL_ID);
-        item->stop = read_stop(members);
-        message->storage->has_failed |= !read_usage(&item->usage, members);
-    } else if (wal__line_string_is(&members[M_WALCONV_ROLE], "system")) {
+        item->provider = first_name(info->provider);
+        item->model = first_name(info->model);
+        item->stop = read_stop(info);
+        item->usage = info->usage;
+    } else if (wal__model_text_is(info->walconv_role, "system")) {
         item->role = WAL__ROLE_SYSTEM;
-    } else if (wal__line_string_is(&members[M_WALCONV_ROLE], "meta")) {
+    } else if (wal__model_text_is(info->walconv_role, "meta")) {
         item->is_meta = true;
-        item->name = wal__member_string(&members[M_WALCONV_NAME]);
+        item->name = info->walconv_name;
     }
 }
 
@@ -196,24 +156,25 @@ static void read_message(struct wal__opencode_storage *storage,
     struct wal__opencode_message message = {
         .storage = storage, .blocks = {.arena = storage->reader->scratch}};
     struct wal__model_item *item = &message.item;
-    struct wal__json_member members[M_COUNT];
+    struct info info = {.is_summary = false};
     size_t part;
 
-    memcpy(members, message_wanted, sizeof(members));
     item->kind = WAL__ITEM_MESSAGE;
-    if (wal__model_members(document->value, members, M_COUNT, &item->fields) !=
-        WAL__JSON_OK) {
+    if (wal__fields_read(document->value, info_fields, &info, &item->fields) !=
+            WAL__JSON_OK ||
+        wal__fields_read(info.cache, cache_fields, &info.usage, NULL) !=
+            WAL__JSON_OK) {
         return;
     }
-    item->id = wal__opencode_storage_id(storage, document, &members[M_ID]);
-    item->time = wal__member_number(&members[M_TIME]);
-    set_role(&message, members);
+    item->id = wal__opencode_storage_id(storage, document, info.id);
+    item->time = info.time;
+    set_role(&message, &info);
     part = wal__opencode_storage_first_part(storage, document, item->id);
     while (part != WAL__OPENCODE_NO_PART && !storage->has_failed) {
         wal__opencode_part_read(&message, &storage->parts.items[part]);
         part = storage->parts.items[part].next;
     }
-    if (members[M_SUMMARY].value.kind == WAL__JSON_TRUE) {
+    if (info.is_summary) {
         wal__opencode_emit_summary(&message);
     } else {
         wal__opencode_flush(&message, true);

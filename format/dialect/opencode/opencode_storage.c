@@ -21,22 +21,15 @@ static struct wal__opencode_document *
 add(struct wal__opencode_storage *storage,
     struct wal__opencode_documents *documents)
 {
-    if (documents->count == documents->capacity) {
-        size_t capacity =
-            documents->capacity > 0 ? 2 * documents->capacity : 64;
-        struct wal__opencode_document *items = wal__arena_alloc(
-            storage->reader->scratch, capacity * sizeof(items[0]));
-        if (items == NULL) {
-            storage->has_failed = true;
-            return NULL;
-        }
-        if (documents->count > 0) {
-            memcpy(items, documents->items,
-                   documents->count * sizeof(items[0]));
-        }
-        documents->items = items;
-        documents->capacity = capacity;
+    struct wal__opencode_document *items = wal__arena_grow(
+        storage->reader->scratch, documents->items, documents->count,
+        &documents->capacity, sizeof(items[0]));
+
+    if (items == NULL) {
+        storage->has_failed = true;
+        return NULL;
     }
+    documents->items = items;
     documents->items[documents->count] =
         (struct wal__opencode_document){.next = WAL__OPENCODE_NO_PART};
     return &documents->items[documents->count++];
@@ -251,12 +244,10 @@ static bool link_parts(struct wal__opencode_storage *storage)
 struct wal__json_span
 wal__opencode_storage_id(const struct wal__opencode_storage *storage,
                          const struct wal__opencode_document *document,
-                         const struct wal__json_member *id)
+                         struct wal__json_span id)
 {
-    struct wal__json_span own = wal__member_string(id);
-
-    return own.size > 2
-               ? own
+    return id.size > 2
+               ? id
                : wal__arena_escape(storage->reader->scratch, document->name);
 }
 

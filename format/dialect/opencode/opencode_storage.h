@@ -52,7 +52,7 @@ bool wal__opencode_storage_read(struct wal__opencode_storage *storage,
 struct wal__json_span
 wal__opencode_storage_id(const struct wal__opencode_storage *storage,
                          const struct wal__opencode_document *document,
-                         const struct wal__json_member *id);
+                         struct wal__json_span id);
 
 /* Returns the first part of the message with that id, or
  * WAL__OPENCODE_NO_PART. */

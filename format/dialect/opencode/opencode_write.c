@@ -103,15 +103,13 @@ static void write_user(struct wal__model_writer *writer,
     wal__json_out_member_str(out, "role", "user");
     wal__opencode_write_time(out, "created", state->time, NULL, 0);
     wal__json_out_member_str(out, "agent", "build");
-    wal__json_out_key(out, "model");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "model", '{');
     write_model(out, state);
     wal__json_out_close(out, '}');
     if (item->role != WAL__ROLE_SYSTEM && !item->is_meta) {
         return;
     }
-    wal__json_out_key(out, "walconv");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "walconv", '{');
     wal__json_out_member_str(
         out, "role", item->role == WAL__ROLE_SYSTEM ? "system" : "meta");
     wal__json_out_optional(out, "name", item->name);
@@ -122,14 +120,12 @@ static void write_tokens(struct wal__json_out *out,
                          const struct wal__model_usage *usage)
 {
     wal__json_out_member(out, "cost", wal__model_or(usage->cost, "0"));
-    wal__json_out_key(out, "tokens");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "tokens", '{');
     wal__json_out_member(out, "input", wal__model_or(usage->input, "0"));
     wal__json_out_member(out, "output", wal__model_or(usage->output, "0"));
     wal__json_out_member(out, "reasoning",
                          wal__model_or(usage->reasoning, "0"));
-    wal__json_out_key(out, "cache");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "cache", '{');
     wal__json_out_member(out, "read", wal__model_or(usage->cache_read, "0"));
     wal__json_out_member(out, "write", wal__model_or(usage->cache_write, "0"));
     wal__json_out_close(out, '}');
@@ -141,11 +137,9 @@ static void write_stop(struct wal__json_out *out, enum wal__stop_reason stop)
     const char *finish = "stop";
 
     if (stop == WAL__STOP_ABORTED) {
-        wal__json_out_key(out, "error");
-        wal__json_out_open(out, '{');
+        wal__json_out_member_open(out, "error", '{');
         wal__json_out_member_str(out, "name", "MessageAbortedError");
-        wal__json_out_key(out, "data");
-        wal__json_out_open(out, '{');
+        wal__json_out_member_open(out, "data", '{');
         wal__json_out_member_str(out, "message", "The operation was aborted.");
         wal__json_out_close(out, '}');
         wal__json_out_close(out, '}');
@@ -181,8 +175,7 @@ static void write_assistant(struct wal__model_writer *writer,
                          wal__model_or(item->provider, "\"unknown\""));
     wal__json_out_member_str(out, "mode", "build");
     wal__json_out_member_str(out, "agent", "build");
-    wal__json_out_key(out, "path");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "path", '{');
     wal__json_out_member(out, "cwd", cwd);
     wal__json_out_member(out, "root", cwd);
     wal__json_out_close(out, '}');

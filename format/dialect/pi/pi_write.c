@@ -10,8 +10,9 @@
  *
  * Threads: one thread at a time per writer.
  */
+#include "format/dialect/pi/pi_vocabulary.h"
 #include "format/json/json_value.h"
-#include "format/model/model_content.h"
+#include "format/model/content_write.h"
 #include "format/model/model_member.h"
 #include "format/model/model_path.h"
 #include "format/model/model_timestamp.h"
@@ -88,8 +89,7 @@ static bool pi_begin(struct wal__model_writer *writer)
     wal__model_write_time(out, "timestamp", session->time);
     wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"/\""));
     wal__json_out_optional(out, "parentSession", session->parent);
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
     return true;
 }
 
@@ -102,12 +102,6 @@ static void open_entry(struct wal__json_out *out, const char *type,
     wal__json_out_member(out, "id", item->id);
     wal__json_out_member(out, "parentId", wal__model_or(item->parent, "null"));
     wal__model_write_time(out, "timestamp", item->time);
-}
-
-static void close_entry(struct wal__json_out *out)
-{
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
 }
 
 /* The client sends an image's bytes to its model, so an image without data is
@@ -134,43 +128,19 @@ static void write_image(struct wal__json_out *out,
     wal__json_out_optional(out, "url", block->url);
 }
 
-static void write_block(struct wal__json_out *out,
-                        const struct wal__model_block *block)
-{
-    if (block->kind == WAL__BLOCK_RAW) {
-        wal__json_out_compact(out, block->raw);
-        return;
-    }
-    wal__json_out_open(out, '{');
-    switch (block->kind) {
-    case WAL__BLOCK_TEXT:
-        wal__json_out_member_str(out, "type", "text");
-        wal__json_out_member(out, "text", block->text);
-        break;
-    case WAL__BLOCK_THINKING:
-        wal__content_write_thinking(out, block, "thinkingSignature");
-        break;
-    case WAL__BLOCK_TOOL_CALL:
-        wal__content_write_call(out, block, "toolCall", "arguments");
-        break;
-    case WAL__BLOCK_IMAGE:
-        write_image(out, block);
-        break;
-    case WAL__BLOCK_RAW:
-        break;
-    }
-    wal__json_out_close(out, '}');
-}
-
 static void write_content(struct wal__json_out *out,
                           const struct wal__model_item *item)
 {
-    wal__json_out_key(out, "content");
-    wal__json_out_open(out, '[');
-    for (size_t i = 0; i < item->block_count; i++) {
-        write_block(out, &item->blocks[i]);
-    }
-    wal__json_out_close(out, ']');
+    static const struct wal__block_form form = {
+        .text = "text",
+        .signature = "thinkingSignature",
+        .call = "toolCall",
+        .arguments = "arguments",
+        .image = write_image,
+    };
+
+    wal__content_write_blocks(out, "content", &form, item->blocks,
+                              item->block_count);
 }
 
 /* Returns a count of tokens; 0 if it is missing or out of range. */
@@ -192,17 +162,10 @@ static void write_usage(struct wal__json_out *out,
                     token_count(usage->cache_read) +
                     token_count(usage->cache_write);
 
-    wal__json_out_key(out, "usage");
-    wal__json_out_open(out, '{');
-    wal__json_out_member(out, "input", wal__model_or(usage->input, "0"));
-    wal__json_out_member(out, "output", wal__model_or(usage->output, "0"));
-    wal__json_out_member(out, "cacheRead",
-                         wal__model_or(usage->cache_read, "0"));
-    wal__json_out_member(out, "cacheWrite",
-                         wal__model_or(usage->cache_write, "0"));
+    wal__json_out_member_open(out, "usage", '{');
+    wal__fields_write(out, wal__pi_usage, usage);
     wal__json_out_member_int(out, "totalTokens", total);
-    wal__json_out_key(out, "cost");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "cost", '{');
     wal__json_out_member_int(out, "input", 0);
     wal__json_out_member_int(out, "output", 0);
     wal__json_out_member_int(out, "cacheRead", 0);
@@ -227,27 +190,6 @@ static const char *api_name(struct wal__json_span provider)
     return "openai-completions";
 }
 
-static const char *stop_name(const struct wal__model_item *item)
-{
-    switch (item->stop) {
-    case WAL__STOP_LENGTH:
-        return "length";
-    case WAL__STOP_TOOL:
-        return "toolUse";
-    case WAL__STOP_REFUSAL:
-    case WAL__STOP_ERROR:
-        return "error";
-    case WAL__STOP_ABORTED:
-        return "aborted";
-    case WAL__STOP_NONE:
-    case WAL__STOP_END:
-    case WAL__STOP_SEQUENCE:
-    case WAL__STOP_OTHER:
-        break;
-    }
-    return "stop";
-}
-
 static void write_assistant(struct wal__json_out *out,
                             const struct wal__model_item *item)
 {
@@ -259,7 +201,8 @@ static void write_assistant(struct wal__json_out *out,
     wal__json_out_member(out, "model",
                          wal__model_or(item->model, "\"unknown\""));
     write_usage(out, &item->usage);
-    wal__json_out_member_str(out, "stopReason", stop_name(item));
+    wal__json_out_member_str(out, "stopReason",
+                             wal__word_of(wal__pi_stops, item->stop)->name);
 }
 
 static void write_result(struct wal__json_out *out,
@@ -303,7 +246,7 @@ static void write_custom_message(struct wal__json_out *out,
                              : wal__model_or(item->name, "\"walconv.meta\""));
     write_content(out, item);
     wal__json_out_member_bool(out, "display", false);
-    close_entry(out);
+    wal__json_out_close_line(out);
 }
 
 static void write_message(struct wal__json_out *out,
@@ -314,8 +257,7 @@ static void write_message(struct wal__json_out *out,
         return;
     }
     open_entry(out, "message", item);
-    wal__json_out_key(out, "message");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "message", '{');
     if (item->role == WAL__ROLE_ASSISTANT) {
         write_assistant(out, item);
     } else if (item->role == WAL__ROLE_TOOL) {
@@ -328,7 +270,7 @@ static void write_message(struct wal__json_out *out,
     }
     write_ms(out, item->time);
     wal__json_out_close(out, '}');
-    close_entry(out);
+    wal__json_out_close_line(out);
 }
 
 static void write_foreign(struct wal__json_out *out,
@@ -336,15 +278,14 @@ static void write_foreign(struct wal__json_out *out,
 {
     open_entry(out, "custom", item);
     wal__json_out_member_str(out, "customType", "walconv.line");
-    wal__json_out_key(out, "data");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "data", '{');
     wal__json_out_member_str(out, "dialect", item->dialect->name);
     if (item->is_off_branch) {
         wal__json_out_member_bool(out, "aside", true);
     }
     wal__json_out_member(out, "line", item->data);
     wal__json_out_close(out, '}');
-    close_entry(out);
+    wal__json_out_close_line(out);
 }
 
 static void write_line(struct wal__json_out *out,
@@ -365,95 +306,35 @@ static void write_line(struct wal__json_out *out,
     wal__json_out_newline(out);
 }
 
-static void write_compaction(struct wal__json_out *out,
-                             const struct wal__model_item *item)
+/* Writes an entry whose members are fields of the item. */
+static void write_fields(struct wal__json_out *out,
+                         const struct wal__model_item *item)
 {
-    open_entry(out, "compaction", item);
-    wal__json_out_member(out, "summary", wal__model_or(item->text, "\"\""));
-    wal__json_out_member(out, "firstKeptEntryId",
-                         item->target.size > 0 ? item->target : item->id);
-    wal__json_out_member(out, "tokensBefore", wal__model_or(item->tokens, "0"));
-    close_entry(out);
-}
+    const struct wal__word *type = wal__word_of(wal__pi_entries, item->kind);
+    struct wal__model_item named = *item;
 
-/* Writes an entry of a type with one or two specific members. */
-static void write_simple_entry(struct wal__json_out *out, const char *type,
-                               const struct wal__model_item *item,
-                               const char *key, struct wal__json_span value,
-                               const char *other_key,
-                               struct wal__json_span other)
-{
-    open_entry(out, type, item);
-    wal__json_out_optional(out, key, value);
-    wal__json_out_optional(out, other_key, other);
-    close_entry(out);
-}
-
-static void write_item(struct wal__model_writer *writer,
-                       const struct wal__model_item *item)
-{
-    struct wal__json_out *out = &writer->out;
-
-    switch (item->kind) {
-    case WAL__ITEM_HEADER:
-    case WAL__ITEM_HEAD:
-        break;
-    case WAL__ITEM_MESSAGE:
-        write_message(out, item);
-        break;
-    case WAL__ITEM_MODEL_CHANGE:
-        write_simple_entry(out, "model_change", item, "provider",
-                           wal__model_or(item->provider, "\"unknown\""),
-                           "modelId",
-                           wal__model_or(item->model, "\"unknown\""));
-        break;
-    case WAL__ITEM_THINKING_LEVEL:
-        write_simple_entry(out, "thinking_level_change", item, "thinkingLevel",
-                           wal__model_or(item->text, "\"off\""), "",
-                           item->target);
-        break;
-    case WAL__ITEM_COMPACTION:
-        write_compaction(out, item);
-        break;
-    case WAL__ITEM_BRANCH_SUMMARY:
-        write_simple_entry(out, "branch_summary", item, "fromId",
-                           wal__model_or(item->target, "\"root\""), "summary",
-                           wal__model_or(item->text, "\"\""));
-        break;
-    case WAL__ITEM_LABEL:
-        write_simple_entry(out, "label", item, "targetId", item->target,
-                           "label", item->text);
-        break;
-    case WAL__ITEM_TITLE:
-        write_simple_entry(out, "session_info", item, "name",
-                           wal__model_or(item->text, "\"\""), "", item->target);
-        break;
-    case WAL__ITEM_CUSTOM:
-        write_simple_entry(out, "custom", item, "customType",
-                           wal__model_or(item->name, "\"custom\""), "data",
-                           item->data);
-        break;
-    case WAL__ITEM_LINE:
-        write_line(out, writer, item);
-        break;
+    if (item->kind == WAL__ITEM_COMPACTION && item->target.size == 0) {
+        named.target = item->id; /* nothing is kept */
     }
+    open_entry(out, type->name, item);
+    wal__fields_write(out, type->fields, &named);
+    wal__json_out_close_line(out);
 }
 
 static bool pi_item(struct wal__model_writer *writer,
                     const struct wal__model_item *item)
 {
-    if (item->raw.size > 0) {
-        wal__json_out_value(&writer->out, item->raw);
-        wal__json_out_newline(&writer->out);
-    } else {
-        write_item(writer, item);
-    }
-    return true;
-}
+    struct wal__json_out *out = &writer->out;
 
-static bool pi_end(struct wal__model_writer *writer)
-{
-    (void)writer;
+    if (item->raw.size > 0) {
+        wal__json_out_line(out, item->raw);
+    } else if (item->kind == WAL__ITEM_MESSAGE) {
+        write_message(out, item);
+    } else if (item->kind == WAL__ITEM_LINE) {
+        write_line(out, writer, item);
+    } else {
+        write_fields(out, item);
+    }
     return true;
 }
 
@@ -468,7 +349,7 @@ static bool pi_head(struct wal__model_writer *writer, struct wal__json_span id)
     }
     open_entry(&writer->out, "custom", &item);
     wal__json_out_member_str(&writer->out, "customType", "walconv.head");
-    close_entry(&writer->out);
+    wal__json_out_close_line(&writer->out);
     return true;
 }
 
@@ -494,6 +375,5 @@ const struct wal__dialect_write_ops wal__pi_write_ops = {
     .ids_may_collide = true,
     .begin = pi_begin,
     .item = pi_item,
-    .end = pi_end,
     .head = pi_head,
 };

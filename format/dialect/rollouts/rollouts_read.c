@@ -10,59 +10,81 @@
  *
  * Threads: one thread at a time per reader.
  */
-#include <string.h>
-
 #include "format/model/dialect.h"
 #include "format/model/model_content.h"
+#include "format/model/model_write.h"
+#include "format/model/vocabulary.h"
 
-enum {
-    L_TYPE,
-    L_ID,
-    L_TIME,
-    L_CWD,
-    L_PROVIDER,
-    L_MODEL,
-    L_MESSAGE,
-    L_ENDPOINT_PROVIDER,
-    L_ENDPOINT_MODEL,
-    L_COUNT
+struct line {
+    struct wal__entry entry; /* first: offsets in it are offsets in the line */
+    struct wal__json_span message;
 };
 
-static const struct wal__json_member line_wanted[L_COUNT] = {
-    [L_TYPE] = {.key = "type"},
-    [L_ID] = {.key = "id"},
-    [L_TIME] = {.key = "timestamp"},
-    [L_CWD] = {.key = "cwd"},
-    [L_PROVIDER] = {.key = "provider"},
-    [L_MODEL] = {.key = "model"},
-    [L_MESSAGE] = {.key = "message"},
-    [L_ENDPOINT_PROVIDER] = {.parent = "endpoint", .key = "provider"},
-    [L_ENDPOINT_MODEL] = {.parent = "endpoint", .key = "model"},
+static const struct wal__field line_fields[] = {
+    {"type", .at = WAL__ENTRY_AT(type)},
+    {"message", .at = offsetof(struct line, message),
+     .kind = WAL__FIELD_CONTAINER},
+    {.key = NULL},
 };
 
-enum {
-    B_TYPE,
-    B_TEXT,
-    B_THINKING,
-    B_SIGNATURE,
-    B_ID,
-    B_NAME,
-    B_ARGUMENTS,
-    B_IMAGE_URL,
-    B_REDACTED,
-    B_COUNT
+static const struct wal__word line_words[] = {
+    {"session",
+     WAL__ITEM_HEADER,
+     {{"id", .at = WAL__SESSION_AT(id)},
+      {"timestamp", .at = WAL__SESSION_AT(time)},
+      {"cwd", .at = WAL__SESSION_AT(cwd)},
+      {"provider", .at = WAL__SESSION_AT(provider)},
+      {"model", .at = WAL__SESSION_AT(model)}}},
+    {"message", .value = WAL__ITEM_MESSAGE},
+    {"config_change",
+     WAL__ITEM_MODEL_CHANGE,
+     {{"provider", .parent = "endpoint", .at = WAL__ITEM_AT(provider)},
+      {"model", .parent = "endpoint", .at = WAL__ITEM_AT(model)}}},
+    {.name = NULL},
 };
 
-static const struct wal__json_member block_wanted[B_COUNT] = {
-    [B_TYPE] = {.key = "type"},
-    [B_TEXT] = {.key = "text"},
-    [B_THINKING] = {.key = "thinking"},
-    [B_SIGNATURE] = {.key = "thinking_signature"},
-    [B_ID] = {.key = "id"},
-    [B_NAME] = {.key = "name"},
-    [B_ARGUMENTS] = {.key = "arguments"},
-    [B_IMAGE_URL] = {.key = "image_url"},
-    [B_REDACTED] = {.key = "redacted"},
+static const struct wal__field message_fields[] = {
+    {"role", .at = WAL__ENTRY_AT(role)},
+    {"content", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"tool_calls", .at = WAL__ENTRY_AT(calls), .kind = WAL__FIELD_TOKEN},
+    {.key = NULL},
+};
+
+static const struct wal__word roles[] = {
+    {"assistant", .value = WAL__ROLE_ASSISTANT},
+    {"system", .value = WAL__ROLE_SYSTEM},
+    {"tool", WAL__ROLE_TOOL, {{"tool_call_id", .at = WAL__ITEM_AT(call)}}},
+    {.name = NULL},
+};
+
+struct source {
+    struct wal__model_block block; /* first: offsets in it are offsets here */
+    struct wal__json_span type;
+    struct wal__json_span image_url;
+};
+
+static const struct wal__field block_fields[] = {
+    {"type", .at = offsetof(struct source, type)},
+    {.key = NULL},
+};
+
+static const struct wal__word block_words[] = {
+    {"text", WAL__BLOCK_TEXT, {{"text", .at = WAL__BLOCK_AT(text)}}},
+    {"thinking",
+     WAL__BLOCK_THINKING,
+     {{"thinking", .at = WAL__BLOCK_AT(text)},
+      {"thinking_signature", .at = WAL__BLOCK_AT(signature)},
+      {"redacted", .at = WAL__BLOCK_AT(is_redacted), .kind = WAL__FIELD_TRUE}}},
+    {"toolCall",
+     WAL__BLOCK_TOOL_CALL,
+     {{"id", .at = WAL__BLOCK_AT(id)},
+      {"name", .at = WAL__BLOCK_AT(name)},
+      {"arguments", .at = WAL__BLOCK_AT(arguments),
+       .kind = WAL__FIELD_NON_NULL}}},
+    {"image",
+     WAL__BLOCK_IMAGE,
+     {{"image_url", .at = offsetof(struct source, image_url)}}},
+    {.name = NULL},
 };
 
 static bool read_block(struct wal__model_blocks *blocks,
@@ -70,39 +92,28 @@ static bool read_block(struct wal__model_blocks *blocks,
 {
     struct wal__model_block *block =
         wal__model_blocks_add(blocks, WAL__BLOCK_RAW, raw);
-    struct wal__json_member members[B_COUNT];
-    const struct wal__json_member *type = &members[B_TYPE];
+    struct source source = {.block = {.raw = raw}};
+    const struct wal__word *word;
 
-    memcpy(members, block_wanted, sizeof(members));
     if (block == NULL ||
-        wal__model_members(raw, members, B_COUNT, fields) != WAL__JSON_OK) {
+        wal__word_read(raw, block_fields, block_words, &source.type, &source,
+                       fields, &word) != WAL__JSON_OK) {
         return false;
     }
-    if (wal__line_string_is(type, "text")) {
-        block->kind = WAL__BLOCK_TEXT;
-        block->text = wal__member_string(&members[B_TEXT]);
-    } else if (wal__line_string_is(type, "thinking")) {
-        block->kind = WAL__BLOCK_THINKING;
-        block->text = wal__member_string(&members[B_THINKING]);
-        block->signature = wal__member_string(&members[B_SIGNATURE]);
-        block->is_redacted =
-            block->text.size == 0 || wal__member_is_true(&members[B_REDACTED]);
-    } else if (wal__line_string_is(type, "toolCall")) {
-        block->kind = WAL__BLOCK_TOOL_CALL;
-        block->id = wal__member_string(&members[B_ID]);
-        block->name = wal__member_string(&members[B_NAME]);
-        block->arguments = wal__content_unwrap_arguments(
-            wal__member_non_null(&members[B_ARGUMENTS]));
-    } else if (wal__line_string_is(type, "image") &&
-               members[B_IMAGE_URL].value.kind == WAL__JSON_STRING) {
-        block->kind = WAL__BLOCK_IMAGE;
-        return wal__model_set_image_url(blocks->arena, block,
-                                        members[B_IMAGE_URL].value.span);
+    if (word == NULL ||
+        (word->value == WAL__BLOCK_IMAGE && source.image_url.size == 0)) {
+        return true;
     }
-    if (block->kind == WAL__BLOCK_TEXT && block->text.size == 0) {
-        block->text = wal__model_literal("\"\"");
+    *block = source.block;
+    block->kind = word->value;
+    block->arguments = wal__content_unwrap_arguments(block->arguments);
+    if (block->kind == WAL__BLOCK_TEXT) {
+        block->text = wal__model_or(block->text, "\"\"");
     }
-    return true;
+    block->is_redacted |=
+        block->kind == WAL__BLOCK_THINKING && block->text.size == 0;
+    return block->kind != WAL__BLOCK_IMAGE ||
+           wal__model_set_image_url(blocks->arena, block, source.image_url);
 }
 
 static bool read_content(struct wal__json_token content,
@@ -133,47 +144,20 @@ static bool has_unknown_block(const struct wal__model_blocks *blocks)
     return false;
 }
 
-static void read_role(struct wal__model_item *item, struct wal__json_span role,
-                      struct wal__json_span call)
+static bool read_message(struct wal__model_reader *reader, struct line *line)
 {
-    if (wal__model_text_is(role, "assistant")) {
-        item->role = WAL__ROLE_ASSISTANT;
-    } else if (wal__model_text_is(role, "system")) {
-        item->role = WAL__ROLE_SYSTEM;
-    } else if (wal__model_text_is(role, "tool")) {
-        item->role = WAL__ROLE_TOOL;
-        item->call = call;
-    }
-}
-
-static bool read_message(struct wal__model_reader *reader,
-                         struct wal__model_item *item,
-                         struct wal__json_span message)
-{
-    enum {
-        ROLE,
-        CONTENT,
-        CALLS,
-        CALL,
-        COUNT
-    };
-    struct wal__json_member members[COUNT] = {
-        [ROLE] = {.key = "role"},
-        [CONTENT] = {.key = "content"},
-        [CALLS] = {.key = "tool_calls"},
-        [CALL] = {.key = "tool_call_id"},
-    };
     struct wal__model_blocks blocks = {.arena = reader->scratch};
+    struct wal__entry *entry = &line->entry;
+    struct wal__model_item *item = &entry->item;
+    const struct wal__word *role;
 
-    item->kind = WAL__ITEM_MESSAGE;
-    if (wal__model_members(message, members, COUNT, &item->fields) !=
-            WAL__JSON_OK ||
-        !read_content(members[CONTENT].value, &blocks, &item->fields) ||
-        !wal__content_read_calls(members[CALLS].value, &blocks)) {
+    if (wal__word_read(line->message, message_fields, roles, &entry->role, line,
+                       &item->fields, &role) != WAL__JSON_OK ||
+        !read_content(entry->content, &blocks, &item->fields) ||
+        !wal__content_read_calls(entry->calls, &blocks)) {
         return false;
     }
-    read_role(item, wal__member_string(&members[ROLE]),
-              wal__member_string(&members[CALL]));
+    item->role = role != NULL ? role->value : WAL__ROLE_USER;
     item->blocks = blocks.items;
     item->block_count = blocks.count;
     if (has_unknown_block(&blocks)) {
@@ -183,45 +167,38 @@ static bool read_message(struct wal__model_reader *reader,
 }
 
 static enum wal__json_status rollouts_line(struct wal__model_reader *reader,
-                                           const struct wal__model_line *line)
+                                           const struct wal__model_line *text)
 {
-    struct wal__json_member members[L_COUNT];
-    const struct wal__json_member *type = &members[L_TYPE];
-    struct wal__model_session session = {.dialect = reader->dialect};
-    struct wal__model_item item = {.id = line->id,
-                                   .parent = line->parent,
-                                   .time = line->time,
-                                   .raw = line->text};
+    struct line line = {.entry.item = {.id = text->id,
+                                       .parent = text->parent,
+                                       .time = text->time,
+                                       .raw = text->text}};
+    struct wal__model_item *item = &line.entry.item;
+    const struct wal__word *word;
     enum wal__json_status status;
 
-    memcpy(members, line_wanted, sizeof(members));
-    status = wal__model_members(line->text, members, L_COUNT, &item.fields);
+    status = wal__word_read(text->text, line_fields, line_words,
+                            &line.entry.type, &line, &item->fields, &word);
     if (status != WAL__JSON_OK) {
         return status;
     }
-    if (wal__line_string_is(type, "session") && line->parent.size == 0) {
-        session.id = wal__member_string(&members[L_ID]);
-        session.time = wal__member_string(&members[L_TIME]);
-        session.cwd = wal__member_string(&members[L_CWD]);
-        session.provider = wal__member_string(&members[L_PROVIDER]);
-        session.model = wal__member_string(&members[L_MODEL]);
-        session.raw = line->text;
-        item.kind = WAL__ITEM_HEADER;
-        item.session = &session;
-    } else if (wal__line_string_is(type, "message") &&
-               members[L_MESSAGE].value.kind == WAL__JSON_OBJECT) {
-        if (!read_message(reader, &item, members[L_MESSAGE].value.span)) {
-            return WAL__JSON_NO_SPACE;
-        }
-    } else if (wal__line_string_is(type, "config_change")) {
-        item.kind = WAL__ITEM_MODEL_CHANGE;
-        item.provider = wal__member_string(&members[L_ENDPOINT_PROVIDER]);
-        item.model = wal__member_string(&members[L_ENDPOINT_MODEL]);
-    } else {
-        item.kind = WAL__ITEM_LINE;
-        item.data = line->text;
+    item->kind = word != NULL ? word->value : WAL__ITEM_LINE;
+    if ((item->kind == WAL__ITEM_HEADER && text->parent.size > 0) ||
+        (item->kind == WAL__ITEM_MESSAGE &&
+         (line.message.size == 0 || line.message.data[0] != '{'))) {
+        item->kind = WAL__ITEM_LINE;
     }
-    return wal__model_emit(reader, &item) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
+    if (item->kind == WAL__ITEM_HEADER) {
+        line.entry.session.raw = text->text;
+        line.entry.session.dialect = reader->dialect;
+        item->session = &line.entry.session;
+    } else if (item->kind == WAL__ITEM_LINE) {
+        item->data = text->text;
+    } else if (item->kind == WAL__ITEM_MESSAGE &&
+               !read_message(reader, &line)) {
+        return WAL__JSON_NO_SPACE;
+    }
+    return wal__model_emit(reader, item) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
 }
 
 const struct wal__dialect_read_ops wal__rollouts_read_ops = {

@@ -10,8 +10,7 @@
  * Threads: one thread at a time per writer.
  */
 #include "format/json/json_character.h"
-#include "format/model/model_content.h"
-#include "format/model/model_image.h"
+#include "format/model/content_write.h"
 #include "format/model/model_member.h"
 #include "format/model/model_path.h"
 #include "format/model/model_write.h"
@@ -67,39 +66,27 @@ static bool rollouts_begin(struct wal__model_writer *writer)
                          wal__model_or(session->provider, "\"unknown\""));
     wal__json_out_member(out, "model",
                          wal__model_or(session->model, "\"unknown\""));
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
     return true;
 }
 
-static void write_block(struct wal__json_out *out,
+static void write_image(struct wal__json_out *out,
                         const struct wal__model_block *block)
 {
-    wal__json_out_open(out, '{');
-    switch (block->kind) {
-    case WAL__BLOCK_TEXT:
-        wal__json_out_member_str(out, "type", "text");
-        wal__json_out_member(out, "text", wal__model_or(block->text, "\"\""));
-        break;
-    case WAL__BLOCK_THINKING:
-        wal__content_write_thinking(out, block, "thinking_signature");
-        break;
-    case WAL__BLOCK_TOOL_CALL:
-        wal__content_write_call(out, block, "toolCall", "arguments");
-        break;
-    case WAL__BLOCK_IMAGE:
-        wal__json_out_member_str(out, "type", "image");
-        wal__model_write_image(out, "image_url", block);
-        break;
-    case WAL__BLOCK_RAW:
-        break;
-    }
-    wal__json_out_close(out, '}');
+    wal__json_out_member_str(out, "type", "image");
+    wal__content_write_url(out, "image_url", block);
 }
 
 static void write_content(struct wal__model_writer *writer,
                           const struct wal__model_item *item)
 {
+    static const struct wal__block_form form = {
+        .text = "text",
+        .signature = "thinking_signature",
+        .call = "toolCall",
+        .arguments = "arguments",
+        .image = write_image,
+    };
     struct wal__json_out *out = &writer->out;
 
     if (item->block_count == 0) {
@@ -111,13 +98,12 @@ static void write_content(struct wal__model_writer *writer,
                              wal__model_or(item->blocks[0].text, "\"\""));
         return;
     }
-    wal__json_out_key(out, "content");
-    wal__json_out_open(out, '[');
+    wal__json_out_member_open(out, "content", '[');
     for (size_t i = 0; i < item->block_count; i++) {
         if (item->blocks[i].kind == WAL__BLOCK_RAW) {
             writer->losses[WAL__FEATURE_BLOCKS]++;
         } else {
-            write_block(out, &item->blocks[i]);
+            wal__content_write_block(out, &form, &item->blocks[i]);
         }
     }
     wal__json_out_close(out, ']');
@@ -137,8 +123,7 @@ static void write_message(struct wal__model_writer *writer,
     wal__json_out_open(out, '{');
     wal__json_out_member_str(out, "type", "message");
     wal__model_write_time(out, "timestamp", item->time);
-    wal__json_out_key(out, "message");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "message", '{');
     wal__json_out_member_str(out, "role", roles[item->role]);
     write_content(writer, item);
     if (item->role == WAL__ROLE_TOOL) {
@@ -146,8 +131,7 @@ static void write_message(struct wal__model_writer *writer,
                              wal__model_or(item->call, "\"\""));
     }
     wal__json_out_close(out, '}');
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
 }
 
 static bool rollouts_item(struct wal__model_writer *writer,
@@ -157,18 +141,11 @@ static bool rollouts_item(struct wal__model_writer *writer,
         item->kind == WAL__ITEM_LINE && item->dialect == writer->dialect;
 
     if (item->raw.size > 0 || is_native_line) {
-        wal__json_out_value(&writer->out,
-                            item->raw.size > 0 ? item->raw : item->data);
-        wal__json_out_newline(&writer->out);
+        wal__json_out_line(&writer->out,
+                           item->raw.size > 0 ? item->raw : item->data);
     } else if (item->kind == WAL__ITEM_MESSAGE) {
         write_message(writer, item);
     }
-    return true;
-}
-
-static bool rollouts_end(struct wal__model_writer *writer)
-{
-    (void)writer;
     return true;
 }
 
@@ -181,5 +158,4 @@ const struct wal__dialect_write_ops wal__rollouts_write_ops = {
     .path = rollouts_path,
     .begin = rollouts_begin,
     .item = rollouts_item,
-    .end = rollouts_end,
 };

@@ -10,7 +10,7 @@
  * Threads: one thread at a time per writer.
  */
 #include "format/json/json_character.h"
-#include "format/model/model_content.h"
+#include "format/model/content_write.h"
 #include "format/model/model_member.h"
 #include "format/model/model_path.h"
 #include "format/model/model_write.h"
@@ -84,28 +84,6 @@ static bool is_text_then_calls(const struct wal__model_item *item)
     return true;
 }
 
-static void write_string(struct wal__json_out *out,
-                         const struct wal__model_item *item)
-{
-    const struct wal__json_span newline = {(const uint8_t *)"\n", 1};
-    bool is_first = true;
-
-    wal__json_out_key(out, "content");
-    wal__json_out_string_begin(out);
-    for (size_t i = 0; i < item->block_count; i++) {
-        const struct wal__model_block *block = &item->blocks[i];
-        if (block->kind != WAL__BLOCK_TEXT || block->text.size <= 2) {
-            continue;
-        }
-        if (!is_first) {
-            wal__json_out_string_text(out, newline);
-        }
-        wal__json_out_string_json(out, block->text);
-        is_first = false;
-    }
-    wal__json_out_string_end(out);
-}
-
 static void write_call(struct wal__json_out *out,
                        const struct wal__model_block *block)
 {
@@ -114,8 +92,7 @@ static void write_call(struct wal__json_out *out,
     wal__json_out_open(out, '{');
     wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
     wal__json_out_member_str(out, "type", "function");
-    wal__json_out_key(out, "function");
-    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "function", '{');
     wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
     wal__json_out_member_text(out, "arguments", arguments);
     wal__json_out_close(out, '}');
@@ -132,8 +109,7 @@ static void write_calls(struct wal__json_out *out,
             continue;
         }
         if (!is_open) {
-            wal__json_out_key(out, "tool_calls");
-            wal__json_out_open(out, '[');
+            wal__json_out_member_open(out, "tool_calls", '[');
             is_open = true;
         }
         write_call(out, &item->blocks[i]);
@@ -141,37 +117,6 @@ static void write_calls(struct wal__json_out *out,
     if (is_open) {
         wal__json_out_close(out, ']');
     }
-}
-
-static void write_block(struct wal__json_out *out,
-                        const struct wal__model_block *block)
-{
-    if (block->kind == WAL__BLOCK_RAW) {
-        wal__json_out_compact(out, block->raw);
-        return;
-    }
-    wal__json_out_open(out, '{');
-    if (block->kind == WAL__BLOCK_TEXT) {
-        wal__json_out_member_str(out, "type", "text");
-        wal__json_out_member(out, "text", block->text);
-    } else {
-        wal__json_out_member_str(out, "type", "tool_use");
-        wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
-        wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
-        wal__content_write_arguments(out, "input", block->arguments);
-    }
-    wal__json_out_close(out, '}');
-}
-
-static void write_array(struct wal__json_out *out,
-                        const struct wal__model_item *item)
-{
-    wal__json_out_key(out, "content");
-    wal__json_out_open(out, '[');
-    for (size_t i = 0; i < item->block_count; i++) {
-        write_block(out, &item->blocks[i]);
-    }
-    wal__json_out_close(out, ']');
 }
 
 static void write_message(struct wal__json_out *out,
@@ -183,6 +128,8 @@ static void write_message(struct wal__json_out *out,
         [WAL__ROLE_SYSTEM] = "system",
         [WAL__ROLE_TOOL] = "tool",
     };
+    static const struct wal__block_form form = {
+        .text = "text", .call = "tool_use", .arguments = "input"};
 
     wal__json_out_open(out, '{');
     wal__json_out_member(out, "uuid", item->id);
@@ -193,13 +140,14 @@ static void write_message(struct wal__json_out *out,
                              wal__model_or(item->call, "\"\""));
     }
     if (is_text_then_calls(item)) {
-        write_string(out, item);
+        wal__content_write_texts(out, "content", item->blocks,
+                                 item->block_count, "\n", true);
         write_calls(out, item);
     } else {
-        write_array(out, item);
+        wal__content_write_blocks(out, "content", &form, item->blocks,
+                                  item->block_count);
     }
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
 }
 
 static bool sdk_item(struct wal__model_writer *writer,
@@ -218,8 +166,7 @@ static bool sdk_item(struct wal__model_writer *writer,
             item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_USER;
     }
     if (item->raw.size > 0) {
-        wal__json_out_value(out, item->raw);
-        wal__json_out_newline(out);
+        wal__json_out_line(out, item->raw);
     } else if (item->kind == WAL__ITEM_LINE) {
         wal__json_out_overridden(out, item->data, &uuid, 1);
         wal__json_out_newline(out);
@@ -236,7 +183,7 @@ static bool sdk_item(struct wal__model_writer *writer,
 static bool write_raw(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
-    bool is_spec11 = writer->dialect == &wal__dialect_spec11;
+    bool is_spec11 = wal__dialect_is(writer->dialect, "spec11");
     const char *key = is_spec11 ? "id" : "session_id";
     struct wal__json_member id = {.key = key};
     const struct wal__json_override override = {key, session->id};
@@ -312,7 +259,7 @@ static void write_spec11(struct wal__json_out *out,
 
 static bool sdk_end(struct wal__model_writer *writer)
 {
-    bool is_spec11 = writer->dialect == &wal__dialect_spec11;
+    bool is_spec11 = wal__dialect_is(writer->dialect, "spec11");
     const char *path = file_path(writer->session, is_spec11 ? "sessions/" : "",
                                  "metadata.json", writer->scratch);
     struct wal__json_out *out = &writer->out;
@@ -329,8 +276,7 @@ static bool sdk_end(struct wal__model_writer *writer)
     } else {
         write_sdk(out, writer->session, writer->state);
     }
-    wal__json_out_close(out, '}');
-    wal__json_out_newline(out);
+    wal__json_out_close_line(out);
     return true;
 }
 

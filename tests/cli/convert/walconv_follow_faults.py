@@ -277,6 +277,12 @@ def check_deleted(work):
     follow.stop()
 
 
+def check_no_leftovers(out):
+    """Ended before its first view there is not even the folder."""
+    for _, _, names in os.walk(os.path.join(out, ".agentwal")):
+        assert not [n for n in names if n.endswith(".tmp")], names
+
+
 def check_many(work):
     """Ended and killed in its first look at many, it goes on; memory is that
     of those that are open."""
@@ -295,8 +301,7 @@ def check_many(work):
             follow.process.wait()
         else:
             follow.stop()
-            names = os.listdir(os.path.join(out, ".agentwal"))
-            assert not [n for n in names if n.endswith(".tmp")], names
+            check_no_leftovers(out)
     follow = Follow("claude", store, out)
     begin = time.monotonic()
     append(store, "one", "while it looks")

@@ -385,6 +385,7 @@ void model_kit_read(struct model_kit *kit, const char *dialect,
         .arena = &kit->memory.arena,
         .scratch = &kit->memory.arena,
         .sink = take_item,
+        .dialects = wal__dialect_list(),
         .ctx = &reading,
     };
     if (from->documents != NULL) {

@@ -347,8 +347,10 @@ static enum wal_status sync_or_crash(void *ctx, struct wal__worktree *tree,
 }
 
 /* In the child. */
-static void crash_in_child(const char *id)
+static void crash_in_child(const char *id, uint32_t flags)
 {
+    const struct wal_rewind_options rewind = {.struct_size = sizeof(rewind),
+                                              .flags = flags};
     struct wal_open_options options = {.struct_size = sizeof(options)};
     struct wal__worktree_io tree = wal__worktree_posix;
     struct wal__io io = wal__io_posix;
@@ -365,13 +367,20 @@ static void crash_in_child(const char *id)
     if (wal__store_open("store", &options, &wal__heap_libc, &io, &store,
                         NULL) != WAL_OK ||
         wal_session_open(store, kit_text("s"), &session, NULL) != WAL_OK ||
-        wal_rewind(session, kit_text(id), NULL, NULL, NULL, NULL) != WAL_OK) {
+        wal_rewind(session, kit_text(id), &rewind, NULL, NULL, NULL) !=
+            WAL_OK) {
         _exit(1);
     }
     _exit(0);
 }
 
 bool tree_crash_rewind(const char *id, enum tree_crash_point call, uint32_t nth)
+{
+    return tree_crash_rewind_flags(id, 0, call, nth);
+}
+
+bool tree_crash_rewind_flags(const char *id, uint32_t flags,
+                             enum tree_crash_point call, uint32_t nth)
 {
     pid_t child;
     int state = 0;
@@ -381,7 +390,7 @@ bool tree_crash_rewind(const char *id, enum tree_crash_point call, uint32_t nth)
     child = fork();
     WAL__ASSERT(child >= 0);
     if (child == 0) {
-        crash_in_child(id);
+        crash_in_child(id, flags);
     }
     WAL__ASSERT(waitpid(child, &state, 0) == child && WIFEXITED(state));
     WAL__ASSERT(WEXITSTATUS(state) == DIED || WEXITSTATUS(state) == 0);

@@ -71,6 +71,9 @@ enum tree_crash_point {
 };
 bool tree_crash_rewind(const char *id, enum tree_crash_point call,
                        uint32_t nth);
+/* The same with flags: enum wal_rewind_flag. */
+bool tree_crash_rewind_flags(const char *id, uint32_t flags,
+                             enum tree_crash_point call, uint32_t nth);
 
 /* Flips bits of stored content wherever the pack holds these bytes as they
  * are; the store is closed. How often. */

@@ -28,7 +28,7 @@ struct tree_backend {
 };
 
 /* Sets the world, opens its root, and closes it again: around each test. */
-void tree_case_set_up(const struct tree_backend *world);
+void tree_case_set_up(const struct tree_backend *used);
 void tree_case_tear_down(void);
 
 const struct tree_backend *tree_case_backend(void);
@@ -61,7 +61,7 @@ enum {
 extern tree_call *const tree_calls[TREE_CALLS];
 
 /* The call answers this and an errno; or all of them. */
-void tree_assert_fails(tree_call *call, const char *path,
+void tree_assert_fails(tree_call *made, const char *path,
                        enum wal_status status);
 void tree_assert_all_fail(const char *path, enum wal_status status);
 

@@ -159,10 +159,10 @@ void differential_session_options(struct differential *run,
 
 void differential_check_entry(struct differential *run,
                               const struct wal_entry *engine,
-                              const struct reference_entry *expected);
+                              const struct reference_entry *wanted);
 void differential_check_doc(struct differential *run,
                             const struct wal_doc *engine,
-                            const struct reference_doc *expected, bool keys);
+                            const struct reference_doc *wanted, bool keys);
 
 void differential_check_session(struct differential *run, uint32_t number);
 void differential_check_read(struct differential *run, uint32_t number,

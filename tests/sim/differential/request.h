@@ -36,6 +36,6 @@ void differential_commit(struct differential *run,
                          struct differential_request *given);
 void differential_compare_result(struct differential *run,
                                  const struct wal_append_result *result,
-                                 const struct wal_append_result *expected);
+                                 const struct wal_append_result *wanted);
 
 #endif

@@ -541,7 +541,8 @@ static void drop_lock(struct sim_file *file, size_t at)
 int sim__file_lock(struct sim_file *file, const struct wal__file *owner,
                    uint64_t offset, enum wal__io_lock mode)
 {
-    bool exclusive = mode == WAL__IO_LOCK_EXCLUSIVE;
+    bool exclusive =
+        mode == WAL__IO_LOCK_EXCLUSIVE || mode == WAL__IO_LOCK_TEST;
     size_t own = file->lock_count;
 
     for (size_t i = 0; i < file->lock_count; i++) {
@@ -556,6 +557,9 @@ int sim__file_lock(struct sim_file *file, const struct wal__file *owner,
                    (exclusive || lock->exclusive)) {
             return EAGAIN;
         }
+    }
+    if (mode == WAL__IO_LOCK_TEST) {
+        return 0;
     }
     if (own < file->lock_count) {
         drop_lock(file, own);

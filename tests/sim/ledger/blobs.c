@@ -1,5 +1,5 @@
 /*
- * blobs.c - content in the ledger, and what a store has of it (model.h).
+ * blobs.c - content in the ledger, and what a store has of it (ledger.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +89,7 @@ enum wal_status ledger_read_blob(const struct ledger *ledger,
     return status;
 }
 
-void ledger_check_blobs(struct checker *checker, enum ledger_loss loss)
+void ledger_check_blobs(struct ledger_checker *checker, enum ledger_loss loss)
 {
     const struct ledger *ledger = checker->ledger;
     enum ledger_state needed =

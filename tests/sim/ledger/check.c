@@ -1,6 +1,6 @@
 /*
- * check.c - checker everything that a store holds, and comparing it with
- * the ledger (model.h).
+ * check.c - reading the entries of a session, and comparing them with the
+ * ledger (ledger.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,14 +18,14 @@ enum {
     EVERYTHING = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED
 };
 
-void ledger_mix(struct checker *checker, uint64_t value)
+void ledger_mix(struct ledger_checker *checker, uint64_t value)
 {
     uint64_t x = (checker->view->digest ^ value) * 0x9e3779b97f4a7c15u;
 
     checker->view->digest = x ^ (x >> 29);
 }
 
-void ledger_mix_text(struct checker *checker, struct wal_slice text)
+void ledger_mix_text(struct ledger_checker *checker, struct wal_slice text)
 {
     const uint8_t *bytes = text.data;
 
@@ -34,8 +34,22 @@ void ledger_mix_text(struct checker *checker, struct wal_slice text)
     }
 }
 
+void ledger_refuse(struct ledger_checker *checker, enum wal_status status,
+                   const struct wal_error *error, const char *what)
+{
+    const struct ledger_look *look = checker->look;
+
+    if (look != NULL && look->accepts(look->ctx, status, error, what)) {
+        checker->refused = true;
+        return;
+    }
+    ledger_fail("session %d: %s answers %d: %s (%s at %llu)",
+                (int)checker->session, what, status, error->text, error->file,
+                (unsigned long long)error->offset);
+}
+
 /* The way from the root to an entry, as the view has it. */
-static void find_path(struct checker *checker, uint32_t entry)
+static void find_path(struct ledger_checker *checker, uint32_t entry)
 {
     uint32_t size = 0;
 
@@ -53,8 +67,9 @@ static void find_path(struct checker *checker, uint32_t entry)
     checker->path_size = size;
 }
 
-static struct wal_entry_cursor *begin(struct checker *checker, uint32_t mode,
-                                      uint32_t flags, uint32_t stream)
+static struct wal_entry_cursor *begin(struct ledger_checker *checker,
+                                      uint32_t mode, uint32_t flags,
+                                      uint32_t stream)
 {
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
                                                .mode = mode,
@@ -66,15 +81,14 @@ static struct wal_entry_cursor *begin(struct checker *checker, uint32_t mode,
         wal_entry_cursor_open(checker->handle, &options, &cursor, &error);
 
     if (status != WAL_OK) {
-        ledger_fail("session %u, stream %u: cannot be read: %d %s (%s)",
-                    checker->session, stream, status, error.text, error.file);
+        ledger_refuse(checker, status, &error, "opening an entry cursor");
     }
     return cursor;
 }
 
 /* The next entry, or LEDGER_NONE at the end. */
-static uint32_t next(struct checker *checker, struct wal_entry_cursor *cursor,
-                     struct wal_entry *entry)
+static uint32_t next(struct ledger_checker *checker,
+                     struct wal_entry_cursor *cursor, struct wal_entry *entry)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status;
@@ -86,9 +100,8 @@ static uint32_t next(struct checker *checker, struct wal_entry_cursor *cursor,
         return LEDGER_NONE;
     }
     if (status != WAL_OK) {
-        ledger_fail("session %u: an entry cannot be read: %d %s (%s at %llu)",
-                    checker->session, status, error.text, error.file,
-                    (unsigned long long)error.offset);
+        ledger_refuse(checker, status, &error, "reading an entry");
+        return LEDGER_NONE;
     }
     number = ledger_identify(checker->ledger, entry, true);
     if (number == LEDGER_NONE) {
@@ -104,7 +117,12 @@ static uint32_t next(struct checker *checker, struct wal_entry_cursor *cursor,
     return number;
 }
 
-static bool is_hidden(const struct checker *checker, uint32_t entry)
+static bool reads_durable(const struct ledger_checker *checker)
+{
+    return checker->look != NULL && checker->look->durable;
+}
+
+static bool is_hidden(const struct ledger_checker *checker, uint32_t entry)
 {
     return checker->ledger->entries[entry].kind == LEDGER_DELTA ||
            checker->view->redactions[entry] != LEDGER_NONE;
@@ -112,7 +130,7 @@ static bool is_hidden(const struct checker *checker, uint32_t entry)
 
 /* Expects the path that was found last, from a place of it on; with or without
  * what is hidden. */
-static void expect_path(struct checker *checker,
+static void expect_path(struct ledger_checker *checker,
                         struct wal_entry_cursor *cursor, uint32_t from,
                         bool hides)
 {
@@ -144,8 +162,8 @@ static void expect_path(struct checker *checker,
 }
 
 /* The parent that the entry must have, given the entries before it. */
-static uint32_t expected_parent(const struct checker *checker, uint32_t number,
-                                uint32_t head)
+static uint32_t expected_parent(const struct ledger_checker *checker,
+                                uint32_t number, uint32_t head)
 {
     const struct ledger_entry *recorded = &checker->ledger->entries[number];
 
@@ -160,7 +178,7 @@ static uint32_t expected_parent(const struct checker *checker, uint32_t number,
     return LEDGER_NONE;
 }
 
-static void check_entry(struct checker *checker, uint32_t number,
+static void check_entry(struct ledger_checker *checker, uint32_t number,
                         const struct wal_entry *entry)
 {
     struct ledger_view *view = checker->view;
@@ -175,9 +193,9 @@ static void check_entry(struct checker *checker, uint32_t number,
     ledger_mix(checker, view->redactions[number]);
 }
 
-/* The way to the fork point of a session whose source was deleted: it is seen
- * here alone. */
-static void check_shared(struct checker *checker,
+/* The way to the fork point of a session whose source was deleted or is not
+ * read: it is seen here alone. Up to the durable end, a beginning of it. */
+static void check_shared(struct ledger_checker *checker,
                          struct wal_entry_cursor *cursor, uint32_t at)
 {
     struct ledger_view *view = checker->view;
@@ -187,6 +205,10 @@ static void check_shared(struct checker *checker,
     for (;;) {
         uint32_t number = next(checker, cursor, &entry);
 
+        if (checker->refused ||
+            (number == LEDGER_NONE && reads_durable(checker))) {
+            return;
+        }
         if (number == LEDGER_NONE ||
             ledger_find_entry(checker->ledger, entry.parent_id) != above ||
             (view->entries[number] && view->parents[number] != above)) {
@@ -208,18 +230,29 @@ static void check_shared(struct checker *checker,
 }
 
 /* One of the session's own entries, the newest so far. */
-static void check_own(struct checker *checker, uint32_t number,
+static void check_own(struct ledger_checker *checker, uint32_t number,
                       const struct wal_entry *entry, uint32_t *head)
 {
     const struct ledger_entry *recorded = &checker->ledger->entries[number];
     struct ledger_view *view = checker->view;
+    const struct ledger_batch *batch =
+        &checker->ledger->batches[recorded->batch];
     uint32_t parent = ledger_find_entry(checker->ledger, entry->parent_id);
+    bool follows = recorded->parent_kind == LEDGER_PARENT_HEAD;
+    bool moved = follows && ledger_is_moved(checker, recorded->stream);
 
     if (recorded->session != checker->session || view->entries[number]) {
         ledger_fail("session %u: entry %u does not belong here, or twice",
                     checker->session, number);
     }
-    if (parent != expected_parent(checker, number, *head)) {
+    if (follows && batch->expects && number == batch->first &&
+        parent != batch->expected) {
+        ledger_fail("session %u: entry %u is under %d, and expected the tail "
+                    "%d",
+                    checker->session, number, (int)parent,
+                    (int)batch->expected);
+    }
+    if (parent != expected_parent(checker, number, *head) && !moved) {
         ledger_fail("session %u: the parent of entry %u is %d, not %d",
                     checker->session, number, (int)parent,
                     (int)expected_parent(checker, number, *head));
@@ -236,7 +269,8 @@ static void check_own(struct checker *checker, uint32_t number,
                     checker->session, number, (unsigned long long)entry->depth,
                     view->depths[number]);
     }
-    if ((parent == *head || (recorded->flags & WAL_ENTRY_HEAD_MOVE) != 0) &&
+    if ((parent == *head || moved ||
+         (recorded->flags & WAL_ENTRY_HEAD_MOVE) != 0) &&
         (recorded->flags & WAL_ENTRY_HEAD_KEEP) == 0) {
         *head = number;
     }
@@ -246,7 +280,7 @@ static void check_own(struct checker *checker, uint32_t number,
 }
 
 /* Entries of one actor are in the order in which it submitted them. */
-static void check_order(const struct checker *checker, uint32_t number,
+static void check_order(const struct ledger_checker *checker, uint32_t number,
                         uint32_t newest[LEDGER_ACTORS])
 {
     const struct ledger_batch *batch =
@@ -262,18 +296,37 @@ static void check_order(const struct checker *checker, uint32_t number,
     newest[batch->actor] = number;
 }
 
-static void read_stream(struct checker *checker, uint32_t stream)
+/* Where `main` is, as the store says. */
+static uint32_t shown_head(struct ledger_checker *checker, uint32_t stream)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    char id[WAL_ID_SIZE] = "";
+    enum wal_status status =
+        wal_head_get(checker->handle, stream, ledger_slice("main"), id, &error);
+
+    if (status != WAL_OK && status != WAL_ENOTFOUND) {
+        ledger_refuse(checker, status, &error, "asking for a head");
+    }
+    return ledger_find_entry(checker->ledger, ledger_slice(id));
+}
+
+void ledger_read_stream(struct ledger_checker *checker, uint32_t stream)
 {
     uint32_t at = checker->ledger->sessions[checker->session].at;
-    uint32_t newest[LEDGER_ACTORS] = {LEDGER_NONE, LEDGER_NONE};
+    uint32_t newest[LEDGER_ACTORS] = {LEDGER_NONE, LEDGER_NONE, LEDGER_NONE};
     uint32_t head = LEDGER_NONE;
     uint64_t sequence = 0;
     uint64_t moved = 0;
     struct wal_entry entry;
-    struct wal_entry_cursor *cursor =
-        begin(checker, WAL_ENTRY_CURSOR_ALL, EVERYTHING, stream);
+    struct wal_entry_cursor *cursor = begin(
+        checker, WAL_ENTRY_CURSOR_ALL,
+        EVERYTHING | (reads_durable(checker) ? WAL_ENTRY_CURSOR_DURABLE : 0u),
+        stream);
     uint32_t number;
 
+    if (cursor == NULL) {
+        return;
+    }
     if (at != LEDGER_NONE && checker->ledger->entries[at].stream == stream) {
         head = at;
         if (checker->view->entries[at]) {
@@ -297,11 +350,14 @@ static void read_stream(struct checker *checker, uint32_t stream)
     }
     wal_entry_cursor_close(cursor);
     ledger_apply_main(checker, stream, UINT64_MAX, &moved, &head);
+    if (checker->look == NULL && ledger_is_moved(checker, stream)) {
+        head = shown_head(checker, stream);
+    }
     checker->view->heads[checker->session][stream] = head;
 }
 
 /* Where checker since the last compaction begins. */
-static uint32_t first_kept(const struct checker *checker)
+static uint32_t first_kept(const struct ledger_checker *checker)
 {
     for (uint32_t i = checker->path_size; i > 0; i--) {
         const struct ledger_entry *recorded =
@@ -318,7 +374,7 @@ static uint32_t first_kept(const struct checker *checker)
 }
 
 /* The branch of the head, which was found already. */
-static void read_flagged(struct checker *checker, uint32_t stream,
+static void read_flagged(struct ledger_checker *checker, uint32_t stream,
                          uint32_t flags)
 {
     uint32_t head = checker->view->heads[checker->session][stream];
@@ -354,7 +410,7 @@ static void read_flagged(struct checker *checker, uint32_t stream,
     wal_entry_cursor_close(cursor);
 }
 
-static void read_branch(struct checker *checker, uint32_t stream)
+static void read_branch(struct ledger_checker *checker, uint32_t stream)
 {
     find_path(checker, checker->view->heads[checker->session][stream]);
     read_flagged(checker, stream, EVERYTHING);
@@ -362,7 +418,7 @@ static void read_branch(struct checker *checker, uint32_t stream)
     read_flagged(checker, stream, WAL_ENTRY_CURSOR_SINCE_COMPACTION);
 }
 
-static void check_info(struct checker *checker, uint32_t own)
+static void check_info(struct ledger_checker *checker, uint32_t own)
 {
     const struct ledger *ledger = checker->ledger;
     uint32_t at = ledger->sessions[checker->session].at;
@@ -397,7 +453,7 @@ static void check_info(struct checker *checker, uint32_t own)
     ledger_check_update(checker, &info);
 }
 
-static void read_session(struct checker *checker)
+void ledger_read_session(struct ledger_checker *checker)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     char id[LEDGER_TEXT];
@@ -426,7 +482,7 @@ static void read_session(struct checker *checker)
     ledger_mix(checker, checker->session);
     ledger_check_documents(checker);
     for (uint32_t stream = 0; stream < LEDGER_STREAMS; stream++) {
-        read_stream(checker, stream);
+        ledger_read_stream(checker, stream);
         own = stream == 0 ? checker->own : own;
     }
     for (uint32_t stream = 0; stream < LEDGER_STREAMS; stream++) {
@@ -435,64 +491,4 @@ static void read_session(struct checker *checker)
     ledger_check_heads(checker);
     check_info(checker, own);
     wal_session_close(checker->handle);
-}
-
-/* The list names the sessions that were found, and no others. */
-static void check_list(const struct checker *checker)
-{
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_error error = {.struct_size = sizeof(error)};
-    struct wal_session_cursor *list = NULL;
-    uint64_t sequence = UINT64_MAX;
-    uint32_t listed = 0;
-    uint32_t there = 0;
-    enum wal_status status =
-        wal_session_cursor_open(checker->store, NULL, &list, &error);
-
-    for (uint32_t i = 0; i < checker->ledger->session_count; i++) {
-        there += checker->view->sessions[i];
-    }
-    while (status == WAL_OK) {
-        info.struct_size = sizeof(info);
-        status = wal_session_cursor_next(list, &info, &error);
-        if (status == WAL_OK) {
-            listed++;
-            if (info.last_sequence >= sequence) {
-                ledger_fail("the list is not in order");
-            }
-            sequence = info.last_sequence;
-        }
-    }
-    wal_session_cursor_close(list);
-    if (status != WAL_END || listed != there) {
-        ledger_fail("the list names %u sessions of %u: %d", listed, there,
-                    status);
-    }
-}
-
-void ledger_check(const struct ledger *ledger, struct wal_store *store,
-                  enum ledger_loss loss, struct ledger_view *view)
-{
-    struct checker *checker = calloc(1, sizeof(*checker));
-    struct ledger_view *own = calloc(1, sizeof(*own));
-
-    WAL__ASSERT(checker != NULL && own != NULL);
-    checker->ledger = ledger;
-    checker->store = store;
-    checker->view = own;
-    checker->session = LEDGER_NONE;
-    ledger_check_documents(checker);
-    for (uint32_t i = 0; i < ledger->session_count; i++) {
-        checker->session = i;
-        read_session(checker);
-    }
-    check_list(checker);
-    ledger_check_blobs(checker, loss);
-    ledger_check_redactions(checker);
-    ledger_check_batches(checker, loss);
-    if (view != NULL) {
-        *view = *own;
-    }
-    free(own);
-    free(checker);
 }

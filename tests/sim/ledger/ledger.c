@@ -1,5 +1,5 @@
 /*
- * ledger.c - see model.h.
+ * ledger.c - see ledger.h.
  */
 #include "tests/sim/ledger/internal.h"
 
@@ -17,10 +17,13 @@
 enum {
     PATTERN_SHIFT = 65521,
     PATTERN_SIZE = LEDGER_PAYLOAD_MAX + PATTERN_SHIFT,
-    SAID_SIZE = 512
+    SAID_SIZE = 512,
+    ID_SIZE = 6 /* of an entry: a letter and digits */
 };
 
 static char said[SAID_SIZE];
+static void (*on_failure)(void *ctx, const char *text);
+static void *on_failure_ctx;
 
 void ledger_set_context(const char *format, ...)
 {
@@ -31,6 +34,12 @@ void ledger_set_context(const char *format, ...)
     va_end(args);
 }
 
+void ledger_on_failure(void (*fn)(void *ctx, const char *text), void *ctx)
+{
+    on_failure = fn;
+    on_failure_ctx = ctx;
+}
+
 void ledger_fail(const char *format, ...)
 {
     char text[SAID_SIZE];
@@ -39,6 +48,9 @@ void ledger_fail(const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    if (on_failure != NULL) {
+        on_failure(on_failure_ctx, text);
+    }
     print_error("[%s]\n  %s\n", said, text);
     fail();
     abort();
@@ -80,7 +92,7 @@ static void fill_frame(const struct ledger *ledger,
     frame->after = "\"}";
     switch (entry->kind) {
     case LEDGER_PLAIN:
-        (void)snprintf(frame->before, room, "%s", line ? "\xff" : "\"");
+        memcpy(frame->before, line ? "\xff" : "\"", 2);
         frame->after = line ? "\n" : "\"";
         break;
     case LEDGER_USER:
@@ -155,7 +167,12 @@ static bool is_text(struct wal_slice slice, const char *text)
 
 void ledger_entry_id(uint32_t entry, char out[LEDGER_TEXT])
 {
-    (void)snprintf(out, LEDGER_TEXT, "e%05u", entry);
+    memset(out, 0, LEDGER_TEXT);
+    out[0] = 'e';
+    for (size_t i = ID_SIZE - 1; i > 0; i--) {
+        out[i] = (char)('0' + entry % 10);
+        entry /= 10;
+    }
 }
 
 void ledger_session_id(uint32_t session, char out[LEDGER_TEXT])
@@ -244,7 +261,9 @@ uint32_t ledger_add_batch(struct ledger *ledger, uint32_t session,
         (struct ledger_batch){.session = session,
                               .first = ledger->entry_count,
                               .first_part = ledger->part_count,
-                              .actor = actor};
+                              .actor = actor,
+                              .begin = batch,
+                              .end = batch};
     return batch;
 }
 
@@ -277,24 +296,40 @@ uint32_t ledger_add_entry(struct ledger *ledger, uint32_t batch,
     return number;
 }
 
+void ledger_copy(struct ledger *to, const struct ledger *from)
+{
+    to->entry_count = from->entry_count;
+    to->batch_count = from->batch_count;
+    to->part_count = from->part_count;
+    to->session_count = from->session_count;
+    to->blob_count = from->blob_count;
+    to->counts = from->counts;
+    memcpy(to->entries, from->entries,
+           from->entry_count * sizeof(from->entries[0]));
+    memcpy(to->batches, from->batches,
+           from->batch_count * sizeof(from->batches[0]));
+    memcpy(to->parts, from->parts, from->part_count * sizeof(from->parts[0]));
+    memcpy(to->blobs, from->blobs, from->blob_count * sizeof(from->blobs[0]));
+    memcpy(to->sessions, from->sessions, sizeof(from->sessions));
+}
+
 /* ------------------------------------------------------- identifying --- */
 
 uint32_t ledger_find_entry(const struct ledger *ledger, struct wal_slice id)
 {
-    char text[LEDGER_TEXT] = {0};
-    char again[LEDGER_TEXT];
-    unsigned long number;
+    const char *text = id.data;
+    uint32_t number = 0;
 
-    if (id.size == 0 || id.size >= sizeof(text)) {
+    if (id.size != ID_SIZE || text[0] != 'e') {
         return LEDGER_NONE;
     }
-    memcpy(text, id.data, id.size);
-    number = strtoul(text + 1, NULL, 10);
-    if (number >= ledger->entry_count) {
-        return LEDGER_NONE;
+    for (size_t i = 1; i < ID_SIZE; i++) {
+        if (text[i] < '0' || text[i] > '9') {
+            return LEDGER_NONE;
+        }
+        number = number * 10 + (uint32_t)(text[i] - '0');
     }
-    ledger_entry_id((uint32_t)number, again);
-    return strcmp(text, again) == 0 ? (uint32_t)number : LEDGER_NONE;
+    return number < ledger->entry_count ? number : LEDGER_NONE;
 }
 
 /* Whether the entry has the content that replaces a redacted entry's. */

@@ -15,6 +15,10 @@
  * they take place in the order of their numbers. What moves `main` or removes a
  * head is in a batch with a document, whose version gives its position.
  *
+ * Calls of several processes may overlap. Then a batch has the moments at which
+ * its call began and ended and from which it is known to be there, on the
+ * caller's clock, and a session is read while others write to it: ledger_look.
+ *
  * One thread. A comparison that fails prints what ledger_set_context said last.
  */
 #ifndef AGENTWAL_TESTS_SIM_LEDGER_LEDGER_H
@@ -33,7 +37,7 @@ enum {
     LEDGER_BLOBS = 256,
     LEDGER_SESSIONS = 24,
     LEDGER_STREAMS = 2,
-    LEDGER_ACTORS = 2,
+    LEDGER_ACTORS = 3,
     LEDGER_TEXT = 24,
     LEDGER_REASON = 4000, /* bytes that a redaction can have */
     LEDGER_PAYLOAD_MAX = 5 * 1024 * 1024
@@ -101,6 +105,8 @@ struct ledger_part {
     uint32_t key;
     uint32_t target;
     uint32_t size; /* LEDGER_PUT_DOC: of the value */
+    bool expects;  /* LEDGER_PUT_DOC: the version `version`, 0 for none */
+    uint64_t version;
 };
 
 /* Without entries and parts it creates the session, or came to nothing. */
@@ -115,6 +121,14 @@ struct ledger_batch {
     enum ledger_state state;
     bool is_uncertain; /* queued, and a failure was reported since */
     bool again;        /* submitted more than once: its order is not known */
+    bool expects;      /* the tail `expected`, an entry or LEDGER_NONE */
+    uint32_t expected;
+    /* Of the call; its number where calls do not overlap. */
+    uint64_t begin;
+    uint64_t end;
+    /* From these moments on LEDGER_WRITTEN and LEDGER_DURABLE hold. */
+    uint64_t known_since;
+    uint64_t durable_since;
 };
 
 struct ledger_session {
@@ -145,6 +159,7 @@ struct ledger {
     uint32_t batch_count;
     uint32_t part_count;
     uint32_t session_count;
+    bool counts; /* the metadata is a number that the caller compares */
 };
 
 /* Whether a part is there, as far as the check can determine. */
@@ -169,6 +184,23 @@ struct ledger_view {
     uint64_t digest; /* of everything that can be read */
 };
 
+/* A session that is read while others write to it. Each call sees what is there
+ * when it begins, so that the answers of two calls are not compared. */
+struct ledger_look {
+    struct wal_session *handle;
+    uint32_t session;
+    bool durable;   /* reads the entries up to the durable end */
+    bool lags;      /* what was promised may not be there yet */
+    uint64_t since; /* a moment before the first call */
+    /* Whether a call may fail like this, which ends the look; what may not
+     * fails the check. */
+    bool (*accepts)(void *ctx, enum wal_status status,
+                    const struct wal_error *error, const char *what);
+    void *ctx;
+};
+
+struct ledger_checker;
+
 /* An entry as it is handed to wal_append, and the memory of its slices. */
 struct ledger_text {
     char id[LEDGER_TEXT];
@@ -183,6 +215,11 @@ void ledger_set_context(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 _Noreturn void ledger_fail(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
+/* Called by ledger_fail in the place of cmocka's fail(); it does not return. */
+void ledger_on_failure(void (*fn)(void *ctx, const char *text), void *ctx);
+
+/* Copies what was added. */
+void ledger_copy(struct ledger *to, const struct ledger *from);
 
 /* Adding; the state of a new batch is LEDGER_OPEN. A session is forked from
  * `source` at the entry `at`, or both are LEDGER_NONE. */
@@ -248,6 +285,18 @@ bool ledger_descends(const struct ledger *ledger, uint32_t session,
 /* Reads everything and compares; *view may be null. */
 void ledger_check(const struct ledger *ledger, struct wal_store *store,
                   enum ledger_loss loss, struct ledger_view *view);
+
+/* The memory of comparisons, for ledger_look. */
+struct ledger_checker *ledger_checker_create(void);
+void ledger_checker_destroy(struct ledger_checker *checker);
+/* Reads one session and compares; *view is valid until the checker is used
+ * again. False: a call failed as it may. */
+bool ledger_look(struct ledger_checker *checker, const struct ledger *ledger,
+                 struct wal_store *store, const struct ledger_look *look,
+                 const struct ledger_view **view);
+/* Whether something of the batch was seen. */
+bool ledger_is_visible(const struct ledger *ledger,
+                       const struct ledger_view *view, uint32_t batch);
 
 /* Documents, heads and metadata of a session, or the documents of the store
  * when it is null, as one number; *errors counts what cannot be read. */

@@ -1,13 +1,14 @@
 /*
  * resolve.c - what a comparison comes to: batches are whole or not there,
- * what was promised is there, and what was found is settled (model.h).
+ * what was promised is there, and what was found is settled (ledger.h).
  */
 #include "tests/sim/ledger/internal.h"
 
 /* --- redactions --------------------------------------------------------- */
 
 /* The first redaction of an entry that can be seen. */
-static uint32_t first_redaction(const struct checker *checker, uint32_t target)
+static uint32_t first_redaction(const struct ledger_checker *checker,
+                                uint32_t target)
 {
     const struct ledger *ledger = checker->ledger;
     const struct ledger_view *view = checker->view;
@@ -24,7 +25,7 @@ static uint32_t first_redaction(const struct checker *checker, uint32_t target)
     return first;
 }
 
-void ledger_check_redactions(const struct checker *checker)
+void ledger_check_redactions(const struct ledger_checker *checker)
 {
     const struct ledger *ledger = checker->ledger;
     const struct ledger_view *view = checker->view;
@@ -108,16 +109,63 @@ static void count_visible(const struct ledger *ledger,
     }
 }
 
-void ledger_check_batches(const struct checker *checker, enum ledger_loss loss)
+bool ledger_is_visible(const struct ledger *ledger,
+                       const struct ledger_view *view, uint32_t batch)
 {
-    const struct ledger *ledger = checker->ledger;
+    uint32_t sights[3];
+
+    count_visible(ledger, view, &ledger->batches[batch], sights);
+    return sights[LEDGER_VISIBLE] != 0;
+}
+
+/* What was promised by the moment before the look. */
+static bool is_promised(const struct ledger_checker *checker,
+                        const struct ledger_batch *batch, enum ledger_loss loss)
+{
+    const struct ledger_look *look = checker->look;
     enum ledger_state needed =
         loss == LEDGER_POWER_LOSS ? LEDGER_DURABLE : LEDGER_WRITTEN;
+
+    if (look == NULL) {
+        return batch->state >= needed;
+    }
+    if (look->lags) {
+        return false;
+    }
+    if (look->durable && batch->count > 0) {
+        return batch->state == LEDGER_DURABLE &&
+               batch->durable_since <= look->since;
+    }
+    return batch->state >= LEDGER_WRITTEN && batch->known_since <= look->since;
+}
+
+/* The entries of a batch are there one after the other. */
+static void check_adjacent(const struct ledger_view *view,
+                           const struct ledger_batch *batch)
+{
+    for (uint32_t i = batch->first + 1; i < batch->first + batch->count; i++) {
+        if (view->entries[i - 1] && view->entries[i] &&
+            view->sequences[i] != view->sequences[i - 1] + 1) {
+            ledger_fail("entry %u does not follow the entry before it in its "
+                        "batch",
+                        i);
+        }
+    }
+}
+
+void ledger_check_batches(const struct ledger_checker *checker,
+                          enum ledger_loss loss)
+{
+    const struct ledger *ledger = checker->ledger;
 
     for (uint32_t i = 0; i < ledger->batch_count; i++) {
         const struct ledger_batch *batch = &ledger->batches[i];
         uint32_t sights[3];
 
+        if (checker->look != NULL && batch->session != checker->look->session) {
+            continue;
+        }
+        check_adjacent(checker->view, batch);
         count_visible(ledger, checker->view, batch, sights);
         if (sights[LEDGER_VISIBLE] != 0 && sights[LEDGER_ABSENT] != 0) {
             ledger_fail("batch %u (session %u, %u entries from %u, %u parts "
@@ -126,7 +174,7 @@ void ledger_check_batches(const struct checker *checker, enum ledger_loss loss)
                         batch->part_count, batch->first_part,
                         sights[LEDGER_VISIBLE], sights[LEDGER_ABSENT]);
         }
-        if (sights[LEDGER_ABSENT] != 0 && batch->state >= needed) {
+        if (sights[LEDGER_ABSENT] != 0 && is_promised(checker, batch, loss)) {
             ledger_fail("batch %u (session %u, %u entries from %u, %u parts "
                         "from %u) was promised (state %d, durability %u) and "
                         "is lost",

@@ -30,7 +30,8 @@ enum {
 
 static struct {
     struct sim_disk *disk;
-    struct sched_ledger ledger;
+    struct ledger ledger;
+    struct sched_op ops[SCHED_OPS];
 } images[IMAGES];
 
 static struct sched maker;
@@ -171,21 +172,25 @@ static void make_image(enum image image)
     maker.watch = sim_process_create(maker.disk);
     maker.processes[0].sched = &maker;
     maker.processes[0].again = SCHED_NONE;
-    maker.ledger.session_count = SCHED_SHARED_SESSIONS;
+    maker.ledger.counts = true;
     for (uint32_t i = 0; i < SCHED_SHARED_SESSIONS; i++) {
-        maker.ledger.sessions[i] =
-            (struct sched_session){SCHED_NONE, SCHED_NONE};
+        (void)ledger_add_session(&maker.ledger, 0, SCHED_NONE, SCHED_NONE);
     }
     sched__start(&maker.processes[0]);
     make_content(image);
     sched__remove_process(&maker.processes[0]);
-    for (uint32_t i = 0; i < maker.ledger.op_count; i++) {
-        maker.ledger.ops[i].handle = 0;
-        maker.ledger.ops[i].begin = 0;
-        maker.ledger.ops[i].end = 0;
+    for (uint32_t i = 0; i < maker.ledger.batch_count; i++) {
+        struct ledger_batch *batch = &maker.ledger.batches[i];
+
+        maker.ops[i].handle = 0;
+        batch->begin = 0;
+        batch->end = 0;
+        batch->known_since = batch->state >= LEDGER_WRITTEN ? 0 : UINT64_MAX;
+        batch->durable_since = batch->state == LEDGER_DURABLE ? 0 : UINT64_MAX;
     }
     images[image].disk = maker.disk;
-    images[image].ledger = maker.ledger;
+    ledger_copy(&images[image].ledger, &maker.ledger);
+    memcpy(images[image].ops, maker.ops, sizeof(maker.ops));
 }
 
 /* ------------------------------------------------------------- using --- */
@@ -198,7 +203,8 @@ void sched__load_image(struct sched *sched, uint64_t which)
         make_image(image);
     }
     sched->disk = sim_disk_clone(images[image].disk);
-    sched->ledger = images[image].ledger;
+    ledger_copy(&sched->ledger, &images[image].ledger);
+    memcpy(sched->ops, images[image].ops, sizeof(sched->ops));
 }
 
 void sched__images_free(void)

@@ -8,16 +8,16 @@
 #include <ucontext.h>
 
 #include "tests/lib/arena_heap.h"
+#include "tests/sim/ledger/ledger.h"
 #include "tests/sim/sched/sched.h"
 
 #define SCHED_ROOT "/store"
-#define SCHED_NONE UINT32_MAX
+#define SCHED_NONE LEDGER_NONE
 
 enum {
     SCHED_SESSIONS = 16,
     SCHED_SHARED_SESSIONS = 2, /* sessions that all write to */
     SCHED_OPS = 192,
-    SCHED_ENTRIES = 320,
     SCHED_BATCH_MAX = 3,       /* entries, at most */
     SCHED_INLINE = 256 * 1024, /* the largest payload in a record */
     SCHED_PAYLOAD = SCHED_INLINE + 4096,
@@ -30,73 +30,11 @@ enum {
 
 /* --- the ledger --------------------------------------------------------- */
 
-enum sched_op_kind {
-    SCHED_APPEND,
-    SCHED_CREATE,    /* also by a fork */
-    SCHED_PUT_DOC,   /* a document; session SCHED_NONE: of the store */
-    SCHED_MOVE_HEAD, /* moves the head "mark" */
-    SCHED_MOVE_MAIN, /* moves `main` */
-    SCHED_INCREMENT  /* adds one to a number in the metadata */
-};
-
-/* What is known about an operation, from outside. */
-enum sched_state {
-    SCHED_OPEN,    /* it may be there or not */
-    SCHED_REFUSED, /* it must not be there */
-    SCHED_WRITTEN, /* it must be there until the power is cut */
-    SCHED_DURABLE  /* it must be there */
-};
-
+/* Of a batch of the ledger, by its number: an operation of a process. */
 struct sched_op {
-    enum sched_op_kind kind;
-    enum sched_state state;
-    uint32_t session;
     uint32_t handle; /* that it was answered on, or 0 */
-    uint32_t durability;
-    uint64_t begin; /* step */
-    uint64_t end;   /* UINT64_MAX: it goes on */
-    uint64_t known; /* since this step it must be there; or UINT64_MAX */
-    uint64_t durable_since; /* since this step durably; or UINT64_MAX */
-    bool resent;
-    uint32_t first; /* SCHED_APPEND: entry */
-    uint32_t count;
-    bool expects;
-    uint32_t expected; /* SCHED_APPEND: entry, or SCHED_NONE */
-    uint32_t target;   /* SCHED_MOVE_HEAD, SCHED_MOVE_MAIN: entry */
-    uint32_t key;      /* SCHED_PUT_DOC */
-    uint64_t version;  /* SCHED_PUT_DOC: expected */
-};
-
-struct sched_entry {
-    uint32_t op;
-    uint32_t session;
-    uint32_t size;
-    uint32_t parent; /* that it names, or SCHED_NONE: under the head */
-};
-
-struct sched_session {
-    uint32_t source; /* session it is forked from, or SCHED_NONE */
-    uint32_t at;     /* entry */
-};
-
-struct sched_ledger {
-    struct sched_op ops[SCHED_OPS];
-    struct sched_entry entries[SCHED_ENTRIES];
-    struct sched_session sessions[SCHED_SESSIONS];
-    uint32_t op_count;
-    uint32_t entry_count;
-    uint32_t session_count;
-};
-
-/* A session as it was read. */
-struct sched_view {
-    uint32_t entries[SCHED_ENTRIES]; /* those it shares, then its own */
-    uint32_t parents[SCHED_ENTRIES];
-    uint64_t sequences[SCHED_ENTRIES];
-    uint32_t count;
-    uint32_t shared;
-    uint32_t head;
-    uint64_t digest;
+    bool creates;    /* its session, also by a fork */
+    bool increments; /* the number in the metadata */
 };
 
 /* --- processes ---------------------------------------------------------- */
@@ -177,9 +115,7 @@ struct sched_process {
     uint64_t prealloc_id;
     uint64_t prealloc_capacity;
     bool read_only; /* the store could be opened to read only */
-    struct sched_view view;
-    uint8_t expectation[SCHED_PAYLOAD];
-    uint8_t payload[SCHED_BATCH_MAX * SCHED_PAYLOAD];
+    struct ledger_text texts[SCHED_BATCH_MAX]; /* of the call under way */
 };
 
 /* --- what strikes ------------------------------------------------------- */
@@ -217,7 +153,8 @@ struct sched {
     struct sched_counts *counts;
     struct sim_disk *disk;
     struct sim_process *watch; /* does nothing but tell the time */
-    struct sched_ledger ledger;
+    struct ledger ledger;
+    struct sched_op ops[SCHED_OPS];
     struct sched_process processes[SCHED_PROCESSES];
     struct sched_lock locks[SCHED_LOCKS];
     struct sched_process *current; /* null: the schedule itself */
@@ -296,6 +233,7 @@ struct wal_session *sched__session(struct sched_process *process,
 void sched__create(struct sched_process *process, uint32_t session);
 void sched__append(struct sched_process *process, uint32_t session,
                    uint32_t durability, uint32_t size);
+void sched__free_texts(struct sched_process *process);
 
 /* sched_script_parts.c */
 void sched__step_put(struct sched_process *process, uint32_t session);
@@ -307,48 +245,34 @@ void sched__step_increment(struct sched_process *process, uint32_t session);
 bool sched__check_status(struct sched_process *process, enum wal_status status,
                          const struct wal_error *error, const char *what);
 
-/* sched_ledger.c */
-uint32_t sched__op_begin(struct sched_process *process, enum sched_op_kind kind,
-                         uint32_t session);
-void sched__op_end(struct sched_process *process, uint32_t op,
+/* ledger.c: an operation is a batch of the ledger, to which its entries and
+ * parts are added before anything else happens */
+uint32_t sched__op_begin(struct sched_process *process, uint32_t session);
+/* Makes the session too; it is answered. */
+uint32_t sched__op_begin_fork(struct sched_process *process, uint32_t source,
+                              uint32_t at);
+void sched__op_end(struct sched_process *process, uint32_t number,
                    enum wal_status status);
-uint32_t sched__add_entry(struct sched *sched, uint32_t op, uint32_t size,
-                          uint32_t parent);
-void sched__mark_visible(struct sched *sched, uint32_t op, bool durable);
+void sched__mark_visible(struct sched *sched, uint32_t number, bool durable);
 void sched__mark_durable(struct sched_process *process);
 void sched__mark_power_loss(struct sched *sched);
 bool sched__may_exist(const struct sched *sched, uint32_t session);
 bool sched__must_exist(const struct sched *sched, uint32_t session,
                        uint64_t since);
-void sched__session_id(uint32_t session, char out[SCHED_TEXT]);
-void sched__entry_id(uint32_t entry, char out[SCHED_TEXT]);
-void sched__fill_payload(const struct sched *sched, uint32_t entry,
-                         uint8_t *out);
-struct wal_slice sched__slice(const char *text);
-/* A number after a letter, or SCHED_NONE. */
-uint32_t sched__parse_number(struct wal_slice text, char letter);
 
-/* sched_check.c: reading, and comparing with the ledger. False: a call failed
- * as it may. */
-bool sched__read(struct sched_process *process, struct wal_session *handle,
+/* check.c: reads a session that others write to, and compares it. */
+void sched__read(struct sched_process *process, struct wal_session *handle,
                  uint32_t session, bool durable, uint64_t since);
-void sched__check_all(struct sched_process *process, uint64_t *digest);
+/* Compares everything, outside of the processes. Answers the digest; with
+ * `settles`, what is there then is durable, and the rest never comes back. */
+uint64_t sched__check_all(struct sched_process *process, bool settles);
+/* Answers N of {"n":1N}. */
+uint32_t sched__check_counter(struct sched *sched, uint32_t session,
+                              struct wal_slice metadata, uint64_t since);
+void sched__check_free(void);
 
 /* sched_end.c: everybody goes, and what remains is compared with the ledger */
 void sched__verify_end(struct sched *sched);
-
-/* sched_check_parts.c: the same of documents, heads and metadata */
-bool sched__read_documents(struct sched_process *process, uint32_t session,
-                           uint64_t *digest, uint64_t since);
-bool sched__read_heads(struct sched_process *process, uint32_t session,
-                       uint64_t *digest, uint64_t since);
-bool sched__read_counter(struct sched_process *process, uint32_t session,
-                         uint64_t *digest, uint64_t since);
-void sched__check_counter(struct sched *sched, uint32_t session, uint32_t count,
-                          uint64_t since);
-/* N of {"n":N}. */
-uint32_t sched__parse_counter(struct wal_slice metadata);
-void sched__mix(uint64_t *digest, uint64_t value);
 
 /* sched_image.c: disks to begin with */
 void sched__load_image(struct sched *sched, uint64_t which);

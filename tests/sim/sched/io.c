@@ -284,6 +284,8 @@ static enum wal_status io_lock(void *ctx, struct wal__file *file,
     struct sched_process *process = ctx;
     enum wal_status status;
 
+    /* No scheduled process lists claims. */
+    WAL__ASSERT(mode != WAL__IO_LOCK_TEST);
     process->unlocks = mode == WAL__IO_LOCK_NONE;
     before(process, SIM_LOCK, path_of(file), offset);
     process->unlocks = false;

@@ -1,143 +1,90 @@
 /*
  * ledger.c - the results that calls returned to the processes, and what
- * follows for what may be seen (sched.h). Unlike that of model.h this ledger
- * knows operations that go on at the same time: an answer, or being seen,
- * holds from the step of that on.
+ * follows for what may be seen (sched.h, tests/sim/ledger). Calls go on at the
+ * same time: an answer, or being seen, holds from the step of that on.
  *
- * Invariant: what is known of an operation only rises, but for a loss of
- * power, which takes back what was written and not durable.
+ * Invariant: what is known of a batch only rises, but for a loss of power,
+ * which takes back what was written and not durable.
  */
 #include "tests/sim/sched/internal.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "format/bytes/assert.h"
-
-struct wal_slice sched__slice(const char *text)
-{
-    return (struct wal_slice){text, strlen(text)};
-}
-
-void sched__session_id(uint32_t session, char out[SCHED_TEXT])
-{
-    (void)snprintf(out, SCHED_TEXT, "s%03u", session);
-}
-
-void sched__entry_id(uint32_t entry, char out[SCHED_TEXT])
-{
-    (void)snprintf(out, SCHED_TEXT, "e%03u", entry);
-}
-
-uint32_t sched__parse_number(struct wal_slice text, char letter)
-{
-    const char *bytes = text.data;
-    uint32_t number = 0;
-
-    if (text.size != 4 || bytes[0] != letter) {
-        return SCHED_NONE;
-    }
-    for (size_t i = 1; i < 4; i++) {
-        if (bytes[i] < '0' || bytes[i] > '9') {
-            return SCHED_NONE;
-        }
-        number = number * 10 + (uint32_t)(bytes[i] - '0');
-    }
-    return number;
-}
-
-/* {"e":NNN,"pad":"xxx..."} */
-void sched__fill_payload(const struct sched *sched, uint32_t entry,
-                         uint8_t *out)
-{
-    const struct sched_entry *recorded = &sched->ledger.entries[entry];
-    char before[SCHED_TEXT];
-    int size = snprintf(before, sizeof(before), "{\"e\":%u,\"pad\":\"", entry);
-
-    WAL__ASSERT(size > 0 && recorded->size > (uint32_t)size + 2);
-    memset(out, 'a' + (int)(entry % 26), recorded->size);
-    memcpy(out, before, (size_t)size);
-    memcpy(out + recorded->size - 2, "\"}", 2);
-}
 
 /* ------------------------------------------------------------ adding --- */
 
-uint32_t sched__op_begin(struct sched_process *process, enum sched_op_kind kind,
-                         uint32_t session)
+static void begin_op(struct sched_process *process, uint32_t number)
 {
     struct sched *sched = process->sched;
-    struct sched_ledger *ledger = &sched->ledger;
-    uint32_t number = ledger->op_count;
+    struct ledger_batch *batch = &sched->ledger.batches[number];
 
     WAL__ASSERT(number < SCHED_OPS);
-    ledger->op_count++;
-    ledger->ops[number] = (struct sched_op){.kind = kind,
-                                            .session = session,
-                                            .begin = sched->steps,
-                                            .end = UINT64_MAX,
-                                            .known = UINT64_MAX,
-                                            .durable_since = UINT64_MAX,
-                                            .first = ledger->entry_count,
-                                            .expected = SCHED_NONE,
-                                            .target = SCHED_NONE};
+    batch->begin = sched->steps;
+    batch->end = UINT64_MAX;
+    batch->known_since = UINT64_MAX;
+    batch->durable_since = UINT64_MAX;
+    sched->ops[number] = (struct sched_op){0};
     process->op = number;
+}
+
+uint32_t sched__op_begin(struct sched_process *process, uint32_t session)
+{
+    uint32_t number =
+        ledger_add_batch(&process->sched->ledger, session, process->slot);
+
+    begin_op(process, number);
     return number;
 }
 
-uint32_t sched__add_entry(struct sched *sched, uint32_t op, uint32_t size,
-                          uint32_t parent)
+uint32_t sched__op_begin_fork(struct sched_process *process, uint32_t source,
+                              uint32_t at)
 {
-    struct sched_ledger *ledger = &sched->ledger;
-    uint32_t number = ledger->entry_count;
+    struct ledger *ledger = &process->sched->ledger;
+    uint32_t session = ledger_add_session(ledger, process->slot, source, at);
+    uint32_t number = ledger->sessions[session].batch;
 
-    WAL__ASSERT(number < SCHED_ENTRIES && size <= SCHED_PAYLOAD);
-    ledger->entry_count++;
-    ledger->entries[number] =
-        (struct sched_entry){.op = op,
-                             .session = ledger->ops[op].session,
-                             .size = size,
-                             .parent = parent};
-    ledger->ops[op].count++;
-    return number;
+    begin_op(process, number);
+    process->sched->ops[number].creates = true;
+    return session;
 }
 
 /* ----------------------------------------------------------- answers --- */
 
-static void raise_to(struct sched *sched, struct sched_op *op,
-                     enum sched_state state)
+static void raise_to(struct sched *sched, uint32_t number,
+                     enum ledger_state state)
 {
-    if (op->state == SCHED_REFUSED) {
-        sched__fail(sched, "operation %u was refused, and is there",
-                    (uint32_t)(op - sched->ledger.ops));
+    struct ledger_batch *batch = &sched->ledger.batches[number];
+
+    if (batch->state == LEDGER_REFUSED) {
+        sched__fail(sched, "batch %u was refused, and is there", number);
         return;
     }
-    if (state == SCHED_DURABLE && op->state != SCHED_DURABLE) {
-        op->durable_since = sched->steps;
+    if (state == LEDGER_DURABLE && batch->state != LEDGER_DURABLE) {
+        batch->durable_since = sched->steps;
     }
-    op->state = op->state > state ? op->state : state;
-    op->known = op->known < sched->steps ? op->known : sched->steps;
+    batch->state = batch->state > state ? batch->state : state;
+    batch->known_since =
+        batch->known_since < sched->steps ? batch->known_since : sched->steps;
 }
 
 /* Two appends that expected the same tail cannot both have found it. */
 static void check_expected(struct sched *sched, uint32_t number)
 {
-    const struct sched_ledger *ledger = &sched->ledger;
-    const struct sched_op *op = &ledger->ops[number];
+    const struct ledger *ledger = &sched->ledger;
+    const struct ledger_batch *batch = &ledger->batches[number];
 
-    if (op->kind != SCHED_APPEND || !op->expects || sched->moves_main) {
+    if (!batch->expects || sched->moves_main) {
         return;
     }
-    for (uint32_t i = 0; i < ledger->op_count; i++) {
-        const struct sched_op *other = &ledger->ops[i];
+    for (uint32_t i = 0; i < ledger->batch_count; i++) {
+        const struct ledger_batch *other = &ledger->batches[i];
 
-        if (i != number && other->kind == SCHED_APPEND && other->expects &&
-            other->session == op->session && other->state >= SCHED_WRITTEN &&
-            other->expected == op->expected) {
+        if (i != number && other->expects && other->session == batch->session &&
+            other->state >= LEDGER_WRITTEN &&
+            other->expected == batch->expected) {
             sched__fail(sched,
-                        "operations %u and %u were acknowledged, and both "
+                        "batches %u and %u were acknowledged, and both "
                         "expected the tail %d",
-                        i, number, (int)op->expected);
+                        i, number, (int)batch->expected);
         }
     }
 }
@@ -152,15 +99,16 @@ void sched__op_end(struct sched_process *process, uint32_t number,
                    enum wal_status status)
 {
     struct sched *sched = process->sched;
-    struct sched_op *op = &sched->ledger.ops[number];
+    struct ledger_batch *batch = &sched->ledger.batches[number];
 
-    op->end = sched->steps;
+    batch->end = sched->steps;
     process->op = SCHED_NONE;
     process->again = SCHED_NONE;
     if (status == WAL_OK) {
-        op->handle = process->handle;
-        raise_to(sched, op,
-                 op->durability == WAL_DURABLE ? SCHED_DURABLE : SCHED_WRITTEN);
+        sched->ops[number].handle = process->handle;
+        raise_to(sched, number,
+                 batch->durability == WAL_DURABLE ? LEDGER_DURABLE
+                                                  : LEDGER_WRITTEN);
         check_expected(sched, number);
         sched->counts->outcomes[SCHED_ACKNOWLEDGED]++;
         return;
@@ -170,45 +118,44 @@ void sched__op_end(struct sched_process *process, uint32_t number,
         sched->counts->outcomes[SCHED_UNKNOWN]++;
         return;
     }
-    if (op->resent) {
+    if (batch->again) {
         return; /* it speaks of this attempt alone */
     }
-    if (op->state >= SCHED_WRITTEN) {
-        sched__fail(sched, "operation %u answers %d, and was seen", number,
-                    status);
+    if (batch->state >= LEDGER_WRITTEN) {
+        sched__fail(sched, "batch %u answers %d, and was seen", number, status);
     }
-    op->state = SCHED_REFUSED;
+    batch->state = LEDGER_REFUSED;
 }
 
-void sched__mark_visible(struct sched *sched, uint32_t op, bool durable)
+void sched__mark_visible(struct sched *sched, uint32_t number, bool durable)
 {
-    raise_to(sched, &sched->ledger.ops[op],
-             durable ? SCHED_DURABLE : SCHED_WRITTEN);
+    raise_to(sched, number, durable ? LEDGER_DURABLE : LEDGER_WRITTEN);
 }
 
 void sched__mark_durable(struct sched_process *process)
 {
-    struct sched_ledger *ledger = &process->sched->ledger;
+    struct sched *sched = process->sched;
 
-    for (uint32_t i = 0; i < ledger->op_count; i++) {
-        struct sched_op *op = &ledger->ops[i];
+    for (uint32_t i = 0; i < sched->ledger.batch_count; i++) {
+        struct ledger_batch *batch = &sched->ledger.batches[i];
 
-        if (op->handle == process->handle && op->state == SCHED_WRITTEN) {
-            op->state = SCHED_DURABLE;
-            op->durable_since = process->sched->steps;
+        if (sched->ops[i].handle == process->handle &&
+            batch->state == LEDGER_WRITTEN) {
+            batch->state = LEDGER_DURABLE;
+            batch->durable_since = sched->steps;
         }
     }
 }
 
 void sched__mark_power_loss(struct sched *sched)
 {
-    for (uint32_t i = 0; i < sched->ledger.op_count; i++) {
-        struct sched_op *op = &sched->ledger.ops[i];
+    for (uint32_t i = 0; i < sched->ledger.batch_count; i++) {
+        struct ledger_batch *batch = &sched->ledger.batches[i];
 
-        op->handle = 0;
-        if (op->state == SCHED_WRITTEN) {
-            op->state = SCHED_OPEN;
-            op->known = UINT64_MAX;
+        sched->ops[i].handle = 0;
+        if (batch->state == LEDGER_WRITTEN) {
+            batch->state = LEDGER_OPEN;
+            batch->known_since = UINT64_MAX;
         }
     }
 }
@@ -217,11 +164,11 @@ void sched__mark_power_loss(struct sched *sched)
 
 bool sched__may_exist(const struct sched *sched, uint32_t session)
 {
-    for (uint32_t i = 0; i < sched->ledger.op_count; i++) {
-        const struct sched_op *op = &sched->ledger.ops[i];
+    for (uint32_t i = 0; i < sched->ledger.batch_count; i++) {
+        const struct ledger_batch *batch = &sched->ledger.batches[i];
 
-        if (op->kind == SCHED_CREATE && op->session == session &&
-            op->state != SCHED_REFUSED) {
+        if (sched->ops[i].creates && batch->session == session &&
+            batch->state != LEDGER_REFUSED) {
             return true;
         }
     }
@@ -231,11 +178,11 @@ bool sched__may_exist(const struct sched *sched, uint32_t session)
 bool sched__must_exist(const struct sched *sched, uint32_t session,
                        uint64_t since)
 {
-    for (uint32_t i = 0; i < sched->ledger.op_count; i++) {
-        const struct sched_op *op = &sched->ledger.ops[i];
+    for (uint32_t i = 0; i < sched->ledger.batch_count; i++) {
+        const struct ledger_batch *batch = &sched->ledger.batches[i];
 
-        if (op->kind == SCHED_CREATE && op->session == session &&
-            op->state >= SCHED_WRITTEN && op->known <= since) {
+        if (sched->ops[i].creates && batch->session == session &&
+            batch->state >= LEDGER_WRITTEN && batch->known_since <= since) {
             return true;
         }
     }

@@ -261,13 +261,14 @@ void sched__remove_process(struct sched_process *process)
         return;
     }
     if (process->op != SCHED_NONE) {
-        sched->ledger.ops[process->op].end = sched->steps;
+        sched->ledger.batches[process->op].end = sched->steps;
         process->again = process->op;
         process->op = SCHED_NONE;
     }
     sched__unlock_all(process);
     sim_process_destroy(process->process);
     arena_heap_deinit(&process->arena);
+    sched__free_texts(process);
     process->process = NULL;
     process->runs = false;
     process->stopped = false;
@@ -534,5 +535,6 @@ void sched_finish(void)
         }
         stacks[i] = NULL;
     }
+    sched__check_free();
     sched__images_free();
 }

@@ -111,15 +111,20 @@ void sched__create(struct sched_process *process, uint32_t session)
     struct wal_session_options options = {.struct_size = sizeof(options)};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct sched *sched = process->sched;
-    uint32_t op = sched__op_begin(process, SCHED_CREATE, session);
+    struct ledger *ledger = &sched->ledger;
+    uint32_t op = sched__op_begin(process, session);
     bool known = sched__must_exist(sched, session, sched->steps);
-    bool possible = sched__may_exist(sched, session);
+    bool possible;
     enum wal_status status;
-    char id[SCHED_TEXT];
+    char id[LEDGER_TEXT];
 
-    sched__session_id(session, id);
-    options.id = sched__slice(id);
-    options.metadata = sched__slice("{\"n\":1000}");
+    sched->ops[op].creates = true;
+    possible = sched__may_exist(sched, session);
+    /* Several processes may make it: its own batch is of no promise. */
+    ledger->batches[ledger->sessions[session].batch].state = LEDGER_OPEN;
+    ledger_session_id(session, id);
+    options.id = ledger_slice(id);
+    options.metadata = ledger_slice("{\"n\":1000}");
     process->blocked_byte = 0;
     status = wal_session_create(process->store, &options,
                                 &process->sessions[session], &error);
@@ -140,14 +145,14 @@ struct wal_session *sched__session(struct sched_process *process,
     struct wal_error error = {.struct_size = sizeof(error)};
     uint64_t since = sched->steps;
     enum wal_status status;
-    char id[SCHED_TEXT];
+    char id[LEDGER_TEXT];
 
     if (process->sessions[session] != NULL) {
         return process->sessions[session];
     }
-    sched__session_id(session, id);
+    ledger_session_id(session, id);
     process->blocked_byte = 0;
-    status = wal_session_open(process->store, sched__slice(id),
+    status = wal_session_open(process->store, ledger_slice(id),
                               &process->sessions[session], &error);
     if (status == WAL_ENOTFOUND && process->read_only) {
         return NULL;
@@ -167,56 +172,53 @@ struct wal_session *sched__session(struct sched_process *process,
 
 /* ----------------------------------------------------------- appends --- */
 
+void sched__free_texts(struct sched_process *process)
+{
+    for (uint32_t i = 0; i < SCHED_BATCH_MAX; i++) {
+        ledger_free_text(&process->texts[i]);
+    }
+}
+
 static enum wal_status submit_append(struct sched_process *process,
                                      uint32_t number,
                                      struct wal_append_result *result,
                                      struct wal_error *error)
 {
-    struct sched *sched = process->sched;
-    const struct sched_op *op = &sched->ledger.ops[number];
+    const struct ledger *ledger = &process->sched->ledger;
+    const struct ledger_batch *batch = &ledger->batches[number];
     struct wal_append_options options = {.struct_size = sizeof(options),
-                                         .durability = op->durability};
-    struct wal_entry entries[SCHED_BATCH_MAX] = {0};
-    char ids[SCHED_BATCH_MAX][SCHED_TEXT];
-    char parents[SCHED_BATCH_MAX][SCHED_TEXT];
-    char tail[SCHED_TEXT] = "";
+                                         .durability = batch->durability};
+    struct wal_entry entries[SCHED_BATCH_MAX];
+    char tail[LEDGER_TEXT] = "";
+    enum wal_status status;
 
-    for (uint32_t i = 0; i < op->count; i++) {
-        const struct sched_entry *recorded =
-            &sched->ledger.entries[op->first + i];
-        uint8_t *payload = process->payload + (size_t)i * SCHED_PAYLOAD;
-
-        sched__entry_id(op->first + i, ids[i]);
-        sched__fill_payload(sched, op->first + i, payload);
-        entries[i].struct_size = sizeof(entries[i]);
-        entries[i].id = sched__slice(ids[i]);
-        entries[i].type = sched__slice("message");
-        entries[i].payload = (struct wal_slice){payload, recorded->size};
-        if (recorded->parent != SCHED_NONE) {
-            sched__entry_id(recorded->parent, parents[i]);
-            entries[i].parent_id = sched__slice(parents[i]);
-        }
+    for (uint32_t i = 0; i < batch->count; i++) {
+        ledger_fill_entry(ledger, batch->first + i, &entries[i],
+                          &process->texts[i]);
     }
-    if (op->expects) {
-        if (op->expected != SCHED_NONE) {
-            sched__entry_id(op->expected, tail);
+    if (batch->expects) {
+        if (batch->expected != SCHED_NONE) {
+            ledger_entry_id(batch->expected, tail);
         }
         options.flags = WAL_APPEND_EXPECT;
-        options.expected_tail = sched__slice(tail);
+        options.expected_tail = ledger_slice(tail);
     }
     process->blocked_byte = 0;
-    return wal_append(process->sessions[op->session], entries, op->count,
-                      &options, result, error);
+    status = wal_append(process->sessions[batch->session], entries,
+                        batch->count, &options, result, error);
+    sched__free_texts(process);
+    return status;
 }
 
 /* The parent that a batch names went with the power: it is sent again. */
-static bool is_parent_lost(const struct sched *sched, const struct sched_op *op)
+static bool is_parent_lost(const struct ledger *ledger,
+                           const struct ledger_batch *batch)
 {
-    uint32_t parent = sched->ledger.entries[op->first].parent;
+    const struct ledger_entry *entry = &ledger->entries[batch->first];
 
-    return op->resent && parent != SCHED_NONE &&
-           sched->ledger.ops[sched->ledger.entries[parent].op].state <
-               SCHED_WRITTEN;
+    return batch->again && entry->parent_kind == LEDGER_PARENT_ENTRY &&
+           ledger->batches[ledger->entries[entry->parent].batch].state <
+               LEDGER_WRITTEN;
 }
 
 /* Answers that need no fault: the tail had moved on. */
@@ -224,19 +226,19 @@ static bool is_conflict(struct sched_process *process, uint32_t number,
                         enum wal_status status, const struct wal_error *error)
 {
     struct sched *sched = process->sched;
-    const struct sched_op *op = &sched->ledger.ops[number];
+    const struct ledger_batch *batch = &sched->ledger.batches[number];
     uint32_t actual;
 
     if (status == WAL_ENOPARENT) {
-        return is_parent_lost(sched, op);
+        return is_parent_lost(&sched->ledger, batch);
     }
-    if (status != WAL_ECONFLICT || !op->expects) {
+    if (status != WAL_ECONFLICT || !batch->expects) {
         return false;
     }
-    actual = sched__parse_number(sched__slice(error->actual), 'e');
-    if (actual == op->expected) {
+    actual = ledger_find_entry(&sched->ledger, ledger_slice(error->actual));
+    if (actual == batch->expected) {
         sched__fail(sched,
-                    "operation %u: the tail is as expected, and that is "
+                    "batch %u: the tail is as expected, and that is "
                     "a conflict",
                     number);
     }
@@ -247,23 +249,23 @@ static bool is_conflict(struct sched_process *process, uint32_t number,
 static void append_op(struct sched_process *process, uint32_t number)
 {
     struct sched *sched = process->sched;
-    struct sched_op *op = &sched->ledger.ops[number];
+    const struct ledger_batch *batch = &sched->ledger.batches[number];
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_error error = {.struct_size = sizeof(error)};
     bool poisoned = process->poisoned;
-    bool again = op->resent;
+    bool again = batch->again;
     enum wal_status status;
 
     process->op = number;
     status = submit_append(process, number, &result, &error);
     if (!is_conflict(process, number, status, &error) &&
         sched__check_status(process, status, &error, "appending")) {
-        uint32_t missing = op->count - result.appended;
+        uint32_t missing = batch->count - result.appended;
 
-        if (missing != 0 && (!again || missing != op->count ||
-                             result.duplicates != op->count)) {
-            sched__fail(sched, "operation %u: %u of %u were written", number,
-                        result.appended, op->count);
+        if (missing != 0 && (!again || missing != batch->count ||
+                             result.duplicates != batch->count)) {
+            sched__fail(sched, "batch %u: %u of %u were written", number,
+                        result.appended, batch->count);
         }
         sched->counts->outcomes[SCHED_HEALED] += poisoned;
         process->poisoned = false;
@@ -289,39 +291,54 @@ static bool find_head(struct sched_process *process,
     if (!sched__check_status(process, status, &error, "a session's status")) {
         return false;
     }
-    *head =
-        info.head.size == 0 ? SCHED_NONE : sched__parse_number(info.head, 'e');
+    *head = ledger_find_entry(&process->sched->ledger, info.head);
     process->has_tail_seen[number] = true;
     process->tails[number] = *head;
     return true;
 }
 
+/* An entry of a batch, under the parent that it names, or the head. */
+static void add_entry(struct ledger *ledger, uint32_t batch, uint32_t size,
+                      uint32_t parent)
+{
+    const struct ledger_entry entry = {.kind = LEDGER_PLAIN,
+                                       .parent_kind = parent == SCHED_NONE
+                                                          ? LEDGER_PARENT_HEAD
+                                                          : LEDGER_PARENT_ENTRY,
+                                       .parent = parent,
+                                       .size = size,
+                                       .seed = ledger->entry_count};
+
+    (void)ledger_add_entry(ledger, batch, &entry);
+}
+
 void sched__append(struct sched_process *process, uint32_t session,
                    uint32_t durability, uint32_t size)
 {
-    struct sched *sched = process->sched;
+    struct ledger *ledger = &process->sched->ledger;
     uint32_t op;
 
     if (sched__session(process, session) == NULL) {
         return;
     }
-    op = sched__op_begin(process, SCHED_APPEND, session);
-    sched->ledger.ops[op].durability = durability;
-    (void)sched__add_entry(sched, op, size, SCHED_NONE);
+    op = sched__op_begin(process, session);
+    ledger->batches[op].durability = durability;
+    add_entry(ledger, op, size, SCHED_NONE);
     append_op(process, op);
 }
 
 /* Any entry that is in the session, or SCHED_NONE. */
 static uint32_t some_entry(struct sched_process *process, uint32_t session)
 {
-    const struct sched_ledger *ledger = &process->sched->ledger;
+    const struct ledger *ledger = &process->sched->ledger;
     uint64_t start = random_below(process, ledger->entry_count + 1);
 
     for (uint32_t i = 0; i < ledger->entry_count; i++) {
         uint32_t number = (uint32_t)((start + i) % ledger->entry_count);
-        const struct sched_op *op = &ledger->ops[ledger->entries[number].op];
+        const struct ledger_batch *batch =
+            &ledger->batches[ledger->entries[number].batch];
 
-        if (op->session == session && op->state >= SCHED_WRITTEN) {
+        if (batch->session == session && batch->state >= LEDGER_WRITTEN) {
             return number;
         }
     }
@@ -342,7 +359,7 @@ static uint32_t draw_size(struct sched_process *process)
 static void step_append(struct sched_process *process, uint32_t session,
                         bool expects)
 {
-    struct sched *sched = process->sched;
+    struct ledger *ledger = &process->sched->ledger;
     struct wal_session *handle = sched__session(process, session);
     uint32_t count = 1 + (uint32_t)random_below(process, SCHED_BATCH_MAX);
     uint32_t parent = SCHED_NONE;
@@ -356,14 +373,13 @@ static void step_append(struct sched_process *process, uint32_t session,
     if (!expects && random_below(process, 6) == 0) {
         parent = some_entry(process, session);
     }
-    op = sched__op_begin(process, SCHED_APPEND, session);
-    sched->ledger.ops[op].durability =
+    op = sched__op_begin(process, session);
+    ledger->batches[op].durability =
         random_below(process, 2) == 0 ? WAL_DURABLE : WAL_WRITTEN;
-    sched->ledger.ops[op].expects = expects;
-    sched->ledger.ops[op].expected = head;
+    ledger->batches[op].expects = expects;
+    ledger->batches[op].expected = head;
     for (uint32_t i = 0; i < count; i++) {
-        (void)sched__add_entry(sched, op, draw_size(process),
-                               i == 0 ? parent : SCHED_NONE);
+        add_entry(ledger, op, draw_size(process), i == 0 ? parent : SCHED_NONE);
     }
     append_op(process, op);
 }
@@ -373,15 +389,14 @@ static void step_resend(struct sched_process *process)
 {
     struct sched *sched = process->sched;
     uint32_t number = process->again;
-    struct sched_op *op = &sched->ledger.ops[number];
+    struct ledger_batch *batch = &sched->ledger.batches[number];
 
     process->again = SCHED_NONE;
-    if (op->kind != SCHED_APPEND ||
-        sched__session(process, op->session) == NULL) {
+    if (batch->count == 0 || sched__session(process, batch->session) == NULL) {
         return;
     }
-    op->resent = true;
-    op->end = UINT64_MAX;
+    batch->again = true;
+    batch->end = UINT64_MAX;
     sched->counts->outcomes[SCHED_RESENT]++;
     append_op(process, number);
 }
@@ -393,17 +408,12 @@ static void step_read(struct sched_process *process, uint32_t session)
     struct sched *sched = process->sched;
     uint64_t since = sched->steps;
     struct wal_session *handle = sched__session(process, session);
-    uint64_t digest = 0;
 
     if (handle == NULL) {
         return;
     }
     begin_activity(process, SCHED_READING);
-    (void)(sched__read(process, handle, session, random_below(process, 3) == 0,
-                       since) &&
-           sched__read_documents(process, session, &digest, since) &&
-           sched__read_heads(process, session, &digest, since) &&
-           sched__read_counter(process, session, &digest, since));
+    sched__read(process, handle, session, random_below(process, 3) == 0, since);
     end_activity(process, SCHED_READING);
 }
 
@@ -545,8 +555,7 @@ void sched__quiesce(struct sched_process *process)
         sched__fail(process->sched, "an append does not heal the store");
     }
     if (process->sessions[session] != NULL) {
-        (void)sched__read(process, process->sessions[session], session, false,
-                          since);
+        sched__read(process, process->sessions[session], session, false, since);
     }
 }
 

@@ -8,6 +8,12 @@
 
 #include "tests/sim/sched/internal.h"
 
+enum {
+    DOCUMENT_SIZE = 48
+};
+
+static const char *const mark = "head-0"; /* as the ledger names it */
+
 static uint64_t random_below(struct sched_process *process, uint64_t sides)
 {
     return sched__random(&process->rng_state, sides);
@@ -29,11 +35,22 @@ static bool find_version(struct sched_process *process,
     if (!sched__check_status(process, status, &error, "opening documents")) {
         return false;
     }
-    status = wal_doc_cursor_get(docs, sched__slice(key), 0, &doc, &error);
+    status = wal_doc_cursor_get(docs, ledger_slice(key), 0, &doc, &error);
     *version = status == WAL_OK ? doc.version : 0;
     wal_doc_cursor_close(docs);
     return status == WAL_ENOTFOUND ||
            sched__check_status(process, status, &error, "reading a document");
+}
+
+static struct ledger_part *add_part(struct sched_process *process,
+                                    uint32_t batch, enum ledger_part_kind kind,
+                                    uint32_t session, uint32_t key)
+{
+    struct ledger *ledger = &process->sched->ledger;
+    const struct ledger_part part = {
+        .kind = kind, .session = session, .key = key, .target = SCHED_NONE};
+
+    return &ledger->parts[ledger_add_part(ledger, batch, &part)];
 }
 
 void sched__step_put(struct sched_process *process, uint32_t session)
@@ -45,42 +62,41 @@ void sched__step_put(struct sched_process *process, uint32_t session)
         of_store ? NULL : sched__session(process, session);
     struct wal_doc doc = {.struct_size = sizeof(doc)};
     struct wal_error error = {.struct_size = sizeof(error)};
-    char value[SCHED_TEXT];
-    char key[SCHED_TEXT];
+    struct ledger_text *text = &process->texts[0];
     enum wal_status status;
-    struct sched_op *op;
+    struct ledger_part *part;
     uint32_t number;
 
     if (!of_store && handle == NULL) {
         return;
     }
-    number = sched__op_begin(process, SCHED_PUT_DOC,
-                             of_store ? SCHED_NONE : session);
-    op = &sched->ledger.ops[number];
-    op->key = (uint32_t)random_below(process, SCHED_KEYS);
-    op->expects = random_below(process, 3) != 0;
-    (void)snprintf(key, sizeof(key), "k%03u", op->key);
-    (void)snprintf(value, sizeof(value), "\"d%03u\"", number);
-    if (of_store && op->expects && process->knows_version &&
-        process->known_key == op->key && random_below(process, 2) == 0) {
-        op->version = process->known_version;
-    } else if (op->expects &&
-               !find_version(process, handle, key, &op->version)) {
+    number = sched__op_begin(process, session);
+    part = add_part(process, number, LEDGER_PUT_DOC,
+                    of_store ? SCHED_NONE : session,
+                    (uint32_t)random_below(process, SCHED_KEYS));
+    part->size = DOCUMENT_SIZE;
+    part->expects = random_below(process, 3) != 0;
+    ledger_fill_document(&sched->ledger, (uint32_t)(part - sched->ledger.parts),
+                         &doc, text);
+    if (of_store && part->expects && process->knows_version &&
+        process->known_key == part->key && random_below(process, 2) == 0) {
+        part->version = process->known_version;
+    } else if (part->expects &&
+               !find_version(process, handle, text->id, &part->version)) {
         sched__op_end(process, number, WAL_ENOTFOUND);
         return;
     }
-    if (of_store && op->expects) {
+    if (of_store && part->expects) {
         process->knows_version = true;
-        process->known_key = op->key;
-        process->known_version = op->version;
+        process->known_key = part->key;
+        process->known_version = part->version;
     }
-    doc.flags = op->expects ? WAL_DOC_EXPECT : 0;
-    doc.key = sched__slice(key);
-    doc.value = sched__slice(value);
-    doc.version = op->version;
+    doc.flags = part->expects ? WAL_DOC_EXPECT : 0;
+    doc.version = part->version;
     process->blocked_byte = 0;
     status = wal_doc_put(process->store, handle, &doc, NULL, &error);
-    if (status == WAL_ECONFLICT && op->expects) {
+    sched__free_texts(process);
+    if (status == WAL_ECONFLICT && part->expects) {
         sched->counts->outcomes[SCHED_STALE]++;
     } else {
         (void)sched__check_status(process, status, &error,
@@ -98,7 +114,7 @@ static bool find_head(struct sched_process *process,
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status =
-        wal_head_get(session, 0, sched__slice(name), out, &error);
+        wal_head_get(session, 0, ledger_slice(name), out, &error);
 
     if (status == WAL_ENOTFOUND) {
         out[0] = '\0';
@@ -107,7 +123,7 @@ static bool find_head(struct sched_process *process,
     return sched__check_status(process, status, &error, "asking for a head");
 }
 
-/* Moves "mark" to the tail, or `main` to where the mark is. */
+/* Moves a head to the tail, or `main` to where the mark is. */
 void sched__step_head(struct sched_process *process, uint32_t session)
 {
     struct sched *sched = process->sched;
@@ -117,27 +133,25 @@ void sched__step_head(struct sched_process *process, uint32_t session)
     struct wal_error error = {.struct_size = sizeof(error)};
     char expected[256];
     char target[256];
-    char note[SCHED_TEXT];
+    struct ledger_part *part;
     enum wal_status status;
     uint32_t number;
 
     if (handle == NULL ||
-        !find_head(process, handle, main ? "mark" : "main", target) ||
-        !find_head(process, handle, main ? "main" : "mark", expected) ||
+        !find_head(process, handle, main ? mark : "main", target) ||
+        !find_head(process, handle, main ? "main" : mark, expected) ||
         target[0] == '\0') {
         return;
     }
-    number = sched__op_begin(process, main ? SCHED_MOVE_MAIN : SCHED_MOVE_HEAD,
-                             session);
-    sched->ledger.ops[number].target =
-        sched__parse_number(sched__slice(target), 'e');
-    (void)snprintf(note, sizeof(note), "n%03u", number);
-    head.name = sched__slice(main ? "main" : "mark");
-    head.entry_id = sched__slice(target);
-    head.note = sched__slice(note);
+    number = sched__op_begin(process, session);
+    part = add_part(process, number, main ? LEDGER_MOVE_MAIN : LEDGER_MOVE_HEAD,
+                    session, 0);
+    part->target = ledger_find_entry(&sched->ledger, ledger_slice(target));
+    ledger_fill_head(&sched->ledger, (uint32_t)(part - sched->ledger.parts),
+                     &head, &process->texts[0]);
     if (random_below(process, 2) == 0) {
         head.flags = WAL_HEAD_EXPECT;
-        head.expected = sched__slice(expected);
+        head.expected = ledger_slice(expected);
     }
     process->blocked_byte = 0;
     status = wal_head_move(handle, &head, NULL, &error);
@@ -154,12 +168,12 @@ void sched__step_head(struct sched_process *process, uint32_t session)
 void sched__step_fork(struct sched_process *process, uint32_t session)
 {
     struct sched *sched = process->sched;
-    struct sched_ledger *ledger = &sched->ledger;
+    const struct ledger *ledger = &sched->ledger;
     struct wal_session *handle = sched__session(process, session);
     struct wal_session_options options = {.struct_size = sizeof(options)};
     struct wal_error error = {.struct_size = sizeof(error)};
     char at[256];
-    char id[SCHED_TEXT];
+    char id[LEDGER_TEXT];
     enum wal_status status;
     uint32_t number;
     uint32_t op;
@@ -171,15 +185,13 @@ void sched__step_fork(struct sched_process *process, uint32_t session)
     if (ledger->session_count == SCHED_SESSIONS) {
         return; /* others may have forked in the meantime */
     }
-    number = ledger->session_count;
-    ledger->session_count++;
-    ledger->sessions[number] = (struct sched_session){
-        .source = session, .at = sched__parse_number(sched__slice(at), 'e')};
-    op = sched__op_begin(process, SCHED_CREATE, number);
-    sched__session_id(number, id);
-    options.id = sched__slice(id);
+    number = sched__op_begin_fork(process, session,
+                                  ledger_find_entry(ledger, ledger_slice(at)));
+    op = process->op;
+    ledger_session_id(number, id);
+    options.id = ledger_slice(id);
     process->blocked_byte = 0;
-    status = wal_session_fork(handle, sched__slice(at), &options,
+    status = wal_session_fork(handle, ledger_slice(at), &options,
                               &process->sessions[number], &error);
     (void)sched__check_status(process, status, &error, "forking");
     sched__op_end(process, op, status);
@@ -200,14 +212,14 @@ static int32_t increment(void *ctx, const struct wal_session_info *now,
                          struct wal_session_change *change)
 {
     struct counter_update *counter_update = ctx;
-    uint32_t count = sched__parse_counter(now->metadata);
+    uint32_t count = sched__check_counter(counter_update->process->sched,
+                                          counter_update->session,
+                                          now->metadata, counter_update->since);
 
-    sched__check_counter(counter_update->process->sched,
-                         counter_update->session, count, counter_update->since);
     (void)snprintf(counter_update->text, sizeof(counter_update->text),
                    "{\"n\":1%03u}", count + 1);
     change->fields = WAL_CHANGE_METADATA;
-    change->metadata = sched__slice(counter_update->text);
+    change->metadata = ledger_slice(counter_update->text);
     return 0;
 }
 
@@ -228,7 +240,8 @@ void sched__step_increment(struct sched_process *process, uint32_t session)
     if (handle == NULL) {
         return;
     }
-    op = sched__op_begin(process, SCHED_INCREMENT, session);
+    op = sched__op_begin(process, session);
+    sched->ops[op].increments = true;
     counter_update.since = sched->steps;
     process->blocked_byte = 0;
     status = wal_session_update(handle, increment, &counter_update, &error);

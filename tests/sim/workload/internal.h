@@ -33,7 +33,7 @@ bool workload__head(struct workload *workload, struct wal_session *session,
 /* Commits what this actor has queued; false when that fails. */
 bool workload__sync(struct workload *workload);
 /* What the answer to a batch means. */
-void workload__record_answer(struct workload *workload, uint32_t batch,
+void workload__record_answer(struct workload *workload, uint32_t number,
                              uint32_t durability, enum wal_status status,
                              const struct wal_error *error);
 
@@ -64,6 +64,6 @@ void workload__record_status(struct workload *workload, enum wal_status status);
  * concerns is not known. */
 void workload__mark_uncertain(struct ledger *ledger, uint32_t actor);
 /* Marks every batch that was acknowledged to this actor as durable. */
-void workload__mark_synced(struct workload *workload, uint32_t actor);
+void workload__mark_synced(struct workload *workload, uint32_t number);
 
 #endif

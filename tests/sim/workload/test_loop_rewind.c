@@ -91,8 +91,9 @@ struct world {
     jmp_buf death;
 };
 
-static char what[256]; /* is tried now */
-static bool unsynced;  /* a directory could not be synced: SPEC.md 5.15 */
+static char what[256];    /* is tried now */
+static bool rewinds_head; /* with WAL_REWIND_HEAD: from "e2" to "e1" */
+static bool unsynced;     /* a directory could not be synced: SPEC.md 5.15 */
 
 static void fail_now(const char *text)
 {
@@ -173,6 +174,17 @@ static void checkpoint(struct world *world)
     }
 }
 
+static void append(struct world *world, const char *id)
+{
+    const struct wal_entry entry = {.struct_size = sizeof(entry),
+                                    .id = {id, strlen(id)},
+                                    .type = {"message", 7},
+                                    .payload = {"1", 1}};
+
+    assert_int_equal(wal_append(world->session, &entry, 1, NULL, NULL, NULL),
+                     WAL_OK);
+}
+
 /* Directories go as files do not: by a process. */
 static void remove_directory(struct world *world, const char *path)
 {
@@ -203,7 +215,9 @@ static struct sim_disk *make_base(void)
     assert_int_equal(
         wal_session_create(world.store, &options, &world.session, NULL),
         WAL_OK);
+    append(&world, "e1");
     checkpoint(&world);
+    append(&world, "e2");
     wal_session_close(world.session);
     assert_int_equal(wal_close(world.store, NULL), WAL_OK);
     sim_tree_make(world.disk, TREE, before, ENTRIES);
@@ -251,6 +265,18 @@ static void expect_files(struct sim_disk *disk,
     }
 }
 
+/* The head is where the files belong. */
+static void expect_head(struct world *world, bool is_rewound, const char *when)
+{
+    const struct wal_slice main_head = {NULL, 0};
+    char id[WAL_ID_SIZE] = "";
+
+    if (wal_head_get(world->session, 0, main_head, id, NULL) != WAL_OK ||
+        strcmp(id, rewinds_head && is_rewound ? "e1" : "e2") != 0) {
+        fail_msg("%s: %s the head is at \"%s\"", what, when, id);
+    }
+}
+
 /* --- rewinding ----------------------------------------------------------- */
 
 static char said[1100]; /* by the last rewind that was not done */
@@ -258,11 +284,14 @@ static char said[1100]; /* by the last rewind that was not done */
 static enum outcome rewind_to(struct world *world, const char *id,
                               int32_t *status)
 {
+    const struct wal_rewind_options options = {
+        .struct_size = sizeof(options),
+        .flags = rewinds_head ? WAL_REWIND_HEAD : 0U};
     struct wal_rewind_result info = {.struct_size = sizeof(info)};
     struct wal_error error = {.struct_size = sizeof(error)};
     const struct wal_slice slice = {id, strlen(id)};
     enum wal_status result =
-        wal_rewind(world->session, slice, NULL, &info, NULL, &error);
+        wal_rewind(world->session, slice, &options, &info, NULL, &error);
 
     *status = result;
     if (result != WAL_OK) {
@@ -334,6 +363,8 @@ static void go_on(struct world *world, enum outcome outcome)
     } else if (!is_state(world->disk, after, ignored)) {
         expect_state(world->disk, before, "after the next call");
     }
+    expect_head(world, is_state(world->disk, after, ignored),
+                "after the next call");
     if (is_state(world->disk, after, ignored)) {
         if (!find_undo(world, undo)) {
             fail_now("there is no undo");
@@ -342,11 +373,13 @@ static void go_on(struct world *world, enum outcome outcome)
             fail_msg("%s: it cannot be undone: %d, %s", what, status, said);
         }
         expect_state(world->disk, undone, "undone");
+        expect_head(world, false, "undone");
     } else {
         if (rewind_to(world, "c", &status) != DONE) {
             fail_msg("%s: it cannot be done: %d, %s", what, status, said);
         }
         expect_state(world->disk, after, "done again");
+        expect_head(world, true, "done again");
     }
 }
 
@@ -424,6 +457,9 @@ static void check_aftermath(struct world *world, enum outcome outcome,
             }
         }
         open_session(world);
+        if (outcome == DONE) {
+            expect_head(world, true, "before the next call");
+        }
     }
     go_on(world, outcome);
 }
@@ -444,6 +480,8 @@ static bool strike(const struct sim_disk *base, int way, int aftermath,
     fault.after = nth;
     sim_process_add_fault(world.process, &fault);
     unsynced = false;
+    /* Each call with and without, over the ways and what comes after. */
+    rewinds_head = (nth + (uint64_t)aftermath) % 2 == 0;
     sim_disk_on_call(world.disk, note_sync, NULL);
     outcome = rewind_or_die(&world, &status);
     sim_disk_on_call(world.disk, NULL, NULL);
@@ -453,6 +491,7 @@ static bool strike(const struct sim_disk *base, int way, int aftermath,
     }
     if (outcome == DONE) {
         expect_state(world.disk, after, "at once");
+        expect_head(&world, true, "at once");
     } else if (outcome == REFUSED) {
         expect_files(world.disk, before);
         if (!fault.sticky) {
@@ -511,6 +550,7 @@ static void test_loop_rewind__full_disk(void **state)
     uint64_t done = 0;
 
     (void)state;
+    rewinds_head = true;
     for (uint64_t more = 0; done < 3; more += 512) {
         struct world world = {.disk = sim_disk_clone(base)};
         enum outcome outcome;
@@ -549,6 +589,7 @@ static bool fail_allocation(const struct sim_disk *base, uint64_t nth,
 
     (void)snprintf(what, sizeof(what), "allocation %" PRIu64 "%s", nth,
                    sticky ? " and all after" : "");
+    rewinds_head = nth % 2 == 0;
     open_session(&world);
     faulty_heap_fail(&world.heap, nth, sticky);
     outcome = rewind_to(&world, "c", &status);

@@ -47,11 +47,12 @@ static int tear_down(void **state)
 static enum wal_status salvage(struct old_process *machine,
                                struct wal_salvage_result *result)
 {
+    const struct wal_salvage_options options = WAL_INIT(wal_salvage_options);
     enum wal_status status;
 
     old_error = (struct wal_error){.struct_size = sizeof(old_error)};
     *result = (struct wal_salvage_result){.struct_size = sizeof(*result)};
-    status = wal__salvage(ROOT, OUT, NULL, &machine->heap.heap,
+    status = wal__salvage(ROOT, OUT, &options, &machine->heap.heap,
                           sim_process_io(machine->process), result, &old_error);
     assert_int_equal(arena_heap_count(&machine->arena), 0);
     return status;

@@ -111,7 +111,7 @@ struct workload *workload_clone(const struct workload *workload)
     sim_disk_on_call(copy->disk, mark_names_unsynced, copy);
     copy->ledger = malloc(sizeof(*copy->ledger));
     WAL__ASSERT(copy->ledger != NULL);
-    *copy->ledger = *workload->ledger;
+    ledger_copy(copy->ledger, workload->ledger);
     for (uint32_t i = 0; i < LEDGER_ACTORS; i++) {
         workload__mark_uncertain(copy->ledger, i);
     }

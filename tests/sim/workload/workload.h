@@ -95,19 +95,19 @@ void workload_destroy(struct workload *workload);
 uint32_t workload_next_actor(const struct workload *workload);
 /* Starts the process if it does not run, so that a fault can be armed. */
 struct workload_actor *workload_start(struct workload *workload,
-                                      uint32_t actor);
+                                      uint32_t number);
 /* Runs the next step. */
 void workload_step(struct workload *workload);
 void workload_run(struct workload *workload, uint32_t until);
 
 /* Starts the process if it does not run and opens its store if it is not
  * open. */
-enum wal_status workload_open(struct workload *workload, uint32_t actor);
+enum wal_status workload_open(struct workload *workload, uint32_t number);
 /* The same with more flags, whatever it answers. */
-enum wal_status workload_open_raw(struct workload *workload, uint32_t actor,
+enum wal_status workload_open_raw(struct workload *workload, uint32_t number,
                                   uint32_t flags, struct wal_error *error);
 /* Closes the store; the process lives on. */
-enum wal_status workload_close(struct workload *workload, uint32_t actor);
+enum wal_status workload_close(struct workload *workload, uint32_t number);
 void workload_kill(struct workload *workload, uint32_t actor);
 /* Every process; then the power if `loss` is not null. */
 void workload_crash(struct workload *workload,
@@ -144,7 +144,7 @@ bool workload_check(struct workload *workload, uint32_t actor);
  * WAL_OK; or WAL_EPOISONED; WAL_EREADONLY of a store that could be opened to
  * read only; WAL_ELOCKED when unlocking was made to fail. Any other failure
  * fails the test. */
-enum wal_status workload_probe(struct workload *workload, uint32_t actor);
+enum wal_status workload_probe(struct workload *workload, uint32_t number);
 
 /*
  * What must hold after any trouble, whatever processes are alive: each reads

@@ -98,7 +98,7 @@ static void test_error__only_whole_fields_within_struct_size(void **state)
     };
     size_t whole = 0;
 
-    for (uint32_t size = 0; size <= sizeof(struct wal_error) + 8; size++) {
+    for (uint32_t size = 1; size <= sizeof(struct wal_error) + 8; size++) {
         struct wal_error error = marked(size);
 
         while (whole < 9 && ends[whole + 1] <= size) {
@@ -196,13 +196,25 @@ static void test_error__actual_is_cut_at_its_end(void **state)
     assert_int_equal(strlen(error.actual), sizeof(error.actual) - 1);
 }
 
+static void test_error__without_struct_size_is_filled(void **state)
+{
+    (void)state;
+    struct wal_error error = marked(0);
+
+    (void)wal__fail_at(&error, WAL_EIO, 5, "file", 77, "text");
+    wal__error_set_actual(&error, "e-17", 4);
+    assert_int_equal(error.status, WAL_EIO);
+    assert_string_equal(error.text, "text");
+    assert_string_equal(error.actual, "e-17");
+}
+
 static void test_error__actual_outside_struct_size_is_left_alone(void **state)
 {
     (void)state;
     const uint32_t end = (uint32_t)(offsetof(struct wal_error, actual) +
                                     sizeof(((struct wal_error *)NULL)->actual));
 
-    for (uint32_t size = 0; size < end; size++) {
+    for (uint32_t size = 1; size < end; size++) {
         struct wal_error error = marked(size);
 
         wal__error_set_actual(&error, "e-17", 4);
@@ -232,14 +244,14 @@ static void test_error__a_later_failure_clears_actual(void **state)
 static void test_status__every_status_has_its_own_text(void **state)
 {
     (void)state;
-    const char *unknown = wal_status_text(WAL_ENOTFILE - 1);
+    const char *unknown = wal_status_text(WAL_ECLOSED - 1);
 
     assert_string_equal(unknown, wal_status_text(WAL_END + 1));
     assert_string_equal(unknown, wal_status_text(INT32_MIN));
     assert_string_equal(unknown, wal_status_text(INT32_MAX));
-    for (int32_t a = WAL_ENOTFILE; a <= WAL_END; a++) {
+    for (int32_t a = WAL_ECLOSED; a <= WAL_END; a++) {
         assert_string_not_equal(wal_status_text(a), unknown);
-        for (int32_t b = WAL_ENOTFILE; b < a; b++) {
+        for (int32_t b = WAL_ECLOSED; b < a; b++) {
             assert_string_not_equal(wal_status_text(a), wal_status_text(b));
         }
     }
@@ -317,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_error__copy_keeps_the_size_of_its_target),
         cmocka_unit_test(test_error__actual_is_set_and_terminated),
         cmocka_unit_test(test_error__actual_is_cut_at_its_end),
+        cmocka_unit_test(test_error__without_struct_size_is_filled),
         cmocka_unit_test(test_error__actual_outside_struct_size_is_left_alone),
         cmocka_unit_test(test_error__a_later_failure_clears_actual),
         cmocka_unit_test(test_status__every_status_has_its_own_text),

@@ -35,6 +35,7 @@ static uint64_t parent_attributes; /* of a directory */
 static uint64_t mount_flags;
 static bool foreign_sticky; /* all is another user's, sticky */
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int statx(int directory, const char *restrict path, int flags,
           unsigned int mask, struct statx *restrict out)
 {
@@ -51,6 +52,7 @@ int statx(int directory, const char *restrict path, int flags,
     return 0;
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int fstatvfs(int fd, struct statvfs *out)
 {
     (void)fd;

@@ -99,7 +99,7 @@ static void test_rewind_refused__wrong_arguments(void **state)
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
     struct wal_rewind_options options = {.struct_size = sizeof(options),
-                                         .flags = 4};
+                                         .flags = 8};
     struct wal_file_change_cursor *changes = NULL;
     struct wal_rewind_result result = {.struct_size = sizeof(result)};
     struct wal_error error = KIT_ERROR;

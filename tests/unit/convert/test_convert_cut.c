@@ -8,6 +8,7 @@
  * AGENTWAL_FIXTURES names a directory, the files in it. AGENTWAL_LONG cuts each
  * of these 1,000 times.
  */
+#include <fcntl.h>
 #include <fts.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,18 +18,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "agentwal.h"
+#include "agentwal/import.h"
 #include "bench/transcript.h"
-#include "tests/lib/rng.h"
-#include "tools/cli/imported_lines.h"
+#include "tests/lib/kit/store_kit.h"
 #include "tools/walconv/export_source.h"
-#include "tools/walconv/walconv.h"
 
 enum {
     SMALL_SIZE = 5000,      /* cut at every byte, up to this */
@@ -41,11 +40,10 @@ struct file {
     size_t size;
 };
 
-/* A file that is imported into a store, both in memory. */
+/* A file that is imported into a store in memory. */
 struct import {
     struct cli cli;
-    struct progress progress;
-    struct walconv_import import;
+    struct wal_store *store;
     int fd;
 };
 
@@ -55,37 +53,27 @@ static void begin(struct import *import)
                                              .flags = WAL_OPEN_MEMORY};
 
     *import = (struct import){.cli = {.tool = "test", .json = true}};
-    import->import.cli = &import->cli;
-    import->import.progress = &import->progress;
-    progress_init(&import->progress, false);
-    assert_int_equal(wal_open(NULL, &options, &import->import.store, NULL),
-                     WAL_OK);
-    import->fd = memfd_create("cut", MFD_CLOEXEC);
+    assert_int_equal(wal_open(NULL, &options, &import->store, NULL), WAL_OK);
+    import->fd = open("file", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     assert_true(import->fd >= 0);
 }
 
 static void end(struct import *import)
 {
     close(import->fd);
-    assert_int_equal(wal_close(import->import.store, NULL), WAL_OK);
+    assert_int_equal(wal_close(import->store, NULL), WAL_OK);
 }
 
 /* Imports the first bytes of a file. */
 static void take(struct import *import, const struct file *file, size_t size)
 {
-    FILE *saved = stdout;
-    size_t said_size = 0;
-    char *said = NULL;
-    int code;
+    const struct wal_slice path = {"file", 4};
+    struct wal_error error = {.struct_size = sizeof(error)};
 
     assert_int_equal(pwrite(import->fd, file->data, size, 0), (ssize_t)size);
-    stdout = open_memstream(&said, &said_size);
-    assert_non_null(stdout);
-    code = walconv_import_file(&import->import, import->fd, "file", "file");
-    fclose(stdout);
-    stdout = saved;
-    free(said);
-    assert_int_equal(code, CLI_OK);
+    if (wal_import_file(import->store, path, NULL, NULL, &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
 }
 
 /* --- what a store has ---------------------------------------------------- */
@@ -140,7 +128,7 @@ static void print_source(FILE *out, struct import *import,
                          struct wal_session *session)
 {
     const struct walconv_source source = {.cli = &import->cli,
-                                          .store = import->import.store,
+                                          .store = import->store,
                                           .session = session,
                                           .path = "file",
                                           .name = "file"};
@@ -178,13 +166,11 @@ static void look(struct import *import, const struct file *file,
     struct wal_session *session;
     struct wal_session_cursor *list;
 
-    assert_int_equal(
-        wal_session_cursor_open(import->import.store, NULL, &list, NULL),
-        WAL_OK);
+    assert_int_equal(wal_session_cursor_open(import->store, NULL, &list, NULL),
+                     WAL_OK);
     while (wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
         assert_int_equal(
-            wal_session_open(import->import.store, info.id, &session, NULL),
-            WAL_OK);
+            wal_session_open(import->store, info.id, &session, NULL), WAL_OK);
         assert_int_equal(wal_session_get_info(session, &info, NULL), WAL_OK);
         print_session(out, &info);
         print_entries(out, session, file);
@@ -228,8 +214,7 @@ static uint64_t last_sequence(struct import *import)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(import->import.store, &info, NULL),
-                     WAL_OK);
+    assert_int_equal(wal_store_get_info(import->store, &info, NULL), WAL_OK);
     return info.last_sequence;
 }
 
@@ -501,11 +486,11 @@ static void test_convert_cut__fixtures_at_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_convert_cut__small_files_at_every_byte),
-        cmocka_unit_test(test_convert_cut__nul_bytes_at_every_byte),
-        cmocka_unit_test(test_convert_cut__every_dialect),
-        cmocka_unit_test(test_convert_cut__long_transcript_at_random),
-        cmocka_unit_test(test_convert_cut__fixtures_at_random),
+        KIT_TEST(test_convert_cut__small_files_at_every_byte),
+        KIT_TEST(test_convert_cut__nul_bytes_at_every_byte),
+        KIT_TEST(test_convert_cut__every_dialect),
+        KIT_TEST(test_convert_cut__long_transcript_at_random),
+        KIT_TEST(test_convert_cut__fixtures_at_random),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,7 +147,7 @@ static void grow_all(bool is_import)
         unsigned steps = strcmp(dialect, "opencode") == 0 ? 8 : 20;
         for (unsigned n = 0; n < (is_long ? 40 : 1); n++) {
             print_message("%s, seed %llu\n", dialect,
-                          (unsigned long long)(seed + n));
+                          (unsigned long long)seed + n);
             grow(dialect, is_import, seed + n, steps);
         }
     }

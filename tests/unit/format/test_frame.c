@@ -429,8 +429,8 @@ static void test_frame__types_have_names(void **state)
     };
 
     (void)state;
-    for (uint8_t type = 0; type < sizeof(names) / sizeof(names[0]); type++) {
-        assert_string_equal(wal__frame_type_name(type), names[type]);
+    for (size_t type = 0; type < sizeof(names) / sizeof(names[0]); type++) {
+        assert_string_equal(wal__frame_type_name((uint8_t)type), names[type]);
     }
 }
 

@@ -39,7 +39,7 @@ static void test_json_out__commas_separate_members_and_elements(void **state)
 {
     static const char expected[] =
         "{\"a\":\"\\u00e9\",\"b\":[1,{},[],null],\"c\":-9223372036854775808,"
-        "\"d\":\"x\\n\\\"\\u0001é\",\"f\":true}\n{}\n";
+        "\"d\":\"x\\n\\\"\\u0001é\",\"f\":true}\n{}\n[0]\n";
     struct text text = {.room = sizeof(text.bytes)};
     struct wal__json_out out = {.put = put, .ctx = &text};
 
@@ -47,8 +47,7 @@ static void test_json_out__commas_separate_members_and_elements(void **state)
     wal__json_out_open(&out, '{');
     wal__json_out_member(&out, "a", span("\"\\u00e9\""));
     wal__json_out_optional(&out, "none", span(""));
-    wal__json_out_key(&out, "b");
-    wal__json_out_open(&out, '[');
+    wal__json_out_member_open(&out, "b", '[');
     wal__json_out_number(&out, 1);
     wal__json_out_open(&out, '{');
     wal__json_out_close(&out, '}');
@@ -59,11 +58,11 @@ static void test_json_out__commas_separate_members_and_elements(void **state)
     wal__json_out_member_int(&out, "c", INT64_MIN);
     wal__json_out_member_text(&out, "d", span("x\n\"\001é"));
     wal__json_out_member_bool(&out, "f", true);
-    wal__json_out_close(&out, '}');
-    wal__json_out_newline(&out);
+    wal__json_out_close_line(&out);
     wal__json_out_open(&out, '{');
     wal__json_out_close(&out, '}');
     wal__json_out_newline(&out);
+    wal__json_out_line(&out, span("[0]"));
     assert_false(out.has_failed);
     assert_int_equal(text.size, sizeof(expected) - 1);
     assert_memory_equal(text.bytes, expected, text.size);

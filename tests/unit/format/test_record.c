@@ -779,7 +779,7 @@ static void test_record__kinds_are_those_of_the_format(void **state)
     };
 
     (void)state;
-    for (uint8_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         uint8_t kind = (uint8_t)(i + 1);
 
         assert_int_equal(wal__kind_from_name(text_of(names[i])), kind);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "engine/os/io.h"
@@ -294,6 +295,270 @@ static void test_claim__more_processes_than_names(void **state)
     (void)munmap(tally, sizeof(*tally));
 }
 
+/* --- the list ------------------------------------------------------------ */
+
+/* Expects the list to be "ID PROCESS OWN" of each claim, separated by commas;
+ * the process is `self`, `other` or 0. */
+static void expect_list(struct wal_store *store, pid_t other,
+                        const char *expected)
+{
+    struct wal_claim_cursor *cursor = NULL;
+    struct wal_claim claim = {.struct_size = sizeof(claim)};
+    struct wal_error error = KIT_ERROR;
+    char text[1024] = "";
+    size_t size = 0;
+
+    assert_int_equal(wal_claim_cursor_open(store, &cursor, &error), WAL_OK);
+    while (wal_claim_cursor_next(cursor, &claim, &error) == WAL_OK) {
+        const char *process = claim.process_id == getpid() ? "self"
+                              : claim.process_id == other  ? "other"
+                              : claim.process_id == 0      ? "0"
+                                                           : "?";
+
+        size +=
+            (size_t)snprintf(text + size, sizeof(text) - size, "%s%.*s %s%s",
+                             size == 0 ? "" : ", ", (int)claim.session_id.size,
+                             (const char *)claim.session_id.data, process,
+                             (claim.flags & WAL_CLAIM_OWN) != 0 ? " own" : "");
+        assert_true(size < sizeof(text));
+    }
+    assert_int_equal(wal_claim_cursor_next(cursor, &claim, &error), WAL_END);
+    wal_claim_cursor_close(cursor);
+    assert_string_equal(text, expected);
+}
+
+static void test_claims__none(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+
+    expect_list(store, -1, "");
+    wal_session_close(kit_create(store, "s"));
+    expect_list(store, -1, "");
+    kit_close(store);
+}
+
+/* Those of this handle, and of another one of this process. */
+static void test_claims__of_this_process(void **state)
+{
+    (void)state;
+    struct wal_store *stores[2] = {kit_store(), kit_store()};
+    struct wal_session *a = kit_create(stores[0], "a");
+    struct wal_session *b = kit_create(stores[0], "b");
+    struct wal_session *c = kit_create(stores[1], "c");
+    struct wal_claim_cursor *cursor = NULL;
+    struct wal_claim listed = {.struct_size = sizeof(listed)};
+
+    assert_int_equal(claim(c), WAL_OK);
+    assert_int_equal(claim(a), WAL_OK);
+    expect_list(stores[0], -1, "a self own, c self own");
+    expect_list(stores[1], -1, "a self own, c self own");
+    assert_int_equal(claim(b), WAL_OK);
+    assert_int_equal(wal_claim_cursor_open(stores[1], &cursor, NULL), WAL_OK);
+    assert_int_equal(wal_claim_cursor_next(cursor, &listed, NULL), WAL_OK);
+    assert_int_equal(listed.session_number, kit_info(a).number);
+    /* A cursor is a copy. */
+    assert_int_equal(wal_session_unclaim(b, NULL), WAL_OK);
+    assert_int_equal(wal_claim_cursor_next(cursor, &listed, NULL), WAL_OK);
+    assert_int_equal(listed.session_number, kit_info(b).number);
+    wal_claim_cursor_close(cursor);
+    expect_list(stores[1], -1, "a self own, c self own");
+    wal_session_close(a);
+    expect_list(stores[0], -1, "c self own");
+    wal_session_close(b);
+    wal_session_close(c);
+    expect_list(stores[0], -1, "");
+    kit_close(stores[0]);
+    kit_close(stores[1]);
+}
+
+static void test_claims__of_another_process_that_is_killed(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *own;
+    struct wal_store *reader;
+    pid_t child;
+
+    wal_session_close(kit_create(store, "s"));
+    kit_close(store);
+    child = hold();
+    store = kit_store();
+    own = kit_create(store, "t");
+    assert_int_equal(claim(own), WAL_OK);
+    reader = kit_open("store", WAL_OPEN_READ_ONLY);
+    expect_list(store, child, "s other, t self own");
+    expect_list(reader, child, "s other, t self own");
+    end(child);
+    expect_list(store, child, "t self own");
+    expect_list(reader, child, "t self own");
+    wal_session_close(own);
+    expect_list(reader, child, "");
+    kit_close(reader);
+    kit_close(store);
+}
+
+/* A reader that was opened while no process wrote, and one without LOCK. */
+static void test_claims__seen_by_readers(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_claim_cursor *cursor = NULL;
+    struct wal_error error = KIT_ERROR;
+    struct wal_store *reader;
+    uid_t user = geteuid();
+    pid_t child;
+
+    wal_session_close(kit_create(store, "s"));
+    kit_close(store);
+    reader = kit_open("store", WAL_OPEN_READ_ONLY);
+    expect_list(reader, -1, "");
+    child = hold();
+    expect_list(reader, child, "s other");
+    /* Permission bits do not stop the super-user. */
+    assert_int_equal(chmod("store/LOCK", 0), 0);
+    (void)(user == 0 && seteuid(65534) == 0);
+    assert_int_equal(wal_claim_cursor_open(reader, &cursor, &error),
+                     WAL_EREADONLY);
+    assert_int_equal(seteuid(user), 0);
+    assert_error(&error, WAL_EREADONLY, "list the claims");
+    end(child);
+    assert_int_equal(unlink("store/LOCK"), 0);
+    expect_list(reader, -1, "");
+    kit_close(reader);
+    assert_null(cursor);
+}
+
+/* The lock decides: names in the page without one are not listed, and a lock
+ * whose holder the page does not name is listed without it. */
+static void test_claims__names_of_the_dead(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal__control_page *page = store->core.control.page;
+
+    /* Before the slot of the claim: a name of a dead process. */
+    page->claims[0].start = 77;
+    page->claims[0].session_and_pid = (uint64_t)session->number << 32 | 1;
+    page->claims[1].start = 77;
+    page->claims[1].session_and_pid = UINT64_C(99) << 32 | 1;
+    expect_list(store, -1, "");
+    page->claims[0].start = 0;
+    assert_int_equal(claim(session), WAL_OK);
+    page->claims[2] = page->claims[0];
+    page->claims[0].start = 77;
+    page->claims[0].session_and_pid = (uint64_t)session->number << 32 | 1;
+    expect_list(store, -1, "s self own");
+    page->claims[3] = page->claims[0];
+    page->claims[0].start = 0;
+    expect_list(store, -1, "s self own");
+    page->claims[2].start = 0;
+    expect_list(store, -1, "s 0");
+    page->claims[3].start = 0;
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_claims__of_a_full_table(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *sessions[WAL__CLAIMS + 1];
+    struct wal_claim_cursor *cursor = NULL;
+    struct wal_claim listed = {.struct_size = sizeof(listed)};
+    char id[16];
+
+    for (int i = 0; i <= WAL__CLAIMS; i++) {
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        sessions[i] = kit_create(store, id);
+        assert_int_equal(claim(sessions[i]),
+                         i < WAL__CLAIMS ? WAL_OK : WAL_ELIMIT);
+    }
+    assert_int_equal(wal_claim_cursor_open(store, &cursor, NULL), WAL_OK);
+    for (int i = 0; i < WAL__CLAIMS; i++) {
+        assert_int_equal(wal_claim_cursor_next(cursor, &listed, NULL), WAL_OK);
+        assert_int_equal(listed.session_number, sessions[i]->number);
+    }
+    assert_int_equal(wal_claim_cursor_next(cursor, &listed, NULL), WAL_END);
+    wal_claim_cursor_close(cursor);
+    for (int i = 0; i <= WAL__CLAIMS; i++) {
+        wal_session_close(sessions[i]);
+    }
+    kit_close(store);
+}
+
+static void test_claims__of_a_deleted_session(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *other = kit_session(store, "s");
+
+    assert_int_equal(claim(session), WAL_OK);
+    assert_int_equal(wal_session_delete(other, NULL), WAL_OK);
+    expect_list(store, -1, "");
+    wal_session_close(other);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_claims__other_kinds_of_stores(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_open("none", WAL_OPEN_MEMORY);
+    struct wal_session *session = kit_create(store, "s");
+
+    expect_list(store, -1, "");
+    assert_int_equal(claim(session), WAL_OK);
+    expect_list(store, -1, "s self own");
+    wal_session_close(session);
+    expect_list(store, -1, "");
+    kit_close(store);
+    store = kit_open("none", WAL_OPEN_NOOP);
+    session = kit_create(store, "s");
+    assert_int_equal(claim(session), WAL_OK);
+    expect_list(store, -1, "");
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_claims__wrong_use_is_refused(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_claim_cursor *cursor = NULL;
+    struct wal_claim claim = {.struct_size = sizeof(claim)};
+    struct wal_error error = KIT_ERROR;
+    int how = 0;
+    pid_t child;
+
+    assert_int_equal(wal_claim_cursor_open(NULL, &cursor, &error), WAL_EINVAL);
+    assert_int_equal(wal_claim_cursor_open(store, NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_claim_cursor_next(NULL, &claim, &error), WAL_EINVAL);
+    assert_null(cursor);
+    assert_int_equal(wal_claim_cursor_open(store, &cursor, &error), WAL_OK);
+    assert_int_equal(wal_claim_cursor_next(cursor, NULL, &error), WAL_EINVAL);
+    claim.struct_size = 1;
+    assert_int_equal(wal_claim_cursor_next(cursor, &claim, &error), WAL_EINVAL);
+    wal_claim_cursor_close(cursor);
+    wal_claim_cursor_close(NULL);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        _exit(wal_claim_cursor_open(store, &cursor, &error) == WAL_EFORKED ? 0
+                                                                           : 1);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    /* Other processes may lock another file. */
+    assert_int_equal(rename("store/LOCK", "store/LOCK.old"), 0);
+    assert_int_equal(wal_claim_cursor_open(store, &cursor, &error),
+                     WAL_ELOCKFILE);
+    assert_int_equal(rename("store/LOCK.old", "store/LOCK"), 0);
+    kit_close(store);
+}
+
 static void test_claim__other_kinds_of_stores(void **state)
 {
     (void)state;
@@ -333,6 +598,15 @@ int main(void)
         KIT_TEST(test_claim__a_full_table),
         KIT_TEST(test_claim__more_processes_than_names),
         KIT_TEST(test_claim__other_kinds_of_stores),
+        KIT_TEST(test_claims__none),
+        KIT_TEST(test_claims__of_this_process),
+        KIT_TEST(test_claims__of_another_process_that_is_killed),
+        KIT_TEST(test_claims__seen_by_readers),
+        KIT_TEST(test_claims__names_of_the_dead),
+        KIT_TEST(test_claims__of_a_full_table),
+        KIT_TEST(test_claims__of_a_deleted_session),
+        KIT_TEST(test_claims__other_kinds_of_stores),
+        KIT_TEST(test_claims__wrong_use_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,7 +257,7 @@ static void test_create__wrong_use_is_refused(void **state)
 {
     (void)state;
     struct both both = {.store = kit_store()};
-    struct wal_session_options options = {.struct_size = sizeof(options) - 8};
+    struct wal_session_options options = {.struct_size = sizeof(options) - 1};
     struct wal_session *session = NULL;
 
     assert_int_equal(try_create(&both, &options), WAL_EINVAL);
@@ -348,7 +348,7 @@ static void test_status__wrong_use_is_refused(void **state)
     (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
-    struct wal_session_info info = {.struct_size = 8};
+    struct wal_session_info info = {.struct_size = 7};
 
     assert_int_equal(wal_session_get_info(session, &info, NULL), WAL_EINVAL);
     assert_int_equal(wal_session_get_info(session, NULL, NULL), WAL_EINVAL);

@@ -1,9 +1,10 @@
 /*
  * test_store_memory.c - tests of WAL_OPEN_MEMORY: a store that behaves as any
- * other and touches no file.
+ * other and makes no file on disk.
  */
 #include <dirent.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "engine/api/api_store.h"
@@ -47,6 +48,36 @@ static void assert_no_files(void)
         assert_true(entry->d_name[0] == '.');
     }
     (void)closedir(directory);
+}
+
+/* The bytes of memory of this process's memfds. A file may have a descriptor of
+ * its name and others of handles. */
+static uint64_t memfd_bytes(void)
+{
+    enum {
+        descriptor_max = 256
+    };
+    ino_t seen[descriptor_max] = {0};
+    uint64_t bytes = 0;
+
+    for (int fd = 0; fd < descriptor_max; fd++) {
+        char path[32];
+        char link[64] = "";
+        struct stat st;
+        int at = 0;
+
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        if (readlink(path, link, sizeof(link) - 1) < 0 ||
+            strncmp(link, "/memfd:", 7) != 0 || fstat(fd, &st) != 0) {
+            continue;
+        }
+        while (seen[at] != 0 && seen[at] != st.st_ino) {
+            at++;
+        }
+        bytes += seen[at] == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+        seen[at] = st.st_ino;
+    }
+    return bytes;
 }
 
 static void test_store_memory__sessions_entries_and_forks(void **state)
@@ -205,6 +236,15 @@ static void check_payloads(struct wal_session *session)
     free(payload);
 }
 
+/* Preallocated space takes no memory. */
+static void check_memory(struct wal_store *store)
+{
+    struct wal_store_info info = status_of(store);
+
+    assert_true(info.disk_bytes > info.log_bytes + (8 << 20));
+    assert_in_range(memfd_bytes(), info.log_bytes, info.log_bytes + (4 << 20));
+}
+
 static void test_store_memory__goes_on_over_segments(void **state)
 {
     (void)state;
@@ -217,6 +257,7 @@ static void test_store_memory__goes_on_over_segments(void **state)
 
         append_payloads(session);
         assert_true(status_of(store).segments >= 4);
+        check_memory(store);
         check_payloads(session);
         fork = kit_fork(session, NULL, "f");
         check_payloads(fork);
@@ -335,6 +376,7 @@ static void test_store_memory__closing_frees_everything(void **state)
     append_payloads(session);
     wal_session_close(session);
     kit_close(store);
+    assert_int_equal(memfd_bytes(), 0);
     assert_int_equal(heap.live, 0);
 }
 

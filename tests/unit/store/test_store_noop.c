@@ -3,6 +3,8 @@
  * function returns as if it succeeded, and nothing is stored.
  */
 #include <dirent.h>
+#include <errno.h>
+#include <sys/wait.h>
 
 #include "agentwal/blob.h"
 #include "engine/api/api_store.h"
@@ -102,20 +104,50 @@ static void test_store_noop__the_event_rings(void **state)
     (void)state;
     const struct wal_entry entry = kit_entry("a", NULL, "1");
     struct wal_ticket *ticket = NULL;
-    uint64_t count = 0;
+    char bytes[8];
     int32_t fd = -1;
     int32_t again = -1;
 
-    assert_ok(wal_store_eventfd(store, &fd, &error));
-    assert_ok(wal_store_eventfd(store, &again, &error));
+    assert_ok(wal_store_completion_fd(store, WAL_COMPLETION_PIPE, &fd, &error));
+    assert_ok(
+        wal_store_completion_fd(store, WAL_COMPLETION_PIPE, &again, &error));
     assert_int_equal(again, fd);
     kit_append_all(session, "b");
-    assert_int_equal(read(fd, &count, sizeof(count)), -1);
+    assert_int_equal(read(fd, bytes, sizeof(bytes)), -1);
     assert_ok(wal_submit(session, &entry, 1, NULL, &ticket, &error));
-    assert_int_equal(read(fd, &count, sizeof(count)), sizeof(count));
-    assert_int_equal(count, 1);
+    assert_int_equal(read(fd, bytes, sizeof(bytes)), 1);
     assert_ok(wal_ticket_wait(ticket, 0, NULL, &error));
     wal_ticket_destroy(ticket);
+}
+
+/* The child of fork(), which may use such a store, gets a new descriptor. */
+static void test_store_noop__the_event_of_a_child(void **state)
+{
+    (void)state;
+    const struct wal_entry entry = kit_entry("a", NULL, "1");
+    struct wal_ticket *ticket = NULL;
+    char bytes[8];
+    int32_t fd = -1;
+    int how = 0;
+    pid_t child;
+
+    assert_ok(wal_store_completion_fd(store, WAL_COMPLETION_PIPE, &fd, &error));
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        bool is_new =
+            read(fd, bytes, sizeof(bytes)) == -1 && errno == EBADF &&
+            wal_submit(session, &entry, 1, NULL, &ticket, &error) == WAL_OK &&
+            wal_store_completion_fd(store, WAL_COMPLETION_SOCKET, &fd,
+                                    &error) == WAL_OK &&
+            read(fd, bytes, sizeof(bytes)) == 1;
+
+        _exit(is_new ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    assert_int_equal(read(fd, bytes, sizeof(bytes)), -1);
+    assert_int_equal(errno, EAGAIN);
 }
 
 static void test_store_noop__migrating_finds_nothing_to_do(void **state)
@@ -662,6 +694,7 @@ int main(void)
         TEST(test_store_noop__opening_looks_at_no_path),
         TEST(test_store_noop__the_store_is_empty),
         TEST(test_store_noop__the_event_rings),
+        TEST(test_store_noop__the_event_of_a_child),
         TEST(test_store_noop__migrating_finds_nothing_to_do),
         TEST(test_store_noop__a_session_knows_what_it_was_given),
         TEST(test_store_noop__ids_are_made_and_may_come_again),

@@ -653,7 +653,9 @@ static int32_t event_fd(void)
 {
     int32_t fd = -1;
 
-    assert_int_equal(wal_store_eventfd(store, &fd, &error), WAL_OK);
+    assert_int_equal(
+        wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, &error),
+        WAL_OK);
     return fd;
 }
 
@@ -776,11 +778,15 @@ static void test_event__without_descriptors_is_refused(void **state)
     none = before;
     none.rlim_cur = 3;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    assert_int_equal(wal_store_eventfd(store, &fd, &error), WAL_ENOMEM);
+    assert_int_equal(
+        wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, &error),
+        WAL_ENOMEM);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(error.sys_errno, EMFILE);
     assert_int_equal(fd, -7);
-    assert_int_equal(wal_store_eventfd(store, &fd, &error), WAL_OK);
+    assert_int_equal(
+        wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, &error),
+        WAL_OK);
     assert_false(rings(fd, 0));
 }
 
@@ -791,12 +797,17 @@ static void test_event__wrong_use_is_refused(void **state)
     int how = 0;
     pid_t child;
 
-    assert_int_equal(wal_store_eventfd(NULL, &fd, &error), WAL_EINVAL);
-    assert_int_equal(wal_store_eventfd(store, NULL, &error), WAL_EINVAL);
+    assert_int_equal(
+        wal_store_completion_fd(NULL, WAL_COMPLETION_EVENTFD, &fd, &error),
+        WAL_EINVAL);
+    assert_int_equal(
+        wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, NULL, &error),
+        WAL_EINVAL);
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        _exit(wal_store_eventfd(store, &fd, &error) == WAL_EFORKED &&
+        _exit(wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd,
+                                      &error) == WAL_EFORKED &&
                       wal_flush(store, &error) == WAL_EFORKED
                   ? 0
                   : 1);

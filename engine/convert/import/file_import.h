@@ -1,0 +1,58 @@
+/*
+ * file_import.h - the import of one file of lines.
+ *
+ * A file continues the session whose lines are its beginning, whatever the
+ * ordinal in that session's source; otherwise it becomes a new session.
+ *
+ * Invariant: importing a file again appends nothing. Importing a file that has
+ * grown appends the new lines, and gives the same session as one import of the
+ * whole file.
+ *
+ * Threads: one thread at a time per import.
+ */
+#ifndef AGENTWAL_ENGINE_CONVERT_IMPORT_FILE_IMPORT_H
+#define AGENTWAL_ENGINE_CONVERT_IMPORT_FILE_IMPORT_H
+
+#include "engine/convert/import/copy_import.h"
+#include "engine/convert/import/line_import.h"
+#include "engine/convert/source/source_name.h"
+
+struct wal__import_file {
+    struct wal__import *import;
+    int fd;
+    uint64_t size;
+    const char *name;
+    const char *path;
+    struct wal__file_probe probe;
+    struct wal_session *session;
+    char source[WAL__SOURCE_SIZE_MAX + 1]; /* of the session */
+    /* unused source for a new session */
+    char free_source[WAL__SOURCE_SIZE_MAX + 1];
+    struct wal__import_lines lines;
+    struct wal__copy_import copy; /* the shared lines, if the session is a
+                                   * copy */
+    uint64_t count;               /* lines of the file */
+};
+
+/* Imports an open regular file and reports the result. `name` is the path as it
+ * is reported, `path` is relative to the argument of the import. */
+enum wal_status wal__import_file(struct wal__import *import, int fd,
+                                 const char *name, const char *path,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/* Imports a file of lines into a stream of a session directory's session, and
+ * reports the result. The stream must be a prefix of the file. */
+enum wal_status wal__import_stream(struct wal__import *import, int fd,
+                                   const char *name,
+                                   struct wal_session *session,
+                                   const struct wal__dialect *dialect,
+                                   uint32_t stream,
+                                   struct wal_error *error) WAL_MUST_USE;
+
+/* For the parts: opens the session that the file continues and sets its source.
+ * If there is none, file->session stays NULL and free_source is the first
+ * unused source. WAL_ECLAIMED: another import is writing the session. */
+enum wal_status wal__import_file_find(struct wal__import_file *file,
+                                      struct wal_error *error) WAL_MUST_USE;
+
+#endif

@@ -1,0 +1,135 @@
+/*
+ * file_session.c - finds the session that a file continues.
+ *
+ * Threads: one thread at a time per struct.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "agentwal/admin.h"
+#include "engine/base/error.h"
+#include "engine/convert/import/file_import.h"
+
+/* the creator of a younger session may still be writing */
+#define RECENT_MS   2000
+#define RETRY_NS    10000000
+#define RETRIES_MAX 200 /* bounds the wait if the clock is set back */
+
+/* Returns true if the session is a fork without own entries: another import is
+ * about to write a copy into it, or stopped before. */
+static bool is_empty_fork(struct wal_session *session, bool *is_fork,
+                          bool *is_recent)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct timespec now;
+    bool is_copy = false;
+    bool is_complete = false;
+
+    *is_fork = wal_session_get_info(session, &info, NULL) == WAL_OK &&
+               (info.flags & WAL_SESSION_FORK) != 0;
+    if (!*is_fork || info.entries != info.inherited ||
+        wal__copy_inspect(session, &is_copy, &is_complete, NULL) != WAL_OK) {
+        return false;
+    }
+    clock_gettime(CLOCK_REALTIME, &now);
+    *is_recent =
+        (int64_t)now.tv_sec * 1000 - (int64_t)info.updated_ms < RECENT_MS;
+    return !is_copy;
+}
+
+/* Compares the file with a session's lines. While another import writes a copy
+ * they change, so a difference counts only after that import. */
+static enum wal_status match_source(const struct wal__import_file *file,
+                                    struct wal_session *session,
+                                    struct wal__source_match *match,
+                                    struct wal_error *error)
+{
+    const struct timespec delay = {.tv_nsec = RETRY_NS};
+    struct wal_store *store = file->import->store;
+    bool is_recent = true;
+    bool is_fork = false;
+    enum wal_status status;
+
+    for (unsigned retries = 0;; retries++) {
+        status = wal__source_compare(file->import->heap, store, session, 0,
+                                     file->fd, match, error);
+        if (status != WAL_OK || match->is_prefix) {
+            return status;
+        }
+        if (!is_empty_fork(session, &is_fork, &is_recent)) {
+            break;
+        }
+        wal__source_match_deinit(match);
+        *match = (struct wal__source_match){.is_prefix = true};
+        if (!is_recent || retries == RETRIES_MAX) {
+            return WAL_OK;
+        }
+        nanosleep(&delay, NULL);
+    }
+    status = is_fork ? wal_session_claim(session, error) : WAL_END;
+    if (status == WAL_OK) {
+        wal__source_match_deinit(match);
+        status = wal__source_compare(file->import->heap, store, session, 0,
+                                     file->fd, match, error);
+        (void)!wal_session_unclaim(session, NULL);
+    }
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* Finds the session that the file continues among those of a dialect. If there
+ * is none, file->session stays NULL and file->source is the first unused
+ * source. */
+static enum wal_status find_in_dialect(struct wal__import_file *file,
+                                       const char *dialect,
+                                       struct wal_error *error)
+{
+    struct wal_session *session = NULL;
+    struct wal__source_match match;
+    enum wal_status status;
+
+    for (uint64_t ordinal = 0;; ordinal++) {
+        if (!wal__source_text(file->source, dialect, ordinal, file->path)) {
+            return wal__fail(error, WAL_ETOOBIG, "%s",
+                             wal_status_text(WAL_ETOOBIG));
+        }
+        status = wal__session_open_source(file->import->store, file->source,
+                                          &session, error);
+        if (status != WAL_OK) {
+            return status == WAL_ENOTFOUND ? WAL_OK : status;
+        }
+        match = (struct wal__source_match){.issues = NULL};
+        status = match_source(file, session, &match, error);
+        if (status == WAL_OK && match.is_prefix) {
+            file->session = session;
+            file->lines.match = match;
+            return WAL_OK;
+        }
+        wal__source_match_deinit(&match);
+        wal_session_close(session);
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+}
+
+enum wal_status wal__import_file_find(struct wal__import_file *file,
+                                      struct wal_error *error)
+{
+    const struct wal__dialect *own = file->probe.dialect;
+    const struct wal__dialect *dialect;
+    enum wal_status status = find_in_dialect(file, own->name, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    memcpy(file->free_source, file->source, sizeof(file->source));
+    for (size_t i = 0;
+         status == WAL_OK && file->session == NULL &&
+         file->import->forced == NULL && (dialect = wal__dialect_at(i)) != NULL;
+         i++) {
+        if (dialect != own) {
+            status = find_in_dialect(file, dialect->name, error);
+        }
+    }
+    return status;
+}

@@ -1,0 +1,67 @@
+/*
+ * session_modified.c - detects changes to an imported session.
+ *
+ * Threads: one thread at a time per struct.
+ */
+#include "engine/convert/import/session_modified.h"
+
+#include <string.h>
+
+#include "format/json/json_scan.h"
+
+/* Returns true if the session has no head other than `main`. */
+static bool has_one_head(struct wal_session *session)
+{
+    struct wal_head head = {.struct_size = sizeof(head)};
+    struct wal_head_cursor *heads = NULL;
+    unsigned count = 0;
+
+    if (wal_head_cursor_open(session, &heads, NULL) != WAL_OK) {
+        return false;
+    }
+    while (wal_head_cursor_next(heads, &head, NULL) == WAL_OK) {
+        count++;
+    }
+    wal_head_cursor_close(heads);
+    return count <= 1;
+}
+
+/* Returns true if the metadata is empty or consists of "created" only: what an
+ * import writes. */
+static bool is_metadata_of_import(struct wal_slice metadata)
+{
+    static const char key[] = "{\"created\":";
+    const size_t size = sizeof(key) - 1;
+    const uint8_t *bytes = metadata.data;
+    struct wal__json_token created;
+
+    if (metadata.size == 0 ||
+        (metadata.size == 2 && memcmp(bytes, "{}", 2) == 0)) {
+        return true;
+    }
+    return wal__json_find(bytes, (size_t)metadata.size, "created", &created) ==
+               WAL__JSON_OK &&
+           memcmp(bytes, key, size) == 0 && created.span.data == bytes + size &&
+           created.span.size + size + 1 == metadata.size;
+}
+
+/* A title of a session with entries may be from their lines. */
+static bool is_info_of_import(const struct wal_session_info *info)
+{
+    return is_metadata_of_import(info->metadata) &&
+           (info->entries > 0 || info->title.size == 0);
+}
+
+enum wal_status wal__session_is_modified(struct wal_session *session,
+                                         bool *is_modified,
+                                         struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    enum wal_status status = wal_session_get_info(session, &info, error);
+
+    if (status == WAL_OK) {
+        *is_modified = info.documents > 0 || !is_info_of_import(&info) ||
+                       !has_one_head(session);
+    }
+    return status;
+}

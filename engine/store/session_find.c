@@ -1,0 +1,24 @@
+/*
+ * session_find.c - the summary of a session that was not deleted (core.h). Any
+ * thread; state lock for reading.
+ */
+#include "engine/base/error.h"
+#include "engine/store/core.h"
+
+enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
+                                  struct wal__summary *summary,
+                                  struct wal_error *error)
+{
+    enum wal_status status =
+        wal__catalogue_get(&core->catalogue, number, summary);
+
+    if (status == WAL_OK && (summary->flags & WAL__SUMMARY_DELETED) != 0) {
+        return wal__fail(error, WAL_ENOTFOUND, "session \"%.*s\" was deleted",
+                         (int)summary->id.size, (const char *)summary->id.data);
+    }
+    if (status != WAL_OK) {
+        return wal__fail(error, status, "cannot read the catalogue: %s",
+                         wal_status_text(status));
+    }
+    return WAL_OK;
+}

@@ -1,0 +1,527 @@
+/*
+ * test_struct_input.c - the structs that callers of other versions fill
+ * (agentwal.h, Conventions, Structs). Each struct is in a block of exactly its
+ * struct_size, so that the address sanitizer sees every access beyond it.
+ */
+#include "tests/lib/kit/struct_kit.h"
+
+typedef void fill_fn(struct struct_world *world, void *given);
+
+static void fill_open(struct struct_world *world, void *given)
+{
+    struct wal_open_options *options = given;
+
+    (void)world;
+    options->flags = WAL_OPEN_MEMORY;
+}
+
+static enum wal_status call_open(struct struct_world *world, void *given,
+                                 struct wal_error *error)
+{
+    struct wal_store *store = NULL;
+    enum wal_status status = wal_open(NULL, given, &store, error);
+
+    (void)world;
+    assert_int_equal(wal_close(store, NULL), WAL_OK);
+    return status;
+}
+
+static enum wal_status call_migrate_options(struct struct_world *world,
+                                            void *given,
+                                            struct wal_error *error)
+{
+    struct wal_open_options *options = given;
+
+    (void)world;
+    options->flags = WAL_OPEN_NOOP;
+    return wal_store_migrate(NULL, given, NULL, error);
+}
+
+static enum wal_status call_create(struct struct_world *world, void *given,
+                                   struct wal_error *error)
+{
+    struct wal_session *session = NULL;
+    enum wal_status status =
+        wal_session_create(world->store, given, &session, error);
+
+    wal_session_close(session);
+    return status;
+}
+
+static enum wal_status call_open_or_create(struct struct_world *world,
+                                           void *given, struct wal_error *error)
+{
+    struct wal_session *session = NULL;
+    enum wal_status status =
+        wal_session_open_or_create(world->store, given, &session, NULL, error);
+
+    wal_session_close(session);
+    return status;
+}
+
+static enum wal_status call_fork(struct struct_world *world, void *given,
+                                 struct wal_error *error)
+{
+    struct wal_session *fork = NULL;
+    enum wal_status status = wal_session_fork(
+        world->session, (struct wal_slice){NULL, 0}, given, &fork, error);
+
+    wal_session_close(fork);
+    return status;
+}
+
+static enum wal_status call_list(struct struct_world *world, void *given,
+                                 struct wal_error *error)
+{
+    struct wal_session_cursor *cursor = NULL;
+    enum wal_status status =
+        wal_session_cursor_open(world->store, given, &cursor, error);
+
+    wal_session_cursor_close(cursor);
+    return status;
+}
+
+static void fill_entry(struct struct_world *world, void *given)
+{
+    *(struct wal_entry *)given = kit_entry(NULL, NULL, "{\"role\":\"user\"}");
+    ((struct wal_entry *)given)->id = struct_world_id(world);
+}
+
+static enum wal_status call_append(struct struct_world *world, void *given,
+                                   struct wal_error *error)
+{
+    return wal_append(world->session, given, 1, NULL, NULL, error);
+}
+
+static enum wal_status call_append_options(struct struct_world *world,
+                                           void *given, struct wal_error *error)
+{
+    struct wal_entry entry;
+
+    fill_entry(world, &entry);
+    return wal_append(world->session, &entry, 1, given, NULL, error);
+}
+
+static struct wal_entry batch_entry;
+
+static void fill_batch(struct struct_world *world, void *given)
+{
+    struct wal_batch *batch = given;
+
+    fill_entry(world, &batch_entry);
+    batch->entries = &batch_entry;
+    batch->entry_count = 1;
+}
+
+static enum wal_status call_batch(struct struct_world *world, void *given,
+                                  struct wal_error *error)
+{
+    return wal_batch_commit(world->session, given, NULL, NULL, error);
+}
+
+static enum wal_status call_batch_submit(struct struct_world *world,
+                                         void *given, struct wal_error *error)
+{
+    struct wal_ticket *ticket = NULL;
+    enum wal_status status =
+        wal_batch_submit(world->session, given, NULL, &ticket, error);
+
+    if (status == WAL_OK) {
+        status = wal_ticket_wait(ticket, -1, NULL, error);
+    }
+    wal_ticket_destroy(ticket);
+    return status;
+}
+
+static void fill_change(struct struct_world *world, void *given)
+{
+    struct wal_session_change *change = given;
+
+    (void)world;
+    change->fields = WAL_CHANGE_TITLE;
+    change->title = WAL_STR("title");
+}
+
+static enum wal_status call_change(struct struct_world *world, void *given,
+                                   struct wal_error *error)
+{
+    struct wal_batch batch = WAL_INIT(wal_batch);
+
+    batch.change = given;
+    return wal_batch_commit(world->session, &batch, NULL, NULL, error);
+}
+
+static void fill_doc(struct struct_world *world, void *given)
+{
+    struct wal_doc *doc = given;
+
+    doc->key = struct_world_id(world);
+    doc->value = WAL_STR("{}");
+}
+
+static enum wal_status call_doc_put(struct struct_world *world, void *given,
+                                    struct wal_error *error)
+{
+    return wal_doc_put(NULL, world->session, given, NULL, error);
+}
+
+static enum wal_status call_doc_in_batch(struct struct_world *world,
+                                         void *given, struct wal_error *error)
+{
+    struct wal_batch batch = WAL_INIT(wal_batch);
+
+    batch.documents = given;
+    batch.document_count = 1;
+    return wal_batch_commit(world->session, &batch, NULL, NULL, error);
+}
+
+static void fill_head(struct struct_world *world, void *given)
+{
+    struct wal_head *head = given;
+
+    (void)world;
+    head->entry_id = WAL_STR("b");
+}
+
+static enum wal_status call_head_move(struct struct_world *world, void *given,
+                                      struct wal_error *error)
+{
+    return wal_head_move(world->session, given, NULL, error);
+}
+
+static void fill_compact(struct struct_world *world, void *given)
+{
+    struct wal_compact_options *options = given;
+    struct wal_head head = WAL_INIT(wal_head);
+
+    head.entry_id = WAL_STR("c");
+    assert_int_equal(wal_head_move(world->session, &head, NULL, NULL), WAL_OK);
+    options->first_kept = WAL_STR("b");
+    options->summary = WAL_STR("summary");
+}
+
+static enum wal_status call_compact(struct struct_world *world, void *given,
+                                    struct wal_error *error)
+{
+    return wal_session_compact(world->session, given, NULL, NULL, error);
+}
+
+static enum wal_status call_compact_into(struct struct_world *world,
+                                         void *given, struct wal_error *error)
+{
+    struct wal_compact_options options = WAL_INIT(wal_compact_options);
+    struct wal_session *fork = NULL;
+    enum wal_status status;
+
+    fill_compact(world, &options);
+    options.into = given;
+    status = wal_session_compact(world->session, &options, &fork, NULL, error);
+    wal_session_close(fork);
+    return status;
+}
+
+static enum wal_status call_doc_cursor(struct struct_world *world, void *given,
+                                       struct wal_error *error)
+{
+    struct wal_doc_cursor *cursor = NULL;
+    enum wal_status status =
+        wal_doc_cursor_open(NULL, world->session, given, &cursor, error);
+
+    wal_doc_cursor_close(cursor);
+    return status;
+}
+
+static enum wal_status call_entry_cursor(struct struct_world *world,
+                                         void *given, struct wal_error *error)
+{
+    struct wal_entry_cursor *cursor = NULL;
+    enum wal_status status =
+        wal_entry_cursor_open(world->session, given, &cursor, error);
+
+    wal_entry_cursor_close(cursor);
+    return status;
+}
+
+static void fill_checkpoint(struct struct_world *world, void *given)
+{
+    struct wal_checkpoint_options *options = given;
+
+    options->id = struct_world_id(world);
+    options->root = kit_text(world->root);
+}
+
+static enum wal_status call_checkpoint(struct struct_world *world, void *given,
+                                       struct wal_error *error)
+{
+    return wal_checkpoint_create(world->session, NULL, 0, given, NULL, error);
+}
+
+static void fill_file(struct struct_world *world, void *given)
+{
+    struct wal_file *file = given;
+
+    file->kind = WAL_FILE_REGULAR;
+    file->path = WAL_STR("f");
+    memcpy(file->digest, world->digest, sizeof(file->digest));
+}
+
+static enum wal_status call_import(struct struct_world *world, void *given,
+                                   struct wal_error *error)
+{
+    struct wal_checkpoint_options options = WAL_INIT(wal_checkpoint_options);
+
+    fill_checkpoint(world, &options);
+    return wal_checkpoint_import(world->session, given, 1, &options, NULL,
+                                 error);
+}
+
+static void fill_rewind(struct struct_world *world, void *given)
+{
+    struct wal_rewind_options *options = given;
+
+    (void)world;
+    options->flags = WAL_REWIND_DRY_RUN;
+}
+
+static enum wal_status call_rewind(struct struct_world *world, void *given,
+                                   struct wal_error *error)
+{
+    return wal_rewind(world->session, WAL_STR("none"), given, NULL, NULL,
+                      error);
+}
+
+static void fill_view(struct struct_world *world, void *given)
+{
+    struct wal_view_options *options = given;
+
+    (void)world;
+    options->dialect = WAL_STR("claude");
+    options->put = struct_put_nothing;
+}
+
+static enum wal_status call_view(struct struct_world *world, void *given,
+                                 struct wal_error *error)
+{
+    struct wal_view *view = NULL;
+    enum wal_status status =
+        wal_view_open(world->store, world->session, given, &view, error);
+
+    wal_view_close(view);
+    return status;
+}
+
+/* least: bytes with which the call succeeds. */
+static const struct input {
+    const char *name;
+    size_t size;
+    size_t least;
+    fill_fn *fill; /* or null */
+    struct_call *call;
+} inputs[] = {
+#define INPUT(tag, least, fill, call)                         \
+    {                                                         \
+#tag " " #call, sizeof(struct tag), least, fill, call \
+    }
+    INPUT(wal_open_options, 8, fill_open, call_open),
+    INPUT(wal_open_options, 8, NULL, call_migrate_options),
+    INPUT(wal_session_options, 8, NULL, call_create),
+    INPUT(wal_session_options, 8, NULL, call_open_or_create),
+    INPUT(wal_session_options, 8, NULL, call_fork),
+    INPUT(wal_session_options, 8, NULL, call_compact_into),
+    INPUT(wal_session_cursor_options, 8, NULL, call_list),
+    INPUT(wal_entry, offsetof(struct wal_entry, meta), fill_entry, call_append),
+    INPUT(wal_append_options, 8, NULL, call_append_options),
+    INPUT(wal_batch, offsetof(struct wal_batch, documents), fill_batch,
+          call_batch),
+    INPUT(wal_batch, offsetof(struct wal_batch, documents), fill_batch,
+          call_batch_submit),
+    INPUT(wal_session_change, offsetof(struct wal_session_change, cwd),
+          fill_change, call_change),
+    INPUT(wal_doc, offsetof(struct wal_doc, version), fill_doc, call_doc_put),
+    INPUT(wal_doc, offsetof(struct wal_doc, version), fill_doc,
+          call_doc_in_batch),
+    INPUT(wal_head, offsetof(struct wal_head, note), fill_head, call_head_move),
+    INPUT(wal_compact_options, offsetof(struct wal_compact_options, into),
+          fill_compact, call_compact),
+    INPUT(wal_doc_cursor_options, 8, NULL, call_doc_cursor),
+    INPUT(wal_entry_cursor_options, 8, NULL, call_entry_cursor),
+    INPUT(wal_checkpoint_options,
+          offsetof(struct wal_checkpoint_options, created_ms), fill_checkpoint,
+          call_checkpoint),
+    INPUT(wal_file, sizeof(struct wal_file), fill_file, call_import),
+    INPUT(wal_rewind_options, 8, fill_rewind, call_rewind),
+    INPUT(wal_view_options, offsetof(struct wal_view_options, ctx), fill_view,
+          call_view),
+#undef INPUT
+};
+
+/* Calls with the first `size` bytes of the filled struct, zeros after it, and
+ * the byte `last` at the end. */
+static enum wal_status call_with(struct struct_world *world,
+                                 const struct input *input, size_t size,
+                                 uint8_t last, struct wal_error *error)
+{
+    uint64_t full[STRUCT_WORDS] = {0};
+    const uint32_t struct_size = (uint32_t)size;
+    uint8_t *given = calloc(1, size);
+    enum wal_status status;
+
+    assert_true(sizeof(full) >= input->size);
+    assert_non_null(given);
+    if (input->fill != NULL) {
+        input->fill(world, full);
+    }
+    memcpy(given, full, size < input->size ? size : input->size);
+    memcpy(given, &struct_size, sizeof(struct_size));
+    if (last != 0) {
+        given[size - 1] = last;
+    }
+    status = input->call(world, given, error);
+    free(given);
+    return status;
+}
+
+static void assert_refused(struct struct_world *world,
+                           const struct input *input, size_t size, uint8_t last,
+                           const char *text)
+{
+    struct wal_error error = KIT_ERROR;
+
+    print_message("%s, %zu bytes\n", input->name, size);
+    assert_int_equal(call_with(world, input, size, last, &error), WAL_EINVAL);
+    assert_error(&error, WAL_EINVAL, text);
+}
+
+static void test_struct_input__of_every_version_is_read(void **state)
+{
+    struct struct_world world;
+
+    (void)state;
+    struct_world_init(&world);
+    for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
+        const struct input *input = &inputs[i];
+
+        for (size_t size = input->least; size <= input->size + STRUCT_MORE;
+             size += sizeof(uint64_t)) {
+            struct wal_error error = KIT_ERROR;
+            enum wal_status status = call_with(&world, input, size, 0, &error);
+
+            if (status != WAL_OK) {
+                print_message("%s, %zu bytes: %s\n", input->name, size,
+                              error.text);
+            }
+            assert_int_equal(status, WAL_OK);
+        }
+    }
+    struct_world_deinit(&world);
+}
+
+/* With fewer fields than it needs, a call fails, or does less; it never reads
+ * beyond them. */
+static void test_struct_input__too_small_is_not_read_beyond(void **state)
+{
+    struct struct_world world;
+
+    (void)state;
+    struct_world_init(&world);
+    for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
+        for (size_t size = 8; size < inputs[i].least; size += 8) {
+            (void)call_with(&world, &inputs[i], size, 0, NULL);
+        }
+    }
+    struct_world_deinit(&world);
+}
+
+static void test_struct_input__not_valid_is_refused(void **state)
+{
+    struct struct_world world;
+
+    (void)state;
+    struct_world_init(&world);
+    for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
+        struct wal_error error = KIT_ERROR;
+        uint64_t zeros[STRUCT_WORDS] = {0};
+
+        assert_int_equal(inputs[i].call(&world, zeros, &error), WAL_EINVAL);
+        assert_error(&error, WAL_EINVAL, "WAL_INIT(wal_");
+        assert_refused(&world, &inputs[i], inputs[i].size - 1, 0, "WAL_INIT");
+        assert_refused(&world, &inputs[i], 65536 + 8, 0, "WAL_INIT");
+    }
+    struct_world_deinit(&world);
+}
+
+static void test_struct_input__unknown_bytes_are_refused(void **state)
+{
+    struct struct_world world;
+
+    (void)state;
+    struct_world_init(&world);
+    for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
+        assert_refused(&world, &inputs[i], inputs[i].size + 8, 1,
+                       "8 bytes that this version of the library does not");
+    }
+    struct_world_deinit(&world);
+}
+
+/* --- arrays --------------------------------------------------------------- */
+
+/* Appends two entries whose structs have this size; the second differs by
+ * `more` in its struct_size. */
+static enum wal_status append_two(struct struct_world *world, size_t size,
+                                  uint32_t more, struct wal_error *error)
+{
+    uint8_t *array = calloc(2, size);
+    char ids[2][32];
+    enum wal_status status;
+
+    assert_non_null(array);
+    for (size_t i = 0; i < 2; i++) {
+        struct wal_entry entry = kit_entry(NULL, NULL, "{}");
+        uint32_t struct_size = (uint32_t)size + (i == 1 ? more : 0);
+
+        (void)snprintf(ids[i], sizeof(ids[i]), "two-%d", world->next++);
+        entry.id = kit_text(ids[i]);
+        memcpy(array + i * size, &entry,
+               size < sizeof(entry) ? size : sizeof(entry));
+        memcpy(array + i * size, &struct_size, sizeof(struct_size));
+    }
+    status = wal_append(world->session, (const struct wal_entry *)array, 2,
+                        NULL, NULL, error);
+    free(array);
+    return status;
+}
+
+static void test_struct_input__of_the_first_is_the_stride(void **state)
+{
+    const size_t sizes[] = {offsetof(struct wal_entry, sequence),
+                            sizeof(struct wal_entry),
+                            sizeof(struct wal_entry) + STRUCT_MORE};
+    struct struct_world world;
+
+    (void)state;
+    struct_world_init(&world);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct wal_error error = KIT_ERROR;
+        char last[32];
+
+        assert_int_equal(append_two(&world, sizes[i], 0, NULL), WAL_OK);
+        (void)snprintf(last, sizeof(last), "two-%d", world.next - 1);
+        assert_slice(kit_info(world.session).head, last);
+        assert_int_equal(append_two(&world, sizes[i], 8, &error), WAL_EINVAL);
+        assert_error(&error, WAL_EINVAL, "in one element of an array");
+    }
+    struct_world_deinit(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_struct_input__of_every_version_is_read),
+        KIT_TEST(test_struct_input__too_small_is_not_read_beyond),
+        KIT_TEST(test_struct_input__not_valid_is_refused),
+        KIT_TEST(test_struct_input__unknown_bytes_are_refused),
+        KIT_TEST(test_struct_input__of_the_first_is_the_stride),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

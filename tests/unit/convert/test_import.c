@@ -1,0 +1,621 @@
+/*
+ * test_import.c - tests of wal_import_file and wal_import_tree.
+ */
+#include "tests/lib/kit/store_kit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "agentwal/import.h"
+#include "engine/convert/import_tree/import_tree.h"
+#include "tests/lib/faulty_heap.h"
+
+#define MODEL AGENTWAL_SOURCE_DIR "/tests/golden/model/"
+
+enum {
+    LINE_SIZE = 512
+};
+
+/* What the callbacks saw. */
+struct seen {
+    struct wal_import_report last; /* the last report; texts are copied */
+    char path[256];
+    char dialect[32];
+    char session[256];
+    char issues[1024]; /* "LINE:OFFSET:REASON;" of each */
+    char failed[256];  /* path of the last failure */
+    int32_t status;    /* of it */
+    unsigned reports;
+    unsigned stop_after; /* reports; 0: never */
+    unsigned progress;
+    int32_t progress_result;
+    uint64_t done;
+    uint64_t total;
+};
+
+static void copy_slice(char *to, size_t size, struct wal_slice text)
+{
+    snprintf(to, size, "%.*s", (int)text.size,
+             text.size > 0 ? (const char *)text.data : "");
+}
+
+static int32_t on_report(void *ctx, const struct wal_import_report *report)
+{
+    struct seen *seen = ctx;
+
+    assert_int_equal(report->struct_size, sizeof(*report));
+    seen->reports++;
+    seen->last = *report;
+    copy_slice(seen->path, sizeof(seen->path), report->path);
+    copy_slice(seen->dialect, sizeof(seen->dialect), report->dialect);
+    copy_slice(seen->session, sizeof(seen->session), report->session_id);
+    for (uint64_t i = 0; i < report->issue_count; i++) {
+        const struct wal_import_issue *issue = &report->issues[i];
+        size_t used = strlen(seen->issues);
+
+        snprintf(seen->issues + used, sizeof(seen->issues) - used,
+                 "%llu:%llu:%s;", (unsigned long long)issue->line,
+                 (unsigned long long)issue->offset,
+                 (const char *)issue->reason.data);
+    }
+    if (report->status != WAL_OK) {
+        assert_non_null(report->error);
+        copy_slice(seen->failed, sizeof(seen->failed), report->path);
+        seen->status = report->status;
+    }
+    return seen->reports == seen->stop_after ? 7 : 0;
+}
+
+static int32_t on_progress(void *ctx, struct wal_slice path, uint64_t done,
+                           uint64_t total)
+{
+    struct seen *seen = ctx;
+
+    assert_true(path.size > 0);
+    assert_true(done >= seen->done || total != seen->total);
+    seen->done = done;
+    seen->total = total;
+    seen->progress++;
+    return seen->progress_result;
+}
+
+static struct wal_import_options options_of(struct seen *seen)
+{
+    return (struct wal_import_options){
+        .struct_size = sizeof(struct wal_import_options),
+        .progress = on_progress,
+        .report = on_report,
+        .ctx = seen,
+    };
+}
+
+static enum wal_status import_file(struct wal_store *store, const char *path,
+                                   struct seen *seen,
+                                   struct wal_import_result *result,
+                                   struct wal_error *error)
+{
+    struct wal_import_options options = options_of(seen);
+
+    *result = (struct wal_import_result){.struct_size = sizeof(*result)};
+    return wal_import_file(store, kit_text(path), &options, result, error);
+}
+
+static enum wal_status import_tree(struct wal_store *store, const char *path,
+                                   struct seen *seen,
+                                   struct wal_import_result *result,
+                                   struct wal_error *error)
+{
+    const struct wal_slice paths[] = {kit_text(path)};
+    struct wal_import_options options = options_of(seen);
+
+    *result = (struct wal_import_result){.struct_size = sizeof(*result)};
+    options.exclude = kit_text("store");
+    return wal_import_tree(store, paths, 1, &options, result, error);
+}
+
+static void must_import(struct wal_store *store, const char *path,
+                        struct seen *seen, struct wal_import_result *result)
+{
+    struct wal_error error = KIT_ERROR;
+
+    if (import_file(store, path, seen, result, &error) != WAL_OK) {
+        fail_msg("%s: %s", path, error.text);
+    }
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Lines of Claude Code: `first` up to `last`, each under the line before. */
+static void write_rows(const char *path, const char *session, unsigned first,
+                       unsigned last)
+{
+    FILE *file = fopen(path, first == 1 ? "we" : "ae");
+
+    assert_non_null(file);
+    for (unsigned i = first; i <= last; i++) {
+        char parent[40] = "null";
+
+        if (i > 1) {
+            snprintf(parent, sizeof(parent), "\"%s-%u\"", session, i - 1);
+        }
+        fprintf(file,
+                "{\"parentUuid\":%s,\"isSidechain\":false,\"type\":\"user\","
+                "\"cwd\":\"/home/u\",\"sessionId\":\"%s\",\"message\":{"
+                "\"role\":\"user\",\"content\":\"text %u\"},\"uuid\":\"%s-%u\","
+                "\"timestamp\":\"2026-01-02T03:04:05.000Z\"}\n",
+                parent, session, i, session, i);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+/* ---------------------------------------------------------- one source --- */
+
+static void test_import_file__every_dialect_is_detected(void **state)
+{
+    static const struct {
+        const char *path;
+        const char *dialect;
+        uint32_t kind;
+    } sources[] = {
+        {MODEL "claude.jsonl", "claude", WAL_IMPORT_FILE},
+        {MODEL "codex.jsonl", "codex", WAL_IMPORT_FILE},
+        {MODEL "entries.jsonl", "entries", WAL_IMPORT_FILE},
+        {MODEL "pi.jsonl", "pi", WAL_IMPORT_FILE},
+        {MODEL "rollouts.jsonl", "rollouts", WAL_IMPORT_FILE},
+        {MODEL "opencode/storage", "opencode", WAL_IMPORT_DIRECTORY},
+        {MODEL "sdk/s-1", "sdk", WAL_IMPORT_DIRECTORY},
+    };
+    struct wal_store *store = kit_store();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+        struct wal_import_result result;
+        struct seen seen = {.reports = 0};
+
+        must_import(store, sources[i].path, &seen, &result);
+        assert_string_equal(seen.dialect, sources[i].dialect);
+        assert_int_equal(seen.last.kind, sources[i].kind);
+        assert_string_equal(seen.path, sources[i].path);
+        assert_int_equal(result.sources, 1);
+        assert_true(result.sessions > 0 && result.appended > 0);
+        assert_int_equal(result.failed, 0);
+        wal_session_close(kit_session(store, seen.session));
+    }
+    kit_close(store);
+}
+
+static void test_import_file__again_adds_only_what_is_new(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_result result;
+    struct seen seen = {.reports = 0};
+
+    (void)state;
+    write_rows("a.jsonl", "s", 1, 3);
+    must_import(store, "a.jsonl", &seen, &result);
+    assert_int_equal(result.appended, 3);
+    assert_int_equal(seen.last.lines, 3);
+    must_import(store, "a.jsonl", &seen, &result);
+    assert_int_equal(result.appended, 0);
+    assert_int_equal(result.duplicates, 3);
+    write_rows("a.jsonl", "s", 4, 5);
+    must_import(store, "a.jsonl", &seen, &result);
+    assert_int_equal(result.appended, 2);
+    assert_int_equal(result.duplicates, 3);
+    assert_string_equal(seen.session, "s");
+    kit_close(store);
+}
+
+static void test_import_file__named_dialect_that_is_unknown(void **state)
+{
+    struct wal_import_options options = {.struct_size = sizeof(options),
+                                         .dialect = kit_text("cobol")};
+    struct wal_store *store = kit_store();
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    write_rows("a.jsonl", "s", 1, 1);
+    assert_int_equal(
+        wal_import_file(store, kit_text("a.jsonl"), &options, NULL, &error),
+        WAL_ENOTFOUND);
+    assert_error(&error, WAL_ENOTFOUND, "cobol");
+    options.dialect = kit_text("lines");
+    assert_int_equal(
+        wal_import_file(store, kit_text("a.jsonl"), &options, NULL, NULL),
+        WAL_OK);
+    kit_close(store);
+}
+
+static void test_import_file__text_of_no_dialect_is_lines(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_result result;
+    struct seen seen = {.reports = 0};
+
+    (void)state;
+    write_file("notes", "one\ntwo\n");
+    must_import(store, "notes", &seen, &result);
+    assert_string_equal(seen.dialect, "lines");
+    assert_int_equal(seen.last.lines, 2);
+    kit_close(store);
+}
+
+static void test_import_file__empty_file_is_an_empty_session(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_result result;
+    struct seen seen = {.reports = 0};
+
+    (void)state;
+    write_file("empty.jsonl", "");
+    must_import(store, "empty.jsonl", &seen, &result);
+    assert_int_equal(result.sessions, 1);
+    assert_int_equal(result.appended, 0);
+    assert_int_equal(seen.last.lines, 0);
+    kit_close(store);
+}
+
+static void test_import_file__truncated_line_is_an_issue(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_result result;
+    struct seen seen = {.reports = 0};
+    struct stat stat;
+    char expected[LINE_SIZE];
+
+    (void)state;
+    write_rows("a.jsonl", "s", 1, 2);
+    assert_int_equal(lstat("a.jsonl", &stat), 0);
+    assert_int_equal(truncate("a.jsonl", stat.st_size - 10), 0);
+    must_import(store, "a.jsonl", &seen, &result);
+    assert_int_equal(result.appended, 1);
+    snprintf(expected, sizeof(expected),
+             "2:%llu:torn: the file ends inside this line;",
+             (unsigned long long)stat.st_size - 10);
+    assert_string_equal(seen.issues, expected);
+    kit_close(store);
+}
+
+static void test_import_file__paths_that_cannot_be_read(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_error error = KIT_ERROR;
+    struct wal_import_result result;
+    struct seen seen = {.reports = 0};
+
+    (void)state;
+    assert_int_equal(import_file(store, "none", &seen, &result, &error),
+                     WAL_ENOTFOUND);
+    assert_int_equal(error.sys_errno, ENOENT);
+    assert_string_equal(seen.failed, "none");
+    assert_int_equal(seen.status, WAL_ENOTFOUND);
+    assert_int_equal(mkfifo("fifo", 0600), 0);
+    assert_int_equal(import_file(store, "fifo", &seen, &result, &error),
+                     WAL_ENOTFILE);
+    assert_int_equal(mkdir("plain", 0700), 0);
+    assert_int_equal(import_file(store, "plain", &seen, &result, &error),
+                     WAL_ENOTFILE);
+    assert_int_equal(result.sources, 0);
+    assert_int_equal(result.failed, 1);
+    assert_int_equal(seen.reports, 3);
+    kit_close(store);
+}
+
+static void test_import_file__misuse_changes_nothing(void **state)
+{
+    struct wal_import_options options = {.struct_size = 1};
+    struct wal_import_result result = {.struct_size = 1};
+    struct wal_store *store = kit_store();
+
+    (void)state;
+    assert_int_equal(wal_import_file(NULL, kit_text("a"), NULL, NULL, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(
+        wal_import_file(store, kit_text("a"), &options, NULL, NULL),
+        WAL_EINVAL);
+    options =
+        (struct wal_import_options){.struct_size = sizeof(options), .flags = 1};
+    assert_int_equal(
+        wal_import_file(store, kit_text("a"), &options, NULL, NULL),
+        WAL_EINVAL);
+    assert_int_equal(wal_import_file(store, kit_text("a"), NULL, &result, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_import_tree(store, NULL, 1, NULL, NULL, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(
+        wal_import_file(store, (struct wal_slice){"a\0b", 3}, NULL, NULL, NULL),
+        WAL_EINVAL);
+    kit_close(store);
+}
+
+/* --------------------------------------------------------------- trees --- */
+
+static void test_import_tree__without_sources(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_result result;
+    struct seen seen = {.reports = 0};
+
+    (void)state;
+    assert_int_equal(mkdir("plain", 0700), 0);
+    assert_int_equal(mkdir("plain/below", 0700), 0);
+    assert_int_equal(import_tree(store, "plain", &seen, &result, NULL), WAL_OK);
+    assert_int_equal(result.sources, 0);
+    assert_int_equal(seen.reports, 0);
+    kit_close(store);
+}
+
+static void test_import_tree__excluded_store_is_not_a_source(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_result result;
+    struct seen seen = {.reports = 0};
+
+    (void)state;
+    write_rows("a.jsonl", "s", 1, 2);
+    assert_int_equal(import_tree(store, ".", &seen, &result, NULL), WAL_OK);
+    assert_int_equal(result.sources, 1);
+    assert_string_equal(seen.path, "./a.jsonl");
+    kit_close(store);
+}
+
+/* A link cycle cannot be read by any user. */
+static void test_import_tree__one_bad_source_is_counted(void **state)
+{
+    const struct wal_slice paths[] = {kit_text("a.jsonl"), kit_text("loop"),
+                                      kit_text("z.jsonl")};
+    struct wal_store *store = kit_store();
+    struct wal_import_result result = {.struct_size = sizeof(result)};
+    struct seen seen = {.reports = 0};
+    struct wal_import_options options = options_of(&seen);
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    write_rows("a.jsonl", "a", 1, 2);
+    write_rows("z.jsonl", "z", 1, 3);
+    assert_int_equal(symlink("loop", "loop"), 0);
+    assert_int_equal(
+        wal_import_tree(store, paths, 3, &options, &result, &error), WAL_OK);
+    assert_int_equal(result.sessions, 2);
+    assert_int_equal(result.appended, 5);
+    assert_int_equal(result.failed, 1);
+    assert_string_equal(seen.failed, "loop");
+    assert_string_equal(seen.path, "z.jsonl");
+    kit_close(store);
+}
+
+static void test_import_tree__again_adds_nothing(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_result first;
+    struct wal_import_result second;
+    struct seen seen = {.reports = 0};
+
+    (void)state;
+    assert_int_equal(import_tree(store, MODEL, &seen, &first, NULL), WAL_OK);
+    assert_true(first.sessions >= 8);
+    assert_int_equal(first.failed, 0);
+    assert_int_equal(import_tree(store, MODEL, &seen, &second, NULL), WAL_OK);
+    assert_int_equal(second.appended, 0);
+    assert_int_equal(second.sessions, first.sessions);
+    assert_int_equal(second.duplicates, first.appended + first.duplicates);
+    kit_close(store);
+}
+
+/* A copy of the rows of `origin`, as Claude Code forks a session, and one row
+ * more. */
+static void write_copy(const char *path, const char *origin, unsigned last)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    for (unsigned i = 1; i <= last + 1; i++) {
+        char parent[40] = "null";
+
+        if (i > 1) {
+            snprintf(parent, sizeof(parent), "\"%s-%u\"", origin, i - 1);
+        }
+        fprintf(file,
+                "{\"parentUuid\":%s,\"isSidechain\":false,\"type\":\"user\","
+                "\"cwd\":\"/home/u\",\"sessionId\":\"copy\",\"message\":{"
+                "\"role\":\"user\",\"content\":\"text %u\"},\"uuid\":"
+                "\"%s-%u\",\"timestamp\":\"2026-01-02T03:04:05.000Z\","
+                "\"forkedFrom\":{\"sessionId\":\"%s\"}}\n",
+                parent, i, origin, i, origin);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+/* The copy is first by name, and waits for its origin. */
+static void test_import_tree__copy_waits_for_its_origin(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_result result;
+    struct seen seen = {.reports = 0};
+
+    (void)state;
+    assert_int_equal(mkdir("t", 0700), 0);
+    write_copy("t/a.jsonl", "origin", 20);
+    write_rows("t/b.jsonl", "origin", 1, 20);
+    assert_int_equal(import_tree(store, "t", &seen, &result, NULL), WAL_OK);
+    assert_int_equal(result.sessions, 2);
+    assert_string_equal(seen.path, "t/a.jsonl");
+    assert_int_equal(seen.last.shared, 20);
+    assert_int_equal(seen.last.appended, 1);
+    kit_close(store);
+}
+
+/* ----------------------------------------------------------- callbacks --- */
+
+static void test_import_progress__reports_bytes_and_stops(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_error error = KIT_ERROR;
+    struct wal_import_result result;
+    struct seen seen = {.reports = 0};
+    struct stat stat;
+
+    (void)state;
+    write_rows("a.jsonl", "s", 1, 3);
+    assert_int_equal(lstat("a.jsonl", &stat), 0);
+    seen.progress_result = 9;
+    assert_int_equal(import_file(store, "a.jsonl", &seen, &result, &error),
+                     WAL_ECALLBACK);
+    assert_int_equal(error.sys_errno, 9);
+    assert_int_equal(seen.progress, 1);
+    assert_int_equal(seen.reports, 0);
+    assert_int_equal(result.sessions, 0);
+    seen = (struct seen){.reports = 0};
+    must_import(store, "a.jsonl", &seen, &result);
+    assert_int_equal(seen.done, stat.st_size);
+    assert_int_equal(seen.total, stat.st_size);
+    assert_int_equal(result.bytes, stat.st_size);
+    assert_int_equal(result.appended + result.duplicates, 3);
+    kit_close(store);
+}
+
+static void test_import_report__stops_the_tree(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_error error = KIT_ERROR;
+    struct wal_import_result result;
+    struct seen seen = {.stop_after = 1};
+
+    (void)state;
+    assert_int_equal(mkdir("t", 0700), 0);
+    write_rows("t/a.jsonl", "a", 1, 2);
+    write_rows("t/b.jsonl", "b", 1, 2);
+    assert_int_equal(import_tree(store, "t", &seen, &result, &error),
+                     WAL_ECALLBACK);
+    assert_int_equal(error.sys_errno, 7);
+    assert_int_equal(result.sessions, 1);
+    seen = (struct seen){.reports = 0};
+    assert_int_equal(import_tree(store, "t", &seen, &result, &error), WAL_OK);
+    assert_int_equal(result.sessions, 2);
+    assert_int_equal(result.appended, 2);
+    kit_close(store);
+}
+
+/* The issues are those that the tool prints for this file. */
+static void test_import_report__issues_of_damaged_lines(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_result result;
+    struct seen seen = {.reports = 0};
+    FILE *file;
+
+    (void)state;
+    write_rows("a.jsonl", "s", 1, 2);
+    file = fopen("a.jsonl", "ae");
+    assert_non_null(file);
+    fprintf(file, "{\"parentUuid\":\"gone\",\"type\":\"user\",\"uuid\":\"x\"}\n"
+                  "not json\n");
+    assert_int_equal(fclose(file), 0);
+    must_import(store, "a.jsonl", &seen, &result);
+    assert_non_null(
+        strstr(seen.issues, ":its parent is not before it in the file;"));
+    assert_non_null(strstr(seen.issues, ":not JSON;"));
+    assert_int_equal(seen.last.issue_count, 2);
+    seen.issues[0] = '\0';
+    must_import(store, "a.jsonl", &seen, &result);
+    assert_int_equal(seen.last.issue_count, 2);
+    kit_close(store);
+}
+
+/* -------------------------------------------------------------- memory --- */
+
+/* Fails every allocation in turn; what was imported then is completed. */
+static void check_without_memory(const char *path, uint64_t sessions)
+{
+    const struct wal_slice paths[] = {kit_text(path)};
+    struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
+    struct wal_import_result result;
+    enum wal_status status = WAL_ENOMEM;
+    struct faulty_heap heap;
+
+    for (uint64_t nth = 1; status != WAL_OK; nth++) {
+        struct wal_error error = KIT_ERROR;
+
+        faulty_heap_init(&heap, &wal__heap_libc);
+        faulty_heap_fail(&heap, nth, false);
+        result = (struct wal_import_result){.struct_size = sizeof(result)};
+        status = wal__import_paths(store, paths, 1, false, NULL, &heap.heap,
+                                   &result, &error);
+        assert_int_equal(heap.live, 0);
+        assert_true(status == WAL_OK || status == WAL_ENOMEM);
+        assert_int_equal(status == WAL_OK, heap.failures == 0);
+        assert_int_equal(result.failed, 0);
+    }
+    assert_int_equal(result.sessions, sessions);
+    kit_close(store);
+}
+
+static void test_import_memory__every_allocation_of_a_file(void **state)
+{
+    (void)state;
+    check_without_memory(MODEL "claude.jsonl", 1);
+}
+
+static void test_import_memory__every_allocation_of_a_copy(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir("t", 0700), 0);
+    write_copy("t/a.jsonl", "origin", 20);
+    write_rows("t/b.jsonl", "origin", 1, 20);
+    check_without_memory("t", 2);
+}
+
+static void test_import_memory__every_allocation_of_directories(void **state)
+{
+    (void)state;
+    check_without_memory(MODEL "sdk/s-1", 1);
+    check_without_memory(MODEL "opencode/storage", 1);
+}
+
+static void test_import_dialect__lists_every_dialect(void **state)
+{
+    uint32_t count = 0;
+
+    (void)state;
+    while (wal_import_dialect(count) != NULL) {
+        count++;
+    }
+    assert_true(count >= 9);
+    assert_string_equal(wal_import_dialect(count - 1), "lines");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_import_file__every_dialect_is_detected),
+        KIT_TEST(test_import_file__again_adds_only_what_is_new),
+        KIT_TEST(test_import_file__named_dialect_that_is_unknown),
+        KIT_TEST(test_import_file__text_of_no_dialect_is_lines),
+        KIT_TEST(test_import_file__empty_file_is_an_empty_session),
+        KIT_TEST(test_import_file__truncated_line_is_an_issue),
+        KIT_TEST(test_import_file__paths_that_cannot_be_read),
+        KIT_TEST(test_import_file__misuse_changes_nothing),
+        KIT_TEST(test_import_tree__without_sources),
+        KIT_TEST(test_import_tree__excluded_store_is_not_a_source),
+        KIT_TEST(test_import_tree__one_bad_source_is_counted),
+        KIT_TEST(test_import_tree__again_adds_nothing),
+        KIT_TEST(test_import_tree__copy_waits_for_its_origin),
+        KIT_TEST(test_import_progress__reports_bytes_and_stops),
+        KIT_TEST(test_import_report__stops_the_tree),
+        KIT_TEST(test_import_report__issues_of_damaged_lines),
+        KIT_TEST(test_import_memory__every_allocation_of_a_file),
+        KIT_TEST(test_import_memory__every_allocation_of_a_copy),
+        KIT_TEST(test_import_memory__every_allocation_of_directories),
+        KIT_TEST(test_import_dialect__lists_every_dialect),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

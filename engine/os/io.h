@@ -104,6 +104,9 @@ struct wal__io {
     enum wal_status (*rename)(void *ctx, const char *from, const char *to,
                               int *sys_errno);
     enum wal_status (*unlink)(void *ctx, const char *path, int *sys_errno);
+    /* Removes an empty directory. */
+    enum wal_status (*remove_directory)(void *ctx, const char *path,
+                                        int *sys_errno);
     /* Writes the directory's names to stable storage. */
     enum wal_status (*sync_directory)(void *ctx, const char *path,
                                       int *sys_errno);

@@ -319,7 +319,7 @@ static bool next_name(const struct memory *memory, const char *directory,
 }
 
 /* The callback runs without the mutex, so that it may call the table; the id of
- * the last name is the cursor. */
+ * the last name is the cursor. It must not remove the directory. */
 static enum wal_status path_list(void *ctx, const char *path,
                                  enum wal_status (*each)(void *arg,
                                                          const char *name),
@@ -395,6 +395,28 @@ static enum wal_status path_unlink(void *ctx, const char *path, int *sys_errno)
     return unlock_status(memory, error, sys_errno);
 }
 
+static enum wal_status path_remove_directory(void *ctx, const char *path,
+                                             int *sys_errno)
+{
+    struct memory *memory = ctx;
+    uint64_t id = UINT64_MAX;
+    char name[NAME_MAX + 1];
+    struct node *node;
+    int error;
+
+    lock(memory);
+    error = find_directory(memory, path, &node);
+    if (error == 0 && node == &memory->root) {
+        error = EBUSY;
+    } else if (error == 0 && next_name(memory, path, &id, name)) {
+        error = ENOTEMPTY;
+    }
+    if (error == 0) {
+        remove_node(memory, node);
+    }
+    return unlock_status(memory, error, sys_errno);
+}
+
 static enum wal_status path_sync_directory(void *ctx, const char *path,
                                            int *sys_errno)
 {
@@ -447,6 +469,7 @@ enum wal_status wal__io_memory_create(const struct wal__heap *heap,
     memory->io.list = path_list;
     memory->io.rename = path_rename;
     memory->io.unlink = path_unlink;
+    memory->io.remove_directory = path_remove_directory;
     memory->io.sync_directory = path_sync_directory;
     memory->io.is_network = path_is_network;
     memory->io.in_memory = true;

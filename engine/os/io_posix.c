@@ -369,6 +369,16 @@ static enum wal_status path_make_directory(void *ctx, const char *path,
     return result_status(result, sys_errno);
 }
 
+static enum wal_status path_remove_directory(void *ctx, const char *path,
+                                             int *sys_errno)
+{
+    (void)ctx;
+    int result;
+
+    WAL__RETRY_EINTR(result, rmdir(path));
+    return result_status(result, sys_errno);
+}
+
 /* The next name; NULL at the end, and on failure with the errno in *error. */
 static const char *next_name(DIR *directory, int *error)
 {
@@ -500,6 +510,7 @@ const struct wal__io wal__io_posix = {
     .list = path_list,
     .rename = path_rename,
     .unlink = path_unlink,
+    .remove_directory = path_remove_directory,
     .sync_directory = path_sync_directory,
     .is_network = path_is_network,
     .now_ms = wal__clock_now_ms,

@@ -392,6 +392,9 @@ static void call_everything(uint32_t flag)
 
     EXPECT(flag == WAL_OPEN_NOOP ? WAL_OK : WAL_EINVAL,
            wal_store_migrate("store", &options, NULL, &error));
+    /* A salvage has files of its own: only one that is refused makes no system
+     * call on a file. */
+    EXPECT(WAL_EINVAL, wal_salvage("store", "", NULL, NULL, &error));
     EXPECT(WAL_OK, wal_open("store", &options, &store, &error));
     EXPECT(WAL_OK, wal_session_create(store, &made, &session, &error));
     write_entries(session);

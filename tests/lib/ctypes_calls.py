@@ -700,6 +700,29 @@ def check_import(wal, store, folder):
     same(reports[1], (reports[0][0], 0), "the report of the file again")
 
 
+def check_salvage(wal, path, folder):
+    """The store has lost the end of its log."""
+    segment = sorted(glob.glob(os.path.join(path, "log", "*.seg")))[-1]
+    os.truncate(segment, 8192)
+    reports = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p,
+                      ctypes.POINTER(wal.structs["wal_salvage_report"]))
+    def report(_, made):
+        reports.append((made.contents.kind, text_of(made.contents.file)))
+        return 0
+
+    options = wal.new("wal_salvage_options",
+                      report=ctypes.cast(report, ctypes.c_void_p).value)
+    result = wal.new("wal_salvage_result")
+    wal.call("wal_salvage", path.encode(), os.path.join(folder, "out").encode(),
+             by_ref(options), by_ref(result))
+    same(result.losses, len(reports), "what a salvage reports")
+    same(reports[0][0], wal.const["WAL_SALVAGE_RANGE"], "the damage")
+    same(reports[0][1], "log/" + os.path.basename(segment), "its file")
+    same(result.entries > 0, True, "what a salvage keeps")
+
+
 def check_pages(wal, store):
     handle = ctypes.c_void_p()
     info = wal.new("wal_session_info")
@@ -757,6 +780,7 @@ def main():
         result = wal.new("wal_migrate_result")
         wal.call("wal_store_migrate", where, None, by_ref(result))
         same((getattr(result, "from"), result.to), (1, 1), "migration")
+        check_salvage(wal, where.decode(), folder)
     same(sorted(wal.names - wal.called), [], "functions that are not called")
     same(sorted(wal.called - wal.names), [], "functions that are not declared")
     print("%d functions, %d structures" % (len(wal.called), len(wal.structs)))

@@ -449,6 +449,28 @@ static void test_io__rename_replaces_and_unlink_removes(void **state)
     assert_int_equal(io->unlink(io->ctx, "b", &sys_errno), WAL_ENOTFOUND);
 }
 
+static void test_io__remove_directory_removes_an_empty_one(void **state)
+{
+    (void)state;
+    struct wal__io_stat st;
+    int sys_errno = 0;
+
+    assert_int_equal(io->make_directory(io->ctx, "d", &sys_errno), WAL_OK);
+    io->close(io->ctx, io_case_open("d/a", WAL__IO_WRITE | WAL__IO_CREATE));
+    assert_int_not_equal(io->remove_directory(io->ctx, "d", &sys_errno),
+                         WAL_OK);
+    assert_int_equal(sys_errno, ENOTEMPTY);
+    assert_int_not_equal(io->remove_directory(io->ctx, "d/a", &sys_errno),
+                         WAL_OK);
+    assert_int_equal(sys_errno, ENOTDIR);
+    assert_int_equal(io->unlink(io->ctx, "d/a", &sys_errno), WAL_OK);
+    assert_int_equal(io->remove_directory(io->ctx, "d", &sys_errno), WAL_OK);
+    assert_int_equal(io->path_stat(io->ctx, "d", &st, &sys_errno),
+                     WAL_ENOTFOUND);
+    assert_int_equal(io->remove_directory(io->ctx, "d", &sys_errno),
+                     WAL_ENOTFOUND);
+}
+
 /* ------------------------------------------- clocks, chance, waiting --- */
 
 static void test_io__clocks(void **state)
@@ -516,6 +538,7 @@ int io_cases_run(const char *group, CMFixtureFunction enter,
         CASE(test_io__directories),
         CASE(test_io__list_gives_every_name_once),
         CASE(test_io__rename_replaces_and_unlink_removes),
+        CASE(test_io__remove_directory_removes_an_empty_one),
         CASE(test_io__clocks),
         CASE(test_io__random_fills_all_it_is_given),
         CASE(test_io__a_wait_ends),

@@ -35,6 +35,11 @@ def cumulative(below, folders):
     return {folder: below + folders[:i] for i, folder in enumerate(folders)}
 
 
+# A client of the interface, like the tools, that also reads the files of a
+# damaged store and writes content without a sync each.
+SALVAGE = BYTES + ["format/json/"] + ["engine/" + room + "/" for room in (
+    "base", "os", "blob", "store", "checkpoint", "api")]
+
 LAYERS = {
     API: [],
     **cumulative([API], BYTES),
@@ -42,6 +47,7 @@ LAYERS = {
     **cumulative([API] + BYTES + LINES[:2], ENGINE),
     # A client of the interface, like the tools, but for the heap.
     **cumulative([API, "format/bytes/"] + LINES + ["engine/base/"], CONVERT),
+    "engine/salvage/": [API] + SALVAGE,
     # A dialect knows the model, not the other dialects.
     **{folder: [API, "format/bytes/"] + LINES[:2] for folder in DIALECTS},
     "tools/cli/": TOOL,

@@ -17,19 +17,9 @@ enum {
     PREFIX_SIZE = sizeof(prefix) - 1
 };
 
-bool check_key_is_reserved(struct wal__span key)
-{
-    return key.size > 0 && key.data[0] == 0;
-}
-
 bool check_key_is_checkpoint(struct wal__span key)
 {
     return key.size > PREFIX_SIZE && memcmp(key.data, prefix, PREFIX_SIZE) == 0;
-}
-
-char *check_checkpoint_name(struct wal__span key)
-{
-    return cli_copy_text(key.data + PREFIX_SIZE, key.size - PREFIX_SIZE);
 }
 
 static int digit(uint8_t letter)
@@ -95,54 +85,33 @@ static bool read_root(const struct wal__doc_record *doc,
                     &checkpoint->root_size);
 }
 
-/* The entry that the checkpoint is linked with. A fork that was made at an
- * older entry shares the checkpoint and not the entry, so that a link to an
- * entry which the session does not have is no damage. */
-static bool read_entry(const struct wal__doc_record *doc,
-                       struct check_checkpoint *checkpoint)
+/* Whether the entry that the checkpoint is linked with has a valid id. A fork
+ * that was made at an older entry shares the checkpoint and not the entry, so
+ * that a link to an entry which the session does not have is no damage. */
+static bool check_entry(const struct wal__doc_record *doc)
 {
     struct wal__json_token token;
+    uint8_t id[WAL__ID_MAX];
+    size_t size = 0;
 
-    checkpoint->entry_size = 0;
-    if (wal__json_find(doc->value.data, doc->value.size, "entry", &token) !=
-        WAL__JSON_OK) {
-        return true;
-    }
-    return token.kind == WAL__JSON_STRING &&
-           wal__json_unescape(token.span, checkpoint->entry,
-                              sizeof(checkpoint->entry),
-                              &checkpoint->entry_size, NULL) == WAL__JSON_OK &&
-           checkpoint->entry_size > 0;
-}
-
-static int64_t read_number(struct wal__json_span text)
-{
-    int64_t value = 0;
-
-    for (size_t i = 0; i < text.size && i < 18; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9') {
-            return 0;
-        }
-        value = value * 10 + (text.data[i] - '0');
-    }
-    return value;
+    return wal__json_find(doc->value.data, doc->value.size, "entry", &token) !=
+               WAL__JSON_OK ||
+           (token.kind == WAL__JSON_STRING &&
+            wal__json_unescape(token.span, id, sizeof(id), &size, NULL) ==
+                WAL__JSON_OK &&
+            size > 0);
 }
 
 bool check_checkpoint_decode(const struct wal__doc_record *doc,
                              struct check_checkpoint *checkpoint)
 {
-    struct wal__json_token token;
-
     if (!check_key_is_checkpoint(doc->key) ||
         !check_checkpoint_list(doc, &checkpoint->list) ||
-        !read_root(doc, checkpoint) || !read_entry(doc, checkpoint)) {
+        !read_root(doc, checkpoint) || !check_entry(doc)) {
         return false;
     }
     checkpoint->id.data = doc->key.data + PREFIX_SIZE;
     checkpoint->id.size = doc->key.size - PREFIX_SIZE;
-    checkpoint->created_ms = find(doc, "created", WAL__JSON_NUMBER, &token)
-                                 ? read_number(token.span)
-                                 : 0;
     return true;
 }
 

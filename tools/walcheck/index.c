@@ -67,7 +67,7 @@ static void report_lost_record(const struct index_check *index_check,
                                const struct wal__posting *posting,
                                uint32_t session)
 {
-    struct check_segment *segment = index_check->segment;
+    const struct check_segment *segment = index_check->segment;
 
     for (size_t i = 0; i < segment->damages.count; i++) {
         struct check_damage *damage = &segment->damages.items[i];
@@ -78,11 +78,6 @@ static void report_lost_record(const struct index_check *index_check,
             break;
         }
     }
-    segment->lost =
-        cli_reserve(segment->lost, segment->lost_count, &segment->lost_capacity,
-                    sizeof(*segment->lost));
-    segment->lost[segment->lost_count++] =
-        (struct check_lost_record){posting->sequence, posting->parent, session};
 }
 
 static bool posting_matches(const struct check_record *record,

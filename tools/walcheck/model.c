@@ -209,7 +209,6 @@ static void copy_session_record(struct check_model *model,
     session->has_record =
         wal__session_record_decode(payload, WAL__FORMAT_VERSION,
                                    &session->record) == WAL__FMT_OK;
-    session->from_index = session->has_record;
     if (session->has_record && !check_session_is_deleted(session)) {
         *cli_ids_get_or_add(&model->ids,
                             (struct wal_slice){session->record.id.data,

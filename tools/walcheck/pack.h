@@ -106,11 +106,8 @@ enum {
 struct check_checkpoint {
     struct wal__span id; /* points into the key */
     struct wal__digest list;
-    int64_t created_ms;
     size_t root_size;
-    size_t entry_size; /* 0: linked with no entry */
     uint8_t root[CHECK_ROOT_MAX];
-    uint8_t entry[WAL__ID_MAX];
 };
 
 /* Whether the document is a valid checkpoint. */
@@ -119,13 +116,8 @@ bool check_checkpoint_decode(const struct wal__doc_record *doc,
 /* Decodes only the digest of the file list. */
 bool check_checkpoint_list(const struct wal__doc_record *doc,
                            struct wal__digest *list);
-/* Whether the key is reserved for the engine, and whether it is a
- * checkpoint's. */
-bool check_key_is_reserved(struct wal__span key);
+/* Whether the key is a checkpoint's. */
 bool check_key_is_checkpoint(struct wal__span key);
-/* The id in a checkpoint's key; the caller frees it. */
-char *check_checkpoint_name(struct wal__span key);
-
 /* The encoded bytes of a list of files. */
 struct check_list {
     uint8_t *bytes;

@@ -207,18 +207,8 @@ static bool scan_lost_session(void *ctx, uint32_t session)
     return true;
 }
 
-static void add_lost(struct check_segment *segment,
-                     const struct wal__frame *frame)
-{
-    segment->lost =
-        cli_reserve(segment->lost, segment->lost_count, &segment->lost_capacity,
-                    sizeof(*segment->lost));
-    segment->lost[segment->lost_count++] = (struct check_lost_record){
-        frame->sequence, frame->parent, frame->session};
-}
-
 /* Frames in a damaged range whose header is valid name the session that lost a
- * record, and the record's parent. */
+ * record. */
 static void read_lost(struct check_segment *segment, struct cli_file *file,
                       struct check_damage *damage, uint64_t limit)
 {
@@ -240,7 +230,6 @@ static void read_lost(struct check_segment *segment, struct cli_file *file,
         if (segment->is_pack && wal__frame_is_sequenced(frame.type)) {
             check_pack_add_lost(segment, frame.id_hash, at);
         } else if (wal__frame_is_sequenced(frame.type)) {
-            add_lost(segment, &frame);
             check_damage_session(damage, frame.session);
         }
         at += wal__frame_total_size(frame.stored_size);
@@ -302,28 +291,6 @@ bool check_segment_is_uninitialised(const struct check_segment *segment)
     }
     free(facts);
     return uninitialised;
-}
-
-bool check_segment_rescan(const struct check_segment *segment,
-                          const struct wal__scan_sink *sink, bool all)
-{
-    struct wal__scan_result *facts = cli_alloc(sizeof(*facts));
-    struct wal__scan_start start;
-    struct cli_file file;
-    bool opened = cli_file_open(&file, segment->path) == 0;
-
-    if (opened) {
-        const struct wal__scan_source source = {&file, cli_file_fetch};
-
-        init_scan_start(segment, &start);
-        if (all && segment->facts->verdict == WAL__VERDICT_AMBIGUOUS) {
-            start.known_end = segment->facts->dirty_end;
-        }
-        wal__scan(&source, sink, &start, facts);
-        cli_file_close(&file);
-    }
-    free(facts);
-    return opened;
 }
 
 /* Sets the lost sequences of damage at the segment's end, which the scan cannot
@@ -483,7 +450,6 @@ void check_segment_deinit(struct check_segment *segment)
         free(segment->records[i].payload);
     }
     free(segment->records);
-    free(segment->lost);
     free(segment->facts);
     free(segment->index);
     free(segment->references);

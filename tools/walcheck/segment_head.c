@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "format/segment/salt.h"
 #include "tools/walcheck/walcheck.h"
 
 enum {
@@ -153,6 +154,33 @@ static void read_trailer(struct check_segment *segment, struct cli_file *file)
         segment->trailer.id == segment->id;
 }
 
+/* Makes a header from the salt in the frames, when both copies are lost. */
+static bool infer_header(const struct check_store *store,
+                         struct check_segment *segment, struct cli_file *file)
+{
+    const struct wal__scan_source source = {file, cli_file_fetch};
+    uint64_t salt;
+
+    if (!wal__salt_find(&source, file->size, &salt)) {
+        return false;
+    }
+    segment->salt_found = true;
+    segment->header = (struct wal__segment_header){
+        .version = store->format_version,
+        .id = segment->id,
+        .capacity = file->size,
+        .salt = salt,
+        .group_align =
+            store->group_align == 0 ? WAL__FRAME_ALIGN : store->group_align,
+    };
+    memcpy(segment->header.uuid, store->uuid, sizeof(store->uuid));
+    check_damage_add_redundant(
+        &segment->damages, segment->name, 0, WAL__SEGMENT_HEADER_SIZE,
+        "both copies of the header are damaged, so that no reader opens "
+        "the segment; its frames are whole and can be salvaged");
+    return true;
+}
+
 /* Reads the header, or computes the salt if both copies are lost. */
 static void read_head(struct check_store *store, struct check_segment *segment,
                       struct cli_file *file, uint32_t class)
@@ -188,7 +216,7 @@ static void read_head(struct check_store *store, struct check_segment *segment,
         if (!check_header_identity(store, segment, class)) {
             return;
         }
-    } else if (!check_segment_find_salt(store, segment)) {
+    } else if (!infer_header(store, segment, file)) {
         return; /* the chain decides whether this is damage */
     }
     segment->role = CHECK_LINKED;

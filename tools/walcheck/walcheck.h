@@ -117,13 +117,6 @@ struct check_reference {
     uint8_t type;
 };
 
-/* A record whose payload is lost and whose frame header is valid. */
-struct check_lost_record {
-    uint64_t sequence;
-    uint64_t parent;
-    uint32_t session;
-};
-
 enum check_role {
     CHECK_PREALLOCATED, /* preallocated, or uninitialised */
     CHECK_LINKED,
@@ -154,9 +147,6 @@ struct check_segment {
     struct check_record *records;
     size_t record_count;
     size_t record_capacity;
-    struct check_lost_record *lost;
-    size_t lost_count;
-    size_t lost_capacity;
     struct wal__index_header *index;    /* header of its INDEX frame, or null */
     struct check_reference *references; /* only of a log segment */
     size_t reference_count;
@@ -184,15 +174,12 @@ struct check_session {
     uint32_t number;
     bool damaged; /* some of its records are lost or invalid */
     bool has_record;
-    bool from_index;  /* its SESSION record is lost; an index had its texts */
     uint8_t *payload; /* payload of the newest SESSION record */
     struct wal__session_record record; /* its texts point into payload */
     struct wal__summary state;         /* without its texts */
     uint64_t head_hash;                /* hash of the head's id; 0: no head */
     char *first_text;                  /* when its entry is in this session */
     size_t first_size;
-    bool needed;     /* for salvage: it or a fork of it is not deleted */
-    size_t salvaged; /* for salvage: rank + 1; 0: not copied yet */
 };
 
 /* A record that was replayed, in any segment. */
@@ -327,10 +314,6 @@ bool check_segment_is_empty(const struct check_segment *segment);
 /* Whether the segment has no group: its writer crashed while initialising it.
  * segment.c */
 bool check_segment_is_uninitialised(const struct check_segment *segment);
-/* Scans the segment again from the same start; with `all` also the whole groups
- * after an ambiguous end. False if the file cannot be opened. */
-bool check_segment_rescan(const struct check_segment *segment,
-                          const struct wal__scan_sink *sink, bool all);
 /* Scans the whole segment: sets facts, records and damages. */
 void check_segment_scan(const struct check_store *store,
                         struct check_segment *segment);
@@ -342,10 +325,6 @@ void check_segment_deinit(struct check_segment *segment);
 enum wal__fmt check_session_decode(const struct check_segment *segment,
                                    struct wal__span payload,
                                    struct wal__session_record *record);
-/* Computes the salt from the frames of a segment that lost both copies of its
- * header. False if that fails. salt.c */
-bool check_segment_find_salt(const struct check_store *store,
-                             struct check_segment *segment);
 
 /* Applies the records of a scanned segment to the model; call it in log order.
  * replay.c */
@@ -395,7 +374,8 @@ struct cli_json;
 void check_report_damage(struct cli_json *json, const struct check_model *model,
                          const struct check_damage *damage);
 
-/* Builds a sound store in `out` and returns the exit code. salvage.c */
-int check_salvage(struct check_store *store, const char *out);
+/* Makes a sound store at `out`, prints the report and returns the exit code.
+ * salvage.c */
+int check_salvage(const struct check_store *store, const char *out);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * agentwal/admin.h - administration of stores and sessions: migration, accepted
- * damage, claims and their list. The conventions of agentwal.h apply.
+ * agentwal/admin.h - administration of stores and sessions: migration, salvage,
+ * accepted damage, claims and their list. The conventions of agentwal.h apply.
  */
 #ifndef AGENTWAL_ADMIN_H
 #define AGENTWAL_ADMIN_H
@@ -37,6 +37,108 @@ struct wal_migrate_result {
 WAL_API WAL_MUST_USE enum wal_status
 wal_store_migrate(const char *path, const struct wal_open_options *options,
                   struct wal_migrate_result *result, struct wal_error *error);
+
+/* What a salvage reports. */
+enum wal_salvage_kind {
+    WAL_SALVAGE_RANGE = 0,   /* bytes of a file that held records */
+    WAL_SALVAGE_BLOB = 1,    /* content of the blob stream */
+    WAL_SALVAGE_SESSION = 2, /* a session, its texts or its fork point */
+    WAL_SALVAGE_ENTRY = 3,
+    WAL_SALVAGE_HEAD = 4,
+    WAL_SALVAGE_DOCUMENT = 5,
+    WAL_SALVAGE_CHECKPOINT = 6 /* a checkpoint, some of its files, or an
+                                * unfinished rewind */
+};
+
+/*
+ * Something that is missing in the new store or differs there. Slices hold
+ * until the callback returns.
+ *
+ * With a file it is a place of the damaged store that cannot be read: a range
+ * is reported once for each session that is known to have lost records in it,
+ * or once without a session. Without a file it is what followed from that in
+ * the new store.
+ */
+struct wal_salvage_report {
+    uint32_t struct_size;
+    uint32_t kind;               /* enum wal_salvage_kind */
+    struct wal_slice session_id; /* empty: none, or unknown */
+    struct wal_slice entry_id;   /* empty: none */
+    uint64_t first_sequence;     /* of the records; 0: unknown */
+    uint64_t last_sequence;
+    struct wal_slice file;   /* below the damaged store; empty: none */
+    uint64_t offset;         /* in the file */
+    uint64_t size;           /* bytes */
+    struct wal_slice reason; /* a phrase */
+};
+
+/* Called for each loss. A result other than 0 stops the salvage with
+ * WAL_ECALLBACK and that number in error->sys_errno. It may call this
+ * library. */
+typedef int32_t wal_salvage_report_fn(void *ctx,
+                                      const struct wal_salvage_report *report);
+
+/* Called at least once for each MiB that was read; `done` ascends to `total`,
+ * bytes of segments. A result other than 0 stops the salvage like that of
+ * wal_salvage_report_fn. */
+typedef int32_t wal_salvage_progress_fn(void *ctx, uint64_t done,
+                                        uint64_t total);
+
+struct wal_salvage_options {
+    uint32_t struct_size;
+    uint32_t flags; /* 0 or WAL_OPEN_NETWORK_FS, for the new store */
+    wal_salvage_progress_fn *progress; /* or null */
+    wal_salvage_report_fn *report;     /* or null */
+    void *ctx;                         /* of both */
+};
+
+/* What a salvage did. The library fills it. */
+struct wal_salvage_result {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t sessions; /* in the new store, without deleted ones */
+    uint64_t entries;
+    uint64_t documents; /* versions, with those of checkpoints */
+    uint64_t blobs;     /* pieces of content, chunks of larger ones included */
+    uint64_t deleted_sessions; /* left out, since no fork needs them */
+    uint64_t lost_entries;     /* that are known by a header or an index */
+    uint64_t lost_blobs;       /* likewise */
+    uint64_t losses;           /* reports, also without a callback */
+};
+
+/*
+ * Makes a new, sound store at `out` from everything that can be read in the
+ * damaged store at `path`, which is only read.
+ *
+ * Sessions keep their ids, entries their ids, order, texts and branches; heads,
+ * documents with their versions, redactions, checkpoints and content are
+ * repeated. An entry whose parent is lost gets its nearest surviving ancestor
+ * as parent, or becomes a root. A session that is deleted is left out unless a
+ * fork needs it; then it is created and deleted again. Times of records and
+ * numbers of versions are new. Each change and each loss is reported; damage of
+ * derived and redundant bytes costs nothing and is not (walcheck reports it).
+ * The store may be in use: what is appended meanwhile may be missing.
+ *
+ * `out` must not exist, and not be below `path`. WAL_OK means that it is a
+ * complete store on stable storage, whatever was lost: result->losses is 0 if
+ * nothing was. After a failure `out` is removed, and what was reported does not
+ * count; if the process dies or the removal fails, a directory is left that may
+ * open as a store and is not complete.
+ *
+ * options and result may be null. No handle on `out` may be open. Memory: a few
+ * MiB, and for each session about 1 KiB and its metadata, for each entry 24
+ * bytes. Payloads above 4 MiB take disk space below `out` instead while they
+ * are copied.
+ *
+ * Threads: any. Errors: WAL_ENOTSTORE, WAL_EACCESS and WAL_EVERSION of `path`;
+ * WAL_EEXISTS when `out` exists, WAL_EINVAL when it is below `path`,
+ * WAL_ENOTFOUND when its parent directory does not exist; WAL_ECALLBACK; those
+ * of wal_open and wal_append. SPEC.md, Recovery.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_salvage(const char *path, const char *out,
+            const struct wal_salvage_options *options,
+            struct wal_salvage_result *result, struct wal_error *error);
 
 /*
  * Migrates a session to the schema version `to`, one version at a time.

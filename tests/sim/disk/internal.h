@@ -304,6 +304,8 @@ enum wal_status sim__io_list(void *ctx, const char *path,
                              void *arg, int *sys_errno);
 enum wal_status sim__io_rename(void *ctx, const char *from, const char *to,
                                int *sys_errno);
+enum wal_status sim__io_remove_directory(void *ctx, const char *path,
+                                         int *sys_errno);
 enum wal_status sim__io_unlink(void *ctx, const char *path, int *sys_errno);
 enum wal_status sim__io_sync_directory(void *ctx, const char *path,
                                        int *sys_errno);

@@ -561,6 +561,7 @@ const struct wal__io sim__io_table = {
     .list = sim__io_list,
     .rename = sim__io_rename,
     .unlink = sim__io_unlink,
+    .remove_directory = sim__io_remove_directory,
     .sync_directory = sim__io_sync_directory,
     .is_network = sim__io_is_network,
     .now_ms = io_now_ms,

@@ -152,6 +152,22 @@ enum wal_status sim__io_unlink(void *ctx, const char *path, int *sys_errno)
     return sim__op_finish(&step, sys_errno);
 }
 
+enum wal_status sim__io_remove_directory(void *ctx, const char *path,
+                                         int *sys_errno)
+{
+    struct sim_process *process = ctx;
+    struct sim_op step = sim__op_begin(
+        process, (struct sim_event){.call = SIM_UNLINK, .path = path});
+
+    if (step.error == 0) {
+        step.error = sim__check_writable(process);
+    }
+    if (step.error == 0) {
+        step.error = sim__remove_directory(process->disk, path);
+    }
+    return sim__op_finish(&step, sys_errno);
+}
+
 enum wal_status sim__io_sync_directory(void *ctx, const char *path,
                                        int *sys_errno)
 {

@@ -370,6 +370,18 @@ static enum wal_status io_unlink(void *ctx, const char *path, int *sys_errno)
     return after(process, SIM_UNLINK, path, 0, status);
 }
 
+static enum wal_status io_remove_directory(void *ctx, const char *path,
+                                           int *sys_errno)
+{
+    struct sched_process *process = ctx;
+    enum wal_status status;
+
+    before(process, SIM_UNLINK, path, 0);
+    status =
+        process->base->remove_directory(process->base->ctx, path, sys_errno);
+    return after(process, SIM_UNLINK, path, 0, status);
+}
+
 /* Of the store's own names, and of a segment that healing made, it is not
  * promised what a loss of power leaves after a sync of them that failed. */
 static void track_name_sync(struct sched *sched, bool own, bool synced)
@@ -533,6 +545,7 @@ static const struct wal__io table = {
     .list = io_list,
     .rename = io_rename,
     .unlink = io_unlink,
+    .remove_directory = io_remove_directory,
     .sync_directory = io_sync_directory,
     .is_network = io_is_network,
     .now_ms = io_now_ms,

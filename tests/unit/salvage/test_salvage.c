@@ -1,0 +1,705 @@
+/*
+ * test_salvage.c - tests of wal_salvage on the real system: what is in the new
+ * store, what is reported, and what is refused.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "agentwal/admin.h"
+#include "agentwal/blob.h"
+#include "agentwal/checkpoint.h"
+#include "engine/api/api_store.h"
+#include "format/segment/frame.h"
+#include "format/segment/segment_fmt.h"
+#include "tests/lib/kit/blob_kit.h"
+#include "tests/lib/kit/store_kit.h"
+
+#define LOG  "store/log/0000000000000001.seg"
+#define PACK "store/pack/0000000000000001.seg"
+
+enum {
+    TEXT_SIZE = 8192,
+    LARGE = 300 * 1024 /* a payload that is stored as a blob */
+};
+
+/* --- the report ----------------------------------------------------------- */
+
+/* What a salvage reported, a line each. */
+struct seen {
+    char text[TEXT_SIZE];
+    uint64_t calls;
+    uint64_t stop_at; /* this call returns 7; 0: none */
+    uint64_t done;    /* of the last progress call */
+    uint64_t total;
+};
+
+static int32_t add_report(void *ctx, const struct wal_salvage_report *report)
+{
+    struct seen *seen = ctx;
+    size_t used = strlen(seen->text);
+
+    assert_int_equal(report->struct_size, sizeof(*report));
+    assert_true(report->reason.size > 0);
+    snprintf(seen->text + used, TEXT_SIZE - used,
+             "%u|%.*s|%.*s|%llu-%llu|%.*s|%.*s\n", report->kind,
+             WAL_ARG(report->session_id), WAL_ARG(report->entry_id),
+             (unsigned long long)report->first_sequence,
+             (unsigned long long)report->last_sequence, WAL_ARG(report->file),
+             WAL_ARG(report->reason));
+    seen->calls++;
+    return seen->calls == seen->stop_at ? 7 : 0;
+}
+
+static int32_t see_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    struct seen *report = ctx;
+
+    assert_true(done > report->done && done <= total);
+    report->done = done;
+    report->total = total;
+    return 0;
+}
+
+static int32_t stop_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    (void)ctx;
+    (void)done;
+    (void)total;
+    return 9;
+}
+
+static enum wal_status salvage_to(const char *out, struct seen *report,
+                                  struct wal_salvage_result *result,
+                                  struct wal_error *error)
+{
+    const struct wal_salvage_options options = {
+        .struct_size = sizeof(options),
+        .progress = see_progress,
+        .report = add_report,
+        .ctx = report,
+    };
+
+    *error = KIT_ERROR;
+    *result = (struct wal_salvage_result){.struct_size = sizeof(*result)};
+    return wal_salvage("store", out, &options, result, error);
+}
+
+/* Salvages "store" to "out", which must succeed with this report. */
+static struct wal_salvage_result salvage(const char *expected)
+{
+    struct seen report = {.calls = 0};
+    struct wal_salvage_result result;
+    struct wal_error error;
+
+    if (salvage_to("out", &report, &result, &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
+    assert_string_equal(report.text, expected);
+    assert_int_equal(result.losses, report.calls);
+    assert_true(report.total > 0);
+    assert_int_equal(report.done, report.total);
+    return result;
+}
+
+/* --- stores --------------------------------------------------------------- */
+
+/* A store with the sessions s (a to e, a head, a document), f (a fork of s at
+ * c, with f1) and t (t1). */
+static void make_store(void)
+{
+    const struct wal_doc doc = {
+        .struct_size = sizeof(doc),
+        .key = WAL_STR("notes"),
+        .value = WAL_STR("{\"v\":1}"),
+    };
+    struct wal_store *store = kit_store();
+    struct wal_session *s = kit_create(store, "s");
+    struct wal_session *t = kit_create(store, "t");
+    struct wal_session *f;
+
+    kit_append_all(s, "a b c d e");
+    f = kit_fork(s, "c", "f");
+    kit_append_all(f, "f1");
+    kit_append_all(t, "t1");
+    assert_int_equal(wal_doc_put(store, s, &doc, NULL, NULL), WAL_OK);
+    wal_session_close(f);
+    wal_session_close(t);
+    wal_session_close(s);
+    kit_close(store);
+}
+
+/* Inverts a byte of a file. */
+static void damage(const char *path, off_t at)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    uint8_t byte;
+
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, &byte, 1, at), 1);
+    byte = (uint8_t)~byte;
+    assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    close(fd);
+}
+
+/* The offset of the nth frame of a type, from 0, in a segment. */
+static off_t find_frame(const char *path, uint8_t type, unsigned nth)
+{
+    struct wal__segment_header header;
+    struct stat stat;
+    uint8_t *bytes;
+    uint64_t at = WAL__SEGMENT_HEADER_SIZE;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &stat), 0);
+    bytes = malloc((size_t)stat.st_size);
+    assert_non_null(bytes);
+    assert_int_equal(pread(fd, bytes, (size_t)stat.st_size, 0), stat.st_size);
+    close(fd);
+    assert_int_equal(wal__segment_header_decode(bytes, &header), WAL__FMT_OK);
+    for (;;) {
+        struct wal__frame frame;
+
+        assert_int_equal(wal__frame_decode(bytes + at,
+                                           (uint64_t)stat.st_size - at,
+                                           header.salt, at, &frame),
+                         WAL__FMT_OK);
+        if (frame.type == type && nth-- == 0) {
+            break;
+        }
+        at += wal__frame_total_size(frame.stored_size);
+    }
+    free(bytes);
+    return (off_t)at;
+}
+
+/* Damages the payload of a frame. */
+static void damage_frame(const char *path, uint8_t type, unsigned nth)
+{
+    damage(path, find_frame(path, type, nth) + WAL__FRAME_SIZE + 8);
+}
+
+/* The session of "out" has these entries in log order. */
+static void expect_entries(const char *id, const char *ids)
+{
+    struct wal_store *store = kit_open("out", WAL_OPEN_STRICT);
+    struct wal_session *session = kit_session(store, id);
+
+    assert_all_entries(session, ids);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void expect_parent(const char *id, const char *entry, const char *parent)
+{
+    struct wal_store *store = kit_open("out", WAL_OPEN_STRICT);
+    struct wal_session *session = kit_session(store, id);
+
+    assert_parent(session, entry, parent);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* --- sound stores --------------------------------------------------------- */
+
+static void test_salvage__sound_store_is_copied_whole(void **state)
+{
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal_salvage_result result;
+    struct wal_store *store;
+    struct wal_session *session;
+
+    (void)state;
+    make_store();
+    result = salvage("");
+    assert_int_equal(result.sessions, 3);
+    assert_int_equal(result.entries, 7);
+    assert_int_equal(result.documents, 1);
+    assert_int_equal(result.lost_entries, 0);
+    expect_entries("s", "a b c d e");
+    expect_entries("t", "t1");
+    store = kit_open("out", WAL_OPEN_STRICT);
+    session = kit_session(store, "f");
+    assert_branch(session, "a b c f1");
+    wal_session_close(session);
+    session = kit_session(store, "s");
+    assert_int_equal(
+        wal_doc_get(store, session, WAL_STR("notes"), 0, &doc, NULL), WAL_OK);
+    assert_slice(doc.value, "{\"v\":1}");
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_salvage__damaged_store_is_unchanged(void **state)
+{
+    (void)state;
+    make_store();
+    damage_frame(LOG, WAL__FRAME_ENTRY, 1);
+    assert_int_equal(system("cp -a store copy"), 0);
+    assert_int_equal(wal_salvage("store", "out", NULL, NULL, NULL), WAL_OK);
+    assert_int_equal(system("diff -r store copy"), 0);
+}
+
+static void test_salvage__deleted_session_is_left_out(void **state)
+{
+    struct wal_salvage_result result;
+    struct wal_session *session;
+    struct wal_store *store;
+
+    (void)state;
+    make_store();
+    store = kit_store();
+    session = kit_session(store, "t");
+    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    wal_session_close(session);
+    kit_close(store);
+    result = salvage("");
+    assert_int_equal(result.sessions, 2);
+    assert_int_equal(result.deleted_sessions, 1);
+}
+
+/* --- damage --------------------------------------------------------------- */
+
+static void test_salvage__damaged_entry_is_reported(void **state)
+{
+    struct wal_salvage_result result;
+
+    (void)state;
+    make_store();
+    damage_frame(LOG, WAL__FRAME_ENTRY, 1);
+    result = salvage("0|s||4-4|log/0000000000000001.seg|"
+                     "acknowledged bytes are damaged\n"
+                     "3|s|c|0-0||its parent, sequence 4, is lost; "
+                     "its parent is a now\n");
+    assert_int_equal(result.entries, 6);
+    assert_int_equal(result.lost_entries, 1);
+    expect_entries("s", "a c d e");
+    expect_parent("s", "c", "a");
+}
+
+static void test_salvage__lost_root_makes_a_root(void **state)
+{
+    (void)state;
+    make_store();
+    damage_frame(LOG, WAL__FRAME_ENTRY, 0);
+    salvage("0|s||3-3|log/0000000000000001.seg|"
+            "acknowledged bytes are damaged\n"
+            "3|s|b|0-0||its parent, sequence 3, is lost; it is a root now\n");
+    expect_parent("s", "b", "");
+}
+
+static void test_salvage__lost_session_record_comes_from_the_index(void **state)
+{
+    (void)state;
+    make_store();
+    damage_frame(LOG, WAL__FRAME_SESSION, 1);
+    salvage("0|t||2-2|log/0000000000000001.seg|"
+            "acknowledged bytes are damaged\n"
+            "2|t||0-0||the session's record is lost: its metadata is unknown, "
+            "the rest comes from an index\n");
+    expect_entries("t", "t1");
+}
+
+static void test_salvage__damaged_manifest_is_not_needed(void **state)
+{
+    struct wal_store *store = NULL;
+
+    (void)state;
+    make_store();
+    damage("store/MANIFEST", 40);
+    damage("store/MANIFEST", WAL__MANIFEST_SLOT_SIZE + 40);
+    assert_int_equal(wal_open("store", NULL, &store, NULL), WAL_ECORRUPT);
+    assert_int_equal(salvage("").entries, 7);
+}
+
+static void test_salvage__both_headers_lost_cost_nothing(void **state)
+{
+    (void)state;
+    make_store();
+    damage(LOG, 30);
+    damage(LOG, WAL__SEGMENT_HEADER_COPY + 30);
+    assert_int_equal(salvage("").entries, 7);
+}
+
+/* Fills the session until the log has a second segment. */
+static void make_two_segments(void)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *s = kit_create(store, "s");
+    char payload[200 * 1024];
+    char id[16];
+
+    memset(payload, 'x', sizeof(payload));
+    payload[0] = '"';
+    payload[sizeof(payload) - 2] = '"';
+    payload[sizeof(payload) - 1] = '\0';
+    for (int i = 0; i < 8; i++) {
+        struct wal_entry entry;
+
+        snprintf(id, sizeof(id), "e%d", i);
+        entry = kit_entry(id, NULL, payload);
+        assert_int_equal(kit_try_append(s, &entry, NULL, NULL), WAL_OK);
+    }
+    wal_session_close(s);
+    assert_true(kit_store_info(store).segments > 1);
+    kit_close(store);
+}
+
+static void test_salvage__missing_segment_is_reported(void **state)
+{
+    struct seen report = {.calls = 0};
+    struct wal_salvage_result result;
+    struct wal_error error;
+
+    (void)state;
+    make_two_segments();
+    assert_int_equal(unlink(LOG), 0);
+    assert_int_equal(salvage_to("out", &report, &result, &error), WAL_OK);
+    assert_non_null(strstr(report.text, "0|||1-"));
+    assert_non_null(strstr(
+        report.text, "|log/0000000000000001.seg|the segment is missing\n"));
+    assert_in_range(result.entries, 1, 7);
+    assert_int_equal(result.sessions, 1);
+}
+
+static void test_salvage__truncated_segment_keeps_what_is_left(void **state)
+{
+    struct seen report = {.calls = 0};
+    struct wal_salvage_result result;
+    struct wal_error error;
+
+    (void)state;
+    make_store();
+    assert_int_equal(truncate(LOG, find_frame(LOG, WAL__FRAME_FORK, 0)), 0);
+    assert_int_equal(salvage_to("out", &report, &result, &error), WAL_OK);
+    assert_true(report.calls > 0);
+    expect_entries("s", "a b c d e");
+}
+
+/* --- content -------------------------------------------------------------- */
+
+/* Adds a blob of two chunks, and an entry "big" with a payload in the blob
+ * stream, whose record comes first. */
+static void add_content(uint8_t digest[WAL_DIGEST_SIZE])
+{
+    struct kit_content content = kit_content(3, KIT_MIB + 100, false);
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_session(store, "s");
+    char *payload = malloc(LARGE);
+    struct wal_entry entry;
+
+    assert_non_null(payload);
+    memset(payload, 'y', LARGE);
+    payload[0] = '"';
+    payload[LARGE - 2] = '"';
+    payload[LARGE - 1] = '\0';
+    entry = kit_entry("big", NULL, payload);
+    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    kit_put_blob(store, &content, digest);
+    free(payload);
+    kit_content_free(&content);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_salvage__content_is_copied(void **state)
+{
+    struct kit_content content = kit_content(3, KIT_MIB + 100, false);
+    uint8_t digest[WAL_DIGEST_SIZE];
+    struct wal_store *store;
+
+    (void)state;
+    make_store();
+    add_content(digest);
+    assert_int_equal(salvage("").blobs, 4); /* a payload, a list, its chunks */
+    store = kit_open("out", WAL_OPEN_STRICT);
+    kit_check_blob(store, digest, &content);
+    kit_close(store);
+    kit_content_free(&content);
+    expect_entries("s", "a b c d e big");
+}
+
+static void test_salvage__damaged_payload_loses_its_entry(void **state)
+{
+    struct wal_salvage_result result;
+    uint8_t digest[WAL_DIGEST_SIZE];
+
+    (void)state;
+    make_store();
+    add_content(digest);
+    damage_frame(PACK, WAL__FRAME_CHUNK, 0);
+    result = salvage("0|||1-1|pack/0000000000000001.seg|"
+                     "acknowledged bytes are damaged\n"
+                     "3|s|big|0-0||the entry is lost: its payload cannot be "
+                     "read: its record is damaged\n");
+    assert_int_equal(result.blobs, 3);
+    assert_int_equal(result.lost_blobs, 1);
+    assert_int_equal(result.lost_entries, 1);
+    expect_entries("s", "a b c d e");
+}
+
+static void test_salvage__damaged_chunk_loses_its_blob(void **state)
+{
+    struct wal_blob *blob = NULL;
+    uint8_t digest[WAL_DIGEST_SIZE];
+    struct seen report = {.calls = 0};
+    struct wal_salvage_result result;
+    struct wal_error error;
+    struct wal_store *store;
+
+    (void)state;
+    make_store();
+    add_content(digest);
+    damage_frame(PACK, WAL__FRAME_CHUNK, 1);
+    assert_int_equal(salvage_to("out", &report, &result, &error), WAL_OK);
+    assert_int_equal(result.blobs, 2);
+    assert_int_equal(result.lost_blobs, 2);
+    assert_non_null(strstr(report.text, "1|||0-0|pack/0000000000000001.seg|"
+                                        "the content with the SHA-256 "));
+    assert_non_null(
+        strstr(report.text, " cannot be read: a chunk of it is damaged\n"));
+    store = kit_open("out", WAL_OPEN_STRICT);
+    assert_int_equal(wal_blob_open(store, digest, &blob, NULL), WAL_ENOTFOUND);
+    kit_close(store);
+}
+
+static void test_salvage__missing_pack_loses_its_entries_alone(void **state)
+{
+    uint8_t digest[WAL_DIGEST_SIZE];
+    struct seen report = {.calls = 0};
+    struct wal_salvage_result result;
+    struct wal_error error;
+
+    (void)state;
+    make_store();
+    add_content(digest);
+    assert_int_equal(unlink(PACK), 0);
+    assert_int_equal(salvage_to("out", &report, &result, &error), WAL_OK);
+    assert_non_null(strstr(report.text, "|pack/0000000000000001.seg|"
+                                        "the segment is missing\n"));
+    assert_int_equal(result.blobs, 0);
+    assert_int_equal(result.entries, 7);
+}
+
+/* --- checkpoints ---------------------------------------------------------- */
+
+/* Creates a checkpoint, or adds a file to it. entry NULL: it has no link. */
+static void add_checkpoint(const char *session_id, const char *id,
+                           const char *path, const char *entry)
+{
+    const struct wal_file file = {
+        .struct_size = sizeof(file),
+        .kind = WAL_FILE_ABSENT,
+        .path = kit_text(path),
+    };
+    const struct wal_checkpoint_options options = {
+        .struct_size = sizeof(options),
+        .id = kit_text(id),
+        .root = WAL_STR("/work"),
+        .entry_id = kit_text(entry),
+        .flags = entry == NULL ? WAL_CHECKPOINT_UNLINKED : 0U,
+    };
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_session(store, session_id);
+
+    assert_int_equal(
+        wal_checkpoint_import(session, &file, 1, &options, NULL, NULL), WAL_OK);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* A checkpoint of "out" has this number of files and this entry. */
+static void expect_checkpoint(const char *session_id, const char *id,
+                              uint64_t files, const char *entry)
+{
+    struct wal_store *store = kit_open("out", WAL_OPEN_STRICT);
+    struct wal_session *session = kit_session(store, session_id);
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
+    struct wal_file_cursor *cursor = NULL;
+
+    assert_int_equal(wal_file_cursor_open(session, kit_text(id), &cursor, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_checkpoint_get_info(cursor, &info, NULL), WAL_OK);
+    assert_int_equal(info.files, files);
+    assert_slice(info.entry_id, entry);
+    wal_file_cursor_close(cursor);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_salvage__checkpoint_keeps_its_entry(void **state)
+{
+    (void)state;
+    make_store();
+    add_checkpoint("s", "linked", "a", "b");
+    add_checkpoint("s", "unlinked", "a", NULL);
+    salvage("");
+    expect_checkpoint("s", "linked", 1, "b");
+    expect_checkpoint("s", "unlinked", 1, "");
+}
+
+static void test_salvage__lost_entry_of_checkpoint_is_reported(void **state)
+{
+    (void)state;
+    make_store();
+    add_checkpoint("s", "linked", "a", "e");
+    damage_frame(LOG, WAL__FRAME_ENTRY, 4);
+    salvage("0|s||7-7|log/0000000000000001.seg|acknowledged bytes are "
+            "damaged\n"
+            "6|s||0-0||the entry of the checkpoint linked is lost: e\n");
+    expect_checkpoint("s", "linked", 1, "");
+}
+
+/* The fork does not have the entry that its checkpoint is linked with. */
+static void test_salvage__inherited_checkpoint_keeps_its_entry(void **state)
+{
+    struct wal_store *store;
+    struct wal_session *session;
+
+    (void)state;
+    make_store();
+    add_checkpoint("s", "linked", "a", "e");
+    store = kit_store();
+    session = kit_session(store, "s");
+    wal_session_close(kit_fork(session, "c", "g"));
+    wal_session_close(session);
+    kit_close(store);
+    add_checkpoint("g", "linked", "b", NULL);
+    salvage("");
+    expect_checkpoint("s", "linked", 1, "e");
+    expect_checkpoint("g", "linked", 2, "e");
+}
+
+/* --- refusals ------------------------------------------------------------- */
+
+static void expect_refused(const char *path, const char *out,
+                           enum wal_status status, const char *text)
+{
+    struct wal_error error = KIT_ERROR;
+
+    assert_int_equal(wal_salvage(path, out, NULL, NULL, &error), status);
+    assert_error(&error, status, text);
+}
+
+static void test_salvage__existing_directory_is_left(void **state)
+{
+    (void)state;
+    make_store();
+    assert_int_equal(mkdir("out", 0700), 0);
+    expect_refused("store", "out", WAL_EEXISTS, "exists");
+    assert_int_equal(access("out", F_OK), 0);
+    expect_refused("store", "store/log", WAL_EEXISTS, "exists");
+}
+
+static void test_salvage__out_inside_the_store_is_refused(void **state)
+{
+    (void)state;
+    make_store();
+    expect_refused("store", "store/out", WAL_EINVAL, "is inside the store");
+    expect_refused("store", "store/log/out", WAL_EINVAL, "is inside the store");
+    assert_int_equal(symlink("store/log", "link"), 0);
+    expect_refused("store", "link/out", WAL_EINVAL, "is inside the store");
+    assert_int_equal(access("store/out", F_OK), -1);
+}
+
+static void test_salvage__path_without_a_store_is_refused(void **state)
+{
+    (void)state;
+    expect_refused("none", "out", WAL_ENOTSTORE, "is not a store");
+    assert_int_equal(mkdir("empty", 0700), 0);
+    expect_refused("empty", "out", WAL_ENOTSTORE, "is not a store");
+    assert_int_equal(mkdir("empty/log", 0700), 0);
+    expect_refused("empty", "out", WAL_ENOTSTORE, "is not a store");
+    assert_int_equal(access("out", F_OK), -1);
+}
+
+static void test_salvage__missing_parent_is_reported(void **state)
+{
+    (void)state;
+    make_store();
+    expect_refused("store", "none/out", WAL_ENOTFOUND, "cannot be created");
+}
+
+static void test_salvage__misuse_is_refused(void **state)
+{
+    const struct wal_salvage_options options = {.struct_size = sizeof(options),
+                                                .flags = WAL_OPEN_READ_ONLY};
+    struct wal_salvage_result result = {.struct_size = 4};
+
+    (void)state;
+    make_store();
+    expect_refused(NULL, "out", WAL_EINVAL, "null or empty");
+    expect_refused("store", "", WAL_EINVAL, "null or empty");
+    assert_int_equal(wal_salvage("store", "out", &options, NULL, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_salvage("store", "out", NULL, &result, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(access("out", F_OK), -1);
+}
+
+/* --- callbacks ------------------------------------------------------------ */
+
+static void test_salvage__progress_stops_it(void **state)
+{
+    const struct wal_salvage_options options = {.struct_size = sizeof(options),
+                                                .progress = stop_progress};
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    make_store();
+    assert_int_equal(wal_salvage("store", "out", &options, NULL, &error),
+                     WAL_ECALLBACK);
+    assert_int_equal(error.sys_errno, 9);
+    assert_int_equal(access("out", F_OK), -1);
+}
+
+static void test_salvage__report_stops_it(void **state)
+{
+    (void)state;
+    make_store();
+    damage_frame(LOG, WAL__FRAME_ENTRY, 1);
+    for (uint64_t nth = 1; nth <= 2; nth++) {
+        struct seen report = {.stop_at = nth};
+        struct wal_salvage_result result;
+        struct wal_error error;
+
+        assert_int_equal(salvage_to("out", &report, &result, &error),
+                         WAL_ECALLBACK);
+        assert_int_equal(error.sys_errno, 7);
+        assert_int_equal(report.calls, nth);
+        assert_int_equal(result.entries, 0);
+        assert_int_equal(access("out", F_OK), -1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_salvage__sound_store_is_copied_whole),
+        KIT_TEST(test_salvage__damaged_store_is_unchanged),
+        KIT_TEST(test_salvage__deleted_session_is_left_out),
+        KIT_TEST(test_salvage__damaged_entry_is_reported),
+        KIT_TEST(test_salvage__lost_root_makes_a_root),
+        KIT_TEST(test_salvage__lost_session_record_comes_from_the_index),
+        KIT_TEST(test_salvage__damaged_manifest_is_not_needed),
+        KIT_TEST(test_salvage__both_headers_lost_cost_nothing),
+        KIT_TEST(test_salvage__missing_segment_is_reported),
+        KIT_TEST(test_salvage__truncated_segment_keeps_what_is_left),
+        KIT_TEST(test_salvage__content_is_copied),
+        KIT_TEST(test_salvage__damaged_payload_loses_its_entry),
+        KIT_TEST(test_salvage__damaged_chunk_loses_its_blob),
+        KIT_TEST(test_salvage__missing_pack_loses_its_entries_alone),
+        KIT_TEST(test_salvage__checkpoint_keeps_its_entry),
+        KIT_TEST(test_salvage__lost_entry_of_checkpoint_is_reported),
+        KIT_TEST(test_salvage__inherited_checkpoint_keeps_its_entry),
+        KIT_TEST(test_salvage__existing_directory_is_left),
+        KIT_TEST(test_salvage__out_inside_the_store_is_refused),
+        KIT_TEST(test_salvage__path_without_a_store_is_refused),
+        KIT_TEST(test_salvage__missing_parent_is_reported),
+        KIT_TEST(test_salvage__misuse_is_refused),
+        KIT_TEST(test_salvage__progress_stops_it),
+        KIT_TEST(test_salvage__report_stops_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -125,7 +125,7 @@ static uint32_t activity_bit(enum sched_activity place)
 static uint32_t activities_of(const struct sched_process *process, bool before)
 {
     uint32_t places = activity_bit(SCHED_ANY_ACTIVITY) | process->activity_bits;
-    bool lease = sched__holds(process, WAL__LOCK_APPEND);
+    bool appending = sched__holds(process, WAL__LOCK_APPEND);
     bool prealloc = sched__holds(process, WAL__LOCK_PREALLOC);
 
     if (sched__holds(process, WAL__LOCK_PARTICIPANT)) {
@@ -133,13 +133,13 @@ static uint32_t activities_of(const struct sched_process *process, bool before)
                       ? activity_bit(SCHED_RECOVERING)
                       : activity_bit(SCHED_CLOSING_LAST);
     }
-    places |= lease ? activity_bit(SCHED_APPEND_LOCK) : 0;
-    places |= lease && prealloc ? activity_bit(SCHED_ROTATING) : 0;
-    places |= !lease && prealloc ? activity_bit(SCHED_PREALLOCATING) : 0;
+    places |= appending ? activity_bit(SCHED_APPEND_LOCK) : 0;
+    places |= appending && prealloc ? activity_bit(SCHED_ROTATING) : 0;
+    places |= !appending && prealloc ? activity_bit(SCHED_PREALLOCATING) : 0;
     places |= process->begun ? activity_bit(SCHED_OPEN_UNPUBLISHED) : 0;
     places |=
         sched__holds(process, WAL__LOCK_SYNC) ? activity_bit(SCHED_SYNCING) : 0;
-    if (lease && sched__holds(process, WAL__LOCK_SYNC) &&
+    if (appending && sched__holds(process, WAL__LOCK_SYNC) &&
         sched__page_is_poisoned(process)) {
         places |= activity_bit(SCHED_HEALING);
     }

@@ -43,7 +43,7 @@ enum sched_activity {
     SCHED_RECOVERING,    /* alone, the others wait to join */
     SCHED_APPEND_LOCK,   /* builds a group, or is about to */
     SCHED_WRITING,       /* before a write to a segment */
-    SCHED_SYNCING,       /* holds the sync turn */
+    SCHED_SYNCING,       /* holds the sync lock */
     SCHED_PREALLOCATING, /* preallocates a segment */
     SCHED_ROTATING,
     /* rotating, and OPEN is written but not published */

@@ -135,8 +135,8 @@ static void test_heal__failed_write(void **state)
     settle(w, 5);
 }
 
-/* Who dies in the sync turn leaves its name: the next append heals. */
-static void test_heal__syncer_that_died(void **state)
+/* A process dies while it holds the sync lock; the next append heals. */
+static void test_heal__sync_leader_died(void **state)
 {
     struct workload *w = *state;
 
@@ -352,7 +352,7 @@ int main(void)
         TEST(test_heal__by_another_process),
         TEST(test_heal__written_groups_are_kept),
         TEST(test_heal__failed_write),
-        TEST(test_heal__syncer_that_died),
+        TEST(test_heal__sync_leader_died),
         TEST(test_heal__failed_sync_of_a_new_segment),
         TEST(test_heal__next_put_heals_content),
         TEST(test_heal__the_same_content_again_heals),

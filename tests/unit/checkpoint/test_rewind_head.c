@@ -109,7 +109,7 @@ static void test_rewind_head__stays_without_the_flag(void **state)
 }
 
 /* Only one of the two changes; nothing changes. */
-static void test_rewind_head__alone_files_alone_or_nothing(void **state)
+static void test_rewind_head__only_head_only_files_or_neither(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -286,7 +286,7 @@ static enum wal_status append_and_sync(void *ctx, struct wal__worktree *tree,
                                                 sys_errno);
 }
 
-static void test_rewind_head__moved_meanwhile_undoes_the_files(void **state)
+static void test_rewind_head__concurrent_move_undoes_the_files(void **state)
 {
     (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options)};
@@ -325,13 +325,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_rewind_head__moves_with_the_files_and_back),
         KIT_TEST(test_rewind_head__stays_without_the_flag),
-        KIT_TEST(test_rewind_head__alone_files_alone_or_nothing),
+        KIT_TEST(test_rewind_head__only_head_only_files_or_neither),
         KIT_TEST(test_rewind_head__without_a_link_is_refused),
         KIT_TEST(test_rewind_head__in_forks),
         KIT_TEST(test_rewind_head__undone_when_no_file_was_moved),
         KIT_TEST(test_rewind_head__finished_when_a_file_was_moved),
         KIT_TEST(test_rewind_head__of_a_continued_session_stays),
-        KIT_TEST(test_rewind_head__moved_meanwhile_undoes_the_files),
+        KIT_TEST(test_rewind_head__concurrent_move_undoes_the_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -167,7 +167,7 @@ static void test_rewind_hostile__holes_are_zeros(void **state)
 
 /* Two names of one file are two files of one content; the name that is not of
  * the checkpoint keeps what it had. */
-static void test_rewind_hostile__other_names_of_a_file_stay(void **state)
+static void test_rewind_hostile__other_hard_links_are_unchanged(void **state)
 {
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
     struct wal_session *session = tree_session(store);
@@ -284,7 +284,8 @@ static void swap_parent(void)
     assert_int_equal(symlink("../outside", tree_path("d")), 0);
 }
 
-static void test_rewind_hostile__parent_becomes_a_link_meanwhile(void **state)
+static void
+test_rewind_hostile__parent_becomes_a_link_during_the_rewind(void **state)
 {
     (void)state;
     for (uint32_t nth = 0; nth < 3; nth++) {
@@ -340,7 +341,7 @@ test_rewind_hostile__permission_is_denied_in_the_middle(void **state)
     }
 }
 
-static void test_rewind_hostile__no_space_for_what_is_restored(void **state)
+static void test_rewind_hostile__no_space_for_restored_files(void **state)
 {
     (void)state;
     for (uint32_t nth = 0; nth < 3; nth++) {
@@ -365,8 +366,7 @@ static void change_a(void)
     tree_put("a", "somebody's\n");
 }
 
-static void
-test_rewind_hostile__file_changes_while_others_are_made(void **state)
+static void test_rewind_hostile__file_changes_during_the_rewind(void **state)
 {
     struct wal_store *store;
     struct wal_session *session = open_watched(&store);
@@ -391,11 +391,11 @@ int main(void)
         KIT_TEST(test_rewind_hostile__names_of_255_bytes),
         KIT_TEST(test_rewind_hostile__paths_of_4095_bytes),
         KIT_TEST(test_rewind_hostile__holes_are_zeros),
-        KIT_TEST(test_rewind_hostile__other_names_of_a_file_stay),
-        KIT_TEST(test_rewind_hostile__parent_becomes_a_link_meanwhile),
+        KIT_TEST(test_rewind_hostile__other_hard_links_are_unchanged),
+        KIT_TEST(test_rewind_hostile__parent_becomes_a_link_during_the_rewind),
         KIT_TEST(test_rewind_hostile__permission_is_denied_in_the_middle),
-        KIT_TEST(test_rewind_hostile__no_space_for_what_is_restored),
-        KIT_TEST(test_rewind_hostile__file_changes_while_others_are_made),
+        KIT_TEST(test_rewind_hostile__no_space_for_restored_files),
+        KIT_TEST(test_rewind_hostile__file_changes_during_the_rewind),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

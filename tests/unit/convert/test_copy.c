@@ -153,7 +153,7 @@ static void test_copy__lines_are_returned_as_encoded(void **state)
     take_store(&given);
 }
 
-static void test_copy__state_shows_whether_it_is_complete(void **state)
+static void test_copy__state_reports_completeness(void **state)
 {
     struct wal_error error = KIT_ERROR;
     struct given given;
@@ -178,7 +178,7 @@ static void test_copy__state_shows_whether_it_is_complete(void **state)
     take_store(&given);
 }
 
-static void test_copy__own_entries_follow_those_shared(void **state)
+static void test_copy__appended_entries_follow_shared_ones(void **state)
 {
     struct wal_error error = KIT_ERROR;
     struct wal_entry_cursor *cursor = NULL;
@@ -207,7 +207,7 @@ static void test_copy__own_entries_follow_those_shared(void **state)
     take_store(&given);
 }
 
-static void test_copy__a_redacted_line_is_gone_alone(void **state)
+static void test_copy__redacted_line_loses_only_itself(void **state)
 {
     struct wal_error error = KIT_ERROR;
     struct given given;
@@ -225,7 +225,7 @@ static void test_copy__a_redacted_line_is_gone_alone(void **state)
     take_store(&given);
 }
 
-static void test_copy__a_line_that_does_not_fit_is_lost_alone(void **state)
+static void test_copy__mismatched_line_loses_only_itself(void **state)
 {
     struct given given;
 
@@ -244,7 +244,7 @@ static void test_copy__a_line_that_does_not_fit_is_lost_alone(void **state)
     take_store(&given);
 }
 
-static void test_copy__a_chunk_that_is_harmed_is_lost_alone(void **state)
+static void test_copy__damaged_chunk_loses_only_its_lines(void **state)
 {
     static const struct {
         size_t at;
@@ -386,11 +386,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_copy__lines_are_returned_as_encoded),
-        KIT_TEST(test_copy__state_shows_whether_it_is_complete),
-        KIT_TEST(test_copy__own_entries_follow_those_shared),
-        KIT_TEST(test_copy__a_redacted_line_is_gone_alone),
-        KIT_TEST(test_copy__a_line_that_does_not_fit_is_lost_alone),
-        KIT_TEST(test_copy__a_chunk_that_is_harmed_is_lost_alone),
+        KIT_TEST(test_copy__state_reports_completeness),
+        KIT_TEST(test_copy__appended_entries_follow_shared_ones),
+        KIT_TEST(test_copy__redacted_line_loses_only_itself),
+        KIT_TEST(test_copy__mismatched_line_loses_only_itself),
+        KIT_TEST(test_copy__damaged_chunk_loses_only_its_lines),
         KIT_TEST(test_copy__steps_beyond_the_line_are_refused),
         KIT_TEST(test_copy__view_without_memory_fails_whole),
     };

@@ -141,7 +141,7 @@ static void zero(const char *path, off_t offset, size_t size)
     free(bytes);
 }
 
-static void test_damage__one_flipped_byte_costs_one_content(void **state)
+static void test_damage__flipped_byte_loses_one_content(void **state)
 {
     (void)state;
     struct wal_store *store;
@@ -183,7 +183,7 @@ static void put_all_again(struct wal_store *store)
 }
 
 /* The same content again is kept anew, where recovery lost it. */
-static void test_damage__what_was_lost_can_be_put_again(void **state)
+static void test_damage__lost_content_can_be_put_again(void **state)
 {
     (void)state;
     struct wal_store *store;
@@ -198,7 +198,7 @@ static void test_damage__what_was_lost_can_be_put_again(void **state)
 }
 
 /* Also if its record is there and cannot be read. */
-static void test_damage__what_is_damaged_can_be_put_again(void **state)
+static void test_damage__damaged_content_can_be_put_again(void **state)
 {
     (void)state;
     struct wal_store *store;
@@ -216,7 +216,7 @@ static void test_damage__what_is_damaged_can_be_put_again(void **state)
     goes_on(store);
 }
 
-static void test_damage__an_index_frame_is_made_again(void **state)
+static void test_damage__index_frame_is_rebuilt(void **state)
 {
     (void)state;
     enum wal_status why = WAL_OK;
@@ -237,7 +237,7 @@ static void test_damage__an_index_frame_is_made_again(void **state)
     goes_on(store);
 }
 
-static void test_damage__a_segment_is_gone(void **state)
+static void test_damage__missing_segment(void **state)
 {
     (void)state;
     enum wal_status why = WAL_OK;
@@ -267,7 +267,7 @@ static void refused_strictly(void)
     assert_null(store);
 }
 
-static void test_damage__the_newest_segment_is_gone(void **state)
+static void test_damage__missing_newest_segment(void **state)
 {
     (void)state;
     uint32_t last;
@@ -291,7 +291,7 @@ static void test_damage__the_newest_segment_is_gone(void **state)
     kit_close(store);
 }
 
-static void test_damage__the_newest_segment_is_cut_or_zeroed(void **state)
+static void test_damage__newest_segment_is_truncated_or_zeroed(void **state)
 {
     (void)state;
     for (int way = 0; way < 3; way++) {
@@ -322,7 +322,7 @@ static void test_damage__the_newest_segment_is_cut_or_zeroed(void **state)
 }
 
 /* What the log names durable is damage, not a tear, where it is missing. */
-static void test_damage__the_end_of_the_stream_is_gone(void **state)
+static void test_damage__truncated_stream(void **state)
 {
     (void)state;
     enum wal_status why = WAL_OK;
@@ -341,7 +341,7 @@ static void test_damage__the_end_of_the_stream_is_gone(void **state)
     goes_on(store);
 }
 
-static void test_damage__all_of_the_pack_is_gone(void **state)
+static void test_damage__missing_pack(void **state)
 {
     (void)state;
     enum wal_status why = WAL_OK;
@@ -359,16 +359,16 @@ static void test_damage__all_of_the_pack_is_gone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_damage__one_flipped_byte_costs_one_content),
+        KIT_TEST(test_damage__flipped_byte_loses_one_content),
         KIT_TEST(test_damage__in_the_tail_below_its_watermark),
-        KIT_TEST(test_damage__what_was_lost_can_be_put_again),
-        KIT_TEST(test_damage__what_is_damaged_can_be_put_again),
-        KIT_TEST(test_damage__an_index_frame_is_made_again),
-        KIT_TEST(test_damage__a_segment_is_gone),
-        KIT_TEST(test_damage__the_newest_segment_is_gone),
-        KIT_TEST(test_damage__the_newest_segment_is_cut_or_zeroed),
-        KIT_TEST(test_damage__the_end_of_the_stream_is_gone),
-        KIT_TEST(test_damage__all_of_the_pack_is_gone),
+        KIT_TEST(test_damage__lost_content_can_be_put_again),
+        KIT_TEST(test_damage__damaged_content_can_be_put_again),
+        KIT_TEST(test_damage__index_frame_is_rebuilt),
+        KIT_TEST(test_damage__missing_segment),
+        KIT_TEST(test_damage__missing_newest_segment),
+        KIT_TEST(test_damage__newest_segment_is_truncated_or_zeroed),
+        KIT_TEST(test_damage__truncated_stream),
+        KIT_TEST(test_damage__missing_pack),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

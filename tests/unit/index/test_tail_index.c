@@ -179,8 +179,7 @@ static void assert_encodes(const struct wal__tail_index *tail,
     wal__buf_deinit(&out);
 }
 
-static void
-test_tail_index__random_postings_are_those_of_the_model(void **state)
+static void test_tail_index__random_postings_agree_with_the_model(void **state)
 {
     static struct model model;
     struct wal__tail_index tail;
@@ -333,8 +332,7 @@ static void further_on(struct wal__summary *summary)
     summary->first_posting--;
 }
 
-static void
-test_tail_index__adopts_no_index_that_contradicts_itself(void **state)
+static void test_tail_index__contradictory_index_is_rejected(void **state)
 {
     static struct model model;
     static void (*const changes[])(struct wal__summary *) = {
@@ -403,7 +401,7 @@ static void test_tail_index__encodes_no_base_that_changed(void **state)
     wal__buf_deinit(&bytes);
 }
 
-static void test_tail_index__size_bound_holds_for_what_is_to_come(void **state)
+static void test_tail_index__size_bound_covers_later_adds(void **state)
 {
     static struct model model;
     struct wal__tail_index tail;
@@ -486,7 +484,7 @@ static void test_tail_index__failed_allocation_changes_nothing(void **state)
     assert_int_equal(heap.live, 0);
 }
 
-static void test_tail_index__failed_encode_leaves_nothing(void **state)
+static void test_tail_index__failed_encode_writes_nothing(void **state)
 {
     static struct model model;
     struct faulty_heap heap;
@@ -530,16 +528,14 @@ static void test_tail_index__failed_encode_leaves_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            test_tail_index__random_postings_are_those_of_the_model),
+        cmocka_unit_test(test_tail_index__random_postings_agree_with_the_model),
         cmocka_unit_test(test_tail_index__continues_after_an_adopted_index),
-        cmocka_unit_test(
-            test_tail_index__adopts_no_index_that_contradicts_itself),
+        cmocka_unit_test(test_tail_index__contradictory_index_is_rejected),
         cmocka_unit_test(test_tail_index__encodes_no_base_that_changed),
-        cmocka_unit_test(test_tail_index__size_bound_holds_for_what_is_to_come),
+        cmocka_unit_test(test_tail_index__size_bound_covers_later_adds),
         cmocka_unit_test(test_tail_index__reserved_adds_cannot_fail),
         cmocka_unit_test(test_tail_index__failed_allocation_changes_nothing),
-        cmocka_unit_test(test_tail_index__failed_encode_leaves_nothing),
+        cmocka_unit_test(test_tail_index__failed_encode_writes_nothing),
     };
 
     return cmocka_run_group_tests(tests, set_up, NULL);

@@ -394,7 +394,7 @@ static size_t convert_storage(const char *directory)
     return count;
 }
 
-static void test_model_convert__made_trees(void **state)
+static void test_model_convert__golden_trees(void **state)
 {
     const struct wal__dialect *dialect;
     size_t count = 0;
@@ -412,7 +412,7 @@ static void test_model_convert__made_trees(void **state)
     assert_true(count >= 2);
 }
 
-static void test_model_convert__made_files(void **state)
+static void test_model_convert__golden_files(void **state)
 {
     (void)state;
     assert_true(convert_below(AGENTWAL_SOURCE_DIR "/tests/golden/model") >= 3);
@@ -548,8 +548,8 @@ static void test_model_convert__permitted_losses_are_the_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model_convert__made_files),
-        cmocka_unit_test(test_model_convert__made_trees),
+        cmocka_unit_test(test_model_convert__golden_files),
+        cmocka_unit_test(test_model_convert__golden_trees),
         cmocka_unit_test(test_model_convert__lines_in_any_order),
         cmocka_unit_test(test_model_convert__fixtures),
         cmocka_unit_test(test_model_convert__permitted_losses_are_the_table),

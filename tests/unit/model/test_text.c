@@ -46,7 +46,7 @@ static void test_text__now_has_milliseconds(void **state)
     assert_string_equal(text, "1970-01-01T00:00:00.000Z");
 }
 
-static void test_text__now_is_the_date_of_every_day(void **state)
+static void test_text__now_formats_every_date(void **state)
 {
     (void)state;
     char text[WAL__TIME_TEXT + 1];
@@ -70,7 +70,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text__now_has_milliseconds),
-        cmocka_unit_test(test_text__now_is_the_date_of_every_day),
+        cmocka_unit_test(test_text__now_formats_every_date),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

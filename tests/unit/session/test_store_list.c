@@ -53,7 +53,7 @@ static struct wal_store *reopen(struct wal_store *store)
     return kit_open("store", 0);
 }
 
-static void test_list__of_nothing(void **state)
+static void test_list__of_an_empty_store(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -217,7 +217,7 @@ static void test_list__while_appending(void **state)
     kit_close(store);
 }
 
-static void test_list__wrong_use_is_refused(void **state)
+static void test_list__misuse_is_refused(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -307,7 +307,7 @@ static void test_list__lineage_ends_where_it_repeats(void **state)
     kit_close(store);
 }
 
-static void test_list__lineage_of_what_is_not_there(void **state)
+static void test_list__lineage_of_an_unknown_session(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -451,7 +451,7 @@ static void test_list__deleted_sessions_are_not_listed(void **state)
     kit_close(store);
 }
 
-static void test_list__deleted_since_the_opening_is_left_out(void **state)
+static void test_list__session_deleted_after_opening_is_omitted(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -471,7 +471,7 @@ static void test_list__deleted_since_the_opening_is_left_out(void **state)
 }
 
 /* The lineage flags them as deleted; a fork still has their text. */
-static void test_list__lineage_has_the_deleted(void **state)
+static void test_list__lineage_includes_deleted_sessions(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -512,19 +512,19 @@ static void test_list__lineage_has_the_deleted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_list__of_nothing),
+        KIT_TEST(test_list__of_an_empty_store),
         KIT_TEST(test_list__newest_first),
         KIT_TEST(test_list__every_filter),
         KIT_TEST(test_list__describes_each_session),
         KIT_TEST(test_list__while_appending),
-        KIT_TEST(test_list__wrong_use_is_refused),
+        KIT_TEST(test_list__misuse_is_refused),
         KIT_TEST(test_list__lineage_by_forks_and_parents),
         KIT_TEST(test_list__lineage_ends_where_it_repeats),
-        KIT_TEST(test_list__lineage_of_what_is_not_there),
+        KIT_TEST(test_list__lineage_of_an_unknown_session),
         KIT_TEST(test_list__first_text_of_forks),
         KIT_TEST(test_list__deleted_sessions_are_not_listed),
-        KIT_TEST(test_list__deleted_since_the_opening_is_left_out),
-        KIT_TEST(test_list__lineage_has_the_deleted),
+        KIT_TEST(test_list__session_deleted_after_opening_is_omitted),
+        KIT_TEST(test_list__lineage_includes_deleted_sessions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,7 +119,7 @@ static void test_lockfile__replaced_by_its_copy(void **state)
     abuse("cp store/LOCK other && mv other store/LOCK", "replaced");
 }
 
-static void test_lockfile__put_back(void **state)
+static void test_lockfile__restored(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -362,8 +362,9 @@ static void test_lockfile__removed_under_load(void **state)
 
 /* LOCK is removed after the process checked it. */
 static struct {
-    bool at_sync;    /* of the tail that ends; else when a group begins */
-    _Atomic bool on; /* removes LOCK after the lease was taken or the sync */
+    bool at_sync; /* of the tail that ends; else when a group begins */
+    _Atomic bool
+        on; /* removes LOCK after the append lock was taken or the sync */
     _Atomic bool gone;
     _Atomic uint32_t writes; /* since */
 } thief;
@@ -487,7 +488,7 @@ static void test_lockfile__removed_before_a_seal(void **state)
     kit_close(store);
     store = open_with_thief(&io, true);
     session = kit_session(store, "s");
-    kit_append_all(session, "a"); /* is there; the lease was taken */
+    kit_append_all(session, "a"); /* is there; the append lock was taken */
     io.sync = sync_and_steal;
     io.pwritev = count_write;
     /* The new segment is made before the old one is sealed. */
@@ -676,7 +677,7 @@ int main(void)
         KIT_TEST(test_lockfile__removed),
         KIT_TEST(test_lockfile__replaced_by_an_empty_file),
         KIT_TEST(test_lockfile__replaced_by_its_copy),
-        KIT_TEST(test_lockfile__put_back),
+        KIT_TEST(test_lockfile__restored),
         KIT_TEST(test_lockfile__made_unreadable),
         KIT_TEST(test_lockfile__waiting_reader_gets_an_error),
         KIT_TEST(test_lockfile__working_directory_changed),

@@ -128,7 +128,7 @@ static void test_handles__follow_through_segments(void **state)
     end(&pair);
 }
 
-static void test_handles__closed_one_leaves_the_other_whole(void **state)
+static void test_handles__closing_one_does_not_affect_the_other(void **state)
 {
     (void)state;
     struct pair pair = begin();
@@ -317,7 +317,7 @@ static int append_to_both(int number, int count)
     return wal_close(store, &error) == WAL_OK ? 0 : 3;
 }
 
-static void test_processes__append_at_once(void **state)
+static void test_processes__append_concurrently(void **state)
 {
     (void)state;
     enum {
@@ -441,7 +441,7 @@ static void test_fork__handles_of_the_parent_are_refused(void **state)
 }
 
 /* A child that survives its parent holds no lock. */
-static void test_fork__child_that_lives_on_locks_nobody_out(void **state)
+static void test_fork__surviving_child_holds_no_lock(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -556,7 +556,7 @@ static void kill_one_with_a_child(int round, uint64_t *random)
 }
 
 /* A killed process holds no lock either, though a child of it survives. */
-static void test_fork__child_of_a_killed_process_locks_nobody_out(void **state)
+static void test_fork__child_of_a_killed_process_holds_no_lock(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -575,12 +575,12 @@ int main(void)
         KIT_TEST(test_handles__see_each_others_entries),
         KIT_TEST(test_handles__check_tails_and_ids_together),
         KIT_TEST(test_handles__follow_through_segments),
-        KIT_TEST(test_handles__closed_one_leaves_the_other_whole),
+        KIT_TEST(test_handles__closing_one_does_not_affect_the_other),
         KIT_TEST(test_processes__append_in_turn),
-        KIT_TEST(test_processes__append_at_once),
+        KIT_TEST(test_processes__append_concurrently),
         KIT_TEST(test_fork__handles_of_the_parent_are_refused),
-        KIT_TEST(test_fork__child_that_lives_on_locks_nobody_out),
-        KIT_TEST(test_fork__child_of_a_killed_process_locks_nobody_out),
+        KIT_TEST(test_fork__surviving_child_holds_no_lock),
+        KIT_TEST(test_fork__child_of_a_killed_process_holds_no_lock),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

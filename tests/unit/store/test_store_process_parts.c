@@ -268,7 +268,7 @@ static void follow_redactions(struct stress_process *stress_process)
     stress_handle_close(&stress_handle);
 }
 
-static void test_processes__redacted_is_not_given_any_more(void **state)
+static void test_processes__redacted_entry_is_not_returned(void **state)
 {
     (void)state;
     struct stress_shared *stress_shared = stress_shared_create("");
@@ -419,7 +419,7 @@ static void follow_lives(struct stress_process *stress_process)
     stress_handle_close(&stress_handle);
 }
 
-static void test_processes__what_was_deleted_is_gone_for_all(void **state)
+static void test_processes__deleted_session_is_absent_for_all(void **state)
 {
     (void)state;
     struct stress_shared *stress_shared = stress_shared_create("");
@@ -528,7 +528,7 @@ static void fork_between(struct stress_process *stress_process)
     stress_handle_close(&stress_handle);
 }
 
-static void test_processes__fork_sees_the_documents_of_one_moment(void **state)
+static void test_processes__fork_inherits_a_snapshot_of_documents(void **state)
 {
     (void)state;
     struct stress_shared *stress_shared = stress_shared_create("");
@@ -547,10 +547,10 @@ int main(void)
         KIT_TEST(test_processes__every_change_counts_once),
         KIT_TEST(test_processes__head_is_a_lock),
         KIT_TEST(test_processes__batch_is_seen_whole_or_not_at_all),
-        KIT_TEST(test_processes__redacted_is_not_given_any_more),
-        KIT_TEST(test_processes__what_was_deleted_is_gone_for_all),
+        KIT_TEST(test_processes__redacted_entry_is_not_returned),
+        KIT_TEST(test_processes__deleted_session_is_absent_for_all),
         KIT_TEST(test_processes__id_is_used_by_one_at_a_time),
-        KIT_TEST(test_processes__fork_sees_the_documents_of_one_moment),
+        KIT_TEST(test_processes__fork_inherits_a_snapshot_of_documents),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

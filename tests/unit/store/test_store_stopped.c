@@ -293,7 +293,7 @@ static void test_stopped__readers_recover_for_themselves(void **state)
     go_on(child);
 }
 
-static void test_stopped__with_the_open_lock_while_others_run(void **state)
+static void test_stopped__holding_the_open_lock_while_others_run(void **state)
 {
     (void)state;
     struct wal_store *store;
@@ -325,7 +325,7 @@ static void test_stopped__closing_as_the_last_one(void **state)
     expect_content("a x");
 }
 
-static void test_slow__recovery_is_waited_for(void **state)
+static void test_slow__opening_waits_for_recovery(void **state)
 {
     (void)state;
     uint64_t since;
@@ -344,7 +344,7 @@ static void test_slow__recovery_is_waited_for(void **state)
 
 /* --- who appends ---------------------------------------------------------- */
 
-static void test_stopped__with_the_lease(void **state)
+static void test_stopped__holding_the_append_lock(void **state)
 {
     (void)state;
     struct wal_error error = KIT_ERROR;
@@ -367,7 +367,7 @@ static void test_stopped__with_the_lease(void **state)
     kit_close(store);
 }
 
-static void test_stopped__in_the_sync_turn(void **state)
+static void test_stopped__holding_the_sync_lock(void **state)
 {
     (void)state;
     struct wal_error error = KIT_ERROR;
@@ -394,7 +394,7 @@ static void test_stopped__in_the_sync_turn(void **state)
     expect_content("a x b c d");
 }
 
-static void test_killed__in_the_sync_turn(void **state)
+static void test_killed__holding_the_sync_lock(void **state)
 {
     (void)state;
     struct wal_error error = KIT_ERROR;
@@ -425,12 +425,12 @@ int main(void)
         KIT_TEST(test_stopped__while_recovering),
         KIT_TEST(test_stopped__and_killed_while_recovering),
         KIT_TEST(test_stopped__readers_recover_for_themselves),
-        KIT_TEST(test_stopped__with_the_open_lock_while_others_run),
+        KIT_TEST(test_stopped__holding_the_open_lock_while_others_run),
         KIT_TEST(test_stopped__closing_as_the_last_one),
-        KIT_TEST(test_slow__recovery_is_waited_for),
-        KIT_TEST(test_stopped__with_the_lease),
-        KIT_TEST(test_stopped__in_the_sync_turn),
-        KIT_TEST(test_killed__in_the_sync_turn),
+        KIT_TEST(test_slow__opening_waits_for_recovery),
+        KIT_TEST(test_stopped__holding_the_append_lock),
+        KIT_TEST(test_stopped__holding_the_sync_lock),
+        KIT_TEST(test_killed__holding_the_sync_lock),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

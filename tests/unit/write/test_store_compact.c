@@ -266,7 +266,7 @@ static enum wal_status append_one(struct bench *bench, const char *type,
     return append(bench, &entry, 1);
 }
 
-static void test_compaction_entry__must_name_what_is_on_its_way(void **state)
+static void test_compaction_entry__must_name_an_ancestor(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -306,7 +306,7 @@ static void test_compaction_entry__must_name_what_is_on_its_way(void **state)
     end(&bench);
 }
 
-static void test_compaction_entry__names_one_of_its_batch(void **state)
+static void test_compaction_entry__names_an_entry_of_its_batch(void **state)
 {
     (void)state;
     static const char type[] = "compaction_summary";
@@ -391,7 +391,7 @@ static void test_branch_summary__must_name_an_entry_of_a_session(void **state)
     end(&bench);
 }
 
-static void test_redaction__must_name_an_entry_that_is_seen(void **state)
+static void test_redaction__must_name_a_visible_entry(void **state)
 {
     (void)state;
     static const char type[] = "redaction";
@@ -462,7 +462,7 @@ static void test_redaction__of_an_entry_of_its_batch(void **state)
 
 /* An imported line is kept unchanged: it hides the entry that it names if that
  * exists, and nothing otherwise, whatever its bytes are. */
-static void test_redaction__line_that_came_in_is_kept_as_it_is(void **state)
+static void test_redaction__imported_line_is_unchanged(void **state)
 {
     (void)state;
     static const struct wal_slice lines[] = {
@@ -531,12 +531,12 @@ int main(void)
         KIT_TEST(test_compaction__into_a_new_session),
         KIT_TEST(test_compaction__first_kept_is_not_on_the_branch),
         KIT_TEST(test_compaction__summary_of_4_mib_of_quotes),
-        KIT_TEST(test_compaction_entry__must_name_what_is_on_its_way),
-        KIT_TEST(test_compaction_entry__names_one_of_its_batch),
+        KIT_TEST(test_compaction_entry__must_name_an_ancestor),
+        KIT_TEST(test_compaction_entry__names_an_entry_of_its_batch),
         KIT_TEST(test_branch_summary__must_name_an_entry_of_a_session),
-        KIT_TEST(test_redaction__must_name_an_entry_that_is_seen),
+        KIT_TEST(test_redaction__must_name_a_visible_entry),
         KIT_TEST(test_redaction__of_an_entry_of_its_batch),
-        KIT_TEST(test_redaction__line_that_came_in_is_kept_as_it_is),
+        KIT_TEST(test_redaction__imported_line_is_unchanged),
         KIT_TEST(test_fork__from_a_missing_entry),
     };
 

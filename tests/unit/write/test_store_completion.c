@@ -139,7 +139,7 @@ static void test_completion__full_descriptor_drops_bytes(void **state)
     }
 }
 
-static void test_completion__another_kind_is_refused(void **state)
+static void test_completion__other_descriptor_kind_is_refused(void **state)
 {
     (void)state;
     static const char *const texts[KINDS] = {"is an eventfd", "is a pipe",
@@ -185,7 +185,7 @@ static void test_completion__is_closed_with_the_store(void **state)
 }
 
 /* The child has neither end: the parent's close is seen while it lives. */
-static void test_completion__child_of_fork_does_not_have_it(void **state)
+static void test_completion__child_of_fork_does_not_inherit_it(void **state)
 {
     (void)state;
 
@@ -258,9 +258,9 @@ int main(void)
         KIT_TEST(test_completion__each_kind_wakes_poll),
         KIT_TEST(test_completion__before_the_descriptor_is_announced),
         KIT_TEST(test_completion__full_descriptor_drops_bytes),
-        KIT_TEST(test_completion__another_kind_is_refused),
+        KIT_TEST(test_completion__other_descriptor_kind_is_refused),
         KIT_TEST(test_completion__is_closed_with_the_store),
-        KIT_TEST(test_completion__child_of_fork_does_not_have_it),
+        KIT_TEST(test_completion__child_of_fork_does_not_inherit_it),
         KIT_TEST(test_completion__without_descriptors_is_refused),
     };
 

@@ -107,8 +107,7 @@ static int32_t count_inside(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-static void
-test_races__change_that_another_made_alike_is_made_again(void **state)
+static void test_races__change_repeated_after_an_equal_one(void **state)
 {
     (void)state;
     struct race race;
@@ -440,14 +439,14 @@ static void redact(uint32_t flags)
     end(&race);
 }
 
-static void test_races__redacted_is_not_given_any_more(void **state)
+static void test_races__redacted_entry_is_not_returned(void **state)
 {
     (void)state;
 
     redact(0);
 }
 
-static void test_races__redacted_is_not_given_by_pread(void **state)
+static void test_races__redacted_entry_is_not_returned_by_pread(void **state)
 {
     (void)state;
 
@@ -540,13 +539,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_races__every_change_of_metadata_counts_once),
-        KIT_TEST(test_races__change_that_another_made_alike_is_made_again),
+        KIT_TEST(test_races__change_repeated_after_an_equal_one),
         KIT_TEST(test_races__every_expected_put_counts_once),
         KIT_TEST(test_races__the_same_in_memory),
         KIT_TEST(test_races__head_is_a_lock),
         KIT_TEST(test_races__batch_is_seen_whole_or_not_at_all),
-        KIT_TEST(test_races__redacted_is_not_given_any_more),
-        KIT_TEST(test_races__redacted_is_not_given_by_pread),
+        KIT_TEST(test_races__redacted_entry_is_not_returned),
+        KIT_TEST(test_races__redacted_entry_is_not_returned_by_pread),
         KIT_TEST(test_races__id_is_used_by_one_at_a_time),
     };
 

@@ -12,7 +12,7 @@
 
 /* -------------------------------------------------------- redactions --- */
 
-static void test_redacted__entries_are_gone_for_every_reader(void **state)
+static void test_redacted__entries_are_hidden_from_every_reader(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -148,7 +148,7 @@ static void test_redacted__in_a_batch_that_sends_the_target_again(void **state)
     reading_deinit(&reading);
 }
 
-static void test_redacted__entries_keep_their_places(void **state)
+static void test_redacted__entries_keep_their_position(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -175,7 +175,7 @@ static void test_redacted__entries_keep_their_places(void **state)
 
 /* ------------------------------------------------- redacted on the way --- */
 
-static void test_open_iterator__obeys_redactions_at_once(void **state)
+static void test_open_cursor__applies_redactions_at_once(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -213,7 +213,7 @@ static void test_open_iterator__obeys_redactions_at_once(void **state)
     reading_deinit(&reading);
 }
 
-static void test_open_iterator__shows_a_later_redaction(void **state)
+static void test_open_cursor__returns_a_later_redaction(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -236,7 +236,7 @@ static void test_open_iterator__shows_a_later_redaction(void **state)
     reading_deinit(&reading);
 }
 
-static void test_open_iterator__when_all_that_is_left_goes(void **state)
+static void test_open_cursor__all_remaining_entries_are_redacted(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -253,7 +253,7 @@ static void test_open_iterator__when_all_that_is_left_goes(void **state)
 
 /* Another handle of the store behaves like another process. */
 static void
-test_open_iterator__redaction_elsewhere_is_seen_by_block(void **state)
+test_open_cursor__redaction_by_another_is_seen_by_block(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -306,7 +306,7 @@ static enum wal_status insist(struct faulty_heap *faulty,
     return status;
 }
 
-static void test_open_iterator__goes_on_when_there_is_memory_again(void **state)
+static void test_open_cursor__continues_when_memory_is_available(void **state)
 {
     (void)state;
     struct wal_open_options options = {.struct_size = sizeof(options),
@@ -515,7 +515,8 @@ static void *redact_all(void *arg)
     return NULL;
 }
 
-static void test_threads__redacted_before_the_call_is_not_given(void **state)
+static void
+test_threads__entry_redacted_before_the_call_is_not_returned(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -561,18 +562,18 @@ static void test_threads__redacted_before_the_call_is_not_given(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_redacted__entries_are_gone_for_every_reader),
+        KIT_TEST(test_redacted__entries_are_hidden_from_every_reader),
         KIT_TEST(test_redacted__author_and_reason_are_returned),
         KIT_TEST(test_redacted__twice_returns_the_first),
         KIT_TEST(test_redacted__in_a_batch_that_sends_the_target_again),
-        KIT_TEST(test_redacted__entries_keep_their_places),
-        KIT_TEST(test_open_iterator__obeys_redactions_at_once),
-        KIT_TEST(test_open_iterator__shows_a_later_redaction),
-        KIT_TEST(test_open_iterator__when_all_that_is_left_goes),
-        KIT_TEST(test_open_iterator__redaction_elsewhere_is_seen_by_block),
-        KIT_TEST(test_open_iterator__goes_on_when_there_is_memory_again),
+        KIT_TEST(test_redacted__entries_keep_their_position),
+        KIT_TEST(test_open_cursor__applies_redactions_at_once),
+        KIT_TEST(test_open_cursor__returns_a_later_redaction),
+        KIT_TEST(test_open_cursor__all_remaining_entries_are_redacted),
+        KIT_TEST(test_open_cursor__redaction_by_another_is_seen_by_block),
+        KIT_TEST(test_open_cursor__continues_when_memory_is_available),
         KIT_TEST(test_random__branches_while_entries_are_redacted),
-        KIT_TEST(test_threads__redacted_before_the_call_is_not_given),
+        KIT_TEST(test_threads__entry_redacted_before_the_call_is_not_returned),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,7 +124,7 @@ static void refused(struct bench *bench, struct script *script,
     assert_unchanged(bench->store, bench->session, before);
 }
 
-static void test_update__sets_the_fields_that_are_given(void **state)
+static void test_update__sets_only_the_given_fields(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -163,7 +163,7 @@ static void test_update__sets_the_fields_that_are_given(void **state)
     end(&bench);
 }
 
-static void test_update__that_changes_nothing_writes_nothing(void **state)
+static void test_update__without_a_change_writes_nothing(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -221,7 +221,7 @@ test_update__metadata_function_that_returns_invalid_json(void **state)
     end(&bench);
 }
 
-static void test_update__wrong_use(void **state)
+static void test_update__misuse_is_refused(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -267,8 +267,7 @@ static void test_update__function_is_called_again_after_a_change(void **state)
     end(&bench);
 }
 
-static void
-test_update__function_that_always_meets_a_change_is_stale(void **state)
+static void test_update__persistent_conflict_is_returned(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -374,7 +373,7 @@ static void *count_often(void *arg)
     return NULL;
 }
 
-static void test_update__counts_right_in_several_threads(void **state)
+static void test_update__no_lost_update_with_several_threads(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -507,7 +506,7 @@ static void test_schema__of_a_new_session_is_the_callers(void **state)
     kit_close(store);
 }
 
-static void test_migrate__goes_one_version_at_a_time(void **state)
+static void test_migrate__one_version_at_a_time(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -542,8 +541,7 @@ static void test_migrate__goes_one_version_at_a_time(void **state)
     end(&bench);
 }
 
-static void
-test_migrate__that_fails_in_the_middle_keeps_the_steps_before(void **state)
+static void test_migrate__failed_step_keeps_earlier_steps(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -626,20 +624,20 @@ static void test_migrate__during_another_migration(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_update__sets_the_fields_that_are_given),
-        KIT_TEST(test_update__that_changes_nothing_writes_nothing),
+        KIT_TEST(test_update__sets_only_the_given_fields),
+        KIT_TEST(test_update__without_a_change_writes_nothing),
         KIT_TEST(test_update__metadata_function_that_fails),
         KIT_TEST(test_update__metadata_function_that_returns_invalid_json),
-        KIT_TEST(test_update__wrong_use),
+        KIT_TEST(test_update__misuse_is_refused),
         KIT_TEST(test_update__function_is_called_again_after_a_change),
-        KIT_TEST(test_update__function_that_always_meets_a_change_is_stale),
+        KIT_TEST(test_update__persistent_conflict_is_returned),
         KIT_TEST(test_update__function_may_call_the_library),
         KIT_TEST(test_update__function_that_deletes_the_session),
-        KIT_TEST(test_update__counts_right_in_several_threads),
+        KIT_TEST(test_update__no_lost_update_with_several_threads),
         KIT_TEST(test_schema__unknown_schema_version_refuses_every_write),
         KIT_TEST(test_schema__of_a_new_session_is_the_callers),
-        KIT_TEST(test_migrate__goes_one_version_at_a_time),
-        KIT_TEST(test_migrate__that_fails_in_the_middle_keeps_the_steps_before),
+        KIT_TEST(test_migrate__one_version_at_a_time),
+        KIT_TEST(test_migrate__failed_step_keeps_earlier_steps),
         KIT_TEST(test_migrate__to_an_unknown_schema_version),
         KIT_TEST(test_migrate__during_another_migration),
     };

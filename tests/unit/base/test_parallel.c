@@ -1,5 +1,5 @@
 /*
- * test_many.c - tests of doing one thing for each of many items
+ * test_parallel.c - tests of the parallel for
  * (engine/os/parallel.h).
  */
 #include <setjmp.h>
@@ -80,7 +80,7 @@ static void check_done(uint32_t count)
     }
 }
 
-static void test_many__each_item_once(void **state)
+static void test_parallel_for__each_item_once(void **state)
 {
     struct wal__io io = wal__io_posix;
 
@@ -95,7 +95,7 @@ static void test_many__each_item_once(void **state)
     check_done(ITEMS);
 }
 
-static void test_many__without_threads_in_order(void **state)
+static void test_parallel_for__without_threads_in_order(void **state)
 {
     struct wal__io io = wal__io_posix;
 
@@ -107,7 +107,7 @@ static void test_many__without_threads_in_order(void **state)
     assert_int_equal(atomic_load(&notes.disorder), 0);
 }
 
-static void test_many__first_failure_is_returned(void **state)
+static void test_parallel_for__first_failure_is_returned(void **state)
 {
     struct wal__io io = wal__io_posix;
 
@@ -125,9 +125,9 @@ static void test_many__first_failure_is_returned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many__each_item_once),
-        cmocka_unit_test(test_many__without_threads_in_order),
-        cmocka_unit_test(test_many__first_failure_is_returned),
+        cmocka_unit_test(test_parallel_for__each_item_once),
+        cmocka_unit_test(test_parallel_for__without_threads_in_order),
+        cmocka_unit_test(test_parallel_for__first_failure_is_returned),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

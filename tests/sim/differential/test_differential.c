@@ -22,7 +22,7 @@ enum {
     STEPS_OF_STORE = 2500 /* then a new store is begun */
 };
 
-/* What a run is to meet: every answer that the operations can get. */
+/* The statuses that a run must cover: all that the operations can return. */
 static const int statuses[] = {
     WAL_OK,        WAL_END,     WAL_EINVAL,    WAL_ENOTFOUND, WAL_EEXISTS,
     WAL_ECONFLICT, WAL_ETOOBIG, WAL_EREADONLY, WAL_ENOPARENT, WAL_EBADJSON,

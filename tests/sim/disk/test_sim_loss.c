@@ -291,7 +291,7 @@ static void test_sim_loss__unwritten_sectors_contain_garbage(void **state)
 }
 
 /* How many of the seeds change the durable bytes around a small write. */
-static int count_neighbours_harmed(struct machine *m, bool unsafe)
+static int count_damaged_neighbours(struct machine *m, bool unsafe)
 {
     struct wal__file *file = make_sectors(m, "a", 'o', 4);
     int harmed = 0;
@@ -321,12 +321,12 @@ static int count_neighbours_harmed(struct machine *m, bool unsafe)
 
 static void test_sim_loss__other_bytes_of_a_sector_are_unchanged(void **state)
 {
-    assert_int_equal(count_neighbours_harmed(*state, false), 0);
+    assert_int_equal(count_damaged_neighbours(*state, false), 0);
 }
 
 static void test_sim_loss__unsafe_overwrite_damages_the_sector(void **state)
 {
-    assert_true(count_neighbours_harmed(*state, true) > SEEDS / 20);
+    assert_true(count_damaged_neighbours(*state, true) > SEEDS / 20);
 }
 
 static void test_sim_loss__same_seed_gives_the_same_disk(void **state)

@@ -36,7 +36,7 @@ struct sched_options {
     bool prints_trace;  /* prints every call */
 };
 
-/* What a process was at when something struck it. It may be at several. */
+/* The activities of a process when a fault was injected; several may apply. */
 enum sched_activity {
     SCHED_ANY_ACTIVITY,
     SCHED_OPENING,

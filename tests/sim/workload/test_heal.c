@@ -36,8 +36,8 @@ static int32_t store_state(struct workload *w, uint32_t actor)
 }
 
 /* An append whose process may die at it. */
-static void append_to_death(struct workload *w, uint32_t actor,
-                            uint32_t session)
+static void append_until_dead(struct workload *w, uint32_t actor,
+                              uint32_t session)
 {
     if (setjmp(w->death) == 0) {
         (void)workload_append(w, actor, session, WAL_DURABLE, 300);
@@ -145,7 +145,7 @@ static void test_heal__sync_leader_died(void **state)
                           &(struct sim_fault){.call = SIM_SYNC,
                                               .path = ".seg",
                                               .effect = SIM_KILL_BEFORE});
-    append_to_death(w, 1, 1);
+    append_until_dead(w, 1, 1);
     assert_true(w->died);
     w->died = false;
     assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
@@ -238,7 +238,7 @@ static void test_heal__killed_at_every_call(void **state)
                                 .after = skip,
                                 .effect = skip % 2 == 0 ? SIM_KILL_BEFORE
                                                         : SIM_KILL_AFTER});
-        append_to_death(w, 0, 1);
+        append_until_dead(w, 0, 1);
         died = w->died;
         deaths += died;
         w->died = false;
@@ -272,7 +272,7 @@ static void test_heal__power_lost_at_every_call(void **state)
                 w->actors[0].process,
                 &(struct sim_fault){
                     .call = SIM_ANY, .after = skip, .effect = SIM_KILL_AFTER});
-            append_to_death(w, 0, 1);
+            append_until_dead(w, 0, 1);
             died = w->died;
             cuts += died;
             w->died = false;

@@ -28,7 +28,7 @@ enum {
 
 /* After the death: the survivor goes on; the power goes; or a recovery is
  * killed too. */
-static void go_on(struct workload *copy, uint64_t seed)
+static void continue_workload(struct workload *copy, uint64_t seed)
 {
     struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY,
                                   .garbage = seed % 2 == 0};
@@ -43,7 +43,7 @@ static void go_on(struct workload *copy, uint64_t seed)
         workload_crash(copy, NULL, 0);
         (void)workload_recover(copy, LEDGER_NO_LOSS, WORKLOAD_KILL);
     } else if (seed % 5 == 2) {
-        /* What a recovery shows, it has made durable. */
+        /* Records that a recovery returns are durable. */
         loss.landing = SIM_PERSIST_NONE;
         workload_crash(copy, NULL, 0);
         (void)workload_recover(copy, LEDGER_NO_LOSS, WORKLOAD_KILL);
@@ -80,7 +80,7 @@ static bool kill_at(const struct workload *base, uint32_t way, bool joins,
     workload_step(copy);
     died = copy->died;
     if (died) {
-        go_on(copy, nth + way + base->step);
+        continue_workload(copy, nth + way + base->step);
     }
     workload_destroy(copy);
     return died;

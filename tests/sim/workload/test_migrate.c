@@ -284,7 +284,7 @@ static void test_migrate__torn_tail(void **state)
 }
 
 /* Which frame of the first segment is hit. */
-static void hit(struct sim_disk *disk, uint8_t type, uint32_t nth)
+static void damage_frame(struct sim_disk *disk, uint8_t type, uint32_t nth)
 {
     struct wal__segment_header header;
     struct wal__frame frame;
@@ -376,13 +376,13 @@ static void migrate_damaged(struct sim_disk *disk, const char *id)
 
 static void test_migrate__session_that_lost_an_entry(void **state)
 {
-    hit(*state, WAL__FRAME_ENTRY, 0);
+    damage_frame(*state, WAL__FRAME_ENTRY, 0);
     migrate_damaged(*state, "alpha");
 }
 
 static void test_migrate__session_that_lost_its_record(void **state)
 {
-    hit(*state, WAL__FRAME_SESSION, 1);
+    damage_frame(*state, WAL__FRAME_SESSION, 1);
     migrate_damaged(*state, "lost-2");
 }
 

@@ -220,7 +220,7 @@ static void test_control__last_process_detects_that_it_is_last(void **state)
     free(members);
 }
 
-static void *let_go(void *arg)
+static void *unlock_later(void *arg)
 {
     struct members *members = arg;
     struct timespec pause = {0, 30000000};
@@ -240,7 +240,7 @@ static void test_control__waiter_acquires_the_lock(void **state)
     join(members);
     assert_int_equal(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL),
                      WAL_OK);
-    assert_int_equal(pthread_create(&thread, NULL, let_go, members), 0);
+    assert_int_equal(pthread_create(&thread, NULL, unlock_later, members), 0);
     assert_int_equal(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL),
                      WAL_OK);
     assert_int_equal(pthread_join(thread, NULL), 0);

@@ -344,7 +344,7 @@ static void test_io_posix__stopped_process_is_reported(void **state)
 }
 
 /* Waits for the first thread to end, and keeps running. */
-static void *outlive(void *arg)
+static void *run_thread(void *arg)
 {
     char byte;
 
@@ -371,7 +371,7 @@ static void test_io_posix__process_runs_while_one_thread_runs(void **state)
 
         (void)close(ready[1]);
         end = ready[0];
-        if (pthread_create(&thread, NULL, outlive, &end) != 0) {
+        if (pthread_create(&thread, NULL, run_thread, &end) != 0) {
             _exit(1);
         }
         /* Only the thread ends: pthread_exit would run clean-up code. */

@@ -40,7 +40,7 @@ static void check(const uint8_t *at, size_t size)
 }
 
 /* Bytes of memory of this process that are no file's. */
-static size_t anonymous(void)
+static size_t anonymous_bytes(void)
 {
     FILE *status = fopen("/proc/self/status", "r");
     size_t kibibytes = 0;
@@ -84,7 +84,7 @@ static uint8_t *grow(const struct wal__heap *heap, size_t size)
 static void test_spill__large_blocks_are_not_anonymous_memory(void **state)
 {
     unsigned files = open_files();
-    size_t before = anonymous();
+    size_t before = anonymous_bytes();
     struct wal__spill spill;
     uint8_t *at;
 
@@ -93,7 +93,7 @@ static void test_spill__large_blocks_are_not_anonymous_memory(void **state)
     at = grow(&spill.heap, 64 * MIB);
     assert_int_equal(spill.count, 1);
     check(at, 64 * MIB);
-    assert_true(anonymous() < before + 16 * MIB);
+    assert_true(anonymous_bytes() < before + 16 * MIB);
     wal__heap_free(&spill.heap, at);
     assert_int_equal(spill.count, 0);
     wal__spill_deinit(&spill);
@@ -169,7 +169,7 @@ static void test_spill__without_a_file_uses_the_heap(void **state)
     wal__spill_deinit(&spill);
 }
 
-static void *have_nothing(void *ctx, void *at, size_t size)
+static void *fail_resize(void *ctx, void *at, size_t size)
 {
     (void)ctx;
     (void)at;
@@ -179,7 +179,7 @@ static void *have_nothing(void *ctx, void *at, size_t size)
 
 static void test_spill__without_memory_returns_an_error(void **state)
 {
-    const struct wal__heap nothing = {.resize = have_nothing};
+    const struct wal__heap nothing = {.resize = fail_resize};
     struct wal__spill spill;
 
     (void)state;

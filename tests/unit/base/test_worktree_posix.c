@@ -594,7 +594,7 @@ enum {
 };
 
 /* Looks at a file in each directory, and makes and removes one. */
-static void *look_around(void *arg)
+static void *access_tree(void *arg)
 {
     struct wal__worktree *tree = tree_case_root();
     const char *mark = arg;
@@ -640,7 +640,7 @@ static void test_tree_posix__threads_share_a_root(void **state)
     }
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(
-            pthread_create(&threads[i], NULL, look_around, marks[i]), 0);
+            pthread_create(&threads[i], NULL, access_tree, marks[i]), 0);
     }
     for (size_t i = 0; i < 4; i++) {
         void *fault = NULL;

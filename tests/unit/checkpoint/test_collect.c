@@ -127,7 +127,7 @@ static void make_old(const struct kit_work *work, const char *path)
     assert_int_equal(utimensat(AT_FDCWD, kit_path(work, path), times, 0), 0);
 }
 
-static void look_at_one(const struct kit_work *work,
+static void capture_one(const struct kit_work *work,
                         const struct wal__files *earlier,
                         struct wal__files *files,
                         struct wal__blob_put_result *result)
@@ -166,9 +166,9 @@ static void test_collect__reused_content_must_be_in_the_store(void **state)
 
     kit_write(&work, "a", "1");
     kit_wait_past_mtime();
-    look_at_one(&work, NULL, &earlier, &first);
+    capture_one(&work, NULL, &earlier, &first);
     assert_int_equal(opened(), 1);
-    look_at_one(&work, &earlier, &files, &result);
+    capture_one(&work, &earlier, &files, &result);
     assert_int_equal(opened(), 0);
     assert_true(result.end >
                 wal__blob_store_durable_end(&work.session->core->blobs));
@@ -177,7 +177,7 @@ static void test_collect__reused_content_must_be_in_the_store(void **state)
 
     digest = earlier.items[0].digest;
     earlier.items[0].digest.bytes[0] ^= 1;
-    look_at_one(&work, &earlier, &files, &result);
+    capture_one(&work, &earlier, &files, &result);
     assert_int_equal(opened(), 1);
     assert_memory_equal(files.items[0].digest.bytes, digest.bytes,
                         WAL__DIGEST_SIZE);

@@ -200,7 +200,7 @@ static struct {
     enum wal_status fails; /* instead of the call */
 } before;
 
-static enum wal_status strike(uint32_t *left)
+static enum wal_status intervene(uint32_t *left)
 {
     if (*left == UINT32_MAX || (*left)-- != 0) {
         return WAL_OK;
@@ -216,7 +216,7 @@ static enum wal_status watch_rename(void *ctx, struct wal__worktree *tree,
                                     const char *from, const char *to,
                                     int *sys_errno)
 {
-    enum wal_status status = strike(&before.renames);
+    enum wal_status status = intervene(&before.renames);
 
     *sys_errno = EACCES;
     return status == WAL_OK
@@ -228,7 +228,7 @@ static enum wal_status watch_write(void *ctx, struct wal__worktree_file *file,
                                    const void *data, size_t size,
                                    uint64_t offset, size_t *put, int *sys_errno)
 {
-    enum wal_status status = strike(&before.writes);
+    enum wal_status status = intervene(&before.writes);
 
     *sys_errno = ENOSPC;
     return status == WAL_OK ? wal__worktree_posix.write(ctx, file, data, size,

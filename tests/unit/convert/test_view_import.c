@@ -418,7 +418,7 @@ static void test_view_import__native_session_as_claude(void **state)
 }
 
 /* Without branches a line goes under the one before it. */
-static void go_on_linear(const char *dialect, const char *lines)
+static void continue_linear(const char *dialect, const char *lines)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = native(store, 4);
@@ -445,7 +445,7 @@ static void go_on_linear(const char *dialect, const char *lines)
 static void test_view_import__linear_dialect(void **state)
 {
     (void)state;
-    go_on_linear(
+    continue_linear(
         "codex",
         "{\"timestamp\":\"2026-01-02T03:05:00.000Z\",\"type\":"
         "\"response_item\",\"payload\":{\"type\":\"message\",\"role\":"

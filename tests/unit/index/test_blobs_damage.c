@@ -83,7 +83,7 @@ static uint32_t read_all(struct wal_store *store, enum wal_status *why)
 }
 
 /* The log is as it was, and content is put and read. */
-static void goes_on(struct wal_store *store)
+static void check_usable(struct wal_store *store)
 {
     struct wal_session *session = kit_session(store, "s");
     struct kit_content content = kit_content(777, SIZE, false);
@@ -152,7 +152,7 @@ static void test_damage__flipped_byte_loses_one_content(void **state)
     store = kit_store();
     assert_int_equal(read_all(store, &why), BLOBS - 1);
     assert_int_equal(why, WAL_ECORRUPT);
-    goes_on(store);
+    check_usable(store);
 }
 
 static void test_damage__in_the_tail_below_its_watermark(void **state)
@@ -167,7 +167,7 @@ static void test_damage__in_the_tail_below_its_watermark(void **state)
     /* Recovery discarded it. */
     assert_int_equal(read_all(store, &why), BLOBS - 1);
     assert_int_equal(why, WAL_ENOTFOUND);
-    goes_on(store);
+    check_usable(store);
 }
 
 static void put_all_again(struct wal_store *store)
@@ -194,7 +194,7 @@ static void test_damage__lost_content_can_be_put_again(void **state)
     store = kit_store();
     put_all_again(store);
     assert_int_equal(read_all(store, &why), BLOBS);
-    goes_on(store);
+    check_usable(store);
 }
 
 /* Also if its record is there and cannot be read. */
@@ -213,7 +213,7 @@ static void test_damage__damaged_content_can_be_put_again(void **state)
     assert_int_equal(read_all(store, &why), BLOBS);
     assert_true(kit_store_info(store).pack_bytes > bytes);
     assert_true(kit_store_info(store).pack_bytes < bytes + 2 * SIZE);
-    goes_on(store);
+    check_usable(store);
 }
 
 static void test_damage__index_frame_is_rebuilt(void **state)
@@ -234,7 +234,7 @@ static void test_damage__index_frame_is_rebuilt(void **state)
     flip("store/index/pack-0000000000000001.idx", 120);
     store = kit_store();
     assert_int_equal(read_all(store, &why), BLOBS);
-    goes_on(store);
+    check_usable(store);
 }
 
 static void test_damage__missing_segment(void **state)
@@ -250,7 +250,7 @@ static void test_damage__missing_segment(void **state)
     good = read_all(store, &why);
     assert_true(good > 0 && good < BLOBS);
     assert_int_equal(why, WAL_ENOTFOUND);
-    goes_on(store);
+    check_usable(store);
     store = kit_store();
     assert_int_equal(read_all(store, &why), good);
     kit_close(store);
@@ -282,7 +282,7 @@ static void test_damage__missing_newest_segment(void **state)
     store = kit_store();
     good = read_all(store, &why);
     assert_true(good > 0 && good < BLOBS);
-    goes_on(store);
+    check_usable(store);
     /* Nothing is written under an id that was used. */
     assert_int_not_equal(access(segment(last), F_OK), 0);
     assert_int_equal(access(segment(last + 1), F_OK), 0);
@@ -317,7 +317,7 @@ static void test_damage__newest_segment_is_truncated_or_zeroed(void **state)
         store = kit_store();
         good = read_all(store, &why);
         assert_true(good > 0 && good < BLOBS);
-        goes_on(store);
+        check_usable(store);
     }
 }
 
@@ -338,7 +338,7 @@ static void test_damage__truncated_stream(void **state)
     store = kit_store();
     assert_true(read_all(store, &why) < BLOBS);
     assert_int_equal(why, WAL_ENOTFOUND);
-    goes_on(store);
+    check_usable(store);
 }
 
 static void test_damage__missing_pack(void **state)
@@ -353,7 +353,7 @@ static void test_damage__missing_pack(void **state)
     store = kit_store();
     assert_int_equal(read_all(store, &why), 0);
     assert_int_equal(why, WAL_ENOTFOUND);
-    goes_on(store);
+    check_usable(store);
 }
 
 int main(void)

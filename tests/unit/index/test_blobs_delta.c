@@ -207,7 +207,7 @@ static void test_delta__unrelated_content_is_stored_whole(void **state)
     assert_int_equal(depth_of(store, &digest), 0);
     kit_content_free(&other);
     other = edited(&was, 10, 0, "!");
-    (void)put(store, &other, &no_digest, &digest); /* nobody has that */
+    (void)put(store, &other, &no_digest, &digest); /* an unknown digest */
     assert_int_equal(depth_of(store, &digest), 0);
     kit_check_blob(store, digest.bytes, &other);
     kit_content_free(&other);

@@ -74,7 +74,7 @@ static size_t count_messages(const struct model_kit *kit, bool only_live)
     return count;
 }
 
-static char *made_file(void)
+static char *generated_file(void)
 {
     FILE *file =
         fopen(AGENTWAL_SOURCE_DIR "/tests/golden/model/codex.jsonl", "rb");
@@ -329,7 +329,7 @@ static void test_model_codex__unchanged_lines_are_written_verbatim(void **state)
 {
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
-    char *text = made_file();
+    char *text = generated_file();
     char *wrong;
     char *right;
 
@@ -363,7 +363,7 @@ static void test_model_codex__regenerated_session_is_equivalent(void **state)
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
     struct model_kit again;
-    char *text = made_file();
+    char *text = generated_file();
     char *before;
     char *after;
 
@@ -488,11 +488,11 @@ static void test_model_codex__untagged_form_is_written_tagged(void **state)
     model_kit_free(&kit);
 }
 
-/* Encrypted content comes back as it was, through another client's file. */
+/* Encrypted content is unchanged after a conversion to another dialect. */
 static void test_model_codex__encrypted_content_survives(void **state)
 {
     static const char *const others[] = {"pi", "claude", "entries", "rollouts"};
-    char *text = made_file();
+    char *text = generated_file();
     struct model_kit kit;
 
     (void)state;
@@ -522,7 +522,7 @@ static void test_model_codex__every_beginning_is_read(void **state)
 {
     struct model_kit_files whole = {.items = NULL};
     struct model_kit kit;
-    char *text = made_file();
+    char *text = generated_file();
     size_t lines = 0;
 
     (void)state;

@@ -315,8 +315,8 @@ static json_t *document(const struct model_kit_file *file)
 }
 
 /* Whether a member of the file's document is that text. */
-static bool says(const struct model_kit_file *file, const char *key,
-                 const char *text)
+static bool has_member(const struct model_kit_file *file, const char *key,
+                       const char *text)
 {
     json_t *json = document(file);
     const char *value = json_string_value(json_object_get(json, key));
@@ -336,8 +336,8 @@ static bool is_in(const struct model_kit_file *file, const char *folder,
 }
 
 /* Whether a part is of one of the messages in `files`. */
-static bool is_of_these(const struct model_kit_file *part,
-                        const struct model_kit_files *files)
+static bool is_part_of(const struct model_kit_file *part,
+                       const struct model_kit_files *files)
 {
     bool is = false;
 
@@ -345,7 +345,7 @@ static bool is_of_these(const struct model_kit_file *part,
         json_t *json = document(&files->items[i]);
         const char *id = json_string_value(json_object_get(json, "id"));
         is = id != NULL && strstr(files->items[i].path, "message/") != NULL &&
-             (is_in(part, "part", id) || says(part, "messageID", id));
+             (is_in(part, "part", id) || has_member(part, "messageID", id));
         json_decref(json);
     }
     return is;
@@ -379,7 +379,7 @@ static size_t convert_storage(const char *directory)
                 }
             }
             for (size_t j = 0; j < all.count; j++) {
-                if (is_of_these(&all.items[j], &files)) {
+                if (is_part_of(&all.items[j], &files)) {
                     take(&files, &all.items[j]);
                 }
             }

@@ -190,8 +190,8 @@ static void test_model_spec11__metadata(void **state)
     model_kit_files_free(&files);
 }
 
-static void assert_as_read(const char *dialect, const char *metadata,
-                           const char *folder)
+static void assert_verbatim(const char *dialect, const char *metadata,
+                            const char *folder)
 {
     struct model_kit_files files;
     struct model_kit_files out = {.items = NULL};
@@ -225,18 +225,18 @@ static void assert_as_read(const char *dialect, const char *metadata,
 static void test_model_sdk__unchanged_lines_are_written_verbatim(void **state)
 {
     (void)state;
-    assert_as_read("sdk", sdk_metadata, "s-1/");
-    assert_as_read("sdk", code_metadata, "s-1/");
+    assert_verbatim("sdk", sdk_metadata, "s-1/");
+    assert_verbatim("sdk", code_metadata, "s-1/");
 }
 
 static void
 test_model_spec11__unchanged_lines_are_written_verbatim(void **state)
 {
     (void)state;
-    assert_as_read("spec11", spec11_metadata, "sessions/s-1/");
+    assert_verbatim("spec11", spec11_metadata, "sessions/s-1/");
 }
 
-static void assert_anew(const char *dialect, const char *metadata)
+static void assert_regenerated(const char *dialect, const char *metadata)
 {
     uint64_t carries = wal__dialect_find(dialect)->write_ops->carries;
     struct model_kit_files files;
@@ -274,8 +274,8 @@ static void assert_anew(const char *dialect, const char *metadata)
 static void test_model_sdk__regenerated_session_is_equivalent(void **state)
 {
     (void)state;
-    assert_anew("sdk", sdk_metadata);
-    assert_anew("spec11", spec11_metadata);
+    assert_regenerated("sdk", sdk_metadata);
+    assert_regenerated("spec11", spec11_metadata);
 }
 
 /* The document's names of members, whatever the session came from. */

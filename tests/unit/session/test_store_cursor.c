@@ -58,7 +58,7 @@ static const char *since(struct wal_session *session, const char *id)
 }
 
 /* A tree:  a b c f(head)  a d e  and a root r. */
-static void plant(struct wal_session *session)
+static void append_tree(struct wal_session *session)
 {
     struct wal_entry root = kit_entry("r", NULL, "1");
 
@@ -80,7 +80,7 @@ static void test_branch__ends_at_the_given_entry(void **state)
         {"a", "a"},       {"b", "a b"}, {"e", "a d e"},   {"r", "r"},
         {"f", "a b c f"}, {"d", "a d"}, {NULL, "a b c f"}};
 
-    plant(bench.session);
+    append_tree(bench.session);
     for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
             options = up_to(paths[i][0]);
@@ -121,7 +121,7 @@ static void test_entry_cursor__skips_at_the_front(void **state)
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
 
-    plant(bench.session);
+    append_tree(bench.session);
     options.skip = 2;
     assert_string_equal(kit_list_ids(bench.session, &options), "c f");
     options.skip = 4;
@@ -175,7 +175,7 @@ static void test_entry_cursor__parents_and_depths(void **state)
     struct bench bench = begin();
     struct wal_session *fork;
 
-    plant(bench.session);
+    append_tree(bench.session);
     fork = kit_fork(bench.session, "e", "f");
     kit_append_all(fork, "x y");
     kit_append(fork, "z", "d");
@@ -203,7 +203,7 @@ static void test_all__fork_begins_with_shared_entries(void **state)
     struct wal_session *fork;
     struct wal_session *second;
 
-    plant(bench.session);
+    append_tree(bench.session);
     fork = kit_fork(bench.session, "d", "f");
     kit_append_all(fork, "x");
     kit_append(fork, "y", "a");
@@ -245,7 +245,7 @@ static void test_compaction__none_reads_the_whole_branch(void **state)
     (void)state;
     struct bench bench = begin();
 
-    plant(bench.session);
+    append_tree(bench.session);
     assert_string_equal(since(bench.session, NULL), "a b c f");
     end(&bench);
 }
@@ -378,7 +378,7 @@ static void test_get__entry_on_any_branch_and_stream(void **state)
     struct wal_entry entry = kit_entry("t", NULL, "1");
     struct wal_entry_cursor *cursor = NULL;
 
-    plant(bench.session);
+    append_tree(bench.session);
     entry.stream = 1;
     assert_int_equal(kit_try_append(bench.session, &entry, NULL, NULL), WAL_OK);
     entry.id = kit_text("u");

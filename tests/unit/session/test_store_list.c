@@ -343,7 +343,8 @@ static void test_list__lineage_of_an_unknown_session(void **state)
 
 /* ----------------------------------------------------------- first text --- */
 
-static void say(struct wal_session *session, const char *id, const char *text)
+static void append_message(struct wal_session *session, const char *id,
+                           const char *text)
 {
     char payload[128];
     struct wal_entry entry;
@@ -382,13 +383,13 @@ static void test_list__first_text_of_forks(void **state)
     struct wal_session *fork;
 
     kit_append(session, "a", NULL);
-    say(session, "b", "hello");
-    say(session, "c", "again");
+    append_message(session, "b", "hello");
+    append_message(session, "c", "again");
     fork = kit_fork(session, "c", "late");
-    say(fork, "d", "more");
+    append_message(fork, "d", "more");
     wal_session_close(fork);
     fork = kit_fork(session, "a", "early");
-    say(fork, "e", "elsewhere");
+    append_message(fork, "e", "elsewhere");
     wal_session_close(fork);
     wal_session_close(session);
     check_first_texts(store);
@@ -484,7 +485,7 @@ static void test_list__lineage_includes_deleted_sessions(void **state)
     struct wal_session *fork;
     struct wal_session_cursor *list = NULL;
 
-    say(session, "a", "hello");
+    append_message(session, "a", "hello");
     fork = kit_fork(session, "a", "fork");
     wal_session_close(session);
     delete_session(store, "s");

@@ -131,7 +131,7 @@ static void test_races__fork_inherits_a_snapshot_of_documents(void **state)
 
 /* ------------------------------------------------------------- pages --- */
 
-static void move_about(struct stress_thread *stress_thread)
+static void append_randomly(struct stress_thread *stress_thread)
 {
     struct scene *scene = stress_thread->ctx;
 
@@ -220,7 +220,7 @@ static void test_races__pages_return_nothing_twice(void **state)
         (void)snprintf(id, sizeof(id), "moving-%02d", i);
         wal_session_close(kit_create(scene.store, id));
     }
-    (void)stress_run_threads(&scene, move_about, 2, read_pages, 2);
+    (void)stress_run_threads(&scene, append_randomly, 2, read_pages, 2);
     print_message("%" PRIu64 " went past a page\n", atomic_load(&scene.looks));
     kit_close(scene.store);
 }

@@ -358,7 +358,7 @@ static void test_read_only__follows_a_writer(void **state)
 }
 
 /* Runs a check as an unprivileged user; returns its exit code. */
-static void as_nobody(int (*check)(void))
+static void run_unprivileged(int (*check)(void))
 {
     int status = 0;
     pid_t child = fork();
@@ -375,7 +375,7 @@ static void as_nobody(int (*check)(void))
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static int read_without_rights(void)
+static int read_without_permission(void)
 {
     struct wal_error error = KIT_ERROR;
     struct wal_store_info info = {.struct_size = sizeof(info)};
@@ -404,7 +404,7 @@ static int read_without_rights(void)
     return wal_close(store, NULL) == WAL_OK ? 0 : 6;
 }
 
-static int create_without_rights(void)
+static int create_without_permission(void)
 {
     struct wal_open_options options = {.struct_size = sizeof(options),
                                        .flags = WAL_OPEN_CREATE};
@@ -421,7 +421,7 @@ static int create_without_rights(void)
     return 0;
 }
 
-static int open_without_looking(void)
+static int open_without_search_permission(void)
 {
     struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
@@ -441,8 +441,8 @@ static int allow_reading(const char *path, const struct stat *stat, int kind,
     return chmod(path, kind == FTW_DP ? 0555 : 0444);
 }
 
-static int give_back(const char *path, const struct stat *stat, int kind,
-                     struct FTW *walk)
+static int restore_mode(const char *path, const struct stat *stat, int kind,
+                        struct FTW *walk)
 {
     (void)stat;
     (void)kind;
@@ -462,12 +462,12 @@ static void test_read_only__store_without_write_permission_is_read(void **state)
     assert_int_equal(chmod(".", 0555), 0);
     assert_int_equal(chmod("..", 0755), 0);
     assert_int_equal(nftw("store", allow_reading, 8, FTW_DEPTH | FTW_PHYS), 0);
-    as_nobody(read_without_rights);
-    as_nobody(create_without_rights);
+    run_unprivileged(read_without_permission);
+    run_unprivileged(create_without_permission);
     assert_int_equal(chmod("store", 0), 0);
-    as_nobody(open_without_looking);
+    run_unprivileged(open_without_search_permission);
     assert_int_equal(chmod("store", 0700), 0);
-    assert_int_equal(nftw("store", give_back, 8, FTW_PHYS), 0);
+    assert_int_equal(nftw("store", restore_mode, 8, FTW_PHYS), 0);
     assert_int_equal(chmod(".", 0700), 0);
 }
 
@@ -494,7 +494,7 @@ static void newer(struct wal__manifest *manifest)
     manifest->version = 7;
 }
 
-static void strange(struct wal__manifest *manifest)
+static void unknown_incompat(struct wal__manifest *manifest)
 {
     manifest->features.incompat = 0x40;
 }
@@ -529,7 +529,7 @@ static void test_version__unknown_features_are_refused(void **state)
     (void)state;
 
     kit_close(kit_store());
-    change_manifest(strange);
+    change_manifest(unknown_incompat);
     expect_open("store", 0, WAL_EVERSION, "store/MANIFEST", "0x40");
 }
 

@@ -404,7 +404,7 @@ static void test_batch__invalid_json_changes_nothing(void **state)
 
 /* Wrong struct sizes, flags and pointers, one at a time; false after the
  * last. */
-static bool spoil(struct parts *parts, int nth)
+static bool invalidate_part(struct parts *parts, int nth)
 {
     uint32_t *const sizes[] = {
         &parts->batch.struct_size,   &parts->entries[1].struct_size,
@@ -428,7 +428,7 @@ static bool spoil(struct parts *parts, int nth)
 }
 
 /* Invalid contents, one at a time; false after the last. */
-static bool spoil_content(struct parts *parts, int nth)
+static bool invalidate_content_part(struct parts *parts, int nth)
 {
     const struct {
         struct wal_slice *slice;
@@ -472,11 +472,11 @@ static void test_batch__misuse_changes_nothing(void **state)
     struct parts parts;
 
     prepare(&parts);
-    for (int i = 0; spoil(&parts, i); i++) {
+    for (int i = 0; invalidate_part(&parts, i); i++) {
         (void)refused(&bench, &parts, WAL_EINVAL);
         prepare(&parts);
     }
-    for (int i = 0; spoil_content(&parts, i); i++) {
+    for (int i = 0; invalidate_content_part(&parts, i); i++) {
         (void)refused(&bench, &parts, WAL_EINVAL);
         prepare(&parts);
     }

@@ -34,7 +34,7 @@ static void since(struct wal_session *session, const char *ids)
     assert_string_equal(kit_list_ids(session, &options), ids);
 }
 
-static struct wal_compact_options keep_from(const char *first_kept)
+static struct wal_compact_options options_keeping(const char *first_kept)
 {
     struct wal_compact_options options = {.struct_size = sizeof(options),
                                           .first_kept = kit_text(first_kept),
@@ -48,7 +48,7 @@ static void test_compaction__in_place(void **state)
     (void)state;
     struct bench bench = begin();
     struct wal_append_result result = {.struct_size = sizeof(result)};
-    struct wal_compact_options options = keep_from("c");
+    struct wal_compact_options options = options_keeping("c");
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
     char expected[300];
@@ -80,7 +80,7 @@ static void test_compaction__in_place(void **state)
     }
     /* The next compaction counts. */
     kit_append(bench.session, "e", NULL);
-    options = keep_from("e");
+    options = options_keeping("e");
     assert_int_equal(
         wal_session_compact(bench.session, &options, NULL, &result, NULL),
         WAL_OK);
@@ -98,7 +98,7 @@ static void test_compaction__into_a_new_session(void **state)
     struct bench bench = begin();
     struct wal_session_options into = {.struct_size = sizeof(into),
                                        .id = kit_text("f")};
-    struct wal_compact_options options = keep_from("c");
+    struct wal_compact_options options = options_keeping("c");
     struct wal_append_result result = {.struct_size = sizeof(result)};
     uint64_t last = kit_last_sequence(bench.store);
     struct wal_session *fork = NULL;
@@ -130,7 +130,7 @@ static void test_compaction__into_a_new_session(void **state)
     wal_session_close(bench.session);
     bench.session = fork;
     fork = NULL;
-    options = keep_from("b");
+    options = options_keeping("b");
     into.id = kit_text("g");
     options.into = &into;
     assert_int_equal(
@@ -171,16 +171,16 @@ static void test_compaction__first_kept_is_not_on_the_branch(void **state)
     (void)state;
     struct bench bench = begin();
     struct wal_session *empty = kit_create(bench.store, "empty");
-    struct wal_compact_options options = keep_from("a");
+    struct wal_compact_options options = options_keeping("a");
     char *text = malloc(4 * 1024 * 1024 + 1);
     struct wal_append_result result = {.struct_size = 1};
     struct wal_session_options into = {.struct_size = sizeof(into)};
     struct wal_session *fork = NULL;
 
-    refused(&bench, keep_from("side"), WAL_ENOTFOUND);
-    refused(&bench, keep_from("nobody"), WAL_ENOTFOUND);
-    refused(&bench, keep_from(NULL), WAL_EINVAL);
-    refused(&bench, keep_from("\xff"), WAL_EINVAL);
+    refused(&bench, options_keeping("side"), WAL_ENOTFOUND);
+    refused(&bench, options_keeping("nobody"), WAL_ENOTFOUND);
+    refused(&bench, options_keeping(NULL), WAL_EINVAL);
+    refused(&bench, options_keeping("\xff"), WAL_EINVAL);
     options.struct_size--;
     refused(&bench, options, WAL_EINVAL);
     options.struct_size++;
@@ -190,7 +190,7 @@ static void test_compaction__first_kept_is_not_on_the_branch(void **state)
     refused(&bench, options, WAL_ETOOBIG);
     options.summary = kit_text("\xff");
     refused(&bench, options, WAL_EINVAL);
-    options = keep_from("a");
+    options = options_keeping("a");
     assert_int_equal(wal_session_compact(empty, &options, NULL, NULL, NULL),
                      WAL_ENOTFOUND);
     assert_int_equal(wal_session_compact(bench.session, NULL, NULL, NULL, NULL),
@@ -217,7 +217,7 @@ static void test_compaction__summary_of_4_mib_of_quotes(void **state)
 {
     (void)state;
     struct bench bench = begin();
-    struct wal_compact_options options = keep_from("b");
+    struct wal_compact_options options = options_keeping("b");
     char *text = malloc(4 * 1024 * 1024);
 
     assert_non_null(text);

@@ -30,7 +30,7 @@ static int32_t open_fd(struct wal_store *store, uint32_t kind)
 }
 
 /* Whether it becomes readable in time. */
-static bool wakes(int32_t fd, int timeout_ms)
+static bool is_readable(int32_t fd, int timeout_ms)
 {
     struct pollfd wanted = {.fd = fd, .events = POLLIN};
 
@@ -87,12 +87,12 @@ static void test_completion__each_kind_wakes_poll(void **state)
         assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
         assert_true((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
         assert_int_equal(open_fd(store, kind), fd);
-        assert_false(wakes(fd, 0));
+        assert_false(is_readable(fd, 0));
         for (uint32_t i = 0; i < 3; i++) {
             complete(session, i);
-            assert_true(wakes(fd, LONG_MS));
+            assert_true(is_readable(fd, LONG_MS));
             assert_int_equal(drain(fd), 1);
-            assert_false(wakes(fd, 0));
+            assert_false(is_readable(fd, 0));
         }
         wal_session_close(session);
         kit_close(store);
@@ -108,7 +108,7 @@ static void test_completion__before_the_descriptor_is_announced(void **state)
         struct wal_session *session = kit_create(store, "s");
 
         complete(session, 0);
-        assert_true(wakes(open_fd(store, kind), LONG_MS));
+        assert_true(is_readable(open_fd(store, kind), LONG_MS));
         assert_int_equal(drain(open_fd(store, kind)), 1);
         wal_session_close(session);
         kit_close(store);
@@ -128,11 +128,11 @@ static void test_completion__full_descriptor_drops_bytes(void **state)
         for (uint32_t i = 0; i < MANY; i++) {
             complete(session, i);
         }
-        assert_true(wakes(fd, 0));
+        assert_true(is_readable(fd, 0));
         assert_true(drain(fd) > 0);
-        assert_false(wakes(fd, 0));
+        assert_false(is_readable(fd, 0));
         complete(session, MANY);
-        assert_true(wakes(fd, LONG_MS));
+        assert_true(is_readable(fd, LONG_MS));
         assert_int_equal(drain(fd), 1);
         wal_session_close(session);
         kit_close(store);

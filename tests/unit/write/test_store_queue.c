@@ -228,7 +228,7 @@ static int compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-static void judge(uint64_t *times, size_t count, const char *what)
+static void check_latencies(uint64_t *times, size_t count, const char *what)
 {
     uint64_t median;
     uint64_t rare;
@@ -276,7 +276,7 @@ static void test_queue__append_does_not_wait_for_the_disk(void **state)
         }
     }
     atomic_store(&disk.nap_ms, 0);
-    judge(times, ROUNDS * QUEUE, "wal_append");
+    check_latencies(times, ROUNDS * QUEUE, "wal_append");
     assert_int_equal(kit_info(session).entries, ROUNDS * QUEUE);
 }
 
@@ -306,7 +306,7 @@ static void test_queue__submit_does_not_wait_for_the_disk(void **state)
         }
     }
     atomic_store(&disk.nap_ms, 0);
-    judge(times, ROUNDS * QUEUE, "wal_submit");
+    check_latencies(times, ROUNDS * QUEUE, "wal_submit");
     assert_int_equal(kit_info(session).entries, ROUNDS * QUEUE);
 }
 

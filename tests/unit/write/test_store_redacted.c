@@ -287,9 +287,9 @@ test_open_cursor__redaction_by_another_is_seen_by_block(void **state)
 
 /* Repeats the call while it fails with WAL_ENOMEM, allowing one more allocation
  * each time. */
-static enum wal_status insist(struct faulty_heap *faulty,
-                              struct wal_entry_cursor *cursor,
-                              struct wal_entry *entry)
+static enum wal_status next_with_retries(struct faulty_heap *faulty,
+                                         struct wal_entry_cursor *cursor,
+                                         struct wal_entry *entry)
 {
     enum wal_status status = WAL_ENOMEM;
 
@@ -332,7 +332,7 @@ static void test_open_cursor__continues_when_memory_is_available(void **state)
             reading_redact(reading.session, "b", "one");
             reading_redact(reading.session, "d", "two");
         }
-        while (insist(&faulty, cursor, &entry) == WAL_OK) {
+        while (next_with_retries(&faulty, cursor, &entry) == WAL_OK) {
             (void)strncat(given, entry.parent_id.data,
                           (size_t)entry.parent_id.size);
             (void)strncat(given, entry.id.data, (size_t)entry.id.size);
@@ -365,7 +365,7 @@ static bool hides(const struct model *model, int i, uint32_t flags)
            (model->redacted[i] && (flags & WAL_ENTRY_CURSOR_REDACTED) == 0);
 }
 
-static void plant(struct model *model, struct reading *reading)
+static void append_tree(struct model *model, struct reading *reading)
 {
     struct wal_session *fork;
     char id[16];
@@ -468,7 +468,7 @@ static void test_random__branches_while_entries_are_redacted(void **state)
     struct model model = {.random = kit_seed()};
     struct reading reading = reading_begin();
 
-    plant(&model, &reading);
+    append_tree(&model, &reading);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         read_on(&model, reading.session, round % 4 * WAL_ENTRY_CURSOR_DELTAS);
         if (round == ROUNDS / 2) {

@@ -292,7 +292,7 @@ static void test_queue__full_submit_returns_an_error(void **state)
     end(&bench);
 }
 
-static void *let_go(void *arg)
+static void *release_later(void *arg)
 {
     struct timespec pause = {0, 50000000};
 
@@ -313,7 +313,7 @@ static void test_queue__full_append_blocks(void **state)
     int64_t start = now_ms();
 
     hold(true);
-    assert_int_equal(pthread_create(&thread, NULL, let_go, NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, release_later, NULL), 0);
     for (int i = 0; i < 6; i++) {
         char id[16];
 
@@ -329,7 +329,7 @@ static void test_queue__full_append_blocks(void **state)
     end(&bench);
 }
 
-/* The next call returns the failure of an operation that nobody waited for. */
+/* The next call returns the failure of an operation without a waiter. */
 static void test_queue__failure_is_returned_once(void **state)
 {
     (void)state;

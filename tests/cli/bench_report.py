@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/report.py shows what the benchmarks found, and refuses what is broken.
+"""bench/report.py reports benchmark results, and refuses invalid input.
 
 Results that are cut short, that contradict themselves, or that name what does
 not exist end it with a message and 1, and change no file.
@@ -85,7 +85,7 @@ OUT = ("--json", "out.json", "--markdown", "out.md", "--plots", "plots",
        "--page", "page")
 
 
-def shows_what_was_found():
+def report_shows_results():
     write("good", lines_of(GOOD))
     write("page", MARKED)
     shown = run("good", *OUT, "--fact", "linux=Linux 6", "--fact",
@@ -104,7 +104,7 @@ def shows_what_was_found():
     xml.etree.ElementTree.parse("plots/threads.svg")
 
 
-def json_gives_the_same_again():
+def report_from_json_is_identical():
     first = [read(path) for path in ("out.json", "out.md", "page",
                                      "plots/threads.svg")]
     run("out.json", *OUT)
@@ -112,7 +112,7 @@ def json_gives_the_same_again():
                                              "plots/threads.svg")]
 
 
-def add_keeps_what_was_there():
+def add_keeps_existing_rows():
     again = dict(MISSED, ratio=1.0, verdict="met", run="long")
     fresh = dict(ROW, question="how new", run="long")
     write("more", lines_of([again, fresh, dict(POINTS[0], y=9000)]))
@@ -137,7 +137,7 @@ def add_keeps_what_was_there():
     assert json.loads(read("out.json"))["omissions"] == []
 
 
-def refuses_what_is_broken():
+def invalid_input_is_refused():
     before = [read(path) for path in ("out.json", "out.md", "page")]
     for name, objects in BROKEN.items():
         write("broken", lines_of(objects))
@@ -155,7 +155,7 @@ def refuses_what_is_broken():
     run("none.json", *OUT, wanted=1)
 
 
-def refuses_a_page_without_marks():
+def page_without_marks_is_refused():
     for text in ("", MARKED + MARKED, MARKED.replace("end", "und")):
         write("unmarked", text)
         run("good", "--page", "unmarked", wanted=1)
@@ -165,7 +165,7 @@ def refuses_a_page_without_marks():
     run("good", "--fact", "nothing", wanted=2)
 
 
-def draws_one_point():
+def plot_of_one_point():
     write("one", lines_of([ROW, POINTS[0]]))
     run("one", "--plots", "one-point")
     xml.etree.ElementTree.parse("one-point/threads.svg")
@@ -175,9 +175,9 @@ def draws_one_point():
 
 
 if __name__ == "__main__":
-    shows_what_was_found()
-    json_gives_the_same_again()
-    add_keeps_what_was_there()
-    refuses_what_is_broken()
-    refuses_a_page_without_marks()
-    draws_one_point()
+    report_shows_results()
+    report_from_json_is_identical()
+    add_keeps_existing_rows()
+    invalid_input_is_refused()
+    page_without_marks_is_refused()
+    plot_of_one_point()

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# bench/run.sh says at once what is wrong with its arguments: before it builds
-# and measures for minutes.
+# bench/run.sh rejects invalid arguments before it builds and measures.
 set -euo pipefail
 
 run=$AGENTWAL_SOURCE/bench/run.sh
 
-# refused WORDS ARGUMENT...: exit code 2, and a message with these words.
+# refused WORDS ARGUMENT...: exit code 2, and a message that contains WORDS.
 refused() {
     local words=$1 code=0
     shift

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# What bash offers for lines of the tools: commands, options, stores, sessions.
+# Bash completion of the tools: commands, options, stores, sessions.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
-_agentwal_common= # set by what is read next
+_agentwal_common= # set by the completion script
 # shellcheck source=tools/completion/agentwal
 . "$AGENTWAL_SOURCE/tools/completion/agentwal"
 
-# offers LINE WORD...: at its end bash would offer just these; sorted.
+# offers LINE WORD...: the completions at the end of LINE are exactly these, in
+# any order.
 offers() {
     local line=$1
     shift
@@ -23,7 +24,7 @@ offers() {
     _agentwal "${COMP_WORDS[0]}" "${COMP_WORDS[-1]}" ''
     printf '%s\n' "$@" | sort >"$work/expected"
     printf '%s\n' "${COMPREPLY[@]}" | sort >"$work/got"
-    diff "$work/expected" "$work/got" >&2 || fail "offered for '$line'"
+    diff "$work/expected" "$work/got" >&2 || fail "completions of '$line'"
 }
 
 cd "$work"
@@ -79,31 +80,31 @@ offers 'walconv import --dialect o' opencode
 offers 'walconv export --dialect source stores/one --session be' beta
 offers 'walconv path stores/one stores al' alpha alpine-2
 
-# Every command and option that the tools tell of is offered, and no other.
+# The completions are exactly the commands and options in the tools' help.
 for tool in walctl walconv; do
     "$tool" --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p;s/^  \([a-z]*\)$/\1/p' |
-        sort -u >"$work/told"
+        sort -u >"$work/documented"
     for command in $(_agentwal_commands "$tool"); do
         printf '%s\n' "$command"
     done | sort >"$work/offered"
-    diff "$work/told" "$work/offered" >&2 || fail "commands of $tool"
+    diff "$work/documented" "$work/offered" >&2 || fail "commands of $tool"
 done
 for tool in walcat walcheck walconv walctl; do
-    "$tool" --help | grep -o -e '--[a-z][a-z-]*' | sort -u >"$work/told"
+    "$tool" --help | grep -o -e '--[a-z][a-z-]*' | sort -u >"$work/documented"
     {
         printf '%s\n' "$_agentwal_common"
         for command in '' $(_agentwal_commands "$tool"); do
             printf '%s\n' "$(_agentwal_options "$tool" "$command")"
         done
     } | grep -o -e '--[a-z][a-z-]*' | sort -u >"$work/offered"
-    diff "$work/told" "$work/offered" >&2 || fail "options of $tool"
+    diff "$work/documented" "$work/offered" >&2 || fail "options of $tool"
 done
 
-# bash-completion finds it by the tool's name.
+# bash-completion loads the script by the tool's name.
 cmake --install "$AGENTWAL_BUILD" --prefix "$work/prefix" >/dev/null
 for tool in walcat walcheck walconv walctl; do
     complete -r "$tool"
     # shellcheck source=/dev/null
     . "$work/prefix/share/bash-completion/completions/$tool"
-    complete -p "$tool" | grep -q _agentwal || fail "$tool is not completed"
+    complete -p "$tool" | grep -q _agentwal || fail "no completion for $tool"
 done

@@ -1,9 +1,9 @@
 /*
  * no_files.c MODE: a program for no_files.sh. MODE is "noop" or "memory": it
- * opens such a store, and between two lines on the standard error stream calls
- * every function of agentwal.h. With a second argument the kernel ends it, by
- * a filter of system calls, when one of those touches a file (noop), or makes,
- * lists or changes the name of one (memory).
+ * opens such a store, and calls every function of agentwal.h between two lines
+ * on standard error. With a second argument a seccomp filter kills it when one
+ * of those calls accesses a file (noop), or creates, lists or changes the name
+ * of one (memory).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,9 +26,9 @@
 #include <agentwal/import.h>
 
 static struct wal_error error = {.struct_size = sizeof(error)};
-static enum wal_status gone = WAL_OK; /* what looking for something answers */
+static enum wal_status gone = WAL_OK; /* the status of every lookup */
 
-/* The line of a call that went wrong is the exit status's reason. */
+/* Exits with the line of a call that failed. */
 #define EXPECT(wanted, call) expect((wanted), (call), __LINE__)
 
 static void expect(enum wal_status wanted, enum wal_status status, int line)
@@ -206,7 +206,7 @@ static void use_changes(struct wal_file_change_cursor *changes)
     wal_file_change_cursor_close(changes);
 }
 
-/* Without a path that names one, no file is looked at. */
+/* Without a path, no file is accessed. */
 static void use_checkpoints(struct wal_session *session)
 {
     const struct wal_checkpoint_options options = {
@@ -299,12 +299,12 @@ static void use_views(struct wal_store *store, struct wal_session *session)
     wal_view_close(view);
 }
 
-/* Sources are files of others: only an import that ends before it opens one
- * makes no system call on a file. */
+/* Sources are files outside the store: only an import that fails before it
+ * opens one makes no system call on a file. */
 static void use_imports(struct wal_store *store)
 {
     const struct wal_import_options options = {.struct_size = sizeof(options),
-                                               .dialect = text("of nobody")};
+                                               .dialect = text("unknown")};
     const struct wal_slice path = text("source.jsonl");
 
     if (wal_import_dialect(0) == NULL) {
@@ -392,8 +392,8 @@ static void call_everything(uint32_t flag)
 
     EXPECT(flag == WAL_OPEN_NOOP ? WAL_OK : WAL_EINVAL,
            wal_store_migrate("store", &options, NULL, &error));
-    /* A salvage has files of its own: only one that is refused makes no system
-     * call on a file. */
+    /* A salvage reads and writes files: only one that is refused makes no
+     * system call on a file. */
     EXPECT(WAL_EINVAL, wal_salvage("store", "", NULL, NULL, &error));
     EXPECT(WAL_OK, wal_open("store", &options, &store, &error));
     EXPECT(WAL_OK, wal_session_create(store, &made, &session, &error));
@@ -477,7 +477,7 @@ static void forbid_names(void)
     install(filter, sizeof(filter));
 }
 
-/* The calls by which a program comes to a file, its bytes or its name. */
+/* The calls that access a file, its bytes or its name. */
 static void forbid_files(void)
 {
     static struct sock_filter filter[] = {
@@ -513,7 +513,7 @@ static void forbid_files(void)
         CALL(fcntl),
         CALL(flock),
         CALL(memfd_create),
-#ifdef SYS_open /* the older ones, where they are */
+#ifdef SYS_open /* legacy calls, where the processor has them */
         CALL(open),
         CALL(creat),
         CALL(stat),

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # With WAL_OPEN_NOOP no public function makes a system call on a file (SPEC.md
-# 5.11); with WAL_OPEN_MEMORY none makes or changes a name on disk, or opens a
-# file that is not below /proc. The kernel ends the program otherwise, and where
-# processes may be traced, the trace says so too.
+# 5.11); with WAL_OPEN_MEMORY none creates or changes a name on disk, or opens a
+# file that is not below /proc. A seccomp filter kills the program otherwise,
+# and where processes may be traced, strace confirms it.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 
 source=$AGENTWAL_SOURCE/tests/cli/no_files.c
 include=$AGENTWAL_SOURCE/engine/include
-# option NAME: from the build's cache.
+# option NAME: the value in the build's CMake cache.
 option() {
     sed -n "s/^$1:[A-Z]*=//p" "$AGENTWAL_BUILD/CMakeCache.txt"
 }
@@ -23,8 +23,8 @@ while read -r name; do
     grep -qF "$name" "$source" || fail "no_files.c does not call $name"
 done <"$work/declared"
 
-# The sanitizers' own runtimes look at /proc: their builds are watched by the
-# compiler's checks alone, the plain ones by the kernel.
+# The runtimes of the sanitizers read /proc: only builds without a sanitizer run
+# under the seccomp filter.
 sanitize=$(option AGENTWAL_SANITIZE)
 flags=()
 case $sanitize in
@@ -39,8 +39,8 @@ esac
 for mode in noop memory; do
     code 0 "$work/no_files" "$mode"
     printf 'calls begin\ncalls end\n' | diff - "$work/stderr" >&2 ||
-        fail "$mode: calls went wrong"
-    [ ! -e store ] || fail "$mode: a store was made"
+        fail "$mode: a call failed"
+    [ ! -e store ] || fail "$mode: a store was created"
 done
 case $sanitize in
 address | thread) exit 0 ;;
@@ -50,7 +50,7 @@ for mode in noop memory; do
     code 0 "$work/no_files" "$mode" filtered
 done
 
-# The event of wal_store_completion_fd is a descriptor, and no file.
+# wal_store_completion_fd returns an eventfd, which is not a file.
 no_event() {
     awk '/eventfd2\(/ { event = $NF; next }
          event != "" && index($0, "close(" event ")") { next }
@@ -59,7 +59,7 @@ no_event() {
          { print }'
 }
 
-# traced MODE CALLS: the calls of these classes between the two lines.
+# traced MODE CALLS: the system calls of these classes between the two lines.
 traced() {
     strace -f -qq -o "$work/trace" -e "trace=$2,write" \
         "$work/no_files" "$1" 2>"$work/stderr" || fail "$1, traced"
@@ -76,11 +76,11 @@ if strace -qq -o /dev/null true 2>/dev/null; then
     if traced noop %file,%desc >"$work/found"; then
         fail "noop: calls on files: $(cat "$work/found")"
     fi
-    traced memory %file >"$work/found" || fail "memory: no call at all"
-    # fstat(2) is traced as a call with an empty path.
+    traced memory %file >"$work/found" || fail "memory: no calls"
+    # strace shows fstat(2) as a call with an empty path.
     if grep -v -e '"/proc/' -e '"", .*AT_EMPTY_PATH' "$work/found" >"$work/elsewhere"; then
         fail "memory: calls on paths: $(cat "$work/elsewhere")"
     fi
 else
-    printf 'no_files: tracing is not permitted; the filter has watched\n'
+    printf 'no_files: tracing is not permitted; only the filter was used\n'
 fi

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# The shared library is driven from Python through ctypes, without a shim:
-# every function that the public headers declare is called.
+# Calls every function of the public headers from Python, through ctypes.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 library=$AGENTWAL_BUILD/lib/libagentwal.so
 if grep -q '^AGENTWAL_SANITIZE:STRING=address' \
     "$AGENTWAL_BUILD/CMakeCache.txt"; then
-    # The runtime must be there before Python is; leaks of Python are its own.
+    # The runtime must be loaded before Python; leaks of Python are ignored.
     compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' \
         "$AGENTWAL_BUILD/CMakeCache.txt")
     case $("$compiler" --version) in

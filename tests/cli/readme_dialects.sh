@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The table of docs/dialects.md is what `walconv dialects` says.
+# The table of docs/dialects.md matches the output of `walconv dialects`.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
@@ -15,8 +15,8 @@ for what in rows[0]["carries"]:
     print("| %s |" % what,
           *(" yes |" if row["carries"][what] else " |" for row in rows),
           sep="")
-' >"$work/said"
+' >"$work/printed"
 awk '/^\| carried /{ in_table = 1 } /^$/{ in_table = 0 } in_table' \
     "$AGENTWAL_SOURCE/docs/dialects.md" >"$work/shown"
-[ "$(wc -l <"$work/said")" -gt 20 ] || fail "walconv says nothing"
-diff "$work/shown" "$work/said" >&2 || fail "not what docs/dialects.md shows"
+[ "$(wc -l <"$work/printed")" -gt 20 ] || fail "walconv prints no table"
+diff "$work/shown" "$work/printed" >&2 || fail "docs/dialects.md is out of date"

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # The program of README.md, section "A program", compiles without a warning
-# against this build's header and library, and prints what is shown there.
+# against this build's header and library, and prints the output shown there.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 
 readme=$AGENTWAL_SOURCE/README.md
-# option NAME: from the build's cache.
+# option NAME: the value in the build's CMake cache.
 option() {
     sed -n "s/^$1:[A-Z]*=//p" "$AGENTWAL_BUILD/CMakeCache.txt"
 }
 
-# The section, cut into its program and its output.
+# The section's program and output.
 awk '/^## /{ in_section = ($0 == "## A program") } in_section' "$readme" \
     >"$work/section"
 awk '/^```$/{ in_code = 0 } in_code; /^```c$/{ in_code = 1 }' \
     "$work/section" >"$work/program.c"
-awk '/^It prints:$/{ told = 1; next } told && /^    /{ print substr($0, 5) }' \
+awk '/^It prints:$/{ shown = 1; next } shown && /^    /{ print substr($0, 5) }' \
     "$work/section" >"$work/expected"
 grep -q 'int main' "$work/program.c" || fail "no program in README.md"
 [ -s "$work/expected" ] || fail "no output of the program in README.md"
@@ -33,10 +33,10 @@ esac
     -o "$work/program" -L "$AGENTWAL_BUILD/lib" -lagentwal \
     -Wl,-rpath,"$AGENTWAL_BUILD/lib"
 code 0 "$work/program" "$store"
-diff "$work/expected" "$work/stdout" >&2 || fail "not what README.md shows"
+diff "$work/expected" "$work/stdout" >&2 || fail "the output differs from README.md"
 [ ! -s "$work/stderr" ] || fail "$(cat "$work/stderr")"
 
-# What went wrong is told, and is an answer.
+# A failure is printed, and sets the exit code.
 touch "$work/file"
 code 1 "$work/program" "$work/file"
-grep -q "a file, not a directory" "$work/stderr" || fail "an error is not told"
+grep -q "a file, not a directory" "$work/stderr" || fail "an error is not printed"

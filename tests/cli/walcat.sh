@@ -46,7 +46,7 @@ same "" "$(ids "$store" s --stream 3)" "a stream without entries"
 walctl append "$store" s --stream 1 >/dev/null \
     <<<'{"id":"t","type":"t","payload":1}'
 same "t" "$(ids "$store" s --stream 1)" "another stream"
-same "a b c" "$(ids "$store" s)" "the conversation beside it"
+same "a b c" "$(ids "$store" s)" "the default stream"
 code 2 walcat "$store" s --all --up-to b
 code 2 walcat "$store" s --tail many
 code 2 walcat "$store" s --branch a --up-to b
@@ -54,7 +54,7 @@ long=$(printf '%0256d' 0)
 code 2 walcat "$store" s --branch "$long"
 code 2 walcat "$store" s --up-to "$long"
 
-# Options that would say nothing where they stand.
+# Options that need a session.
 for option in --text --tree --all --deltas --redacted --follow \
     --since-compaction --tail=1 --type=t --stream=1 --branch=a --up-to=a; do
     code 2 walcat "$store" "$option"
@@ -68,14 +68,14 @@ for option in --text --tail=1 --type=t --branch=a --up-to=a --follow \
 done
 code 0 walcat --tree --all --redacted "$store" s
 
-# Text carries no control characters to the terminal.
+# Control characters are escaped in text output.
 walcat --text "$store" s >"$work/text"
 grep -q '^user  ' "$work/text" || fail "role"
 grep -q '^answer$' "$work/text" || fail "text of a block"
 grep -q 'bash' "$work/text" || fail "tool call"
 grep -q 'a note' "$work/text" || fail "note"
 if grep -q "$(printf '\033')" "$work/text"; then
-    fail "an escape sequence got through"
+    fail "an escape sequence was not escaped"
 fi
 
 # The tree.
@@ -85,7 +85,7 @@ grep -q '^a ' "$work/tree" || fail "root of the tree"
 grep -q '^├─ c .*<- main$' "$work/tree" || fail "head of the tree"
 grep -q '^└─ d ' "$work/tree" || fail "branch of the tree"
 
-# What is shown of redacted entries is each one's own.
+# Each redacted entry is shown with its reason.
 walctl create "$store" --id r >/dev/null
 for id in r1 r2 r3; do
     entry "$id" t '' 1
@@ -113,7 +113,7 @@ for _ in $(seq 100); do
     [ "$(wc -l <"$work/follow")" -ge 4 ] && break
     sleep 0.05
 done
-# What is hidden meanwhile moves nothing that comes behind it.
+# A redaction or a hidden entry does not affect later entries.
 walctl redact "$store" s c >/dev/null
 walctl redact "$store" s f >/dev/null
 printf '%s\n' '{"id":"x","type":"message_delta_batch","payload":1}' \
@@ -128,7 +128,7 @@ json '[r["id"] for r in rows][:4] == ["a", "b", "c", "f"]
     and [r["type"] for r in rows][4:] == ["redaction", "redaction", "t"]
     and rows[6]["parentId"] == rows[5]["id"]' "$work/follow"
 
-# A reader that goes away ends it quietly.
+# walcat ends without an error when its reader closes the pipe.
 for n in $(seq 2000); do
     printf '{"id":"n%d","type":"t","payload":"%0200d"}\n' "$n" 0
 done | walctl append "$store" s >/dev/null
@@ -139,9 +139,9 @@ done | walctl append "$store" s >/dev/null
 same 0 "$(cat "$work/code")" "exit code for a closed pipe"
 [ ! -s "$work/stderr" ] || fail "a closed pipe was reported"
 walcat --tree "$store" s | grep -q '^.*\.\.\. [0-9]* more$' ||
-    fail "a long stretch was not shortened"
+    fail "a long run of entries was not abbreviated"
 
-# An entry that cannot be read is told with its place, and passed.
+# An entry that cannot be read is reported with its offset, and skipped.
 lossy=$work/lossy
 walctl init "$lossy"
 walctl create "$lossy" --id l >/dev/null
@@ -157,21 +157,21 @@ PROGRAM
 for option in --branch=main --text --all --tail=3; do
     code 1 walcat "$lossy" l "$option"
     grep -q '0000000000000001\.seg, byte [1-9]' "$work/stderr" ||
-        fail "where the entry is that cannot be read, $option"
-    grep -q 'e4' "$work/stdout" || fail "entries behind it, $option"
+        fail "no offset of the unreadable entry, $option"
+    grep -q 'e4' "$work/stdout" || fail "no entries after it, $option"
 done
 code 1 walcat "$lossy" l
 grep -q '^walcat: the entry after e1: ' "$work/stderr" ||
-    fail "which entry cannot be read"
+    fail "no id next to the unreadable entry"
 json '[r["id"] for r in rows] == ["e1", "e3", "e4"]' "$work/stdout"
 
-# When opening found the damage, the branch begins behind it: that is told.
+# When opening detected the damage, the branch begins after it, with a report.
 rm -r "$lossy/index"
 for option in --branch=main --text --all --tail=1 --tree; do
     code 1 walcat "$lossy" l "$option"
     grep -q '^walcat: l: the session lost entries' "$work/stderr" ||
-        fail "that entries were lost, $option"
-    grep -q 'e4' "$work/stdout" || fail "what is left, $option"
+        fail "lost entries are not reported, $option"
+    grep -q 'e4' "$work/stdout" || fail "the remaining entries, $option"
 done
 walctl accept-damage "$lossy" >/dev/null
 code 0 walcat "$lossy" l

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# walcheck: options, exit codes and JSON; every flipped bit of a store is found;
-# a store that is being written is no damage; a salvage keeps everything that a
-# session holds; walcat --frames.
+# walcheck: options, exit codes and JSON; every flipped bit of a store is
+# detected; concurrent writes are not damage; a salvage keeps everything of a
+# session; walcat --frames.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 
-# Manners.
+# Usage.
 code 0 walcheck --help
 grep -q '^Usage: walcheck' "$work/stdout" || fail "--help"
 code 0 walcheck --version
@@ -18,7 +18,7 @@ mkdir "$work/empty" "$work/empty/log"
 code 3 walcheck "$work/empty"
 code 3 walcat --frames "$work/empty/log"
 
-# A sound store, whatever the number of threads, and without a trace of it.
+# A sound store, with any number of threads; the check changes no file.
 walctl init "$store"
 for session in alpha beta; do
     walctl create "$store" --id $session --cwd /srv/$session >"$work/id"
@@ -41,9 +41,8 @@ for session in alpha beta; do
 done
 walctl fork "$store" alpha --at e100 --id gamma >"$work/id"
 
-# One of everything else: a deleted session that a fork stands on and one that
-# nothing does, heads, documents of a session, a fork and the store, redactions,
-# changes of metadata.
+# One of everything else: a deleted session with a fork and one without, heads,
+# documents of a session, a fork and the store, redactions, changes of metadata.
 {
     walctl create "$store" --id delta
     for id in d1 d2; do
@@ -87,7 +86,7 @@ fi
 code 0 walcat --frames "$store/log/0000000000000001.seg"
 grep -q 'trailer' "$work/stdout" || fail "no trailer in a sealed segment"
 
-# A salvage of it holds the same.
+# A salvage of it has the same content.
 code 2 walcheck --salvage "$store/inside" "$store"
 code 0 walcheck --json --salvage "$work/out" "$store"
 json 'rows[0]["entries"] == 6004 and rows[0]["sessions"] == 5 and rows[0]["notes"] == []
@@ -95,7 +94,7 @@ json 'rows[0]["entries"] == 6004 and rows[0]["sessions"] == 5 and rows[0]["notes
 code 1 walcheck --salvage "$work/out" "$store"
 code 0 walcheck "$work/out"
 
-# A salvage that cannot be written leaves nothing behind.
+# A failed salvage leaves no files.
 code 3 walcheck --salvage "$work/none/out" "$store"
 for blocks in 100 1100; do
     got=0
@@ -103,15 +102,16 @@ for blocks in 100 1100; do
         walcheck --salvage "$work/full" "$store") \
         >"$work/stdout" 2>"$work/stderr" || got=$?
     same 3 "$got" "exit code of a salvage without space"
-    grep -q 'no space' "$work/stderr" || fail "why a salvage failed"
-    [ ! -e "$work/full" ] || fail "a failed salvage was left, $blocks"
+    grep -q 'no space' "$work/stderr" || fail "no reason for a failed salvage"
+    [ ! -e "$work/full" ] || fail "files of a failed salvage remain, $blocks"
 done
 mkdir "$work/mine"
 code 1 walcheck --salvage "$work/mine" "$store"
-[ -d "$work/mine" ] || fail "a directory of somebody else was removed"
+[ -d "$work/mine" ] || fail "an existing directory was removed"
 
-# What a store says of a session, but for what a salvage makes anew.
-told() {
+# dump STORE SESSION: everything of a session. `anew` removes the fields that a
+# salvage assigns again.
+dump() {
     walcat --all "$1" "$2"
     walctl show --json "$1" "$2"
     walctl head "$1" "$2" --json
@@ -120,33 +120,33 @@ told() {
 anew='s/"\(version\|metadataVersion\|bytes\|sequence\)":[0-9]*//g
       s/"\(updated\|modified\)":"[^"]*"//g'
 for session in alpha beta gamma epsilon lone; do
-    told "$store" $session | sed "$anew" >"$work/told"
-    told "$work/out" $session | sed "$anew" >"$work/told_again"
-    diff "$work/told" "$work/told_again" || fail "$session differs after a salvage"
+    dump "$store" $session | sed "$anew" >"$work/before"
+    dump "$work/out" $session | sed "$anew" >"$work/after"
+    diff "$work/before" "$work/after" || fail "$session differs after a salvage"
 done
 diff <(walctl list "$store" --json | sed "$anew") <(walctl list "$work/out" --json | sed "$anew") ||
-    fail "the sessions are in another order after a salvage"
+    fail "the order of the sessions differs after a salvage"
 same '"now"' "$(walctl doc get --store "$work/out" config)" "the store's document"
 code 1 walctl show "$work/out" delta
 code 0 walcat --all "$work/out" beta
 if grep -q '"id":"e5"' "$work/stdout"; then
-    fail "what was redacted is seen after a salvage"
+    fail "a redacted entry is visible after a salvage"
 fi
 
-# Each flipped bit is found, and named as damage or as a torn tail. A segment
-# without a beginning is a spare: it holds nothing.
-python3 - "$store" "${AGENTWAL_SEED:-1}" <<'PROGRAM' || fail "a flip was not found"
+# Each flipped bit is detected, as damage or as a torn tail. A segment without a
+# header is preallocated: it has no content.
+python3 - "$store" "${AGENTWAL_SEED:-1}" <<'PROGRAM' || fail "a flip was not detected"
 import json, os, random, subprocess, sys
 store, seed = sys.argv[1], int(sys.argv[2])
 print("seed", seed)
 random.seed(seed)
-def is_spare(path):
+def is_preallocated(path):
     with open(path, "rb") as file:
         file.seek(4096)
         return path.endswith(".seg") and not any(file.read(4096))
 files = [os.path.join(folder, name) for folder, _, names in os.walk(store)
          for name in sorted(names) if name != "LOCK"]
-files = [path for path in files if not is_spare(path)]
+files = [path for path in files if not is_preallocated(path)]
 missed = 0
 for _ in range(150):
     path = random.choice(files)
@@ -173,7 +173,7 @@ sys.exit(1 if missed else 0)
 PROGRAM
 code 0 walcheck "$store"
 
-# While others append there is no damage.
+# Concurrent appends are not damage.
 (
     for _ in $(seq 12); do
         sed 's/"id": "e/"id": "w'"$RANDOM"'-/;300q' "$work/entries" |
@@ -187,7 +187,7 @@ done
 wait $writer
 code 0 walcheck "$store"
 
-# Damage by name, and a salvage that loses that record alone.
+# Damage with the session's id, and a salvage that loses only that record.
 python3 - "$store/log/0000000000000001.seg" <<'PROGRAM'
 import sys
 with open(sys.argv[1], "r+b") as file:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # walcheck and the blob stream: sound stores of every kind of content; damage of
-# each kind is found at its place, with the sessions and what they refer to; a
-# salvage keeps what is left; every flipped bit is found; walcat --frames.
+# each kind is reported with its offset and the affected sessions; a salvage
+# keeps the rest; every flipped bit is detected; walcat --frames.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
@@ -36,7 +36,7 @@ walctl checkpoint "$store" two c4 small >"$work/made"
 walctl checkpoint-delete "$store" two c4
 walctl checkpointing "$store" two off >"$work/made"
 
-# Sound, whatever the number of threads.
+# Sound, with any number of threads.
 for jobs in 1 2 16; do
     code 0 walcheck --jobs $jobs "$store"
 done
@@ -53,10 +53,10 @@ json '[r["chunkCount"] for r in rows if r.get("type") == "BLOB"] == [2, 3, 2]
       and {r["depth"] for r in rows if r.get("encoding") == "delta"} >= {1, 2, 3}
       and all("base" in r for r in rows if r.get("encoding") == "delta")' "$work/frames"
 code 0 walcat --frames "$store"
-grep -q "sha256 $digest  size 6  raw  depth 0" "$work/stdout" || fail "a chunk for people"
+grep -q "sha256 $digest  size 6  raw  depth 0" "$work/stdout" || fail "a chunk as text"
 
-# told STORE SESSION: entries, documents and checkpoints with their files.
-told() {
+# dump STORE SESSION: entries, documents and checkpoints with their files.
+dump() {
     walcat --all "$1" "$2"
     walctl checkpoints --json "$1" "$2" | python3 -c '
 import json, sys
@@ -69,21 +69,22 @@ for row in map(json.loads, sys.stdin):
     done
 }
 
-# A salvage of it holds the same.
+# A salvage of it has the same content.
 code 0 walcheck --json --salvage "$work/out" "$store"
 json 'rows[0]["notes"] == [] and rows[0]["damage"] == []
       and rows[0]["entries"] == 4 and rows[0]["blobs"] > 10' "$work/stdout"
 code 0 walcheck "$work/out"
 for session in one two; do
-    told "$store" $session >"$work/told" 2>"$work/stderr"
-    told "$work/out" $session >"$work/told_again" 2>"$work/stderr"
-    cmp "$work/told" "$work/told_again" || fail "$session differs after a salvage"
+    dump "$store" $session >"$work/before" 2>"$work/stderr"
+    dump "$work/out" $session >"$work/after" 2>"$work/stderr"
+    cmp "$work/before" "$work/after" || fail "$session differs after a salvage"
 done
 walctl checkpoint "$work/out" two c9 small >"$work/made" 2>"$work/stderr"
 same 0 "$(field files "$work/made")" "files while checkpoints are off"
 
-# Damage by kind. hurt EXPRESSION: a copy of the store with a bit flipped in a
-# frame, at an offset in it: both as Python. Prints the frame's place.
+# Damage by kind. hurt EXPRESSION: copies the store and flips a bit of the copy.
+# EXPRESSION is Python for a frame and an offset in it. Prints the frame's file
+# and offset.
 hurt() {
     rm -rf "$work/hurt"
     cp -r "$store" "$work/hurt"
@@ -103,7 +104,7 @@ with open(sys.argv[2] + "/" + name, "r+b") as file:
 print(name, what[0]["offset"])
 PROGRAM
 }
-# found SESSIONS REASON: walcheck tells that at the place which was hurt.
+# found SESSIONS REASON: walcheck reports both at the damaged offset.
 found() {
     code 1 walcheck --json "$work/hurt"
     python3 - "$work/stdout" "$(cat "$work/place")" "$1" "$2" <<'PROGRAM' ||
@@ -121,11 +122,11 @@ if not ok:
     print(name, offset, report["damage"], file=sys.stderr)
 sys.exit(not ok)
 PROGRAM
-        fail "not told: $2"
+        fail "not reported: $2"
 }
 
-# The data and the digest of a chunk that a checkpoint names, a chunk that
-# others are based on, a list of chunks, a chunk of it.
+# The data and the digest of a chunk of a checkpoint, a base chunk of others, a
+# list of chunks, a chunk of it.
 hurt "(frame(digest='$digest'), 48 + 40)" >"$work/place"
 found one "the file small of the checkpoint c1"
 hurt "(frame(digest='$digest'), 48 + 3)" >"$work/place"
@@ -137,7 +138,7 @@ hurt "([r for r in rows if r.get('type') == 'BLOB'][1], 48 + 60)" >"$work/place"
 found one "the payload of the entry e2"
 hurt "([r for r in rows if r.get('contentSize') == 1 << 20][0], 48 + 1000)" >"$work/place"
 found one "the payload of the entry"
-# The group's end, an index in a segment, and one beside.
+# The COMMIT frame, the index in a segment, and the index file.
 hurt "(frame(type='COMMIT', file=frame(type='CHUNK')['file']), 60)" >"$work/place"
 code 1 walcheck --json "$work/hurt"
 json 'any(d["file"].startswith("pack/") for d in rows[0]["damage"])' "$work/stdout"
@@ -155,8 +156,8 @@ code 1 walcheck --json "$work/hurt"
 json 'rows[0]["damage"][0]["file"].startswith("index/pack-")
       and rows[0]["damage"][0]["redundant"] and len(rows[0]["damage"]) == 1' "$work/stdout"
 
-# Records whose checksums all hold and whose content is another than they say:
-# forge EXPRESSION does as hurt, and makes the frame's checksums anew.
+# Records with valid checksums whose content does not match their fields. forge
+# EXPRESSION is hurt, with the frame's checksums recomputed.
 forge() {
     hurt "$1" >"$work/place"
     python3 - "$work/hurt" "$(cat "$work/place")" <<'PROGRAM'
@@ -196,10 +197,10 @@ json 'any("the payload of the entry e2" in d["reason"]
 forge "(frame(digest='$digest'), 48 + 38)"
 found one,two "CHUNK of sequence"
 
-# A segment that is not there, one that was cut, and all of them gone. The log
-# tells how far the blob stream reached.
+# A missing segment, a truncated one, and all of them missing. The log records
+# the end of the blob stream.
 segments=("$store"/pack/*.seg)
-[ "${#segments[@]}" -gt 1 ] || fail "one segment alone"
+[ "${#segments[@]}" -gt 1 ] || fail "only one segment"
 for victim in "${segments[@]}"; do
     name=pack/${victim##*/}
     for change in "rm" "truncate -s 20000"; do
@@ -222,7 +223,7 @@ json 'any("the log depends on" in d["reason"] for d in rows[0]["damage"])
            if "the entry e%d," % i in d["reason"] and d["file"].startswith("log/")
            and d["sessions"] == ["one"]} == {0, 1, 2}' "$work/stdout"
 
-# A salvage that loses one payload and one file keeps everything else.
+# A salvage loses one payload and one file, and keeps everything else.
 hurt "([r for r in rows if r.get('type') == 'BLOB'][0], 48 + 60)" >"$work/place"
 cp -r "$work/hurt" "$work/two"
 python3 - "$work/frames" "$work/two" "$digest" <<'PROGRAM'
@@ -247,9 +248,9 @@ json '[(r["id"], r["parentId"]) for r in rows]
 walctl checkpoint-show --json "$work/out" one c1 >"$work/shown"
 json '[r["path"] for r in rows] == ["large", "link", "none", "text"]' "$work/shown"
 
-# Each flipped bit of the blob stream is found at its place, or lies behind the
-# end, where nothing was ever written.
-python3 - "$store" "${AGENTWAL_SEED:-1}" <<'PROGRAM' || fail "a flip was not found"
+# Each flipped bit of the blob stream is reported at its offset, or is after the
+# written end.
+python3 - "$store" "${AGENTWAL_SEED:-1}" <<'PROGRAM' || fail "a flip was not detected"
 import glob, json, os, random, subprocess, sys
 store, seed = sys.argv[1], int(sys.argv[2])
 print("seed", seed)
@@ -284,7 +285,7 @@ sys.exit(1 if missed else 0)
 PROGRAM
 code 0 walcheck "$store"
 
-# While others write contents, segments and indexes there is no damage.
+# Concurrent writes of contents, segments and indexes are not damage.
 (
     for i in $(seq 12); do
         head -c 300000 /dev/urandom >"file$i"

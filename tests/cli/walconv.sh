@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# walconv: whatever comes in goes out as the same bytes, and what is odd about
-# it is reported.
+# walconv: an export of imported files has the same bytes, and the import
+# reports their faults.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
@@ -20,7 +20,7 @@ row() {
 }
 header='{"type":"session","version":3,"id":"pi-1","cwd":"/srv/pi",'"$time}"
 
-# One file for each oddity.
+# One file for each fault.
 printf '%s\r\n' "$header" '{"type":"x","id":"a","parentId":null}' >"$in/crlf"
 printf '\357\273\277%s\n' "$user" >"$in/bom"
 printf '\n%s\n\n  \n' "$user" >"$in/blank"
@@ -66,7 +66,7 @@ json 'all(set(r) >= {"path", "dialect", "sessionId", "lines", "appended",
     "duplicates", "damaged"} for r in rows)' "$work/first"
 same "$(find "$in" -type f | wc -l)" "$(wc -l <"$work/first")" "files imported"
 
-# is NAME EXPRESSION: of the row r of that file, with its reasons.
+# is NAME EXPRESSION: true of the row r and the reasons of that file.
 is() {
     json "[r for r in rows if r['path'].endswith('/$1')] != [] and
         all($2 for r in rows if r['path'].endswith('/$1')
@@ -93,7 +93,7 @@ is pretty.json 'r["appended"] == 1 and not reasons'
 is entries 'r["dialect"] == "entries" and r["sessionId"] == "h"'
 is lines 'r["dialect"] == "lines" and r["appended"] == 3'
 
-# Again: nothing new, and the same is said of it.
+# A second import adds nothing and reports the same.
 same_import() {
     walconv import --json "$store" "$in" >"$work/again"
     json "all(r['appended'] == 0 for r in rows) and
@@ -103,11 +103,11 @@ same_import() {
 }
 same_import
 
-# Out again.
+# Export.
 code 0 walconv export --dialect source --json "$store" "$out"
 json 'all(set(r) >= {"sessionId", "dialect", "path", "added", "losses"}
     for r in rows) and all(r["losses"] == [] for r in rows)' "$work/stdout"
-diff -r "$in" "$out" || fail "not the bytes that came in"
+diff -r "$in" "$out" || fail "the export differs from the import"
 same 600 "$(stat -c %a "$out/lines")" "mode of a file"
 same 700 "$(stat -c %a "$out/sub")" "mode of a directory"
 code 0 walconv export --dialect source --json "$store" "$out"
@@ -119,12 +119,12 @@ walcat "$store" "$in/entries" | json 'rows[0]["id"] == "h"
     and rows[0]["payload"]["id"] == "h"'
 walcat --all "$store" "$in/torn" | json 'len(rows) == 1'
 
-# Branches as the dialect has them.
+# Branches, as in the dialect.
 walcat "$store" "$in/parents" | json '[r["id"] for r in rows][-2:] == ["e", "f"]'
 walcat "$store" "$in/parents" --branch b |
     json '[r["id"] for r in rows] == ["a", "b"]'
 
-# A file that grows, also inside its last line.
+# A file that grows, also within its last line.
 printf '%s\n' "$user" >>"$in/lines"
 printf 'id":"t2"}\n{"more":1}\n' >>"$in/torn"
 printf '\n%s\n' '{"type":"user","uuid":"u9","parentUuid":"u1"}' \
@@ -140,22 +140,22 @@ json 'len(set(r["sessionId"] for r in rows)) == len(rows)' "$work/first"
 same_import
 code 0 walconv export --dialect source --json "$store" "$out"
 json 'sum(r["added"] for r in rows) > 0' "$work/stdout"
-diff -r "$in" "$out" || fail "not the bytes that a file grew to"
+diff -r "$in" "$out" || fail "the export of a grown file differs"
 walcat "$store" "$in/no-newline" |
     json '[r["id"] for r in rows] == ["u1", "u9"]'
 
-# A file that holds something else is not touched.
+# A file with other content is not overwritten.
 printf 'mine' >"$out/lines"
 code 1 walconv export --dialect source "$store" "$out"
-grep -qF "walconv: $out/lines: " "$work/stderr" || fail "which file is in the way"
+grep -qF "walconv: $out/lines: " "$work/stderr" || fail "no path of the existing file"
 code 3 walconv export --dialect source "$store" "$out/lines"
 grep -q "^walconv: $out/lines: is not a directory" "$work/stderr" ||
-    fail "that the output directory is none"
+    fail "no report that the output is not a directory"
 ln -s "$work/nowhere" "$work/dangling"
 code 3 walconv export --dialect source "$store" "$work/dangling/out"
 grep -qF "walconv: $work/dangling/out/" "$work/stderr" ||
-    fail "which file cannot be made"
-same mine "$(cat "$out/lines")" "a file of somebody else"
+    fail "no path of the file that cannot be created"
+same mine "$(cat "$out/lines")" "a file with other content"
 
 # Nothing is written through a symbolic link below the output directory.
 mkdir "$work/linked" "$work/elsewhere"
@@ -164,7 +164,7 @@ code 1 walconv export --dialect source "$store" "$work/linked"
 same "" "$(ls -A "$work/elsewhere")" "files outside the output directory"
 cmp "$in/lines" "$work/linked/lines"
 
-# An import that is killed goes on where it was.
+# An import continues after it was killed.
 walctl init "$work/killed"
 for delay in 0.01 0.02 0.05 0.1 0.2; do
     walconv import "$work/killed" "$in" >/dev/null 2>&1 &
@@ -175,9 +175,9 @@ code 0 walconv import --json "$work/killed" "$in"
 code 0 walconv import --json "$work/killed" "$in"
 json 'all(r["appended"] == 0 for r in rows)' "$work/stdout"
 code 0 walconv export --dialect source "$work/killed" "$work/killed-out"
-diff -r "$in" "$work/killed-out" || fail "not the bytes after a kill"
+diff -r "$in" "$work/killed-out" || fail "the export after a kill differs"
 
-# Two sources of one path.
+# Two sources with the same relative path.
 mkdir "$work/one" "$work/two"
 printf '{"n":1}\n' >"$work/one/same.jsonl"
 printf '{"n":2}\n' >"$work/two/same.jsonl"
@@ -196,28 +196,28 @@ rm -r "$work/pair-out"
 code 0 walconv export --dialect source "$work/pair" "$work/pair-out"
 grep -q ', 1 line added$' "$work/stdout" || fail "one line"
 
-# Without standard streams nothing of what is said lands in a file.
+# With closed standard streams no message is written to a file.
 rm -r "$work/pair-out"
 walconv export --dialect source "$work/pair" "$work/pair-out" <&- >&- 2>&-
 cmp "$work/one/same.jsonl" "$work/pair-out/0/same.jsonl"
 walcat "$work/pair" "$work/two/same.jsonl" | json 'rows[0]["payload"] == {"n": 2}'
 
-# However a directory is named, and the store is not imported.
+# Any spelling of a directory's path; the store is not imported.
 code 0 walctl init "$work/one/store"
 code 0 walconv import --json "$work/one/store" "$work/one//"
 json 'len(rows) == 1 and rows[0]["appended"] == 1' "$work/stdout"
 (cd "$work/one" && walconv import --json store .) |
     json 'len(rows) == 1 and rows[0]["appended"] == 0'
 
-# What no file had is a loss.
+# Entries that came from no file are losses.
 walctl append "$work/pair" "$work/one/same.jsonl" >/dev/null \
     <<<'{"type":"note","payload":1}'
 walctl create "$work/pair" --id native >/dev/null
 walconv export --dialect source --json "$work/pair" "$work/pair-out" |
     json 'sorted(loss["count"] for r in rows for loss in r["losses"]) == [1, 1]'
 
-# A delta is a line as any other; what was redacted does not come back with the
-# file that it came from, whichever line it was.
+# A delta is a line like any other; importing the file again does not restore a
+# redacted line.
 message='"timestamp":"2026-01-01T00:00:00Z","type":"message","payload":{"n"'
 for redacted in first delta last; do
     walctl init "$work/hidden-$redacted"
@@ -245,8 +245,8 @@ EOF
         cmp - "$work/lines-$redacted/out/s.jsonl"
 done
 
-# The first bytes of a file made a session; what was said of it since stays,
-# also when the whole file says that it is another one.
+# The first bytes of a file created a session; its id stays when the complete
+# file contains another one.
 example=$(dirname "${BASH_SOURCE[0]}")/../../tools/example/session.jsonl
 mkdir "$work/grown"
 head -c 40 "$example" >"$work/grown/s.jsonl"
@@ -276,8 +276,8 @@ walconv dialects --json | json '{r["name"] for r in rows} >=
 walconv import --json --dialect lines "$work/pair" "$in/crlf" |
     json 'rows[0]["dialect"] == "lines"'
 
-# What is missing above the output directory is made; what is in the way is
-# named with that directory.
+# Missing parents of the output directory are created; an error names the path
+# that is not a directory.
 deep=$work/no/such/out
 code 0 walconv export --dialect source "$work/pair" "$deep"
 code 0 walconv export --dialect pi "$work/pair" "$deep/view/"

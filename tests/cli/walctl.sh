@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# walctl: options, exit codes, and the JSON that scripts rely on.
+# walctl: options, exit codes and JSON.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 
-# Every tool has the same manners.
+# Every tool handles its usage in the same way.
 for tool in walctl walcat walconv; do
     code 0 "$tool" --help
     grep -q "^Usage: $tool" "$work/stdout" || fail "$tool --help"
@@ -14,24 +14,24 @@ for tool in walctl walcat walconv; do
     code 2 "$tool"
     code 2 "$tool" --no-such-option
     grep -q "^$tool: --no-such-option: " "$work/stderr" ||
-        fail "$tool: how an error is told"
+        fail "$tool: an error names its option"
     [ ! -s "$work/stdout" ] || fail "$tool: an error on standard output"
 done
 code 2 walctl no-such-command "$store"
 code 2 walctl init
 code 2 walctl init "$store" more
-grep -q '^walctl: more: ' "$work/stderr" || fail "which argument is too many"
+grep -q '^walctl: more: ' "$work/stderr" || fail "no name of the extra argument"
 code 2 walctl append "$store"
-grep -q '^walctl: append: ' "$work/stderr" || fail "which command has too few"
+grep -q '^walctl: append: ' "$work/stderr" || fail "no name of the command with too few arguments"
 
 # Stores.
 code 3 walctl list "$work/none"
 grep -q 'walctl init' "$work/stderr" || fail "no hint for a missing store"
 code 3 walctl init "$work/none/store"
 if grep -q 'walctl init' "$work/stderr"; then
-    fail "init is told to use init"
+    fail "init suggests init"
 fi
-grep -q 'No such file or directory' "$work/stderr" || fail "why init failed"
+grep -q 'No such file or directory' "$work/stderr" || fail "no reason why init failed"
 code 0 walctl init "$store"
 code 1 walctl init "$store"
 walctl stats --json "$store" | json 'rows[0]["sessions"] == 0
@@ -60,7 +60,7 @@ for bad in @x @latest $'a\nb' $'a\033b' $'a\177b' $'a\302\205b'; do
 done
 same 1 "$(wc -l <"$work/stderr")" "lines about an id with a newline"
 
-# What is wrong on the command line is so alike.
+# Invalid arguments of every command have the same exit code.
 long=$(printf '%04097d' 0)
 code 2 walctl create "$store" --meta '{'
 code 2 walctl create "$store" --meta '[1]'
@@ -94,9 +94,9 @@ cursor=$(walctl list --json --limit 1 --cursor "$store" 2>&1 >"$work/page")
 json "[r['sessionId'] for r in rows] == ['$beta']" "$work/page"
 walctl list --json --limit 1 --cursor --after "$cursor" "$store" \
     2>"$work/stderr" | json '[r["sessionId"] for r in rows] == ["alpha"]'
-[ ! -s "$work/stderr" ] || fail "a cursor behind the last session"
+[ ! -s "$work/stderr" ] || fail "a cursor after the last session"
 code 2 walctl list --after none "$store"
-grep -q '^walctl: --after: .*--cursor' "$work/stderr" || fail "what a cursor is"
+grep -q '^walctl: --after: .*--cursor' "$work/stderr" || fail "no hint for --after"
 same 2 "$(walctl list --json --limit 0 "$store" | wc -l)" "list --limit 0"
 walctl list --json --cwd /srv/app "$store" |
     json 'len(rows) == 1 and rows[0]["title"] == "A \"title\""'
@@ -130,31 +130,31 @@ json 'rows[0] == {"id": "e1", "parentId": None, "type": "message",
     "$work/entries"
 grep -q '"payload":{"n":1.50}' "$work/entries" || fail "a number was rewritten"
 
-# A batch is atomic, and what is refused says where.
+# A batch is atomic, and an error reports its line.
 printf '%s\n' '{"id":"e3","type":"t","payload":1}' 'broken' >"$work/bad"
 code 1 walctl append "$store" alpha <"$work/bad"
-grep -q 'line 2' "$work/stderr" || fail "which line is broken"
+grep -q 'line 2' "$work/stderr" || fail "no number of the invalid line"
 same 2 "$(walcat "$store" alpha | wc -l)" "entries after a refused batch"
 code 1 walctl append "$store" alpha <<<'{"id":"e1","type":"t","payload":2}'
 code 1 walctl append "$store" alpha \
     <<<'{"type":"t","parentId":"none","payload":2}'
-grep -q '^walctl: line 1: ' "$work/stderr" || fail "which line has no parent"
+grep -q '^walctl: line 1: ' "$work/stderr" || fail "no number of the line without a parent"
 printf '%s\n' '{"type":"t","payload":1}' '' \
     '{"type":"t","parentId":"none","payload":2}' >"$work/bad"
 code 1 walctl append "$store" alpha <"$work/bad"
-grep -q '^walctl: line 3: ' "$work/stderr" || fail "which line has no parent"
+grep -q '^walctl: line 3: ' "$work/stderr" || fail "no number of the line without a parent"
 printf '%s\n' '{"type":"t","payload":1}' '{"id":"e1","type":"t","payload":2}' \
     >"$work/bad"
 code 1 walctl append "$store" alpha <"$work/bad"
-grep -q '^walctl: line 2: ' "$work/stderr" || fail "which line has a taken id"
+grep -q '^walctl: line 2: ' "$work/stderr" || fail "no number of the line with a duplicate id"
 code 1 walctl append "$store" alpha \
     <<<'{"type":"redaction","payload":{"targetEntryId":"none"}}'
-grep -q '^walctl: append: ' "$work/stderr" || fail "what failed"
+grep -q '^walctl: append: ' "$work/stderr" || fail "no name of the failed command"
 code 1 walctl append "$store" alpha <<<'{"type":"t"}'
 code 1 walctl append "$store" alpha \
     <<<'{"type":"t","payload":{"n":1,"n":2},"parent":"e1"}'
 grep -q '^walctl: line 1: the member "parent" ' "$work/stderr" ||
-    fail "which member is unknown"
+    fail "no name of the unknown member"
 code 1 walctl append "$store" alpha \
     <<<'{"type":"t","payload":1,"p\u0061yload":2}'
 grep -q 'twice' "$work/stderr" || fail "a duplicate member"
@@ -173,7 +173,7 @@ code 0 walctl append "$store" alpha --expect-tail e2 \
 code 0 walctl append "$store" "$beta" --expect-tail '' \
     <<<'{"id":"b1","type":"t","payload":3}'
 
-# One append a line.
+# One append per line.
 for n in 1 2 3; do
     printf '{"id":"x%d","type":"t","payload":%d}\n' "$n" "$n"
 done | walctl append "$store" alpha --each --expect-tail e3 \
@@ -186,7 +186,7 @@ code 1 walctl append "$store" alpha --each <"$work/stop"
 same 1 "$(wc -l <"$work/stdout")" "results before a refusal"
 walcat "$store" alpha | json 'rows[-1]["id"] == "y1"'
 
-# The first text of a user stands for a title.
+# The first text of a user replaces a missing title.
 walctl append "$store" "$beta" >/dev/null \
     <<<'{"type":"message","payload":{"role":"user","content":" Mend\n it. "}}'
 walctl show --json "$store" "$beta" | json 'rows[0]["firstText"] == "Mend it."
@@ -194,7 +194,7 @@ walctl show --json "$store" "$beta" | json 'rows[0]["firstText"] == "Mend it."
 walctl list "$store" | grep -q 'Mend it\.$' || fail "the first text in the table"
 walctl list --json "$store" --cwd /srv/app | json 'rows[0]["firstText"] is None'
 
-# What is queued is counted as that.
+# Queued appends are counted as queued.
 walctl append "$store" "$beta" --durability queued \
     <<<'{"id":"q","type":"t","payload":1}' |
     json 'rows[0]["queued"] == 1 and rows[0]["lastAppendedEntryId"] == "q"
@@ -216,14 +216,14 @@ walctl children --json "$store" alpha |
 code 1 walctl fork "$store" alpha --at none
 code 0 walctl accept-damage "$store"
 
-# Deleting again by the beginning of an id would delete a fork.
+# delete accepts no prefix: a second call would delete a fork.
 walctl create "$store" --id run >/dev/null
 walctl append "$store" run <<<'{"id":"r1","type":"t","payload":1}' >/dev/null
 walctl fork "$store" run --id run-fork >/dev/null
 code 0 walctl delete "$store" run
 code 1 walctl delete "$store" run
 grep -q 'needs the complete id' "$work/stderr" ||
-    fail "why a prefix is refused"
+    fail "no reason for a refused prefix"
 code 1 walctl redact "$store" run r1
 code 0 walctl show "$store" run-fork
 code 0 walctl redact "$store" run-fork r1
@@ -231,7 +231,7 @@ code 0 walctl redact "$store" run-fork r1
     walctl delete "$store" @latest)
 code 1 walctl show "$store" here
 
-# Ids are shown on one line, whatever is in them.
+# An id is printed on one line, with its control characters escaped.
 walctl create "$store" --id odd >/dev/null
 walctl append "$store" odd <<<'{"id":"a\nb\u001b","type":"t","payload":1}' \
     >/dev/null
@@ -240,12 +240,12 @@ walcat --tree "$store" odd | grep -q '^a\\x0ab\\x1b  t  <- main$' ||
 walctl head "$store" odd | grep -q '^main  a\\x0ab\\x1b$' ||
     fail "control characters in a list of heads"
 walctl show "$store" odd | grep -q 'main: a\\x0ab\\x1b$' ||
-    fail "control characters in what is shown of a session"
+    fail "control characters in the output of show"
 code 1 walctl show "$store" $'no\nne\033'
 grep -qF 'walctl: no\x0ane\x1b: ' "$work/stderr" ||
     fail "control characters in an error"
 
-# A standard stream that is closed is no file of the store, nor another one.
+# No file of the store gets the descriptor of a closed standard stream.
 for stream in '<&-' '>&-' '2>&-' '<&- >&- 2>&-'; do
     got=0
     eval "walctl list \"\$store\" $stream" >/dev/null 2>"$work/stderr" || got=$?
@@ -265,5 +265,5 @@ walctl show "$store" gamma-none >&- 2>&- || got=$?
 same 1 "$got" "exit code of an error without output"
 walcheck "$store" >/dev/null
 
-# A reader that goes away is no failure.
+# A reader that closes the pipe is not an error.
 walctl list "$store" | head -c 1 >/dev/null

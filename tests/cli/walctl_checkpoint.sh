@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # walctl checkpoint, checkpoints, checkpoint-show, -diff, -delete,
-# checkpointing and rewind; what show and stats say of checkpoints.
+# checkpointing and rewind; checkpoints in the output of show and stats.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
@@ -11,20 +11,20 @@ walctl init "$store"
 walctl create "$store" --id s --cwd "$tree" >/dev/null
 cd "$tree"
 
-# show ID: the files of a checkpoint, sorted, as kind:path.
+# names SESSION ID: the files of a checkpoint, sorted, as kind:path.
 names() {
     walctl checkpoint-show --json "$store" "$1" "$2" | python3 -c '
 import json, sys
 print(*("%s:%s" % (row["kind"], row["path"])
         for row in map(json.loads, sys.stdin)))'
 }
-# every: all files below the tree with their contents, to compare states.
+# every: all files of the work tree with their contents, to compare states.
 every() {
     (cd "$tree" && find . -type f -exec sha256sum {} + &&
         find . -printf '%p %m %y %l\n') | sort
 }
 
-# Without checkpoints nothing is said of them.
+# Without checkpoints the output does not mention them.
 walctl show --json "$store" s | json '"changes" not in rows[0]'
 walctl stats --json "$store" | json '
     rows[0]["checkpoints"] == [] and rows[0]["packSegments"] == 0'
@@ -59,10 +59,10 @@ same "$(sha256sum <a.txt | cut -d' ' -f1)" \
     "$(sed -n 's/.*"a.txt".*"hash":"\([0-9a-f]*\)".*/\1/p' "$work/result")" \
     "the hash of a file"
 walctl checkpoint-show "$store" s one | grep -q 'odd\\x0a\\xff$' ||
-    fail "an odd name for people"
+    fail "an odd name as text"
 
 # Relative names: the current directory, or the root when that is given or the
-# current directory lies elsewhere.
+# current directory is not below it.
 (cd src && walctl checkpoint "$store" s below deep.c >/dev/null)
 same file:src/deep.c "$(names s below)" "a name in a directory"
 (cd src && walctl checkpoint "$store" s above --root .. deep.c >/dev/null)
@@ -86,7 +86,7 @@ walctl checkpoint "$store" s list --files-from /dev/null | json '
 same "$(walctl checkpoints --json "$store" s | field version)" \
     "$(walctl checkpoints --json "$store" s | head -n 1 | field version)" "json"
 
-# Adding: each path's first state stands.
+# Adding files: the first state of each path is kept.
 printf 'changed\n' >src/deep.c
 printf 'new\n' >src/new.c
 walctl checkpoint "$store" s below src/deep.c src/new.c | json '
@@ -94,7 +94,7 @@ walctl checkpoint "$store" s below src/deep.c src/new.c | json '
 walctl checkpoint-diff "$store" s below above >/dev/null
 same "file:src/deep.c file:src/new.c" "$(names s below)" "files that were added"
 
-# Listing, in the order of making, and deleting.
+# Listing, in the order of creation, and deleting.
 walctl checkpoints --json "$store" s | json '
     [r["checkpointId"] for r in rows] == ["one", "below", "above", "away",
     "alias", "lines", "zeros", "list"]
@@ -109,7 +109,7 @@ code 1 walctl checkpoint-delete "$store" s below
 walctl checkpoints --json "$store" s | json '
     [r["checkpointId"] for r in rows] == ["one"]'
 
-# Differences; those of lines as git counts them.
+# Differences; changed lines are counted as git counts them.
 printf 'a\nB\nc\nd\n' >a.txt
 printf 'deep\nmore\n' >src/deep.c
 printf '\1\0\1' >binary
@@ -136,16 +136,16 @@ grep -q '^ *2  *1  a.txt$' "$work/result" || fail "a line of a difference"
 grep -q '^ *-  *-  binary$' "$work/result" || fail "a binary difference"
 grep -q 'run.sh  (mode 0755 to 0700)$' "$work/result" || fail "a mode"
 grep -q 'none  (absent to file)$' "$work/result" || fail "a kind"
-grep -q '^7 files, +5 -2$' "$work/result" || fail "the sums"
+grep -q '^7 files, +5 -2$' "$work/result" || fail "the totals"
 same "$(walctl checkpoint-diff "$store" s one two)" \
     "$(walctl checkpoint-diff "$store" s one)" "the difference to the disk"
 same "" "$(walctl checkpoint-diff --json "$store" s two)" "no difference"
 walctl show --json "$store" s | json '
     rows[0]["changes"] == {"additions": 5, "deletions": 2, "files": 7}'
 walctl show "$store" s | grep -q '^changes  *7 files, +5 -2$' ||
-    fail "what a session changed"
+    fail "the changes of a session"
 
-# What they cost.
+# Storage costs.
 walctl stats --json "$store" | json '
     rows[0]["packSegments"] == 1 and rows[0]["packBytes"] > 4096
     and rows[0]["packDiskBytes"] >= rows[0]["packBytes"]
@@ -153,9 +153,9 @@ walctl stats --json "$store" | json '
          for c in rows[0]["checkpoints"]] == [("s", 2, 17)]
     and all(c["bytes"] > 0 and c["newBlobs"] > 0 and c["newBytes"] > 0
             for c in rows[0]["checkpoints"])'
-walctl stats "$store" | grep -q '^s  *2  *17 ' || fail "costs for people"
+walctl stats "$store" | grep -q '^s  *2  *17 ' || fail "storage costs as text"
 
-# A dry run changes nothing and says the same.
+# A dry run changes nothing and prints the same.
 every >"$work/two"
 walctl rewind --json "$store" s one --dry-run >"$work/dry"
 json 'rows[0]["canRewind"] is True and "error" not in rows[0]
@@ -166,10 +166,10 @@ json 'rows[0]["canRewind"] is True and "error" not in rows[0]
     and len(rows[0]["changes"]) == 7' "$work/dry"
 every | cmp - "$work/two" || fail "a dry run changed files"
 
-# Rewinding, and back.
+# A rewind, and its undo.
 walctl rewind --json "$store" s one --expect two >"$work/result"
 undo=$(field undoCheckpoint "$work/result")
-python3 - "$work/dry" "$work/result" <<'PY' || fail "a dry run says other things"
+python3 - "$work/dry" "$work/result" <<'PY' || fail "the output of a dry run differs"
 import json, sys
 dry, done = (json.loads(next(open(p))) for p in sys.argv[1:])
 done.pop("undoCheckpoint")
@@ -177,24 +177,24 @@ sys.exit(dry != done)
 PY
 same "$(printf 'a\nb\nc')" "$(cat a.txt)" "a file that was rewound"
 same a.txt "$(readlink link)" "a link that was rewound"
-[ ! -e none ] || fail "a file that was absent is there"
-[ -e empty ] || fail "an empty file is gone"
-[ ! -s empty ] || fail "an empty file is not"
+[ ! -e none ] || fail "a file absent from the checkpoint exists"
+[ -e empty ] || fail "an empty file is missing"
+[ ! -s empty ] || fail "an empty file has content"
 same 755 "$(stat -c %a run.sh)" "a mode"
 walctl checkpoint-diff --json "$store" s one | cmp - /dev/null ||
-    fail "not exactly as it was"
+    fail "the restored state differs"
 walctl rewind "$store" s one | json 'rows == [{"canRewind": True,
     "filesChanged": [], "insertions": 0, "deletions": 0}]'
 walctl rewind "$store" s "$undo" | json 'rows[0]["canRewind"] is True'
 every | cmp - "$work/two" || fail "undoing a rewind"
 
-# Changed by somebody else.
+# Files changed by another program.
 printf 'theirs\n' >a.txt
 every >"$work/theirs"
 code 1 walctl rewind "$store" s one --expect two
 json 'rows[0]["canRewind"] is False and len(rows[0]["error"]) > 0
     and rows[0]["changedElsewhere"] == ["a.txt"]' "$work/stdout"
-grep -q -- --force "$work/stderr" || fail "no word on --force"
+grep -q -- --force "$work/stderr" || fail "no hint for --force"
 code 1 walctl rewind "$store" s one --expect two --dry-run
 every | cmp - "$work/theirs" || fail "a refused rewind changed files"
 walctl rewind "$store" s one --expect two --force | json '
@@ -208,7 +208,7 @@ walctl rewind "$store" s one --root "$work/copy" | json '
 same "$(cat a.txt)" "$(cat "$work/copy/a.txt")" "a rewind elsewhere"
 same "$(cat "$odd")" "$(cat "$work/copy/$odd")" "an odd name elsewhere"
 
-# Forks have the checkpoints of their source, and then their own.
+# A fork has the checkpoints of its source, and later ones of itself.
 walctl fork "$store" s --id f >/dev/null
 walctl checkpoint "$store" f own a.txt >/dev/null
 code 0 walctl checkpoint-delete "$store" s two
@@ -218,7 +218,7 @@ code 1 walctl checkpoint-show "$store" s own
 code 1 walctl checkpoint-show "$store" s two
 walctl rewind "$store" f two --dry-run | json 'rows[0]["canRewind"] is True'
 
-# The head goes with the files, and back.
+# A rewind and its undo move the head.
 code 1 walctl rewind "$store" f one --head
 grep -q 'linked with no entry' "$work/stderr" || fail "a head without a link"
 for id in h1 h2; do
@@ -241,22 +241,23 @@ same h2 "$(walctl head "$store" f main)" "the head after undoing"
 code 0 walctl checkpointing "$store" f off
 walctl checkpoint "$store" f off a.txt 2>"$work/stderr" | json '
     rows[0]["checkpointId"] is None and rows[0]["checkpointing"] is False'
-grep -q 'checkpoints are off' "$work/stderr" || fail "no word on being off"
+grep -q 'checkpoints are off' "$work/stderr" || fail "no report that checkpoints are off"
 code 1 walctl rewind "$store" f one
 json 'rows[0]["canRewind"] is False' "$work/stdout"
 code 0 walctl checkpointing "$store" f on
 code 1 walctl checkpoint-show "$store" f off
 walctl checkpoint "$store" f off a.txt | json 'rows[0]["files"] == 1'
 
-# Bad input. Nothing is made, and the file is named.
-# refused CODE TEXT ARGUMENT...: of walctl checkpoint with a new id.
+# Invalid input creates no checkpoint, and the error names the file.
+# refused CODE TEXT ARGUMENT...: walctl checkpoint with a new id fails with the
+# exit code and the text.
 refused() {
     local expected=$1 text=$2
     shift 2
     code "$expected" walctl checkpoint "$store" s bad "$@"
     grep -qF -- "$text" "$work/stderr" ||
-        fail "what was refused: $(cat "$work/stderr")"
-    [ ! -s "$work/stdout" ] || fail "an answer to what was refused"
+        fail "the message is: $(cat "$work/stderr")"
+    [ ! -s "$work/stdout" ] || fail "output of a refused command"
     code 1 walctl checkpoint-show "$store" s bad
 }
 refused 1 'walctl: src: ' a.txt src
@@ -273,7 +274,7 @@ refused 2 -0 -0 a.txt
 refused 3 "$work/none" --files-from "$work/none"
 refused 3 "$work" --files-from "$work"
 refused 1 'no-such-root: ' --root "$work/no-such-root" a.txt
-# What root may do beyond others is taken away.
+# The capabilities of root are dropped.
 printf 'secret\n' >secret
 chmod 000 secret
 limited=()
@@ -282,7 +283,7 @@ if [ -r secret ]; then
 fi
 code 3 "${limited[@]}" walctl checkpoint "$store" s bad a.txt secret
 grep -q '^walctl: secret: .*Permission denied' "$work/stderr" ||
-    fail "why a file cannot be read: $(cat "$work/stderr")"
+    fail "no reason for an unreadable file: $(cat "$work/stderr")"
 code 1 walctl checkpoint-show "$store" s bad
 rm -f secret
 long=$(printf '%0256d' 0)
@@ -306,7 +307,7 @@ json 'rows[0]["canRewind"] is False and "none" in rows[0]["error"]
 code 1 walctl rewind "$store" s one --expect none
 same "" "$(walctl checkpoint-diff --json "$store" s one)" "files after bad input"
 
-# A file that cannot be replaced: nothing is touched.
+# A file that cannot be replaced: the rewind changes no file.
 printf 'a\n' >a.txt
 rm run.sh
 mkdir run.sh
@@ -314,20 +315,20 @@ every >"$work/before"
 code 1 walctl rewind "$store" s one
 json 'rows[0]["canRewind"] is False and "run.sh" in rows[0]["error"]' \
     "$work/stdout"
-every | cmp - "$work/before" || fail "a rewind that cannot be touched files"
+every | cmp - "$work/before" || fail "a rewind that failed changed files"
 rmdir run.sh
 
-# The same for a directory that may not be written to.
+# A directory without write permission: the same.
 printf 'else\n' >src/deep.c
 chmod 500 src
 every >"$work/before"
 code 1 "${limited[@]}" walctl rewind "$store" s one
 json 'rows[0]["canRewind"] is False and "src/deep.c" in rows[0]["error"]' \
     "$work/stdout"
-every | cmp - "$work/before" || fail "a rewind that may not touched files"
+every | cmp - "$work/before" || fail "a rewind without permission changed files"
 chmod 700 src
 
-# A damaged blob: nothing is touched, blob and file are named.
+# A damaged blob: no file is changed, and the error names the blob and the file.
 walctl checkpoint-show --json "$store" s one >"$work/result"
 hash=$(sed -n 's/.*"src\/deep.c".*"hash":"\([0-9a-f]*\)".*/\1/p' "$work/result")
 printf 'else\n' >src/deep.c
@@ -347,7 +348,7 @@ every >"$work/before"
 code 1 walctl rewind "$store" s one
 json "rows[0]['canRewind'] is False and 'src/deep.c' in rows[0]['error']
     and '$hash' in rows[0]['error']" "$work/stdout"
-every | cmp - "$work/before" || fail "a rewind to damage touched files"
+every | cmp - "$work/before" || fail "a rewind to a damaged blob changed files"
 code 1 walctl checkpoint-diff "$store" s one
 code 1 walctl show "$store" s
-grep -q '^session  *s$' "$work/stdout" || fail "the session behind the damage"
+grep -q '^session  *s$' "$work/stdout" || fail "no session of the damaged blob"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # walctl doc and meta: documents, versions, conflicts and merge patches; and
-# migrate and accept-damage where there is nothing to do.
+# migrate and accept-damage without anything to do.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
@@ -29,7 +29,7 @@ same '{"x":{}}' "$(walctl meta "$store" bare)" "after refused patches"
 code 1 walctl meta "$store" none
 code 2 walctl meta "$store"
 
-# Merges of several writers are all kept.
+# Concurrent merges are all kept.
 for n in 1 2 3 4 5 6; do
     walctl meta "$store" bare --merge "{\"n$n\":$n}" >/dev/null &
 done
@@ -70,7 +70,7 @@ walctl doc put "$store" s todo/2 <<<'[
 walctl doc put "$store" s todo/1 <<<'true' >/dev/null
 same "new todo todo/1 todo/2" "$(walctl doc list "$store" s | xargs)" "the keys"
 same "todo/1 todo/2" "$(walctl doc list "$store" s todo/ | xargs)" \
-    "keys that begin so"
+    "keys with a prefix"
 same "" "$(walctl doc list "$store" s none)" "no keys"
 walctl doc scan "$store" s todo | json '
     [(r["key"], r["value"]) for r in rows]
@@ -89,7 +89,7 @@ same 2 "$(walctl doc get "$store" s todo --at "$second")" "a deleted document"
 walctl doc scan "$store" s todo --history |
     json 'rows[0]["deleted"] is True and "value" not in rows[0]'
 
-# A fork has those of its source, and from then on its own.
+# A fork has the documents of its source, and later versions of itself.
 walctl append "$store" s >/dev/null <<<'{"type":"t","payload":1}'
 walctl fork "$store" s --id f >/dev/null
 walctl doc put "$store" f new <<<'"f"' >/dev/null
@@ -119,7 +119,7 @@ code 2 walctl doc list "$store" s --history
 code 1 walctl doc list "$store" none
 code 3 walctl doc list "$work/none" --store
 
-# A new store and its sessions are what they should be.
+# A new store and its sessions are at the current version.
 walctl migrate "$store" | json 'rows[0]["from"] == rows[0]["to"] == 1
     and rows[0]["sessions"] == 0'
 walctl migrate "$store" s | json 'rows[0]["from"] == rows[0]["to"] == 1
@@ -131,9 +131,9 @@ same '{"k":1}' "$(walctl doc get --store "$store" settings)" "after that"
 same settings "$(walctl doc list "$store" --store)" "keys after that"
 code 0 walcheck "$store"
 
-# Damaged documents of the store refuse to be written until that is accepted.
+# Damaged documents of the store cannot be written until accept-damage.
 walctl doc put "$store" --store marked <<<'"a value to be damaged"' >/dev/null
-walctl doc put "$store" --store behind <<<'1' >/dev/null
+walctl doc put "$store" --store later <<<'1' >/dev/null
 python3 - "$store"/log/*.seg <<'PROGRAM'
 import sys
 with open(sys.argv[1], "r+b") as file:
@@ -141,11 +141,11 @@ with open(sys.argv[1], "r+b") as file:
     file.seek(at)
     file.write(b"T")
 PROGRAM
-rm -r "$store/index" # which tells what the log held
+rm -r "$store/index" # which has a copy of the log's content
 code 1 walcheck "$store"
-code 1 walctl doc put "$store" --store behind <<<'2'
-grep -q 'accept-damage' "$work/stderr" || fail "what to do about damage"
-same --store "$(walctl accept-damage "$store")" "what was accepted"
-same "" "$(walctl accept-damage "$store")" "what is left to accept"
-code 0 walctl doc put "$store" --store behind <<<'2'
-same 2 "$(walctl doc get "$store" --store behind)" "a document after damage"
+code 1 walctl doc put "$store" --store later <<<'2'
+grep -q 'accept-damage' "$work/stderr" || fail "no hint for accept-damage"
+same --store "$(walctl accept-damage "$store")" "accepted damage"
+same "" "$(walctl accept-damage "$store")" "remaining damage"
+code 0 walctl doc put "$store" --store later <<<'2'
+same 2 "$(walctl doc get "$store" --store later)" "a document after damage"

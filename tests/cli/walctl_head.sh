@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# walctl head, redact, compact-session and delete; heads and what is hidden in
-# walcat.
+# walctl head, redact, compact-session and delete; heads and hidden entries in
+# the output of walcat.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
@@ -31,7 +31,7 @@ walctl head --json "$store" s main |
     json 'rows == [{"name": "main", "entryId": "c"}]'
 code 1 walctl head "$store" s try
 same "" "$(walctl head "$store" s try d --note 'to be tried')" "a new head"
-same d "$(walctl head "$store" s try b)" "what a head was before"
+same d "$(walctl head "$store" s try b)" "the former entry of a head"
 walctl head --json "$store" s try d |
     json 'rows == [{"name": "try", "entryId": "d", "previous": "b"}]'
 walctl head --json "$store" s | json '
@@ -67,12 +67,12 @@ walcat --tree "$store" s >"$work/tree"
 grep -q '^├─ c .*<- main$' "$work/tree" || fail "main in the tree"
 grep -q '^└─ d .*<- also, try$' "$work/tree" || fail "two heads of an entry"
 
-# Moving main is going back: what is appended then goes under it.
+# After main moves back, appended entries become children of its entry.
 same c "$(walctl head "$store" s main b)" "going back"
 message e '' 'once more' | walctl append "$store" s >/dev/null
 same "a b e" "$(ids "$store" s)" "after going back"
 
-# Deltas are left out, and their children are lifted.
+# Deltas are omitted, and their children are attached to the parent.
 printf '%s\n' '{"id":"x1","type":"message_delta_batch","payload":[1]}' \
     '{"id":"f","type":"note","payload":{"text":"after"}}' |
     walctl append "$store" s >/dev/null

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# walctl project and projects: the id of a repository, what is kept of it, and
-# sessions that get it in the place of one that they had before.
+# walctl project and projects: the id of a repository, the file that caches it,
+# and sessions whose former project id it replaces.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
@@ -12,7 +12,7 @@ export GIT_COMMITTER_EMAIL=a@b
 git config --global protocol.file.allow always
 git config --global init.defaultBranch main
 
-# repository NAME: one with a commit of its own.
+# repository NAME: creates one with a commit.
 repository() {
     git init -q "$work/$1"
     git -C "$work/$1" commit -q --allow-empty -m "$1"
@@ -20,7 +20,7 @@ repository() {
 roots() {
     git -C "$1" rev-list --max-parents=0 --all | LC_ALL=C sort
 }
-# is ID DIRECTORY: also when nothing is kept, and then when it is.
+# is ID DIRECTORY: without the cached id, and then with it.
 is() {
     same "$1" "$(walctl project "$2")" "project of $2"
     same "$1" "$(walctl project "$2")" "project of $2, again"
@@ -37,7 +37,7 @@ former() {
     printf '%s' "$1" | sha256sum | cut -c 1-16
 }
 
-# A git that does not end.
+# A git that hangs.
 mkdir "$work/slow"
 printf '#!/bin/sh\nexec sleep 300\n' >"$work/slow/git"
 chmod +x "$work/slow/git"
@@ -47,15 +47,15 @@ repository held
 ) &
 held=$!
 
-# A repository: all digits of its root, kept in .git.
+# A repository: the full hash of its root commit, cached in .git.
 repository one
 root=$(roots "$work/one")
 same 40 "${#root}" "digits of a root commit"
 git -C "$work/one" commit -q --allow-empty -m second
 mkdir -p "$work/one/deep/down"
 is "$root" "$work/one/deep/down"
-same "$root" "$(cat "$work/one/.git/opencode")" "what is kept"
-same 644 "$(stat -c %a "$work/one/.git/opencode")" "mode of what is kept"
+same "$root" "$(cat "$work/one/.git/opencode")" "the cached id"
+same 644 "$(stat -c %a "$work/one/.git/opencode")" "mode of the cached id"
 is "$root" "$work/one"
 is "$root" "$work/one/.git"
 same "$root" "$(cd "$work/one/deep" && walctl project)" "of the current one"
@@ -64,26 +64,26 @@ is "$root" "$work/link"
 walctl project --json "$work/one" | json "rows == [
     {'projectId': '$root', 'directory': '$work/one'}]"
 
-# What is kept counts, without git; anything else does not, and is replaced.
+# A valid cached id is used without git; an invalid one is replaced.
 printf '%040d\n' 7 >"$work/one/.git/opencode"
 mkdir "$work/empty"
 cp "$(command -v walctl)" "$work/walctl"
 same "$(printf '%040d' 7)" "$(PATH=$work/empty "$work/walctl" project "$work/one")" \
-    "what is kept, without git"
+    "the cached id, without git"
 for junk in '' junk "${root%?}" "${root}0" "${root^^}Z" "$root $root" \
     "g${root#?}"; do
     printf '%s' "$junk" >"$work/one/.git/opencode"
     is "$root" "$work/one"
-    same "$root" "$(cat "$work/one/.git/opencode")" "in the place of '$junk'"
+    same "$root" "$(cat "$work/one/.git/opencode")" "in place of '$junk'"
 done
 head -c 5000 /dev/zero >"$work/one/.git/opencode"
 is "$root" "$work/one"
 rm "$work/one/.git/opencode"
 mkfifo "$work/one/.git/opencode"
 is "$root" "$work/one"
-same "$root" "$(cat "$work/one/.git/opencode")" "in the place of a pipe"
+same "$root" "$(cat "$work/one/.git/opencode")" "in place of a pipe"
 
-# Where it cannot be kept.
+# The id cannot be cached.
 rm "$work/one/.git/opencode"
 mkdir "$work/one/.git/opencode"
 is "$root" "$work/one"
@@ -91,7 +91,7 @@ rmdir "$work/one/.git/opencode"
 chmod a-w "$work/one/.git"
 is "$root" "$work/one"
 chmod u+w "$work/one/.git"
-same "" "$(find "$work/one/.git" -name 'opencode.*')" "left over"
+same "" "$(find "$work/one/.git" -name 'opencode.*')" "temporary files"
 rm -f "$work/one/.git/opencode"
 
 # Other variables of git and other repositories change nothing.
@@ -101,9 +101,9 @@ same "$root" "$(GIT_DIR=$work/other/.git GIT_WORK_TREE=$work/other \
     GIT_NAMESPACE=n walctl project "$work/one/deep")" "with variables set"
 rm "$work/one/.git/opencode"
 
-# Without git, and with one that takes too long.
+# Without git, and with a git that times out.
 same global "$(PATH=$work/empty "$work/walctl" project "$work/one")" "without git"
-[ ! -e "$work/one/.git/opencode" ] || fail "kept without git"
+[ ! -e "$work/one/.git/opencode" ] || fail "cached without git"
 
 # Two roots: the first of them, sorted.
 repository two
@@ -118,24 +118,24 @@ is "$(roots "$work/two" | head -n 1)" "$work/two"
 git -C "$work/one" worktree add -q "$work/tree" 2>/dev/null
 mkdir "$work/tree/below"
 is "$root" "$work/tree/below"
-same "$root" "$(cat "$work/one/.git/opencode")" "kept by a worktree"
+same "$root" "$(cat "$work/one/.git/opencode")" "cached by a worktree"
 rm "$work/one/.git/opencode"
 git -C "$work/one" submodule --quiet add "$work/other" sub
 is "$(roots "$work/other")" "$work/one/sub"
 same "$(roots "$work/other")" "$(cat "$work/one/.git/modules/sub/opencode")" \
-    "kept of a submodule"
+    "cached in a submodule"
 is "$root" "$work/one"
 git clone -q --bare "$work/one" "$work/bare"
 is "$root" "$work/bare"
-same "$root" "$(cat "$work/bare/opencode")" "kept in a bare repository"
+same "$root" "$(cat "$work/bare/opencode")" "cached in a bare repository"
 git init -q --object-format=sha256 "$work/long"
 git -C "$work/long" commit -q --allow-empty -m long
 is "$(roots "$work/long")" "$work/long"
 
-# None: no commit, no repository, what only looks like one.
+# No id: no commit, no repository, an invalid repository.
 git init -q "$work/new"
 is global "$work/new"
-[ ! -e "$work/new/.git/opencode" ] || fail "kept without a commit"
+[ ! -e "$work/new/.git/opencode" ] || fail "cached without a commit"
 mkdir -p "$work/outside" "$work/one/odd/.git" "$work/outside/broken"
 is global "$work/outside"
 is "$root" "$work/one/odd"
@@ -150,7 +150,7 @@ code 2 walctl project "$work" "$work"
 mkdir -p "$work/one/fake/.git/objects" "$work/one/fake/.git/refs"
 printf 'nonsense\n' >"$work/one/fake/.git/HEAD"
 is global "$work/one/fake"
-[ ! -e "$work/one/fake/.git/opencode" ] || fail "another repository's id is kept"
+[ ! -e "$work/one/fake/.git/opencode" ] || fail "another repository's id is cached"
 rm -r "$work/one/fake"
 
 # Sessions: the project of their directory, or the one that is given.
@@ -158,13 +158,13 @@ code 0 walctl init "$store"
 walctl create "$store" --id s1 --cwd "$work/one" >/dev/null
 same "$root" "$(session s1 projectId)" "a new session's project"
 walctl create "$store" --id s2 --cwd "$work/outside" >/dev/null
-same global "$(session s2 projectId)" "a session's outside"
+same global "$(session s2 projectId)" "project of a session outside a repository"
 walctl create "$store" --id s3 --cwd "$work/none" >/dev/null
-same global "$(session s3 projectId)" "a session's of no directory"
+same global "$(session s3 projectId)" "project of a session without a directory"
 make s4 "$work/one" mine
-same mine "$(session s4 projectId)" "a project that is given"
+same mine "$(session s4 projectId)" "an explicit project"
 make s5 /srv ''
-same None "$(session s5 projectId)" "a session of no project"
+same None "$(session s5 projectId)" "a session without a project"
 code 2 walctl create "$store" --project "$(printf '%04097d' 0)"
 walctl list --json --project "$root" "$store" |
     json '[r["sessionId"] for r in rows] == ["s1"]'
@@ -181,7 +181,7 @@ grep -q "^$root  *1  .* s1  *$work/one\$" "$work/projects" || fail "a row"
 code 2 walctl projects
 code 3 walctl projects "$work/none"
 
-# On the first access: from both former ids, this directory's sessions only.
+# The first access migrates both former ids, for sessions of this directory.
 store=$work/second
 walctl init "$store"
 deep=$work/one/deep
@@ -220,7 +220,7 @@ walctl create "$store" --id b4 --cwd "$work/one" >/dev/null
 same "$root" "$(session b1 projectId)" "after create"
 same b4 "$(walctl latest --cwd "$work/one" "$store")" "the newest after create"
 
-# All at once; and again.
+# migrate: all sessions; a second call changes nothing.
 make c1 "$work/tree" global
 make c2 "$work/tree" "$(former "$work/tree")"
 walctl migrate "$store" | json 'rows[0]["moved"] == 3
@@ -234,11 +234,11 @@ walctl migrate "$store" | json 'rows[0]["moved"] == 0'
 same "$before" "$(sequence)" "records after a second migrate"
 code 0 walcheck "$store"
 
-# A store that is not writable is read as it is.
+# A store that is not writable is not migrated.
 make d1 "$work/two" global
 chmod -R a-w "$store"
 walctl list --json --cwd "$work/two" "$store" | json 'len(rows) == 2'
 chmod -R u+w "$store"
 
-wait "$held" || fail "a git that does not end is waited for"
-same global "$(cat "$work/held.id")" "with a git that does not end"
+wait "$held" || fail "walctl waits for a git that hangs"
+same global "$(cat "$work/held.id")" "with a git that hangs"

@@ -203,7 +203,7 @@ static void check(struct import *import, const struct file *file,
 
     look(import, file, &contents, &files);
     if (!is_same(&files, file)) {
-        fail_msg("%s, cut at %zu: other bytes come out:\n%s", what, cut,
+        fail_msg("%s, cut at %zu: the export differs:\n%s", what, cut,
                  files.data);
     }
     if (once != NULL && !is_same(&contents, once)) {
@@ -243,7 +243,7 @@ static void check_cuts(const struct file *file, const struct file *once,
     end(&import);
 }
 
-static void look_once(const struct file *file, struct file *contents)
+static void check_once(const struct file *file, struct file *contents)
 {
     struct import import;
     struct file files;
@@ -267,7 +267,7 @@ static void check_every_cut(const char *what, const void *data, size_t size)
     const struct file file = {(char *)(uintptr_t)data, size};
     struct file once;
 
-    look_once(&file, &once);
+    check_once(&file, &once);
     for (size_t cut = first_cut; cut < size; cut += SANITIZED_STRIDE) {
         check_cuts(&file, &once, what, &cut, 1);
     }
@@ -303,7 +303,7 @@ static void check_random_cuts(const char *what, const struct file *file,
 
     print_message("%s: seed %llu\n", what, (unsigned long long)seed);
     transcript_init(&random, seed);
-    look_once(file, &once);
+    check_once(file, &once);
     for (uint64_t turn = 0; turn < turns; turn++) {
         size_t count = turn % 2 == 0 ? 1 : 3;
         size_t cuts[3];

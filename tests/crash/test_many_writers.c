@@ -288,7 +288,7 @@ static void check_store(void)
     assert_int_equal(system(command), 0);
 }
 
-static void test_many_writers__one_is_killed_all_the_time(void **state)
+static void test_many_writers__one_is_killed_repeatedly(void **state)
 {
     bool is_long = getenv("AGENTWAL_LONG") != NULL;
     struct counts *counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE,
@@ -312,7 +312,7 @@ static void test_many_writers__one_is_killed_all_the_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_many_writers__one_is_killed_all_the_time),
+        KIT_TEST(test_many_writers__one_is_killed_repeatedly),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -388,7 +388,7 @@ static bool go_on(struct wal_store *store, struct ledger *ledger,
     return status == WAL_OK;
 }
 
-static void test_sigkill__another_process_goes_on(void **state)
+static void test_sigkill__another_process_continues(void **state)
 {
     (void)state;
     const uint32_t rounds = getenv("AGENTWAL_LONG") != NULL ? 1000 : 24;
@@ -423,7 +423,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_sigkill__nothing_acknowledged_is_lost),
-        KIT_TEST(test_sigkill__another_process_goes_on),
+        KIT_TEST(test_sigkill__another_process_continues),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

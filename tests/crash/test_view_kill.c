@@ -151,7 +151,7 @@ static void test_view_kill__unchanged_lines(void **state)
     die_everywhere("claude");
 }
 
-static void test_view_kill__lines_that_may_go_on(void **state)
+static void test_view_kill__lines_that_may_continue(void **state)
 {
     (void)state;
     die_everywhere("pi");
@@ -179,7 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_view_kill__unchanged_lines),
-        KIT_TEST(test_view_kill__lines_that_may_go_on),
+        KIT_TEST(test_view_kill__lines_that_may_continue),
         KIT_TEST(test_view_kill__lines_without_branches),
         KIT_TEST(test_view_kill__lines_and_documents),
         KIT_TEST(test_view_kill__documents),

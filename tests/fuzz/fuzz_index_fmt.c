@@ -123,7 +123,7 @@ static void list(const struct wal__catalogue *catalogue,
     wal__catalogue_iter_deinit(&cursor);
 }
 
-/* What every session says of itself is asked for, and some are put. */
+/* Gets the summary of every session, and puts some of them. */
 static void ask(struct wal__catalogue *catalogue)
 {
     uint32_t count = catalogue->session_count;

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# cli.sh - for tests of the tools to source: a private folder, and checks
-# that say what was expected.
+# cli.sh - sourced by tests of the tools: a private folder, and checks that
+# print the expected value.
 
 set -euo pipefail
 : "${WALBIN:?WALBIN must name the folder of the tools}"

@@ -250,7 +250,7 @@ def claude(files):
     text, match = only(files, r"projects/([^/]*)/([^/]*)"
                        r"(/subagents/agent-[^/]*)?\.jsonl$")
     if text == b"":
-        return []  # nothing was said yet
+        return []  # no message yet
     rows = lines_of(text)
     above = {}
     messages = {}
@@ -392,9 +392,9 @@ def codex(files):
         payload = row["payload"]
         if row["type"] == "response_item" and payload["type"] == "message" \
                 and payload["role"] == "assistant":
-            said = "".join(b.get("text", "") for b in payload["content"])
-            need(said == "" or any(kind == "agent_message" and
-                     message.replace("\n", "") == said.replace("\n", "")
+            joined = "".join(b.get("text", "") for b in payload["content"])
+            need(joined == "" or any(kind == "agent_message" and
+                     message.replace("\n", "") == joined.replace("\n", "")
                      for kind, message in events), "no event says", row)
     recorded = ["".join(m.split()) for k, m in events if k == "user_message"]
     return [(what, text) for what, text in shown if what != "user" or

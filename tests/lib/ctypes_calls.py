@@ -645,14 +645,14 @@ def check_views(wal, store, session, folder):
              by_ref(place))
     same(place.dialect, b"entries", "the dialect of a view")
     with open(path.value, "ab") as file:
-        file.write(b"of somebody else\n")
+        file.write(b"not JSON\n")
     taken = wal.new("wal_view_import_result")
     offset = ctypes.c_uint64()
     wal.call("wal_view_import", view, by_ref(taken))
-    same((taken.appended, taken.damaged), (1, 1), "lines of somebody else")
+    same((taken.appended, taken.damaged), (1, 1), "lines of another program")
     wal.call("wal_view_issue", view, ctypes.c_uint32(0), by_ref(offset),
              by_ref(loss))
-    same(loss.value, b"is not JSON", "what is odd")
+    same(loss.value, b"is not JSON", "the reason of the issue")
     wal.free("wal_view_close", view)
 
     @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p,

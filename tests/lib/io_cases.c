@@ -122,7 +122,7 @@ static void test_io__a_file_as_a_folder_is_not_found(void **state)
     assert_int_equal(sys_errno, ENOTDIR);
 }
 
-static void test_io__more_pieces_than_the_system_takes(void **state)
+static void test_io__more_pieces_than_iov_max(void **state)
 {
     (void)state;
     enum {
@@ -266,7 +266,7 @@ static void test_io__a_map_sees_writes_and_outlives_the_file(void **state)
     io->unmap(io->ctx, page, 8192);
 }
 
-static void test_io__maps_that_cannot_be(void **state)
+static void test_io__invalid_maps_are_refused(void **state)
 {
     (void)state;
     struct wal__file *file;
@@ -317,7 +317,7 @@ static void test_io__locks_belong_to_the_open_file(void **state)
     io->close(io->ctx, a);
 }
 
-static void test_io__shared_locks_go_together(void **state)
+static void test_io__shared_locks_are_compatible(void **state)
 {
     (void)state;
     struct wal__file *a = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
@@ -486,7 +486,7 @@ static void test_io__clocks(void **state)
     assert_true(io->monotonic_ns(io->ctx) - before >= 2000000);
 }
 
-static void test_io__random_fills_all_it_is_given(void **state)
+static void test_io__random_fills_the_whole_buffer(void **state)
 {
     (void)state;
     static uint8_t a[70000];
@@ -507,7 +507,7 @@ static void test_io__random_fills_all_it_is_given(void **state)
     }
 }
 
-static void test_io__a_wait_ends(void **state)
+static void test_io__wait_times_out(void **state)
 {
     (void)state;
     uint32_t word = 1;
@@ -526,22 +526,22 @@ int io_cases_run(const char *group, CMFixtureFunction enter,
     const struct CMUnitTest tests[] = {
         CASE(test_io__open_follows_its_flags),
         CASE(test_io__a_file_as_a_folder_is_not_found),
-        CASE(test_io__more_pieces_than_the_system_takes),
+        CASE(test_io__more_pieces_than_iov_max),
         CASE(test_io__offsets_beyond_the_system_are_refused),
         CASE(test_io__allocate_reserves_zeros),
         CASE(test_io__stat_distinguishes_files),
         CASE(test_io__a_map_sees_writes_and_outlives_the_file),
-        CASE(test_io__maps_that_cannot_be),
+        CASE(test_io__invalid_maps_are_refused),
         CASE(test_io__locks_belong_to_the_open_file),
-        CASE(test_io__shared_locks_go_together),
+        CASE(test_io__shared_locks_are_compatible),
         CASE(test_io__testing_a_lock_changes_nothing),
         CASE(test_io__directories),
         CASE(test_io__list_gives_every_name_once),
         CASE(test_io__rename_replaces_and_unlink_removes),
         CASE(test_io__remove_directory_removes_an_empty_one),
         CASE(test_io__clocks),
-        CASE(test_io__random_fills_all_it_is_given),
-        CASE(test_io__a_wait_ends),
+        CASE(test_io__random_fills_the_whole_buffer),
+        CASE(test_io__wait_times_out),
     };
 #undef CASE
 

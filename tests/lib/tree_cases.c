@@ -34,7 +34,7 @@ static void test_tree__a_path_that_leaves_the_root_is_refused(void **state)
     tree_case_assert_outside();
 }
 
-static void test_tree__a_path_that_is_not_plain_is_refused(void **state)
+static void test_tree__unnormalised_path_is_refused(void **state)
 {
     (void)state;
     tree_case_directory("d");
@@ -106,7 +106,7 @@ static void test_tree__a_link_at_the_name_is_not_followed(void **state)
 
 /* ------------------------------------------------------------- files --- */
 
-static void test_tree__what_is_written_is_read(void **state)
+static void test_tree__written_bytes_are_read(void **state)
 {
     (void)state;
     struct wal__worktree_file *file = NULL;
@@ -202,7 +202,7 @@ static void test_tree__links_keep_any_target(void **state)
     tree_assert_fails(tree_do_read_link, "missing", WAL_ENOTFOUND);
 }
 
-static void test_tree__a_rename_takes_the_place(void **state)
+static void test_tree__rename_replaces_its_target(void **state)
 {
     (void)state;
     struct wal__worktree_stat before;
@@ -265,7 +265,7 @@ static void test_tree__a_change_is_not_older_than_the_clock(void **state)
 
 /* ------------------------------------------------------------- names --- */
 
-static void test_tree__what_cannot_be_there_is_absent(void **state)
+static void test_tree__impossible_path_is_absent(void **state)
 {
     (void)state;
     char name[name_max + 4];
@@ -308,7 +308,7 @@ static void test_tree__a_missing_parent_is_not_found(void **state)
     assert_int_equal(tree_case_stat("missing").kind, WAL__WORKTREE_ABSENT);
 }
 
-static void test_tree__a_directory_is_no_file(void **state)
+static void test_tree__directory_is_not_a_file(void **state)
 {
     (void)state;
     tree_case_directory("d");
@@ -324,7 +324,7 @@ static void test_tree__a_directory_is_no_file(void **state)
     assert_int_equal(tree_case_stat("d").kind, WAL__WORKTREE_DIRECTORY);
 }
 
-static void test_tree__a_pipe_is_no_file_and_nobody_waits(void **state)
+static void test_tree__pipe_is_refused_without_blocking(void **state)
 {
     (void)state;
     tree_case_backend()->make_pipe("pipe");
@@ -367,7 +367,7 @@ static void test_tree__names_are_any_bytes(void **state)
     }
 }
 
-static void test_tree__names_and_paths_have_a_longest(void **state)
+static void test_tree__names_and_paths_are_bounded(void **state)
 {
     (void)state;
     char name[name_max + 2];
@@ -523,20 +523,20 @@ int tree_cases_run(const char *group, CMFixtureFunction enter,
 {
     const struct CMUnitTest tests[] = {
         TEST(test_tree__a_path_that_leaves_the_root_is_refused),
-        TEST(test_tree__a_path_that_is_not_plain_is_refused),
+        TEST(test_tree__unnormalised_path_is_refused),
         TEST(test_tree__a_parent_that_is_a_link_is_refused),
         TEST(test_tree__a_link_at_the_name_is_not_followed),
-        TEST(test_tree__what_is_written_is_read),
+        TEST(test_tree__written_bytes_are_read),
         TEST(test_tree__modes_are_exactly_those_set),
         TEST(test_tree__links_keep_any_target),
-        TEST(test_tree__a_rename_takes_the_place),
+        TEST(test_tree__rename_replaces_its_target),
         TEST(test_tree__a_change_is_not_older_than_the_clock),
-        TEST(test_tree__what_cannot_be_there_is_absent),
+        TEST(test_tree__impossible_path_is_absent),
         TEST(test_tree__a_missing_parent_is_not_found),
-        TEST(test_tree__a_directory_is_no_file),
-        TEST(test_tree__a_pipe_is_no_file_and_nobody_waits),
+        TEST(test_tree__directory_is_not_a_file),
+        TEST(test_tree__pipe_is_refused_without_blocking),
         TEST(test_tree__names_are_any_bytes),
-        TEST(test_tree__names_and_paths_have_a_longest),
+        TEST(test_tree__names_and_paths_are_bounded),
         TEST(test_tree__denied_access_is_reported),
         TEST(test_tree__a_root_must_be_a_directory),
         TEST(test_tree__only_an_empty_directory_is_removed),

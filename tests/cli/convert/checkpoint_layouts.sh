@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # walctl checkpoint-export and checkpoint-import: checkpoints in the layouts of
-# two other session stores, there and back.
+# two other session stores, in both directions.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
@@ -12,7 +12,7 @@ walctl init "$store"
 walctl create "$store" --id s --cwd "$tree" >/dev/null
 cd "$tree"
 
-# files SESSION ID: what a checkpoint holds, without what a layout cannot.
+# files SESSION ID: the files of a checkpoint that a layout can represent.
 files() {
     walctl checkpoint-show --json "$store" "$1" "$2" | python3 -c '
 import json, sys
@@ -20,11 +20,11 @@ for row in map(json.loads, sys.stdin):
     if row["kind"] != "symlink" and "pathHex" not in row:
         print(json.dumps(row))'
 }
-# session ID: a new one, with the same directory.
+# session ID: creates one with the same directory.
 session() {
     walctl create "$store" --id "$1" --cwd "$tree" >/dev/null
 }
-# found: all files below a directory, with their contents.
+# found DIRECTORY: all files below it, with the digests of their contents.
 found() {
     (cd "$1" && find . -type f -exec sha256sum {} + | sort)
 }
@@ -44,7 +44,7 @@ printf 'a\nB\n' >a.txt
 walctl checkpoint "$store" s second a.txt copy.txt >/dev/null
 one='first%2F..%2F%25one'
 
-# There and back, in each layout.
+# Export and import, in each layout.
 code 3 walctl checkpoint-export "$store" s "$out/sdk" --layout sdk
 mkdir "$out"
 for layout in sdk spec11; do
@@ -66,7 +66,7 @@ for layout in sdk spec11; do
     done
     same "" "$(find "$out" -name '.*')" "temporary files"
 
-    # Again: only what is new.
+    # A second export writes only what is new.
     found "$out/$layout" >"$work/before"
     walctl checkpoint-export --json "$store" s "$out/$layout" \
         --layout "$layout" | json 'all(r["addedBlobs"] == r["addedBytes"] == 0
@@ -87,12 +87,12 @@ for layout in sdk spec11; do
         "when it was made"
     walctl checkpoint-import --json "$store" "$layout" "$out/$layout" |
         json 'all(r["added"] == 0 for r in rows)'
-    # Exporting what was imported gives the same files.
+    # Exporting imported checkpoints produces the same files.
     mkdir "$work/again"
     walctl checkpoint-export "$store" "$layout" "$work/again/$layout" \
         --layout "$layout" >/dev/null
     found "$work/again/$layout" >"$work/after"
-    cmp "$work/before" "$work/after" || fail "there and back and there"
+    cmp "$work/before" "$work/after" || fail "an export of imported checkpoints differs"
     rm -r "$work/again"
 
     code 1 walctl rewind "$store" "$layout" 'first/../%one' \
@@ -118,11 +118,11 @@ walctl checkpoint "$store" s second late >/dev/null
 walctl checkpoint-export --json "$store" s "$out/sdk" --layout sdk | json '
     [(r["addedBlobs"], r["addedManifest"]) for r in rows]
     == [(0, False), (1, True)]'
-# A content that was cut is put anew.
+# A truncated content is written again.
 : >"$out/sdk/checkpoints/second/blobs/$(sha256sum <late | cut -d' ' -f1)"
 walctl checkpoint-export --json "$store" s "$out/sdk" --layout sdk | json '
     [r["addedBlobs"] for r in rows] == [0, 1]'
-# Of a root that is not the session's directory the paths are absolute.
+# Paths are absolute when the root is not the session's directory.
 walctl checkpoint "$store" s third --root "$tree/src" run.sh >/dev/null
 walctl checkpoint-export "$store" s "$out/sdk" --layout sdk >/dev/null 2>&1
 json "rows[0]['files'][0]['path'] == '$tree/src/run.sh'" \
@@ -132,7 +132,7 @@ walctl checkpoint-import "$store" rooted "$out/sdk/checkpoints/third" \
     --root "$tree/src" >/dev/null
 same "$(files s third)" "$(files rooted third)" "files of another root"
 
-# As a program in Go writes it: absolute paths, times with an offset, indented.
+# As written by a Go program: absolute paths, times with an offset, indented.
 go=$work/go
 uuid=0b9a3f5e-6d1c-4e0a-9a51-2f1b8f0f8d11
 mkdir -p "$go/$uuid/files"
@@ -160,10 +160,10 @@ walctl rewind "$store" go "$uuid" | json 'rows[0]["filesChanged"]
     == ["a.txt", "gone.txt"] and rows[0]["insertions"] == 2
     and rows[0]["deletions"] == 2'
 same "$hash" "$(sha256sum <a.txt | cut -d' ' -f1)" "a file that was rewound"
-[ ! -e gone.txt ] || fail "a file that was absent is there"
+[ ! -e gone.txt ] || fail "a file absent from the checkpoint exists"
 
 # Keys with tags; the directory's name is the id; null for no files; contents
-# that an older checkpoint of the same import has.
+# of an older checkpoint in the same import.
 tags=$work/tags/checkpoints
 mkdir -p "$tags/b/files" "$tags/a/files" "$tags/c"
 cp large "$tags/b/files/$(sha256sum <large | cut -d' ' -f1)"
@@ -178,9 +178,10 @@ walctl checkpoint-import --json "$store" tags "$work/tags" | json '
     [(r["checkpointId"], r["files"]) for r in rows]
     == [("see", 0), ("b", 1), ("a", 1)]'
 
-# What is refused: named, and nothing made of it; the others go in.
+# An invalid checkpoint is reported and not imported; the others are.
 bad=$work/bad
-# refused CODE TEXT MANIFEST: of one checkpoint beside a good one.
+# refused CODE TEXT MANIFEST [COMMANDS]: an import of a valid checkpoint and one
+# with this manifest. The commands run in the directory of the second.
 refused() {
     rm -rf "$bad"
     mkdir -p "$bad/good/blobs" "$bad/evil/blobs"
@@ -194,7 +195,7 @@ refused() {
     session bad
     code "$1" walctl checkpoint-import "$store" bad "$bad"
     grep -qF -- "$2" "$work/stderr" ||
-        fail "not said: $2; but $(cat "$work/stderr")"
+        fail "not reported: $2; but $(cat "$work/stderr")"
     grep -q 'evil' "$work/stderr" || fail "the checkpoint is not named"
     code 1 walctl checkpoint-show "$store" bad evil
     code 0 walctl checkpoint-show "$store" bad good
@@ -237,16 +238,16 @@ refused 1 'manifest.json: not a regular file' "$(file x)" \
     'rm manifest.json; ln -s ../good/manifest.json .'
 [ ! -e "$work/x" ] || fail "a file outside the root"
 
-# A checkpoint of the id with another root; checkpoints that are off.
+# A checkpoint with the same id and another root; checkpoints are off.
 session other
 walctl checkpoint "$store" other b --root "$tree/src" run.sh >/dev/null
 code 1 walctl checkpoint-import "$store" other "$work/tags"
-grep -q 'another root' "$work/stderr" || fail "why it is refused"
+grep -q 'another root' "$work/stderr" || fail "no reason for the refusal"
 code 0 walctl checkpointing "$store" go off
 code 1 walctl checkpoint-import "$store" go "$work/tags"
-grep -q 'checkpoints are off' "$work/stderr" || fail "no word on being off"
+grep -q 'checkpoints are off' "$work/stderr" || fail "no report that checkpoints are off"
 
-# An export that cannot be: a damaged blob leaves that checkpoint out.
+# A checkpoint with a damaged blob is not exported.
 python3 - "$store" "$hash" <<'PY'
 import glob, sys
 for path in glob.glob(sys.argv[1] + "/pack/*.seg"):
@@ -263,8 +264,8 @@ walctl checkpoint-import "$store" s "$tags/b" >/dev/null
 code 1 walctl checkpoint-export "$store" s "$work/damaged" --layout sdk
 grep -q "$hash" "$work/stderr" || fail "the blob is not named"
 [ ! -e "$work/damaged/checkpoints/$one/manifest.json" ] ||
-    fail "a manifest without its contents"
-[ -e "$work/damaged/checkpoints/b/manifest.json" ] || fail "the others"
+    fail "a manifest with missing contents"
+[ -e "$work/damaged/checkpoints/b/manifest.json" ] || fail "the other checkpoints"
 same "" "$(find "$work/damaged" -name '.*')" "temporary files"
 
 code 2 walctl checkpoint-export "$store" s "$out"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every file under AGENTWAL_FIXTURES, when that is set, and the project's own
-# example go in and come out whole.
+# Every file under AGENTWAL_FIXTURES, when that is set, and the example of the
+# project have the same bytes after import and export.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
@@ -11,7 +11,7 @@ in=${AGENTWAL_FIXTURES:-$root/tools/example}
 walctl init "$store"
 code 0 walconv import --json "$store" "$in"
 cp "$work/stdout" "$work/first"
-# A file is a source of its own, or one of the documents of a tree.
+# A file is a source by itself, or one of the documents of a tree.
 files=$(find "$in" -type f | wc -l)
 json "sum(r.get('documents', 1) for r in rows) == $files" "$work/first"
 json 'sum(r["appended"] for r in rows) > 0' "$work/first"
@@ -27,9 +27,9 @@ json 'all(r["duplicates"] == r["lines"] for r in rows if "documents" in r)' \
 
 code 0 walconv export --json --dialect source "$store" "$work/out"
 json 'all(r["losses"] == [] for r in rows)' "$work/stdout"
-diff -r "$in" "$work/out" || fail "not the bytes that came in"
+diff -r "$in" "$work/out" || fail "the export differs from the import"
 
-# What is read out of them is JSON, and every file has a live branch.
+# Their entries are JSON, and every file has a live branch.
 walctl list --json "$store" >"$work/list"
 json 'all(r["entries"] == 0 or r["head"] for r in rows)' "$work/list"
 python3 -c '

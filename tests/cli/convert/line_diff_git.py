@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Counts of changed lines (engine/checkpoint/numstat.h) are those of git.
+"""Counts of changed lines (engine/checkpoint/numstat.h) equal those of git.
 
 Usage: line_diff_git.py [--write | PAIRS [SEED]]
 
-Pairs of contents are made from a seed. Without arguments: those of the first
-seed must give what line_diff_git.txt says, which git 2.39 said (--write lets
-the installed git say it anew). Where git is installed, it is asked too, about
-further pairs of AGENTWAL_SEED, or of the seed 1, and about files of the source
-and their versions; about many with AGENTWAL_LONG. git up to 2.49 takes some
-frequent lines for changed even with --minimal, git from 2.50 on does not: the
-installed one is compared with the function that counts like it.
+Pairs of contents are generated from a seed. Without arguments, the counts of
+the pairs of the first seed must equal those of git 2.39 in line_diff_git.txt
+(--write replaces them with those of the installed git). Where git is installed,
+further pairs are compared with it: those of AGENTWAL_SEED, or of the seed 1,
+and files of the source and their versions; more of them with AGENTWAL_LONG. git
+up to 2.49 counts some frequent lines as changed even with --minimal, git from
+2.50 on does not: the installed one is compared with the function that matches
+its version.
 """
 import os
 import random
@@ -55,7 +56,7 @@ def few(chance):
 
 
 def code(chance):
-    """Lines of their own among frequent ones."""
+    """Unique lines among frequent ones."""
     share = 1 + chance.below(6)
     frequent = FREQUENT[:1 + chance.below(len(FREQUENT))]
     return [chance.pick(frequent) if chance.one_in(share)
@@ -75,7 +76,7 @@ def part(chance, lines):
 
 
 def edited(chance, lines, make):
-    """After some edits: lines go, come, move, are repeated or rewritten."""
+    """After edits that delete, insert, move, repeat or rewrite lines."""
     lines = list(lines)
     for _ in range(chance.below(chance.pick([2, 6, 30]))):
         start, end = part(chance, lines)
@@ -107,7 +108,7 @@ def text(chance, lines):
 
 
 def odd_pair(chance):
-    """Empty and absent ones, long lines, zero bytes near the limit."""
+    """Empty and absent contents, long lines, zero bytes near the limit."""
     content = text(chance, code(chance))
     way = chance.below(5)
     if way == 0:
@@ -169,7 +170,7 @@ def source_pairs(seed, count):
 
 
 def blob_versions(environment):
-    """Per path the contents it had, oldest first, where there is a history."""
+    """The versions of each path, oldest first, where there is a history."""
     log = subprocess.run(
         ["git", "-C", SOURCE, "log", "--reverse", "--raw", "--no-abbrev",
          "--no-renames", "--format="], stdout=subprocess.PIPE,
@@ -209,7 +210,7 @@ def history_pairs(environment, seed, count):
 # Answers ---------------------------------------------------------------------
 
 def build():
-    """The program that counts, with the compiler and library of this build."""
+    """Builds the counting program with this build's compiler and library."""
     build_dir = os.environ["AGENTWAL_BUILD"]
     with open(os.path.join(build_dir, "CMakeCache.txt"),
               encoding="utf-8") as file:
@@ -225,7 +226,7 @@ def build():
 
 
 def our_answers(pairs):
-    """Per pair what git is said to say, and the least numbers."""
+    """The expected counts of git for each pair, and the minimal ones."""
     given = b"".join(b"%d %d\n%s%s" % (len(a or b""), len(b or b""), a or b"",
                                        b or b"") for a, b in pairs)
     out = subprocess.run(["./line_diff"], input=given, check=True,
@@ -244,7 +245,7 @@ def git_environment():
 
 
 def git_answers(environment, pairs):
-    """The pairs as the files of two commits."""
+    """The counts of git, for the pairs as the files of two commits."""
     shutil.rmtree("pairs.git", ignore_errors=True)
     subprocess.run(["git", "init", "-q", "--bare", "pairs.git"], check=True,
                    env=environment)

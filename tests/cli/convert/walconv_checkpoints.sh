@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # walconv: checkpoints/ of sdk and spec11 become checkpoints of their sessions,
-# and views of these dialects have them again.
+# and views of these dialects contain them.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
@@ -70,7 +70,7 @@ walctl checkpoint-show --json "$store" s-1 cp-2 |
     json '[(r["path"], r["kind"]) for r in rows] == [("b", "file"),
         ("gone", "absent"), ("src/a", "file")]'
 
-# Again: none twice, and nothing more in the store.
+# A second import adds nothing to the store.
 size_of() { find "$store" -name '*.seg' -size +0 -printf '%f %s\n' | sort; }
 code 0 walconv import --json "$store" "$in"
 json 'all(r.get("checkpoints", 0) == 0 for r in rows)' "$work/stdout"
@@ -80,14 +80,14 @@ size_of >"$work/after"
 diff "$work/before" "$work/after"
 same 2 "$(walctl checkpoints --json "$store" t-1 | wc -l)" "of spec11"
 
-# One more, later.
+# A checkpoint is added later.
 checkpoint "$sdk/checkpoints/cp-3" blobs "{\"checkpoint_id\":\"cp-3\",
     \"files\":[{\"path\":\"late\",\"hash\":\"$one\"}]}" one
 code 0 walconv import "$store" "$in"
 grep -q '3 new or changed\|2 new or changed, 1 new checkpoint' "$work/stdout" ||
-    fail "not said: $(cat "$work/stdout")"
+    fail "not reported: $(cat "$work/stdout")"
 
-# The source gives back all files, and views have the same contents.
+# An export as the source has all files, and views have the same contents.
 code 0 walconv export --dialect source "$store" "$work/out"
 diff -r "$in" "$work/out"
 for dialect in sdk spec11; do
@@ -100,7 +100,7 @@ for dialect in sdk spec11; do
         same "${blob##*/}" "$(hash_of "$blob")" "a content as $dialect"
     done <"$work/blobs"
     same "" "$(find "$work/$dialect" -name '.*' -type f)" "temporary files"
-    # They are read again as what they are.
+    # Importing them detects the same dialect.
     walctl init "$work/again-$dialect"
     code 0 walconv import "$work/again-$dialect" "$work/$dialect"
     for id in s-1:cp-1 s-1:cp-2 s-1:cp-3 t-1:$uuid t-1:lower; do
@@ -115,14 +115,14 @@ done
 code 0 walconv export --dialect pi "$store" "$work/pi"
 same "" "$(find "$work/pi" -name checkpoints)" "checkpoints of pi"
 
-# They are checkpoints: files come back.
+# A rewind to one of them restores its files.
 printf 'changed\n' >"$tree/src/a"
 printf 'made since\n' >"$tree/new"
 walctl rewind "$store" t-1 "$uuid" | json 'rows[0]["canRewind"]'
 cmp "$work/two" "$tree/src/a"
-[ ! -e "$tree/new" ] || fail "a file that was absent is there"
+[ ! -e "$tree/new" ] || fail "a file absent from the checkpoint exists"
 
-# What cannot be one is named; the others, and all files, go in.
+# An invalid checkpoint is reported; the others, and all files, are imported.
 bad=$work/bad/s-2
 session "$bad" "{\"session_id\":\"s-2\",\"created_at\":\"\",\"cwd\":\"$tree\"}"
 # shellcheck disable=SC2016
@@ -151,18 +151,18 @@ for name in up root lost missing short rotten none; do
 done
 code 0 walconv import "$store" "$work/bad"
 grep -q 'checkpoints/up: "../x".*skipped' "$work/stderr" ||
-    fail "not said: $(cat "$work/stderr")"
-same 1 "$(walctl checkpoints --json "$store" s-2 | wc -l)" "good ones"
+    fail "not reported: $(cat "$work/stderr")"
+same 1 "$(walctl checkpoints --json "$store" s-2 | wc -l)" "valid checkpoints"
 walconv export --dialect source --session s-2 "$store" "$work/bad-out" >/dev/null
 rm "$bad/checkpoints/link"
 rmdir "$bad/checkpoints/none"
 diff -r "$work/bad" "$work/bad-out"
 
-# Without a directory of its own a session has nothing that paths are below.
+# A session without a directory has no root for the paths.
 session "$work/lone/s-3" '{"session_id":"s-3","created_at":""}'
 checkpoint "$work/lone/s-3/checkpoints/c" blobs \
     "{\"files\":[{\"path\":\"a\",\"hash\":\"$one\"}]}" one
 code 0 walconv import "$store" "$work/lone"
 grep -q 's-3/checkpoints/c: .*skipped' "$work/stderr" ||
-    fail "not said: $(cat "$work/stderr")"
+    fail "not reported: $(cat "$work/stderr")"
 walcheck "$store" >"$work/checked"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Sessions of every dialect, written in every other, are what that dialect's
-client accepts (tests/lib/clients.py), and show the same conversation there.
+"""Sessions of every dialect, exported as every other dialect, are accepted by
+that dialect's client (tests/lib/clients.py) and show the same conversation.
 
 The sessions are those of tests/golden/model and, where AGENTWAL_FIXTURES names
 a directory, all in it; of these the ones that their own client accepts.
@@ -38,7 +38,7 @@ def export(store, session, dialect):
 
 
 def show(dialect, files):
-    """The conversation, or why the client refuses it."""
+    """The conversation, or the reason why the client rejects it."""
     try:
         return clients.CLIENTS[dialect](files), None
     except (clients.Refused, KeyError, TypeError, AttributeError) as error:
@@ -46,7 +46,7 @@ def show(dialect, files):
 
 
 def check(store, session, own, path, must):
-    """Writes a session as all dialects; answers faults."""
+    """Writes a session as all dialects; returns the faults."""
     before, refused = show(own, export(store, session, own)[0]) \
         if own in clients.CLIENTS else (None, "no client")
     if refused and must:
@@ -93,7 +93,7 @@ def put(path, *rows, **options):
 
 
 def copy_spaced(source, target):
-    """The same JSON with white space wherever it may stand."""
+    """The same JSON with white space wherever the grammar allows it."""
     for path, text in files_of(source).items():
         target_path = os.path.join(target, path)
         if path.endswith(".jsonl"):
@@ -159,7 +159,7 @@ def pi_session(name, texts, **header):
 
 
 def make_pi(folder):
-    """Sizes and shapes that clients trip over."""
+    """Sizes and shapes that clients handle badly."""
     long = "word " * 40000
     user, answer = ("user", "a prompt"), ("assistant", "an answer")
     for name, rows in {

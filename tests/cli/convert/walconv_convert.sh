@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# walconv: sessions written as other clients have them, where these look, with
-# what is lost; and back.
+# walconv: sessions exported as other clients' files, at the paths where these
+# look for them, with a report of the losses; and imported again.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
@@ -13,7 +13,7 @@ cp "$made/claude.jsonl" "$work/in/11111111-2222-4333-8444-555555555555.jsonl"
 walctl init "$store"
 code 0 walconv import --json "$store" "$work/in"
 
-# The same client: the same bytes, at its path; a second time nothing.
+# The same client: the same bytes, at its path; a second export adds nothing.
 code 0 walconv export --json --dialect pi --session s-1 "$store" "$out"
 json 'rows[0]["sessionId"] == "s-1" and rows[0]["dialect"] == "pi" and
     rows[0]["added"] == 20 and rows[0]["losses"] == []' "$work/stdout"
@@ -29,7 +29,7 @@ same "$claude" "$(field path "$work/stdout")" "path of a session of Claude Code"
 cmp "$claude" "$made/claude.jsonl"
 same "$pi" "$(walconv path --dialect pi "$store" "$out" s-1)" "walconv path"
 
-# Another client: what it cannot carry is counted by name.
+# Another client: losses are counted by name.
 code 0 walconv export --json --dialect claude --session s-1 "$store" "$out"
 json 'set(l["what"] for l in rows[0]["losses"]) == {
     "tool names of results", "providers of models", "costs of messages",
@@ -46,7 +46,7 @@ json 'len({r["uuid"] for r in rows if "uuid" in r}) ==
 json 'len({r["sessionId"] for r in rows}) == 1 and
     rows[0]["sessionId"] in "'"$other"'"' "$other"
 code 0 walconv export --dialect claude --session s-1 "$store" "$work/text"
-grep -q '^  lost: 1 model changes$' "$work/stdout" || fail "no loss told"
+grep -q '^  lost: 1 model changes$' "$work/stdout" || fail "no loss reported"
 
 # One session on standard output.
 code 0 walconv export --stdout --dialect pi --session s-1 "$store"
@@ -54,7 +54,7 @@ cmp "$work/stdout" "$made/pi.jsonl"
 code 2 walconv export --stdout --dialect pi "$store"
 code 2 walconv export --dialect lines "$store" "$out"
 
-# And back: the same text, calls and results, in the same order.
+# Imported again: the same text, calls and results, in the same order.
 walctl init "$work/back"
 code 0 walconv import "$work/back" "$other"
 code 0 walconv export --dialect pi --json "$work/back" "$work/pi"
@@ -77,9 +77,9 @@ one, two = (list(meaning(path)) for path in sys.argv[1:])
 sys.exit(0 if one == two and len(one) > 5 else f"{one}\n{two}")
 PY
 python3 "$work/meaning.py" "$made/pi.jsonl" "$(field path "$work/stdout")" ||
-    fail "pi to Claude Code and back is not the same"
+    fail "pi to Claude Code and back differs"
 
-# Sessions that were never a file.
+# Sessions that were not imported.
 walctl create "$store" --id native --cwd /srv/n >"$work/id"
 cat >"$work/native" <<'JSON'
 {"id":"a","type":"message","payload":{"role":"user","content":"hello"}}
@@ -106,7 +106,7 @@ json '{"what": "redacted entries", "count": 1} in rows[0]["losses"]' \
     "$work/stdout"
 json 'rows[2]["parentId"] == rows[1]["id"]' "$(field path "$work/stdout")"
 
-# Payloads that the store keeps out of line, in an answer of several rows, the
+# Payloads that the store keeps out of line, in a message of several rows, the
 # last one without a newline.
 python3 - "$work/long.jsonl" <<'PY'
 import json, sys
@@ -127,13 +127,13 @@ code 0 walconv export --dialect pi --json --session long "$store" "$out"
 json '[b["text"] for b in rows[1]["message"]["content"]] ==
     [c * 400000 for c in "abc"]' "$(field path "$work/stdout")"
 
-# A file with other content is not touched.
+# A file with other content is not overwritten.
 printf 'mine\n' >"$pi"
 code 1 walconv export --dialect pi --session s-1 "$store" "$out"
-same mine "$(cat "$pi")" "a file of somebody else"
+same mine "$(cat "$pi")" "a file with other content"
 
-# A line that is no JSON, or is blank, cuts no conversation: what goes on behind
-# it goes on behind what stands before it.
+# A line that is not JSON, or is blank, does not split the conversation: the
+# next entry is a child of the entry before that line.
 {
     head -n 4 "$made/rollouts.jsonl"
     printf '\n{"type":"mess\n'
@@ -145,7 +145,7 @@ for name in "$made/rollouts.jsonl" "$work/cut.jsonl"; do
     walconv import --json "$work/whole" "$name" >"$work/id"
     for dialect in pi claude codex entries; do
         walconv export --dialect "$dialect" "$work/whole" "$work/views" \
-            >"$work/said"
+            >"$work/exported"
     done
     walconv import --json "$work/whole" "$work/views" >"$work/again"
     json 'all(r["damaged"] == [] for r in rows) and len(rows) == 4' \
@@ -153,7 +153,7 @@ for name in "$made/rollouts.jsonl" "$work/cut.jsonl"; do
     walconv export --stdout --dialect rollouts \
         --session "$(field sessionId "$work/id")" "$work/whole" \
         2>"$work/stderr" |
-        tail -n +2 | grep -v config_change >"$work/said-${name##*/}"
+        tail -n +2 | grep -v config_change >"$work/rollout-${name##*/}"
     python3 -c '
 import json, sys
 for line in open(sys.argv[1]):
@@ -162,13 +162,13 @@ for line in open(sys.argv[1]):
             walconv export --stdout --dialect sdk --session "$id" \
                 "$work/whole" 2>"$work/stderr" |
                 sed 's/"uuid":"[^"]*"//; s/"timestamp":"[^"]*"//'
-        done >"$work/told-${name##*/}"
+        done >"$work/text-${name##*/}"
 done
-cmp "$work/said-rollouts.jsonl" "$work/said-cut.jsonl"
-cmp "$work/told-rollouts.jsonl" "$work/told-cut.jsonl"
-[ "$(wc -l <"$work/told-cut.jsonl")" -gt 20 ] || fail "too little is told"
+cmp "$work/rollout-rollouts.jsonl" "$work/rollout-cut.jsonl"
+cmp "$work/text-rollouts.jsonl" "$work/text-cut.jsonl"
+[ "$(wc -l <"$work/text-cut.jsonl")" -gt 20 ] || fail "too few lines"
 
-# What there is.
+# The list of dialects.
 walconv dialects --json >"$work/dialects"
 json 'all({"name", "import", "export", "summary", "carries"} <= set(r)
     for r in rows) and [r["name"] for r in rows][0] == "source" and

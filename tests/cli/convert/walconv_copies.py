@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A session that is a copy of another's file (SPEC.md 5.17) is written in every
-dialect as the same file is that came in where its original never was; in its
-own dialect as the lines that came in.
+"""A session imported from a copy of another session's file (SPEC.md 5.17) is
+exported like the same file in a store without the original; in the dialect of
+the file, with the bytes of the file.
 """
 import json
 import os
@@ -49,7 +49,7 @@ def write(path, data):
 
 
 class Pair:
-    """A store that has a copy with its original, and one that has it alone."""
+    """A store with a copy and its original, and one with only the copy."""
 
     def __init__(self, work):
         self.work = work
@@ -63,7 +63,7 @@ class Pair:
             run("walctl", "init", store)
 
     def give(self):
-        """Imports the copy, and answers how many lines it shares."""
+        """Imports the copy; returns how many lines it shares."""
         run("walconv", "import", self.stores[0], self.original)
         for i, store in enumerate(self.stores):
             row, = run("walconv", "import", "--json", store, self.file)
@@ -82,8 +82,8 @@ class Pair:
         return read(os.path.join(out, row["path"])), row
 
     def check(self, keeps=None, redacts=False):
-        """Compares what both write; in the dialect `keeps`, with the file.
-        Where something was redacted, the line below does not say which."""
+        """Compares the exports of both; in the dialect `keeps`, with the file.
+        After a redaction the losses are not compared."""
         for dialect in DIALECTS:
             got, row = self.written(0, dialect)
             expected, alone = self.written(1, dialect)
@@ -97,8 +97,8 @@ class Pair:
 
 
 def plain(text):
-    """Rows without what the session is called, with ids by their number, and
-    without times of an import."""
+    """Rows without the session's id, with entry ids replaced by their number,
+    and without times of an import."""
     rows = [json.loads(line) for line in text.splitlines()]
     names = {}
     for row in rows:
@@ -126,7 +126,7 @@ def shown(value, names, path):
 
 
 def check_model(work, style, is_named):
-    """24 lines are kept, and one is changed."""
+    """A copy of which 24 lines are the same and one is different."""
     lines = read(os.path.join(MODEL, style + ".jsonl")).splitlines(True)
     pair = Pair(work)
     write(pair.original, b"".join(lines))
@@ -170,8 +170,8 @@ def check_grown(work, style):
 
 
 def find_entry(pair, style):
-    """Entries that are the same line: the original's, and in a store that has
-    the copy alone; and what it says."""
+    """The ids of one line's entry in the original and in the store that has only
+    the copy, and its text."""
     at = 12
     while style == "claude" and b'"uuid"' not in read(pair.file).splitlines()[at]:
         at += 1
@@ -186,7 +186,7 @@ def find_entry(pair, style):
 
 
 def check_large(work, style):
-    """A line that the log keeps as a blob."""
+    """A line that is stored as a blob."""
     pair = Pair(work)
     make("make", style, "20000", "1", pair.original)
     lines = read(pair.original).splitlines(True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""walconv with files that are damaged: each fault is told with path, line and
-byte offset, as text and as JSON; the files beside come in whole, another import
-adds nothing, and the same bytes come out again.
+"""walconv import of damaged files: each fault is reported with path, line and
+byte offset, as text and as JSON; the other files are imported whole, a second
+import adds nothing, and an export has the same bytes.
 """
 import json
 import os
@@ -30,7 +30,7 @@ def walconv(*arguments, code=0, tool="walconv"):
 
 
 def row(number, parent=None, more=b""):
-    """A line of Claude Code, with an id of its own."""
+    """A line of Claude Code, with the id of its number."""
     above = b"null" if parent is None else b'"u%d"' % parent
     return (b'{"parentUuid":%s,"isSidechain":false,"cwd":"/p","sessionId":"S",'
             b'"type":"user","message":{"role":"user","content":"text %d"%s},'
@@ -46,7 +46,7 @@ PI = b'{"type":"session","version":%d,"id":"%s",' + TIME + b',"cwd":"/p"}'
 A = row(1)
 B = row(2, 1)
 C = row(3, 2)
-BEHIND = len(A) + 1  # where the second line begins
+SECOND = len(A) + 1  # where the second line begins
 
 
 def cases():
@@ -62,33 +62,33 @@ def cases():
     surrogate = row(2, 1, b',"x":"\xed\xa0\x80"')
     control = row(2, 1, b',"x":"\x1b[31m"')
     welded = A[:50] + A
-    yield "torn", [A, B[:60]], [(2, BEHIND + 60, "torn")]
+    yield "torn", [A, B[:60]], [(2, SECOND + 60, "torn")]
     yield "torn inside", [A, B[:60] + b"\n", C], [
-        (2, BEHIND + 60, "cut short"), (4, None, "its parent is not")]
+        (2, SECOND + 60, "cut short"), (4, None, "its parent is not")]
     yield "welded", [A, welded, C], [
-        (2, BEHIND + 50, "welded"), (3, None, "its parent is not")]
+        (2, SECOND + 50, "welded"), (3, None, "its parent is not")]
     yield "two values", [A + B, C], [
         (1, len(A), "welded"), (2, None, "its parent is not")]
-    yield "bytes behind", [A + b" x", b"{}"], [(1, len(A) + 1, "bytes after")]
+    yield "bytes after", [A + b" x", b"{}"], [(1, len(A) + 1, "bytes after")]
     yield "NUL bytes", [A, b"\0" * 4096, row(2, 1)], [
-        (2, BEHIND, "holds NUL")]
+        (2, SECOND, "holds NUL")]
     yield "NUL at the end", [A, B + b"\0" * 512], [
-        (2, BEHIND + len(B), "holds NUL")]
+        (2, SECOND + len(B), "holds NUL")]
     yield "NUL in a string", [nul, A], [(1, 40, "holds NUL")]
     yield "NUL escaped", [row(1, None, b',"x":"\\u0000"'), B], []
     yield "invalid UTF-8", [A, bad, C], [
-        (2, BEHIND + bad.index(b"\xff"), "invalid UTF-8"),
+        (2, SECOND + bad.index(b"\xff"), "invalid UTF-8"),
         (3, None, "its parent is not")]
     yield "overlong UTF-8", [A, overlong], [
-        (2, BEHIND + overlong.index(b"\xc0"), "invalid UTF-8")]
+        (2, SECOND + overlong.index(b"\xc0"), "invalid UTF-8")]
     yield "surrogate in UTF-8", [A, surrogate], [
-        (2, BEHIND + surrogate.index(b"\xed"), "invalid UTF-8")]
+        (2, SECOND + surrogate.index(b"\xed"), "invalid UTF-8")]
     yield "control", [A, control], [
-        (2, BEHIND + control.index(b"\x1b"), "not JSON")]
+        (2, SECOND + control.index(b"\x1b"), "not JSON")]
     yield "lone surrogate", [A, lone, C], []
     yield "same key twice", [A, twice, C], []
     yield "uuid twice", [A, B[:-1] + b',"uuid":"u2"}', C], [
-        (2, BEHIND, "a key occurs twice")]
+        (2, SECOND, "a key occurs twice")]
     yield "message twice", [A, row(2, 1, b',"role":"user"'), C], []
     yield "deep", [A, deep, B], [(2, None, "nested too deeply")]
     yield "deep and torn", [A, b"[" * DEEP], [(2, None, "nested too deeply")]
@@ -99,9 +99,9 @@ def cases():
     yield "byte order mark", [b"\xef\xbb\xbf" + A, B], []
     yield "mark inside", [A, b"\xef\xbb\xbf" + B, C], []
     yield "mark and torn", [A, b"\xef\xbb\xbf" + B[:60]], [
-        (2, BEHIND + 63, "torn")]
+        (2, SECOND + 63, "torn")]
     yield "two marks", [A, b"\xef\xbb\xbf\xef\xbb\xbf" + B], [
-        (2, BEHIND + 3, "not JSON")]
+        (2, SECOND + 3, "not JSON")]
     yield "UTF-16", [A.decode().encode("utf-16"), b""], None
     yield "blank lines", [b"", A, b" \t ", b"\r", B, b""], []
     yield "only newlines", [b""] * 50, []
@@ -112,9 +112,9 @@ def cases():
     yield "no object", [A, b"7", b'"x"', b"null", b"[]", B], []
     yield "no newline", [A, B, C], []
     yield "parent missing", [A, row(2, 77), C], [
-        (2, BEHIND, "its parent is not")]
+        (2, SECOND, "its parent is not")]
     yield "parent of itself", [A, row(2, 2), C], [
-        (2, BEHIND, "names itself")]
+        (2, SECOND, "names itself")]
     yield "cycle of two", [row(1, 2), row(2, 1), C], [
         (1, 0, "its parent is not")]
     ring = [row(n, (n + 1) % 500) for n in range(500)]
@@ -122,7 +122,7 @@ def cases():
         (n + 1, sum(len(r) + 1 for r in ring[:n]), "its parent is not")
         for n in range(499)]
     yield "id twice", [A, B, B, C], [
-        (3, BEHIND + len(B) + 1, "its id is taken")]
+        (3, SECOND + len(B) + 1, "its id is taken")]
     yield "id of another kind", [A, B.replace(b'"u2"', b"2"), B], []
     header = PI % (3, b"pi-x")
     yield "header missing", [
@@ -152,7 +152,7 @@ def cases():
 
 
 def expected(lines, faults):
-    """Offsets that a case leaves open are those of the lines."""
+    """Replaces offsets of None with the start of the line."""
     starts = [0]
     for piece in b"\n".join(lines).split(b"\n"):
         starts.append(starts[-1] + len(piece) + 1)
@@ -161,7 +161,7 @@ def expected(lines, faults):
 
 
 def agrees(found, wanted):
-    """Where a deep value is told is the scanner's own choice."""
+    """The scanner chooses the offset that it reports in a deep value."""
     return len(found) == len(wanted) and all(
         f["line"] == line and f["reason"].startswith(reason) and
         (f["offset"] == offset or
@@ -175,7 +175,7 @@ def rows_of(done):
 
 
 def check_reports(work, table):
-    """All damaged files in one import, with sound ones between them."""
+    """Imports all damaged files at once, with sound files between them."""
     folder, store = os.path.join(work, "in"), os.path.join(work, "store")
     os.mkdir(folder)
     walconv("init", store, tool="walctl")
@@ -192,9 +192,9 @@ def check_reports(work, table):
     assert len(rows) == 2 * len(table), len(rows)
     wrong = []
     for number, (name, lines, faults) in enumerate(table):
-        beside = rows[name + " sound"]
-        assert beside["damaged"] == [] and beside["appended"] == 2 and \
-            beside["sessionId"] == "N%d" % number, beside
+        other = rows[name + " sound"]
+        assert other["damaged"] == [] and other["appended"] == 2 and \
+            other["sessionId"] == "N%d" % number, other
         if faults is not None and \
                 not agrees(rows[name]["damaged"], expected(lines, faults)):
             wrong.append("%s: %s\n    not %s" % (
@@ -210,7 +210,7 @@ def check_reports(work, table):
 
 
 def check_text(folder, store, rows):
-    """The same as text."""
+    """The text output contains the same faults as the JSON."""
     done = walconv("import", store, folder)
     for line in done.stderr.splitlines():
         assert b"\x1b" not in line and b"\0" not in line, line

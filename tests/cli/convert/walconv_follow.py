@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""walconv follow: views are current soon after the log is durable, also those
-of sessions that are new, and of many; killed at any point and started again it
-goes on; interrupted it ends well."""
+"""walconv follow: views are updated soon after the log is durable, also those
+of new sessions and of many; after a kill at any point a new process continues;
+after a signal it exits with code 0."""
 import json
 import os
 import random
@@ -18,7 +18,7 @@ from tree_files import files_of  # noqa: E402
 
 TOOLS = os.environ["WALBIN"]
 SOON = 0.1   # seconds, where nothing else runs
-LATE = 20.0  # by when all must be there whatever else runs
+LATE = 20.0  # seconds, the limit on a loaded machine
 
 
 def run(*command, code=0, **options):
@@ -36,13 +36,13 @@ def start(dialect, store, out):
 
 def stop(follow, number=signal.SIGTERM):
     follow.send_signal(number)
-    told = follow.communicate()[1]
-    assert follow.returncode == 0, (follow.returncode, told)
-    assert told == b"", told
+    messages = follow.communicate()[1]
+    assert follow.returncode == 0, (follow.returncode, messages)
+    assert messages == b"", messages
 
 
 class Writer:
-    """walctl append --each: an acknowledgement a line, once it is durable."""
+    """walctl append --each: acknowledges each line once it is durable."""
 
     def __init__(self, store, session):
         self.process = subprocess.Popen(
@@ -70,7 +70,7 @@ def holds(path, text):
 
 
 def wait_for(path, text):
-    """How long it took until the file held the text."""
+    """Waits until the file contains the text; returns the seconds it took."""
     begin = time.monotonic()
     while not holds(path, text):
         assert time.monotonic() - begin < LATE, (path, text)
@@ -84,7 +84,7 @@ def path_of(dialect, store, out, session):
 
 
 def expect_whole(dialect, store, out, work):
-    """What is there is what an export into an empty directory is; soon."""
+    """Waits until the views equal an export into an empty directory."""
     with tempfile.TemporaryDirectory(dir=work) as fresh:
         run("walconv", "export", "--dialect", dialect, store, fresh)
         expected = files_of(fresh)
@@ -98,7 +98,7 @@ def expect_whole(dialect, store, out, work):
 
 
 def check_soon(work):
-    """One session that grows, one that is new, and one that is redacted."""
+    """A session that grows, a new one, and a redacted one."""
     store, out = os.path.join(work, "s-soon"), os.path.join(work, "o-soon")
     run("walctl", "init", store)
     run("walctl", "create", store, "--id", "one")
@@ -130,7 +130,7 @@ def check_soon(work):
 
 
 def check_redaction(work):
-    """What a fork redacts is gone from its source's view too."""
+    """A redaction by a fork is applied to its source's view too."""
     store, out = os.path.join(work, "s-red"), os.path.join(work, "o-red")
     run("walctl", "init", store)
     run("walctl", "create", store, "--id", "one")
@@ -151,7 +151,7 @@ def check_redaction(work):
 
 
 def check_changed(work):
-    """Lines of somebody else are named once, and stay."""
+    """Lines added by another program are reported once, and stay."""
     store, out = os.path.join(work, "s-own"), os.path.join(work, "o-own")
     run("walctl", "init", store)
     run("walctl", "create", store, "--id", "one")
@@ -168,14 +168,14 @@ def check_changed(work):
         time.sleep(0.2)
     writer.close()
     follow.send_signal(signal.SIGTERM)
-    told = follow.communicate()[1]
-    assert follow.returncode == 0, told
-    assert told.count(b"import it first") == 1, told
+    messages = follow.communicate()[1]
+    assert follow.returncode == 0, messages
+    assert messages.count(b"import it first") == 1, messages
     assert holds(path, '{"mine":true}\n') and not holds(path, "second")
 
 
 def check_many(work):
-    """More sessions than are held open, each of which goes on."""
+    """More growing sessions than are held open."""
     store, out = os.path.join(work, "s-many"), os.path.join(work, "o-many")
     folder = os.path.join(work, "many")
     run("walctl", "init", store)
@@ -200,7 +200,7 @@ def check_many(work):
 
 
 def check_killed(work):
-    """Killed at any point while somebody writes, and started again."""
+    """Killed at any point during concurrent writes, and started again."""
     seed = int(os.environ.get("AGENTWAL_SEED", time.time_ns() & 0xFFFFFFFF))
     kills = 200 if "AGENTWAL_LONG" in os.environ else 25
     print("AGENTWAL_SEED=%d" % seed)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""walconv follow where things go wrong: output that is removed, in the way,
-changed by others or too large; a store that goes away and comes back; writers
-that come for a moment, and are killed; sessions that are deleted. What is wrong
-is told once, all else goes on, and nothing is used while nothing happens.
+"""walconv follow with faults: output that is removed, blocked, changed by
+another program or too large; a store that is renamed and restored; short-lived
+and killed writers; deleted sessions. Each fault is reported once, other views
+are updated, and an idle process uses no processor time.
 """
 import json
 import os
@@ -20,7 +20,7 @@ sys.dont_write_bytecode = True
 from tree_files import files_of  # noqa: E402
 
 TOOLS = os.environ["WALBIN"]
-LATE = 30.0  # seconds, by when all must be there whatever else runs
+LATE = 30.0  # seconds, the limit on a loaded machine
 LONG = "AGENTWAL_LONG" in os.environ
 
 
@@ -33,21 +33,21 @@ def run(*command, code=0, **options):
 
 class Follow:
     def __init__(self, dialect, store, out, **options):
-        self.told = tempfile.TemporaryFile()
+        self.stderr = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [os.path.join(TOOLS, "walconv"), "follow", "--dialect", dialect,
-             store, out], stdout=subprocess.DEVNULL, stderr=self.told,
+             store, out], stdout=subprocess.DEVNULL, stderr=self.stderr,
             **options)
 
-    def said(self):
-        self.told.seek(0)
-        return self.told.read().splitlines()
+    def messages(self):
+        self.stderr.seek(0)
+        return self.stderr.read().splitlines()
 
-    def wait_for(self, is_so, what):
+    def wait_for(self, condition, what):
         begin = time.monotonic()
-        while not is_so():
-            assert self.process.poll() is None, self.said()
-            assert time.monotonic() - begin < LATE, (what, self.said())
+        while not condition():
+            assert self.process.poll() is None, self.messages()
+            assert time.monotonic() - begin < LATE, (what, self.messages())
             time.sleep(0.005)
 
     def seconds_used(self):
@@ -56,7 +56,7 @@ class Follow:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def expect_idle(self):
-        """A loop that does not sleep uses what there is."""
+        """Fails when the process spins."""
         used, begin = self.seconds_used(), time.monotonic()
         time.sleep(2)
         used = self.seconds_used() - used
@@ -66,7 +66,7 @@ class Follow:
         self.process.send_signal(number)
         self.process.wait(LATE)
         assert self.process.returncode == 0, self.process.returncode
-        assert len(self.said()) == lines, self.said()
+        assert len(self.messages()) == lines, self.messages()
 
 
 def is_sanitized():
@@ -96,7 +96,7 @@ def path_of(dialect, store, out, session):
 
 
 def expect_whole(follow, dialect, store, out):
-    """What is there is what an export into an empty directory is."""
+    """Waits until the views equal an export into an empty directory."""
     with tempfile.TemporaryDirectory() as fresh:
         run("walconv", "export", "--dialect", dialect, store, fresh)
         expected = files_of(fresh)
@@ -113,7 +113,7 @@ def make(work, name, *sessions):
 
 
 def make_many(work, store, count, turn):
-    """So many sessions of Claude Code, of a line more each turn."""
+    """Adds a line to each of `count` sessions of Claude Code."""
     folder = os.path.join(work, "many")
     os.makedirs(folder, exist_ok=True)
     for n in range(count):
@@ -131,10 +131,10 @@ def make_many(work, store, count, turn):
 
 
 def check_output(work):
-    """Output that is removed is made again; what is in its way is told once,
-    and once it is gone the view comes without a new record."""
+    """Removed output is written again. A file in place of the directory is
+    reported once; without it the view is written, also without a new record."""
     store, out = make(work, "output", "one")
-    out = os.path.join(out, "made", "below")  # nothing of it is there
+    out = os.path.join(out, "made", "below")  # neither of them exists
     path = path_of("pi", store, out, "one")
     follow = Follow("pi", store, out)
     follow.wait_for(lambda: holds(path, "the first"), "parents")
@@ -146,10 +146,10 @@ def check_output(work):
         pass
     append(store, "one", "the third")
     append(store, "one", "the fourth")
-    follow.wait_for(follow.said, "a complaint")
+    follow.wait_for(follow.messages, "a complaint")
     follow.expect_idle()
-    assert follow.said()[0].startswith(b"walconv: " + out.encode()), \
-        follow.said()
+    assert follow.messages()[0].startswith(b"walconv: " + out.encode()), \
+        follow.messages()
     os.unlink(os.path.dirname(out))
     follow.wait_for(lambda: holds(path, "the fourth"), "another try")
     expect_whole(follow, "pi", store, out)
@@ -163,14 +163,14 @@ def no_room():
 
 
 def check_room(work):
-    """A file that may not get larger is told of once; others go on; when there
-    is room it is written, whether something is new or not."""
+    """A file that reached the size limit is reported once; others are updated;
+    when the limit is lifted it is written, also without a new record."""
     store, out = make(work, "room", "large", "small")
     follow = Follow("pi", store, out, preexec_fn=no_room)
     large = path_of("pi", store, out, "large")
     small = path_of("pi", store, out, "small")
     append(store, "large", "x" * 4000)
-    follow.wait_for(follow.said, "a complaint")
+    follow.wait_for(follow.messages, "a complaint")
     for n in range(3):
         append(store, "small", "small %d" % n)
         append(store, "large", "large %d" % n)
@@ -184,8 +184,8 @@ def check_room(work):
 
 
 def check_changed(work):
-    """A file with lines of somebody else is told of once, also when so many
-    others were written that its view is not open any more, and stays."""
+    """A file with lines of another program is reported once and not changed,
+    also after 100 other views were written and its view was closed."""
     store, out = make(work, "changed", "mine")
     make_many(work, store, 100, 0)
     follow = Follow("claude", store, out)
@@ -202,18 +202,18 @@ def check_changed(work):
         other = path_of("claude", store, out,
                         "00000063-0000-4000-8000-000000000000")
         follow.wait_for(lambda: holds(other, "turn %d" % turn), "the others")
-    follow.wait_for(follow.said, "a complaint")
+    follow.wait_for(follow.messages, "a complaint")
     follow.expect_idle()
     with open(path, "rb") as file:
         assert file.read() == before
-    assert follow.said()[0].startswith(b"walconv: " + path.encode()), \
-        follow.said()
+    assert follow.messages()[0].startswith(b"walconv: " + path.encode()), \
+        follow.messages()
     follow.stop(1)
 
 
 def check_writers(work):
-    """Each of those who come for a moment is heard, with nobody else alive and
-    while another one is; and who is killed ends nothing."""
+    """The appends of each short-lived writer arrive, with and without another
+    writer; a killed writer does not stop the process."""
     store, out = make(work, "writers", "one")
     path = path_of("entries", store, out, "one")
     for turn in range(3):
@@ -241,13 +241,13 @@ def check_writers(work):
 
 
 def check_store(work):
-    """A store that is gone is told of once, and followed when it is back."""
+    """A renamed store is reported once, and followed when it is restored."""
     store, out = make(work, "gone", "one")
     follow = Follow("entries", store, out)
     path = path_of("entries", store, out, "one")
     follow.wait_for(lambda: holds(path, "the first"), "the view")
     os.rename(store, store + "-away")
-    follow.wait_for(follow.said, "a complaint")
+    follow.wait_for(follow.messages, "a complaint")
     follow.expect_idle()
     os.rename(store + "-away", store)
     append(store, "one", "the second")
@@ -255,11 +255,11 @@ def check_store(work):
     expect_whole(follow, "entries", store, out)
     follow.process.send_signal(signal.SIGTERM)
     assert follow.process.wait(LATE) == 0
-    assert len(follow.said()) <= 2, follow.said()
+    assert len(follow.messages()) <= 2, follow.messages()
 
 
 def check_deleted(work):
-    """The files of a deleted session stay, and nothing is said of it."""
+    """The files of a deleted session stay, without a message."""
     store, out = make(work, "deleted", "one", "two")
     follow = Follow("entries", store, out)
     one = path_of("entries", store, out, "one")
@@ -278,14 +278,14 @@ def check_deleted(work):
 
 
 def check_no_leftovers(out):
-    """Ended before its first view there is not even the folder."""
+    """No temporary files. The folder may not exist yet."""
     for _, _, names in os.walk(os.path.join(out, ".agentwal")):
         assert not [n for n in names if n.endswith(".tmp")], names
 
 
 def check_many(work):
-    """Ended and killed in its first look at many, it goes on; memory is that
-    of those that are open."""
+    """Terminated and killed during its first pass over many sessions, it
+    continues; its memory is bounded by the number of open views."""
     count = 10000 if LONG else 300
     store, out = make(work, "many-store", "one")
     shutil.rmtree(os.path.join(work, "many"), ignore_errors=True)

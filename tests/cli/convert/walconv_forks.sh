@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A copy that a client made of a session's file is a fork of the session: it
-# costs next to nothing, and comes out as the bytes that came in.
+# An imported copy of a session's file is a fork of the session: it takes little
+# space, and its export has the bytes of the file.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
@@ -12,7 +12,7 @@ log_bytes() {
     walctl stats --json "$store" | field logBytes
 }
 
-# begin STYLE SIZE: a store that has the session $in/a.jsonl.
+# begin STYLE SIZE: a store with the session $in/a.jsonl.
 begin() {
     rm -rf "$store" "$in" "$work/out"
     mkdir "$in"
@@ -22,16 +22,16 @@ begin() {
     original=$(field sessionId "$work/rows")
 }
 
-# give FILE: imports it, its row in $work/rows.
+# give FILE: imports it; the report is in $work/rows.
 give() {
     walconv import --json "$store" "$1" >"$work/rows"
 }
 
-# back: all files come out as they are in $in.
+# back WHAT: an export equals $in.
 back() {
     rm -rf "$work/out"
     code 0 walconv export --dialect source "$store" "$work/out"
-    diff -r "$in" "$work/out" || fail "not the bytes that came in: $*"
+    diff -r "$in" "$work/out" || fail "the export differs from the import: $*"
 }
 
 # again FILE: importing it again adds nothing.
@@ -44,7 +44,7 @@ again() {
     same "$before" "$(log_bytes)" "bytes of the log after a second import"
 }
 
-# The cost of a copy, its bytes, a copy of the copy, and one that goes on.
+# The cost of a copy, its bytes, a copy of the copy, and a copy that grows.
 for style in claude codex pi; do
     begin "$style" 2000000
     python3 "$maker" copy "$style" 2 "$in/a.jsonl" "$in/b.jsonl"
@@ -78,18 +78,18 @@ for style in claude codex pi; do
         again "$in/$file.jsonl"
     done
     back "$style, grown"
-    # A copy of what a copy got itself.
+    # A copy of lines that a copy added.
     python3 "$maker" copy "$style" 5 "$in/c.jsonl" "$in/d.jsonl"
     give "$in/d.jsonl"
     json 'rows[0]["shared"] >= rows[0]["lines"] - 8' "$work/rows"
     again "$in/d.jsonl"
     back "$style, a copy of a grown copy"
-    # The conversation goes on from what is shared.
+    # The conversation continues after the shared lines.
     walcat "$store" "$copy" | json 'len(rows) > 20 and
         all(b["parentId"] == a["id"] for a, b in zip(rows, rows[1:]))'
     code 0 walcheck "$store"
 
-    # The original goes; its copies stay, and later files are copies of them.
+    # The original is deleted; its copies stay, and can be copied.
     walctl delete "$store" "$original"
     rm "$in/a.jsonl"
     back "$style, after the original was deleted"
@@ -100,7 +100,7 @@ for style in claude codex pi; do
     json 'rows[0]["appended"] == 3 and rows[0]["damaged"] == []' "$work/rows"
     back "$style, grown after the original was deleted"
 
-    # In one import the original comes first, whatever it is called.
+    # One import takes the original first, regardless of the names.
     rm -rf "$store"
     walctl init "$store"
     python3 "$maker" make "$style" 20000 1 "$in/z.jsonl"
@@ -110,7 +110,7 @@ for style in claude codex pi; do
     walconv import --json "$store" "$in" >"$work/rows"
     json '[r["shared"] > 0 for r in rows] == [False, True, True]' "$work/rows"
     back "$style, backwards"
-    # A copy whose original is not there is kept whole.
+    # A copy without its original is stored whole.
     rm -rf "$store"
     walctl init "$store"
     rm "$in/z.jsonl" "$in/x.jsonl"
@@ -120,8 +120,8 @@ for style in claude codex pi; do
     back "$style, alone"
 done
 
-# A copy that is cut anywhere, imported, completed and imported again is what
-# it is when it is imported whole.
+# A copy that is truncated anywhere, imported, completed and imported again has
+# the same entries as when it is imported whole.
 for style in claude codex; do
     begin "$style" 6000
     python3 "$maker" copy "$style" 2 "$in/a.jsonl" "$in/b.jsonl"
@@ -150,10 +150,10 @@ for style in claude codex; do
     done
     rm -rf "$work/before"
     again "$in/b.jsonl"
-    [ "$same_as_whole" -gt 5 ] || fail "$style: $same_as_whole made anew"
+    [ "$same_as_whole" -gt 5 ] || fail "$style: only $same_as_whole imported again"
 done
 
-# Several imports of one copy at once: one takes it in, none does harm.
+# Concurrent imports of one copy: one of them imports it, no damage.
 begin claude 400000
 python3 "$maker" copy claude 2 "$in/a.jsonl" "$in/b.jsonl"
 for n in 1 2 3; do
@@ -166,7 +166,7 @@ cat "$work"/at-once-* | json 'sum(r["shared"] > 0 for r in rows) == 1 and
 again "$in/b.jsonl"
 back "at once"
 
-# What is redacted in the original is gone from the copy, and that alone.
+# A redaction in the original removes the line, and only it, from the copy.
 begin claude 20000
 python3 "$maker" copy claude 2 "$in/a.jsonl" "$in/b.jsonl"
 give "$in/b.jsonl"
@@ -177,10 +177,10 @@ walconv export --dialect source --stdout --session "$copy" "$store" \
     >"$work/left" 2>/dev/null
 same 0 "$(grep -c "$entry" "$work/left")" "lines of the redacted entry"
 grep -v "$entry" "$in/b.jsonl" | cmp - "$work/left" ||
-    fail "another line is gone"
+    fail "another line is missing"
 again "$in/b.jsonl"
 
-# A chunk that is damaged costs its lines, and is found; a salvage keeps all
+# Damage of a chunk is detected and loses its lines; a salvage keeps everything
 # that can be read.
 begin claude 400000
 python3 "$maker" copy claude 2 "$in/a.jsonl" "$in/b.jsonl"
@@ -193,11 +193,11 @@ code 0 walconv export --dialect source "$work/salvaged" "$work/out"
 diff -r "$in" "$work/out" || fail "a salvage of a sound store"
 cp -r "$store" "$work/before"
 
-# left STORE: the copy comes out without the lines that were told by its chunk.
+# left STORE: the copy is exported without the lines of its chunk.
 left() {
     code 1 walconv export --dialect source --stdout --session "$copy" "$1"
     tail -n 3 "$in/b.jsonl" | cmp - "$work/stdout" ||
-        fail "what is behind a chunk that is gone"
+        fail "the lines after a lost chunk"
 }
 chunk=$(walcat --frames --json "$store" | grep '"stream":253' | sed -n 2p)
 read -r file offset < <(python3 -c '
@@ -214,7 +214,7 @@ code 0 walconv export --dialect source --stdout --session "$original" \
     "$work/salvaged"
 cmp "$in/a.jsonl" "$work/stdout"
 
-# The same where the chunk was redacted.
+# A redacted chunk: the same.
 rm -rf "$store"
 mv "$work/before" "$store"
 walctl redact "$store" "$copy" copy-1

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A copy of a session with lines of 1 and 100 MB is shared as any, in 64 MiB of
+# A copy of a session with lines of 1 and 100 MB shares its lines, in 64 MiB of
 # anonymous memory.
 set -euo pipefail
-# shellcheck source=tests/lib/lean.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../../lib/lean.sh"
+# shellcheck source=tests/lib/peak_memory.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/peak_memory.sh"
 
 in=$work/in
 mkdir "$in"
@@ -41,22 +41,22 @@ with open(sys.argv[1] + "/a.jsonl", "w") as a, \
                    uuid=names[last],
                    forkedFrom={"sessionId": session, "messageUuid": last})
         b.write(dump(row))
-    # What follows goes under the long line.
+    # The next line is a child of the long line.
     row.update(uuid=new(), message={"role": "user", "content": "then"})
     b.write(dump(row))
 PY
 
 walctl init "$store"
-lean walconv import --json "$store" "$in/a.jsonl" >/dev/null
+bounded walconv import --json "$store" "$in/a.jsonl" >/dev/null
 before=$(du -sb "$store" | cut -f1)
-lean walconv import --json "$store" "$in/b.jsonl" >"$work/rows"
+bounded walconv import --json "$store" "$in/b.jsonl" >"$work/rows"
 json 'rows[0]["shared"] == 5 and rows[0]["appended"] == 1 and
     rows[0]["damaged"] == []' "$work/rows"
 cost=$(($(du -sb "$store" | cut -f1) - before))
 [ "$cost" -lt 100000 ] || fail "$cost bytes for a copy"
-lean walconv import --json "$store" "$in/b.jsonl" >"$work/rows"
+bounded walconv import --json "$store" "$in/b.jsonl" >"$work/rows"
 json 'rows[0]["appended"] == 0' "$work/rows"
-lean walconv export --dialect source "$store" "$work/out" >/dev/null
+bounded walconv export --dialect source "$store" "$work/out" >/dev/null
 diff -r "$in" "$work/out"
 
 # Many lines.
@@ -67,8 +67,8 @@ python3 "$maker" make claude 20000000 1 "$in/a.jsonl"
 python3 "$maker" copy claude 2 "$in/a.jsonl" "$in/b.jsonl"
 python3 "$maker" more claude 3 "$in/b.jsonl" 10
 walctl init "$store"
-lean walconv import --json "$store" "$in/a.jsonl" >/dev/null
-lean walconv import --json "$store" "$in/b.jsonl" >"$work/rows"
+bounded walconv import --json "$store" "$in/a.jsonl" >/dev/null
+bounded walconv import --json "$store" "$in/b.jsonl" >"$work/rows"
 json 'rows[0]["shared"] >= rows[0]["lines"] - 18' "$work/rows"
-lean walconv export --dialect source "$store" "$work/out" >/dev/null
+bounded walconv export --dialect source "$store" "$work/out" >/dev/null
 diff -r "$in" "$work/out"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Lines of 10 and 100 MB, and millions of short ones, go in and come out in
-# 64 MiB of anonymous memory, whole, and each in one entry.
+# Lines of 10 and 100 MB, and millions of short ones, are imported and exported
+# in 64 MiB of anonymous memory, whole, one entry each.
 set -euo pipefail
-# shellcheck source=tests/lib/lean.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../../lib/lean.sh"
+# shellcheck source=tests/lib/peak_memory.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/peak_memory.sh"
 
-# One line of SIZE bytes: JSON with text that is not all alike.
+# line SIZE ID: a line of SIZE bytes, JSON with varied text.
 line() {
     python3 - "$1" "$2" <<'EOF'
 import random
@@ -31,23 +31,23 @@ printf '%s\n' '{"type":"user","uuid":"u2","parentUuid":"hundred"}' \
 line 30000000 binary | tr '{' '\377' | tr -d '\n' >"$in/no-json"
 
 walctl init "$store"
-lean walconv import --json "$store" "$in" >"$work/rows"
+bounded walconv import --json "$store" "$in" >"$work/rows"
 json 'sum(r["lines"] for r in rows) == 4 and all(
     r["appended"] == r["lines"] for r in rows if "no-json" not in r["path"])' \
     "$work/rows"
 walctl list --json "$store" |
     json '[r for r in rows if r["sessionId"] == "hundred"][0]["firstText"][:13] ==
         "the beginning"'
-lean walconv import --json "$store" "$in" >"$work/rows"
+bounded walconv import --json "$store" "$in" >"$work/rows"
 json 'all(r["appended"] == 0 for r in rows)' "$work/rows"
-lean walconv export --dialect source "$store" "$work/out" >/dev/null
+bounded walconv export --dialect source "$store" "$work/out" >/dev/null
 diff -r "$in" "$work/out"
-lean walconv export --dialect source "$store" "$work/out" >/dev/null
-lean walconv export --dialect source --stdout --session hundred "$store" \
+bounded walconv export --dialect source "$store" "$work/out" >/dev/null
+bounded walconv export --dialect source --stdout --session hundred "$store" \
     >"$work/stdout"
 cmp "$in/hundred.jsonl" "$work/stdout"
 
-# A line that was cut is put in again when it is whole.
+# A truncated line is imported again when it is complete.
 {
     printf '%s\n' '{"type":"user","uuid":"u0","sessionId":"g","cwd":"/x",
         "timestamp":"2026-01-01T00:00:00Z"}' | tr -d '\n '
@@ -56,24 +56,24 @@ cmp "$in/hundred.jsonl" "$work/stdout"
 } >"$work/whole.jsonl"
 head -c 60000000 "$work/whole.jsonl" >"$work/grow.jsonl"
 walctl init "$work/grown"
-lean walconv import "$work/grown" "$work/grow.jsonl" >/dev/null 2>&1
+bounded walconv import "$work/grown" "$work/grow.jsonl" >/dev/null 2>&1
 cp "$work/whole.jsonl" "$work/grow.jsonl"
-lean walconv import --json "$work/grown" "$work/grow.jsonl" >"$work/rows"
+bounded walconv import --json "$work/grown" "$work/grow.jsonl" >"$work/rows"
 json 'rows[0]["appended"] == 2 and rows[0]["duplicates"] == 1' "$work/rows"
-lean walconv export --dialect source "$work/grown" "$work/grown-out" >/dev/null
+bounded walconv export --dialect source "$work/grown" "$work/grown-out" >/dev/null
 cmp "$work/whole.jsonl" "$work/grown-out/grow.jsonl"
 
-# Two million lines take no more.
+# Two million lines do not take more memory.
 seq -f '{"n":%.0f}' 2000000 >"$work/tiny.jsonl"
 walctl init "$work/tiny"
-lean walconv import "$work/tiny" "$work/tiny.jsonl" >/dev/null
-lean walconv import --json "$work/tiny" "$work/tiny.jsonl" >"$work/rows"
+bounded walconv import "$work/tiny" "$work/tiny.jsonl" >/dev/null
+bounded walconv import --json "$work/tiny" "$work/tiny.jsonl" >"$work/rows"
 json 'rows[0]["appended"] == 0' "$work/rows"
-lean walconv export --dialect source "$work/tiny" "$work/tiny-out" >/dev/null
+bounded walconv export --dialect source "$work/tiny" "$work/tiny-out" >/dev/null
 cmp "$work/tiny.jsonl" "$work/tiny-out/tiny.jsonl"
 rm -r "$work/tiny" "$work/tiny-out"
 
-# An entry's payload is printed as it is read.
+# An entry's payload is printed while it is read.
 {
     printf '{"type":"message","id":"m","payload":'
     head -n 1 "$in/ten.jsonl"
@@ -81,7 +81,7 @@ rm -r "$work/tiny" "$work/tiny-out"
 } | tr -d '\n' >"$work/entry"
 walctl create "$store" --id native >/dev/null
 walctl append "$store" native <"$work/entry" >/dev/null
-lean walcat "$store" native >"$work/printed"
+bounded walcat "$store" native >"$work/printed"
 json 'len(rows) == 1 and rows[0]["id"] == "m"
     and len(rows[0]["payload"]["message"]["content"]) > 9999000' \
     "$work/printed"
@@ -90,7 +90,7 @@ walcat --text "$store" native | grep -q "the beginning" ||
 walcat --tree "$store" native | grep -q "user: the beginning" ||
     fail "the preview of a large message"
 
-# A blob that is damaged takes its own line with it and no other.
+# A damaged blob loses only its line.
 python3 - "$work/grown/pack" <<'EOF'
 import os
 import sys

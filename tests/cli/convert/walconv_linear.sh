@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# walconv: sessions of clients without branches: rollouts and Codex. They come
-# back byte for byte, lie where their clients look, and turn into each other.
+# walconv: sessions of clients without branches, rollouts and Codex. Exports
+# have the same bytes, are at the clients' paths, and convert into each other.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
@@ -24,9 +24,9 @@ json 'all(r["dialect"] == ("rollouts" if "rollouts" in r["path"] else "codex")
 code 0 walconv import --json "$store" "$work/in"
 json 'all(r["appended"] == 0 for r in rows)' "$work/stdout"
 code 0 walconv export --dialect source "$store" "$work/source"
-diff -r "$work/in" "$work/source" || fail "source is not what came in"
+diff -r "$work/in" "$work/source" || fail "the source differs from the import"
 
-# The same client: what it shows is what it showed, at its path.
+# The same client: the same conversation, at its path.
 codex=019b2ea4-aaaa-4bbb-8ccc-58208e1f0001
 code 0 walconv export --json --dialect codex --session "$codex" "$store" "$out"
 file=$out/sessions/2026/01/02/rollout-2026-01-02T03-04-01-$codex.jsonl
@@ -34,7 +34,7 @@ same "$file" "$(field path "$work/stdout")" "path of a rollout"
 json 'rows[0]["losses"] ==
     [{"what": "entries off the active branch", "count": 2}]' "$work/stdout"
 grep -v -e 'rong' -e thread_rolled_back "$made/codex.jsonl" | cmp - "$file" ||
-    fail "a rollout is not what it was but for the turn that was taken back"
+    fail "a rollout differs, in addition to the rolled-back turn"
 code 0 walconv export --json --dialect codex --session "$codex" "$store" "$out"
 json 'rows[0]["added"] == 0' "$work/stdout"
 rollouts=6f1c9b1e-0000-4000-8000-000000000001
@@ -45,7 +45,7 @@ same "$file" "$(field path "$work/stdout")" "path of a session of rollouts"
 json 'rows[0]["losses"] == []' "$work/stdout"
 cmp "$file" "$made/rollouts.jsonl"
 
-# The other client: no block that it refuses, and both ways to a text.
+# The other client: only blocks that it accepts, and both spellings of a text.
 code 0 walconv export --json --dialect rollouts --session "$codex" \
     "$store" "$out"
 other=$(field path "$work/stdout")

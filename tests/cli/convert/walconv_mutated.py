@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Files and trees that are damaged, by the seed that is printed (AGENTWAL_SEED
-sets it, AGENTWAL_LONG lets many more be tried): they come out as the same
-bytes, another import adds nothing, and what is written of them for any client
-is whole: it is taken for that client's, and nothing in it is damaged.
+"""Randomly damaged files and trees (AGENTWAL_SEED sets the seed, which is
+printed; AGENTWAL_LONG tries many more): an export has the same bytes, a second
+import adds nothing, and an export as any dialect is detected as that dialect
+and imported without a fault.
 """
 import json
 import os
@@ -112,7 +112,7 @@ def run(tool, *arguments):
 
 
 def keep(folder):
-    """What failed stays to be looked at."""
+    """Keeps the failed input."""
     place = os.path.join(os.environ.get("AGENTWAL_BUILD", "."),
                          "failed-walconv_mutated")
     shutil.rmtree(place, ignore_errors=True)
@@ -145,7 +145,7 @@ def check_dialect(work, dialect, store):
         assert row["added"] == 0, row
     run("walctl", "init", again)
     for row in run("walconv", "import", "--json", again, out):
-        # A line goes out as it came in where it can.
+        # A line is exported with its imported bytes where it can be.
         assert all(d["reason"] in ("a key occurs twice",
                                    "a second header")
                    for d in row["damaged"]), row

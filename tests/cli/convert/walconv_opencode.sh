@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # walconv and OpenCode: parts that change in place are versions of documents,
-# its client's exports are sessions, and storages that are hostile or half gone
-# are told of, harm nothing else, and come out as the same bytes.
+# its client's exports are sessions, and hostile or incomplete storages are
+# reported, affect no other session, and are exported with the same bytes.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
@@ -15,7 +15,7 @@ cp -R "$made/storage" "$in"
 chmod -R u+w "$in"
 id=ses_7fffffffffffAAAAAAAAAAAAAA
 
-# import CHANGED: of the storage again, with so many documents that changed.
+# import CHANGED: imports the storage, of which CHANGED documents are new.
 import() {
     code 0 walconv import --json "$store" "$in"
     json "sum(r['changed'] for r in rows) == $1" "$work/stdout"
@@ -26,7 +26,7 @@ walctl init "$store"
 import "$(find "$in" -type f | wc -l)"
 import 0
 
-# A part that streams: each import that sees another state makes a version.
+# A streamed part: each import of a new state adds a version.
 text=$part/prt_b7ca99458003AAAAAAAAAAAAAA.json
 key=part/msg_b7ca99458000AAAAAAAAAAAAAA/${text##*/}
 for words in a 'a b' 'a b c' 'a b c'; do
@@ -38,28 +38,28 @@ for words in a 'a b' 'a b c' 'a b c'; do
 done
 same 4 "$(walctl doc scan --history --json "$store" "$id" "$key" | wc -l)" versions
 walctl doc get "$store" "$id" "$key" >"$work/newest"
-grep -q '"a b c"' "$work/newest" || fail "not the newest: $(cat "$work/newest")"
+grep -q '"a b c"' "$work/newest" || fail "not the newest version: $(cat "$work/newest")"
 same 1 "$(walctl list --json "$store" | wc -l)" sessions
-# A tool that ends, a part that goes, one that is torn and one that comes back.
+# A tool that completes, and a part that is torn and then restored.
 sed -i 's/"status":"running",/"status":"completed","output":"done",/' \
     "$part/prt_b7ca99458009AAAAAAAAAAAAAA.json"
 import 1
 printf '{"id":' >"$text"
 code 0 walconv import "$store" "$in"
 grep -q "prt_b7ca99458003AAAAAAAAAAAAAA.json: byte 6: not JSON" "$work/stderr" ||
-    fail "not said: $(cat "$work/stderr")"
+    fail "not reported: $(cat "$work/stderr")"
 import 0
 cp "$work/newest" "$text"
 import 1
 
-# The view has each part once, with what it says last.
+# The view has each part once, in its last state.
 code 0 walconv export --dialect pi "$store" "$work/pi"
 view=$(find "$work/pi" -name '*.jsonl')
 same 1 "$(grep -c '"a b c"' "$view")" "texts in the view"
 same 1 "$(grep -c '"done"' "$view")" "results in the view"
 
-# The events of real sessions, replayed into a storage that is imported again
-# and again: no state is lost that an import saw, and none is there twice.
+# The events of real sessions, replayed into a storage that is imported after
+# each: every imported state is kept, and none twice.
 streams=${AGENTWAL_FIXTURES:-/nowhere}/opencode/event-streams
 for stream in "$streams"/*.jsonl; do
     [ -e "$stream" ] || continue
@@ -92,7 +92,7 @@ PY
         json "len(rows) == $(find "$live" -type f | wc -l)"
 done
 
-# What its client exports: one file, any layout, any size of spaces.
+# A client's export: one file, any layout and indentation.
 python3 - "$storage" "$work/exported" <<'PY'
 import glob, json, os, sys
 storage, out = sys.argv[1:]
@@ -134,7 +134,7 @@ printf '{"info":{"id":7},"messages":[]}' >"$work/other.json"
 code 0 walconv import --json --dialect opencode "$exported" "$work/other.json"
 json 'rows[0]["dialect"] != "opencode" or "lines" in rows[0]' "$work/stdout"
 
-# Names and ids that are hostile; ids that are not the names.
+# Hostile names and ids; ids that differ from the names.
 evil=$work/evil
 python3 - "$evil" <<'PY'
 import json, os, sys
@@ -186,14 +186,14 @@ json "sum(r['documents'] for r in rows) == $(find "$evil" -type f -printf x | wc
 python3 - "$work/first" <<'PY'
 import json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
-said = {}
+reported = {}
 for row in rows:
     for damage in row["damaged"]:
         path = damage.get("path") or damage.get("pathBytes") or str(damage)
-        said.setdefault(path.split("/storage/")[-1], []).append(
+        reported.setdefault(path.split("/storage/")[-1], []).append(
             (damage.get("offset"), damage["reason"]))
 def expect(path, offset, words):
-    found = said.get(path, [])
+    found = reported.get(path, [])
     if not any(o == offset and words in r for o, r in found):
         sys.exit("%r at %r: %r, not in %r" % (path, offset, words, found))
 name = "the id is not the file's name"
@@ -208,9 +208,9 @@ expect("session/p/half.json", 6, name)
 expect("/".join(["part"] + ["d" * 200] * 8 + ["x.json"]), None, "too long")
 for path in ["up", "abs", "nl", "nul", "slashes", "long", "dots", "twice"]:
     expect("session/p/%s.json" % path, 72, name)
-assert "session/p/ses_a.json" not in said, said["session/p/ses_a.json"]
-assert "message/ses_a/msg_1.json" not in said
-assert "part/msg_1/prt_1.json" not in said
+assert "session/p/ses_a.json" not in reported, reported["session/p/ses_a.json"]
+assert "message/ses_a/msg_1.json" not in reported
+assert "part/msg_1/prt_1.json" not in reported
 PY
 same "" "$(LC_ALL=C grep -P '[\x00-\x09\x0b-\x1f\x7f]' "$work/first")" \
     "bytes that a terminal takes"
@@ -226,9 +226,9 @@ for dialect in sdk spec11 opencode pi claude codex rollouts entries; do
     json 'len(set(r["path"] for r in rows)) == len(rows)' "$work/stdout"
 done
 same 8 "$(find "$work/views" -mindepth 1 -maxdepth 1 | wc -l)" "views"
-same "" "$(find "$work" -maxdepth 2 -name 'up*')" "files beside the views"
+same "" "$(find "$work" -maxdepth 2 -name 'up*')" "files outside the views"
 
-# Half of the files gone: what is there is converted.
+# Half of the files are missing: the others are converted.
 half=$work/half
 cp -R "$made" "$half"
 chmod -R u+w "$half"
@@ -238,14 +238,14 @@ halves=$work/half-store
 walctl init "$halves"
 code 0 walconv import "$halves" "$half"
 grep -q "the session's own file is missing" "$work/stderr" ||
-    fail "not said: $(cat "$work/stderr")"
+    fail "not reported: $(cat "$work/stderr")"
 code 0 walconv export --dialect source "$halves" "$work/half-out"
 find "$half" -type d -empty -delete
 diff -r -x .agentwal "$half" "$work/half-out"
 code 0 walconv export --dialect claude "$halves" "$work/half-view"
 grep -rq '"type":"assistant"' "$work/half-view" || fail "an empty view"
 
-# sdk: no metadata, and an id that is not the directory's.
+# sdk: no metadata, and an id that differs from the directory's name.
 mkdir -p "$work/sdk/lone" "$work/sdk/named"
 printf '{"uuid":"u","timestamp":"2026-01-02T03:04:05Z","role":"user",%s\n%s' \
     '"content":"a"}' '{"uuid":"torn' | tee "$work/sdk/lone/messages.jsonl" \
@@ -258,7 +258,7 @@ for words in 'lone/metadata.json: is missing' \
     "named/metadata.json: byte 14: the id is not the directory's name" \
     'lone/messages.jsonl.*line 2'; do
     grep -q "$words" "$work/stderr" "$work/stdout" ||
-        fail "not said: $words; but $(cat "$work/stdout" "$work/stderr")"
+        fail "not reported: $words; but $(cat "$work/stdout" "$work/stderr")"
 done
 code 0 walconv export --dialect source "$work/sdk-store" "$work/sdk-out"
 diff -r -x .agentwal "$work/sdk" "$work/sdk-out"

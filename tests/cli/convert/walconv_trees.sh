@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# walconv: directories whose files together are sessions come in as such, and
-# every file of them goes out as the same bytes.
+# walconv: directories of files that form sessions are imported as sessions, and
+# every file is exported with the same bytes.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
@@ -12,7 +12,7 @@ mkdir "$in"
 cp -R "$made/sdk" "$made/spec11" "$made/opencode" "$in"
 chmod -R u+w "$in"
 
-# What belongs to no session, what is no JSON, and what is empty.
+# Files of no session, files that are not JSON, and empty files.
 mkdir -p "$in/spec11/memory" "$in/sdk/s-1/checkpoints/c/blobs"
 printf '# what was done\n' >"$in/spec11/memory/summary.md"
 head -c 3000 /dev/urandom >"$in/sdk/s-1/checkpoints/c/blobs/ff"
@@ -22,7 +22,7 @@ printf '{"id":"global"}' >"$in/opencode/storage/project/global.json"
 printf '{"id":"torn' >"$in/opencode/storage/todo/torn.json"
 printf '{"a":1}' >"$in/opencode/storage/todo/$(printf 'we%%41 \001\377').json"
 
-# Half of the files gone.
+# Half of the files are missing.
 mkdir -p "$in/half/one" "$in/half/storage/part/msg_x" "$in/half/two"
 head -n 2 "$made/sdk/s-1/messages.jsonl" >"$in/half/one/messages.jsonl"
 : >"$in/half/one/transcript.jsonl"
@@ -30,9 +30,9 @@ cp "$made/sdk/s-1/metadata.json" "$in/half/two"
 printf '{"id":"prt_1","messageID":"msg_x","type":"text","text":"t"}' \
     >"$in/half/storage/part/msg_x/prt_1.json"
 
-walconv import "$store" "$in" >"$work/first" 2>"$work/said"
-grep -q 'todo/torn.json: byte 11: not JSON' "$work/said"
-walconv --json import "$store" "$in" >"$work/second" 2>"$work/said"
+walconv import "$store" "$in" >"$work/first" 2>"$work/messages"
+grep -q 'todo/torn.json: byte 11: not JSON' "$work/messages"
+walconv --json import "$store" "$in" >"$work/second" 2>"$work/messages"
 if grep -e '"changed":[1-9]' -e '"appended":[1-9]' "$work/second"; then
     echo 'a second import adds something' >&2
     exit 1
@@ -45,22 +45,22 @@ title=$(find "$in/opencode/storage/session" -name '*.json')
 sed -i 's/A title/Another title/' "$title"
 tail -n 1 "$made/sdk/s-1/messages.jsonl" >>"$in/half/one/messages.jsonl"
 printf '{}' >"$in/opencode/storage/todo/torn.json"
-walconv --json import "$store" "$in" >"$work/third" 2>"$work/said"
+walconv --json import "$store" "$in" >"$work/third" 2>"$work/messages"
 test "$(grep -c -e '"changed":[1-9]' "$work/third")" -eq 2
 test "$(grep -v -e documents "$work/third" | grep -c -e '"appended":[1-9]')" -eq 1
 walconv export --dialect source "$store" "$work/out" >"$work/put"
 diff -r "$in" "$work/out"
 
-# A file that no version of it was stays as it is.
+# A file that matches no imported version is not overwritten.
 printf 'mine' >"$work/out/opencode/storage/migration"
 if walconv export --dialect source "$store" "$work/out" >"$work/put" \
-    2>"$work/said"; then
+    2>"$work/messages"; then
     exit 1
 fi
-grep -q 'migration: exists with other content' "$work/said"
+grep -q 'migration: exists with other content' "$work/messages"
 test "$(cat "$work/out/opencode/storage/migration")" = mine
 
-# Views of them, and again.
+# Views of them, written twice.
 for dialect in sdk spec11 opencode pi claude entries; do
     walconv export --dialect "$dialect" "$store" "$work/$dialect" >"$work/put"
     walconv --json export --dialect "$dialect" "$store" "$work/$dialect" \

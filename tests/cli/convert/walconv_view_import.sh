@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# walconv: a view that its client went on writing is taken into the session
-# that it is a view of.
+# walconv: lines that a client appended to a view are imported into the session
+# of the view.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
@@ -17,13 +17,13 @@ code 0 walconv export --json --dialect claude --session "$session" \
 file=$(field path "$work/stdout")
 lines=$(wc -l <"$file")
 
-# Nothing was written behind it: the session stays the only one.
+# An unchanged view adds no session.
 code 0 walconv import --json "$store" "$out"
 json 'len(rows) == 1 and rows[0]["appended"] == 0' "$work/stdout"
 json "rows[0]['lines'] == rows[0]['duplicates'] == $lines" "$work/stdout"
 same "$session" "$(field sessionId "$work/stdout")" "session of a view"
 
-# The client goes on behind the last row.
+# The client appends after the last row.
 last=$(python3 -c '
 import json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
@@ -54,12 +54,12 @@ code 0 walconv import --json "$store" "$out"
 json 'rows[0]["appended"] == 0' "$work/stdout"
 same 1 "$(walctl list --json "$store" | wc -l)" "sessions"
 
-# The view holds it all, the file that was imported is what it was, and it is
-# still known.
+# The view has all rows; the source file is exported unchanged, and importing it
+# again adds nothing.
 code 0 walconv export --dialect claude --session "$session" "$store" "$out"
-grep -q "and more of it" "$file" || fail "the client's row is gone"
+grep -q "and more of it" "$file" || fail "the client's row is missing"
 code 0 walconv export --dialect source "$store" "$work/source"
-diff -r "$work/in" "$work/source" || fail "source is not what came in"
+diff -r "$work/in" "$work/source" || fail "the source differs from the import"
 code 0 walconv import --json "$store" "$work/in"
 json 'rows[0]["appended"] == 0' "$work/stdout"
 row 0f0f0f0f-0000-4000-8000-000000000003 "$last" "in the source" \
@@ -68,13 +68,13 @@ code 0 walconv import --json "$store" "$work/in"
 json 'rows[0]["appended"] == 1' "$work/stdout"
 same "$session" "$(field sessionId "$work/stdout")" "session of the source"
 code 0 walconv export --dialect source "$store" "$work/source"
-diff -r "$work/in" "$work/source" || fail "source is not what came in"
+diff -r "$work/in" "$work/source" || fail "the source differs from the import"
 code 0 walcheck "$store"
 
-# One that was not only appended to is a session of its own.
+# A view with changed rows is imported as a new session.
 code 0 walconv export --dialect claude --session "$session" "$store" "$out"
 sed -i 's/and more of it/and less of it/' "$file"
 code 0 walconv import --json "$store" "$file"
-grep -q "not only appended to" "$work/stderr" || fail "that was not said"
+grep -q "not only appended to" "$work/stderr" || fail "the reason is not reported"
 json "rows[0]['sessionId'] != '$session'" "$work/stdout"
 code 0 walcheck "$store"

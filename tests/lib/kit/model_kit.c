@@ -106,7 +106,7 @@ static void *more(void *ctx, size_t size, size_t *got)
 {
     struct model_kit_arena *memory = ctx;
 
-    /* Exactly what is asked for, so that sanitizers see what goes beyond. */
+    /* Exactly the requested size, so that sanitizers detect overruns. */
     if ((memory->count & (memory->count - 1)) == 0) {
         memory->pieces =
             realloc(memory->pieces, (2 * memory->count + 1) * sizeof(void *));
@@ -199,8 +199,8 @@ static bool is_taken(const struct reading *reading, struct wal__json_span id)
                                 &found);
 }
 
-static struct wal__json_span made_id(struct reading *reading,
-                                     struct wal__json_span own, size_t number)
+static struct wal__json_span
+generated_id(struct reading *reading, struct wal__json_span own, size_t number)
 {
     char text[512];
     struct wal__json_span span = {(const uint8_t *)text, 0};
@@ -223,7 +223,7 @@ static void resolve_line(struct reading *reading,
     out->id = line->id;
     out->is_exact = out->id.size > 2 && !is_taken(reading, out->id);
     if (!out->is_exact) {
-        out->id = made_id(reading, line->id, number);
+        out->id = generated_id(reading, line->id, number);
     }
     out->parent = none;
     if (line->link == WAL__LINK_EXPLICIT && is_taken(reading, line->parent)) {

@@ -23,7 +23,7 @@ struct tree_backend {
     /* Whether a process that is no superuser and owns nothing yet makes the
      * calls from now on. */
     void (*drop)(bool dropped);
-    /* The first bytes of "outside", to see that nobody wrote there. */
+    /* The first bytes of "outside", to detect writes to it. */
     void (*read_outside)(char out[8]);
 };
 

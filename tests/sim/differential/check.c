@@ -237,8 +237,8 @@ void differential_check_entry(struct differential *run,
     }
 }
 
-/* Entries after the durable end may be left out when that is asked for: the
- * engine may have made more durable than it was asked to. */
+/* A cursor up to the durable end may omit entries: the engine may have synced
+ * more than was requested. */
 static uint32_t durable_count(const struct differential *run,
                               const struct reference_entry *entries,
                               uint32_t count)

@@ -1,6 +1,6 @@
 /*
  * crash.c - operations that end badly: the process crashes_in_submit at one of
- * the calls of a commit, or the power is lost after appends that nobody waited
+ * the calls of a commit, or the power is lost after appends without a waiter
  * for (differential.h). What was under way is there as a whole or not at all.
  */
 #include <string.h>

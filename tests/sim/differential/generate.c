@@ -217,8 +217,8 @@ void differential_redaction_entry(struct differential *run, struct wal_slice id,
 }
 
 /* Native entries that name others: most of these are there. */
-static void name_others(struct differential *run, uint32_t number,
-                        struct wal_entry *entry)
+static void generate_references(struct differential *run, uint32_t number,
+                                struct wal_entry *entry)
 {
     uint32_t source =
         differential_one_in(run, 3) ? differential_session(run) : number;
@@ -301,7 +301,7 @@ static void fill_content(struct differential *run, uint32_t number,
         break;
     case 7:
         entry->type = differential_slice(type);
-        name_others(run, number, entry);
+        generate_references(run, number, entry);
         return;
     default:
         break;

@@ -7,7 +7,7 @@
 #include "engine/api/api_store.h"
 #include "tests/sim/differential/differential.h"
 
-/* Everybody writes schema version 2, say; or nobody cares. */
+/* Draws the schema version and the options of the next opening. */
 static void choose_opening(struct differential *run)
 {
     run->schema_version =

@@ -22,7 +22,7 @@ enum {
     STEPS_OF_STORE = 2500 /* then a new store is begun */
 };
 
-/* What a run is to meet: every answer that the operations can get. */
+/* The statuses that a run must cover: all that the operations can return. */
 static const int statuses[] = {
     WAL_OK,        WAL_END,     WAL_EINVAL,    WAL_ENOTFOUND, WAL_EEXISTS,
     WAL_ECONFLICT, WAL_ETOOBIG, WAL_EREADONLY, WAL_ENOPARENT, WAL_EBADJSON,
@@ -160,7 +160,7 @@ static void test_differential__engine_and_reference_agree(void **state)
 }
 
 /* The same operations on a store in memory, but for those that end its life. */
-static void test_differential__a_store_in_memory_agrees_too(void **state)
+static void test_differential__store_in_memory_agrees(void **state)
 {
     uint64_t seeds = is_long() ? 20 : 1;
     struct tally tally = {0};
@@ -175,7 +175,7 @@ static void test_differential__a_store_in_memory_agrees_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_differential__a_store_in_memory_agrees_too),
+        cmocka_unit_test(test_differential__store_in_memory_agrees),
         cmocka_unit_test(test_differential__engine_and_reference_agree),
     };
 

@@ -11,7 +11,7 @@ enum {
     CALLS = 2 /* that are looked at */
 };
 
-/* What the function does, on one side. */
+/* The update function of one side. */
 struct update_call {
     struct differential *run;
     uint32_t number;

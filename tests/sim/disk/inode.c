@@ -12,7 +12,7 @@ enum {
     tick_ns = 4000000
 };
 
-/* What the clock shows, of which files get the time. */
+/* The clock, from which files get their times. */
 int64_t sim__clock_ns(const struct sim_disk *disk)
 {
     int64_t now = disk->boot_ms * 1000000 + (int64_t)disk->monotonic_ns;
@@ -43,7 +43,7 @@ void sim__file_set_mode(struct sim_file *file, uint32_t mode)
     sim__file_update_ctime(file);
 }
 
-/* What is not content, for a clone. */
+/* Copies everything but the content to a clone. */
 void sim__file_copy_inode(const struct sim_file *from, struct sim_file *to)
 {
     to->inode = from->inode;

@@ -256,7 +256,7 @@ static bool redo(const struct loss_plan *loss_plan, struct sim_file *file,
     return true;
 }
 
-/* What landed past the end is not part of the file. */
+/* Bytes that landed past the end are not part of the file. */
 static void zero_past_end(struct sim_file *file)
 {
     uint64_t end = file->pages * SIM_PAGE_SIZE;

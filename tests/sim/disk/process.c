@@ -203,7 +203,7 @@ struct sim_process *sim_process_create(struct sim_disk *disk)
     return process;
 }
 
-/* What closing does to the file. */
+/* The effect of closing on the file. */
 static void close_file(struct wal__file *handle)
 {
     if (handle->file != NULL) {

@@ -9,7 +9,7 @@
 
 /* ------------------------------------------------------------- files --- */
 
-static void test_sim_io__what_is_written_is_read(void **state)
+static void test_sim_io__written_bytes_are_read(void **state)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -98,7 +98,7 @@ static void test_sim_io__sparse_files_cost_no_memory(void **state)
     assert_int_equal(sim_file_size(m->disk, "999"), 64 << 20);
 }
 
-static void test_sim_io__disk_limit_gives_no_space(void **state)
+static void test_sim_io__disk_limit_returns_no_space(void **state)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -227,7 +227,7 @@ static void test_sim_io__waiting_takes_simulated_time(void **state)
 
 /* ------------------------------------------------------------ copies --- */
 
-static void test_sim_io__clone_goes_its_own_way(void **state)
+static void test_sim_io__clone_is_independent(void **state)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -290,17 +290,17 @@ static void test_sim_io__directory_survives_dump_and_load(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_sim_io__what_is_written_is_read),
+        TEST(test_sim_io__written_bytes_are_read),
         TEST(test_sim_io__file_opened_to_read_refuses_writes),
         TEST(test_sim_io__map_shows_writes_and_outlives_the_file),
         TEST(test_sim_io__map_past_the_end_is_refused),
         TEST(test_sim_io__sparse_files_cost_no_memory),
-        TEST(test_sim_io__disk_limit_gives_no_space),
+        TEST(test_sim_io__disk_limit_returns_no_space),
         TEST(test_sim_io__read_only_disk_refuses_changes),
         TEST(test_sim_io__spoiled_range_is_a_read_error),
         TEST(test_sim_io__locks_belong_to_the_handle),
         TEST(test_sim_io__waiting_takes_simulated_time),
-        TEST(test_sim_io__clone_goes_its_own_way),
+        TEST(test_sim_io__clone_is_independent),
         TEST(test_sim_io__flip_changes_one_bit),
         TEST(test_sim_io__directory_survives_dump_and_load),
     };

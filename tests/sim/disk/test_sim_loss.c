@@ -61,7 +61,7 @@ static void letters_of(struct sim_disk *disk, const char *path, char *letters)
 
 /* ------------------------------------------------------------- bytes --- */
 
-static void test_sim_loss__closing_settles_nothing(void **state)
+static void test_sim_loss__closing_syncs_nothing(void **state)
 {
     struct machine *m = *state;
     struct wal__file *file = make_sectors(m, "a", 'o', 1);
@@ -171,7 +171,7 @@ static void test_sim_loss__bytes_past_a_lost_size_are_gone(void **state)
     }
 }
 
-static void test_sim_loss__later_of_two_landing_writes_is_on_top(void **state)
+static void test_sim_loss__later_of_two_landed_writes_wins(void **state)
 {
     struct machine *m = *state;
     struct wal__file *file = make_sectors(m, "a", 'o', 0);
@@ -273,7 +273,7 @@ static void test_sim_loss__suffix_loses_the_earlier_writes(void **state)
     assert_true(tally.torn > 0);
 }
 
-static void test_sim_loss__any_is_each_of_them(void **state)
+static void test_sim_loss__any_covers_every_landing(void **state)
 {
     struct tally tally =
         try_seeds(*state, &(struct sim_power_loss){.landing = SIM_PERSIST_ANY});
@@ -291,7 +291,7 @@ static void test_sim_loss__unwritten_sectors_contain_garbage(void **state)
 }
 
 /* How many of the seeds change the durable bytes around a small write. */
-static int count_neighbours_harmed(struct machine *m, bool unsafe)
+static int count_damaged_neighbours(struct machine *m, bool unsafe)
 {
     struct wal__file *file = make_sectors(m, "a", 'o', 4);
     int harmed = 0;
@@ -319,14 +319,14 @@ static int count_neighbours_harmed(struct machine *m, bool unsafe)
     return harmed;
 }
 
-static void test_sim_loss__neighbours_in_a_sector_stay(void **state)
+static void test_sim_loss__other_bytes_of_a_sector_are_unchanged(void **state)
 {
-    assert_int_equal(count_neighbours_harmed(*state, false), 0);
+    assert_int_equal(count_damaged_neighbours(*state, false), 0);
 }
 
-static void test_sim_loss__unsafe_overwrite_harms_the_sector(void **state)
+static void test_sim_loss__unsafe_overwrite_damages_the_sector(void **state)
 {
-    assert_true(count_neighbours_harmed(*state, true) > SEEDS / 20);
+    assert_true(count_damaged_neighbours(*state, true) > SEEDS / 20);
 }
 
 static void test_sim_loss__same_seed_gives_the_same_disk(void **state)
@@ -416,7 +416,7 @@ static void test_sim_loss__failed_sync_loses_bytes_for_good(void **state)
     sim_disk_destroy(copy);
 }
 
-static void test_sim_loss__failed_sync_may_have_written_some(void **state)
+static void test_sim_loss__failed_sync_may_write_some_bytes(void **state)
 {
     struct machine *m = *state;
     struct wal__file *file = make_sectors(m, "a", 'o', 8);
@@ -439,7 +439,7 @@ static void test_sim_loss__failed_sync_may_have_written_some(void **state)
 
 /* -------------------------------------------------------------- boot --- */
 
-static void test_sim_loss__boots_as_another_and_kills_all(void **state)
+static void test_sim_loss__changes_the_boot_id_and_kills_all(void **state)
 {
     struct machine *m = *state;
     struct wal__file *file = make_sectors(m, "a", 'o', 1);
@@ -469,26 +469,26 @@ static void test_sim_loss__boots_as_another_and_kills_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_sim_loss__closing_settles_nothing),
+        TEST(test_sim_loss__closing_syncs_nothing),
         TEST(test_sim_loss__synced_bytes_survive_every_landing),
         TEST(test_sim_loss__size_is_lost_with_the_bytes),
         TEST(test_sim_loss__truncation_waits_for_a_sync),
         TEST(test_sim_loss__truncated_file_is_old_or_new),
         TEST(test_sim_loss__bytes_past_a_lost_size_are_gone),
-        TEST(test_sim_loss__later_of_two_landing_writes_is_on_top),
+        TEST(test_sim_loss__later_of_two_landed_writes_wins),
         TEST(test_sim_loss__by_change_keeps_writes_whole),
         TEST(test_sim_loss__by_sector_tears_writes),
         TEST(test_sim_loss__prefix_loses_the_later_writes),
         TEST(test_sim_loss__suffix_loses_the_earlier_writes),
-        TEST(test_sim_loss__any_is_each_of_them),
+        TEST(test_sim_loss__any_covers_every_landing),
         TEST(test_sim_loss__unwritten_sectors_contain_garbage),
-        TEST(test_sim_loss__neighbours_in_a_sector_stay),
-        TEST(test_sim_loss__unsafe_overwrite_harms_the_sector),
+        TEST(test_sim_loss__other_bytes_of_a_sector_are_unchanged),
+        TEST(test_sim_loss__unsafe_overwrite_damages_the_sector),
         TEST(test_sim_loss__same_seed_gives_the_same_disk),
         TEST(test_sim_loss__stores_through_maps_wait_for_a_sync),
         TEST(test_sim_loss__failed_sync_loses_bytes_for_good),
-        TEST(test_sim_loss__failed_sync_may_have_written_some),
-        TEST(test_sim_loss__boots_as_another_and_kills_all),
+        TEST(test_sim_loss__failed_sync_may_write_some_bytes),
+        TEST(test_sim_loss__changes_the_boot_id_and_kills_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -304,7 +304,7 @@ static void step_both(struct side *sim, struct side *posix, uint64_t random,
     assert_int_equal(sim->stat.is_directory, posix->stat.is_directory);
 }
 
-static void test_sim_model__answers_like_the_operating_system(void **state)
+static void test_sim_model__agrees_with_the_operating_system(void **state)
 {
     struct machine *m = *state;
     uint64_t random = rng_seed(1);
@@ -374,7 +374,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_sim_model__agrees_with_whole_copies),
-        TEST(test_sim_model__answers_like_the_operating_system),
+        TEST(test_sim_model__agrees_with_the_operating_system),
         TEST(test_sim_model__many_losses_from_one_state_are_cheap),
     };
 

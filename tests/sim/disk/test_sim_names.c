@@ -24,7 +24,7 @@ static void test_sim_names__new_name_waits_for_its_directory(void **state)
     expect_after_power_loss(m, SIM_PERSIST_NONE, "s/a", "hello");
 }
 
-static void test_sim_names__lost_directory_takes_all_below_along(void **state)
+static void test_sim_names__lost_directory_loses_its_files(void **state)
 {
     struct machine *m = *state;
     struct wal__file *file;
@@ -46,7 +46,7 @@ static void test_sim_names__lost_directory_takes_all_below_along(void **state)
     sim_disk_destroy(copy);
 }
 
-static void test_sim_names__rename_gives_the_old_or_the_new(void **state)
+static void test_sim_names__rename_leaves_the_old_or_the_new(void **state)
 {
     struct machine *m = *state;
     int kept = 0;
@@ -70,7 +70,7 @@ static void test_sim_names__rename_gives_the_old_or_the_new(void **state)
     expect_after_power_loss(m, SIM_PERSIST_NONE, "a.new", NULL);
 }
 
-static void test_sim_names__unlinked_file_may_come_back(void **state)
+static void test_sim_names__unlinked_file_may_reappear(void **state)
 {
     struct machine *m = *state;
 
@@ -102,9 +102,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_sim_names__new_name_waits_for_its_directory),
-        TEST(test_sim_names__lost_directory_takes_all_below_along),
-        TEST(test_sim_names__rename_gives_the_old_or_the_new),
-        TEST(test_sim_names__unlinked_file_may_come_back),
+        TEST(test_sim_names__lost_directory_loses_its_files),
+        TEST(test_sim_names__rename_leaves_the_old_or_the_new),
+        TEST(test_sim_names__unlinked_file_may_reappear),
         TEST(test_sim_names__failed_directory_sync_loses_names),
     };
 

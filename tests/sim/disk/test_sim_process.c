@@ -60,7 +60,7 @@ static void test_sim_process__kill_inside_a_write_tears_it(void **state)
     expect_content(m->disk, "a", "whole par");
 }
 
-static void test_sim_process__kill_after_a_call_keeps_what_it_did(void **state)
+static void test_sim_process__kill_after_a_call_keeps_its_effect(void **state)
 {
     struct machine *m = *state;
     struct wal__file *file = NULL;
@@ -74,7 +74,7 @@ static void test_sim_process__kill_after_a_call_keeps_what_it_did(void **state)
     assert_true(sim_file_exists(m->disk, "a"));
 }
 
-static void test_sim_process__kill_before_a_call_does_nothing(void **state)
+static void test_sim_process__kill_before_a_call_prevents_it(void **state)
 {
     struct machine *m = *state;
 
@@ -98,7 +98,7 @@ static enum wal_status make_another(void *arg, const char *name)
     return m->io->make_directory(m->io->ctx, "another", &m->error);
 }
 
-static void test_sim_process__death_may_jump_out_of_a_call(void **state)
+static void test_sim_process__death_may_longjmp_out_of_a_call(void **state)
 {
     struct machine *m = *state;
     jmp_buf target;
@@ -118,7 +118,7 @@ static void test_sim_process__death_may_jump_out_of_a_call(void **state)
 
 /* ------------------------------------------------------------ faults --- */
 
-static void test_sim_process__fault_strikes_the_nth_call_once(void **state)
+static void test_sim_process__fault_fails_the_nth_call_once(void **state)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "dir.a");
@@ -136,7 +136,7 @@ static void test_sim_process__fault_strikes_the_nth_call_once(void **state)
     assert_int_equal(sim_process_counts(m->process)->faults, 1);
 }
 
-static void test_sim_process__sticky_fault_strikes_from_then_on(void **state)
+static void test_sim_process__sticky_fault_fails_all_later_calls(void **state)
 {
     struct machine *m = *state;
     struct wal__io_stat stat;
@@ -169,7 +169,7 @@ test_sim_process__short_write_succeeds_with_fewer_bytes(void **state)
     expect_content(m->disk, "a", "ab");
 }
 
-static void test_sim_process__failed_write_may_have_written(void **state)
+static void test_sim_process__failed_write_may_write_bytes(void **state)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -202,7 +202,7 @@ static void note(void *arg, const struct sim_event *event)
     trace->was_durable = sim_file_is_durable(trace->disk, "/a", 0, 5);
 }
 
-static void test_sim_process__trace_and_counts_tell_every_call(void **state)
+static void test_sim_process__trace_and_counts_include_every_call(void **state)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -234,14 +234,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_sim_process__kill_frees_locks_and_keeps_content),
         TEST(test_sim_process__kill_inside_a_write_tears_it),
-        TEST(test_sim_process__kill_after_a_call_keeps_what_it_did),
-        TEST(test_sim_process__kill_before_a_call_does_nothing),
-        TEST(test_sim_process__death_may_jump_out_of_a_call),
-        TEST(test_sim_process__fault_strikes_the_nth_call_once),
-        TEST(test_sim_process__sticky_fault_strikes_from_then_on),
+        TEST(test_sim_process__kill_after_a_call_keeps_its_effect),
+        TEST(test_sim_process__kill_before_a_call_prevents_it),
+        TEST(test_sim_process__death_may_longjmp_out_of_a_call),
+        TEST(test_sim_process__fault_fails_the_nth_call_once),
+        TEST(test_sim_process__sticky_fault_fails_all_later_calls),
         TEST(test_sim_process__short_write_succeeds_with_fewer_bytes),
-        TEST(test_sim_process__failed_write_may_have_written),
-        TEST(test_sim_process__trace_and_counts_tell_every_call),
+        TEST(test_sim_process__failed_write_may_write_bytes),
+        TEST(test_sim_process__trace_and_counts_include_every_call),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -282,7 +282,7 @@ static unsigned outcomes(struct machine *m, unsigned parts)
 
 /* --------------------------------------------------------- power loss --- */
 
-static void test_sim_tree__what_is_synced_is_replaced_whole(void **state)
+static void test_sim_tree__synced_file_is_replaced_whole(void **state)
 {
     struct machine *m = *state;
     const unsigned both = OLD | NEW;
@@ -293,7 +293,7 @@ static void test_sim_tree__what_is_synced_is_replaced_whole(void **state)
     assert_int_equal(outcomes(m, ALL), NEW | NEW << 4);
 }
 
-static void test_sim_tree__what_is_not_synced_is_torn(void **state)
+static void test_sim_tree__unsynced_file_is_torn(void **state)
 {
     struct machine *m = *state;
     const unsigned some = NEW | TORN;
@@ -304,7 +304,7 @@ static void test_sim_tree__what_is_not_synced_is_torn(void **state)
                                                                     << 4);
 }
 
-static void test_sim_tree__syncing_bytes_settles_no_name(void **state)
+static void test_sim_tree__syncing_bytes_syncs_no_name(void **state)
 {
     struct machine *m = *state;
     const struct sim_power_loss none = {.landing = SIM_PERSIST_NONE};
@@ -339,7 +339,7 @@ static void test_sim_tree__a_mode_waits_for_a_sync(void **state)
 }
 
 /* Every pair of old and new of the two files. */
-static void test_sim_tree__names_settle_one_by_one(void **state)
+static void test_sim_tree__names_become_durable_one_by_one(void **state)
 {
     struct machine *m = *state;
     unsigned pairs = 0;
@@ -378,7 +378,7 @@ static void test_sim_tree__a_failed_sync_loses_bytes_for_good(void **state)
     assert_int_equal(look(m->disk, ROOT "/a", "old a"), TORN);
 }
 
-static void test_sim_tree__times_stay_or_go_back(void **state)
+static void test_sim_tree__times_stay_or_revert(void **state)
 {
     struct machine *m = *state;
     struct wal__worktree_stat old;
@@ -524,7 +524,7 @@ static void test_sim_tree__limits_of_the_disk_are_reported(void **state)
     assert_int_equal(run_script(m, DATA), WAL_ENOSPACE);
 }
 
-static void test_sim_tree__times_have_a_grain(void **state)
+static void test_sim_tree__times_have_a_granularity(void **state)
 {
     struct machine *m = *state;
     const int64_t second = 1000000000;
@@ -555,19 +555,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ALONE(test_sim_tree__a_tree_is_compared),
-        ALONE(test_sim_tree__what_is_synced_is_replaced_whole),
-        ALONE(test_sim_tree__what_is_not_synced_is_torn),
-        ALONE(test_sim_tree__syncing_bytes_settles_no_name),
+        ALONE(test_sim_tree__synced_file_is_replaced_whole),
+        ALONE(test_sim_tree__unsynced_file_is_torn),
+        ALONE(test_sim_tree__syncing_bytes_syncs_no_name),
         ALONE(test_sim_tree__a_mode_waits_for_a_sync),
-        ALONE(test_sim_tree__names_settle_one_by_one),
+        ALONE(test_sim_tree__names_become_durable_one_by_one),
         ALONE(test_sim_tree__a_failed_sync_loses_bytes_for_good),
-        ALONE(test_sim_tree__times_stay_or_go_back),
+        ALONE(test_sim_tree__times_stay_or_revert),
         ALONE(test_sim_tree__every_call_can_fail),
         cmocka_unit_test_setup_teardown(
             test_sim_tree__calls_are_counted_by_kind, enter, leave),
         ALONE(test_sim_tree__a_process_dies_at_any_call),
         ALONE(test_sim_tree__limits_of_the_disk_are_reported),
-        ALONE(test_sim_tree__times_have_a_grain),
+        ALONE(test_sim_tree__times_have_a_granularity),
     };
 
     return tree_cases_run("sim_tree, as every table", enter, leave) +

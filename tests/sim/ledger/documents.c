@@ -123,7 +123,7 @@ static void check_history(struct ledger_checker *checker,
         if (deleted != 0) {
             part = deletion_of(checker, part);
             if (part == LEDGER_NONE || deleted <= doc.version) {
-                ledger_fail("session %d: a document was deleted by nobody",
+                ledger_fail("session %d: a document was lost, not deleted",
                             (int)checker->session);
             }
             list->at[list->count] = (struct ledger_version){deleted, part};
@@ -139,7 +139,7 @@ static void check_history(struct ledger_checker *checker,
     qsort(list->at, list->count, sizeof(list->at[0]), by_version);
 }
 
-/* What came from the source is the beginning of what the source has. */
+/* Inherited versions are a prefix of the source's versions. */
 static void check_inherited(struct ledger_checker *checker,
                             const struct ledger_check_documents *list,
                             uint32_t inherited)
@@ -251,7 +251,7 @@ static void check_versions(struct ledger_checker *checker,
     check_inherited(checker, list, inherited);
 }
 
-/* What is there now is the newest version of each key. */
+/* The current documents are the newest version of each key. */
 static void check_present(struct ledger_checker *checker,
                           const struct ledger_check_documents *list)
 {

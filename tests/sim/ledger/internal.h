@@ -53,7 +53,7 @@ void ledger_mix_text(struct ledger_checker *checker, struct wal_slice text);
 void ledger_check_documents(struct ledger_checker *checker);
 /* The heads, against those that follow from the entries and parts. */
 void ledger_check_heads(struct ledger_checker *checker);
-/* What the session says about itself. */
+/* The session's fields. */
 void ledger_check_update(struct ledger_checker *checker,
                          const struct wal_session_info *info);
 

@@ -45,7 +45,7 @@ enum {
 
 #define LEDGER_NONE UINT32_MAX
 
-/* What is known about a batch, from outside. */
+/* What the callers know about a batch. */
 enum ledger_state {
     LEDGER_OPEN,    /* submitted: it may be there or not */
     LEDGER_REFUSED, /* it must not be there */
@@ -79,7 +79,7 @@ enum ledger_part_kind {
     LEDGER_DELETE_SESSION /* deletes the session */
 };
 
-/* What happened since the promises were made. */
+/* The faults since the acknowledgements. */
 enum ledger_loss {
     LEDGER_NO_LOSS,   /* nothing, or processes were killed */
     LEDGER_POWER_LOSS /* the power was cut */
@@ -169,7 +169,7 @@ enum ledger_visibility {
     LEDGER_ABSENT
 };
 
-/* What a store was seen to hold. */
+/* The content that a store returned. */
 struct ledger_view {
     bool entries[LEDGER_ENTRIES];
     bool sessions[LEDGER_SESSIONS];
@@ -210,7 +210,7 @@ struct ledger_text {
     uint8_t *payload; /* to be freed, or null */
 };
 
-/* What the next failure prints first: seeds and the place in a loop. */
+/* Sets the context of the next failure message: seeds and loop counters. */
 void ledger_set_context(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 _Noreturn void ledger_fail(const char *format, ...)
@@ -303,8 +303,8 @@ bool ledger_is_visible(const struct ledger *ledger,
 uint64_t ledger_digest_parts(struct wal_store *store,
                              struct wal_session *session, uint32_t *errors);
 
-/* After a recovery that nobody else took part in: what is there is durable,
- * what is not there must never come back. */
+/* After a recovery by one process: existing records are durable, and missing
+ * ones must not reappear. */
 void ledger_resolve(struct ledger *ledger, const struct ledger_view *view);
 
 #endif

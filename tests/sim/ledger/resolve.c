@@ -84,7 +84,7 @@ static enum ledger_visibility part_visibility(const struct ledger *ledger,
     return view->parts[number];
 }
 
-/* What can be seen of a batch, counted by enum ledger_visibility. */
+/* The parts of a batch, counted by enum ledger_visibility. */
 static void count_visible(const struct ledger *ledger,
                           const struct ledger_view *view,
                           const struct ledger_batch *batch, uint32_t sights[3])
@@ -118,7 +118,7 @@ bool ledger_is_visible(const struct ledger *ledger,
     return sights[LEDGER_VISIBLE] != 0;
 }
 
-/* What was promised by the moment before the look. */
+/* The acknowledgements before the read. */
 static bool is_promised(const struct ledger_checker *checker,
                         const struct ledger_batch *batch, enum ledger_loss loss)
 {
@@ -191,7 +191,7 @@ void ledger_check_batches(const struct ledger_checker *checker,
     }
 }
 
-/* A session that is not found, and may have been deleted, never comes back. */
+/* A session that is not found, and may be deleted, must not reappear. */
 static void resolve_session(struct ledger *ledger, uint32_t session,
                             const struct ledger_view *view)
 {

@@ -48,7 +48,7 @@ static bool names_target(const struct wal_entry *entry)
     return true;
 }
 
-/* What can be said of an entry without looking at the store. */
+/* Checks of an entry that do not need the store. */
 enum wal_status ref_check_entry(const struct wal_entry *entry)
 {
     const uint32_t keep_or_move = WAL_ENTRY_HEAD_KEEP | WAL_ENTRY_HEAD_MOVE;
@@ -146,7 +146,7 @@ static enum wal_status check_summary(const struct reference *ref,
     return found != 0 ? WAL_OK : WAL_ENOTFOUND;
 }
 
-/* What native entries name must be there. */
+/* Entries that native entries name must exist. */
 static enum wal_status check_names(const struct reference *ref, uint32_t number,
                                    const struct ref_record *record)
 {
@@ -163,7 +163,7 @@ static enum wal_status check_names(const struct reference *ref, uint32_t number,
 }
 
 /* The target's content is hidden: a record of the session that owns it. A line
- * that came in as it is, and names nothing that is there, hides nothing. */
+ * that was imported and names no existing entry hides nothing. */
 enum wal_status ref_redact(struct reference *ref, uint64_t redaction,
                            struct wal_error *error)
 {

@@ -10,7 +10,7 @@ enum {
     ROUNDS = 1000
 };
 
-/* Asks the function once and writes what it said, unless somebody changed the
+/* Calls the function once and writes its change, unless another one changed the
  * session meanwhile. `to` is the version of a step of a migration, or 0. */
 static enum wal_status call_update_once(struct reference *ref, uint32_t number,
                                         wal_update_fn *fn, void *ctx,

@@ -12,7 +12,7 @@
 
 /* Goes from a session to the one it was forked from, as that was then; false:
  * there is none. */
-static bool to_fork_source(const struct reference *ref, uint32_t *number,
+static bool step_to_source(const struct reference *ref, uint32_t *number,
                            uint64_t *limit)
 {
     const struct ref_record *fork =
@@ -39,7 +39,7 @@ const struct ref_record *ref_document(const struct reference *ref,
                 return record;
             }
         }
-    } while (to_fork_source(ref, &number, &limit));
+    } while (step_to_source(ref, &number, &limit));
     return NULL;
 }
 
@@ -186,7 +186,7 @@ enum wal_status reference_docs(const struct reference *ref, uint32_t number,
                 *count += 1;
             }
         }
-    } while (to_fork_source(ref, &owner, &limit));
+    } while (step_to_source(ref, &owner, &limit));
     qsort(list, *count, sizeof(*list), compare);
     *docs = list;
     return WAL_OK;

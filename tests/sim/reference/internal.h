@@ -18,7 +18,7 @@ enum ref_kind {
     REF_TOMBSTONE /* the session is deleted */
 };
 
-/* What a session says about itself. */
+/* The fields of a session. */
 struct ref_session {
     struct wal_session_options stored_options; /* texts are copies */
     bool is_fork;
@@ -90,7 +90,7 @@ enum wal_status ref_check_json(struct wal_slice text, uint64_t limit,
 
 /* reference_session.c --------------------------------------------------- */
 
-/* What a session says about itself now, and the record that says so. */
+/* The current fields of a session, and their record. */
 const struct ref_record *ref_session_current(const struct reference *ref,
                                              uint32_t number);
 const struct ref_record *ref_session_first(const struct reference *ref,

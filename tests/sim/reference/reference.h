@@ -34,7 +34,7 @@ void reference_destroy(struct reference *ref);
 
 /* The store is open with this schema version; 0: it is not checked. */
 void reference_set_schema(struct reference *ref, uint32_t version);
-/* What is written next, is written between these times. */
+/* The next records are written between these times. */
 void reference_set_clock(struct reference *ref, int64_t earliest_ms,
                          int64_t latest_ms);
 
@@ -52,7 +52,7 @@ bool reference_truncate(struct reference *ref, uint64_t last_sequence);
 /* Texts --------------------------------------------------------------- */
 
 bool reference_is_equal(struct wal_slice a, struct wal_slice b);
-/* Whether a text is valid JSON, and an object where that is asked for. */
+/* Whether a text is valid JSON, and an object if one is required. */
 bool reference_is_json(struct wal_slice text, bool object);
 /* The string member of a JSON object; false when there is no such member. Free
  * its text with reference_free. */

@@ -230,7 +230,7 @@ static void inherit(struct wal_slice *text, struct wal_slice from)
     }
 }
 
-/* What options leave empty is taken from the source, but for `source`. */
+/* Empty options are inherited from the source, except `source`. */
 enum wal_status ref_fork(struct reference *ref, uint32_t number,
                          struct wal_slice at,
                          const struct wal_session_options *options,
@@ -351,7 +351,7 @@ static enum wal_status check_fields(const struct wal_session_change *change)
     return status;
 }
 
-/* What the session says with the change in it. */
+/* The session's fields with the change applied. */
 static struct wal_session_options
 apply_change(const struct reference *ref, uint32_t number,
              const struct wal_session_change *change)

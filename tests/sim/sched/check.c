@@ -96,7 +96,7 @@ static bool accepts(void *ctx, enum wal_status status,
     return true;
 }
 
-/* What was seen holds from now on. */
+/* Visible records must remain visible. */
 static void note_visible(struct sched *sched, const struct ledger_view *view,
                          const struct ledger_look *look)
 {
@@ -175,7 +175,7 @@ static void check_session(struct sched_process *process, uint32_t session,
     wal_session_close(handle);
 }
 
-/* What makes or counts only leaves nothing to be seen. */
+/* Operations that only create or count have no visible record. */
 static void settle(struct sched *sched, const struct ledger_view *view)
 {
     ledger_resolve(&sched->ledger, view);

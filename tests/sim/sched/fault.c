@@ -11,7 +11,7 @@
 #include "engine/process/control.h"
 
 enum {
-    STEPS_MAX = 200000, /* of a schedule: beyond, nobody gets on */
+    STEPS_MAX = 200000, /* of a schedule: more are a livelock */
     KILLS_MAX = 3       /* of each process */
 };
 
@@ -121,11 +121,11 @@ static uint32_t activity_bit(enum sched_activity place)
     return 1u << place;
 }
 
-/* What the process is at, as bits. */
+/* The activities of the process, as bits. */
 static uint32_t activities_of(const struct sched_process *process, bool before)
 {
     uint32_t places = activity_bit(SCHED_ANY_ACTIVITY) | process->activity_bits;
-    bool lease = sched__holds(process, WAL__LOCK_APPEND);
+    bool appending = sched__holds(process, WAL__LOCK_APPEND);
     bool prealloc = sched__holds(process, WAL__LOCK_PREALLOC);
 
     if (sched__holds(process, WAL__LOCK_PARTICIPANT)) {
@@ -133,13 +133,13 @@ static uint32_t activities_of(const struct sched_process *process, bool before)
                       ? activity_bit(SCHED_RECOVERING)
                       : activity_bit(SCHED_CLOSING_LAST);
     }
-    places |= lease ? activity_bit(SCHED_APPEND_LOCK) : 0;
-    places |= lease && prealloc ? activity_bit(SCHED_ROTATING) : 0;
-    places |= !lease && prealloc ? activity_bit(SCHED_PREALLOCATING) : 0;
+    places |= appending ? activity_bit(SCHED_APPEND_LOCK) : 0;
+    places |= appending && prealloc ? activity_bit(SCHED_ROTATING) : 0;
+    places |= !appending && prealloc ? activity_bit(SCHED_PREALLOCATING) : 0;
     places |= process->begun ? activity_bit(SCHED_OPEN_UNPUBLISHED) : 0;
     places |=
         sched__holds(process, WAL__LOCK_SYNC) ? activity_bit(SCHED_SYNCING) : 0;
-    if (lease && sched__holds(process, WAL__LOCK_SYNC) &&
+    if (appending && sched__holds(process, WAL__LOCK_SYNC) &&
         sched__page_is_poisoned(process)) {
         places |= activity_bit(SCHED_HEALING);
     }
@@ -254,7 +254,7 @@ static bool event_matches(const struct sched_event *event,
                                     event->failure != SCHED_TORN_WRITE));
 }
 
-/* What was to be for a while comes to its end. */
+/* Ends faults whose duration is over. */
 static void expire_faults(struct sched_process *process)
 {
     struct sched *sched = process->sched;
@@ -288,7 +288,7 @@ void sched__step(struct sched_process *process, bool before)
 
     sched->steps++;
     if (sched->steps > STEPS_MAX) {
-        sched__fail(sched, "nobody gets on");
+        sched__fail(sched, "livelock");
     }
     expire_faults(process);
     for (uint32_t i = 0; i < sched->event_count && sched->due == NULL; i++) {

@@ -72,7 +72,7 @@ struct sched_process {
     uint64_t stopped_since_ns; /* since then */
     uint64_t stopped_until_ns;
     uint64_t continued_ns; /* when it went on last */
-    /* What it is at. */
+    /* Its current activity. */
     enum sim_call call;
     uint64_t offset;
     bool on_segment; /* the call is on a segment's file */
@@ -88,7 +88,7 @@ struct sched_process {
     uint64_t blocked_ns;      /* since then */
     uint64_t open_started_ns; /* when it began to open the store */
     uint64_t last_polled_ns;  /* at the last look */
-    /* What was done to it. */
+    /* The injected faults. */
     bool failed;        /* a call was */
     bool failed_space;  /* for want of space */
     bool failed_unlock; /* it may hold what it let go of */
@@ -173,7 +173,7 @@ struct sched {
     uint32_t event_count;
     uint32_t handles;
     uint64_t full_until; /* step; 0: the disk has room */
-    uint64_t stopped_ns; /* when somebody was stopped last */
+    uint64_t stopped_ns; /* time of the last stop of a process */
     bool was_full;
     bool may_poison;        /* something happened that poisons */
     bool may_lock;          /* an unlock failed */
@@ -193,7 +193,7 @@ void sched__remove_process(struct sched_process *process);
 /* Runs this in every process until all have come to its end. */
 bool sched__run_all(struct sched *sched,
                     void (*body)(struct sched_process *process));
-/* Gives up the processor; comes back when it is this one's turn. */
+/* Yields; returns when the scheduler picks this process again. */
 void sched__yield(struct sched_process *process);
 struct sched_process *sched__pick_next(struct sched *sched);
 _Noreturn void sched__exit(struct sched *sched);
@@ -209,7 +209,7 @@ void sched__unlock_all(struct sched_process *process);
 bool sched__holds(const struct sched_process *process, uint64_t byte);
 /* Whether the page that it has mapped says that the store is poisoned. */
 bool sched__page_is_poisoned(const struct sched_process *process);
-/* Who holds it for itself alone, or null. */
+/* The exclusive holder, or null. */
 struct sched_process *sched__exclusive_holder(struct sched *sched,
                                               uint64_t byte);
 
@@ -264,7 +264,7 @@ bool sched__must_exist(const struct sched *sched, uint32_t session,
 void sched__read(struct sched_process *process, struct wal_session *handle,
                  uint32_t session, bool durable, uint64_t since);
 /* Compares everything, outside of the processes. Answers the digest; with
- * `settles`, what is there then is durable, and the rest never comes back. */
+ * `settles`, existing records are durable, and others must not reappear. */
 uint64_t sched__check_all(struct sched_process *process, bool settles);
 /* Answers N of {"n":1N}. */
 uint32_t sched__check_counter(struct sched *sched, uint32_t session,

@@ -486,7 +486,7 @@ static bool io_process_is_stopped(void *ctx, uint32_t pid)
 }
 
 /* Waiting is a step of the schedule: it ends when the word is another, when
- * somebody wakes, or when the time is over; now and then early. */
+ * another process wakes it, or at the timeout; sometimes early. */
 static void io_wait(void *ctx, const uint32_t *word, uint32_t expected,
                     uint64_t timeout_ns)
 {

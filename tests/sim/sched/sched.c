@@ -311,7 +311,7 @@ static void change_priorities(struct sched *sched)
     }
 }
 
-/* Null when nobody can run as of now. */
+/* Null when no process can run now. */
 struct sched_process *sched__pick_next(struct sched *sched)
 {
     struct sched_process *ready[SCHED_PROCESSES];
@@ -342,7 +342,8 @@ struct sched_process *sched__pick_next(struct sched *sched)
     return ready[sched__random(&sched->random, count)];
 }
 
-/* Nobody can run: goes on to the time at which somebody can. False: never. */
+/* No process can run: advances the clock to the next deadline. False: there is
+ * none. */
 static bool advance_clock(struct sched *sched)
 {
     uint64_t now = sched__now(sched);
@@ -390,7 +391,7 @@ static bool is_over(const struct sched *sched)
     return true;
 }
 
-/* Who was killed is started anew. */
+/* Restarts killed processes. */
 static void restart_killed(struct sched *sched,
                            void (*body)(struct sched_process *process))
 {
@@ -429,7 +430,7 @@ bool sched__run_all(struct sched *sched,
         if (next != NULL) {
             resume(next);
         } else if (!advance_clock(sched)) {
-            sched__fail(sched, "nobody can go on");
+            sched__fail(sched, "deadlock");
         }
     }
     return !sched->failed;

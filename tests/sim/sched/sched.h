@@ -36,14 +36,14 @@ struct sched_options {
     bool prints_trace;  /* prints every call */
 };
 
-/* What a process was at when something struck it. It may be at several. */
+/* The activities of a process when a fault was injected; several may apply. */
 enum sched_activity {
     SCHED_ANY_ACTIVITY,
     SCHED_OPENING,
     SCHED_RECOVERING,    /* alone, the others wait to join */
     SCHED_APPEND_LOCK,   /* builds a group, or is about to */
     SCHED_WRITING,       /* before a write to a segment */
-    SCHED_SYNCING,       /* holds the sync turn */
+    SCHED_SYNCING,       /* holds the sync lock */
     SCHED_PREALLOCATING, /* preallocates a segment */
     SCHED_ROTATING,
     /* rotating, and OPEN is written but not published */

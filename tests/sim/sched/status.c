@@ -11,7 +11,7 @@ enum {
     POLL_SLACK_NS = 11000000 /* two looks at a lock, and some calls */
 };
 
-/* Whether somebody was stopped at that time or later, or still is. */
+/* Whether a process was stopped at that time or later, or is still stopped. */
 static bool was_stopped(const struct sched *sched, uint64_t since_ns)
 {
     for (uint32_t i = 0; i < sched->options.processes; i++) {
@@ -75,8 +75,8 @@ static bool is_exclusive_stopped(struct sched *sched,
            (uint32_t)error->holder == alone->id;
 }
 
-/* Who comes in waits long for a process that runs, and only for the lock
- * timeout for one that is stopped, whom it then names. */
+/* A process that opens the store waits longer than the lock timeout for a
+ * running holder, and only the timeout for a stopped one, which it reports. */
 static void check_open_refused(struct sched_process *process,
                                const struct wal_error *error, const char *what)
 {
@@ -127,7 +127,7 @@ static void check_locked(struct sched_process *process,
         since = process->open_started_ns;
     }
     if (!was_stopped(sched, since)) {
-        sched__fail(sched, "%s answers WAL_ELOCKED, and nobody is stopped: %s",
+        sched__fail(sched, "%s returns WAL_ELOCKED, and none is stopped: %s",
                     what, error->text);
     }
     if (is_open_lock(process->blocked_byte)) {

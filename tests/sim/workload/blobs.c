@@ -51,7 +51,7 @@ static enum wal_status put_unsynced(struct wal_store *store,
                          base == NULL ? NULL : &known, &digest, &result, error);
 }
 
-/* What the answer means for the content. */
+/* Records what the status means for the content. */
 static void record_blob(struct workload *workload, struct ledger_blob *blob,
                         bool durable, enum wal_status status,
                         const struct wal_error *error)

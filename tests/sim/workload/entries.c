@@ -140,7 +140,7 @@ void workload__add_entries(struct workload *workload, uint32_t batch,
         choose_parent(workload, batch, &entry, workload__random(rng, 8), rng);
         choose_kind(workload, ledger->batches[batch].session, &entry, rng);
         if (entry.kind == LEDGER_COMPACTION) {
-            /* What it keeps must be on its way. */
+            /* The first kept entry must be an ancestor. */
             entry.parent_kind = LEDGER_PARENT_ENTRY;
             entry.parent = entry.target_entry;
         }

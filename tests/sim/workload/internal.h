@@ -32,7 +32,7 @@ bool workload__head(struct workload *workload, struct wal_session *session,
                     char out[LEDGER_TEXT]);
 /* Commits what this actor has queued; false when that fails. */
 bool workload__sync(struct workload *workload);
-/* What the answer to a batch means. */
+/* What the status of a batch means. */
 void workload__record_answer(struct workload *workload, uint32_t number,
                              uint32_t durability, enum wal_status status,
                              const struct wal_error *error);
@@ -58,7 +58,7 @@ bool workload__is_documented(enum wal_status status);
 /* Whether the store could be opened to read only. */
 bool workload__is_read_only(struct wal_store *store);
 
-/* What a call of the present step answered. */
+/* The result of a call of the current step. */
 void workload__record_status(struct workload *workload, enum wal_status status);
 /* A failure was reported, or the process died: which queued batches it
  * concerns is not known. */

@@ -24,7 +24,7 @@ enum {
 
 static const char *const ids[OLD_SESSIONS] = {"alpha", "beta", "gamma"};
 
-/* What a session was, session_record by its version 0 record alone. */
+/* The fields of a session, from its version 0 record only. */
 struct session_record {
     char title[TEXT];
     int64_t created_ms;
@@ -457,7 +457,7 @@ static void expect_migration(struct sim_disk *disk)
     old_process_stop(&machine);
 }
 
-/* What must hold after any trouble. */
+/* The invariants after any fault. */
 void old_expect_migratable(struct sim_disk *disk)
 {
     (void)old_expect_old_or_new(disk);

@@ -35,7 +35,7 @@ struct old_process {
     bool died;
 };
 
-/* What was read of a store. */
+/* The content that was read from a store. */
 struct old_snapshot {
     uint32_t version;
     int32_t status;

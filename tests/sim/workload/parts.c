@@ -218,8 +218,8 @@ static bool is_deleted_by(const struct ledger *ledger, uint32_t session,
     return false;
 }
 
-/* Documents of a batch, each key once: puts, and deletions of what is there
- * and that nobody has tried to delete yet. False: nothing can be made. */
+/* Documents of a batch, each key once: puts, and deletions of documents that no
+ * process has tried to delete. False: the batch gets none. */
 static bool add_documents(struct workload *workload, uint32_t batch,
                           struct wal_session *session, uint32_t count,
                           struct submit_mode *submit_mode, struct rng *rng)

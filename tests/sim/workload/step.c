@@ -17,7 +17,7 @@ enum {
 
 /* ------------------------------------------------------------- calls --- */
 
-/* What the answer to a batch means. */
+/* What the status of a batch means. */
 void workload__record_answer(struct workload *workload, uint32_t number,
                              uint32_t durability, enum wal_status status,
                              const struct wal_error *error)
@@ -270,7 +270,7 @@ static void step_refused(struct workload *workload, struct wal_session *session,
     last->kind = LEDGER_PLAIN;
     if (!conflict) {
         last->parent_kind = LEDGER_PARENT_ENTRY;
-        last->parent = 99999; /* of nobody */
+        last->parent = 99999; /* unknown */
     }
     status = submit(workload, batch, session, &submit_mode, &error);
     if (status == (conflict ? WAL_ECONFLICT : WAL_ENOPARENT)) {
@@ -279,7 +279,7 @@ static void step_refused(struct workload *workload, struct wal_session *session,
     workload__record_status(workload, status);
     if (!workload__is_documented(status)) {
         ledger_fail("step %u: a batch with %s answers %d: %s", workload->step,
-                    conflict ? "another tail" : "a parent of nobody", status,
+                    conflict ? "another tail" : "an unknown parent", status,
                     error.text);
     }
 }

@@ -66,7 +66,7 @@ static void stop(struct machine *machine)
     sim_process_destroy(machine->process);
 }
 
-/* Over what "a" holds, and synced by nobody. */
+/* Overwrites the content of "a" without a sync. */
 static void write_over(struct machine *machine)
 {
     const struct wal__io *io = sim_process_io(machine->process);
@@ -113,8 +113,8 @@ static void read_back(struct machine *machine, const char *id, char *out)
     wal_file_cursor_close(opened);
 }
 
-static bool is_as(const struct wal__worktree_stat *a,
-                  const struct wal__worktree_stat *b)
+static bool is_same_stat(const struct wal__worktree_stat *a,
+                         const struct wal__worktree_stat *b)
 {
     return a->size == b->size && a->mtime_ns == b->mtime_ns &&
            a->ctime_ns == b->ctime_ns && a->inode == b->inode;
@@ -150,7 +150,7 @@ static bool lose_bytes(struct sim_disk *disk, uint64_t seed)
     if (!sim_tree_equals(disk, "/work", &entry, 1, why, sizeof(why))) {
         fail_msg("seed %d: %s", (int)seed, why);
     }
-    return is_as(&before, &after) && strcmp(content, new_bytes) != 0;
+    return is_same_stat(&before, &after) && strcmp(content, new_bytes) != 0;
 }
 
 static void test_checkpoint_lost__bytes_lost_with_times_unchanged(void **state)

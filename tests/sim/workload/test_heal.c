@@ -36,8 +36,8 @@ static int32_t store_state(struct workload *w, uint32_t actor)
 }
 
 /* An append whose process may die at it. */
-static void append_to_death(struct workload *w, uint32_t actor,
-                            uint32_t session)
+static void append_until_dead(struct workload *w, uint32_t actor,
+                              uint32_t session)
 {
     if (setjmp(w->death) == 0) {
         (void)workload_append(w, actor, session, WAL_DURABLE, 300);
@@ -135,8 +135,8 @@ static void test_heal__failed_write(void **state)
     settle(w, 5);
 }
 
-/* Who dies in the sync turn leaves its name: the next append heals. */
-static void test_heal__syncer_that_died(void **state)
+/* A process dies while it holds the sync lock; the next append heals. */
+static void test_heal__sync_leader_died(void **state)
 {
     struct workload *w = *state;
 
@@ -145,7 +145,7 @@ static void test_heal__syncer_that_died(void **state)
                           &(struct sim_fault){.call = SIM_SYNC,
                                               .path = ".seg",
                                               .effect = SIM_KILL_BEFORE});
-    append_to_death(w, 1, 1);
+    append_until_dead(w, 1, 1);
     assert_true(w->died);
     w->died = false;
     assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
@@ -238,7 +238,7 @@ static void test_heal__killed_at_every_call(void **state)
                                 .after = skip,
                                 .effect = skip % 2 == 0 ? SIM_KILL_BEFORE
                                                         : SIM_KILL_AFTER});
-        append_to_death(w, 0, 1);
+        append_until_dead(w, 0, 1);
         died = w->died;
         deaths += died;
         w->died = false;
@@ -272,7 +272,7 @@ static void test_heal__power_lost_at_every_call(void **state)
                 w->actors[0].process,
                 &(struct sim_fault){
                     .call = SIM_ANY, .after = skip, .effect = SIM_KILL_AFTER});
-            append_to_death(w, 0, 1);
+            append_until_dead(w, 0, 1);
             died = w->died;
             cuts += died;
             w->died = false;
@@ -352,7 +352,7 @@ int main(void)
         TEST(test_heal__by_another_process),
         TEST(test_heal__written_groups_are_kept),
         TEST(test_heal__failed_write),
-        TEST(test_heal__syncer_that_died),
+        TEST(test_heal__sync_leader_died),
         TEST(test_heal__failed_sync_of_a_new_segment),
         TEST(test_heal__next_put_heals_content),
         TEST(test_heal__the_same_content_again_heals),

@@ -55,7 +55,7 @@ static void test_heaps__faulty_heap_fails_from_then_on(void **state)
     assert_int_equal(faulty.live, 0);
 }
 
-static void test_heaps__arena_drops_what_was_not_freed(void **state)
+static void test_heaps__arena_frees_remaining_blocks(void **state)
 {
     struct arena_heap arena;
     char *at[3];
@@ -83,7 +83,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_heaps__faulty_heap_fails_the_nth_once),
         cmocka_unit_test(test_heaps__faulty_heap_fails_from_then_on),
-        cmocka_unit_test(test_heaps__arena_drops_what_was_not_freed),
+        cmocka_unit_test(test_heaps__arena_frees_remaining_blocks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include "tests/sim/workload/recover_fixture.h"
 
 /* A process dies in the middle of a write; another cannot read what it left. */
-static void test_inherit__unreadable_end_is_not_taken_as_empty(void **state)
+static void test_inherit__unreadable_end_is_not_empty(void **state)
 {
     struct workload *w = workload_create(&(struct workload_options){
         .seed = 1, .actors = 2, .open_flags = WAL_OPEN_PREAD});
@@ -46,7 +46,7 @@ static void test_inherit__unreadable_end_is_not_taken_as_empty(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inherit__unreadable_end_is_not_taken_as_empty),
+        cmocka_unit_test(test_inherit__unreadable_end_is_not_empty),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

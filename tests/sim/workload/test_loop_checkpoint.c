@@ -409,7 +409,7 @@ static jmp_buf died;
 extern void __lsan_disable(void) __attribute__((weak));
 extern void __lsan_enable(void) __attribute__((weak));
 
-static void excuse_leaks(enum sim_effect effect, bool begins)
+static void ignore_leaks(enum sim_effect effect, bool begins)
 {
     if (effect != SIM_FAIL && __lsan_disable != NULL) {
         (begins ? __lsan_disable : __lsan_enable)();
@@ -423,7 +423,7 @@ static void on_death(void *arg)
 }
 
 /* One step with its nth call struck; false when there were fewer calls. */
-static bool strike(struct sim_disk *disk, uint32_t rank, uint32_t way,
+static bool inject(struct sim_disk *disk, uint32_t rank, uint32_t way,
                    uint64_t nth)
 {
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY};
@@ -441,11 +441,11 @@ static bool strike(struct sim_disk *disk, uint32_t rank, uint32_t way,
     fault.after = nth;
     sim_process_on_death(machine.process, on_death, NULL);
     sim_process_add_fault(machine.process, &fault);
-    excuse_leaks(fault.effect, true);
+    ignore_leaks(fault.effect, true);
     if (setjmp(died) == 0) {
         status = act(&machine, &steps[rank]);
     }
-    excuse_leaks(ways[way].effect, false);
+    ignore_leaks(ways[way].effect, false);
     struck = sim_process_counts(machine.process)->faults > 0;
     sim_process_clear_faults(machine.process);
     if (!struck) {
@@ -475,7 +475,7 @@ static void test_loop_checkpoint__every_call_fails_or_kills(void **state)
             for (uint64_t nth = (rank + way) % stride; struck; nth += stride) {
                 struct sim_disk *copy = sim_disk_clone(base);
 
-                struck = strike(copy, rank, way, nth);
+                struck = inject(copy, rank, way, nth);
                 sim_disk_destroy(copy);
                 strikes++;
             }
@@ -495,7 +495,7 @@ static void test_loop_checkpoint__every_call_fails_or_kills(void **state)
 
 /* One step with its Nth allocation failing; false when there were not so
  * many. */
-static bool starve(struct sim_disk *disk, uint32_t rank, uint64_t nth)
+static bool fail_allocation(struct sim_disk *disk, uint32_t rank, uint64_t nth)
 {
     struct machine machine = {.disk = disk};
     enum wal_status status;
@@ -532,7 +532,7 @@ static void test_loop_checkpoint__every_allocation_fails(void **state)
         for (uint64_t nth = 1 + rank % stride; starved; nth += stride) {
             struct sim_disk *copy = sim_disk_clone(base);
 
-            starved = starve(copy, rank, nth);
+            starved = fail_allocation(copy, rank, nth);
             sim_disk_destroy(copy);
             runs++;
         }

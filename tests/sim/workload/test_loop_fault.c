@@ -33,9 +33,8 @@ enum {
     WAYS = sizeof(ways) / sizeof(ways[0])
 };
 
-/* What comes after the step: the same process goes on, all go on, or nobody
- * does and the power is cut. */
-static void go_on(struct workload *copy, uint64_t seed)
+/* After the step the same process continues, all continue, or power is lost. */
+static void continue_workload(struct workload *copy, uint64_t seed)
 {
     struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY,
                                   .garbage = seed % 2 == 0};
@@ -75,7 +74,7 @@ static bool fail_nth(const struct workload *base, uint32_t way, uint64_t nth)
     struck = sim_process_counts(actor->process)->faults > 0;
     sim_process_clear_faults(actor->process);
     if (struck) {
-        go_on(copy, nth + way + base->step);
+        continue_workload(copy, nth + way + base->step);
     }
     workload_destroy(copy);
     return struck;

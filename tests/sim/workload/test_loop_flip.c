@@ -33,7 +33,7 @@ struct rest {
     uint32_t path_count;
 };
 
-/* What was seen of it after the flip. */
+/* The content that the store returned after the flip. */
 struct sight {
     const struct rest *rest;
     struct wal_store *store;
@@ -227,7 +227,7 @@ static bool is_reported(const struct sight *sight)
  * or when it was written without a promise and made durable by wal_sync
  * (SPEC.md 3.4, rows 8 and 9). One promised batch at most can go like this.
  */
-static void judge_tear(const struct sight *sight)
+static void check_torn(const struct sight *sight)
 {
     const struct ledger *ledger = sight->rest->workload->ledger;
     uint32_t lost = 0;
@@ -263,7 +263,7 @@ static bool is_loss_reported(const struct sight *sight, uint32_t session)
 }
 
 /* The same of what is no entry, and of sessions that were deleted. */
-static void judge_parts(const struct sight *sight)
+static void check_parts(const struct sight *sight)
 {
     const struct rest *rest = sight->rest;
     const struct ledger *ledger = rest->workload->ledger;
@@ -276,16 +276,16 @@ static void judge_parts(const struct sight *sight)
             continue;
         }
         if (!rest->view.sessions[i]) {
-            ledger_fail("session %u is back, and nobody says so", i);
+            ledger_fail("session %u reappeared without a report", i);
         }
         if (sight->shown[i] != 0) {
-            ledger_fail("session %u: what was redacted is shown, and nobody "
-                        "says so",
+            ledger_fail("session %u: a redacted entry reappeared without a "
+                        "report",
                         i);
         }
         if (sight->parts[i] != rest->parts[i]) {
-            ledger_fail("session %u has other documents, heads or metadata, "
-                        "and nobody says so",
+            ledger_fail("session %u: documents, heads or metadata changed "
+                        "without a report",
                         i);
         }
     }
@@ -293,7 +293,7 @@ static void judge_parts(const struct sight *sight)
 
 /* Documents of the store: when some were lost, it refuses others until that is
  * accepted. */
-static void judge_store(const struct sight *sight)
+static void check_store(const struct sight *sight)
 {
     const struct wal_doc doc = {.struct_size = sizeof(doc),
                                 .key = ledger_slice("after"),
@@ -312,7 +312,7 @@ static void judge_store(const struct sight *sight)
                    sight->rest->parts[LEDGER_SESSIONS] &&
                sight->info.tail != WAL_TAIL_AMBIGUOUS &&
                (sight->info.tail != WAL_TAIL_TORN || sight->rest->closed)) {
-        ledger_fail("the store has other documents, and nobody says so");
+        ledger_fail("documents of the store changed without a report");
     }
     if (status != WAL_OK) {
         ledger_fail("a document of the store is refused: %d %s", status,
@@ -320,8 +320,8 @@ static void judge_store(const struct sight *sight)
     }
 }
 
-/* What is not there must have been reported. */
-static void judge(const struct sight *sight)
+/* Missing content must have been reported. */
+static void check_sight(const struct sight *sight)
 {
     const struct ledger *ledger = sight->rest->workload->ledger;
     uint32_t missing[LEDGER_SESSIONS] = {0};
@@ -331,17 +331,17 @@ static void judge(const struct sight *sight)
             sight->rest->view.entries[i] && !sight->entries[i];
     }
     if (sight->info.tail == WAL_TAIL_TORN && !sight->rest->closed) {
-        judge_tear(sight);
+        check_torn(sight);
         return;
     }
-    judge_parts(sight);
+    check_parts(sight);
     for (uint32_t i = 0; i < ledger->session_count; i++) {
         bool was =
             sight->rest->view.sessions[i] &&
             ledger->batches[ledger->sessions[i].batch].state == LEDGER_DURABLE;
 
         if (was && !sight->there[i] && !is_reported(sight)) {
-            ledger_fail("session %u is gone, and nobody says so", i);
+            ledger_fail("session %u is missing without a report", i);
         }
         if (sight->there[i] && missing[i] > sight->errors[i] &&
             !sight->damaged[i] && sight->info.tail != WAL_TAIL_AMBIGUOUS) {
@@ -440,7 +440,7 @@ static void look(struct rest *rest, const char *path, uint64_t offset,
     sight->parts[LEDGER_SESSIONS] = ledger_digest_parts(
         sight->store, NULL, &sight->errors[LEDGER_SESSIONS]);
     sight->all_errors += sight->errors[LEDGER_SESSIONS];
-    judge(sight);
+    check_sight(sight);
     if (sight->all_errors == 0 && !is_reported(sight)) {
         if (sight->info.tail == WAL_TAIL_CLEAN || rest->closed) {
             ledger_check(rest->workload->ledger, sight->store, LEDGER_NO_LOSS,
@@ -451,7 +451,7 @@ static void look(struct rest *rest, const char *path, uint64_t offset,
         ledger_fail("what is derived is damaged, and something is lost");
     }
     append(sight);
-    judge_store(sight);
+    check_store(sight);
     (void)workload_close(copy, 0);
     free(sight);
     workload_destroy(copy);

@@ -28,7 +28,7 @@ enum {
 
 /* After the death: the survivor goes on; the power goes; or a recovery is
  * killed too. */
-static void go_on(struct workload *copy, uint64_t seed)
+static void continue_workload(struct workload *copy, uint64_t seed)
 {
     struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY,
                                   .garbage = seed % 2 == 0};
@@ -43,7 +43,7 @@ static void go_on(struct workload *copy, uint64_t seed)
         workload_crash(copy, NULL, 0);
         (void)workload_recover(copy, LEDGER_NO_LOSS, WORKLOAD_KILL);
     } else if (seed % 5 == 2) {
-        /* What a recovery shows, it has made durable. */
+        /* Records that a recovery returns are durable. */
         loss.landing = SIM_PERSIST_NONE;
         workload_crash(copy, NULL, 0);
         (void)workload_recover(copy, LEDGER_NO_LOSS, WORKLOAD_KILL);
@@ -80,7 +80,7 @@ static bool kill_at(const struct workload *base, uint32_t way, bool joins,
     workload_step(copy);
     died = copy->died;
     if (died) {
-        go_on(copy, nth + way + base->step);
+        continue_workload(copy, nth + way + base->step);
     }
     workload_destroy(copy);
     return died;
@@ -118,7 +118,7 @@ static void test_loop_kill__at_every_call(void **state)
         workload_is_long() ? 150 : 28, workload_sample(4));
 }
 
-static void test_loop_kill__at_every_call_and_another_goes_on(void **state)
+static void test_loop_kill__at_every_call_with_takeover(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 32, .actors = 2, .large_every = 4},
@@ -286,7 +286,7 @@ static void fail_sync(const struct workload *base, uint64_t nth,
     workload_destroy(copy);
 }
 
-static void test_loop_kill__failed_sync_is_never_taken_back(void **state)
+static void test_loop_kill__failed_sync_is_never_retracted(void **state)
 {
     struct workload *base = workload_create(&(struct workload_options){
         .seed = 34, .actors = 2, .large_every = 4, .blobs_every = 3});
@@ -314,11 +314,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loop_kill__at_every_call),
-        cmocka_unit_test(test_loop_kill__at_every_call_and_another_goes_on),
+        cmocka_unit_test(test_loop_kill__at_every_call_with_takeover),
         cmocka_unit_test(test_loop_kill__at_every_call_with_content),
         cmocka_unit_test(test_loop_kill__recovery_at_every_call),
         cmocka_unit_test(test_loop_kill__recovery_of_content_at_every_call),
-        cmocka_unit_test(test_loop_kill__failed_sync_is_never_taken_back),
+        cmocka_unit_test(test_loop_kill__failed_sync_is_never_retracted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,7 +121,7 @@ static void test_loop_power__every_call_every_landing(void **state)
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
 }
 
-static void test_loop_power__long_lives_with_rotation(void **state)
+static void test_loop_power__long_runs_with_rotation(void **state)
 {
     struct cuts cuts = {.every = workload_is_long() ? 2 : workload_sample(11),
                         .each = 1};
@@ -181,7 +181,7 @@ static void test_loop_power__rotations_and_marks(void **state)
 }
 
 /* What SEAL, the trailer or a mark say to be durable must be it by then. */
-static void test_loop_power__after_what_was_only_written(void **state)
+static void test_loop_power__after_written_but_unsynced_groups(void **state)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     struct cuts cuts = {
@@ -240,10 +240,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loop_power__every_call_every_landing),
-        cmocka_unit_test(test_loop_power__long_lives_with_rotation),
+        cmocka_unit_test(test_loop_power__long_runs_with_rotation),
         cmocka_unit_test(test_loop_power__with_content),
         cmocka_unit_test(test_loop_power__rotations_and_marks),
-        cmocka_unit_test(test_loop_power__after_what_was_only_written),
+        cmocka_unit_test(test_loop_power__after_written_but_unsynced_groups),
         cmocka_unit_test(test_loop_power__aligned_groups_survive_torn_sectors),
     };
 

@@ -72,7 +72,7 @@ enum {
     ENTRIES = sizeof(after) / sizeof(after[0])
 };
 
-/* What a rewind came to, as its caller knows it. */
+/* The outcome of a rewind, as known to its caller. */
 enum outcome {
     DIED,
     FAILED,  /* an error: anything may be */
@@ -351,7 +351,7 @@ static const struct sim_tree_entry *promised(enum outcome outcome)
 }
 
 /* The next call, in a process that is there; then a rewind that works. */
-static void go_on(struct world *world, enum outcome outcome)
+static void check_next_call(struct world *world, enum outcome outcome)
 {
     char ignored[256];
     char undo[256];
@@ -433,13 +433,13 @@ static void kill_next(const struct world *from, enum outcome outcome,
         sim_disk_power_loss(copy.disk, &loss, nth);
     }
     open_session(&copy);
-    go_on(&copy, outcome);
+    check_next_call(&copy, outcome);
     stop(&copy);
     sim_disk_destroy(copy.disk);
 }
 
-static void check_aftermath(struct world *world, enum outcome outcome,
-                            int aftermath, uint64_t seed)
+static void recover_and_check(struct world *world, enum outcome outcome,
+                              int aftermath, uint64_t seed)
 {
     const struct sim_power_loss loss = {
         .landing = (enum sim_persistence)(aftermath - POWER), .garbage = true};
@@ -461,11 +461,11 @@ static void check_aftermath(struct world *world, enum outcome outcome,
             expect_head(world, true, "before the next call");
         }
     }
-    go_on(world, outcome);
+    check_next_call(world, outcome);
 }
 
 /* The nth such call of a rewind; false when there were fewer. */
-static bool strike(const struct sim_disk *base, int way, int aftermath,
+static bool inject(const struct sim_disk *base, int way, int aftermath,
                    uint64_t nth)
 {
     struct world world = {.disk = sim_disk_clone((struct sim_disk *)base)};
@@ -499,15 +499,15 @@ static bool strike(const struct sim_disk *base, int way, int aftermath,
         }
     }
     if (struck) {
-        check_aftermath(&world, outcome, aftermath,
-                        nth * 31 + (uint64_t)(way * AFTERMATHS + aftermath));
+        recover_and_check(&world, outcome, aftermath,
+                          nth * 31 + (uint64_t)(way * AFTERMATHS + aftermath));
     }
     stop(&world);
     sim_disk_destroy(world.disk);
     return struck;
 }
 
-static void strike_all(int first, int last)
+static void inject_all(int first, int last)
 {
     struct sim_disk *base = make_base();
     uint64_t runs = 0;
@@ -518,7 +518,7 @@ static void strike_all(int first, int last)
             uint64_t stride = workload_sample(3);
             uint64_t nth = (uint64_t)(way + aftermath) % stride;
 
-            while (strike(base, way, aftermath, nth)) {
+            while (inject(base, way, aftermath, nth)) {
                 nth += stride;
                 runs++;
             }
@@ -532,13 +532,13 @@ static void strike_all(int first, int last)
 static void test_loop_rewind__killed_at_every_call(void **state)
 {
     (void)state;
-    strike_all(0, 2);
+    inject_all(0, 2);
 }
 
 static void test_loop_rewind__every_call_fails(void **state)
 {
     (void)state;
-    strike_all(3, WAYS - 1);
+    inject_all(3, WAYS - 1);
 }
 
 /* Space comes to an end wherever it may. */
@@ -570,7 +570,7 @@ static void test_loop_rewind__full_disk(void **state)
             refused++;
         }
         sim_disk_set_limit(world.disk, 0);
-        go_on(&world, outcome);
+        check_next_call(&world, outcome);
         stop(&world);
         sim_disk_destroy(world.disk);
         WAL__ASSERT(more < 64u << 20);
@@ -600,7 +600,7 @@ static bool fail_allocation(const struct sim_disk *base, uint64_t nth,
     } else if (status != WAL_ENOMEM) {
         fail_msg("%s: answers %d, %d", what, outcome, status);
     }
-    go_on(&world, outcome);
+    check_next_call(&world, outcome);
     stop(&world);
     sim_disk_destroy(world.disk);
     return struck;

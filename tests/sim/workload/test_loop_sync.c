@@ -27,7 +27,7 @@ struct write {
     uint64_t size;
 };
 
-/* What was written to segments and not seen durable yet. */
+/* Written to segments and not yet known to be durable. */
 struct books {
     struct workload *workload;
     struct write writes[WRITES_MAX];
@@ -83,7 +83,7 @@ static void on_durable(void *arg)
     books->write_count = 0;
 }
 
-static void keep_books(struct books *books,
+static void books_init(struct books *books,
                        const struct workload_options *options)
 {
     memset(books, 0, sizeof(*books));
@@ -100,7 +100,7 @@ static void test_loop_sync__every_promise_is_durable(void **state)
 
     (void)state;
     for (uint64_t seed = 41; seed < 61; seed++) {
-        keep_books(&books, &(struct workload_options){
+        books_init(&books, &(struct workload_options){
                                .seed = seed,
                                .actors = 1 + seed % 2,
                                .large_every = seed % 3 == 0 ? 5 : 0,
@@ -138,7 +138,7 @@ static void test_loop_sync__one_sync_for_a_group(void **state)
     struct wal_store *store;
 
     (void)state;
-    keep_books(&books, &(struct workload_options){.seed = 1, .actors = 1});
+    books_init(&books, &(struct workload_options){.seed = 1, .actors = 1});
     assert_int_equal(workload_open(books.workload, 0), WAL_OK);
     store = books.workload->actors[0].store;
     assert_int_equal(wal_session_create(store, NULL, &session, &error), WAL_OK);
@@ -176,7 +176,7 @@ static void test_loop_sync__batches_and_tickets_share_one(void **state)
     struct wal_session *session = NULL;
 
     (void)state;
-    keep_books(&books, &(struct workload_options){.seed = 1, .actors = 1});
+    books_init(&books, &(struct workload_options){.seed = 1, .actors = 1});
     assert_int_equal(workload_open(books.workload, 0), WAL_OK);
     assert_int_equal(wal_session_create(books.workload->actors[0].store, NULL,
                                         &session, &error),

@@ -18,7 +18,7 @@
 #include "format/segment/segment_fmt.h"
 #include "tests/sim/workload/old_store.h"
 
-static void test_migrate__old_store_is_read_and_refuses(void **state)
+static void test_migrate__old_store_is_read_only(void **state)
 {
     uint8_t *before;
     uint8_t *after;
@@ -32,7 +32,7 @@ static void test_migrate__old_store_is_read_and_refuses(void **state)
     free(after);
 }
 
-static void test_migrate__new_version_has_all(void **state)
+static void test_migrate__new_version_is_complete(void **state)
 {
     struct wal_migrate_result result;
     struct old_process machine;
@@ -284,7 +284,7 @@ static void test_migrate__torn_tail(void **state)
 }
 
 /* Which frame of the first segment is hit. */
-static void hit(struct sim_disk *disk, uint8_t type, uint32_t nth)
+static void damage_frame(struct sim_disk *disk, uint8_t type, uint32_t nth)
 {
     struct wal__segment_header header;
     struct wal__frame frame;
@@ -376,13 +376,13 @@ static void migrate_damaged(struct sim_disk *disk, const char *id)
 
 static void test_migrate__session_that_lost_an_entry(void **state)
 {
-    hit(*state, WAL__FRAME_ENTRY, 0);
+    damage_frame(*state, WAL__FRAME_ENTRY, 0);
     migrate_damaged(*state, "alpha");
 }
 
 static void test_migrate__session_that_lost_its_record(void **state)
 {
-    hit(*state, WAL__FRAME_SESSION, 1);
+    damage_frame(*state, WAL__FRAME_SESSION, 1);
     migrate_damaged(*state, "lost-2");
 }
 
@@ -441,8 +441,8 @@ static void test_migrate__concurrently_with_a_reader(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_migrate__old_store_is_read_and_refuses),
-        TEST(test_migrate__new_version_has_all),
+        TEST(test_migrate__old_store_is_read_only),
+        TEST(test_migrate__new_version_is_complete),
         TEST(test_migrate__every_call_fails),
         TEST(test_migrate__every_allocation_fails),
         TEST(test_migrate__killed_at_every_call),

@@ -6,7 +6,7 @@
 
 /* --- row 1 -------------------------------------------------------------- */
 
-static void test_recover__read_error_is_no_tear(void **state)
+static void test_recover__read_error_is_not_torn(void **state)
 {
     struct workload *w = *state;
     struct place last = find(w, FIRST, WAL__FRAME_ENTRY, -1);
@@ -79,7 +79,7 @@ static void test_recover__no_header_but_frames_refuses(void **state)
     assert_int_equal(open_with(w, 0), WAL_ECORRUPT);
 }
 
-static void test_recover__segment_that_is_missing_refuses(void **state)
+static void test_recover__missing_segment_refuses(void **state)
 {
     struct workload *w = *state;
 
@@ -89,7 +89,7 @@ static void test_recover__segment_that_is_missing_refuses(void **state)
     assert_int_equal(open_with(w, 0), WAL_ECORRUPT);
 }
 
-static void test_recover__segment_that_was_cut_refuses(void **state)
+static void test_recover__truncated_segment_refuses(void **state)
 {
     struct workload *w = *state;
     uint8_t *bytes;
@@ -116,7 +116,7 @@ static void test_recover__torn_open_leaves_the_sealed_predecessor(void **state)
     }
 }
 
-static void test_recover__open_without_its_commit_is_a_tear(void **state)
+static void test_recover__open_without_its_commit_is_torn(void **state)
 {
     struct workload *w = *state;
 
@@ -145,7 +145,7 @@ static void test_recover__torn_open_leaves_the_torn_predecessor(void **state)
     }
 }
 
-static void test_recover__damaged_open_keeps_what_follows(void **state)
+static void test_recover__damaged_open_keeps_later_groups(void **state)
 {
     struct workload *w = *state;
     struct wal_store_info info;
@@ -172,7 +172,8 @@ static void test_recover__damaged_open_after_a_clean_close(void **state)
 
 /* --- row 5 -------------------------------------------------------------- */
 
-static void test_recover__damage_below_the_watermark_is_named(void **state)
+static void
+test_recover__damage_below_the_watermark_names_its_session(void **state)
 {
     struct workload *w = *state;
     struct place lost = find(w, FIRST, WAL__FRAME_ENTRY, 2); /* session 0 */
@@ -222,7 +223,7 @@ static void test_recover__damaged_session_refuses_until_accepted(void **state)
     assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
 }
 
-static void test_recover__damage_is_found_again_without_index(void **state)
+static void test_recover__damage_is_detected_without_index(void **state)
 {
     struct workload *w = *state;
 
@@ -365,22 +366,22 @@ static void test_recover__chain_mismatch_is_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_recover__read_error_is_no_tear),
+        TEST(test_recover__read_error_is_not_torn),
         TEST(test_recover__preallocated_segment_of_zeros_is_ignored),
         TEST(test_recover__rest_of_a_preallocated_segment_is_ignored),
         TEST(test_recover__one_header_is_enough),
         TEST(test_recover__both_headers_bad_refuses),
         TEST(test_recover__no_header_but_frames_refuses),
-        TEST(test_recover__segment_that_is_missing_refuses),
-        TEST(test_recover__segment_that_was_cut_refuses),
+        TEST(test_recover__missing_segment_refuses),
+        TEST(test_recover__truncated_segment_refuses),
         TEST(test_recover__torn_open_leaves_the_sealed_predecessor),
-        TEST(test_recover__open_without_its_commit_is_a_tear),
+        TEST(test_recover__open_without_its_commit_is_torn),
         TEST(test_recover__torn_open_leaves_the_torn_predecessor),
-        TEST(test_recover__damaged_open_keeps_what_follows),
+        TEST(test_recover__damaged_open_keeps_later_groups),
         TEST(test_recover__damaged_open_after_a_clean_close),
-        TEST(test_recover__damage_below_the_watermark_is_named),
+        TEST(test_recover__damage_below_the_watermark_names_its_session),
         TEST(test_recover__damaged_session_refuses_until_accepted),
-        TEST(test_recover__damage_is_found_again_without_index),
+        TEST(test_recover__damage_is_detected_without_index),
         TEST(test_recover__damaged_header_names_session_by_commit),
         TEST(test_recover__zeroed_groups_below_the_watermark),
         TEST(test_recover__lost_session_record_keeps_the_entries),

@@ -70,7 +70,7 @@ static void test_recover_tail__torn_commit_drops_its_group(void **state)
     expect_all(w);
 }
 
-static void test_recover_tail__strict_opening_accepts_a_tear(void **state)
+static void test_recover_tail__strict_opening_accepts_a_torn_tail(void **state)
 {
     struct workload *w = *state;
 
@@ -79,7 +79,7 @@ static void test_recover_tail__strict_opening_accepts_a_tear(void **state)
     expect_all(w);
 }
 
-static void test_recover_tail__group_after_a_tear_is_dropped_too(void **state)
+static void test_recover_tail__group_after_a_torn_group_is_dropped(void **state)
 {
     struct workload *w = *state;
     struct place torn;
@@ -141,7 +141,7 @@ static void test_recover_tail__without_index_nothing_changes(void **state)
 
 /* Puts files of index/ from an earlier time in place of those that are there
  * now. */
-static void test_recover_tail__index_from_the_past_is_harmless(void **state)
+static void test_recover_tail__stale_index_is_harmless(void **state)
 {
     struct workload *w = *state;
     uint8_t *index;
@@ -248,12 +248,12 @@ int main(void)
         TEST(test_recover_tail__clean_end_after_a_close),
         TEST(test_recover_tail__torn_frame_in_tail_drops_its_group),
         TEST(test_recover_tail__torn_commit_drops_its_group),
-        TEST(test_recover_tail__strict_opening_accepts_a_tear),
-        TEST(test_recover_tail__group_after_a_tear_is_dropped_too),
+        TEST(test_recover_tail__strict_opening_accepts_a_torn_tail),
+        TEST(test_recover_tail__group_after_a_torn_group_is_dropped),
         TEST(test_recover_tail__promised_group_is_ambiguous),
         TEST(test_recover_tail__marked_group_is_not_ambiguous),
         TEST(test_recover_tail__without_index_nothing_changes),
-        TEST(test_recover_tail__index_from_the_past_is_harmless),
+        TEST(test_recover_tail__stale_index_is_harmless),
         TEST(test_recover_tail__full_disk_opens_and_reads),
         TEST(test_recover_tail__nothing_can_be_written),
         TEST(test_recover_tail__read_only_directory_reads),

@@ -22,7 +22,7 @@ static void add_fault(struct workload *w, uint32_t actor, enum sim_call call,
 }
 
 /* Appends more than the segment holds, so that the log rotates. */
-static void rotate_to_death(struct workload *w, uint32_t actor)
+static void rotate_until_dead(struct workload *w, uint32_t actor)
 {
     w->died = false;
     if (setjmp(w->death) == 0) {
@@ -40,7 +40,7 @@ static void test_rotate__preallocated_name_lost(void **state)
     struct workload *w = *state;
 
     add_fault(w, 0, SIM_RENAME, "log/0000000000000002.seg", SIM_KILL_AFTER, 0);
-    rotate_to_death(w, 0);
+    rotate_until_dead(w, 0);
     assert_true(w->died);
     w->died = false;
     (void)workload_start(w, 0);
@@ -61,7 +61,7 @@ static void test_rotate__preallocated_name_cannot_be_synced(void **state)
 
     assert_int_equal(workload_open(w, 1), WAL_OK);
     add_fault(w, 0, SIM_RENAME, "log/0000000000000002.seg", SIM_KILL_AFTER, 0);
-    rotate_to_death(w, 0);
+    rotate_until_dead(w, 0);
     assert_true(w->died);
     w->died = false;
     add_fault(w, 1, SIM_SYNC_DIRECTORY, "/store/log", SIM_FAIL, 0);
@@ -86,13 +86,13 @@ static void test_rotate__killed_while_naming(void **state)
                                after != 0 ? "after" : "before");
             add_fault(w, 0, SIM_RENAME, "log/0000000000000002.seg",
                       SIM_KILL_AFTER, 0);
-            rotate_to_death(w, 0);
+            rotate_until_dead(w, 0);
             assert_true(w->died);
             w->died = false;
             assert_int_equal(workload_open(w, 0), WAL_OK);
             add_fault(w, 0, SIM_RENAME, "0000000000000002.seg",
                       after != 0 ? SIM_KILL_AFTER : SIM_KILL_BEFORE, skip);
-            rotate_to_death(w, 0);
+            rotate_until_dead(w, 0);
             assert_true(w->died);
             w->died = false;
             assert_int_equal(workload_open(w, 0), WAL_OK);
@@ -107,7 +107,7 @@ static void test_rotate__killed_while_naming(void **state)
 
 /* Another process follows, so that the publisher wakes it: there the publisher
  * dies, between the written end and the durable one. */
-static void die_publishing(struct workload *w)
+static void die_at_wake(struct workload *w)
 {
     struct wal__control *control = &w->actors[0].store->core.control;
     const uint32_t *word;
@@ -115,7 +115,7 @@ static void die_publishing(struct workload *w)
     assert_int_equal(workload_open(w, 1), WAL_OK);
     (void)wal__control_prepare_wait(control, 0, WAL__LOG_EVENT_WRITTEN, &word);
     add_fault(w, 1, SIM_WAKE, NULL, SIM_KILL_BEFORE, 0);
-    rotate_to_death(w, 1);
+    rotate_until_dead(w, 1);
     assert_true(w->died);
     w->died = false;
 }
@@ -127,7 +127,7 @@ static void test_rotate__killed_before_the_durable_end(void **state)
     struct workload *w = *state;
     const struct wal__control_log *shared = w->actors[0].store->core.log.shared;
 
-    die_publishing(w);
+    die_at_wake(w);
     assert_int_equal(wal__position_segment(atomic_load(&shared->written)), 2);
     assert_int_equal(wal__position_segment(atomic_load(&shared->durable)), 1);
     assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);

@@ -64,7 +64,7 @@ struct workload *workload_create(const struct workload_options *options)
     return workload;
 }
 
-/* What remains of an engine that is not called any more. */
+/* The memory of an engine that is not called any more. */
 static void free_engine(struct workload_actor *actor)
 {
     if (actor->process == NULL) {

@@ -56,7 +56,7 @@ struct workload {
     struct ledger *ledger;
     struct workload_actor actors[LEDGER_ACTORS];
     uint32_t step;
-    /* What the last step did. */
+    /* The last step. */
     uint32_t actor;
     enum wal_status status; /* worst answer of a call that took part */
     bool died;

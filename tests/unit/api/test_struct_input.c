@@ -432,7 +432,7 @@ static void test_struct_input__too_small_is_not_read_beyond(void **state)
     struct_world_deinit(&world);
 }
 
-static void test_struct_input__not_valid_is_refused(void **state)
+static void test_struct_input__invalid_size_is_refused(void **state)
 {
     struct struct_world world;
 
@@ -491,7 +491,7 @@ static enum wal_status append_two(struct struct_world *world, size_t size,
     return status;
 }
 
-static void test_struct_input__of_the_first_is_the_stride(void **state)
+static void test_struct_input__size_of_the_first_is_the_stride(void **state)
 {
     const size_t sizes[] = {offsetof(struct wal_entry, sequence),
                             sizeof(struct wal_entry),
@@ -518,9 +518,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_struct_input__of_every_version_is_read),
         KIT_TEST(test_struct_input__too_small_is_not_read_beyond),
-        KIT_TEST(test_struct_input__not_valid_is_refused),
+        KIT_TEST(test_struct_input__invalid_size_is_refused),
         KIT_TEST(test_struct_input__unknown_bytes_are_refused),
-        KIT_TEST(test_struct_input__of_the_first_is_the_stride),
+        KIT_TEST(test_struct_input__size_of_the_first_is_the_stride),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

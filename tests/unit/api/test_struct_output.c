@@ -370,7 +370,7 @@ static void test_struct_output__of_every_version_is_written(void **state)
     struct_world_deinit(&world);
 }
 
-static void test_struct_output__of_an_output_may_not_be_zero(void **state)
+static void test_struct_output__zero_size_is_refused(void **state)
 {
     struct struct_world world;
 
@@ -414,7 +414,7 @@ static void test_struct_output__fields_are_the_same_in_all(void **state)
 /* --- errors ----------------------------------------------------------------
  * */
 
-static void test_struct_output__zero_in_an_error_gets_a_text(void **state)
+static void test_struct_output__error_of_zero_size_has_a_text(void **state)
 {
     struct wal_error error = {0};
 
@@ -424,7 +424,7 @@ static void test_struct_output__zero_in_an_error_gets_a_text(void **state)
     assert_true(strlen(error.text) > 10);
 }
 
-static void test_struct_output__of_an_error_bounds_it(void **state)
+static void test_struct_output__error_is_bounded_by_its_size(void **state)
 {
     (void)state;
     for (size_t size = 8; size <= sizeof(struct wal_error) + STRUCT_MORE;
@@ -443,10 +443,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_struct_output__of_every_version_is_written),
-        KIT_TEST(test_struct_output__of_an_output_may_not_be_zero),
+        KIT_TEST(test_struct_output__zero_size_is_refused),
         KIT_TEST(test_struct_output__fields_are_the_same_in_all),
-        cmocka_unit_test(test_struct_output__zero_in_an_error_gets_a_text),
-        cmocka_unit_test(test_struct_output__of_an_error_bounds_it),
+        cmocka_unit_test(test_struct_output__error_of_zero_size_has_a_text),
+        cmocka_unit_test(test_struct_output__error_is_bounded_by_its_size),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ static void put(struct wal__bitset *bits, uint32_t number)
     wal__bitset_set(bits, number);
 }
 
-static void test_bits__holds_what_a_naive_set_holds(void **state)
+static void test_bits__agrees_with_a_naive_set(void **state)
 {
     (void)state;
     static bool model[RANGE];
@@ -65,7 +65,7 @@ static void test_bits__holds_what_a_naive_set_holds(void **state)
     wal__bitset_deinit(&bits);
 }
 
-static void test_bits__the_ends_of_the_range_are_held(void **state)
+static void test_bits__first_and_last_of_the_range(void **state)
 {
     (void)state;
     static const uint32_t numbers[] = {0, UINT32_MAX, 63, 64, 32767, 32768};
@@ -104,8 +104,8 @@ static void test_bits__no_memory_changes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bits__holds_what_a_naive_set_holds),
-        cmocka_unit_test(test_bits__the_ends_of_the_range_are_held),
+        cmocka_unit_test(test_bits__agrees_with_a_naive_set),
+        cmocka_unit_test(test_bits__first_and_last_of_the_range),
         cmocka_unit_test(test_bits__no_memory_changes_nothing),
     };
     seed = rng_seed(seed);

@@ -79,7 +79,7 @@ static void test_buf__appended_bytes_stay_in_order(void **state)
     assert_int_equal(counted.live, 0);
 }
 
-static void test_buf__reserve_gives_room_and_keeps_the_size(void **state)
+static void test_buf__reserve_adds_capacity_and_keeps_the_size(void **state)
 {
     (void)state;
     struct wal__buf buf;
@@ -104,7 +104,7 @@ static void test_buf__reserve_gives_room_and_keeps_the_size(void **state)
     wal__buf_deinit(&buf);
 }
 
-static void test_buf__empty_use_is_valid(void **state)
+static void test_buf__zero_sizes_are_valid(void **state)
 {
     (void)state;
     struct wal__buf buf = {.heap = &wal__heap_libc};
@@ -187,8 +187,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_buf__appended_bytes_stay_in_order),
-        cmocka_unit_test(test_buf__reserve_gives_room_and_keeps_the_size),
-        cmocka_unit_test(test_buf__empty_use_is_valid),
+        cmocka_unit_test(test_buf__reserve_adds_capacity_and_keeps_the_size),
+        cmocka_unit_test(test_buf__zero_sizes_are_valid),
         cmocka_unit_test(test_buf__a_failed_allocation_changes_nothing),
         cmocka_unit_test(test_buf__sizes_that_overflow_are_no_memory),
     };

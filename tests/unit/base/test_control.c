@@ -11,7 +11,7 @@
 #include "format/bytes/assert.h"
 
 enum {
-    LEASE = WAL__LOCK_APPEND,
+    APPEND_LOCK = WAL__LOCK_APPEND,
     TIMEOUT_MS = 20
 };
 
@@ -46,7 +46,7 @@ static void join(struct members *members)
     assert_int_equal(wal__control_finish_open(&members->second, NULL), WAL_OK);
 }
 
-static void test_control__first_is_alone_and_recovers(void **state)
+static void test_control__first_process_recovers(void **state)
 {
     (void)state;
     struct members *members = begin();
@@ -68,7 +68,7 @@ static void test_control__first_is_alone_and_recovers(void **state)
     free(members);
 }
 
-static void test_control__page_is_one(void **state)
+static void test_control__processes_share_one_page(void **state)
 {
     (void)state;
     struct members *members = begin();
@@ -81,23 +81,23 @@ static void test_control__page_is_one(void **state)
     free(members);
 }
 
-static void test_control__lock_names_its_holder(void **state)
+static void test_control__lock_reports_its_holder(void **state)
 {
     (void)state;
     struct members *members = begin();
 
     join(members);
-    assert_int_equal(wal__control_lock(&members->first, LEASE, 0, NULL),
+    assert_int_equal(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL),
                      WAL_OK);
     assert_int_equal(
-        wal__control_lock(&members->second, LEASE, 0, &members->error),
+        wal__control_lock(&members->second, APPEND_LOCK, 0, &members->error),
         WAL_ELOCKED);
     assert_int_equal(members->error.holder, getpid());
-    assert_int_equal(members->error.offset, LEASE);
-    wal__control_unlock(&members->first, LEASE, 0);
-    assert_int_equal(wal__control_lock(&members->second, LEASE, 0, NULL),
+    assert_int_equal(members->error.offset, APPEND_LOCK);
+    wal__control_unlock(&members->first, APPEND_LOCK, 0);
+    assert_int_equal(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL),
                      WAL_OK);
-    wal__control_unlock(&members->second, LEASE, 0);
+    wal__control_unlock(&members->second, APPEND_LOCK, 0);
     wal__control_close(&members->second);
     wal__control_close(&members->first);
     free(members);
@@ -118,7 +118,7 @@ static enum wal_status freeing_lock(void *ctx, struct wal__file *file,
         wal__io_posix.lock(ctx, file, byte, kind, sys_errno);
 
     if (status == WAL_ELOCKED) {
-        wal__control_unlock(&freeing->first, LEASE, 0);
+        wal__control_unlock(&freeing->first, APPEND_LOCK, 0);
     }
     return status;
 }
@@ -130,8 +130,7 @@ static void counted_wait(void *ctx, const uint32_t *word, uint32_t expected,
     wal__io_posix.futex_wait(ctx, word, expected, timeout_ns);
 }
 
-static void
-test_control__lock_freed_before_sleeping_is_had_at_once(void **state)
+static void test_control__lock_freed_before_sleeping_is_taken(void **state)
 {
     (void)state;
     struct members *members = begin();
@@ -146,12 +145,12 @@ test_control__lock_freed_before_sleeping_is_had_at_once(void **state)
     env.io = &freeing_io;
     members->second.env = &env;
     waits = 0;
-    assert_int_equal(wal__control_lock(&members->first, LEASE, 0, NULL),
+    assert_int_equal(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL),
                      WAL_OK);
-    assert_int_equal(wal__control_lock(&members->second, LEASE, 0, NULL),
+    assert_int_equal(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL),
                      WAL_OK);
     assert_int_equal(waits, 0);
-    wal__control_unlock(&members->second, LEASE, 0);
+    wal__control_unlock(&members->second, APPEND_LOCK, 0);
     members->second.env = &members->env;
     wal__control_close(&members->second);
     wal__control_close(&members->first);
@@ -160,7 +159,7 @@ test_control__lock_freed_before_sleeping_is_had_at_once(void **state)
 
 /* A waiter for a position does not need the lock once the position is
  * durable. */
-static void test_control__position_that_is_reached_needs_no_lock(void **state)
+static void test_control__reached_position_needs_no_lock(void **state)
 {
     (void)state;
     struct members *members = begin();
@@ -195,17 +194,17 @@ static void test_control__closing_frees_the_locks(void **state)
     struct members *members = begin();
 
     join(members);
-    assert_int_equal(wal__control_lock(&members->first, LEASE, 0, NULL),
+    assert_int_equal(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL),
                      WAL_OK);
     wal__control_close(&members->first);
-    assert_int_equal(wal__control_lock(&members->second, LEASE, 0, NULL),
+    assert_int_equal(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL),
                      WAL_OK);
-    wal__control_unlock(&members->second, LEASE, 0);
+    wal__control_unlock(&members->second, APPEND_LOCK, 0);
     wal__control_close(&members->second);
     free(members);
 }
 
-static void test_control__last_one_knows(void **state)
+static void test_control__last_process_detects_that_it_is_last(void **state)
 {
     (void)state;
     struct members *members = begin();
@@ -221,17 +220,17 @@ static void test_control__last_one_knows(void **state)
     free(members);
 }
 
-static void *let_go(void *arg)
+static void *unlock_later(void *arg)
 {
     struct members *members = arg;
     struct timespec pause = {0, 30000000};
 
     (void)nanosleep(&pause, NULL);
-    wal__control_unlock(&members->first, LEASE, 0);
+    wal__control_unlock(&members->first, APPEND_LOCK, 0);
     return NULL;
 }
 
-static void test_control__waiter_gets_the_lock(void **state)
+static void test_control__waiter_acquires_the_lock(void **state)
 {
     (void)state;
     struct members *members = begin();
@@ -239,19 +238,19 @@ static void test_control__waiter_gets_the_lock(void **state)
 
     members->env.lock_timeout_ms = 60000;
     join(members);
-    assert_int_equal(wal__control_lock(&members->first, LEASE, 0, NULL),
+    assert_int_equal(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL),
                      WAL_OK);
-    assert_int_equal(pthread_create(&thread, NULL, let_go, members), 0);
-    assert_int_equal(wal__control_lock(&members->second, LEASE, 0, NULL),
+    assert_int_equal(pthread_create(&thread, NULL, unlock_later, members), 0);
+    assert_int_equal(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL),
                      WAL_OK);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    wal__control_unlock(&members->second, LEASE, 0);
+    wal__control_unlock(&members->second, APPEND_LOCK, 0);
     wal__control_close(&members->second);
     wal__control_close(&members->first);
     free(members);
 }
 
-static void test_control__reader_watches_or_is_alone(void **state)
+static void test_control__reader_follows_writer_or_is_alone(void **state)
 {
     (void)state;
     struct members *members = begin();
@@ -279,8 +278,7 @@ static void test_control__reader_watches_or_is_alone(void **state)
 
 /* The only member closes or fails while others are about to join: no process
  * has recovered the state in the page. */
-static void
-test_control__page_that_was_not_recovered_is_not_joined(void **state)
+static void test_control__unrecovered_page_is_rejected(void **state)
 {
     (void)state;
     struct members *members = begin();
@@ -361,7 +359,7 @@ static void leave_page(struct members *members, enum found found)
 
 /* Nothing of it is trusted except the durable end, if it is of this boot and
  * file. */
-static void test_control__page_that_was_left_is_not_believed(void **state)
+static void test_control__stale_page_is_rejected(void **state)
 {
     (void)state;
 
@@ -395,7 +393,7 @@ static void test_control__page_that_was_left_is_not_believed(void **state)
 }
 
 /* A holder of the participant lock alone does not make the page valid. */
-static void test_control__page_of_another_is_not_joined(void **state)
+static void test_control__page_of_another_store_is_rejected(void **state)
 {
     (void)state;
 
@@ -419,18 +417,18 @@ static void test_control__page_of_another_is_not_joined(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_control__first_is_alone_and_recovers),
-        KIT_TEST(test_control__page_is_one),
-        KIT_TEST(test_control__lock_names_its_holder),
-        KIT_TEST(test_control__lock_freed_before_sleeping_is_had_at_once),
-        KIT_TEST(test_control__position_that_is_reached_needs_no_lock),
+        KIT_TEST(test_control__first_process_recovers),
+        KIT_TEST(test_control__processes_share_one_page),
+        KIT_TEST(test_control__lock_reports_its_holder),
+        KIT_TEST(test_control__lock_freed_before_sleeping_is_taken),
+        KIT_TEST(test_control__reached_position_needs_no_lock),
         KIT_TEST(test_control__closing_frees_the_locks),
-        KIT_TEST(test_control__last_one_knows),
-        KIT_TEST(test_control__waiter_gets_the_lock),
-        KIT_TEST(test_control__reader_watches_or_is_alone),
-        KIT_TEST(test_control__page_that_was_not_recovered_is_not_joined),
-        KIT_TEST(test_control__page_that_was_left_is_not_believed),
-        KIT_TEST(test_control__page_of_another_is_not_joined),
+        KIT_TEST(test_control__last_process_detects_that_it_is_last),
+        KIT_TEST(test_control__waiter_acquires_the_lock),
+        KIT_TEST(test_control__reader_follows_writer_or_is_alone),
+        KIT_TEST(test_control__unrecovered_page_is_rejected),
+        KIT_TEST(test_control__stale_page_is_rejected),
+        KIT_TEST(test_control__page_of_another_store_is_rejected),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

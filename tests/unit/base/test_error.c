@@ -68,7 +68,7 @@ static void test_error__null_error_and_null_file(void **state)
     wal__error_copy(NULL, &error);
 }
 
-static void test_error__long_texts_are_cut_and_terminated(void **state)
+static void test_error__long_texts_are_truncated_and_terminated(void **state)
 {
     (void)state;
     struct wal_error error = marked(sizeof(error));
@@ -183,7 +183,7 @@ static void test_error__actual_is_set_and_terminated(void **state)
     wal__error_set_actual(NULL, "e-17", 4);
 }
 
-static void test_error__actual_is_cut_at_its_end(void **state)
+static void test_error__actual_is_truncated(void **state)
 {
     (void)state;
     struct wal_error error = marked(sizeof(error));
@@ -257,7 +257,7 @@ static void test_status__every_status_has_its_own_text(void **state)
     }
 }
 
-static void test_status__version_is_three_numbers(void **state)
+static void test_library_version__is_three_numbers(void **state)
 {
     (void)state;
     const char *at = wal_version();
@@ -301,7 +301,7 @@ static int run_assertion(int condition, char *said, size_t size)
     return how;
 }
 
-static void test_assert__a_broken_invariant_aborts_and_is_named(void **state)
+static void test_assert__broken_invariant_aborts_with_its_text(void **state)
 {
     (void)state;
     char said[512];
@@ -321,20 +321,20 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_error__every_field_is_filled),
         cmocka_unit_test(test_error__null_error_and_null_file),
-        cmocka_unit_test(test_error__long_texts_are_cut_and_terminated),
+        cmocka_unit_test(test_error__long_texts_are_truncated_and_terminated),
         cmocka_unit_test(test_error__only_whole_fields_within_struct_size),
         cmocka_unit_test(
             test_error__conflict_has_expectation_and_present_value),
         cmocka_unit_test(test_error__arguments_may_point_into_the_error),
         cmocka_unit_test(test_error__copy_keeps_the_size_of_its_target),
         cmocka_unit_test(test_error__actual_is_set_and_terminated),
-        cmocka_unit_test(test_error__actual_is_cut_at_its_end),
+        cmocka_unit_test(test_error__actual_is_truncated),
         cmocka_unit_test(test_error__without_struct_size_is_filled),
         cmocka_unit_test(test_error__actual_outside_struct_size_is_left_alone),
         cmocka_unit_test(test_error__a_later_failure_clears_actual),
         cmocka_unit_test(test_status__every_status_has_its_own_text),
-        cmocka_unit_test(test_status__version_is_three_numbers),
-        cmocka_unit_test(test_assert__a_broken_invariant_aborts_and_is_named),
+        cmocka_unit_test(test_library_version__is_three_numbers),
+        cmocka_unit_test(test_assert__broken_invariant_aborts_with_its_text),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

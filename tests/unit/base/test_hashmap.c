@@ -144,7 +144,7 @@ static void test_map__equals_a_naive_model(void **state)
     }
 }
 
-static void test_map__an_empty_one_finds_nothing(void **state)
+static void test_map__empty_map_finds_nothing(void **state)
 {
     (void)state;
     struct wal__hashmap map = {0};
@@ -257,7 +257,7 @@ static void test_map__a_failed_allocation_changes_nothing(void **state)
     assert_int_equal(failures, 10);
 }
 
-static void test_map__more_than_it_can_hold_is_no_memory(void **state)
+static void test_map__above_its_capacity_is_no_memory(void **state)
 {
     (void)state;
     struct counted counted = {0};
@@ -277,11 +277,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_map__equals_a_naive_model),
-        cmocka_unit_test(test_map__an_empty_one_finds_nothing),
+        cmocka_unit_test(test_map__empty_map_finds_nothing),
         cmocka_unit_test(test_map__extreme_values_and_equal_pairs),
         cmocka_unit_test(test_map__adds_within_a_reserve_cannot_fail),
         cmocka_unit_test(test_map__a_failed_allocation_changes_nothing),
-        cmocka_unit_test(test_map__more_than_it_can_hold_is_no_memory),
+        cmocka_unit_test(test_map__above_its_capacity_is_no_memory),
     };
     seed = rng_seed(seed);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,7 +62,7 @@ static void test_heap__zalloc_gives_zeros(void **state)
     }
 }
 
-static void test_heap__nothing_is_memory_too(void **state)
+static void test_heap__zero_size_is_not_null(void **state)
 {
     (void)state;
     const struct wal__heap *heap = &wal__heap_libc;
@@ -79,7 +79,7 @@ static void test_heap__nothing_is_memory_too(void **state)
     wal__heap_free(heap, b);
 }
 
-static void test_heap__overflow_asks_for_nothing(void **state)
+static void test_heap__overflow_fails_without_allocating(void **state)
 {
     (void)state;
     struct ask ask = {0};
@@ -105,7 +105,7 @@ static void test_heap__no_memory_is_null(void **state)
     assert_int_equal(ask.size, 8);
 }
 
-static void test_heap__free_is_size_zero_and_null_is_nothing(void **state)
+static void test_heap__resize_to_zero_frees_and_null_is_ignored(void **state)
 {
     (void)state;
     struct ask ask = {.size = 1};
@@ -126,10 +126,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_heap__bytes_survive_a_resize),
         cmocka_unit_test(test_heap__zalloc_gives_zeros),
-        cmocka_unit_test(test_heap__nothing_is_memory_too),
-        cmocka_unit_test(test_heap__overflow_asks_for_nothing),
+        cmocka_unit_test(test_heap__zero_size_is_not_null),
+        cmocka_unit_test(test_heap__overflow_fails_without_allocating),
         cmocka_unit_test(test_heap__no_memory_is_null),
-        cmocka_unit_test(test_heap__free_is_size_zero_and_null_is_nothing),
+        cmocka_unit_test(test_heap__resize_to_zero_frees_and_null_is_ignored),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,7 +55,7 @@ static void make_items(struct wal__heapsort_item *items, uint32_t count)
     }
 }
 
-static void test_order__sort_is_that_of_the_c_library(void **state)
+static void test_order__sort_agrees_with_qsort(void **state)
 {
     struct wal__heapsort_item items[COUNT_MAX];
     struct wal__heapsort_item wanted[COUNT_MAX];
@@ -96,7 +96,7 @@ static void test_order__heap_gives_the_greatest_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order__sort_is_that_of_the_c_library),
+        cmocka_unit_test(test_order__sort_agrees_with_qsort),
         cmocka_unit_test(test_order__heap_gives_the_greatest_first),
     };
 

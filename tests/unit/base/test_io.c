@@ -163,7 +163,7 @@ static void test_io__a_read_stops_at_the_end_of_the_file(void **state)
     assert_int_equal(disk.calls, 0);
 }
 
-static void test_io__a_failed_read_gives_nothing(void **state)
+static void test_io__failed_read_returns_no_bytes(void **state)
 {
     (void)state;
     struct disk disk = {.size = 100,
@@ -285,7 +285,7 @@ static void test_io__writing_nothing_makes_no_call(void **state)
     assert_int_equal(disk.calls, 0);
 }
 
-static void test_io__a_write_that_stays_empty_is_eio(void **state)
+static void test_io__repeated_empty_write_is_eio(void **state)
 {
     (void)state;
     uint8_t data[200];
@@ -329,12 +329,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_io__short_reads_are_continued),
         cmocka_unit_test(test_io__a_read_stops_at_the_end_of_the_file),
-        cmocka_unit_test(test_io__a_failed_read_gives_nothing),
+        cmocka_unit_test(test_io__failed_read_returns_no_bytes),
         cmocka_unit_test(test_io__endless_eagain_ends),
         cmocka_unit_test(test_io__short_writes_are_continued_without_a_gap),
         cmocka_unit_test(test_io__a_whole_write_is_one_call),
         cmocka_unit_test(test_io__writing_nothing_makes_no_call),
-        cmocka_unit_test(test_io__a_write_that_stays_empty_is_eio),
+        cmocka_unit_test(test_io__repeated_empty_write_is_eio),
         cmocka_unit_test(test_io__a_failed_write_is_not_repeated),
     };
 

@@ -360,7 +360,7 @@ static void test_io_memory__a_callback_may_change_the_directory(void **state)
     assert_int_equal(count, 0);
 }
 
-static void test_io_memory__is_no_network(void **state)
+static void test_io_memory__is_not_a_network(void **state)
 {
     (void)state;
     bool network = true;
@@ -461,7 +461,7 @@ static void test_io_memory__without_descriptors_nothing_changes(void **state)
     io->close(io->ctx, make_file("a"));
 }
 
-static void test_io_memory__files_have_the_limit_of_file_sizes(void **state)
+static void test_io_memory__file_size_limit_applies(void **state)
 {
     (void)state;
     struct wal__file *file = make_file("a");
@@ -613,12 +613,12 @@ int main(void)
         TEST(test_io_memory__paths),
         TEST(test_io_memory__renaming),
         TEST(test_io_memory__a_callback_may_change_the_directory),
-        TEST(test_io_memory__is_no_network),
+        TEST(test_io_memory__is_not_a_network),
         TEST(test_io_memory__tables_are_independent),
         TEST(test_io_memory__destroying_closes_every_descriptor),
         TEST(test_io_memory__without_memory_nothing_changes),
         TEST(test_io_memory__without_descriptors_nothing_changes),
-        TEST(test_io_memory__files_have_the_limit_of_file_sizes),
+        TEST(test_io_memory__file_size_limit_applies),
         TEST(test_io_memory__without_proc_there_is_no_table),
         TEST(test_io_memory__without_its_link_a_file_cannot_be_used),
         TEST(test_io_memory__threads_copy_while_a_file_grows),

@@ -88,7 +88,7 @@ static int leave(void **state)
 
 /* ------------------------------------------------------------- files --- */
 
-static void test_io_posix__what_is_made_is_private(void **state)
+static void test_io_posix__created_files_are_private(void **state)
 {
     (void)state;
     mode_t old = umask(0);
@@ -139,7 +139,7 @@ static void test_io_posix__only_regular_files_open(void **state)
     assert_int_equal(close(after), 0);
 }
 
-static void test_io_posix__allocate_writes_where_it_must(void **state)
+static void test_io_posix__allocate_falls_back_to_writing(void **state)
 {
     (void)state;
     struct wal__file *file;
@@ -245,7 +245,7 @@ static void test_io_posix__boot_id_is_the_systems(void **state)
     assert_string_equal(text, wanted);
 }
 
-static void test_io_posix__a_process_has_one_start(void **state)
+static void test_io_posix__start_time_of_a_process_is_constant(void **state)
 {
     (void)state;
     uint32_t self = io->process_id(NULL);
@@ -344,7 +344,7 @@ static void test_io_posix__stopped_process_is_reported(void **state)
 }
 
 /* Waits for the first thread to end, and keeps running. */
-static void *outlive(void *arg)
+static void *run_thread(void *arg)
 {
     char byte;
 
@@ -352,7 +352,7 @@ static void *outlive(void *arg)
     _exit(0);
 }
 
-static void test_io_posix__process_runs_as_long_as_one_thread(void **state)
+static void test_io_posix__process_runs_while_one_thread_runs(void **state)
 {
     (void)state;
     int ready[2];
@@ -371,7 +371,7 @@ static void test_io_posix__process_runs_as_long_as_one_thread(void **state)
 
         (void)close(ready[1]);
         end = ready[0];
-        if (pthread_create(&thread, NULL, outlive, &end) != 0) {
+        if (pthread_create(&thread, NULL, run_thread, &end) != 0) {
             _exit(1);
         }
         /* Only the thread ends: pthread_exit would run clean-up code. */
@@ -395,7 +395,7 @@ static void test_io_posix__process_runs_as_long_as_one_thread(void **state)
 }
 
 static void
-test_io_posix__no_descriptor_left_is_not_a_dead_process(void **state)
+test_io_posix__no_free_descriptor_is_not_a_dead_process(void **state)
 {
     (void)state;
     struct rlimit old;
@@ -493,20 +493,20 @@ static void test_io_posix__files_leave_the_standard_streams_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_io_posix__what_is_made_is_private),
+        TEST(test_io_posix__created_files_are_private),
         TEST(test_io_posix__descriptors_are_closed_on_exec),
         TEST(test_io_posix__only_regular_files_open),
-        TEST(test_io_posix__allocate_writes_where_it_must),
+        TEST(test_io_posix__allocate_falls_back_to_writing),
         TEST(test_io_posix__killed_process_releases_its_locks),
         TEST(test_io_posix__file_systems_are_distinguished),
         TEST(test_io_posix__boot_id_is_the_systems),
         TEST(test_io_posix__files_leave_the_standard_streams_alone),
-        TEST(test_io_posix__a_process_has_one_start),
+        TEST(test_io_posix__start_time_of_a_process_is_constant),
         TEST(test_io_posix__child_has_another_process_id),
         TEST(test_io_posix__stopped_process_is_reported),
         TEST(test_io_posix__zombie_and_dead_process_are_not_running),
-        TEST(test_io_posix__process_runs_as_long_as_one_thread),
-        TEST(test_io_posix__no_descriptor_left_is_not_a_dead_process),
+        TEST(test_io_posix__process_runs_while_one_thread_runs),
+        TEST(test_io_posix__no_free_descriptor_is_not_a_dead_process),
         TEST(test_io_posix__a_wake_crosses_processes_and_maps),
     };
 

@@ -41,7 +41,7 @@ static int enter(void **state)
     return 0;
 }
 
-static void test_chance__is_refilled_when_it_runs_out(void **state)
+static void test_random_pool__is_refilled_when_empty(void **state)
 {
     (void)state;
     struct wal__random random;
@@ -56,7 +56,7 @@ static void test_chance__is_refilled_when_it_runs_out(void **state)
 }
 
 /* A remainder that is too small is not used in part. */
-static void test_chance__of_an_odd_size_is_whole(void **state)
+static void test_random_pool__odd_size_is_filled(void **state)
 {
     (void)state;
     struct wal__random random;
@@ -76,7 +76,7 @@ static void test_chance__of_an_odd_size_is_whole(void **state)
     wal__random_deinit(&random);
 }
 
-static void test_chance__without_a_store_comes_from_io(void **state)
+static void test_random_pool__without_a_store_reads_the_io(void **state)
 {
     (void)state;
     uint64_t number = UINT64_MAX;
@@ -100,7 +100,7 @@ static void *take_many(void *arg)
     return NULL;
 }
 
-static void test_chance__is_given_once_to_all_threads(void **state)
+static void test_random_pool__threads_get_distinct_bytes(void **state)
 {
     (void)state;
     static uint64_t numbers[THREADS][TAKEN_EACH];
@@ -128,12 +128,11 @@ static void test_chance__is_given_once_to_all_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_chance__is_refilled_when_it_runs_out,
+        cmocka_unit_test_setup(test_random_pool__is_refilled_when_empty, enter),
+        cmocka_unit_test_setup(test_random_pool__odd_size_is_filled, enter),
+        cmocka_unit_test_setup(test_random_pool__without_a_store_reads_the_io,
                                enter),
-        cmocka_unit_test_setup(test_chance__of_an_odd_size_is_whole, enter),
-        cmocka_unit_test_setup(test_chance__without_a_store_comes_from_io,
-                               enter),
-        cmocka_unit_test_setup(test_chance__is_given_once_to_all_threads,
+        cmocka_unit_test_setup(test_random_pool__threads_get_distinct_bytes,
                                enter),
     };
 

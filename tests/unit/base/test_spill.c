@@ -40,7 +40,7 @@ static void check(const uint8_t *at, size_t size)
 }
 
 /* Bytes of memory of this process that are no file's. */
-static size_t anonymous(void)
+static size_t anonymous_bytes(void)
 {
     FILE *status = fopen("/proc/self/status", "r");
     size_t kibibytes = 0;
@@ -81,10 +81,10 @@ static uint8_t *grow(const struct wal__heap *heap, size_t size)
     return at;
 }
 
-static void test_spill__large_blocks_are_no_anonymous_memory(void **state)
+static void test_spill__large_blocks_are_not_anonymous_memory(void **state)
 {
     unsigned files = open_files();
-    size_t before = anonymous();
+    size_t before = anonymous_bytes();
     struct wal__spill spill;
     uint8_t *at;
 
@@ -93,14 +93,14 @@ static void test_spill__large_blocks_are_no_anonymous_memory(void **state)
     at = grow(&spill.heap, 64 * MIB);
     assert_int_equal(spill.count, 1);
     check(at, 64 * MIB);
-    assert_true(anonymous() < before + 16 * MIB);
+    assert_true(anonymous_bytes() < before + 16 * MIB);
     wal__heap_free(&spill.heap, at);
     assert_int_equal(spill.count, 0);
     wal__spill_deinit(&spill);
     assert_int_equal(open_files(), files);
 }
 
-static void test_spill__small_blocks_are_the_heaps(void **state)
+static void test_spill__small_blocks_come_from_the_heap(void **state)
 {
     struct wal__spill spill;
     uint8_t *at;
@@ -113,7 +113,7 @@ static void test_spill__small_blocks_are_the_heaps(void **state)
     wal__spill_deinit(&spill);
 }
 
-static void test_spill__a_new_block_is_zeroed_where_that_is_asked(void **state)
+static void test_spill__new_block_is_zeroed_on_request(void **state)
 {
     static const uint8_t zeros[4096];
     struct wal__spill spill;
@@ -155,7 +155,7 @@ static void test_spill__several_blocks_are_separate(void **state)
     wal__spill_deinit(&spill);
 }
 
-static void test_spill__without_a_place_the_heap_has_it(void **state)
+static void test_spill__without_a_file_uses_the_heap(void **state)
 {
     struct wal__spill spill;
     uint8_t *at;
@@ -169,7 +169,7 @@ static void test_spill__without_a_place_the_heap_has_it(void **state)
     wal__spill_deinit(&spill);
 }
 
-static void *have_nothing(void *ctx, void *at, size_t size)
+static void *fail_resize(void *ctx, void *at, size_t size)
 {
     (void)ctx;
     (void)at;
@@ -177,9 +177,9 @@ static void *have_nothing(void *ctx, void *at, size_t size)
     return NULL;
 }
 
-static void test_spill__without_memory_it_says_so(void **state)
+static void test_spill__without_memory_returns_an_error(void **state)
 {
-    const struct wal__heap nothing = {.resize = have_nothing};
+    const struct wal__heap nothing = {.resize = fail_resize};
     struct wal__spill spill;
 
     (void)state;
@@ -192,12 +192,12 @@ static void test_spill__without_memory_it_says_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spill__large_blocks_are_no_anonymous_memory),
-        cmocka_unit_test(test_spill__small_blocks_are_the_heaps),
-        cmocka_unit_test(test_spill__a_new_block_is_zeroed_where_that_is_asked),
+        cmocka_unit_test(test_spill__large_blocks_are_not_anonymous_memory),
+        cmocka_unit_test(test_spill__small_blocks_come_from_the_heap),
+        cmocka_unit_test(test_spill__new_block_is_zeroed_on_request),
         cmocka_unit_test(test_spill__several_blocks_are_separate),
-        cmocka_unit_test(test_spill__without_a_place_the_heap_has_it),
-        cmocka_unit_test(test_spill__without_memory_it_says_so),
+        cmocka_unit_test(test_spill__without_a_file_uses_the_heap),
+        cmocka_unit_test(test_spill__without_memory_returns_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

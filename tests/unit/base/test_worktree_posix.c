@@ -217,7 +217,7 @@ static int child_without_openat2(int error)
                : 1;
 }
 
-static void test_tree_posix__a_system_without_openat2_will_do(void **state)
+static void test_tree_posix__system_without_openat2_is_supported(void **state)
 {
     (void)state;
     static const int errors[] = {ENOSYS, EPERM};
@@ -278,7 +278,7 @@ static void test_tree_posix__immutable_file_is_not_replaced(void **state)
     is_denied("new", EROFS);
 }
 
-static void test_tree_posix__sticky_directories_keep_their_rule(void **state)
+static void test_tree_posix__sticky_directory_permissions_apply(void **state)
 {
     (void)state;
     int sys_errno = 0;
@@ -434,8 +434,7 @@ static void test_tree_posix__standard_streams_are_left_alone(void **state)
 
 /* ------------------------------------------------------ file systems --- */
 
-static void
-test_tree_posix__another_file_system_is_written_at_once(void **state)
+static void test_tree_posix__another_file_system_is_synced_at_once(void **state)
 {
     (void)state;
     struct wal__worktree *tree = NULL;
@@ -514,7 +513,7 @@ static void test_tree_posix__one_sync_covers_several_directories(void **state)
 }
 
 static void
-test_tree_posix__directories_elsewhere_are_synced_alone(void **state)
+test_tree_posix__directories_of_other_mounts_are_synced_separately(void **state)
 {
     (void)state;
     struct wal__worktree *tree = NULL;
@@ -544,7 +543,7 @@ static void move(const char *from, const char *to)
     assert_int_equal(rename(old, new), 0);
 }
 
-static void test_tree_posix__a_directory_that_moved_is_not_written(void **state)
+static void test_tree_posix__moved_directory_is_not_written(void **state)
 {
     (void)state;
     int sys_errno = 0;
@@ -571,7 +570,7 @@ static void test_tree_posix__a_directory_that_moved_is_not_written(void **state)
     tree_case_assert_content("d/y", "new");
 }
 
-static void test_tree_posix__a_new_root_sees_what_is_there(void **state)
+static void test_tree_posix__new_root_sees_existing_files(void **state)
 {
     (void)state;
     struct wal__worktree *tree = NULL;
@@ -595,7 +594,7 @@ enum {
 };
 
 /* Looks at a file in each directory, and makes and removes one. */
-static void *look_around(void *arg)
+static void *access_tree(void *arg)
 {
     struct wal__worktree *tree = tree_case_root();
     const char *mark = arg;
@@ -641,7 +640,7 @@ static void test_tree_posix__threads_share_a_root(void **state)
     }
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(
-            pthread_create(&threads[i], NULL, look_around, marks[i]), 0);
+            pthread_create(&threads[i], NULL, access_tree, marks[i]), 0);
     }
     for (size_t i = 0; i < 4; i++) {
         void *fault = NULL;
@@ -657,18 +656,19 @@ static void test_tree_posix__threads_share_a_root(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_tree_posix__a_system_without_openat2_will_do),
+        TEST(test_tree_posix__system_without_openat2_is_supported),
         TEST(test_tree_posix__immutable_file_is_not_replaced),
-        TEST(test_tree_posix__sticky_directories_keep_their_rule),
+        TEST(test_tree_posix__sticky_directory_permissions_apply),
         TEST(test_tree_posix__full_disk_is_reported),
         TEST(test_tree_posix__descriptors_are_closed),
         TEST(test_tree_posix__descriptors_are_closed_on_exec),
         TEST(test_tree_posix__standard_streams_are_left_alone),
-        TEST(test_tree_posix__another_file_system_is_written_at_once),
+        TEST(test_tree_posix__another_file_system_is_synced_at_once),
         TEST(test_tree_posix__one_sync_covers_several_directories),
-        TEST(test_tree_posix__directories_elsewhere_are_synced_alone),
-        TEST(test_tree_posix__a_directory_that_moved_is_not_written),
-        TEST(test_tree_posix__a_new_root_sees_what_is_there),
+        TEST(
+            test_tree_posix__directories_of_other_mounts_are_synced_separately),
+        TEST(test_tree_posix__moved_directory_is_not_written),
+        TEST(test_tree_posix__new_root_sees_existing_files),
         TEST(test_tree_posix__threads_share_a_root),
     };
 

@@ -7,7 +7,7 @@
 
 #include <sys/stat.h>
 
-static void test_checkpoint__holds_every_kind_of_state(void **state)
+static void test_checkpoint__records_every_kind_of_state(void **state)
 {
     static const char expected[] =
         "a/b/deep=in a\n empty= link->run.sh none- odd\n\xff=x "
@@ -35,7 +35,7 @@ static void test_checkpoint__holds_every_kind_of_state(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__holds_nothing_when_no_path_is_named(void **state)
+static void test_checkpoint__without_paths_is_empty(void **state)
 {
     (void)state;
     struct kit_work work = kit_work_begin(0);
@@ -46,7 +46,7 @@ static void test_checkpoint__holds_nothing_when_no_path_is_named(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__keeps_large_and_binary_content(void **state)
+static void test_checkpoint__large_and_binary_content(void **state)
 {
     enum {
         SIZE = 3 * 1024 * 1024 + 77
@@ -102,7 +102,7 @@ static void test_checkpoint__counts_each_path_once(void **state)
 }
 
 static void
-test_checkpoint__takes_another_root_than_the_working_directory(void **state)
+test_checkpoint__explicit_root_overrides_the_working_directory(void **state)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
     const struct wal_slice path = kit_text("f");
@@ -162,7 +162,7 @@ static void test_checkpoint__first_state_of_a_path_is_kept(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__adding_nothing_new_changes_nothing(void **state)
+static void test_checkpoint__duplicate_files_change_nothing(void **state)
 {
     struct wal_checkpoint_info first;
 
@@ -215,7 +215,7 @@ static void test_checkpoint__same_content_is_kept_once(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__of_a_fork_is_its_own(void **state)
+static void test_checkpoint__of_a_fork_is_separate(void **state)
 {
     struct wal_session *fork;
 
@@ -247,7 +247,7 @@ static void test_checkpoint__of_a_fork_is_its_own(void **state)
 
 /* --- on and off ---------------------------------------------------------- */
 
-static void test_checkpoint__does_nothing_while_they_are_off(void **state)
+static void test_checkpoint__disabled_records_nothing(void **state)
 {
     struct wal_checkpoint_info info;
     struct wal_session *fork;
@@ -280,7 +280,7 @@ static void test_checkpoint__does_nothing_while_they_are_off(void **state)
 
 /* --- documents ----------------------------------------------------------- */
 
-static void test_checkpoint__is_hidden_from_calls_on_documents(void **state)
+static void test_checkpoint__is_not_listed_as_a_document(void **state)
 {
     static const char key[] = "\0checkpoint/c";
     const struct wal_slice slice = {key, sizeof(key) - 1};
@@ -323,7 +323,7 @@ static void test_checkpoint__is_hidden_from_calls_on_documents(void **state)
 
 /* --- other stores -------------------------------------------------------- */
 
-static void test_checkpoint__lives_in_a_store_in_memory(void **state)
+static void test_checkpoint__in_a_store_in_memory(void **state)
 {
     (void)state;
     struct kit_work work = kit_work_begin(WAL_OPEN_MEMORY);
@@ -336,7 +336,7 @@ static void test_checkpoint__lives_in_a_store_in_memory(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__is_nothing_with_persistence_off(void **state)
+static void test_checkpoint__persistence_off_records_nothing(void **state)
 {
     struct wal_error error = KIT_ERROR;
     struct wal_file_change_cursor *changes;
@@ -371,21 +371,21 @@ static void test_checkpoint__is_nothing_with_persistence_off(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_checkpoint__holds_every_kind_of_state),
-        KIT_TEST(test_checkpoint__holds_nothing_when_no_path_is_named),
-        KIT_TEST(test_checkpoint__keeps_large_and_binary_content),
+        KIT_TEST(test_checkpoint__records_every_kind_of_state),
+        KIT_TEST(test_checkpoint__without_paths_is_empty),
+        KIT_TEST(test_checkpoint__large_and_binary_content),
         KIT_TEST(test_checkpoint__counts_each_path_once),
         KIT_TEST(
-            test_checkpoint__takes_another_root_than_the_working_directory),
+            test_checkpoint__explicit_root_overrides_the_working_directory),
         KIT_TEST(test_checkpoint__first_state_of_a_path_is_kept),
-        KIT_TEST(test_checkpoint__adding_nothing_new_changes_nothing),
+        KIT_TEST(test_checkpoint__duplicate_files_change_nothing),
         KIT_TEST(test_checkpoints__are_listed_oldest_first),
         KIT_TEST(test_checkpoint__same_content_is_kept_once),
-        KIT_TEST(test_checkpoint__of_a_fork_is_its_own),
-        KIT_TEST(test_checkpoint__does_nothing_while_they_are_off),
-        KIT_TEST(test_checkpoint__is_hidden_from_calls_on_documents),
-        KIT_TEST(test_checkpoint__lives_in_a_store_in_memory),
-        KIT_TEST(test_checkpoint__is_nothing_with_persistence_off),
+        KIT_TEST(test_checkpoint__of_a_fork_is_separate),
+        KIT_TEST(test_checkpoint__disabled_records_nothing),
+        KIT_TEST(test_checkpoint__is_not_listed_as_a_document),
+        KIT_TEST(test_checkpoint__in_a_store_in_memory),
+        KIT_TEST(test_checkpoint__persistence_off_records_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

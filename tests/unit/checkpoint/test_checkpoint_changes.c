@@ -57,7 +57,7 @@ static void test_diff__of_a_binary_file_s_mode_is_binary(void **state)
     kit_work_end(&work);
 }
 
-static void test_diff__with_the_disk_looks_at_files_as_they_are(void **state)
+static void test_diff__with_the_disk_reads_current_files(void **state)
 {
     (void)state;
     struct kit_work work = kit_work_begin(0);
@@ -82,7 +82,7 @@ static void test_diff__with_the_disk_looks_at_files_as_they_are(void **state)
     kit_work_end(&work);
 }
 
-static void test_changes__are_from_first_to_last_state(void **state)
+static void test_changes__compare_first_and_last_state(void **state)
 {
     struct wal_file_change_cursor *changes;
 
@@ -107,7 +107,7 @@ static void test_changes__are_from_first_to_last_state(void **state)
 }
 
 /* Two roots yield one path for the same file. */
-static void test_changes__of_several_roots_are_kept_apart(void **state)
+static void test_changes__several_roots_are_separate(void **state)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
     const struct wal_slice path = kit_text("f");
@@ -135,7 +135,7 @@ static void test_changes__of_several_roots_are_kept_apart(void **state)
     kit_work_end(&work);
 }
 
-static void test_changes__of_a_fork_have_what_it_shares(void **state)
+static void test_changes__fork_includes_shared_changes(void **state)
 {
     struct wal_file_change_cursor *changes;
     struct wal_session *source;
@@ -164,10 +164,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_diff__reports_lines_modes_and_binary_files),
         KIT_TEST(test_diff__of_a_binary_file_s_mode_is_binary),
-        KIT_TEST(test_diff__with_the_disk_looks_at_files_as_they_are),
-        KIT_TEST(test_changes__are_from_first_to_last_state),
-        KIT_TEST(test_changes__of_several_roots_are_kept_apart),
-        KIT_TEST(test_changes__of_a_fork_have_what_it_shares),
+        KIT_TEST(test_diff__with_the_disk_reads_current_files),
+        KIT_TEST(test_changes__compare_first_and_last_state),
+        KIT_TEST(test_changes__several_roots_are_separate),
+        KIT_TEST(test_changes__fork_includes_shared_changes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

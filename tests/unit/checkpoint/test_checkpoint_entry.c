@@ -48,7 +48,7 @@ static enum wal_status create(struct kit_work *work, const char *id,
                                  &error);
 }
 
-static void test_checkpoint_entry__is_the_head_or_the_one_given(void **state)
+static void test_checkpoint_entry__is_the_head_or_the_given_entry(void **state)
 {
     (void)state;
     struct kit_work work = kit_work_begin(0);
@@ -95,7 +95,8 @@ static void test_checkpoint_entry__of_imported_files(void **state)
 }
 
 /* The link is that of the first call, as are the states of files. */
-static void test_checkpoint_entry__stays_when_files_are_added(void **state)
+static void
+test_checkpoint_entry__is_unchanged_when_files_are_added(void **state)
 {
     (void)state;
     struct kit_work work = kit_work_begin(0);
@@ -189,9 +190,9 @@ static void test_checkpoint_entry__in_documents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_checkpoint_entry__is_the_head_or_the_one_given),
+        KIT_TEST(test_checkpoint_entry__is_the_head_or_the_given_entry),
         KIT_TEST(test_checkpoint_entry__of_imported_files),
-        KIT_TEST(test_checkpoint_entry__stays_when_files_are_added),
+        KIT_TEST(test_checkpoint_entry__is_unchanged_when_files_are_added),
         KIT_TEST(test_checkpoint_entry__unknown_is_refused),
         KIT_TEST(test_checkpoint_entry__in_documents),
     };

@@ -34,7 +34,7 @@ static enum wal_status import(struct kit_work *work, const char *id,
                                  error);
 }
 
-static void test_import__holds_the_files_given(void **state)
+static void test_import__records_the_given_files(void **state)
 {
     struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
     struct wal_file_cursor *checkpoint;
@@ -134,7 +134,7 @@ static void test_import__first_state_of_a_path_is_kept(void **state)
     kit_work_end(&work);
 }
 
-static void test_import__content_must_be_there(void **state)
+static void test_import__missing_content_is_refused(void **state)
 {
     struct wal_error error;
 
@@ -216,7 +216,7 @@ static void test_import__contradictions_are_refused(void **state)
     kit_work_end(&work);
 }
 
-static void test_import__does_nothing_while_they_are_off(void **state)
+static void test_import__disabled_records_nothing(void **state)
 {
     struct wal_error error;
 
@@ -234,14 +234,14 @@ static void test_import__does_nothing_while_they_are_off(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_import__holds_the_files_given),
+        KIT_TEST(test_import__records_the_given_files),
         KIT_TEST(test_import__can_be_rewound_to),
         KIT_TEST(test_import__is_never_reused_for_files_on_disk),
         KIT_TEST(test_import__first_state_of_a_path_is_kept),
-        KIT_TEST(test_import__content_must_be_there),
+        KIT_TEST(test_import__missing_content_is_refused),
         KIT_TEST(test_import__hostile_paths_are_refused),
         KIT_TEST(test_import__contradictions_are_refused),
-        KIT_TEST(test_import__does_nothing_while_they_are_off),
+        KIT_TEST(test_import__disabled_records_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ static void make_socket(const char *path)
     assert_int_equal(close(fd), 0);
 }
 
-static void test_checkpoint__what_is_no_file_is_refused(void **state)
+static void test_checkpoint__special_files_are_refused(void **state)
 {
     (void)state;
     struct kit_work work = kit_work_begin(0);
@@ -81,7 +81,7 @@ static void test_checkpoint__what_is_no_file_is_refused(void **state)
 }
 
 /* Run by a superuser, who may read anything, it says so instead. */
-static void test_checkpoint__file_that_cannot_be_read_is_refused(void **state)
+static void test_checkpoint__unreadable_file_is_refused(void **state)
 {
     (void)state;
     struct kit_work work = kit_work_begin(0);
@@ -102,7 +102,7 @@ static void test_checkpoint__file_that_cannot_be_read_is_refused(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__bad_arguments_are_refused(void **state)
+static void test_checkpoint__invalid_arguments_are_refused(void **state)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
     struct wal_slice path = kit_text("a");
@@ -158,7 +158,7 @@ static void test_checkpoint__bad_arguments_are_refused(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__path_that_is_too_long_is_refused(void **state)
+static void test_checkpoint__too_long_path_is_refused(void **state)
 {
     char path[9000];
 
@@ -192,7 +192,7 @@ test_checkpoint__of_a_session_without_a_root_is_refused(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__of_another_root_is_not_added_to(void **state)
+static void test_checkpoint__adding_with_another_root_is_refused(void **state)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
     const struct wal_slice path = kit_text("a");
@@ -213,7 +213,7 @@ static void test_checkpoint__of_another_root_is_not_added_to(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__unknown_one_is_not_found(void **state)
+static void test_checkpoint__unknown_id_is_not_found(void **state)
 {
     struct wal_file_cursor *checkpoint;
     struct wal_file_change_cursor *changes;
@@ -326,7 +326,7 @@ static void test_checkpoint__damaged_list_is_reported(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__of_a_store_to_read_is_refused(void **state)
+static void test_checkpoint__read_only_store_is_refused(void **state)
 {
     struct wal_error error = KIT_ERROR;
 
@@ -352,16 +352,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_checkpoint__path_out_of_the_root_is_refused),
         KIT_TEST(test_checkpoint__path_through_a_link_is_refused),
-        KIT_TEST(test_checkpoint__what_is_no_file_is_refused),
-        KIT_TEST(test_checkpoint__file_that_cannot_be_read_is_refused),
-        KIT_TEST(test_checkpoint__bad_arguments_are_refused),
-        KIT_TEST(test_checkpoint__path_that_is_too_long_is_refused),
+        KIT_TEST(test_checkpoint__special_files_are_refused),
+        KIT_TEST(test_checkpoint__unreadable_file_is_refused),
+        KIT_TEST(test_checkpoint__invalid_arguments_are_refused),
+        KIT_TEST(test_checkpoint__too_long_path_is_refused),
         KIT_TEST(test_checkpoint__of_a_session_without_a_root_is_refused),
-        KIT_TEST(test_checkpoint__of_another_root_is_not_added_to),
-        KIT_TEST(test_checkpoint__unknown_one_is_not_found),
+        KIT_TEST(test_checkpoint__adding_with_another_root_is_refused),
+        KIT_TEST(test_checkpoint__unknown_id_is_not_found),
         KIT_TEST(test_checkpoint__damaged_content_is_reported_with_its_file),
         KIT_TEST(test_checkpoint__damaged_list_is_reported),
-        KIT_TEST(test_checkpoint__of_a_store_to_read_is_refused),
+        KIT_TEST(test_checkpoint__read_only_store_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,7 +127,7 @@ static void make_old(const struct kit_work *work, const char *path)
     assert_int_equal(utimensat(AT_FDCWD, kit_path(work, path), times, 0), 0);
 }
 
-static void look_at_one(const struct kit_work *work,
+static void capture_one(const struct kit_work *work,
                         const struct wal__files *earlier,
                         struct wal__files *files,
                         struct wal__blob_put_result *result)
@@ -166,9 +166,9 @@ static void test_collect__reused_content_must_be_in_the_store(void **state)
 
     kit_write(&work, "a", "1");
     kit_wait_past_mtime();
-    look_at_one(&work, NULL, &earlier, &first);
+    capture_one(&work, NULL, &earlier, &first);
     assert_int_equal(opened(), 1);
-    look_at_one(&work, &earlier, &files, &result);
+    capture_one(&work, &earlier, &files, &result);
     assert_int_equal(opened(), 0);
     assert_true(result.end >
                 wal__blob_store_durable_end(&work.session->core->blobs));
@@ -177,7 +177,7 @@ static void test_collect__reused_content_must_be_in_the_store(void **state)
 
     digest = earlier.items[0].digest;
     earlier.items[0].digest.bytes[0] ^= 1;
-    look_at_one(&work, &earlier, &files, &result);
+    capture_one(&work, &earlier, &files, &result);
     assert_int_equal(opened(), 1);
     assert_memory_equal(files.items[0].digest.bytes, digest.bytes,
                         WAL__DIGEST_SIZE);
@@ -207,7 +207,7 @@ static void test_collect__fresh_file_of_another_boot_is_read_again(void **state)
 }
 
 /* What the checkpoint has already is still of the boot before. */
-static void test_collect__adding_does_not_make_fresh_files_sure(void **state)
+static void test_collect__adding_keeps_the_boot_of_earlier_files(void **state)
 {
     (void)state;
     struct kit_work work = begin();
@@ -240,7 +240,7 @@ test_collect__fresh_file_of_no_known_boot_is_read_again(void **state)
 }
 
 /* Four checkpoints of other files lie between. */
-static void test_collect__only_the_newest_lists_are_looked_at(void **state)
+static void test_collect__only_the_newest_lists_are_searched(void **state)
 {
     (void)state;
     struct kit_work work = begin();
@@ -265,7 +265,7 @@ static void test_collect__only_the_newest_lists_are_looked_at(void **state)
 
 /* The same size within one tick of the clock: the times do not show the
  * change. */
-static void test_collect__file_that_was_just_written_is_read_again(void **state)
+static void test_collect__recently_written_file_is_read_again(void **state)
 {
     (void)state;
     struct kit_work work = begin();
@@ -317,7 +317,7 @@ test_collect__content_is_identified_by_size_times_and_inode(void **state)
 
 /* --- what changes -------------------------------------------------------- */
 
-static void test_collect__file_that_changes_is_read_again(void **state)
+static void test_collect__changed_file_is_read_again(void **state)
 {
     (void)state;
     struct kit_work work = begin();
@@ -331,7 +331,7 @@ static void test_collect__file_that_changes_is_read_again(void **state)
     kit_work_end(&work);
 }
 
-static void test_collect__file_that_keeps_changing_is_refused(void **state)
+static void test_collect__constantly_changing_file_is_refused(void **state)
 {
     enum {
         LARGE = 1100000
@@ -364,7 +364,7 @@ static void test_collect__file_that_keeps_changing_is_refused(void **state)
 
 /* --- what fails ---------------------------------------------------------- */
 
-static void test_collect__failure_names_its_file(void **state)
+static void test_collect__error_contains_the_path(void **state)
 {
     static const enum wal_status statuses[] = {WAL_EACCESS, WAL_EIO, WAL_ENOMEM,
                                                WAL_EOUTSIDE};
@@ -427,7 +427,7 @@ static void check_many(struct kit_work *work, const char *id)
     assert_string_equal(kit_diff(work->session, id, ""), "");
 }
 
-static void test_collect__threads_find_what_one_does(void **state)
+static void test_collect__threads_agree_with_one_thread(void **state)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
     struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
@@ -492,7 +492,7 @@ static void *add_some(void *arg)
     return NULL;
 }
 
-static void test_checkpoint__several_add_to_one_at_once(void **state)
+static void test_checkpoint__concurrent_additions_to_one(void **state)
 {
     static struct wal_slice paths[MANY];
     static char names[MANY][24];
@@ -523,16 +523,16 @@ int main(void)
         KIT_TEST(test_collect__unchanged_files_are_not_read_again),
         KIT_TEST(test_collect__reused_content_must_be_in_the_store),
         KIT_TEST(test_collect__fresh_file_of_another_boot_is_read_again),
-        KIT_TEST(test_collect__adding_does_not_make_fresh_files_sure),
+        KIT_TEST(test_collect__adding_keeps_the_boot_of_earlier_files),
         KIT_TEST(test_collect__fresh_file_of_no_known_boot_is_read_again),
-        KIT_TEST(test_collect__only_the_newest_lists_are_looked_at),
-        KIT_TEST(test_collect__file_that_was_just_written_is_read_again),
+        KIT_TEST(test_collect__only_the_newest_lists_are_searched),
+        KIT_TEST(test_collect__recently_written_file_is_read_again),
         KIT_TEST(test_collect__content_is_identified_by_size_times_and_inode),
-        KIT_TEST(test_collect__file_that_changes_is_read_again),
-        KIT_TEST(test_collect__file_that_keeps_changing_is_refused),
-        KIT_TEST(test_collect__failure_names_its_file),
-        KIT_TEST(test_collect__threads_find_what_one_does),
-        KIT_TEST(test_checkpoint__several_add_to_one_at_once),
+        KIT_TEST(test_collect__changed_file_is_read_again),
+        KIT_TEST(test_collect__constantly_changing_file_is_refused),
+        KIT_TEST(test_collect__error_contains_the_path),
+        KIT_TEST(test_collect__threads_agree_with_one_thread),
+        KIT_TEST(test_checkpoint__concurrent_additions_to_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -173,7 +173,8 @@ static uint32_t model_rise(const uint32_t *numbers, uint32_t count)
     return longest;
 }
 
-static void test_line_diff__shuffled_text_keeps_its_longest_rise(void **state)
+static void
+test_line_diff__shuffled_text_longest_increasing_subsequence(void **state)
 {
     enum {
         COUNT = 20000
@@ -237,7 +238,8 @@ static void assert_sifted(const char *letters, const char *expected)
     assert_string_equal(left, expected);
 }
 
-static void test_line_diff__frequent_line_among_unmatched_is_lost(void **state)
+static void
+test_line_diff__frequent_line_among_unmatched_is_discarded(void **state)
 {
     (void)state;
     assert_sifted("", "");
@@ -268,7 +270,7 @@ static uint32_t sifted(uint32_t before, uint32_t frequent, uint32_t after)
     return wal__lines_filter(lines, kinds);
 }
 
-static void test_line_diff__only_near_lines_lose_a_frequent_one(void **state)
+static void test_line_diff__only_near_lines_discard_a_frequent_one(void **state)
 {
     (void)state;
     /* A line sees 100 on either side: here 48 frequent, 152 unmatched, and
@@ -423,14 +425,14 @@ static void assert_least(const char *before, const char *after,
 #define FEW  "x\ny\n}\nz\nend\n"
 
 /* A frequent line that git takes for changed, though it could stay. */
-static void test_line_diff__least_may_be_less_than_git_says(void **state)
+static void test_line_diff__minimum_may_be_below_gits_count(void **state)
 {
     (void)state;
     assert_least("}\n}\n}\n" MANY "}\n}\n", "}\n}\n}\n" FEW "}\n}\n", 3, 8);
     assert_diff("}\n}\n}\n" MANY "}\n}\n", "}\n}\n}\n" FEW "}\n}\n", 4, 9);
 }
 
-static void test_line_diff__common_ends_count_for_how_frequent(void **state)
+static void test_line_diff__common_ends_count_towards_frequency(void **state)
 {
     (void)state;
     assert_diff(MANY "}\n}\n}\n", FEW "}\n}\n}\n", 4, 9);
@@ -476,17 +478,20 @@ int main(void)
         cmocka_unit_test(test_line_diff__common_lines_of_random_texts),
         cmocka_unit_test(test_line_diff__common_lines_after_edits),
         cmocka_unit_test(test_line_diff__reversed_text_has_one_common_line),
-        cmocka_unit_test(test_line_diff__shuffled_text_keeps_its_longest_rise),
+        cmocka_unit_test(
+            test_line_diff__shuffled_text_longest_increasing_subsequence),
         cmocka_unit_test(test_line_diff__frequent_from_the_root_of_the_lines),
-        cmocka_unit_test(test_line_diff__frequent_line_among_unmatched_is_lost),
-        cmocka_unit_test(test_line_diff__only_near_lines_lose_a_frequent_one),
+        cmocka_unit_test(
+            test_line_diff__frequent_line_among_unmatched_is_discarded),
+        cmocka_unit_test(
+            test_line_diff__only_near_lines_discard_a_frequent_one),
         cmocka_unit_test(test_line_diff__small_contents),
         cmocka_unit_test(test_line_diff__absent_content_is_null),
         cmocka_unit_test(test_line_diff__zero_byte_among_the_first_is_binary),
         cmocka_unit_test(test_line_diff__huge_content_is_binary_unread),
         cmocka_unit_test(test_line_diff__long_lines_are_compared_to_their_end),
-        cmocka_unit_test(test_line_diff__least_may_be_less_than_git_says),
-        cmocka_unit_test(test_line_diff__common_ends_count_for_how_frequent),
+        cmocka_unit_test(test_line_diff__minimum_may_be_below_gits_count),
+        cmocka_unit_test(test_line_diff__common_ends_count_towards_frequency),
         cmocka_unit_test(test_line_diff__no_memory_changes_nothing),
     };
 

@@ -68,7 +68,7 @@ static void check_all_changed(void)
     assert_string_equal(tree_names(), "a binary d/ d/b d/new link new script");
 }
 
-static void test_rewind__every_kind_of_file_comes_back(void **state)
+static void test_rewind__every_kind_of_file_is_restored(void **state)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_all(store);
@@ -144,7 +144,7 @@ test_rewind__dry_run_reports_the_same_and_changes_nothing(void **state)
     kit_close(store);
 }
 
-static void test_rewind__missing_directories_are_made_again(void **state)
+static void test_rewind__missing_directories_are_created(void **state)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = tree_session(store);
@@ -174,7 +174,7 @@ static void test_rewind__missing_directories_are_made_again(void **state)
     kit_close(store);
 }
 
-static void test_rewind__names_and_bits_of_every_sort(void **state)
+static void test_rewind__names_and_modes_of_every_kind(void **state)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = tree_session(store);
@@ -290,7 +290,7 @@ static void test_rewind__with_a_store_in_memory(void **state)
 /* --- what was expected --------------------------------------------------- */
 
 static void
-test_rewind__changed_elsewhere_is_refused_unless_forced(void **state)
+test_rewind__file_changed_by_others_is_refused_unless_forced(void **state)
 {
     struct wal_rewind_options options = options_of(0);
     struct wal_store *store = kit_store();
@@ -329,7 +329,7 @@ test_rewind__changed_elsewhere_is_refused_unless_forced(void **state)
     kit_close(store);
 }
 
-static void test_rewind__expected_files_are_no_obstacle(void **state)
+static void test_rewind__files_in_the_expected_state_are_replaced(void **state)
 {
     struct wal_rewind_options options = options_of(0);
     struct wal_store *store = kit_store();
@@ -357,16 +357,16 @@ static void test_rewind__expected_files_are_no_obstacle(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_rewind__every_kind_of_file_comes_back),
+        KIT_TEST(test_rewind__every_kind_of_file_is_restored),
         KIT_TEST(test_rewind__undone_and_undone_again),
         KIT_TEST(test_rewind__dry_run_reports_the_same_and_changes_nothing),
-        KIT_TEST(test_rewind__missing_directories_are_made_again),
-        KIT_TEST(test_rewind__names_and_bits_of_every_sort),
+        KIT_TEST(test_rewind__missing_directories_are_created),
+        KIT_TEST(test_rewind__names_and_modes_of_every_kind),
         KIT_TEST(test_rewind__into_another_root),
         KIT_TEST(test_rewind__forks_keep_their_checkpoints),
         KIT_TEST(test_rewind__with_a_store_in_memory),
-        KIT_TEST(test_rewind__changed_elsewhere_is_refused_unless_forced),
-        KIT_TEST(test_rewind__expected_files_are_no_obstacle),
+        KIT_TEST(test_rewind__file_changed_by_others_is_refused_unless_forced),
+        KIT_TEST(test_rewind__files_in_the_expected_state_are_replaced),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

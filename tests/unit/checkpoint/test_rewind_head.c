@@ -109,7 +109,7 @@ static void test_rewind_head__stays_without_the_flag(void **state)
 }
 
 /* Only one of the two changes; nothing changes. */
-static void test_rewind_head__alone_files_alone_or_nothing(void **state)
+static void test_rewind_head__only_head_only_files_or_neither(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -197,9 +197,10 @@ static void test_rewind_head__in_forks(void **state)
 /* --- dying --------------------------------------------------------------- */
 
 /* Dies at the call in a rewind of "c", then makes the next call. */
-static struct wal_session *die_and_settle(struct wal_store **store,
-                                          enum tree_crash_point call,
-                                          uint32_t nth, const char *continued)
+static struct wal_session *crash_and_recover(struct wal_store **store,
+                                             enum tree_crash_point call,
+                                             uint32_t nth,
+                                             const char *continued)
 {
     struct wal_session *session;
     struct kit_rewind_result answer;
@@ -226,7 +227,8 @@ static void test_rewind_head__undone_when_no_file_was_moved(void **state)
     struct wal_store *store;
 
     for (int i = 0; i < 3; i++) {
-        struct wal_session *session = die_and_settle(&store, calls[i], 0, "");
+        struct wal_session *session =
+            crash_and_recover(&store, calls[i], 0, "");
 
         assert_before(session);
         wal_session_close(session);
@@ -241,9 +243,9 @@ static void test_rewind_head__finished_when_a_file_was_moved(void **state)
     struct wal_store *store;
 
     for (int i = 0; i < 2; i++) {
-        struct wal_session *session =
-            die_and_settle(&store, i == 0 ? TREE_RENAME : TREE_SYNC_DIRECTORY,
-                           i == 0 ? 1 : 0, "");
+        struct wal_session *session = crash_and_recover(
+            &store, i == 0 ? TREE_RENAME : TREE_SYNC_DIRECTORY, i == 0 ? 1 : 0,
+            "");
 
         assert_after(session);
         wal_session_close(session);
@@ -257,7 +259,7 @@ static void test_rewind_head__of_a_continued_session_stays(void **state)
     (void)state;
     struct wal_store *store;
     struct wal_session *session =
-        die_and_settle(&store, TREE_SYNC_DIRECTORY, 0, "e4");
+        crash_and_recover(&store, TREE_SYNC_DIRECTORY, 0, "e4");
 
     tree_assert_content("a", "a of the checkpoint\n");
     tree_assert_content("b", "b of the checkpoint\n");
@@ -286,7 +288,7 @@ static enum wal_status append_and_sync(void *ctx, struct wal__worktree *tree,
                                                 sys_errno);
 }
 
-static void test_rewind_head__moved_meanwhile_undoes_the_files(void **state)
+static void test_rewind_head__concurrent_move_undoes_the_files(void **state)
 {
     (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options)};
@@ -325,13 +327,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_rewind_head__moves_with_the_files_and_back),
         KIT_TEST(test_rewind_head__stays_without_the_flag),
-        KIT_TEST(test_rewind_head__alone_files_alone_or_nothing),
+        KIT_TEST(test_rewind_head__only_head_only_files_or_neither),
         KIT_TEST(test_rewind_head__without_a_link_is_refused),
         KIT_TEST(test_rewind_head__in_forks),
         KIT_TEST(test_rewind_head__undone_when_no_file_was_moved),
         KIT_TEST(test_rewind_head__finished_when_a_file_was_moved),
         KIT_TEST(test_rewind_head__of_a_continued_session_stays),
-        KIT_TEST(test_rewind_head__moved_meanwhile_undoes_the_files),
+        KIT_TEST(test_rewind_head__concurrent_move_undoes_the_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

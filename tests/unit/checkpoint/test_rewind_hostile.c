@@ -167,7 +167,7 @@ static void test_rewind_hostile__holes_are_zeros(void **state)
 
 /* Two names of one file are two files of one content; the name that is not of
  * the checkpoint keeps what it had. */
-static void test_rewind_hostile__other_names_of_a_file_stay(void **state)
+static void test_rewind_hostile__other_hard_links_are_unchanged(void **state)
 {
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
     struct wal_session *session = tree_session(store);
@@ -200,7 +200,7 @@ static struct {
     enum wal_status fails; /* instead of the call */
 } before;
 
-static enum wal_status strike(uint32_t *left)
+static enum wal_status intervene(uint32_t *left)
 {
     if (*left == UINT32_MAX || (*left)-- != 0) {
         return WAL_OK;
@@ -216,7 +216,7 @@ static enum wal_status watch_rename(void *ctx, struct wal__worktree *tree,
                                     const char *from, const char *to,
                                     int *sys_errno)
 {
-    enum wal_status status = strike(&before.renames);
+    enum wal_status status = intervene(&before.renames);
 
     *sys_errno = EACCES;
     return status == WAL_OK
@@ -228,7 +228,7 @@ static enum wal_status watch_write(void *ctx, struct wal__worktree_file *file,
                                    const void *data, size_t size,
                                    uint64_t offset, size_t *put, int *sys_errno)
 {
-    enum wal_status status = strike(&before.writes);
+    enum wal_status status = intervene(&before.writes);
 
     *sys_errno = ENOSPC;
     return status == WAL_OK ? wal__worktree_posix.write(ctx, file, data, size,
@@ -284,7 +284,8 @@ static void swap_parent(void)
     assert_int_equal(symlink("../outside", tree_path("d")), 0);
 }
 
-static void test_rewind_hostile__parent_becomes_a_link_meanwhile(void **state)
+static void
+test_rewind_hostile__parent_becomes_a_link_during_the_rewind(void **state)
 {
     (void)state;
     for (uint32_t nth = 0; nth < 3; nth++) {
@@ -340,7 +341,7 @@ test_rewind_hostile__permission_is_denied_in_the_middle(void **state)
     }
 }
 
-static void test_rewind_hostile__no_space_for_what_is_restored(void **state)
+static void test_rewind_hostile__no_space_for_restored_files(void **state)
 {
     (void)state;
     for (uint32_t nth = 0; nth < 3; nth++) {
@@ -365,8 +366,7 @@ static void change_a(void)
     tree_put("a", "somebody's\n");
 }
 
-static void
-test_rewind_hostile__file_changes_while_others_are_made(void **state)
+static void test_rewind_hostile__file_changes_during_the_rewind(void **state)
 {
     struct wal_store *store;
     struct wal_session *session = open_watched(&store);
@@ -391,11 +391,11 @@ int main(void)
         KIT_TEST(test_rewind_hostile__names_of_255_bytes),
         KIT_TEST(test_rewind_hostile__paths_of_4095_bytes),
         KIT_TEST(test_rewind_hostile__holes_are_zeros),
-        KIT_TEST(test_rewind_hostile__other_names_of_a_file_stay),
-        KIT_TEST(test_rewind_hostile__parent_becomes_a_link_meanwhile),
+        KIT_TEST(test_rewind_hostile__other_hard_links_are_unchanged),
+        KIT_TEST(test_rewind_hostile__parent_becomes_a_link_during_the_rewind),
         KIT_TEST(test_rewind_hostile__permission_is_denied_in_the_middle),
-        KIT_TEST(test_rewind_hostile__no_space_for_what_is_restored),
-        KIT_TEST(test_rewind_hostile__file_changes_while_others_are_made),
+        KIT_TEST(test_rewind_hostile__no_space_for_restored_files),
+        KIT_TEST(test_rewind_hostile__file_changes_during_the_rewind),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

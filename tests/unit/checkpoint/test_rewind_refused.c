@@ -94,7 +94,7 @@ static void test_rewind_refused__persistence_off(void **state)
     kit_close(store);
 }
 
-static void test_rewind_refused__wrong_arguments(void **state)
+static void test_rewind_refused__invalid_arguments(void **state)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
@@ -146,7 +146,7 @@ static void fill(uint8_t *data, size_t size, uint64_t seed)
     }
 }
 
-static void test_rewind_refused__damaged_content_touches_nothing(void **state)
+static void test_rewind_refused__damaged_content_changes_nothing(void **state)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = tree_session(store);
@@ -188,7 +188,7 @@ static void test_rewind_refused__damaged_content_touches_nothing(void **state)
 
 /* --- places -------------------------------------------------------------- */
 
-static void test_rewind_refused__directory_where_a_file_must_go(void **state)
+static void test_rewind_refused__directory_in_place_of_a_file(void **state)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
@@ -242,7 +242,7 @@ static void test_rewind_refused__parent_is_a_link(void **state)
     kit_close(store);
 }
 
-static void test_rewind_refused__pipe_where_a_file_must_go(void **state)
+static void test_rewind_refused__pipe_in_place_of_a_file(void **state)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
@@ -258,7 +258,7 @@ static void test_rewind_refused__pipe_where_a_file_must_go(void **state)
     kit_close(store);
 }
 
-static void test_rewind_refused__root_is_gone(void **state)
+static void test_rewind_refused__missing_root(void **state)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
@@ -290,7 +290,8 @@ static void be_bound(bool bound)
     assert_int_equal(syscall(SYS_capset, &head, data), 0);
 }
 
-static void test_rewind_refused__directory_that_may_not_be_written(void **state)
+static void
+test_rewind_refused__directory_without_write_permission(void **state)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
@@ -322,14 +323,14 @@ int main(void)
         KIT_TEST(test_rewind_refused__unknown_checkpoint),
         KIT_TEST(test_rewind_refused__checkpoints_off),
         KIT_TEST(test_rewind_refused__persistence_off),
-        KIT_TEST(test_rewind_refused__wrong_arguments),
-        KIT_TEST(test_rewind_refused__damaged_content_touches_nothing),
-        KIT_TEST(test_rewind_refused__directory_where_a_file_must_go),
+        KIT_TEST(test_rewind_refused__invalid_arguments),
+        KIT_TEST(test_rewind_refused__damaged_content_changes_nothing),
+        KIT_TEST(test_rewind_refused__directory_in_place_of_a_file),
         KIT_TEST(test_rewind_refused__parent_is_a_file),
         KIT_TEST(test_rewind_refused__parent_is_a_link),
-        KIT_TEST(test_rewind_refused__pipe_where_a_file_must_go),
-        KIT_TEST(test_rewind_refused__root_is_gone),
-        KIT_TEST(test_rewind_refused__directory_that_may_not_be_written),
+        KIT_TEST(test_rewind_refused__pipe_in_place_of_a_file),
+        KIT_TEST(test_rewind_refused__missing_root),
+        KIT_TEST(test_rewind_refused__directory_without_write_permission),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

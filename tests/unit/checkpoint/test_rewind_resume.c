@@ -143,7 +143,7 @@ static void test_rewind_resume__nothing_left_to_do(void **state)
     tree_assert_content("a", "a before the rewind\n");
 }
 
-static void test_rewind_resume__died_again_and_again(void **state)
+static void test_rewind_resume__repeated_deaths(void **state)
 {
     (void)state;
     make_changed();
@@ -234,7 +234,7 @@ static void test_rewind_resume__the_checkpoint_was_deleted(void **state)
     check_after();
 }
 
-static void test_rewind_resume__the_root_is_gone(void **state)
+static void test_rewind_resume__missing_root(void **state)
 {
     (void)state;
     make_changed();
@@ -302,7 +302,8 @@ static void test_rewind_resume__undone_when_content_is_damaged(void **state)
     assert_string_equal(tree_names(), "a b");
 }
 
-static void test_rewind_resume__damaged_both_ways_is_reported_once(void **state)
+static void
+test_rewind_resume__damage_of_both_contents_is_reported_once(void **state)
 {
     uint8_t before[2][4096];
     uint8_t after[2][4096];
@@ -351,7 +352,7 @@ static void test_rewind_resume__a_fork_finishes_what_it_inherits(void **state)
     tree_assert_content("a", "a before the rewind\n");
 }
 
-static void test_rewind_resume__a_fork_leaves_what_is_over(void **state)
+static void test_rewind_resume__a_fork_ignores_a_finished_one(void **state)
 {
     struct kit_rewind_result answer;
 
@@ -375,16 +376,16 @@ int main(void)
         KIT_TEST(test_rewind_resume__finished_when_a_file_was_moved),
         KIT_TEST(test_rewind_resume__finished_before_the_last_removal),
         KIT_TEST(test_rewind_resume__nothing_left_to_do),
-        KIT_TEST(test_rewind_resume__died_again_and_again),
+        KIT_TEST(test_rewind_resume__repeated_deaths),
         KIT_TEST(test_rewind_resume__by_the_next_checkpoint),
         KIT_TEST(test_rewind_resume__by_the_next_rewind),
         KIT_TEST(test_rewind_resume__files_of_others_are_kept_and_reported),
         KIT_TEST(test_rewind_resume__the_checkpoint_was_deleted),
-        KIT_TEST(test_rewind_resume__the_root_is_gone),
+        KIT_TEST(test_rewind_resume__missing_root),
         KIT_TEST(test_rewind_resume__undone_when_content_is_damaged),
-        KIT_TEST(test_rewind_resume__damaged_both_ways_is_reported_once),
+        KIT_TEST(test_rewind_resume__damage_of_both_contents_is_reported_once),
         KIT_TEST(test_rewind_resume__a_fork_finishes_what_it_inherits),
-        KIT_TEST(test_rewind_resume__a_fork_leaves_what_is_over),
+        KIT_TEST(test_rewind_resume__a_fork_ignores_a_finished_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ struct given {
     uint32_t number;
 };
 
-static void give_store(struct given *given)
+static void open_copy(struct given *given)
 {
     memset(given, 0, sizeof(*given));
     given->store = kit_store();
@@ -55,7 +55,7 @@ static void give_store(struct given *given)
     given->fork = kit_fork(given->original, NULL, "copy");
 }
 
-static void take_store(struct given *given)
+static void close_copy(struct given *given)
 {
     wal_session_close(given->fork);
     wal_session_close(given->original);
@@ -76,8 +76,8 @@ static void encode(struct given *given, const char *line, const char *original,
 }
 
 /* Appends the chunk, its bytes at `at` overwritten with `harm`. */
-static void send_harmed(struct given *given, bool is_last, size_t at,
-                        const char *harm, size_t harm_size)
+static void send_damaged(struct given *given, bool is_last, size_t at,
+                         const char *harm, size_t harm_size)
 {
     static uint8_t bytes[WAL__COPY_CHUNK_MAX];
     char id[32];
@@ -97,7 +97,7 @@ static void send_harmed(struct given *given, bool is_last, size_t at,
 
 static void send_chunk(struct given *given, bool is_last)
 {
-    send_harmed(given, is_last, 0, NULL, 0);
+    send_damaged(given, is_last, 0, NULL, 0);
 }
 
 /* The copy's entries, a line each: the text, OWN, GONE or LOST. */
@@ -139,7 +139,7 @@ static void test_copy__lines_are_returned_as_encoded(void **state)
     struct given given;
 
     (void)state;
-    give_store(&given);
+    open_copy(&given);
     expect_lines(&given, ""); /* it is no copy */
     send_chunk(&given, false);
     encode(&given, "{\"n\":1,\"uuid\":\"x\"}", FIRST, "a");
@@ -150,10 +150,10 @@ static void test_copy__lines_are_returned_as_encoded(void **state)
     send_chunk(&given, true);
     expect_lines(&given, "{\"n\":1,\"uuid\":\"x\"}\nOWN\n" SECOND
                          "\n{\"n\":3,\"more\":[\"" FIRST "\"]}\n");
-    take_store(&given);
+    close_copy(&given);
 }
 
-static void test_copy__state_shows_whether_it_is_complete(void **state)
+static void test_copy__state_reports_completeness(void **state)
 {
     struct wal_error error = KIT_ERROR;
     struct given given;
@@ -161,7 +161,7 @@ static void test_copy__state_shows_whether_it_is_complete(void **state)
     bool is_whole;
 
     (void)state;
-    give_store(&given);
+    open_copy(&given);
     assert_int_equal(wal__copy_inspect(given.fork, &is_copy, &is_whole, &error),
                      WAL_OK);
     assert_false(is_copy);
@@ -175,10 +175,10 @@ static void test_copy__state_shows_whether_it_is_complete(void **state)
     assert_int_equal(wal__copy_inspect(given.fork, &is_copy, &is_whole, &error),
                      WAL_OK);
     assert_true(is_whole);
-    take_store(&given);
+    close_copy(&given);
 }
 
-static void test_copy__own_entries_follow_those_shared(void **state)
+static void test_copy__appended_entries_follow_shared_ones(void **state)
 {
     struct wal_error error = KIT_ERROR;
     struct wal_entry_cursor *cursor = NULL;
@@ -189,7 +189,7 @@ static void test_copy__own_entries_follow_those_shared(void **state)
     bool is_copy;
 
     (void)state;
-    give_store(&given);
+    open_copy(&given);
     send_chunk(&given, true);
     append_line(given.fork, "d", 0, "{}", 2);
     append_line(given.original, "e", 0, "{}", 2);
@@ -204,16 +204,16 @@ static void test_copy__own_entries_follow_those_shared(void **state)
     assert_int_equal(count_shared(&copy, ALL_FLAGS, &shared, &error), WAL_OK);
     assert_int_equal(shared, 3);
     wal__copy_close(&copy);
-    take_store(&given);
+    close_copy(&given);
 }
 
-static void test_copy__a_redacted_line_is_gone_alone(void **state)
+static void test_copy__redacted_line_loses_only_itself(void **state)
 {
     struct wal_error error = KIT_ERROR;
     struct given given;
 
     (void)state;
-    give_store(&given);
+    open_copy(&given);
     encode(&given, FIRST, FIRST, "a");
     encode(&given, "{\"n\":2,\"uuid\":\"y\"}", SECOND, NULL);
     encode(&given, THIRD, THIRD, NULL);
@@ -222,15 +222,15 @@ static void test_copy__a_redacted_line_is_gone_alone(void **state)
                                         kit_text("why"), NULL, &error),
                      WAL_OK);
     expect_lines(&given, FIRST "\nGONE\n" THIRD "\n");
-    take_store(&given);
+    close_copy(&given);
 }
 
-static void test_copy__a_line_that_does_not_fit_is_lost_alone(void **state)
+static void test_copy__mismatched_line_loses_only_itself(void **state)
 {
     struct given given;
 
     (void)state;
-    give_store(&given);
+    open_copy(&given);
     encode(&given, FIRST, FIRST, "a");
     encode(&given, THIRD "x", THIRD "x", NULL); /* of one that is not there */
     encode(&given, SECOND, SECOND, NULL);
@@ -241,10 +241,10 @@ static void test_copy__a_line_that_does_not_fit_is_lost_alone(void **state)
     send_chunk(&given, true);
     expect_lines(&given, FIRST "\nLOST\n" SECOND "\n" THIRD
                                "\nLOST\nLOST\n" SECOND "\n");
-    take_store(&given);
+    close_copy(&given);
 }
 
-static void test_copy__a_chunk_that_is_harmed_is_lost_alone(void **state)
+static void test_copy__damaged_chunk_loses_only_its_lines(void **state)
 {
     static const struct {
         size_t at;
@@ -269,16 +269,16 @@ static void test_copy__a_chunk_that_is_harmed_is_lost_alone(void **state)
     for (size_t i = 0; i < sizeof(harms) / sizeof(harms[0]); i++) {
         struct given given;
 
-        give_store(&given);
+        open_copy(&given);
         send_chunk(&given, false);
         encode(&given, FIRST, FIRST, "a");
-        send_harmed(&given, false, harms[i].at, harms[i].harm, harms[i].size);
+        send_damaged(&given, false, harms[i].at, harms[i].harm, harms[i].size);
         encode(&given, THIRD, THIRD, "c");
         send_chunk(&given, true);
         expect_lines(&given, harms[i].at == 4 ? "LOST\n" FIRST "\nLOST\n" THIRD
                                                 "\n"
                                               : "LOST\n" THIRD "\n");
-        take_store(&given);
+        close_copy(&given);
         assert_int_equal(system("rm -rf store"), 0);
     }
 }
@@ -322,7 +322,7 @@ static void test_copy__steps_beyond_the_line_are_refused(void **state)
         const char *lines = given_steps[i].lines;
         struct given given;
 
-        give_store(&given);
+        open_copy(&given);
         put_steps(&given, given_steps[i].ops, given_steps[i].size,
                   strlen(lines) / 5);
         send_chunk(&given, false);
@@ -331,7 +331,7 @@ static void test_copy__steps_beyond_the_line_are_refused(void **state)
         char expected[256];
         snprintf(expected, sizeof(expected), "%s" THIRD "\n", lines);
         expect_lines(&given, expected);
-        take_store(&given);
+        close_copy(&given);
         assert_int_equal(system("rm -rf store"), 0);
     }
 }
@@ -346,7 +346,7 @@ static void test_copy__view_without_memory_fails_whole(void **state)
     bool is_done = false;
 
     (void)state;
-    give_store(&given);
+    open_copy(&given);
     send_chunk(&given, false);
     encode(&given, "{\"n\":1,\"uuid\":\"own\"}", FIRST, "a");
     assert_int_equal(wal__delta_encode_added(&given.chunk), WAL__DELTA_OK);
@@ -379,18 +379,18 @@ static void test_copy__view_without_memory_fails_whole(void **state)
         view_kit_contains("root", "11111111-2222-4333-8444-5555555555"));
     assert_false(
         view_kit_contains("root", "33333333-2222-4333-8444-5555555555"));
-    take_store(&given);
+    close_copy(&given);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_copy__lines_are_returned_as_encoded),
-        KIT_TEST(test_copy__state_shows_whether_it_is_complete),
-        KIT_TEST(test_copy__own_entries_follow_those_shared),
-        KIT_TEST(test_copy__a_redacted_line_is_gone_alone),
-        KIT_TEST(test_copy__a_line_that_does_not_fit_is_lost_alone),
-        KIT_TEST(test_copy__a_chunk_that_is_harmed_is_lost_alone),
+        KIT_TEST(test_copy__state_reports_completeness),
+        KIT_TEST(test_copy__appended_entries_follow_shared_ones),
+        KIT_TEST(test_copy__redacted_line_loses_only_itself),
+        KIT_TEST(test_copy__mismatched_line_loses_only_itself),
+        KIT_TEST(test_copy__damaged_chunk_loses_only_its_lines),
         KIT_TEST(test_copy__steps_beyond_the_line_are_refused),
         KIT_TEST(test_copy__view_without_memory_fails_whole),
     };

@@ -192,7 +192,7 @@ static void test_import_file__every_dialect_is_detected(void **state)
     kit_close(store);
 }
 
-static void test_import_file__again_adds_only_what_is_new(void **state)
+static void test_import_file__second_import_adds_only_new_lines(void **state)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result result;
@@ -392,7 +392,7 @@ static void test_import_tree__one_bad_source_is_counted(void **state)
     kit_close(store);
 }
 
-static void test_import_tree__again_adds_nothing(void **state)
+static void test_import_tree__second_import_adds_nothing(void **state)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result first;
@@ -596,7 +596,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_import_file__every_dialect_is_detected),
-        KIT_TEST(test_import_file__again_adds_only_what_is_new),
+        KIT_TEST(test_import_file__second_import_adds_only_new_lines),
         KIT_TEST(test_import_file__named_dialect_that_is_unknown),
         KIT_TEST(test_import_file__text_of_no_dialect_is_lines),
         KIT_TEST(test_import_file__empty_file_is_an_empty_session),
@@ -606,7 +606,7 @@ int main(void)
         KIT_TEST(test_import_tree__without_sources),
         KIT_TEST(test_import_tree__excluded_store_is_not_a_source),
         KIT_TEST(test_import_tree__one_bad_source_is_counted),
-        KIT_TEST(test_import_tree__again_adds_nothing),
+        KIT_TEST(test_import_tree__second_import_adds_nothing),
         KIT_TEST(test_import_tree__copy_waits_for_its_origin),
         KIT_TEST(test_import_progress__reports_bytes_and_stops),
         KIT_TEST(test_import_report__stops_the_tree),

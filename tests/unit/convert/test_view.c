@@ -141,7 +141,7 @@ static void test_view__new_items_are_appended_by_another_process(void **state)
     grow("entries", true);
 }
 
-static void test_view__lines_go_out_as_they_came_in(void **state)
+static void test_view__imported_lines_are_written_verbatim(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -169,7 +169,7 @@ static void test_view__lines_go_out_as_they_came_in(void **state)
     kit_close(store);
 }
 
-static void test_view__what_is_no_line_ends_verbatim(void **state)
+static void test_view__non_line_entry_ends_verbatim_output(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -220,7 +220,7 @@ static void test_view__last_line_without_newline_gets_one(void **state)
 }
 
 /* Rows of one answer are one message in pi: the file's end is written anew. */
-static void test_view__answer_that_goes_on_is_one_message(void **state)
+static void test_view__continued_response_is_one_message(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -254,7 +254,7 @@ static void test_view__answer_that_goes_on_is_one_message(void **state)
 
 /* The temporary file is in the view's folder, even if another file now has the
  * descriptor that the folder had. */
-static void test_view__folder_is_that_of_the_flush(void **state)
+static void test_view__folder_is_the_one_of_the_flush(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -286,7 +286,7 @@ static void test_view__folder_is_that_of_the_flush(void **state)
 
 /* ----------------------------------------------- what others changed --- */
 
-static void test_view__file_with_lines_of_others_is_left(void **state)
+static void test_view__file_with_lines_of_others_is_unchanged(void **state)
 {
     (void)state;
     static const char *const dialects[] = {"claude", "entries"};
@@ -328,7 +328,7 @@ static void test_view__file_with_lines_of_others_is_left(void **state)
     }
 }
 
-static void test_view__file_with_other_content_is_left(void **state)
+static void test_view__file_with_other_content_is_unchanged(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -353,7 +353,7 @@ static void test_view__file_with_other_content_is_left(void **state)
     kit_close(store);
 }
 
-static void test_view__file_cut_short_is_completed(void **state)
+static void test_view__truncated_file_is_completed(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -393,7 +393,7 @@ static void test_view__file_removed_is_written_again(void **state)
     kit_close(store);
 }
 
-static void test_view__touched_file_is_still_own(void **state)
+static void test_view__touched_file_is_still_recognised(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -425,7 +425,7 @@ static void cut_states(const char *root, const char *size)
     assert_int_equal(system(command), 0);
 }
 
-static void test_view__state_that_is_lost_costs_time_alone(void **state)
+static void test_view__lost_state_is_rebuilt(void **state)
 {
     (void)state;
     static const char *const sizes[] = {"0", "1", "-1", "100", "+1"};
@@ -446,7 +446,7 @@ static void test_view__state_that_is_lost_costs_time_alone(void **state)
     kit_close(store);
 }
 
-static void test_view__state_of_another_store_is_none(void **state)
+static void test_view__state_of_another_store_is_ignored(void **state)
 {
     (void)state;
     struct wal_store *stores[2] = {kit_open("one", WAL_OPEN_CREATE),
@@ -485,7 +485,7 @@ static void test_view__handles_take_turns(void **state)
 
 /* --------------------------------------------- what changes the past --- */
 
-static void test_view__redacted_bytes_are_nowhere(void **state)
+static void test_view__redacted_bytes_are_in_no_file(void **state)
 {
     (void)state;
     const char *dialect;
@@ -524,7 +524,7 @@ static void test_view__redacted_bytes_are_nowhere(void **state)
 }
 
 /* A fork's redaction applies to its source too, which gets no new record. */
-static void test_view__redaction_by_a_fork_is_seen(void **state)
+static void test_view__redaction_by_a_fork_is_applied(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -555,7 +555,7 @@ static void move_head(struct wal_session *session, unsigned id)
     assert_int_equal(wal_head_move(session, &head, NULL, NULL), WAL_OK);
 }
 
-static void test_view__head_moved_back_and_on(void **state)
+static void test_view__head_moves_back_and_forward(void **state)
 {
     (void)state;
     const char *dialect;
@@ -618,7 +618,7 @@ static void test_view__directory_changed_moves_the_file(void **state)
 
 /* ----------------------------------------------------------- durable --- */
 
-static void test_view__holds_what_was_appended_before_the_flush(void **state)
+static void test_view__contains_appends_before_the_flush(void **state)
 {
     (void)state;
     const struct wal_append_options queued = {.struct_size = sizeof(queued),
@@ -699,7 +699,7 @@ static int32_t take(void *ctx, const void *data, uint64_t size)
     return sink->answer;
 }
 
-static void test_view__function_gets_the_lines(void **state)
+static void test_view__callback_receives_the_lines(void **state)
 {
     (void)state;
     static struct sink sink;
@@ -791,7 +791,7 @@ static void test_view__link_below_the_root_is_not_followed(void **state)
     kit_close(store);
 }
 
-static void test_view__wrong_arguments(void **state)
+static void test_view__invalid_arguments_are_refused(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -841,30 +841,30 @@ int main(void)
         KIT_TEST(test_view__new_lines_are_appended_by_another_process),
         KIT_TEST(test_view__new_items_are_appended_in_place),
         KIT_TEST(test_view__new_items_are_appended_by_another_process),
-        KIT_TEST(test_view__lines_go_out_as_they_came_in),
-        KIT_TEST(test_view__what_is_no_line_ends_verbatim),
+        KIT_TEST(test_view__imported_lines_are_written_verbatim),
+        KIT_TEST(test_view__non_line_entry_ends_verbatim_output),
         KIT_TEST(test_view__last_line_without_newline_gets_one),
-        KIT_TEST(test_view__answer_that_goes_on_is_one_message),
-        KIT_TEST(test_view__folder_is_that_of_the_flush),
-        KIT_TEST(test_view__file_with_lines_of_others_is_left),
-        KIT_TEST(test_view__file_with_other_content_is_left),
-        KIT_TEST(test_view__file_cut_short_is_completed),
+        KIT_TEST(test_view__continued_response_is_one_message),
+        KIT_TEST(test_view__folder_is_the_one_of_the_flush),
+        KIT_TEST(test_view__file_with_lines_of_others_is_unchanged),
+        KIT_TEST(test_view__file_with_other_content_is_unchanged),
+        KIT_TEST(test_view__truncated_file_is_completed),
         KIT_TEST(test_view__file_removed_is_written_again),
-        KIT_TEST(test_view__touched_file_is_still_own),
-        KIT_TEST(test_view__state_that_is_lost_costs_time_alone),
-        KIT_TEST(test_view__state_of_another_store_is_none),
+        KIT_TEST(test_view__touched_file_is_still_recognised),
+        KIT_TEST(test_view__lost_state_is_rebuilt),
+        KIT_TEST(test_view__state_of_another_store_is_ignored),
         KIT_TEST(test_view__handles_take_turns),
-        KIT_TEST(test_view__redacted_bytes_are_nowhere),
-        KIT_TEST(test_view__redaction_by_a_fork_is_seen),
-        KIT_TEST(test_view__head_moved_back_and_on),
+        KIT_TEST(test_view__redacted_bytes_are_in_no_file),
+        KIT_TEST(test_view__redaction_by_a_fork_is_applied),
+        KIT_TEST(test_view__head_moves_back_and_forward),
         KIT_TEST(test_view__directory_changed_moves_the_file),
-        KIT_TEST(test_view__holds_what_was_appended_before_the_flush),
+        KIT_TEST(test_view__contains_appends_before_the_flush),
         KIT_TEST(test_view__never_runs_ahead_of_the_durable_log),
-        KIT_TEST(test_view__function_gets_the_lines),
+        KIT_TEST(test_view__callback_receives_the_lines),
         KIT_TEST(test_view__fork_of_an_import_reads_its_lines),
         KIT_TEST(test_view__path_out_of_the_root_is_refused),
         KIT_TEST(test_view__link_below_the_root_is_not_followed),
-        KIT_TEST(test_view__wrong_arguments),
+        KIT_TEST(test_view__invalid_arguments_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

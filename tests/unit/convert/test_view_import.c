@@ -167,7 +167,7 @@ static void test_view_import__lines_extend_the_head(void **state)
     kit_close(store);
 }
 
-static void test_view_import__head_elsewhere_makes_a_branch(void **state)
+static void test_view_import__head_elsewhere_creates_a_branch(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -193,7 +193,7 @@ static void test_view_import__head_elsewhere_makes_a_branch(void **state)
     kit_close(store);
 }
 
-static void test_view_import__second_time_adds_nothing(void **state)
+static void test_view_import__second_import_adds_nothing(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -288,7 +288,7 @@ static void test_view_import__crash_before_the_state_adds_nothing(void **state)
 
 /* ------------------------------------------------------------ oddities --- */
 
-static void test_view_import__what_is_odd_is_kept_and_said(void **state)
+static void test_view_import__issue_is_kept_and_reported(void **state)
 {
     (void)state;
     static const char *const reasons[] = {
@@ -358,7 +358,7 @@ static void test_view_import__other_beginning_is_refused(void **state)
 /* ------------------------------------------------------ other dialects --- */
 
 /* The client goes on under an id that the view made. */
-static void test_view_import__native_session_with_one_of_pi(void **state)
+static void test_view_import__native_session_as_pi(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -392,7 +392,7 @@ static void test_view_import__native_session_with_one_of_pi(void **state)
 }
 
 /* Also if the session's head moved before the import of the client's lines. */
-static void test_view_import__native_session_with_one_of_claude(void **state)
+static void test_view_import__native_session_as_claude(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -418,7 +418,7 @@ static void test_view_import__native_session_with_one_of_claude(void **state)
 }
 
 /* Without branches a line goes under the one before it. */
-static void go_on_linear(const char *dialect, const char *lines)
+static void continue_linear(const char *dialect, const char *lines)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = native(store, 4);
@@ -445,7 +445,7 @@ static void go_on_linear(const char *dialect, const char *lines)
 static void test_view_import__linear_dialect(void **state)
 {
     (void)state;
-    go_on_linear(
+    continue_linear(
         "codex",
         "{\"timestamp\":\"2026-01-02T03:05:00.000Z\",\"type\":"
         "\"response_item\",\"payload\":{\"type\":\"message\",\"role\":"
@@ -495,14 +495,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_view_import__lines_extend_the_head),
-        KIT_TEST(test_view_import__head_elsewhere_makes_a_branch),
-        KIT_TEST(test_view_import__second_time_adds_nothing),
+        KIT_TEST(test_view_import__head_elsewhere_creates_a_branch),
+        KIT_TEST(test_view_import__second_import_adds_nothing),
         KIT_TEST(test_view_import__unterminated_line_waits),
         KIT_TEST(test_view_import__crash_before_the_state_adds_nothing),
-        KIT_TEST(test_view_import__what_is_odd_is_kept_and_said),
+        KIT_TEST(test_view_import__issue_is_kept_and_reported),
         KIT_TEST(test_view_import__other_beginning_is_refused),
-        KIT_TEST(test_view_import__native_session_with_one_of_pi),
-        KIT_TEST(test_view_import__native_session_with_one_of_claude),
+        KIT_TEST(test_view_import__native_session_as_pi),
+        KIT_TEST(test_view_import__native_session_as_claude),
         KIT_TEST(test_view_import__linear_dialect),
         KIT_TEST(test_view_import__file_finds_its_view),
     };

@@ -74,7 +74,7 @@ static void test_view_memory__unchanged_lines(void **state)
     fail_each("claude", true);
 }
 
-static void test_view_memory__lines_that_may_go_on(void **state)
+static void test_view_memory__lines_that_may_continue(void **state)
 {
     (void)state;
     fail_each("pi", false);
@@ -91,7 +91,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_view_memory__unchanged_lines),
-        KIT_TEST(test_view_memory__lines_that_may_go_on),
+        KIT_TEST(test_view_memory__lines_that_may_continue),
         KIT_TEST(test_view_memory__live_branch_and_documents),
     };
 

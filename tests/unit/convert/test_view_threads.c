@@ -29,7 +29,7 @@ static void *look(void *ctx)
     return NULL;
 }
 
-static void test_view_threads__each_has_its_own(void **state)
+static void test_view_threads__each_thread_has_a_view(void **state)
 {
     (void)state;
     static const char *const dialects[VIEWS] = {"claude", "pi", "pi", "codex"};
@@ -62,7 +62,7 @@ static void test_view_threads__each_has_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_view_threads__each_has_its_own),
+        KIT_TEST(test_view_threads__each_thread_has_a_view),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

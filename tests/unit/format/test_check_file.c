@@ -88,7 +88,7 @@ static void expect_bytes(struct cli_file *file, uint64_t offset, uint64_t size)
     }
 }
 
-static void test_check_file__any_range_is_read(void **state)
+static void test_check_file__every_range_is_read(void **state)
 {
     struct cli_file *file = *state;
 
@@ -111,8 +111,7 @@ static void test_check_file__beyond_the_end_is_an_error(void **state)
     assert_null(cli_file_fetch(file, 8, UINT64_MAX - 4));
 }
 
-static void
-test_check_file__bad_sectors_cost_no_more_than_themselves(void **state)
+static void test_check_file__bad_sectors_lose_only_their_bytes(void **state)
 {
     struct cli_file *file = *state;
 
@@ -124,7 +123,7 @@ test_check_file__bad_sectors_cost_no_more_than_themselves(void **state)
     assert_int_equal(file->error, EIO);
 }
 
-static void test_check_file__file_cut_while_it_is_read_is_an_error(void **state)
+static void test_check_file__concurrent_truncation_is_an_error(void **state)
 {
     struct cli_file *file = *state;
 
@@ -139,10 +138,10 @@ static void test_check_file__file_cut_while_it_is_read_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_check_file__any_range_is_read),
+        TEST(test_check_file__every_range_is_read),
         TEST(test_check_file__beyond_the_end_is_an_error),
-        TEST(test_check_file__bad_sectors_cost_no_more_than_themselves),
-        TEST(test_check_file__file_cut_while_it_is_read_is_an_error),
+        TEST(test_check_file__bad_sectors_lose_only_their_bytes),
+        TEST(test_check_file__concurrent_truncation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

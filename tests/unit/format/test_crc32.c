@@ -74,7 +74,7 @@ static void test_crc32__no_bytes_change_nothing(void **state)
     assert_int_equal(wal__crc32_zlib(0x12345678u, NULL, 0), 0x12345678u);
 }
 
-static void test_crc32__seed_is_the_one_of_the_format(void **state)
+static void test_crc32__seed_is_the_formats(void **state)
 {
     (void)state;
     assert_int_equal(wal__crc32_seed(0, 0), 0);
@@ -82,7 +82,7 @@ static void test_crc32__seed_is_the_one_of_the_format(void **state)
     assert_int_equal(wal__crc32_seed(0x1122334455667788u, 4184), 0xf7b2dc4cu);
 }
 
-static void test_crc32__id_hash_is_the_one_of_the_format(void **state)
+static void test_crc32__id_hash_is_the_formats(void **state)
 {
     (void)state;
     assert_true(wal__id_hash("s-1", 3) == 0x838edd22ab7bb625u);
@@ -98,8 +98,8 @@ int main(void)
         cmocka_unit_test(test_crc32__equals_zlib_at_every_size_and_alignment),
         cmocka_unit_test(test_crc32__continues_from_a_value),
         cmocka_unit_test(test_crc32__no_bytes_change_nothing),
-        cmocka_unit_test(test_crc32__seed_is_the_one_of_the_format),
-        cmocka_unit_test(test_crc32__id_hash_is_the_one_of_the_format),
+        cmocka_unit_test(test_crc32__seed_is_the_formats),
+        cmocka_unit_test(test_crc32__id_hash_is_the_formats),
     };
 
     return cmocka_run_group_tests(tests, fill, NULL);

@@ -126,7 +126,7 @@ static void assert_same(const struct wal__file_record *a,
     assert_true(wal__span_equal(a->path, b->path));
 }
 
-static void test_file_list__comes_back_as_it_was(void **state)
+static void test_file_list__round_trip(void **state)
 {
     static char paths[FILES_MAX][128];
 
@@ -222,7 +222,7 @@ static void test_file_list__field_out_of_its_range_is_refused(void **state)
     assert_int_equal(changed(HEAD + RECORD + 2, 1, '.'), WAL__FMT_FIELD);
 }
 
-static void test_file_list__absent_file_has_its_path_alone(void **state)
+static void test_file_list__absent_file_has_only_a_path(void **state)
 {
     struct wal__file_record file = {.kind = WAL__FILE_ABSENT,
                                     .path = span("a")};
@@ -267,7 +267,7 @@ static void test_file_list__paths_ascend_by_their_bytes(void **state)
 
 /* --- paths ---------------------------------------------------------------- */
 
-static void test_file_path__plain_ones(void **state)
+static void test_file_path__valid_paths(void **state)
 {
     static const char *const plain[] = {
         "a", "a/b", "...", "a..b/..c", ".a", "a.", " ", "\xff\x01", "a\nb/\\"};
@@ -296,12 +296,12 @@ static void test_file_path__plain_ones(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file_list__comes_back_as_it_was),
+        cmocka_unit_test(test_file_list__round_trip),
         cmocka_unit_test(test_file_list__no_other_size_is_accepted),
         cmocka_unit_test(test_file_list__field_out_of_its_range_is_refused),
-        cmocka_unit_test(test_file_list__absent_file_has_its_path_alone),
+        cmocka_unit_test(test_file_list__absent_file_has_only_a_path),
         cmocka_unit_test(test_file_list__paths_ascend_by_their_bytes),
-        cmocka_unit_test(test_file_path__plain_ones),
+        cmocka_unit_test(test_file_path__valid_paths),
     };
 
     return cmocka_run_group_tests(tests, set_up, NULL);

@@ -269,7 +269,7 @@ static void test_frame__frame_of_another_segment_is_rejected(void **state)
 
 /* The copy was a valid frame where it came from: a payload may hold the bytes
  * of a segment. */
-static void test_frame__copy_inside_a_payload_is_no_frame(void **state)
+static void test_frame__copy_inside_a_payload_is_rejected(void **state)
 {
     uint8_t inner[BUFFER_SIZE];
     uint8_t bytes[BUFFER_SIZE];
@@ -515,7 +515,7 @@ int main(void)
         cmocka_unit_test(test_frame__zeros_were_never_written),
         cmocka_unit_test(test_frame__moved_frame_is_rejected),
         cmocka_unit_test(test_frame__frame_of_another_segment_is_rejected),
-        cmocka_unit_test(test_frame__copy_inside_a_payload_is_no_frame),
+        cmocka_unit_test(test_frame__copy_inside_a_payload_is_rejected),
         cmocka_unit_test(test_frame__failed_decode_leaves_the_output),
         cmocka_unit_test(test_frame__unknown_flag_is_rejected),
         cmocka_unit_test(test_frame__unknown_type_must_be_ignorable),

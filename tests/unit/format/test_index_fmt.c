@@ -131,7 +131,7 @@ static uint8_t *allocate(size_t size)
 
 /* ------------------------------------------------------------ summaries --- */
 
-static void test_index_fmt__summary_comes_back(void **state)
+static void test_index_fmt__summary_round_trip(void **state)
 {
     (void)state;
     for (int i = 0; i < ROUNDS; i++) {
@@ -270,7 +270,7 @@ test_index_fmt__summary_text_over_its_limit_is_rejected(void **state)
     }
 }
 
-static void test_index_fmt__posting_comes_back(void **state)
+static void test_index_fmt__posting_round_trip(void **state)
 {
     (void)state;
     for (int i = 0; i < ROUNDS; i++) {
@@ -359,7 +359,7 @@ static enum wal__fmt decode(const struct sample *sample,
                              index);
 }
 
-static void test_index_fmt__index_comes_back(void **state)
+static void test_index_fmt__index_round_trip(void **state)
 {
     struct sample sample = make_sample();
     struct wal__index index;
@@ -522,7 +522,7 @@ static void test_index_fmt__postings_beyond_the_index_are_rejected(void **state)
 
 /* ------------------------------------------------------------ catalogue --- */
 
-static void test_index_fmt__catalogue_header_comes_back(void **state)
+static void test_index_fmt__catalogue_header_round_trip(void **state)
 {
     (void)state;
     for (int i = 0; i < ROUNDS; i++) {
@@ -648,14 +648,14 @@ static void test_index_fmt__catalogue_layout_bounds_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_index_fmt__summary_comes_back),
+        cmocka_unit_test(test_index_fmt__summary_round_trip),
         cmocka_unit_test(test_index_fmt__summary_layout_is_as_specified),
         cmocka_unit_test(
             test_index_fmt__summary_field_out_of_range_is_rejected),
         cmocka_unit_test(
             test_index_fmt__summary_text_over_its_limit_is_rejected),
-        cmocka_unit_test(test_index_fmt__posting_comes_back),
-        cmocka_unit_test(test_index_fmt__index_comes_back),
+        cmocka_unit_test(test_index_fmt__posting_round_trip),
+        cmocka_unit_test(test_index_fmt__index_round_trip),
         cmocka_unit_test(test_index_fmt__find_is_by_number),
         cmocka_unit_test(test_index_fmt__empty_index_is_valid),
         cmocka_unit_test(test_index_fmt__truncated_index_is_rejected),
@@ -663,7 +663,7 @@ int main(void)
         cmocka_unit_test(test_index_fmt__header_field_out_of_range_is_rejected),
         cmocka_unit_test(
             test_index_fmt__postings_beyond_the_index_are_rejected),
-        cmocka_unit_test(test_index_fmt__catalogue_header_comes_back),
+        cmocka_unit_test(test_index_fmt__catalogue_header_round_trip),
         cmocka_unit_test(test_index_fmt__catalogue_header_faults_are_rejected),
         cmocka_unit_test(
             test_index_fmt__catalogue_field_out_of_range_is_rejected),

@@ -115,7 +115,7 @@ test_json_members__last_duplicate_counts_and_is_reported(void **state)
     assert_true(span_is(wanted[4].value.span, "6"));
 }
 
-static void test_json_members__fail_without_a_trace(void **state)
+static void test_json_members__failure_leaves_the_outputs(void **state)
 {
     static const struct rejected cases[] = {
         {TEXT("{\"a\":1"), WAL__JSON_TRUNCATED, 6},
@@ -193,7 +193,7 @@ int main(void)
         cmocka_unit_test(test_json_members__match_unescaped_keys),
         cmocka_unit_test(
             test_json_members__last_duplicate_counts_and_is_reported),
-        cmocka_unit_test(test_json_members__fail_without_a_trace),
+        cmocka_unit_test(test_json_members__failure_leaves_the_outputs),
         cmocka_unit_test(test_json_members__are_bounded),
         cmocka_unit_test(test_json_members__find_gives_one_value),
     };

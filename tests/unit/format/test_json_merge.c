@@ -110,7 +110,7 @@ static void test_json_merge__untouched_values_keep_their_bytes(void **state)
     assert_merged("{\"a\":1}", "{}", "{\"a\":1}");
 }
 
-static void test_json_merge__nothing_may_be_there(void **state)
+static void test_json_merge__absent_target(void **state)
 {
     (void)state;
     assert_merged("", "{\"a\":{\"b\":null,\"c\":[null]}}",
@@ -185,7 +185,7 @@ static void test_json_merge__deepest_is_merged_and_deeper_refused(void **state)
     free(out);
 }
 
-static void test_json_merge__what_is_no_json_is_refused(void **state)
+static void test_json_merge__invalid_json_is_refused(void **state)
 {
     static const struct {
         const char *target;
@@ -299,11 +299,11 @@ int main(void)
         cmocka_unit_test(test_json_merge__examples_of_the_rfc),
         cmocka_unit_test(test_json_merge__document_of_the_rfc),
         cmocka_unit_test(test_json_merge__untouched_values_keep_their_bytes),
-        cmocka_unit_test(test_json_merge__nothing_may_be_there),
+        cmocka_unit_test(test_json_merge__absent_target),
         cmocka_unit_test(test_json_merge__last_of_equal_members_counts),
         cmocka_unit_test(test_json_merge__names_are_compared_unescaped),
         cmocka_unit_test(test_json_merge__deepest_is_merged_and_deeper_refused),
-        cmocka_unit_test(test_json_merge__what_is_no_json_is_refused),
+        cmocka_unit_test(test_json_merge__invalid_json_is_refused),
         cmocka_unit_test(test_json_merge__agrees_with_the_algorithm_of_the_rfc),
     };
 

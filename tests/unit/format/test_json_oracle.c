@@ -421,7 +421,7 @@ static void test_json_oracle__every_truncation_agrees(void **state)
 }
 
 /* Two bytes after each of all leads, in a string long enough to end blocks. */
-static void test_json_oracle__every_utf8_beginning_agrees(void **state)
+static void test_json_oracle__every_utf8_lead_byte_agrees(void **state)
 {
     enum {
         COUNT = 12
@@ -514,7 +514,7 @@ int main(void)
         cmocka_unit_test(test_json_oracle__every_one_byte_change_agrees),
         cmocka_unit_test(test_json_oracle__every_insertion_and_removal_agrees),
         cmocka_unit_test(test_json_oracle__every_truncation_agrees),
-        cmocka_unit_test(test_json_oracle__every_utf8_beginning_agrees),
+        cmocka_unit_test(test_json_oracle__every_utf8_lead_byte_agrees),
         cmocka_unit_test(test_json_oracle__every_unicode_escape_agrees),
         cmocka_unit_test(test_json_oracle__depth_differs_only_by_policy),
         cmocka_unit_test(test_json_oracle__random_texts_agree),

@@ -107,7 +107,7 @@ static void test_json_out__members_are_swapped(void **state)
     assert_true(out.has_failed);
 }
 
-static void test_json_out__failure_stays(void **state)
+static void test_json_out__failure_is_sticky(void **state)
 {
     struct text text = {.room = 3};
     struct wal__json_out out = {.put = put, .ctx = &text};
@@ -149,7 +149,7 @@ int main(void)
         cmocka_unit_test(test_json_out__commas_separate_members_and_elements),
         cmocka_unit_test(test_json_out__strings_are_joined),
         cmocka_unit_test(test_json_out__members_are_swapped),
-        cmocka_unit_test(test_json_out__failure_stays),
+        cmocka_unit_test(test_json_out__failure_is_sticky),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,7 +257,7 @@ static void test_json_scan__raw_nul_is_rejected_everywhere(void **state)
     check_rejected(cases, COUNT(cases));
 }
 
-static void test_json_scan__every_truncation_is_reported_as_one(void **state)
+static void test_json_scan__every_truncation_is_reported(void **state)
 {
     static const char *const others[] = {"true ", "\"\\ud83d\\ude00\"",
                                          "[-1.5e+3]", "\"\xf0\x9f\x98\x80\""};
@@ -470,7 +470,7 @@ static void test_json_scan__skip_gives_whole_values(void **state)
     assert_int_equal(value.kind, WAL__JSON_END);
 }
 
-static void test_json_scan__skip_checks_what_it_passes(void **state)
+static void test_json_scan__skip_validates_the_value(void **state)
 {
     struct wal__json_scan scan;
     struct wal__json_token value;
@@ -503,7 +503,7 @@ int main(void)
         cmocka_unit_test(test_json_scan__half_of_a_surrogate_pair_is_accepted),
         cmocka_unit_test(test_json_scan__string_errors_are_rejected),
         cmocka_unit_test(test_json_scan__raw_nul_is_rejected_everywhere),
-        cmocka_unit_test(test_json_scan__every_truncation_is_reported_as_one),
+        cmocka_unit_test(test_json_scan__every_truncation_is_reported),
         cmocka_unit_test(test_json_scan__stops_are_found_at_every_alignment),
         cmocka_unit_test(
             test_json_scan__escapes_are_checked_at_every_alignment),
@@ -511,7 +511,7 @@ int main(void)
         cmocka_unit_test(test_json_scan__tokens_carry_kind_depth_and_span),
         cmocka_unit_test(test_json_scan__failure_is_final_and_leaves_the_token),
         cmocka_unit_test(test_json_scan__skip_gives_whole_values),
-        cmocka_unit_test(test_json_scan__skip_checks_what_it_passes),
+        cmocka_unit_test(test_json_scan__skip_validates_the_value),
         cmocka_unit_test(test_json_scan__every_status_has_its_text),
     };
 

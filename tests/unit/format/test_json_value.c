@@ -80,7 +80,7 @@ static void test_json_value__small_buffer_is_left_alone(void **state)
     assert_true(has_nul);
 }
 
-static void test_json_value__spans_that_are_no_string_are_refused(void **state)
+static void test_json_value__non_string_spans_are_refused(void **state)
 {
     static const struct {
         const char *text;
@@ -210,7 +210,7 @@ static void test_json_value__integers_are_exact(void **state)
     }
 }
 
-static void test_json_value__other_numbers_are_no_integers(void **state)
+static void test_json_value__other_numbers_are_not_integers(void **state)
 {
     static const struct {
         const char *text;
@@ -247,12 +247,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_value__strings_are_unescaped),
         cmocka_unit_test(test_json_value__small_buffer_is_left_alone),
-        cmocka_unit_test(test_json_value__spans_that_are_no_string_are_refused),
+        cmocka_unit_test(test_json_value__non_string_spans_are_refused),
         cmocka_unit_test(test_json_value__strings_are_compared_unescaped),
         cmocka_unit_test(test_json_value__text_is_escaped_as_stringify_does),
         cmocka_unit_test(test_json_value__ill_formed_text_is_not_escaped),
         cmocka_unit_test(test_json_value__integers_are_exact),
-        cmocka_unit_test(test_json_value__other_numbers_are_no_integers),
+        cmocka_unit_test(test_json_value__other_numbers_are_not_integers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

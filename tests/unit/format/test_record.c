@@ -761,7 +761,7 @@ static void test_record__entry_payload_is_bounded(void **state)
     free(large);
 }
 
-static void test_record__kinds_are_those_of_the_format(void **state)
+static void test_record__kinds_are_the_formats(void **state)
 {
     static const char *const names[] = {
         "message",
@@ -1104,7 +1104,7 @@ int main(void)
         cmocka_unit_test(test_record__entry_without_id_is_rejected),
         cmocka_unit_test(test_record__entry_time_is_bounded),
         cmocka_unit_test(test_record__entry_payload_is_bounded),
-        cmocka_unit_test(test_record__kinds_are_those_of_the_format),
+        cmocka_unit_test(test_record__kinds_are_the_formats),
         cmocka_unit_test(test_record__fork_round_trip),
         cmocka_unit_test(test_record__fork_is_checked),
         cmocka_unit_test(test_record__head_round_trip),

@@ -122,7 +122,7 @@ static void test_record_blob__sizes_of_chunks_are_bounded(void **state)
     assert_int_equal(try_chunk(WAL__CHUNK_DELTA, 1, 50, 0), WAL__FMT_FIELD);
 }
 
-static void test_record_blob__depth_belongs_to_deltas(void **state)
+static void test_record_blob__only_deltas_have_a_depth(void **state)
 {
     (void)state;
     for (uint32_t depth = 0; depth < 256; depth++) {
@@ -137,7 +137,7 @@ static void test_record_blob__depth_belongs_to_deltas(void **state)
     }
 }
 
-static void test_record_blob__a_chunk_comes_back(void **state)
+static void test_record_blob__chunk_round_trip(void **state)
 {
     struct wal__span payload = encode_chunk(WAL__CHUNK_DELTA, 3, 90, 40);
     struct wal__chunk_record chunk;
@@ -260,7 +260,7 @@ static enum wal__fmt try_blob(uint64_t size, uint32_t count)
     return fmt;
 }
 
-static void test_record_blob__a_blob_has_the_chunks_of_its_size(void **state)
+static void test_record_blob__chunk_count_matches_the_size(void **state)
 {
     const uint64_t mib = WAL__CHUNK_MAX;
     const uint64_t most = mib * WAL__BLOB_CHUNKS_MAX;
@@ -278,7 +278,7 @@ static void test_record_blob__a_blob_has_the_chunks_of_its_size(void **state)
                      WAL__FMT_FIELD);
 }
 
-static void test_record_blob__a_blob_accounts_for_its_payload(void **state)
+static void test_record_blob__sizes_match_the_payload(void **state)
 {
     struct wal__span payload = encode_blob(3 * WAL__CHUNK_MAX, 3);
     struct wal__blob_record blob;
@@ -332,7 +332,7 @@ static struct wal__span encode_index(struct wal__digest *digests,
     return bytes;
 }
 
-static void test_pack_index__finds_every_digest_and_no_other(void **state)
+static void test_pack_index__finds_exactly_its_digests(void **state)
 {
     static struct wal__digest digests[DIGESTS];
     static const uint32_t counts[] = {0, 1, 2, 255, DIGESTS};
@@ -363,7 +363,7 @@ static void test_pack_index__finds_every_digest_and_no_other(void **state)
     }
 }
 
-static void test_pack_index__the_newest_of_equal_digests_counts(void **state)
+static void test_pack_index__newest_of_equal_digests_is_found(void **state)
 {
     struct wal__digest digests[5];
     struct wal__pack_index index;
@@ -381,7 +381,7 @@ static void test_pack_index__the_newest_of_equal_digests_counts(void **state)
     free((void *)(uintptr_t)bytes.data);
 }
 
-static void test_pack_index__any_flip_is_noticed(void **state)
+static void test_pack_index__any_flip_is_detected(void **state)
 {
     struct wal__digest digests[3] = {random_digest(), random_digest(),
                                      random_digest()};
@@ -432,16 +432,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_record_blob__sizes_of_chunks_are_bounded),
-        cmocka_unit_test(test_record_blob__depth_belongs_to_deltas),
-        cmocka_unit_test(test_record_blob__a_chunk_comes_back),
+        cmocka_unit_test(test_record_blob__only_deltas_have_a_depth),
+        cmocka_unit_test(test_record_blob__chunk_round_trip),
         cmocka_unit_test(test_record_blob__fields_of_chunks_are_checked),
         cmocka_unit_test(test_record_blob__short_payloads_are_refused),
         cmocka_unit_test(test_record_blob__blocks_are_bounded_by_their_data),
-        cmocka_unit_test(test_record_blob__a_blob_has_the_chunks_of_its_size),
-        cmocka_unit_test(test_record_blob__a_blob_accounts_for_its_payload),
-        cmocka_unit_test(test_pack_index__finds_every_digest_and_no_other),
-        cmocka_unit_test(test_pack_index__the_newest_of_equal_digests_counts),
-        cmocka_unit_test(test_pack_index__any_flip_is_noticed),
+        cmocka_unit_test(test_record_blob__chunk_count_matches_the_size),
+        cmocka_unit_test(test_record_blob__sizes_match_the_payload),
+        cmocka_unit_test(test_pack_index__finds_exactly_its_digests),
+        cmocka_unit_test(test_pack_index__newest_of_equal_digests_is_found),
+        cmocka_unit_test(test_pack_index__any_flip_is_detected),
         cmocka_unit_test(test_pack_index__fan_out_is_bounded),
     };
 

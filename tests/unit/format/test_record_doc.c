@@ -339,7 +339,7 @@ static void test_record_doc__failed_decode_leaves_the_output(void **state)
 }
 
 /* SPEC.md 2.14 and 2.15, by their own offsets. */
-static void test_record_doc__fields_lie_as_specified(void **state)
+static void test_record_doc__field_offsets_are_as_specified(void **state)
 {
     struct wal__doc_record doc = {
         .modified_ms = 0x0102030405060708,
@@ -377,7 +377,7 @@ int main(void)
         cmocka_unit_test(test_record_doc__redact_is_checked),
         cmocka_unit_test(test_record_doc__reason_is_bounded),
         cmocka_unit_test(test_record_doc__failed_decode_leaves_the_output),
-        cmocka_unit_test(test_record_doc__fields_lie_as_specified),
+        cmocka_unit_test(test_record_doc__field_offsets_are_as_specified),
     };
 
     return cmocka_run_group_tests(tests, set_up, NULL);

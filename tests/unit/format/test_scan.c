@@ -211,7 +211,7 @@ test_scan__damaged_index_of_sealed_segment_loses_nothing(void **state)
     expect_kept(s, 3);
 }
 
-static void test_scan__start_in_the_middle_takes_what_follows(void **state)
+static void test_scan__start_in_the_middle_returns_later_records(void **state)
 {
     struct state *s = *state;
     struct wal__scan_start start;
@@ -559,7 +559,7 @@ static void test_scan__any_flip_below_watermark_costs_one_frame(void **state)
 
 /* --- what is no frame of this place --------------------------------------- */
 
-static void test_scan__copy_of_a_frame_elsewhere_is_none(void **state)
+static void test_scan__copied_frame_is_rejected(void **state)
 {
     struct state *s = *state;
     uint64_t group = image_group(&s->image, 1, 2, true);
@@ -589,7 +589,7 @@ test_scan__payload_with_a_copy_of_the_segment_is_one_record(void **state)
     assert_true(s->kept.count <= 5);
 }
 
-static void test_scan__frame_of_a_newer_format_stops(void **state)
+static void test_scan__frame_of_a_newer_format_stops_the_scan(void **state)
 {
     struct state *s = *state;
     uint64_t end;
@@ -605,7 +605,7 @@ static void test_scan__frame_of_a_newer_format_stops(void **state)
 
 /* --- reading -------------------------------------------------------------- */
 
-static void test_scan__read_error_is_never_a_tear(void **state)
+static void test_scan__read_error_is_not_torn(void **state)
 {
     struct state *s = *state;
 
@@ -657,7 +657,7 @@ int main(void)
         TEST(test_scan__segment_without_any_group_is_clean),
         TEST(test_scan__sealed_segment_is_clean),
         TEST(test_scan__damaged_index_of_sealed_segment_loses_nothing),
-        TEST(test_scan__start_in_the_middle_takes_what_follows),
+        TEST(test_scan__start_in_the_middle_returns_later_records),
         TEST(test_scan__aligned_groups_begin_at_multiples),
         TEST(test_scan__group_without_commit_is_torn),
         TEST(test_scan__every_unfinished_write_of_a_group_is_torn),
@@ -677,10 +677,10 @@ int main(void)
         TEST(test_scan__child_of_lost_entry_names_its_session),
         TEST(test_scan__more_damage_than_the_list_holds_is_merged),
         TEST(test_scan__any_flip_below_watermark_costs_one_frame),
-        TEST(test_scan__copy_of_a_frame_elsewhere_is_none),
+        TEST(test_scan__copied_frame_is_rejected),
         TEST(test_scan__payload_with_a_copy_of_the_segment_is_one_record),
-        TEST(test_scan__frame_of_a_newer_format_stops),
-        TEST(test_scan__read_error_is_never_a_tear),
+        TEST(test_scan__frame_of_a_newer_format_stops_the_scan),
+        TEST(test_scan__read_error_is_not_torn),
         TEST(test_scan__sink_can_stop),
         TEST(test_probe__finds_frames_between_garbage),
     };

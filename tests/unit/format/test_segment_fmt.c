@@ -136,7 +136,7 @@ static void test_manifest__every_flipped_bit_is_rejected(void **state)
     }
 }
 
-static void test_manifest__newer_store_is_named(void **state)
+static void test_manifest__newer_store_is_reported(void **state)
 {
     struct wal__manifest manifest = a_manifest();
     struct wal__manifest read = {.generation = 77};
@@ -438,7 +438,7 @@ static void test_trailer__offsets_are_in_order_and_inside(void **state)
     assert_int_equal(recode_trailer(trailer), WAL__FMT_FIELD);
 }
 
-static void test_position__segment_and_offset_come_back(void **state)
+static void test_position__segment_and_offset_round_trip(void **state)
 {
     uint64_t id = UINT64_C(1) << 36;
     uint64_t position = wal__position(id, WAL__SEGMENT_MAX);
@@ -467,7 +467,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_manifest__round_trip),
         cmocka_unit_test(test_manifest__every_flipped_bit_is_rejected),
-        cmocka_unit_test(test_manifest__newer_store_is_named),
+        cmocka_unit_test(test_manifest__newer_store_is_reported),
         cmocka_unit_test(test_manifest__version_0_is_read),
         cmocka_unit_test(test_manifest__fields_are_bounded),
         cmocka_unit_test(test_segment_header__round_trip_of_both_copies),
@@ -482,7 +482,7 @@ int main(void)
         cmocka_unit_test(test_trailer__of_another_segment_is_rejected),
         cmocka_unit_test(test_trailer__zero_bytes_are_checked),
         cmocka_unit_test(test_trailer__offsets_are_in_order_and_inside),
-        cmocka_unit_test(test_position__segment_and_offset_come_back),
+        cmocka_unit_test(test_position__segment_and_offset_round_trip),
         cmocka_unit_test(test_fmt__every_fault_has_its_own_text),
     };
 

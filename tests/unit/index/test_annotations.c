@@ -51,7 +51,7 @@ static void head(struct wal__annotations *annotations, uint64_t name,
         wal__annotations_add(annotations, &posting, sequence * 100), WAL_OK);
 }
 
-static void test_marks__of_nothing(void **state)
+static void test_marks__of_no_records(void **state)
 {
     (void)state;
     struct wal__annotations annotations;
@@ -69,7 +69,7 @@ static void test_marks__of_nothing(void **state)
     wal__annotations_deinit(&annotations);
 }
 
-static void test_marks__other_records_say_nothing(void **state)
+static void test_marks__other_records_are_ignored(void **state)
 {
     (void)state;
     static const uint8_t types[] = {WAL__FRAME_SESSION,   WAL__FRAME_FORK,
@@ -182,7 +182,7 @@ static void test_marks__last_record_of_a_head_counts(void **state)
     wal__annotations_deinit(&annotations);
 }
 
-static void test_marks__removed_head_is_gone_until_it_is_set_again(void **state)
+static void test_marks__removed_head_is_absent_until_set_again(void **state)
 {
     (void)state;
     struct wal__annotations annotations;
@@ -271,14 +271,13 @@ static void test_marks__without_memory_nothing_changes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_marks__of_nothing),
-        cmocka_unit_test(test_marks__other_records_say_nothing),
+        cmocka_unit_test(test_marks__of_no_records),
+        cmocka_unit_test(test_marks__other_records_are_ignored),
         cmocka_unit_test(test_marks__deltas_are_found_by_sequence),
         cmocka_unit_test(test_marks__redactions_in_any_order_of_targets),
         cmocka_unit_test(test_marks__first_redaction_of_an_entry_is_returned),
         cmocka_unit_test(test_marks__last_record_of_a_head_counts),
-        cmocka_unit_test(
-            test_marks__removed_head_is_gone_until_it_is_set_again),
+        cmocka_unit_test(test_marks__removed_head_is_absent_until_set_again),
         cmocka_unit_test(test_marks__main_without_an_entry_stays),
         cmocka_unit_test(test_marks__without_memory_nothing_changes),
     };

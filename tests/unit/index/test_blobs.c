@@ -60,25 +60,25 @@ static void put_and_get(bool compressible, uint32_t flags)
     kit_close(store);
 }
 
-static void test_blobs__content_of_any_size_comes_back(void **state)
+static void test_blobs__content_of_any_size_round_trip(void **state)
 {
     (void)state;
     put_and_get(true, 0);
 }
 
-static void test_blobs__incompressible_content_comes_back(void **state)
+static void test_blobs__incompressible_content_round_trip(void **state)
 {
     (void)state;
     put_and_get(false, 0);
 }
 
-static void test_blobs__content_comes_back_without_maps(void **state)
+static void test_blobs__content_is_read_without_maps(void **state)
 {
     (void)state;
     put_and_get(true, WAL_OPEN_PREAD);
 }
 
-static void test_blobs__content_of_a_store_in_memory_comes_back(void **state)
+static void test_blobs__content_of_a_store_in_memory(void **state)
 {
     (void)state;
     uint8_t digests[SIZES][WAL_DIGEST_SIZE];
@@ -89,7 +89,7 @@ static void test_blobs__content_of_a_store_in_memory_comes_back(void **state)
     kit_close(store);
 }
 
-static void test_blobs__a_duplicate_costs_nothing(void **state)
+static void test_blobs__duplicate_takes_no_space(void **state)
 {
     (void)state;
     uint8_t digests[SIZES][WAL_DIGEST_SIZE];
@@ -136,7 +136,7 @@ static void test_blobs__unknown_content_is_not_found(void **state)
     kit_close(store);
 }
 
-static void test_blobs__wrong_use_changes_nothing(void **state)
+static void test_blobs__misuse_changes_nothing(void **state)
 {
     (void)state;
     const struct wal_slice nothing = {NULL, 5};
@@ -219,14 +219,14 @@ static void test_blobs__pieces_in_any_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_blobs__content_of_any_size_comes_back),
-        KIT_TEST(test_blobs__incompressible_content_comes_back),
-        KIT_TEST(test_blobs__content_comes_back_without_maps),
-        KIT_TEST(test_blobs__content_of_a_store_in_memory_comes_back),
-        KIT_TEST(test_blobs__a_duplicate_costs_nothing),
+        KIT_TEST(test_blobs__content_of_any_size_round_trip),
+        KIT_TEST(test_blobs__incompressible_content_round_trip),
+        KIT_TEST(test_blobs__content_is_read_without_maps),
+        KIT_TEST(test_blobs__content_of_a_store_in_memory),
+        KIT_TEST(test_blobs__duplicate_takes_no_space),
         KIT_TEST(test_blobs__a_store_without_blobs_has_no_pack),
         KIT_TEST(test_blobs__unknown_content_is_not_found),
-        KIT_TEST(test_blobs__wrong_use_changes_nothing),
+        KIT_TEST(test_blobs__misuse_changes_nothing),
         KIT_TEST(test_blobs__pieces_in_any_order),
     };
 

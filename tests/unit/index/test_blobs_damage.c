@@ -83,7 +83,7 @@ static uint32_t read_all(struct wal_store *store, enum wal_status *why)
 }
 
 /* The log is as it was, and content is put and read. */
-static void goes_on(struct wal_store *store)
+static void check_usable(struct wal_store *store)
 {
     struct wal_session *session = kit_session(store, "s");
     struct kit_content content = kit_content(777, SIZE, false);
@@ -141,7 +141,7 @@ static void zero(const char *path, off_t offset, size_t size)
     free(bytes);
 }
 
-static void test_damage__one_flipped_byte_costs_one_content(void **state)
+static void test_damage__flipped_byte_loses_one_content(void **state)
 {
     (void)state;
     struct wal_store *store;
@@ -152,7 +152,7 @@ static void test_damage__one_flipped_byte_costs_one_content(void **state)
     store = kit_store();
     assert_int_equal(read_all(store, &why), BLOBS - 1);
     assert_int_equal(why, WAL_ECORRUPT);
-    goes_on(store);
+    check_usable(store);
 }
 
 static void test_damage__in_the_tail_below_its_watermark(void **state)
@@ -167,7 +167,7 @@ static void test_damage__in_the_tail_below_its_watermark(void **state)
     /* Recovery discarded it. */
     assert_int_equal(read_all(store, &why), BLOBS - 1);
     assert_int_equal(why, WAL_ENOTFOUND);
-    goes_on(store);
+    check_usable(store);
 }
 
 static void put_all_again(struct wal_store *store)
@@ -183,7 +183,7 @@ static void put_all_again(struct wal_store *store)
 }
 
 /* The same content again is kept anew, where recovery lost it. */
-static void test_damage__what_was_lost_can_be_put_again(void **state)
+static void test_damage__lost_content_can_be_put_again(void **state)
 {
     (void)state;
     struct wal_store *store;
@@ -194,11 +194,11 @@ static void test_damage__what_was_lost_can_be_put_again(void **state)
     store = kit_store();
     put_all_again(store);
     assert_int_equal(read_all(store, &why), BLOBS);
-    goes_on(store);
+    check_usable(store);
 }
 
 /* Also if its record is there and cannot be read. */
-static void test_damage__what_is_damaged_can_be_put_again(void **state)
+static void test_damage__damaged_content_can_be_put_again(void **state)
 {
     (void)state;
     struct wal_store *store;
@@ -213,10 +213,10 @@ static void test_damage__what_is_damaged_can_be_put_again(void **state)
     assert_int_equal(read_all(store, &why), BLOBS);
     assert_true(kit_store_info(store).pack_bytes > bytes);
     assert_true(kit_store_info(store).pack_bytes < bytes + 2 * SIZE);
-    goes_on(store);
+    check_usable(store);
 }
 
-static void test_damage__an_index_frame_is_made_again(void **state)
+static void test_damage__index_frame_is_rebuilt(void **state)
 {
     (void)state;
     enum wal_status why = WAL_OK;
@@ -234,10 +234,10 @@ static void test_damage__an_index_frame_is_made_again(void **state)
     flip("store/index/pack-0000000000000001.idx", 120);
     store = kit_store();
     assert_int_equal(read_all(store, &why), BLOBS);
-    goes_on(store);
+    check_usable(store);
 }
 
-static void test_damage__a_segment_is_gone(void **state)
+static void test_damage__missing_segment(void **state)
 {
     (void)state;
     enum wal_status why = WAL_OK;
@@ -250,7 +250,7 @@ static void test_damage__a_segment_is_gone(void **state)
     good = read_all(store, &why);
     assert_true(good > 0 && good < BLOBS);
     assert_int_equal(why, WAL_ENOTFOUND);
-    goes_on(store);
+    check_usable(store);
     store = kit_store();
     assert_int_equal(read_all(store, &why), good);
     kit_close(store);
@@ -267,7 +267,7 @@ static void refused_strictly(void)
     assert_null(store);
 }
 
-static void test_damage__the_newest_segment_is_gone(void **state)
+static void test_damage__missing_newest_segment(void **state)
 {
     (void)state;
     uint32_t last;
@@ -282,7 +282,7 @@ static void test_damage__the_newest_segment_is_gone(void **state)
     store = kit_store();
     good = read_all(store, &why);
     assert_true(good > 0 && good < BLOBS);
-    goes_on(store);
+    check_usable(store);
     /* Nothing is written under an id that was used. */
     assert_int_not_equal(access(segment(last), F_OK), 0);
     assert_int_equal(access(segment(last + 1), F_OK), 0);
@@ -291,7 +291,7 @@ static void test_damage__the_newest_segment_is_gone(void **state)
     kit_close(store);
 }
 
-static void test_damage__the_newest_segment_is_cut_or_zeroed(void **state)
+static void test_damage__newest_segment_is_truncated_or_zeroed(void **state)
 {
     (void)state;
     for (int way = 0; way < 3; way++) {
@@ -317,12 +317,12 @@ static void test_damage__the_newest_segment_is_cut_or_zeroed(void **state)
         store = kit_store();
         good = read_all(store, &why);
         assert_true(good > 0 && good < BLOBS);
-        goes_on(store);
+        check_usable(store);
     }
 }
 
 /* What the log names durable is damage, not a tear, where it is missing. */
-static void test_damage__the_end_of_the_stream_is_gone(void **state)
+static void test_damage__truncated_stream(void **state)
 {
     (void)state;
     enum wal_status why = WAL_OK;
@@ -338,10 +338,10 @@ static void test_damage__the_end_of_the_stream_is_gone(void **state)
     store = kit_store();
     assert_true(read_all(store, &why) < BLOBS);
     assert_int_equal(why, WAL_ENOTFOUND);
-    goes_on(store);
+    check_usable(store);
 }
 
-static void test_damage__all_of_the_pack_is_gone(void **state)
+static void test_damage__missing_pack(void **state)
 {
     (void)state;
     enum wal_status why = WAL_OK;
@@ -353,22 +353,22 @@ static void test_damage__all_of_the_pack_is_gone(void **state)
     store = kit_store();
     assert_int_equal(read_all(store, &why), 0);
     assert_int_equal(why, WAL_ENOTFOUND);
-    goes_on(store);
+    check_usable(store);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_damage__one_flipped_byte_costs_one_content),
+        KIT_TEST(test_damage__flipped_byte_loses_one_content),
         KIT_TEST(test_damage__in_the_tail_below_its_watermark),
-        KIT_TEST(test_damage__what_was_lost_can_be_put_again),
-        KIT_TEST(test_damage__what_is_damaged_can_be_put_again),
-        KIT_TEST(test_damage__an_index_frame_is_made_again),
-        KIT_TEST(test_damage__a_segment_is_gone),
-        KIT_TEST(test_damage__the_newest_segment_is_gone),
-        KIT_TEST(test_damage__the_newest_segment_is_cut_or_zeroed),
-        KIT_TEST(test_damage__the_end_of_the_stream_is_gone),
-        KIT_TEST(test_damage__all_of_the_pack_is_gone),
+        KIT_TEST(test_damage__lost_content_can_be_put_again),
+        KIT_TEST(test_damage__damaged_content_can_be_put_again),
+        KIT_TEST(test_damage__index_frame_is_rebuilt),
+        KIT_TEST(test_damage__missing_segment),
+        KIT_TEST(test_damage__missing_newest_segment),
+        KIT_TEST(test_damage__newest_segment_is_truncated_or_zeroed),
+        KIT_TEST(test_damage__truncated_stream),
+        KIT_TEST(test_damage__missing_pack),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,7 +77,7 @@ static uint8_t depth_of(struct wal_store *store,
 }
 
 /* An edit costs about itself, wherever it is, and whether it moves the rest. */
-static void test_delta__an_edit_costs_little(void **state)
+static void test_delta__small_edit_is_a_small_delta(void **state)
 {
     (void)state;
     static const struct {
@@ -143,7 +143,7 @@ static void test_delta__chains_are_bounded(void **state)
     kit_close(store);
 }
 
-static void test_delta__larger_content_goes_chunk_by_chunk(void **state)
+static void test_delta__large_content_is_encoded_by_chunk(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -189,7 +189,7 @@ static void test_delta__between_small_and_large_content(void **state)
     kit_close(store);
 }
 
-static void test_delta__other_content_is_kept_for_itself(void **state)
+static void test_delta__unrelated_content_is_stored_whole(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -207,7 +207,7 @@ static void test_delta__other_content_is_kept_for_itself(void **state)
     assert_int_equal(depth_of(store, &digest), 0);
     kit_content_free(&other);
     other = edited(&was, 10, 0, "!");
-    (void)put(store, &other, &no_digest, &digest); /* nobody has that */
+    (void)put(store, &other, &no_digest, &digest); /* an unknown digest */
     assert_int_equal(depth_of(store, &digest), 0);
     kit_check_blob(store, digest.bytes, &other);
     kit_content_free(&other);
@@ -219,7 +219,7 @@ static void test_delta__other_content_is_kept_for_itself(void **state)
 
 /* Any bytes decoded as a delta are rejected or yield content of the expected
  * size, and nothing outside the buffers is touched. */
-static void test_delta__any_bytes_are_harmless(void **state)
+static void test_delta__any_bytes_decode_safely(void **state)
 {
     (void)state;
     uint64_t random = kit_seed();
@@ -261,7 +261,7 @@ static void test_delta__any_bytes_are_harmless(void **state)
     kit_content_free(&was);
 }
 
-static void test_delta__ends_at_its_limit(void **state)
+static void test_delta__stops_at_its_size_limit(void **state)
 {
     (void)state;
     struct kit_content was = letters(8, 90000);
@@ -281,13 +281,13 @@ static void test_delta__ends_at_its_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_delta__an_edit_costs_little),
+        KIT_TEST(test_delta__small_edit_is_a_small_delta),
         KIT_TEST(test_delta__chains_are_bounded),
-        KIT_TEST(test_delta__larger_content_goes_chunk_by_chunk),
+        KIT_TEST(test_delta__large_content_is_encoded_by_chunk),
         KIT_TEST(test_delta__between_small_and_large_content),
-        KIT_TEST(test_delta__other_content_is_kept_for_itself),
-        KIT_TEST(test_delta__any_bytes_are_harmless),
-        KIT_TEST(test_delta__ends_at_its_limit),
+        KIT_TEST(test_delta__unrelated_content_is_stored_whole),
+        KIT_TEST(test_delta__any_bytes_decode_safely),
+        KIT_TEST(test_delta__stops_at_its_size_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

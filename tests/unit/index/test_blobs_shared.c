@@ -19,7 +19,7 @@ static struct kit_content nth(uint32_t number)
     return kit_content(number, 1000 + number * 997u, number % 2 == 0);
 }
 
-static void test_shared__a_handle_sees_what_another_put(void **state)
+static void test_shared__handle_finds_content_of_another(void **state)
 {
     (void)state;
     struct wal_store *stores[2] = {kit_store(), kit_store()};
@@ -156,7 +156,7 @@ static void test_shared__processes_put_the_same(void **state)
     check_once();
 }
 
-static void test_shared__handles_are_not_the_childs(void **state)
+static void test_shared__child_of_fork_cannot_use_handles(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -184,11 +184,11 @@ static void test_shared__handles_are_not_the_childs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_shared__a_handle_sees_what_another_put),
+        KIT_TEST(test_shared__handle_finds_content_of_another),
         KIT_TEST(test_shared__a_reader_follows),
         KIT_TEST(test_shared__threads_put_the_same),
         KIT_TEST(test_shared__processes_put_the_same),
-        KIT_TEST(test_shared__handles_are_not_the_childs),
+        KIT_TEST(test_shared__child_of_fork_cannot_use_handles),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

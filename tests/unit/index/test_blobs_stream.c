@@ -72,7 +72,7 @@ static void write_all(struct wal_store *store,
     wal_blob_discard(writer);
 }
 
-static void test_stream__pieces_are_what_the_whole_is(void **state)
+static void test_stream__pieces_equal_the_whole(void **state)
 {
     (void)state;
     static const uint64_t sizes[] = {
@@ -99,7 +99,7 @@ static void test_stream__pieces_are_what_the_whole_is(void **state)
     kit_close(store);
 }
 
-static void test_stream__what_is_not_finished_is_not_there(void **state)
+static void test_stream__unfinished_content_is_not_found(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -210,8 +210,8 @@ static void test_stream__memory_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_stream__pieces_are_what_the_whole_is),
-        KIT_TEST(test_stream__what_is_not_finished_is_not_there),
+        KIT_TEST(test_stream__pieces_equal_the_whole),
+        KIT_TEST(test_stream__unfinished_content_is_not_found),
         KIT_TEST(test_stream__memory_is_bounded),
     };
 

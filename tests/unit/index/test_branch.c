@@ -338,7 +338,7 @@ static void begin(struct wal__branch *branch, const struct wal__heap *heap,
     }
 }
 
-static void test_branch__random_trees_are_those_of_a_parent_walk(void **state)
+static void test_branch__random_trees_agree_with_a_parent_walk(void **state)
 {
     static struct model model;
 
@@ -517,7 +517,7 @@ static void test_branch__heads_of_a_fork_begin_at_the_fork_point(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_branch__random_trees_are_those_of_a_parent_walk),
+        cmocka_unit_test(test_branch__random_trees_agree_with_a_parent_walk),
         cmocka_unit_test(test_branch__failed_allocation_changes_nothing),
         cmocka_unit_test(
             test_branch__failed_allocation_of_a_path_leaves_the_buffer),

@@ -17,7 +17,7 @@
 #include "tests/lib/catalogue_model.h"
 #include "tests/lib/faulty_heap.h"
 
-static void test_catalogue__random_records_are_those_of_the_model(void **state)
+static void test_catalogue__random_records_agree_with_the_model(void **state)
 {
     static struct model model;
     struct wal__catalogue catalogue;
@@ -51,7 +51,7 @@ static void assert_contradictions(struct wal__catalogue *catalogue)
         WAL_ENOTFOUND);
 }
 
-static void test_catalogue__number_and_id_never_part(void **state)
+static void test_catalogue__number_and_id_stay_paired(void **state)
 {
     struct wal__catalogue catalogue;
     struct wal__summary summary;
@@ -73,7 +73,7 @@ static void test_catalogue__number_and_id_never_part(void **state)
 }
 
 /* What was got may be changed and put, though its texts are the slot's. */
-static void test_catalogue__put_takes_its_own_texts(void **state)
+static void test_catalogue__put_accepts_texts_of_the_catalogue(void **state)
 {
     static const char long_id[] =
         "a head's id that is longer than any room which is left for one";
@@ -130,7 +130,7 @@ static enum wal_status apply_raw(struct wal__catalogue *catalogue, uint8_t type,
     return wal__catalogue_apply(catalogue, &applied);
 }
 
-static void test_catalogue__record_that_contradicts_is_corrupt(void **state)
+static void test_catalogue__contradicting_record_is_corrupt(void **state)
 {
     static const uint8_t types[] = {
         WAL__FRAME_ENTRY,     WAL__FRAME_FORK,       WAL__FRAME_HEAD,
@@ -202,7 +202,7 @@ test_catalogue__fork_of_an_unknown_source_or_owner_is_corrupt(void **state)
     wal__catalogue_deinit(&catalogue);
 }
 
-static void test_catalogue__record_of_no_session_is_left_alone(void **state)
+static void test_catalogue__record_of_no_session_is_ignored(void **state)
 {
     static const uint8_t types[] = {WAL__FRAME_OPEN, WAL__FRAME_COMMIT,
                                     WAL__FRAME_INDEX, WAL__FRAME_SEAL, 200};
@@ -256,13 +256,13 @@ test_catalogue__failed_allocation_of_apply_changes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_catalogue__random_records_are_those_of_the_model),
-        cmocka_unit_test(test_catalogue__number_and_id_never_part),
-        cmocka_unit_test(test_catalogue__put_takes_its_own_texts),
-        cmocka_unit_test(test_catalogue__record_that_contradicts_is_corrupt),
+        cmocka_unit_test(test_catalogue__random_records_agree_with_the_model),
+        cmocka_unit_test(test_catalogue__number_and_id_stay_paired),
+        cmocka_unit_test(test_catalogue__put_accepts_texts_of_the_catalogue),
+        cmocka_unit_test(test_catalogue__contradicting_record_is_corrupt),
         cmocka_unit_test(
             test_catalogue__fork_of_an_unknown_source_or_owner_is_corrupt),
-        cmocka_unit_test(test_catalogue__record_of_no_session_is_left_alone),
+        cmocka_unit_test(test_catalogue__record_of_no_session_is_ignored),
         cmocka_unit_test(
             test_catalogue__failed_allocation_of_apply_changes_nothing),
     };

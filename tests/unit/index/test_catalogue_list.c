@@ -15,7 +15,7 @@
 
 #include "tests/lib/catalogue_model.h"
 
-static void test_catalogue_list__is_as_it_was_at_init(void **state)
+static void test_catalogue_list__is_a_snapshot_of_its_init(void **state)
 {
     static struct model model;
     static struct model then;
@@ -183,7 +183,7 @@ test_catalogue_list__equal_sequences_are_ordered_by_number(void **state)
 }
 
 /* The pages before a place are searched through, never walked. */
-static void test_catalogue_list__last_page_touches_little(void **state)
+static void test_catalogue_list__last_page_reads_few_pages(void **state)
 {
     enum {
         COUNT = 20000,
@@ -226,11 +226,11 @@ static void test_catalogue_list__last_page_touches_little(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_catalogue_list__is_as_it_was_at_init),
+        cmocka_unit_test(test_catalogue_list__is_a_snapshot_of_its_init),
         cmocka_unit_test(test_catalogue_list__continues_after_every_position),
         cmocka_unit_test(
             test_catalogue_list__equal_sequences_are_ordered_by_number),
-        cmocka_unit_test(test_catalogue_list__last_page_touches_little),
+        cmocka_unit_test(test_catalogue_list__last_page_reads_few_pages),
     };
 
     return cmocka_run_group_tests(tests, model_set_up, NULL);

@@ -181,7 +181,8 @@ static uint32_t listed(const struct kit *kit)
 /* ------------------------------------------------------------- deletion --- */
 
 /* In the overlay, then in the snapshot, then in one and the other. */
-static void test_catalogue_records__deleted_stays_by_number(void **state)
+static void
+test_catalogue_records__deleted_session_is_found_by_number(void **state)
 {
     struct kit kit;
 
@@ -207,7 +208,8 @@ static void test_catalogue_records__deleted_stays_by_number(void **state)
     }
 }
 
-static void test_catalogue_records__id_of_a_deleted_is_free(void **state)
+static void
+test_catalogue_records__id_of_a_deleted_session_is_free(void **state)
 {
     struct kit kit;
 
@@ -240,7 +242,8 @@ static void test_catalogue_records__id_of_a_deleted_is_free(void **state)
     }
 }
 
-static void test_catalogue_records__deleted_never_comes_back(void **state)
+static void
+test_catalogue_records__deleted_session_is_not_restored(void **state)
 {
     struct wal__summary summary;
     struct kit kit;
@@ -283,7 +286,7 @@ static void test_catalogue_records__documents_are_counted(void **state)
     end(&kit);
 }
 
-static void test_catalogue_records__store_is_in_no_list(void **state)
+static void test_catalogue_records__store_is_not_listed(void **state)
 {
     struct wal__summary summary;
     struct kit kit;
@@ -312,7 +315,7 @@ static void test_catalogue_records__store_is_in_no_list(void **state)
     end(&kit);
 }
 
-static void test_catalogue_records__store_has_documents_alone(void **state)
+static void test_catalogue_records__store_has_only_documents(void **state)
 {
     static const uint8_t types[] = {WAL__FRAME_SESSION, WAL__FRAME_ENTRY,
                                     WAL__FRAME_FORK,    WAL__FRAME_HEAD,
@@ -434,7 +437,8 @@ test_catalogue_records__redacted_first_message_is_empty(void **state)
     end(&kit);
 }
 
-static void test_catalogue_records__fork_takes_over_the_first(void **state)
+static void
+test_catalogue_records__fork_inherits_the_first_message(void **state)
 {
     uint64_t first;
     uint64_t own;
@@ -494,7 +498,7 @@ static void test_catalogue_records__fork_of_a_deleted_source(void **state)
     end(&kit);
 }
 
-static void test_catalogue_records__removed_head_is_none(void **state)
+static void test_catalogue_records__removed_head_is_absent(void **state)
 {
     struct wal__head_record head = {.name = model_span("main"),
                                     .entry_id = model_span("e")};
@@ -568,21 +572,25 @@ static void test_catalogue_records__session_of_format_version_0(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_catalogue_records__deleted_stays_by_number),
-        cmocka_unit_test(test_catalogue_records__id_of_a_deleted_is_free),
-        cmocka_unit_test(test_catalogue_records__deleted_never_comes_back),
+        cmocka_unit_test(
+            test_catalogue_records__deleted_session_is_found_by_number),
+        cmocka_unit_test(
+            test_catalogue_records__id_of_a_deleted_session_is_free),
+        cmocka_unit_test(
+            test_catalogue_records__deleted_session_is_not_restored),
         cmocka_unit_test(test_catalogue_records__documents_are_counted),
-        cmocka_unit_test(test_catalogue_records__store_is_in_no_list),
-        cmocka_unit_test(test_catalogue_records__store_has_documents_alone),
+        cmocka_unit_test(test_catalogue_records__store_is_not_listed),
+        cmocka_unit_test(test_catalogue_records__store_has_only_documents),
         cmocka_unit_test(test_catalogue_records__lost_documents_of_the_store),
         cmocka_unit_test(test_catalogue_records__first_user_message_is_kept),
         cmocka_unit_test(
             test_catalogue_records__first_message_is_among_64_entries),
         cmocka_unit_test(
             test_catalogue_records__redacted_first_message_is_empty),
-        cmocka_unit_test(test_catalogue_records__fork_takes_over_the_first),
+        cmocka_unit_test(
+            test_catalogue_records__fork_inherits_the_first_message),
         cmocka_unit_test(test_catalogue_records__fork_of_a_deleted_source),
-        cmocka_unit_test(test_catalogue_records__removed_head_is_none),
+        cmocka_unit_test(test_catalogue_records__removed_head_is_absent),
         cmocka_unit_test(test_catalogue_records__schema_version_is_kept),
         cmocka_unit_test(test_catalogue_records__session_of_format_version_0),
     };

@@ -181,7 +181,7 @@ static enum wal_status check_bytes(struct wal__span bytes,
 }
 
 static void
-test_catalogue_snapshot__flipped_bit_never_gives_another_answer(void **state)
+test_catalogue_snapshot__flipped_bit_is_detected_or_harmless(void **state)
 {
     static struct model model;
     struct wal__catalogue catalogue;
@@ -259,8 +259,7 @@ test_catalogue_snapshot__snapshot_of_another_store_is_rejected(void **state)
 
 /* A damaged page does no harm to what does not touch it, and what was read
  * from it before stays verified. */
-static void
-test_catalogue_snapshot__damage_is_met_where_it_is_touched(void **state)
+static void test_catalogue_snapshot__damage_is_detected_on_access(void **state)
 {
     static struct model model;
     struct wal__catalogue catalogue;
@@ -305,7 +304,8 @@ static void *read_all(void *ctx)
     return NULL;
 }
 
-static void test_catalogue_snapshot__readers_verify_pages_at_once(void **state)
+static void
+test_catalogue_snapshot__readers_verify_pages_concurrently(void **state)
 {
     enum {
         READERS = 4
@@ -446,7 +446,7 @@ test_catalogue_snapshot__unordered_numbers_are_not_written(void **state)
 }
 
 /* What is newest of a cwd costs the same whatever else there is. */
-static void test_catalogue_snapshot__cwd_list_touches_no_other_cwd(void **state)
+static void test_catalogue_snapshot__cwd_list_reads_only_its_cwd(void **state)
 {
     static struct model model;
     const struct model_session *wanted[MODEL_SESSIONS];
@@ -490,21 +490,20 @@ int main(void)
         cmocka_unit_test(test_catalogue_snapshot__failed_put_ends_the_write),
         cmocka_unit_test(test_catalogue_snapshot__large_snapshot_is_read_back),
         cmocka_unit_test(
-            test_catalogue_snapshot__flipped_bit_never_gives_another_answer),
+            test_catalogue_snapshot__flipped_bit_is_detected_or_harmless),
         cmocka_unit_test(
             test_catalogue_snapshot__truncated_snapshot_is_rejected),
         cmocka_unit_test(
             test_catalogue_snapshot__snapshot_of_another_store_is_rejected),
+        cmocka_unit_test(test_catalogue_snapshot__damage_is_detected_on_access),
         cmocka_unit_test(
-            test_catalogue_snapshot__damage_is_met_where_it_is_touched),
-        cmocka_unit_test(test_catalogue_snapshot__readers_verify_pages_at_once),
+            test_catalogue_snapshot__readers_verify_pages_concurrently),
         cmocka_unit_test(
             test_catalogue_snapshot__every_page_of_a_text_is_verified),
         cmocka_unit_test(test_catalogue_snapshot__forged_rank_is_corrupt),
         cmocka_unit_test(
             test_catalogue_snapshot__unordered_numbers_are_not_written),
-        cmocka_unit_test(
-            test_catalogue_snapshot__cwd_list_touches_no_other_cwd),
+        cmocka_unit_test(test_catalogue_snapshot__cwd_list_reads_only_its_cwd),
     };
 
     return cmocka_run_group_tests(tests, model_set_up, NULL);

@@ -101,7 +101,7 @@ static void assert_collects(const struct wal__tail_index *tail,
 
 /* The texts of a session, made up from its number; `ctx` counts calls down to
  * a failure. */
-static enum wal_status give_summary(void *ctx, uint32_t number,
+static enum wal_status load_summary(void *ctx, uint32_t number,
                                     struct wal__summary *summary)
 {
     static char id[16];
@@ -141,7 +141,7 @@ static void assert_encodes(const struct wal__tail_index *tail,
     wal__buf_init(&out, &wal__heap_libc);
     assert_int_equal(wal__buf_append(&out, "left over", 9), WAL_OK);
     assert_int_equal(
-        wal__tail_index_encode(tail, &header, give_summary, &left, &out),
+        wal__tail_index_encode(tail, &header, load_summary, &left, &out),
         WAL_OK);
     assert_true(out.size <=
                 wal__tail_index_size_bound(tail, 0, 0, text_bound()));
@@ -179,8 +179,7 @@ static void assert_encodes(const struct wal__tail_index *tail,
     wal__buf_deinit(&out);
 }
 
-static void
-test_tail_index__random_postings_are_those_of_the_model(void **state)
+static void test_tail_index__random_postings_agree_with_the_model(void **state)
 {
     static struct model model;
     struct wal__tail_index tail;
@@ -211,7 +210,7 @@ static void adopt(struct wal__tail_index *tail,
     int left = -1;
 
     assert_int_equal(
-        wal__tail_index_encode(from, &header, give_summary, &left, out),
+        wal__tail_index_encode(from, &header, load_summary, &left, out),
         WAL_OK);
     assert_int_equal(
         wal__index_decode((struct wal__span){out->data, out->size}, &index),
@@ -304,8 +303,8 @@ static void test_tail_index__continues_after_an_adopted_index(void **state)
 }
 
 /* Changes one summary of an encoded index, whose checksums are made anew. */
-static void spoil(struct wal__index *index, uint32_t rank,
-                  void (*change)(struct wal__summary *summary))
+static void corrupt(struct wal__index *index, uint32_t rank,
+                    void (*change)(struct wal__summary *summary))
 {
     uint8_t *at = (uint8_t *)(uintptr_t)index->summaries +
                   (size_t)rank * WAL__SUMMARY_SIZE;
@@ -323,22 +322,21 @@ static void same_number(struct wal__summary *summary)
     summary->number = 1;
 }
 
-static void one_less(struct wal__summary *summary)
+static void decrement_posting_count(struct wal__summary *summary)
 {
     summary->posting_count--;
 }
 
-static void further_on(struct wal__summary *summary)
+static void decrement_first_posting(struct wal__summary *summary)
 {
     summary->first_posting--;
 }
 
-static void
-test_tail_index__adopts_no_index_that_contradicts_itself(void **state)
+static void test_tail_index__contradictory_index_is_rejected(void **state)
 {
     static struct model model;
     static void (*const changes[])(struct wal__summary *) = {
-        same_number, one_less, further_on};
+        same_number, decrement_posting_count, decrement_first_posting};
     struct wal__tail_index first;
     struct wal__tail_index tail;
 
@@ -355,14 +353,14 @@ test_tail_index__adopts_no_index_that_contradicts_itself(void **state)
         int left = -1;
 
         wal__buf_init(&bytes, &wal__heap_libc);
-        assert_int_equal(wal__tail_index_encode(&first, &header, give_summary,
+        assert_int_equal(wal__tail_index_encode(&first, &header, load_summary,
                                                 &left, &bytes),
                          WAL_OK);
         assert_int_equal(
             wal__index_decode((struct wal__span){bytes.data, bytes.size},
                               &index),
             WAL__FMT_OK);
-        spoil(&index, index.header.session_count - 1, changes[i]);
+        corrupt(&index, index.header.session_count - 1, changes[i]);
         assert_int_equal(wal__tail_index_attach_base(&tail, &index),
                          WAL_ECORRUPT);
         assert_false(wal__tail_index_has_session(&tail, 1));
@@ -392,9 +390,10 @@ static void test_tail_index__encodes_no_base_that_changed(void **state)
         add_random(&first, &model);
     }
     adopt(&tail, &first, &bytes);
-    spoil(&tail.base, tail.base.header.session_count - 1, one_less);
+    corrupt(&tail.base, tail.base.header.session_count - 1,
+            decrement_posting_count);
     assert_int_equal(
-        wal__tail_index_encode(&tail, &header, give_summary, &left, &out),
+        wal__tail_index_encode(&tail, &header, load_summary, &left, &out),
         WAL_ECORRUPT);
     assert_int_equal(out.size, 0);
     wal__tail_index_deinit(&tail);
@@ -403,7 +402,7 @@ static void test_tail_index__encodes_no_base_that_changed(void **state)
     wal__buf_deinit(&bytes);
 }
 
-static void test_tail_index__size_bound_holds_for_what_is_to_come(void **state)
+static void test_tail_index__size_bound_covers_later_adds(void **state)
 {
     static struct model model;
     struct wal__tail_index tail;
@@ -486,7 +485,7 @@ static void test_tail_index__failed_allocation_changes_nothing(void **state)
     assert_int_equal(heap.live, 0);
 }
 
-static void test_tail_index__failed_encode_leaves_nothing(void **state)
+static void test_tail_index__failed_encode_writes_nothing(void **state)
 {
     static struct model model;
     struct faulty_heap heap;
@@ -505,7 +504,7 @@ static void test_tail_index__failed_encode_leaves_nothing(void **state)
         add_random(&tail, &model);
     }
     assert_int_equal(
-        wal__tail_index_encode(&tail, &header, give_summary, &left, &out),
+        wal__tail_index_encode(&tail, &header, load_summary, &left, &out),
         WAL_ECORRUPT);
     assert_int_equal(out.size, 0);
     wal__buf_deinit(&out);
@@ -513,7 +512,7 @@ static void test_tail_index__failed_encode_leaves_nothing(void **state)
         left = -1;
         faulty_heap_fail(&heap, nth++, false);
         status =
-            wal__tail_index_encode(&tail, &header, give_summary, &left, &out);
+            wal__tail_index_encode(&tail, &header, load_summary, &left, &out);
         assert_true(status == WAL_OK || out.size == 0);
         if (status != WAL_OK) {
             assert_int_equal(status, WAL_ENOMEM);
@@ -530,16 +529,14 @@ static void test_tail_index__failed_encode_leaves_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            test_tail_index__random_postings_are_those_of_the_model),
+        cmocka_unit_test(test_tail_index__random_postings_agree_with_the_model),
         cmocka_unit_test(test_tail_index__continues_after_an_adopted_index),
-        cmocka_unit_test(
-            test_tail_index__adopts_no_index_that_contradicts_itself),
+        cmocka_unit_test(test_tail_index__contradictory_index_is_rejected),
         cmocka_unit_test(test_tail_index__encodes_no_base_that_changed),
-        cmocka_unit_test(test_tail_index__size_bound_holds_for_what_is_to_come),
+        cmocka_unit_test(test_tail_index__size_bound_covers_later_adds),
         cmocka_unit_test(test_tail_index__reserved_adds_cannot_fail),
         cmocka_unit_test(test_tail_index__failed_allocation_changes_nothing),
-        cmocka_unit_test(test_tail_index__failed_encode_leaves_nothing),
+        cmocka_unit_test(test_tail_index__failed_encode_writes_nothing),
     };
 
     return cmocka_run_group_tests(tests, set_up, NULL);

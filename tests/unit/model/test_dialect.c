@@ -100,7 +100,8 @@ static void test_dialect__recognised_by_content(void **state)
     }
 }
 
-static void test_dialect__header_counts_in_the_first_line_only(void **state)
+static void
+test_dialect__header_is_recognised_in_the_first_line_only(void **state)
 {
     (void)state;
     assert_string_equal(
@@ -257,7 +258,7 @@ static void test_dialect__entries(void **state)
     assert_is(line.parent, "a");
 }
 
-static void test_dialect__lines_take_either_name(void **state)
+static void test_dialect__lines_has_alternative_member_names(void **state)
 {
     struct wal__line_info line;
 
@@ -276,7 +277,7 @@ static void test_dialect__lines_take_either_name(void **state)
     assert_int_equal(line.head, WAL__HEAD_MOVE);
 }
 
-static void test_dialect__json_that_is_no_object_says_nothing(void **state)
+static void test_dialect__json_that_is_not_an_object_is_ignored(void **state)
 {
     static const char *const texts[] = {"7", "null", "[1,{\"id\":\"x\"}]",
                                         "\"id\""};
@@ -293,7 +294,7 @@ static void test_dialect__json_that_is_no_object_says_nothing(void **state)
     }
 }
 
-static void test_dialect__broken_line_leaves_outputs_alone(void **state)
+static void test_dialect__invalid_line_leaves_the_outputs(void **state)
 {
     static const char text[] = "{\"id\":\"a\",\"x\":nul}";
     struct wal__line_info line;
@@ -334,15 +335,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dialect__list_ends_with_lines),
         cmocka_unit_test(test_dialect__recognised_by_content),
-        cmocka_unit_test(test_dialect__header_counts_in_the_first_line_only),
+        cmocka_unit_test(
+            test_dialect__header_is_recognised_in_the_first_line_only),
         cmocka_unit_test(test_dialect__codex_lines),
         cmocka_unit_test(test_dialect__rollouts_lines),
         cmocka_unit_test(test_dialect__pi_header_and_entries),
         cmocka_unit_test(test_dialect__claude_rows),
         cmocka_unit_test(test_dialect__entries),
-        cmocka_unit_test(test_dialect__lines_take_either_name),
-        cmocka_unit_test(test_dialect__json_that_is_no_object_says_nothing),
-        cmocka_unit_test(test_dialect__broken_line_leaves_outputs_alone),
+        cmocka_unit_test(test_dialect__lines_has_alternative_member_names),
+        cmocka_unit_test(test_dialect__json_that_is_not_an_object_is_ignored),
+        cmocka_unit_test(test_dialect__invalid_line_leaves_the_outputs),
         cmocka_unit_test(test_dialect__mark_and_blanks),
     };
 

@@ -174,7 +174,7 @@ static void test_first_text__cut_is_between_characters(void **state)
     }
 }
 
-static void test_first_text__anything_else_is_none(void **state)
+static void test_first_text__other_payloads_have_none(void **state)
 {
     static const char *const payloads[] = {
         "",
@@ -303,7 +303,7 @@ int main(void)
         cmocka_unit_test(test_first_text__last_of_equal_members_counts),
         cmocka_unit_test(test_first_text__gaps_become_one_space),
         cmocka_unit_test(test_first_text__cut_is_between_characters),
-        cmocka_unit_test(test_first_text__anything_else_is_none),
+        cmocka_unit_test(test_first_text__other_payloads_have_none),
         cmocka_unit_test(test_first_text__long_payload_counts_up_to_the_cut),
         cmocka_unit_test(test_first_text__cut_anywhere_gives_whole_characters),
     };

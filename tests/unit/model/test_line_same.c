@@ -46,7 +46,7 @@ static void test_line_same__members_may_be_new(void **state)
     assert_true(is_same("{\"b\":2,\"a\":1}", "{\"a\":1,\"b\":2}"));
 }
 
-static void test_line_same__what_was_said_may_not_differ(void **state)
+static void test_line_same__different_text_is_different(void **state)
 {
     static const char *const pairs[][2] = {
         {"{\"content\":\"yes\"}", "{\"content\":\"no\"}"},
@@ -74,7 +74,7 @@ static void test_line_same__what_was_said_may_not_differ(void **state)
     }
 }
 
-static void test_line_same__any_bytes_are_the_same_as_themselves(void **state)
+static void test_line_same__every_line_equals_itself(void **state)
 {
     (void)state;
     assert_true(is_same("", ""));
@@ -83,7 +83,7 @@ static void test_line_same__any_bytes_are_the_same_as_themselves(void **state)
     assert_true(is_same("{\"a\":\"\\\\\"}", "{\"a\":\"\\\\\"}"));
 }
 
-static void test_line_same__too_many_members_are_not_looked_into(void **state)
+static void test_line_same__too_many_members_are_different(void **state)
 {
     char a[4096] = "{\"uuid\":\"a\"";
     char b[4096] = "{\"uuid\":\"b\"";
@@ -110,9 +110,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_line_same__ids_and_times_may_differ),
         cmocka_unit_test(test_line_same__members_may_be_new),
-        cmocka_unit_test(test_line_same__what_was_said_may_not_differ),
-        cmocka_unit_test(test_line_same__any_bytes_are_the_same_as_themselves),
-        cmocka_unit_test(test_line_same__too_many_members_are_not_looked_into),
+        cmocka_unit_test(test_line_same__different_text_is_different),
+        cmocka_unit_test(test_line_same__every_line_equals_itself),
+        cmocka_unit_test(test_line_same__too_many_members_are_different),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

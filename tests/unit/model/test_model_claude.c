@@ -60,7 +60,7 @@ static void test_model_claude__parallel_calls_are_one_chain(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_claude__rows_of_an_answer_are_one_message(void **state)
+static void test_model_claude__rows_of_a_response_are_one_message(void **state)
 {
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
@@ -103,7 +103,7 @@ static void test_model_claude__results_are_items_in_order(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_claude__compaction_goes_on_the_branch(void **state)
+static void test_model_claude__compaction_is_on_the_branch(void **state)
 {
     static const char text[] = ROW("null", "1", USER("\"one\""))
         ROW("null", "2",
@@ -149,7 +149,8 @@ static void test_model_claude__compaction_goes_on_the_branch(void **state)
 
 /* A logical parent that does not precede the row is ignored, as it could make a
  * cycle. */
-static void test_model_claude__logical_parents_lead_back(void **state)
+static void
+test_model_claude__logical_parent_must_be_an_earlier_row(void **state)
 {
     static const char *const texts[] = {
         ODD(UNDER("2")),    ODD(UNDER("3")), ODD(UNDER("4")),
@@ -221,10 +222,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model_claude__parallel_calls_are_one_chain),
-        cmocka_unit_test(test_model_claude__rows_of_an_answer_are_one_message),
+        cmocka_unit_test(test_model_claude__rows_of_a_response_are_one_message),
         cmocka_unit_test(test_model_claude__results_are_items_in_order),
-        cmocka_unit_test(test_model_claude__compaction_goes_on_the_branch),
-        cmocka_unit_test(test_model_claude__logical_parents_lead_back),
+        cmocka_unit_test(test_model_claude__compaction_is_on_the_branch),
+        cmocka_unit_test(
+            test_model_claude__logical_parent_must_be_an_earlier_row),
         cmocka_unit_test(test_model_claude__rows_after_a_boundary),
         cmocka_unit_test(test_model_claude__long_folders_get_a_hash),
     };

@@ -74,7 +74,7 @@ static size_t count_messages(const struct model_kit *kit, bool only_live)
     return count;
 }
 
-static char *made_file(void)
+static char *generated_file(void)
 {
     FILE *file =
         fopen(AGENTWAL_SOURCE_DIR "/tests/golden/model/codex.jsonl", "rb");
@@ -149,7 +149,7 @@ static void test_model_codex__events_and_items_are_one_message(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_codex__text_of_events_alone_is_kept(void **state)
+static void test_model_codex__text_only_in_events_is_kept(void **state)
 {
     static const char text[] = META USER_EVENT("06", "one")
         AGENT_EVENT("07", "two") USER_EVENT("08", "three") AGENT("09", "four")
@@ -204,7 +204,8 @@ static void test_model_codex__rollback_makes_a_branch(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_codex__rollback_of_all_turns_begins_anew(void **state)
+static void
+test_model_codex__rollback_of_all_turns_begins_a_new_root(void **state)
 {
     static const char text[] = META USER("06", "one") AGENT("07", "two") LINE(
         "08", "event_msg", "\"type\":\"thread_rolled_back\",\"num_turns\":9")
@@ -263,7 +264,7 @@ static void test_model_codex__rollback_over_a_compaction(void **state)
 }
 
 /* Invalid counts change nothing; such lines are kept verbatim. */
-static void test_model_codex__rollbacks_that_are_odd(void **state)
+static void test_model_codex__invalid_rollbacks(void **state)
 {
     static const char *const counts[] = {
         "0", "-1", "1.5", "\"1\"", "null", "99999999999999999999"};
@@ -324,11 +325,11 @@ static void test_model_codex__replacement_history_is_the_summary(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_codex__written_as_it_was_read(void **state)
+static void test_model_codex__unchanged_lines_are_written_verbatim(void **state)
 {
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
-    char *text = made_file();
+    char *text = generated_file();
     char *wrong;
     char *right;
 
@@ -356,13 +357,13 @@ static void test_model_codex__written_as_it_was_read(void **state)
     free(text);
 }
 
-static void test_model_codex__written_anew_means_the_same(void **state)
+static void test_model_codex__regenerated_session_is_equivalent(void **state)
 {
     const uint64_t carries = wal__dialect_find("codex")->write_ops->carries;
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
     struct model_kit again;
-    char *text = made_file();
+    char *text = generated_file();
     char *before;
     char *after;
 
@@ -487,11 +488,11 @@ static void test_model_codex__untagged_form_is_written_tagged(void **state)
     model_kit_free(&kit);
 }
 
-/* Encrypted content comes back as it was, through another client's file. */
+/* Encrypted content is unchanged after a conversion to another dialect. */
 static void test_model_codex__encrypted_content_survives(void **state)
 {
     static const char *const others[] = {"pi", "claude", "entries", "rollouts"};
-    char *text = made_file();
+    char *text = generated_file();
     struct model_kit kit;
 
     (void)state;
@@ -521,7 +522,7 @@ static void test_model_codex__every_beginning_is_read(void **state)
 {
     struct model_kit_files whole = {.items = NULL};
     struct model_kit kit;
-    char *text = made_file();
+    char *text = generated_file();
     size_t lines = 0;
 
     (void)state;
@@ -570,14 +571,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model_codex__items_are_read),
         cmocka_unit_test(test_model_codex__events_and_items_are_one_message),
-        cmocka_unit_test(test_model_codex__text_of_events_alone_is_kept),
+        cmocka_unit_test(test_model_codex__text_only_in_events_is_kept),
         cmocka_unit_test(test_model_codex__rollback_makes_a_branch),
-        cmocka_unit_test(test_model_codex__rollback_of_all_turns_begins_anew),
+        cmocka_unit_test(
+            test_model_codex__rollback_of_all_turns_begins_a_new_root),
         cmocka_unit_test(test_model_codex__rollback_over_a_compaction),
-        cmocka_unit_test(test_model_codex__rollbacks_that_are_odd),
+        cmocka_unit_test(test_model_codex__invalid_rollbacks),
         cmocka_unit_test(test_model_codex__replacement_history_is_the_summary),
-        cmocka_unit_test(test_model_codex__written_as_it_was_read),
-        cmocka_unit_test(test_model_codex__written_anew_means_the_same),
+        cmocka_unit_test(
+            test_model_codex__unchanged_lines_are_written_verbatim),
+        cmocka_unit_test(test_model_codex__regenerated_session_is_equivalent),
         cmocka_unit_test(test_model_codex__other_sessions_get_events_and_items),
         cmocka_unit_test(test_model_codex__session_ids_become_uuids),
         cmocka_unit_test(test_model_codex__untagged_form_is_written_tagged),

@@ -315,8 +315,8 @@ static json_t *document(const struct model_kit_file *file)
 }
 
 /* Whether a member of the file's document is that text. */
-static bool says(const struct model_kit_file *file, const char *key,
-                 const char *text)
+static bool has_member(const struct model_kit_file *file, const char *key,
+                       const char *text)
 {
     json_t *json = document(file);
     const char *value = json_string_value(json_object_get(json, key));
@@ -336,8 +336,8 @@ static bool is_in(const struct model_kit_file *file, const char *folder,
 }
 
 /* Whether a part is of one of the messages in `files`. */
-static bool is_of_these(const struct model_kit_file *part,
-                        const struct model_kit_files *files)
+static bool is_part_of(const struct model_kit_file *part,
+                       const struct model_kit_files *files)
 {
     bool is = false;
 
@@ -345,7 +345,7 @@ static bool is_of_these(const struct model_kit_file *part,
         json_t *json = document(&files->items[i]);
         const char *id = json_string_value(json_object_get(json, "id"));
         is = id != NULL && strstr(files->items[i].path, "message/") != NULL &&
-             (is_in(part, "part", id) || says(part, "messageID", id));
+             (is_in(part, "part", id) || has_member(part, "messageID", id));
         json_decref(json);
     }
     return is;
@@ -379,7 +379,7 @@ static size_t convert_storage(const char *directory)
                 }
             }
             for (size_t j = 0; j < all.count; j++) {
-                if (is_of_these(&all.items[j], &files)) {
+                if (is_part_of(&all.items[j], &files)) {
                     take(&files, &all.items[j]);
                 }
             }
@@ -394,7 +394,7 @@ static size_t convert_storage(const char *directory)
     return count;
 }
 
-static void test_model_convert__made_trees(void **state)
+static void test_model_convert__golden_trees(void **state)
 {
     const struct wal__dialect *dialect;
     size_t count = 0;
@@ -412,7 +412,7 @@ static void test_model_convert__made_trees(void **state)
     assert_true(count >= 2);
 }
 
-static void test_model_convert__made_files(void **state)
+static void test_model_convert__golden_files(void **state)
 {
     (void)state;
     assert_true(convert_below(AGENTWAL_SOURCE_DIR "/tests/golden/model") >= 3);
@@ -548,8 +548,8 @@ static void test_model_convert__permitted_losses_are_the_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model_convert__made_files),
-        cmocka_unit_test(test_model_convert__made_trees),
+        cmocka_unit_test(test_model_convert__golden_files),
+        cmocka_unit_test(test_model_convert__golden_trees),
         cmocka_unit_test(test_model_convert__lines_in_any_order),
         cmocka_unit_test(test_model_convert__fixtures),
         cmocka_unit_test(test_model_convert__permitted_losses_are_the_table),

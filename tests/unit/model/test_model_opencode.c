@@ -166,7 +166,7 @@ static void test_model_opencode__parts_are_blocks(void **state)
     done(&kit, &files);
 }
 
-static void test_model_opencode__what_an_answer_says_of_itself(void **state)
+static void test_model_opencode__metadata_of_a_response(void **state)
 {
     struct model_kit_files files;
     struct wal__model_item *item;
@@ -306,7 +306,7 @@ static void test_model_opencode__a_summary_is_a_compaction(void **state)
 }
 
 /* Both layouts, and messages and parts that name nothing but by their place. */
-static void test_model_opencode__places_of_files(void **state)
+static void test_model_opencode__paths_of_files(void **state)
 {
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
@@ -543,7 +543,7 @@ static void test_model_opencode__ids_rise_with_the_items(void **state)
     done(&kit, &files);
 }
 
-static void test_model_opencode__written_anew_means_the_same(void **state)
+static void test_model_opencode__regenerated_session_is_equivalent(void **state)
 {
     uint64_t carries = wal__dialect_find("opencode")->write_ops->carries;
     struct model_kit_files files;
@@ -569,7 +569,7 @@ static void test_model_opencode__written_anew_means_the_same(void **state)
 }
 
 /* A call's part is one file: without its result, then with it. */
-static void test_model_opencode__a_result_goes_into_its_calls_part(void **state)
+static void test_model_opencode__result_is_in_the_part_of_its_call(void **state)
 {
     struct model_kit_files files;
     struct model_kit_files out = {.items = NULL};
@@ -615,19 +615,20 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model_opencode__the_session),
         cmocka_unit_test(test_model_opencode__parts_are_blocks),
-        cmocka_unit_test(test_model_opencode__what_an_answer_says_of_itself),
+        cmocka_unit_test(test_model_opencode__metadata_of_a_response),
         cmocka_unit_test(test_model_opencode__states_of_a_tool),
         cmocka_unit_test(test_model_opencode__steps_are_messages),
         cmocka_unit_test(test_model_opencode__a_summary_is_a_compaction),
-        cmocka_unit_test(test_model_opencode__places_of_files),
+        cmocka_unit_test(test_model_opencode__paths_of_files),
         cmocka_unit_test(test_model_opencode__every_item_gets_a_unique_id),
         cmocka_unit_test(test_model_opencode__odd_documents),
         cmocka_unit_test(test_model_opencode__an_exported_session),
         cmocka_unit_test(test_model_opencode__names_ids_and_references_agree),
         cmocka_unit_test(test_model_opencode__ids_rise_with_the_items),
-        cmocka_unit_test(test_model_opencode__written_anew_means_the_same),
         cmocka_unit_test(
-            test_model_opencode__a_result_goes_into_its_calls_part),
+            test_model_opencode__regenerated_session_is_equivalent),
+        cmocka_unit_test(
+            test_model_opencode__result_is_in_the_part_of_its_call),
         cmocka_unit_test(test_model_opencode__failed_output_is_an_error),
     };
 

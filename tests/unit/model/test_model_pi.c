@@ -115,7 +115,7 @@ static void assert_same(const char *one, const char *two)
     assert_string_equal(one, two);
 }
 
-static void test_model_pi__written_as_it_was_read(void **state)
+static void test_model_pi__unchanged_lines_are_written_verbatim(void **state)
 {
     struct model_kit_files files = {.items = NULL};
     uint64_t losses[WAL__FEATURE_COUNT] = {0};
@@ -137,7 +137,7 @@ static void test_model_pi__written_as_it_was_read(void **state)
 }
 
 /* Without the original lines, all lines are generated. */
-static void test_model_pi__written_anew_means_the_same(void **state)
+static void test_model_pi__regenerated_session_is_equivalent(void **state)
 {
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
@@ -259,7 +259,7 @@ static void test_model_pi__a_label_is_a_leaf(void **state)
     "\"}}\n"
 
 /* A side chain may end the file, and its last entry is no leaf. */
-static void test_model_pi__a_side_chain_is_no_leaf(void **state)
+static void test_model_pi__side_chain_is_not_a_leaf(void **state)
 {
     static const char text[] = ROW("u1", "null", "false", "main")
         ROW("u2", "null", "true", "side") ROW("u3", "\"u2\"", "true", "end");
@@ -298,12 +298,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model_pi__every_entry_is_an_item),
-        cmocka_unit_test(test_model_pi__written_as_it_was_read),
-        cmocka_unit_test(test_model_pi__written_anew_means_the_same),
+        cmocka_unit_test(test_model_pi__unchanged_lines_are_written_verbatim),
+        cmocka_unit_test(test_model_pi__regenerated_session_is_equivalent),
         cmocka_unit_test(test_model_pi__version_1_gets_ids_and_kept_entry),
         cmocka_unit_test(test_model_pi__head_elsewhere_ends_the_file),
         cmocka_unit_test(test_model_pi__a_label_is_a_leaf),
-        cmocka_unit_test(test_model_pi__a_side_chain_is_no_leaf),
+        cmocka_unit_test(test_model_pi__side_chain_is_not_a_leaf),
         cmocka_unit_test(test_model_pi__failed_output_is_an_error),
     };
 

@@ -70,7 +70,8 @@ static void test_model_rollouts__every_line_is_an_item(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_rollouts__written_as_it_was_read(void **state)
+static void
+test_model_rollouts__unchanged_lines_are_written_verbatim(void **state)
 {
     struct model_kit_files files = {.items = NULL};
     uint64_t losses[WAL__FEATURE_COUNT] = {0};
@@ -91,7 +92,7 @@ static void test_model_rollouts__written_as_it_was_read(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_rollouts__written_anew_means_the_same(void **state)
+static void test_model_rollouts__regenerated_session_is_equivalent(void **state)
 {
     struct model_kit_files files = {.items = NULL};
     struct model_kit again;
@@ -193,8 +194,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model_rollouts__every_line_is_an_item),
-        cmocka_unit_test(test_model_rollouts__written_as_it_was_read),
-        cmocka_unit_test(test_model_rollouts__written_anew_means_the_same),
+        cmocka_unit_test(
+            test_model_rollouts__unchanged_lines_are_written_verbatim),
+        cmocka_unit_test(
+            test_model_rollouts__regenerated_session_is_equivalent),
         cmocka_unit_test(test_model_rollouts__unknown_blocks_are_not_written),
         cmocka_unit_test(test_model_rollouts__a_summary_is_a_users_message),
         cmocka_unit_test(test_model_rollouts__failed_output_is_an_error),

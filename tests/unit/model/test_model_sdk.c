@@ -129,7 +129,7 @@ static void test_model_sdk__every_line_is_an_item(void **state)
 }
 
 /* Calls have their name and arguments below `function`, or next to their id. */
-static void test_model_sdk__calls_of_either_form(void **state)
+static void test_model_sdk__calls_of_both_forms(void **state)
 {
     struct model_kit_files files;
     struct model_kit kit;
@@ -190,8 +190,8 @@ static void test_model_spec11__metadata(void **state)
     model_kit_files_free(&files);
 }
 
-static void assert_as_read(const char *dialect, const char *metadata,
-                           const char *folder)
+static void assert_verbatim(const char *dialect, const char *metadata,
+                            const char *folder)
 {
     struct model_kit_files files;
     struct model_kit_files out = {.items = NULL};
@@ -222,20 +222,21 @@ static void assert_as_read(const char *dialect, const char *metadata,
     model_kit_files_free(&files);
 }
 
-static void test_model_sdk__written_as_it_was_read(void **state)
+static void test_model_sdk__unchanged_lines_are_written_verbatim(void **state)
 {
     (void)state;
-    assert_as_read("sdk", sdk_metadata, "s-1/");
-    assert_as_read("sdk", code_metadata, "s-1/");
+    assert_verbatim("sdk", sdk_metadata, "s-1/");
+    assert_verbatim("sdk", code_metadata, "s-1/");
 }
 
-static void test_model_spec11__written_as_it_was_read(void **state)
+static void
+test_model_spec11__unchanged_lines_are_written_verbatim(void **state)
 {
     (void)state;
-    assert_as_read("spec11", spec11_metadata, "sessions/s-1/");
+    assert_verbatim("spec11", spec11_metadata, "sessions/s-1/");
 }
 
-static void assert_anew(const char *dialect, const char *metadata)
+static void assert_regenerated(const char *dialect, const char *metadata)
 {
     uint64_t carries = wal__dialect_find(dialect)->write_ops->carries;
     struct model_kit_files files;
@@ -270,11 +271,11 @@ static void assert_anew(const char *dialect, const char *metadata)
     model_kit_files_free(&files);
 }
 
-static void test_model_sdk__written_anew_means_the_same(void **state)
+static void test_model_sdk__regenerated_session_is_equivalent(void **state)
 {
     (void)state;
-    assert_anew("sdk", sdk_metadata);
-    assert_anew("spec11", spec11_metadata);
+    assert_regenerated("sdk", sdk_metadata);
+    assert_regenerated("spec11", spec11_metadata);
 }
 
 /* The document's names of members, whatever the session came from. */
@@ -310,7 +311,7 @@ static void test_model_sdk__metadata_is_the_documents(void **state)
 }
 
 /* A message that says no time gets that of the one before it. */
-static void test_model_sdk__times_that_are_none(void **state)
+static void test_model_sdk__invalid_times(void **state)
 {
     static const char text[] =
         "{\"uuid\":\"a\",\"timestamp\":\"2026-01-02T03:04:05Z\",\"role\":\"user"
@@ -342,7 +343,7 @@ static void test_model_sdk__times_that_are_none(void **state)
 }
 
 /* Names of files and folders come from ids that may be anything. */
-static void test_model_sdk__ids_lead_nowhere(void **state)
+static void test_model_sdk__ids_cannot_escape_the_directory(void **state)
 {
     static const char *const ids[] = {"..",    "../../x", "a\\u0000b",
                                       "a\\nb", ".hidden", ""};
@@ -392,17 +393,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model_sdk__every_line_is_an_item),
-        cmocka_unit_test(test_model_sdk__calls_of_either_form),
+        cmocka_unit_test(test_model_sdk__calls_of_both_forms),
         cmocka_unit_test(
             test_model_sdk__transcript_is_next_to_the_conversation),
         cmocka_unit_test(test_model_sdk__metadata_of_the_code),
         cmocka_unit_test(test_model_spec11__metadata),
-        cmocka_unit_test(test_model_sdk__written_as_it_was_read),
-        cmocka_unit_test(test_model_spec11__written_as_it_was_read),
-        cmocka_unit_test(test_model_sdk__written_anew_means_the_same),
+        cmocka_unit_test(test_model_sdk__unchanged_lines_are_written_verbatim),
+        cmocka_unit_test(
+            test_model_spec11__unchanged_lines_are_written_verbatim),
+        cmocka_unit_test(test_model_sdk__regenerated_session_is_equivalent),
         cmocka_unit_test(test_model_sdk__metadata_is_the_documents),
-        cmocka_unit_test(test_model_sdk__times_that_are_none),
-        cmocka_unit_test(test_model_sdk__ids_lead_nowhere),
+        cmocka_unit_test(test_model_sdk__invalid_times),
+        cmocka_unit_test(test_model_sdk__ids_cannot_escape_the_directory),
         cmocka_unit_test(test_model_sdk__failed_output_is_an_error),
     };
 

@@ -46,7 +46,7 @@ static void test_model_time__forms_of_iso_8601(void **state)
     assert_ms("1767323045678", INT64_C(1767323045678));
 }
 
-static void test_model_time__what_is_none(void **state)
+static void test_model_time__invalid_times(void **state)
 {
     static const char *const texts[] = {"",
                                         "\"\"",
@@ -65,7 +65,7 @@ static void test_model_time__what_is_none(void **state)
     }
 }
 
-static void test_model_time__written_is_read(void **state)
+static void test_model_time__round_trip(void **state)
 {
     static const int64_t times[] = {0,
                                     -1,
@@ -96,8 +96,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model_time__forms_of_iso_8601),
-        cmocka_unit_test(test_model_time__what_is_none),
-        cmocka_unit_test(test_model_time__written_is_read),
+        cmocka_unit_test(test_model_time__invalid_times),
+        cmocka_unit_test(test_model_time__round_trip),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@ static int64_t now_ms(void *ctx)
     return clock_ms;
 }
 
-static void tell(int64_t ms, char out[WAL__TIME_TEXT + 1])
+static void format_time(int64_t ms, char out[WAL__TIME_TEXT + 1])
 {
     static const struct wal__io io = {.now_ms = now_ms};
     static struct wal__env env = {.io = &io};
@@ -36,17 +36,17 @@ static void test_text__now_has_milliseconds(void **state)
     (void)state;
     char text[WAL__TIME_TEXT + 1];
 
-    tell(0, text);
+    format_time(0, text);
     assert_string_equal(text, "1970-01-01T00:00:00.000Z");
-    tell(INT64_C(951827696789), text);
+    format_time(INT64_C(951827696789), text);
     assert_string_equal(text, "2000-02-29T12:34:56.789Z");
-    tell(INT64_C(253402300799999), text);
+    format_time(INT64_C(253402300799999), text);
     assert_string_equal(text, "9999-12-31T23:59:59.999Z");
-    tell(-1, text);
+    format_time(-1, text);
     assert_string_equal(text, "1970-01-01T00:00:00.000Z");
 }
 
-static void test_text__now_is_the_date_of_every_day(void **state)
+static void test_text__now_formats_every_date(void **state)
 {
     (void)state;
     char text[WAL__TIME_TEXT + 1];
@@ -59,7 +59,7 @@ static void test_text__now_is_the_date_of_every_day(void **state)
         assert_non_null(gmtime_r(&seconds, &tm));
         assert_int_equal(
             strftime(expected, sizeof(expected), "%Y-%m-%dT%H:%M:%S", &tm), 19);
-        tell((int64_t)seconds * 1000 + day % 1000, text);
+        format_time((int64_t)seconds * 1000 + day % 1000, text);
         if (memcmp(text, expected, 19) != 0) {
             fail_msg("day %lld: %s, not %s", (long long)day, text, expected);
         }
@@ -70,7 +70,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text__now_has_milliseconds),
-        cmocka_unit_test(test_text__now_is_the_date_of_every_day),
+        cmocka_unit_test(test_text__now_formats_every_date),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

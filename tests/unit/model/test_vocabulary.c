@@ -56,8 +56,8 @@ static void assert_text(struct wal__json_span value, const char *text)
     assert_true(value.size == 0 || memcmp(value.data, text, value.size) == 0);
 }
 
-static const struct wal__word *read_thing(const char *json, struct thing *thing,
-                                          uint32_t *unknown_count)
+static const struct wal__word *
+read_sample(const char *json, struct thing *thing, uint32_t *unknown_count)
 {
     const struct wal__word *word = NULL;
 
@@ -75,9 +75,10 @@ static void test_vocabulary__a_field_has_the_kind_of_its_value(void **state)
     uint32_t unknown;
 
     (void)state;
-    assert_null(read_thing("{\"number\":1.5,\"container\":[1],\"nonNull\":true,"
-                           "\"raw\":null,\"token\":\"t\",\"flag\":true}",
-                           &thing, &unknown));
+    assert_null(
+        read_sample("{\"number\":1.5,\"container\":[1],\"nonNull\":true,"
+                    "\"raw\":null,\"token\":\"t\",\"flag\":true}",
+                    &thing, &unknown));
     assert_text(thing.number, "1.5");
     assert_text(thing.container, "[1]");
     assert_text(thing.non_null, "true");
@@ -94,9 +95,9 @@ static void test_vocabulary__a_value_of_another_kind_is_absent(void **state)
     uint32_t unknown;
 
     (void)state;
-    assert_null(read_thing("{\"type\":1,\"number\":\"1\",\"container\":2,"
-                           "\"nonNull\":null,\"flag\":1}",
-                           &thing, &unknown));
+    assert_null(read_sample("{\"type\":1,\"number\":\"1\",\"container\":2,"
+                            "\"nonNull\":null,\"flag\":1}",
+                            &thing, &unknown));
     assert_text(thing.type, "");
     assert_text(thing.number, "");
     assert_text(thing.container, "");
@@ -104,7 +105,7 @@ static void test_vocabulary__a_value_of_another_kind_is_absent(void **state)
     assert_text(thing.raw, "");
     assert_int_equal(thing.token.kind, WAL__JSON_NONE);
     assert_false(thing.flag);
-    assert_null(read_thing("[\"note\"]", &thing, &unknown));
+    assert_null(read_sample("[\"note\"]", &thing, &unknown));
     assert_text(thing.type, "");
 }
 
@@ -115,16 +116,16 @@ static void test_vocabulary__only_the_fields_of_the_word_are_read(void **state)
 
     (void)state;
     assert_ptr_equal(
-        read_thing("{\"text\":\"t\",\"type\":\"note\"}", &thing, &unknown),
+        read_sample("{\"text\":\"t\",\"type\":\"note\"}", &thing, &unknown),
         &words[0]);
     assert_text(thing.text, "\"t\"");
-    assert_ptr_equal(read_thing("{\"text\":\"t\",\"type\":\"memo\","
-                                "\"inner\":{\"body\":\"b\"}}",
-                                &thing, &unknown),
+    assert_ptr_equal(read_sample("{\"text\":\"t\",\"type\":\"memo\","
+                                 "\"inner\":{\"body\":\"b\"}}",
+                                 &thing, &unknown),
                      &words[1]);
     assert_text(thing.text, "\"b\"");
     assert_null(
-        read_thing("{\"text\":\"t\",\"type\":\"x\"}", &thing, &unknown));
+        read_sample("{\"text\":\"t\",\"type\":\"x\"}", &thing, &unknown));
     assert_text(thing.text, "");
 }
 
@@ -134,11 +135,11 @@ static void test_vocabulary__the_first_alternative_with_a_value(void **state)
     uint32_t unknown;
 
     (void)state;
-    (void)read_thing("{\"type\":\"note\",\"body\":\"b\",\"text\":\"t\"}",
-                     &thing, &unknown);
+    (void)read_sample("{\"type\":\"note\",\"body\":\"b\",\"text\":\"t\"}",
+                      &thing, &unknown);
     assert_text(thing.text, "\"t\"");
-    (void)read_thing("{\"type\":\"note\",\"body\":\"b\",\"text\":1}", &thing,
-                     &unknown);
+    (void)read_sample("{\"type\":\"note\",\"body\":\"b\",\"text\":1}", &thing,
+                      &unknown);
     assert_text(thing.text, "\"b\"");
     assert_int_equal(wal__fields_read(span("{\"text\":\"new\",\"flag\":false}"),
                                       words[0].fields, &thing, NULL),
@@ -152,11 +153,11 @@ static void test_vocabulary__members_in_no_table_are_counted(void **state)
     uint32_t unknown;
 
     (void)state;
-    (void)read_thing("{\"known\":1,\"text\":1,\"body\":1,\"inner\":1}", &thing,
-                     &unknown);
+    (void)read_sample("{\"known\":1,\"text\":1,\"body\":1,\"inner\":1}", &thing,
+                      &unknown);
     assert_int_equal(unknown, 0);
-    (void)read_thing("{\"a\":1,\"b\":{\"c\":1},\"type\":\"note\"}", &thing,
-                     &unknown);
+    (void)read_sample("{\"a\":1,\"b\":{\"c\":1},\"type\":\"note\"}", &thing,
+                      &unknown);
     assert_int_equal(unknown, 2);
 }
 

@@ -117,7 +117,7 @@ static void test_claim__ends_with_its_process(void **state)
     }
 }
 
-static void test_claim__child_of_fork_does_not_keep_it(void **state)
+static void test_claim__child_of_fork_does_not_hold_it(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -151,7 +151,7 @@ static void test_claim__child_of_fork_does_not_keep_it(void **state)
 
 /* Claims in the page by dead processes, and by a live one that has no lock, are
  * ignored and replaced. */
-static void test_claim__stale_names_are_not_believed(void **state)
+static void test_claim__stale_names_are_ignored(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -249,7 +249,7 @@ static void claim_and_wait(struct tally *tally, int number)
 }
 
 /* The control page has no room for all claims; all processes write. */
-static void test_claim__more_processes_than_names(void **state)
+static void test_claim__more_processes_than_table_slots(void **state)
 {
     (void)state;
     enum {
@@ -399,7 +399,7 @@ static void test_claims__of_another_process_that_is_killed(void **state)
 }
 
 /* A reader that was opened while no process wrote, and one without LOCK. */
-static void test_claims__seen_by_readers(void **state)
+static void test_claims__visible_to_readers(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -431,7 +431,7 @@ static void test_claims__seen_by_readers(void **state)
 
 /* The lock decides: names in the page without one are not listed, and a lock
  * whose holder the page does not name is listed without it. */
-static void test_claims__names_of_the_dead(void **state)
+static void test_claims__names_of_dead_processes(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -523,7 +523,7 @@ static void test_claims__other_kinds_of_stores(void **state)
     kit_close(store);
 }
 
-static void test_claims__wrong_use_is_refused(void **state)
+static void test_claims__misuse_is_refused(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -593,20 +593,20 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_claim__one_handle_at_a_time),
         KIT_TEST(test_claim__ends_with_its_process),
-        KIT_TEST(test_claim__child_of_fork_does_not_keep_it),
-        KIT_TEST(test_claim__stale_names_are_not_believed),
+        KIT_TEST(test_claim__child_of_fork_does_not_hold_it),
+        KIT_TEST(test_claim__stale_names_are_ignored),
         KIT_TEST(test_claim__a_full_table),
-        KIT_TEST(test_claim__more_processes_than_names),
+        KIT_TEST(test_claim__more_processes_than_table_slots),
         KIT_TEST(test_claim__other_kinds_of_stores),
         KIT_TEST(test_claims__none),
         KIT_TEST(test_claims__of_this_process),
         KIT_TEST(test_claims__of_another_process_that_is_killed),
-        KIT_TEST(test_claims__seen_by_readers),
-        KIT_TEST(test_claims__names_of_the_dead),
+        KIT_TEST(test_claims__visible_to_readers),
+        KIT_TEST(test_claims__names_of_dead_processes),
         KIT_TEST(test_claims__of_a_full_table),
         KIT_TEST(test_claims__of_a_deleted_session),
         KIT_TEST(test_claims__other_kinds_of_stores),
-        KIT_TEST(test_claims__wrong_use_is_refused),
+        KIT_TEST(test_claims__misuse_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,7 +186,7 @@ static enum wal_status read_part(struct bench *bench, int nth,
     }
 }
 
-static void test_delete__handle_answers_not_found_to_everything(void **state)
+static void test_delete__handle_returns_not_found(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -206,7 +206,7 @@ static void test_delete__handle_answers_not_found_to_everything(void **state)
     end(&bench);
 }
 
-static void test_delete__session_is_in_no_list(void **state)
+static void test_delete__session_is_not_listed(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -272,7 +272,7 @@ static void check_fork(struct bench *bench)
 }
 
 /* The fork reads, extends and redacts the shared entries, and is forked. */
-static void test_delete__forks_keep_what_they_share(void **state)
+static void test_delete__forks_keep_shared_entries(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -416,9 +416,9 @@ static void test_delete__many_sessions_of_one_id(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_delete__handle_answers_not_found_to_everything),
-        KIT_TEST(test_delete__session_is_in_no_list),
-        KIT_TEST(test_delete__forks_keep_what_they_share),
+        KIT_TEST(test_delete__handle_returns_not_found),
+        KIT_TEST(test_delete__session_is_not_listed),
+        KIT_TEST(test_delete__forks_keep_shared_entries),
         KIT_TEST(test_delete__id_is_free_for_another_session),
         KIT_TEST(test_delete__twice_is_not_found),
         KIT_TEST(test_delete__many_sessions_of_one_id),

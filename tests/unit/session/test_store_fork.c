@@ -100,7 +100,7 @@ static void test_fork__at_an_entry_off_the_branch(void **state)
 
 /* Its entry is the child of a shared entry that is older than the fork
  * point. */
-static void test_fork__at_an_entry_that_left_the_shared_branch(void **state)
+static void test_fork__at_an_entry_after_the_fork_point(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -177,7 +177,7 @@ static void test_fork__at_an_entry_of_the_lineage(void **state)
     kit_close(store);
 }
 
-static void test_fork__unknown_entry_and_wrong_use(void **state)
+static void test_fork__unknown_entry_and_misuse(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -209,7 +209,7 @@ static void test_fork__unknown_entry_and_wrong_use(void **state)
     kit_close(store);
 }
 
-static void test_fork__takes_its_fields_from_the_source(void **state)
+static void test_fork__inherits_fields_of_the_source(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -331,7 +331,7 @@ static void test_fork__of_a_fork_two_hundred_deep(void **state)
     kit_close(store);
 }
 
-static void test_fork__of_a_fork_is_small_whatever_it_shares(void **state)
+static void test_fork__of_a_fork_takes_constant_space(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -354,7 +354,7 @@ static void test_fork__of_a_fork_is_small_whatever_it_shares(void **state)
 
 /* Ids are unique among shared and own entries; later entries of the source do
  * not count. */
-static void test_fork__ids_of_the_shared_past_are_taken(void **state)
+static void test_fork__ids_of_shared_entries_are_duplicates(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -412,14 +412,14 @@ int main(void)
         KIT_TEST(test_fork__at_the_head),
         KIT_TEST(test_fork__at_an_entry),
         KIT_TEST(test_fork__at_an_entry_off_the_branch),
-        KIT_TEST(test_fork__at_an_entry_that_left_the_shared_branch),
+        KIT_TEST(test_fork__at_an_entry_after_the_fork_point),
         KIT_TEST(test_fork__of_an_empty_session),
         KIT_TEST(test_fork__at_an_entry_of_the_lineage),
-        KIT_TEST(test_fork__unknown_entry_and_wrong_use),
-        KIT_TEST(test_fork__takes_its_fields_from_the_source),
+        KIT_TEST(test_fork__unknown_entry_and_misuse),
+        KIT_TEST(test_fork__inherits_fields_of_the_source),
         KIT_TEST(test_fork__of_a_fork_two_hundred_deep),
-        KIT_TEST(test_fork__of_a_fork_is_small_whatever_it_shares),
-        KIT_TEST(test_fork__ids_of_the_shared_past_are_taken),
+        KIT_TEST(test_fork__of_a_fork_takes_constant_space),
+        KIT_TEST(test_fork__ids_of_shared_entries_are_duplicates),
         KIT_TEST(test_fork__in_the_transcript),
     };
 

@@ -9,7 +9,7 @@
 
 /* ------------------------------------------------------------ deltas --- */
 
-static void test_deltas__are_left_out_unless_asked_for(void **state)
+static void test_deltas__are_omitted_by_default(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -239,7 +239,7 @@ static void check_open(struct faulty_heap *faulty, struct wal_session *session,
     }
 }
 
-static void test_open__without_memory_is_whole_or_refused(void **state)
+static void test_open__without_memory_succeeds_or_fails_whole(void **state)
 {
     (void)state;
     struct wal_open_options options = {.struct_size = sizeof(options),
@@ -279,7 +279,7 @@ static void test_open__without_memory_is_whole_or_refused(void **state)
 
 /* ------------------------------------------------------------ deleted --- */
 
-static void test_deleted__session_is_read_on_but_not_anew(void **state)
+static void test_deleted__open_cursor_continues_and_new_one_fails(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -310,14 +310,14 @@ static void test_deleted__session_is_read_on_but_not_anew(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_deltas__are_left_out_unless_asked_for),
+        KIT_TEST(test_deltas__are_omitted_by_default),
         KIT_TEST(test_deltas__parents_and_depths_around_them),
         KIT_TEST(test_deltas__of_another_stream_hide_nothing),
         KIT_TEST(test_deltas__beyond_the_durable_end),
         KIT_TEST(test_get__of_hidden_entries),
         KIT_TEST(test_compaction__around_hidden_entries),
-        KIT_TEST(test_open__without_memory_is_whole_or_refused),
-        KIT_TEST(test_deleted__session_is_read_on_but_not_anew),
+        KIT_TEST(test_open__without_memory_succeeds_or_fails_whole),
+        KIT_TEST(test_deleted__open_cursor_continues_and_new_one_fails),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static struct wal_store *reopen(struct wal_store *store)
     return kit_open("store", 0);
 }
 
-static void test_list__of_nothing(void **state)
+static void test_list__of_an_empty_store(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -217,7 +217,7 @@ static void test_list__while_appending(void **state)
     kit_close(store);
 }
 
-static void test_list__wrong_use_is_refused(void **state)
+static void test_list__misuse_is_refused(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -307,7 +307,7 @@ static void test_list__lineage_ends_where_it_repeats(void **state)
     kit_close(store);
 }
 
-static void test_list__lineage_of_what_is_not_there(void **state)
+static void test_list__lineage_of_an_unknown_session(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -343,7 +343,8 @@ static void test_list__lineage_of_what_is_not_there(void **state)
 
 /* ----------------------------------------------------------- first text --- */
 
-static void say(struct wal_session *session, const char *id, const char *text)
+static void append_message(struct wal_session *session, const char *id,
+                           const char *text)
 {
     char payload[128];
     struct wal_entry entry;
@@ -382,13 +383,13 @@ static void test_list__first_text_of_forks(void **state)
     struct wal_session *fork;
 
     kit_append(session, "a", NULL);
-    say(session, "b", "hello");
-    say(session, "c", "again");
+    append_message(session, "b", "hello");
+    append_message(session, "c", "again");
     fork = kit_fork(session, "c", "late");
-    say(fork, "d", "more");
+    append_message(fork, "d", "more");
     wal_session_close(fork);
     fork = kit_fork(session, "a", "early");
-    say(fork, "e", "elsewhere");
+    append_message(fork, "e", "elsewhere");
     wal_session_close(fork);
     wal_session_close(session);
     check_first_texts(store);
@@ -451,7 +452,7 @@ static void test_list__deleted_sessions_are_not_listed(void **state)
     kit_close(store);
 }
 
-static void test_list__deleted_since_the_opening_is_left_out(void **state)
+static void test_list__session_deleted_after_opening_is_omitted(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -471,7 +472,7 @@ static void test_list__deleted_since_the_opening_is_left_out(void **state)
 }
 
 /* The lineage flags them as deleted; a fork still has their text. */
-static void test_list__lineage_has_the_deleted(void **state)
+static void test_list__lineage_includes_deleted_sessions(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -484,7 +485,7 @@ static void test_list__lineage_has_the_deleted(void **state)
     struct wal_session *fork;
     struct wal_session_cursor *list = NULL;
 
-    say(session, "a", "hello");
+    append_message(session, "a", "hello");
     fork = kit_fork(session, "a", "fork");
     wal_session_close(session);
     delete_session(store, "s");
@@ -512,19 +513,19 @@ static void test_list__lineage_has_the_deleted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_list__of_nothing),
+        KIT_TEST(test_list__of_an_empty_store),
         KIT_TEST(test_list__newest_first),
         KIT_TEST(test_list__every_filter),
         KIT_TEST(test_list__describes_each_session),
         KIT_TEST(test_list__while_appending),
-        KIT_TEST(test_list__wrong_use_is_refused),
+        KIT_TEST(test_list__misuse_is_refused),
         KIT_TEST(test_list__lineage_by_forks_and_parents),
         KIT_TEST(test_list__lineage_ends_where_it_repeats),
-        KIT_TEST(test_list__lineage_of_what_is_not_there),
+        KIT_TEST(test_list__lineage_of_an_unknown_session),
         KIT_TEST(test_list__first_text_of_forks),
         KIT_TEST(test_list__deleted_sessions_are_not_listed),
-        KIT_TEST(test_list__deleted_since_the_opening_is_left_out),
-        KIT_TEST(test_list__lineage_has_the_deleted),
+        KIT_TEST(test_list__session_deleted_after_opening_is_omitted),
+        KIT_TEST(test_list__lineage_includes_deleted_sessions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

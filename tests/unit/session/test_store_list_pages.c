@@ -82,7 +82,7 @@ static void append_to(struct wal_store *store, const char *id,
 }
 
 /* Every page size, with every filter, in this process and after reopening. */
-static void test_list_pages__are_the_list(void **state)
+static void test_list_pages__agree_with_the_list(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -134,8 +134,7 @@ static void test_list_pages__after_a_session_that_moved(void **state)
 }
 
 /* The cursor names the position at the time of the list's opening. */
-static void
-test_list_pages__cursor_of_a_session_that_moved_meanwhile(void **state)
+static void test_list_pages__cursor_of_a_session_that_moved(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -157,7 +156,7 @@ test_list_pages__cursor_of_a_session_that_moved_meanwhile(void **state)
     kit_close(store);
 }
 
-static void test_list_pages__cursor_of_nothing_is_the_front(void **state)
+static void test_list_pages__empty_cursor_is_the_front(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -173,7 +172,7 @@ static void test_list_pages__cursor_of_nothing_is_the_front(void **state)
     kit_close(store);
 }
 
-static void test_list_pages__after_that_is_no_cursor_is_refused(void **state)
+static void test_list_pages__invalid_cursor_is_refused(void **state)
 {
     static const char *const wrong[] = {
         " ",
@@ -240,7 +239,7 @@ static void reload(struct wal_store *store)
 }
 
 /* No session twice, none missing, whatever was appended before. */
-static void test_list_pages__goes_on_when_indexes_are_loaded_anew(void **state)
+static void test_list_pages__continues_after_indexes_are_reloaded(void **state)
 {
     (void)state;
     enum {
@@ -338,13 +337,13 @@ static void test_list_pages__failed_allocation_skips_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_list_pages__are_the_list),
+        KIT_TEST(test_list_pages__agree_with_the_list),
         KIT_TEST(test_list_pages__after_a_session_that_moved),
-        KIT_TEST(test_list_pages__cursor_of_a_session_that_moved_meanwhile),
-        KIT_TEST(test_list_pages__cursor_of_nothing_is_the_front),
-        KIT_TEST(test_list_pages__after_that_is_no_cursor_is_refused),
+        KIT_TEST(test_list_pages__cursor_of_a_session_that_moved),
+        KIT_TEST(test_list_pages__empty_cursor_is_the_front),
+        KIT_TEST(test_list_pages__invalid_cursor_is_refused),
         KIT_TEST(test_list_pages__lineage_in_pages),
-        KIT_TEST(test_list_pages__goes_on_when_indexes_are_loaded_anew),
+        KIT_TEST(test_list_pages__continues_after_indexes_are_reloaded),
         KIT_TEST(test_list_pages__failed_allocation_skips_none),
     };
 

@@ -138,7 +138,7 @@ static void test_doc_get__of_session_and_store(void **state)
     kit_close(store);
 }
 
-static void test_append_one__goes_under_the_head(void **state)
+static void test_append_one__parent_is_the_head(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -164,7 +164,8 @@ static void test_append_one__goes_under_the_head(void **state)
     kit_close(store);
 }
 
-static void test_pinned__slices_hold_until_the_cursor_is_closed(void **state)
+static void
+test_pinned__slices_are_valid_until_the_cursor_is_closed(void **state)
 {
     (void)state;
     struct wal_entry_cursor_options options =
@@ -205,7 +206,7 @@ static void test_pinned__slices_hold_until_the_cursor_is_closed(void **state)
     kit_close(store);
 }
 
-static void test_pinned__not_without_maps(void **state)
+static void test_pinned__is_refused_without_maps(void **state)
 {
     (void)state;
     struct wal_entry_cursor_options options =
@@ -235,9 +236,9 @@ int main(void)
         KIT_TEST(test_entry_get__large_redacted_and_deleted),
         KIT_TEST(test_entry_get__misuse),
         KIT_TEST(test_doc_get__of_session_and_store),
-        KIT_TEST(test_append_one__goes_under_the_head),
-        KIT_TEST(test_pinned__slices_hold_until_the_cursor_is_closed),
-        KIT_TEST(test_pinned__not_without_maps),
+        KIT_TEST(test_append_one__parent_is_the_head),
+        KIT_TEST(test_pinned__slices_are_valid_until_the_cursor_is_closed),
+        KIT_TEST(test_pinned__is_refused_without_maps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

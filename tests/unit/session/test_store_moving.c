@@ -31,7 +31,7 @@ static int32_t finish(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-static void test_moving__metadata_of_every_design_comes_back(void **state)
+static void test_moving__metadata_of_every_design_is_returned(void **state)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -75,7 +75,7 @@ static void save(struct wal_session *session, uint32_t count, const char *json,
     assert_int_equal(result.duplicates, count - appended);
 }
 
-static void test_moving__save_is_metadata_and_what_is_missing(void **state)
+static void test_moving__save_writes_metadata_and_missing_entries(void **state)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -210,8 +210,8 @@ static void test_moving__session_moves_to_another_project(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_moving__metadata_of_every_design_comes_back),
-        KIT_TEST(test_moving__save_is_metadata_and_what_is_missing),
+        KIT_TEST(test_moving__metadata_of_every_design_is_returned),
+        KIT_TEST(test_moving__save_writes_metadata_and_missing_entries),
         KIT_TEST(test_moving__append_and_save_is_all_or_nothing),
         KIT_TEST(test_moving__branch_after_an_index),
         KIT_TEST(test_moving__parts_stream_as_versions_of_a_document),

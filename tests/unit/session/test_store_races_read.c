@@ -111,7 +111,7 @@ static void check_forks(struct wal_store *store, uint64_t forks)
     assert_int_equal(count, 1 + forks);
 }
 
-static void test_races__fork_sees_the_documents_of_one_moment(void **state)
+static void test_races__fork_inherits_a_snapshot_of_documents(void **state)
 {
     (void)state;
     struct scene scene;
@@ -131,7 +131,7 @@ static void test_races__fork_sees_the_documents_of_one_moment(void **state)
 
 /* ------------------------------------------------------------- pages --- */
 
-static void move_about(struct stress_thread *stress_thread)
+static void append_randomly(struct stress_thread *stress_thread)
 {
     struct scene *scene = stress_thread->ctx;
 
@@ -208,7 +208,7 @@ static void read_pages(struct stress_thread *stress_thread)
     }
 }
 
-static void test_races__pages_give_nothing_twice(void **state)
+static void test_races__pages_return_nothing_twice(void **state)
 {
     (void)state;
     struct scene scene = {.store = kit_store()};
@@ -220,7 +220,7 @@ static void test_races__pages_give_nothing_twice(void **state)
         (void)snprintf(id, sizeof(id), "moving-%02d", i);
         wal_session_close(kit_create(scene.store, id));
     }
-    (void)stress_run_threads(&scene, move_about, 2, read_pages, 2);
+    (void)stress_run_threads(&scene, append_randomly, 2, read_pages, 2);
     print_message("%" PRIu64 " went past a page\n", atomic_load(&scene.looks));
     kit_close(scene.store);
 }
@@ -357,7 +357,7 @@ static void scan(struct stress_thread *stress_thread)
     (stress_thread->number == 0 ? scan_now : scan_history)(stress_thread);
 }
 
-static void test_races__scan_sees_one_moment(void **state)
+static void test_races__scan_is_a_snapshot(void **state)
 {
     (void)state;
     struct scene scene;
@@ -386,7 +386,7 @@ static void visit(struct stress_thread *stress_thread)
     }
 }
 
-static void test_races__handles_that_come_and_go_lose_nothing(void **state)
+static void test_races__short_lived_handles_lose_nothing(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -410,10 +410,10 @@ static void test_races__handles_that_come_and_go_lose_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_races__fork_sees_the_documents_of_one_moment),
-        KIT_TEST(test_races__pages_give_nothing_twice),
-        KIT_TEST(test_races__scan_sees_one_moment),
-        KIT_TEST(test_races__handles_that_come_and_go_lose_nothing),
+        KIT_TEST(test_races__fork_inherits_a_snapshot_of_documents),
+        KIT_TEST(test_races__pages_return_nothing_twice),
+        KIT_TEST(test_races__scan_is_a_snapshot),
+        KIT_TEST(test_races__short_lived_handles_lose_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,7 +52,7 @@ static const char *latest(struct bench *bench, const char *cwd)
     return id;
 }
 
-static void test_latest__is_the_one_written_last(void **state)
+static void test_latest__is_the_last_written_session(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -204,7 +204,7 @@ static void test_resume__in_a_fork(void **state)
     kit_close(bench.store);
 }
 
-static void test_resume__what_is_not_there(void **state)
+static void test_resume__unknown_session(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -356,12 +356,12 @@ static void test_open_or_create__misuse_and_store_open_for_reading(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_latest__is_the_one_written_last),
+        KIT_TEST(test_latest__is_the_last_written_session),
         KIT_TEST(test_latest__of_an_empty_store),
         KIT_TEST(test_resume__in_place_by_id),
         KIT_TEST(test_resume__in_place_the_latest),
         KIT_TEST(test_resume__in_a_fork),
-        KIT_TEST(test_resume__what_is_not_there),
+        KIT_TEST(test_resume__unknown_session),
         KIT_TEST(test_resume__store_open_for_reading),
         KIT_TEST(test_open_or_create__by_id),
         KIT_TEST(test_open_or_create__the_latest_of_a_directory),

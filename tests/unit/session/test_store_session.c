@@ -35,7 +35,7 @@ static uint64_t sessions_of(struct wal_store *store)
     return info.sessions;
 }
 
-static void test_create__every_field_comes_back(void **state)
+static void test_create__every_field_is_returned(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -119,7 +119,7 @@ static void test_create__without_options_makes_a_uuid_of_version_7(void **state)
     kit_close(store);
 }
 
-static void test_create__id_that_is_taken(void **state)
+static void test_create__duplicate_id_is_refused(void **state)
 {
     (void)state;
     struct both both = {.store = kit_store()};
@@ -170,7 +170,7 @@ static void test_create__ids_have_1_to_255_bytes_of_utf8(void **state)
     kit_close(both.store);
 }
 
-static void test_create__id_may_hold_any_character(void **state)
+static void test_create__id_of_any_characters(void **state)
 {
     (void)state;
     static const char *const ids[] = {"a",         "/../x", "\xf0\x9f\x98\x80",
@@ -191,7 +191,7 @@ static void test_create__id_may_hold_any_character(void **state)
     kit_close(store);
 }
 
-static void test_create__metadata_is_an_object_of_json(void **state)
+static void test_create__metadata_is_a_json_object(void **state)
 {
     (void)state;
     static const char *const bad[] = {"[]",       "1",       "{",
@@ -253,7 +253,7 @@ static void test_create__texts_are_bounded(void **state)
     kit_close(both.store);
 }
 
-static void test_create__wrong_use_is_refused(void **state)
+static void test_create__misuse_is_refused(void **state)
 {
     (void)state;
     struct both both = {.store = kit_store()};
@@ -292,7 +292,7 @@ static void test_open__missing_session(void **state)
     wal_session_close(NULL);
 }
 
-static void test_status__follows_appends(void **state)
+static void test_session_info__follows_appends(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -326,7 +326,8 @@ static void test_status__follows_appends(void **state)
     kit_close(store);
 }
 
-static void test_status__slices_hold_until_the_next_call(void **state)
+static void
+test_session_info__slices_are_valid_until_the_next_call(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -343,7 +344,7 @@ static void test_status__slices_hold_until_the_next_call(void **state)
     kit_close(store);
 }
 
-static void test_status__wrong_use_is_refused(void **state)
+static void test_session_info__misuse_is_refused(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -358,7 +359,7 @@ static void test_status__wrong_use_is_refused(void **state)
     kit_close(store);
 }
 
-static void test_accept__whole_session_is_not_harmed(void **state)
+static void test_accept__intact_session_is_unchanged(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -381,19 +382,19 @@ static void test_accept__whole_session_is_not_harmed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_create__every_field_comes_back),
+        KIT_TEST(test_create__every_field_is_returned),
         KIT_TEST(test_create__without_options_makes_a_uuid_of_version_7),
-        KIT_TEST(test_create__id_that_is_taken),
+        KIT_TEST(test_create__duplicate_id_is_refused),
         KIT_TEST(test_create__ids_have_1_to_255_bytes_of_utf8),
-        KIT_TEST(test_create__id_may_hold_any_character),
-        KIT_TEST(test_create__metadata_is_an_object_of_json),
+        KIT_TEST(test_create__id_of_any_characters),
+        KIT_TEST(test_create__metadata_is_a_json_object),
         KIT_TEST(test_create__texts_are_bounded),
-        KIT_TEST(test_create__wrong_use_is_refused),
+        KIT_TEST(test_create__misuse_is_refused),
         KIT_TEST(test_open__missing_session),
-        KIT_TEST(test_status__follows_appends),
-        KIT_TEST(test_status__slices_hold_until_the_next_call),
-        KIT_TEST(test_status__wrong_use_is_refused),
-        KIT_TEST(test_accept__whole_session_is_not_harmed),
+        KIT_TEST(test_session_info__follows_appends),
+        KIT_TEST(test_session_info__slices_are_valid_until_the_next_call),
+        KIT_TEST(test_session_info__misuse_is_refused),
+        KIT_TEST(test_accept__intact_session_is_unchanged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,7 @@ static void test_close__live_handle_of_each_kind(void **state)
     }
 }
 
-static void test_close__live_session_and_what_it_owns(void **state)
+static void test_close__live_session_with_its_handles(void **state)
 {
     (void)state;
 
@@ -332,7 +332,7 @@ static void append_large(struct wal_session *session)
     free(payload);
 }
 
-static void test_close__slices_of_live_cursors_hold(void **state)
+static void test_close__slices_of_live_cursors_remain_valid(void **state)
 {
     (void)state;
     const struct wal_entry_cursor_options options = {
@@ -584,14 +584,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_close__live_handle_of_each_kind),
-        KIT_TEST(test_close__live_session_and_what_it_owns),
+        KIT_TEST(test_close__live_session_with_its_handles),
         KIT_TEST(test_close__live_handles_of_a_read_only_store),
         KIT_TEST(test_close__no_live_handle),
         KIT_TEST(test_close__failure_has_priority),
         KIT_TEST(test_close__ticket_reports_the_outcome),
         KIT_TEST(test_close__locks_descriptors_and_threads_are_released),
         KIT_TEST(test_close__commits_the_queue_and_writes_the_indexes),
-        KIT_TEST(test_close__slices_of_live_cursors_hold),
+        KIT_TEST(test_close__slices_of_live_cursors_remain_valid),
         KIT_TEST(test_close__any_order),
         KIT_TEST(test_close__in_a_child),
         KIT_TEST(test_close__in_a_child_after_the_parent_closed),

@@ -54,8 +54,9 @@ static void finish(struct closer *closers, pthread_barrier_t *barrier)
 
 /* Deals the session with its claim, and handles of all kinds on it, to the
  * threads. */
-static void deal(struct wal_store *store, struct wal_session *session,
-                 uint32_t flags, struct closer *closers, uint64_t *random)
+static void distribute_handles(struct wal_store *store,
+                               struct wal_session *session, uint32_t flags,
+                               struct closer *closers, uint64_t *random)
 {
     uint64_t kinds =
         flags == WAL_OPEN_NOOP ? KIT_HANDLE_BLOB : KIT_HANDLE_COUNT;
@@ -81,7 +82,7 @@ static void run(uint32_t flags, bool store_first, uint64_t *random)
 
     faulty_heap_init(&heap, &wal__heap_libc);
     store = kit_handle_store(flags, &heap.heap, &session);
-    deal(store, session, flags, closers, random);
+    distribute_handles(store, session, flags, closers, random);
     if (store_first) {
         assert_int_equal(wal_close(store, NULL), WAL_EBUSY);
     }

@@ -91,7 +91,7 @@ static void test_payload__of_any_kind_of_json(void **state)
 }
 
 /* What is in line counts. */
-static void test_batch__of_32_mib_at_most(void **state)
+static void test_batch__size_limit_is_32_mib(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -118,7 +118,7 @@ static void test_batch__of_32_mib_at_most(void **state)
     free(text);
 }
 
-static void test_batch__of_a_number_that_can_be(void **state)
+static void test_batch__item_count_is_bounded(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -170,7 +170,7 @@ static void test_texts__are_bounded(void **state)
     free(text);
 }
 
-static void test_texts__of_the_greatest_sizes_come_back(void **state)
+static void test_texts__of_maximum_size_round_trip(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -231,7 +231,7 @@ static void test_texts__are_utf8(void **state)
     end(&bench);
 }
 
-static void test_entry__wrong_use_is_refused(void **state)
+static void test_entry__misuse_is_refused(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -271,7 +271,7 @@ static void test_entry__wrong_use_is_refused(void **state)
     end(&bench);
 }
 
-static void test_options__wrong_use_is_refused(void **state)
+static void test_options__misuse_is_refused(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -307,13 +307,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_payload__is_json),
         KIT_TEST(test_payload__of_any_kind_of_json),
-        KIT_TEST(test_batch__of_32_mib_at_most),
-        KIT_TEST(test_batch__of_a_number_that_can_be),
+        KIT_TEST(test_batch__size_limit_is_32_mib),
+        KIT_TEST(test_batch__item_count_is_bounded),
         KIT_TEST(test_texts__are_bounded),
-        KIT_TEST(test_texts__of_the_greatest_sizes_come_back),
+        KIT_TEST(test_texts__of_maximum_size_round_trip),
         KIT_TEST(test_texts__are_utf8),
-        KIT_TEST(test_entry__wrong_use_is_refused),
-        KIT_TEST(test_options__wrong_use_is_refused),
+        KIT_TEST(test_entry__misuse_is_refused),
+        KIT_TEST(test_options__misuse_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

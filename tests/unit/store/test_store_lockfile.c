@@ -84,7 +84,7 @@ static void expect_whole(const char *ids, const char *more)
     expect_end(child);
 }
 
-static void abuse(const char *command, const char *word)
+static void change_lockfile(const char *command, const char *word)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -104,22 +104,22 @@ static void abuse(const char *command, const char *word)
 static void test_lockfile__removed(void **state)
 {
     (void)state;
-    abuse("rm store/LOCK", "removed");
+    change_lockfile("rm store/LOCK", "removed");
 }
 
 static void test_lockfile__replaced_by_an_empty_file(void **state)
 {
     (void)state;
-    abuse("rm store/LOCK && touch store/LOCK", "replaced");
+    change_lockfile("rm store/LOCK && touch store/LOCK", "replaced");
 }
 
 static void test_lockfile__replaced_by_its_copy(void **state)
 {
     (void)state;
-    abuse("cp store/LOCK other && mv other store/LOCK", "replaced");
+    change_lockfile("cp store/LOCK other && mv other store/LOCK", "replaced");
 }
 
-static void test_lockfile__put_back(void **state)
+static void test_lockfile__restored(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -137,7 +137,7 @@ static void test_lockfile__put_back(void **state)
 
 /* A process without write permission for LOCK can read; writing reports the
  * missing permission. */
-static int visit_as_nobody(void)
+static int run_unprivileged(void)
 {
     struct wal_store *store = NULL;
     struct wal_session *session = NULL;
@@ -178,7 +178,7 @@ static void test_lockfile__made_unreadable(void **state)
         child = fork();
         assert_true(child >= 0);
         if (child == 0) {
-            _exit(visit_as_nobody());
+            _exit(run_unprivileged());
         }
         expect_end(child);
     }
@@ -362,17 +362,18 @@ static void test_lockfile__removed_under_load(void **state)
 
 /* LOCK is removed after the process checked it. */
 static struct {
-    bool at_sync;    /* of the tail that ends; else when a group begins */
-    _Atomic bool on; /* removes LOCK after the lease was taken or the sync */
+    bool at_sync; /* of the tail that ends; else when a group begins */
+    _Atomic bool
+        on; /* removes LOCK after the append lock was taken or the sync */
     _Atomic bool gone;
     _Atomic uint32_t writes; /* since */
-} thief;
+} remover;
 
-static void steal(void)
+static void remove_lockfile(void)
 {
-    if (atomic_exchange(&thief.on, false)) {
+    if (atomic_exchange(&remover.on, false)) {
         WAL__ASSERT(rename("store/LOCK", "stolen") == 0);
-        atomic_store(&thief.gone, true);
+        atomic_store(&remover.gone, true);
         pause_ms(20);
     }
 }
@@ -384,9 +385,9 @@ static enum wal_status lock_and_arm(void *ctx, struct wal__file *file,
     enum wal_status status =
         wal__io_posix.lock(ctx, file, offset, mode, sys_errno);
 
-    if (!thief.at_sync && status == WAL_OK && offset == WAL__LOCK_APPEND &&
+    if (!remover.at_sync && status == WAL_OK && offset == WAL__LOCK_APPEND &&
         mode == WAL__IO_LOCK_EXCLUSIVE) {
-        atomic_store(&thief.on, true);
+        atomic_store(&remover.on, true);
     }
     return status;
 }
@@ -394,19 +395,19 @@ static enum wal_status lock_and_arm(void *ctx, struct wal__file *file,
 /* The first call between the check of LOCK and the write of the group. */
 static int64_t now_and_steal(void *ctx)
 {
-    if (!thief.at_sync) {
-        steal();
+    if (!remover.at_sync) {
+        remove_lockfile();
     }
     return wal__io_posix.now_ms(ctx);
 }
 
-static enum wal_status sync_and_steal(void *ctx, struct wal__file *file,
-                                      int *sys_errno)
+static enum wal_status sync_and_remove(void *ctx, struct wal__file *file,
+                                       int *sys_errno)
 {
     enum wal_status status = wal__io_posix.sync(ctx, file, sys_errno);
 
-    if (thief.at_sync) {
-        steal();
+    if (remover.at_sync) {
+        remove_lockfile();
     }
     return status;
 }
@@ -415,35 +416,35 @@ static enum wal_status count_write(void *ctx, struct wal__file *file,
                                    const struct iovec *iov, int count,
                                    uint64_t offset, size_t *put, int *sys_errno)
 {
-    if (atomic_load(&thief.gone)) {
-        atomic_fetch_add(&thief.writes, 1);
+    if (atomic_load(&remover.gone)) {
+        atomic_fetch_add(&remover.writes, 1);
     }
     return wal__io_posix.pwritev(ctx, file, iov, count, offset, put, sys_errno);
 }
 
-static struct wal_store *open_with_thief(struct wal__io *io, bool at_sync)
+static struct wal_store *open_with_remover(struct wal__io *io, bool at_sync)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .idle_mark_ms = 60000};
     struct wal_store *store = NULL;
 
-    memset(&thief, 0, sizeof(thief));
+    memset(&remover, 0, sizeof(remover));
     *io = wal__io_posix;
     assert_int_equal(
         wal__store_open("store", &options, &wal__heap_libc, io, &store, NULL),
         WAL_OK);
-    thief.at_sync = at_sync;
+    remover.at_sync = at_sync;
     return store;
 }
 
 static void expect_nothing_written(struct wal_store *store,
                                    struct wal_session *session)
 {
-    assert_true(atomic_load(&thief.gone));
-    assert_int_equal(atomic_load(&thief.writes), 0);
+    assert_true(atomic_load(&remover.gone));
+    assert_int_equal(atomic_load(&remover.writes), 0);
     wal_session_close(session);
     assert_int_equal(wal_close(store, NULL), WAL_ELOCKFILE);
-    assert_int_equal(atomic_load(&thief.writes), 0);
+    assert_int_equal(atomic_load(&remover.writes), 0);
     expect_whole("a", "b");
     expect_whole("a b", "c");
 }
@@ -459,7 +460,7 @@ static void test_lockfile__removed_before_a_write(void **state)
     kit_append_all(session, "a");
     wal_session_close(session);
     kit_close(store);
-    store = open_with_thief(&io, false);
+    store = open_with_remover(&io, false);
     session = kit_session(store, "s");
     io.lock = lock_and_arm;
     io.now_ms = now_and_steal;
@@ -485,14 +486,14 @@ static void test_lockfile__removed_before_a_seal(void **state)
     kit_append_all(session, "a");
     wal_session_close(session);
     kit_close(store);
-    store = open_with_thief(&io, true);
+    store = open_with_remover(&io, true);
     session = kit_session(store, "s");
-    kit_append_all(session, "a"); /* is there; the lease was taken */
-    io.sync = sync_and_steal;
+    kit_append_all(session, "a"); /* is there; the append lock was taken */
+    io.sync = sync_and_remove;
     io.pwritev = count_write;
     /* The new segment is made before the old one is sealed. */
     entry = kit_entry("x", NULL, text);
-    atomic_store(&thief.on, true);
+    atomic_store(&remover.on, true);
     assert_int_equal(kit_try_append(session, &entry, NULL, NULL),
                      WAL_ELOCKFILE);
     free(text);
@@ -578,8 +579,8 @@ static void test_lockfile__reader_without_it_during_a_rotation(void **state)
 
 static uint32_t mounted; /* the number that the system gives */
 
-static enum wal_status say_network(void *ctx, const char *path, bool *network,
-                                   char *name, int *sys_errno)
+static enum wal_status report_network(void *ctx, const char *path,
+                                      bool *network, char *name, int *sys_errno)
 {
     (void)ctx;
     (void)path;
@@ -598,7 +599,7 @@ static enum wal_status open_on(uint32_t magic, uint32_t flags,
     enum wal_status status;
 
     mounted = magic;
-    io.is_network = say_network;
+    io.is_network = report_network;
     status =
         wal__store_open("store", &options, &wal__heap_libc, &io, &store, error);
     return status == WAL_OK ? wal_close(store, error) : status;
@@ -676,7 +677,7 @@ int main(void)
         KIT_TEST(test_lockfile__removed),
         KIT_TEST(test_lockfile__replaced_by_an_empty_file),
         KIT_TEST(test_lockfile__replaced_by_its_copy),
-        KIT_TEST(test_lockfile__put_back),
+        KIT_TEST(test_lockfile__restored),
         KIT_TEST(test_lockfile__made_unreadable),
         KIT_TEST(test_lockfile__waiting_reader_gets_an_error),
         KIT_TEST(test_lockfile__working_directory_changed),

@@ -110,7 +110,7 @@ static void test_store_memory__sessions_entries_and_forks(void **state)
     assert_no_files();
 }
 
-static void test_store_memory__a_path_names_nothing(void **state)
+static void test_store_memory__path_is_ignored(void **state)
 {
     (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options),
@@ -162,7 +162,7 @@ static void refuse(const char *path, uint32_t flags)
     assert_null(store);
 }
 
-static void test_store_memory__what_it_cannot_be_is_refused(void **state)
+static void test_store_memory__incompatible_options_are_refused(void **state)
 {
     (void)state;
     struct wal_store *store = NULL;
@@ -245,7 +245,7 @@ static void check_memory(struct wal_store *store)
     assert_in_range(memfd_bytes(), info.log_bytes, info.log_bytes + (4 << 20));
 }
 
-static void test_store_memory__goes_on_over_segments(void **state)
+static void test_store_memory__spans_several_segments(void **state)
 {
     (void)state;
     const uint32_t flags[] = {0, WAL_OPEN_PREAD};
@@ -381,7 +381,7 @@ static void test_store_memory__closing_frees_everything(void **state)
 }
 
 /* A store in memory writes no commit mark and no index. */
-static void test_store_memory__closing_makes_nothing(void **state)
+static void test_store_memory__closing_creates_no_file(void **state)
 {
     (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options),
@@ -438,14 +438,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_store_memory__sessions_entries_and_forks),
-        KIT_TEST(test_store_memory__a_path_names_nothing),
+        KIT_TEST(test_store_memory__path_is_ignored),
         KIT_TEST(test_store_memory__stores_are_independent_and_end),
-        KIT_TEST(test_store_memory__what_it_cannot_be_is_refused),
-        KIT_TEST(test_store_memory__goes_on_over_segments),
+        KIT_TEST(test_store_memory__incompatible_options_are_refused),
+        KIT_TEST(test_store_memory__spans_several_segments),
         KIT_TEST(test_store_memory__threads_write_and_read),
         KIT_TEST(test_store_memory__belongs_to_its_process),
         KIT_TEST(test_store_memory__closing_frees_everything),
-        KIT_TEST(test_store_memory__closing_makes_nothing),
+        KIT_TEST(test_store_memory__closing_creates_no_file),
         KIT_TEST(test_store_memory__opening_without_memory),
     };
 

@@ -62,7 +62,7 @@ static void assert_ok(enum wal_status status)
 
 /* ------------------------------------------------------------- store --- */
 
-static void test_store_noop__opening_looks_at_no_path(void **state)
+static void test_store_noop__opening_accesses_no_path(void **state)
 {
     (void)state;
     const char *const paths[] = {NULL, "", "no/such/directory", "/dev/null"};
@@ -99,7 +99,7 @@ static void test_store_noop__the_store_is_empty(void **state)
 }
 
 /* A ticket completes at once, and the event loop is notified. */
-static void test_store_noop__the_event_rings(void **state)
+static void test_store_noop__event_is_signalled(void **state)
 {
     (void)state;
     const struct wal_entry entry = kit_entry("a", NULL, "1");
@@ -121,7 +121,7 @@ static void test_store_noop__the_event_rings(void **state)
 }
 
 /* The child of fork(), which may use such a store, gets a new descriptor. */
-static void test_store_noop__the_event_of_a_child(void **state)
+static void test_store_noop__event_in_a_child(void **state)
 {
     (void)state;
     const struct wal_entry entry = kit_entry("a", NULL, "1");
@@ -170,7 +170,7 @@ static void test_store_noop__migrating_finds_nothing_to_do(void **state)
 
 /* ----------------------------------------------------------- session --- */
 
-static void test_store_noop__a_session_knows_what_it_was_given(void **state)
+static void test_store_noop__session_returns_its_options(void **state)
 {
     (void)state;
     const struct wal_session_options options = {
@@ -207,7 +207,7 @@ static void test_store_noop__a_session_knows_what_it_was_given(void **state)
     wal_session_close(one);
 }
 
-static void test_store_noop__ids_are_made_and_may_come_again(void **state)
+static void test_store_noop__ids_are_generated_and_may_repeat(void **state)
 {
     (void)state;
     struct wal_session *made = NULL;
@@ -267,8 +267,7 @@ static void test_store_noop__open_or_create(void **state)
     wal_session_close(opened);
 }
 
-static void
-test_store_noop__a_fork_takes_over_what_its_source_knows(void **state)
+static void test_store_noop__fork_inherits_fields_of_its_source(void **state)
 {
     (void)state;
     const struct wal_session_options options = {.struct_size = sizeof(options),
@@ -319,7 +318,7 @@ static int32_t change(void *ctx, const struct wal_session_info *now,
     return asked->answer;
 }
 
-static void test_store_noop__an_update_asks_once(void **state)
+static void test_store_noop__update_calls_its_function_once(void **state)
 {
     (void)state;
     struct asked asked = {.metadata = kit_text("{}")};
@@ -351,7 +350,7 @@ static void test_store_noop__deleting_and_accepting_damage(void **state)
 
 /* ------------------------------------------------------------ append --- */
 
-static void test_store_noop__entries_are_taken_and_gone(void **state)
+static void test_store_noop__entries_are_accepted_and_discarded(void **state)
 {
     (void)state;
     const uint32_t durabilities[] = {WAL_DURABLE, WAL_WRITTEN, WAL_QUEUED};
@@ -375,7 +374,7 @@ static void test_store_noop__entries_are_taken_and_gone(void **state)
     assert_all_entries(session, "");
 }
 
-static void test_store_noop__an_entry_gets_an_id(void **state)
+static void test_store_noop__entry_has_a_generated_id(void **state)
 {
     (void)state;
     struct wal_entry entry = kit_entry("", NULL, "1");
@@ -387,7 +386,7 @@ static void test_store_noop__an_entry_gets_an_id(void **state)
     assert_ok(wal_append(session, &entry, 1, NULL, NULL, &error));
 }
 
-static void test_store_noop__wrong_entries_are_refused(void **state)
+static void test_store_noop__invalid_entries_are_refused(void **state)
 {
     (void)state;
     struct wal_append_result result = {.struct_size = sizeof(result)};
@@ -539,7 +538,7 @@ static void test_store_noop__lists_are_empty(void **state)
     }
 }
 
-static void test_store_noop__iterators_are_empty(void **state)
+static void test_store_noop__cursors_are_empty(void **state)
 {
     (void)state;
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
@@ -560,7 +559,7 @@ static void test_store_noop__iterators_are_empty(void **state)
     assert_null(iter);
 }
 
-static void test_store_noop__heads_are_moved_and_gone(void **state)
+static void test_store_noop__head_moves_are_accepted_and_discarded(void **state)
 {
     (void)state;
     struct wal_head head = {.struct_size = sizeof(head),
@@ -584,7 +583,7 @@ static void test_store_noop__heads_are_moved_and_gone(void **state)
     assert_int_equal(wal_head_move(session, &head, NULL, &error), WAL_EINVAL);
 }
 
-static void test_store_noop__documents_are_put_and_gone(void **state)
+static void test_store_noop__documents_are_accepted_and_discarded(void **state)
 {
     (void)state;
     struct wal_session *const owners[] = {session, NULL};
@@ -617,7 +616,7 @@ static void test_store_noop__documents_are_put_and_gone(void **state)
     }
 }
 
-static void test_store_noop__content_is_digested_and_gone(void **state)
+static void test_store_noop__content_is_digested_and_discarded(void **state)
 {
     (void)state;
     static const uint8_t abc[] = {0xba, 0x78, 0x16, 0xbf}; /* its SHA-256 */
@@ -660,7 +659,7 @@ static void test_store_noop__waiting_and_claiming(void **state)
 
 /* ------------------------------------------------------------- memory --- */
 
-static void test_store_noop__without_memory_nothing_is_left(void **state)
+static void test_store_noop__without_memory_nothing_leaks(void **state)
 {
     (void)state;
     const struct wal_entry entry = kit_entry("a", NULL, "1");
@@ -691,31 +690,31 @@ static void test_store_noop__without_memory_nothing_is_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_store_noop__opening_looks_at_no_path),
+        TEST(test_store_noop__opening_accesses_no_path),
         TEST(test_store_noop__the_store_is_empty),
-        TEST(test_store_noop__the_event_rings),
-        TEST(test_store_noop__the_event_of_a_child),
+        TEST(test_store_noop__event_is_signalled),
+        TEST(test_store_noop__event_in_a_child),
         TEST(test_store_noop__migrating_finds_nothing_to_do),
-        TEST(test_store_noop__a_session_knows_what_it_was_given),
-        TEST(test_store_noop__ids_are_made_and_may_come_again),
+        TEST(test_store_noop__session_returns_its_options),
+        TEST(test_store_noop__ids_are_generated_and_may_repeat),
         TEST(test_store_noop__any_id_opens_as_an_empty_session),
         TEST(test_store_noop__open_or_create),
-        TEST(test_store_noop__a_fork_takes_over_what_its_source_knows),
-        TEST(test_store_noop__an_update_asks_once),
+        TEST(test_store_noop__fork_inherits_fields_of_its_source),
+        TEST(test_store_noop__update_calls_its_function_once),
         TEST(test_store_noop__deleting_and_accepting_damage),
-        TEST(test_store_noop__entries_are_taken_and_gone),
-        TEST(test_store_noop__an_entry_gets_an_id),
-        TEST(test_store_noop__wrong_entries_are_refused),
+        TEST(test_store_noop__entries_are_accepted_and_discarded),
+        TEST(test_store_noop__entry_has_a_generated_id),
+        TEST(test_store_noop__invalid_entries_are_refused),
         TEST(test_store_noop__tickets_are_done),
         TEST(test_store_noop__batches),
         TEST(test_store_noop__redacting_and_compacting),
         TEST(test_store_noop__lists_are_empty),
-        TEST(test_store_noop__iterators_are_empty),
-        TEST(test_store_noop__heads_are_moved_and_gone),
-        TEST(test_store_noop__documents_are_put_and_gone),
-        TEST(test_store_noop__content_is_digested_and_gone),
+        TEST(test_store_noop__cursors_are_empty),
+        TEST(test_store_noop__head_moves_are_accepted_and_discarded),
+        TEST(test_store_noop__documents_are_accepted_and_discarded),
+        TEST(test_store_noop__content_is_digested_and_discarded),
         TEST(test_store_noop__waiting_and_claiming),
-        TEST(test_store_noop__without_memory_nothing_is_left),
+        TEST(test_store_noop__without_memory_nothing_leaks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

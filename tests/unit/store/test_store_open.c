@@ -55,7 +55,7 @@ static struct wal_store_info info_of(struct wal_store *store)
 
 /* ------------------------------------------------------------- paths --- */
 
-static void test_open__store_is_made_only_when_asked_for(void **state)
+static void test_open__store_is_created_only_with_the_flag(void **state)
 {
     (void)state;
     struct wal_store *store = NULL;
@@ -106,8 +106,7 @@ static int add_disk(const char *path, const struct stat *stat, int kind,
     return 0;
 }
 
-static void
-test_open__empty_store_takes_little_more_than_a_mebibyte(void **state)
+static void test_open__empty_store_takes_about_a_mebibyte(void **state)
 {
     (void)state;
 
@@ -127,7 +126,7 @@ static void test_open__exclusive_refuses_a_store(void **state)
     kit_close(kit_store());
 }
 
-static void test_open__file_where_a_directory_belongs(void **state)
+static void test_open__file_in_place_of_the_directory(void **state)
 {
     (void)state;
     FILE *file = fopen("store", "w");
@@ -151,7 +150,7 @@ static void test_open__manifest_that_is_a_directory(void **state)
                 "manifest");
 }
 
-static void test_open__directory_of_other_things_is_left_alone(void **state)
+static void test_open__directory_with_other_files_is_refused(void **state)
 {
     (void)state;
     FILE *file;
@@ -176,7 +175,7 @@ static void test_open__empty_directory_becomes_a_store(void **state)
     kit_close(kit_open("store", 0));
 }
 
-static void test_open__slashes_at_the_end_do_not_matter(void **state)
+static void test_open__trailing_slashes_are_ignored(void **state)
 {
     (void)state;
 
@@ -184,7 +183,7 @@ static void test_open__slashes_at_the_end_do_not_matter(void **state)
     kit_close(kit_open("./store/", 0));
 }
 
-static void test_open__parent_that_is_missing_is_not_made(void **state)
+static void test_open__missing_parent_is_not_created(void **state)
 {
     (void)state;
     struct wal_error error = KIT_ERROR;
@@ -213,7 +212,7 @@ static void test_open__interrupted_creation_is_finished(void **state)
 
 /* ----------------------------------------------------------- options --- */
 
-static void test_open__wrong_options_are_refused(void **state)
+static void test_open__invalid_options_are_refused(void **state)
 {
     (void)state;
     struct wal_open_options good = {.struct_size = sizeof(good),
@@ -247,7 +246,7 @@ static void test_open__wrong_options_are_refused(void **state)
     assert_int_not_equal(stat("store", &stat_of), 0);
 }
 
-static void test_open__groups_are_aligned_as_asked_for(void **state)
+static void test_open__groups_have_the_requested_alignment(void **state)
 {
     (void)state;
     struct wal_open_options options = {.struct_size = sizeof(options),
@@ -312,7 +311,7 @@ static void test_read_only__nothing_is_written(void **state)
     assert_int_not_equal(access("store/LOCK", F_OK), 0);
 }
 
-static void test_read_only__does_not_need_the_writer_to_be_gone(void **state)
+static void test_read_only__opens_while_a_writer_has_it_open(void **state)
 {
     (void)state;
     struct wal_store *writer = kit_store();
@@ -359,7 +358,7 @@ static void test_read_only__follows_a_writer(void **state)
 }
 
 /* Runs a check as an unprivileged user; returns its exit code. */
-static void as_nobody(int (*check)(void))
+static void run_unprivileged(int (*check)(void))
 {
     int status = 0;
     pid_t child = fork();
@@ -376,7 +375,7 @@ static void as_nobody(int (*check)(void))
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static int read_without_rights(void)
+static int read_without_permission(void)
 {
     struct wal_error error = KIT_ERROR;
     struct wal_store_info info = {.struct_size = sizeof(info)};
@@ -405,7 +404,7 @@ static int read_without_rights(void)
     return wal_close(store, NULL) == WAL_OK ? 0 : 6;
 }
 
-static int create_without_rights(void)
+static int create_without_permission(void)
 {
     struct wal_open_options options = {.struct_size = sizeof(options),
                                        .flags = WAL_OPEN_CREATE};
@@ -422,7 +421,7 @@ static int create_without_rights(void)
     return 0;
 }
 
-static int open_without_looking(void)
+static int open_without_search_permission(void)
 {
     struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
@@ -442,8 +441,8 @@ static int allow_reading(const char *path, const struct stat *stat, int kind,
     return chmod(path, kind == FTW_DP ? 0555 : 0444);
 }
 
-static int give_back(const char *path, const struct stat *stat, int kind,
-                     struct FTW *walk)
+static int restore_mode(const char *path, const struct stat *stat, int kind,
+                        struct FTW *walk)
 {
     (void)stat;
     (void)kind;
@@ -451,7 +450,7 @@ static int give_back(const char *path, const struct stat *stat, int kind,
     return chmod(path, 0700);
 }
 
-static void test_read_only__store_that_is_not_writable_is_read(void **state)
+static void test_read_only__store_without_write_permission_is_read(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -463,12 +462,12 @@ static void test_read_only__store_that_is_not_writable_is_read(void **state)
     assert_int_equal(chmod(".", 0555), 0);
     assert_int_equal(chmod("..", 0755), 0);
     assert_int_equal(nftw("store", allow_reading, 8, FTW_DEPTH | FTW_PHYS), 0);
-    as_nobody(read_without_rights);
-    as_nobody(create_without_rights);
+    run_unprivileged(read_without_permission);
+    run_unprivileged(create_without_permission);
     assert_int_equal(chmod("store", 0), 0);
-    as_nobody(open_without_looking);
+    run_unprivileged(open_without_search_permission);
     assert_int_equal(chmod("store", 0700), 0);
-    assert_int_equal(nftw("store", give_back, 8, FTW_PHYS), 0);
+    assert_int_equal(nftw("store", restore_mode, 8, FTW_PHYS), 0);
     assert_int_equal(chmod(".", 0700), 0);
 }
 
@@ -495,7 +494,7 @@ static void newer(struct wal__manifest *manifest)
     manifest->version = 7;
 }
 
-static void strange(struct wal__manifest *manifest)
+static void unknown_incompat(struct wal__manifest *manifest)
 {
     manifest->features.incompat = 0x40;
 }
@@ -510,7 +509,8 @@ static void compatible(struct wal__manifest *manifest)
     manifest->features.compat = 0x100;
 }
 
-static void test_version__newer_one_is_refused_with_both_numbers(void **state)
+static void
+test_version__newer_version_is_refused_with_both_numbers(void **state)
 {
     (void)state;
 
@@ -529,7 +529,7 @@ static void test_version__unknown_features_are_refused(void **state)
     (void)state;
 
     kit_close(kit_store());
-    change_manifest(strange);
+    change_manifest(unknown_incompat);
     expect_open("store", 0, WAL_EVERSION, "store/MANIFEST", "0x40");
 }
 
@@ -560,7 +560,7 @@ static void test_version__unknown_compatible_features_are_ignored(void **state)
     kit_close(store);
 }
 
-static void test_manifest__damage_of_both_slots_is_named(void **state)
+static void test_manifest__damage_of_both_slots_is_reported(void **state)
 {
     (void)state;
     int fd;
@@ -612,7 +612,7 @@ static void test_network__is_refused_unless_forced(void **state)
 
 /* ------------------------------------------------------------ status --- */
 
-static void test_status__counts_what_was_done(void **state)
+static void test_store_info__counts_operations(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -640,7 +640,7 @@ static void test_status__counts_what_was_done(void **state)
     kit_close(store);
 }
 
-static void test_status__uuid_is_the_stores(void **state)
+static void test_store_info__uuid_is_the_stores(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -657,7 +657,7 @@ static void test_status__uuid_is_the_stores(void **state)
     kit_close(store);
 }
 
-static void test_status__wrong_use_is_refused(void **state)
+static void test_store_info__misuse_is_refused(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -671,7 +671,7 @@ static void test_status__wrong_use_is_refused(void **state)
     kit_close(store);
 }
 
-static void test_open__again_and_again_is_one_store(void **state)
+static void test_open__repeated_opening_is_one_store(void **state)
 {
     (void)state;
 
@@ -690,33 +690,33 @@ static void test_open__again_and_again_is_one_store(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_open__store_is_made_only_when_asked_for),
+        KIT_TEST(test_open__store_is_created_only_with_the_flag),
         KIT_TEST(test_open__modes_are_private),
-        KIT_TEST(test_open__empty_store_takes_little_more_than_a_mebibyte),
+        KIT_TEST(test_open__empty_store_takes_about_a_mebibyte),
         KIT_TEST(test_open__exclusive_refuses_a_store),
-        KIT_TEST(test_open__file_where_a_directory_belongs),
+        KIT_TEST(test_open__file_in_place_of_the_directory),
         KIT_TEST(test_open__manifest_that_is_a_directory),
-        KIT_TEST(test_open__directory_of_other_things_is_left_alone),
+        KIT_TEST(test_open__directory_with_other_files_is_refused),
         KIT_TEST(test_open__empty_directory_becomes_a_store),
-        KIT_TEST(test_open__slashes_at_the_end_do_not_matter),
-        KIT_TEST(test_open__parent_that_is_missing_is_not_made),
+        KIT_TEST(test_open__trailing_slashes_are_ignored),
+        KIT_TEST(test_open__missing_parent_is_not_created),
         KIT_TEST(test_open__interrupted_creation_is_finished),
-        KIT_TEST(test_open__wrong_options_are_refused),
-        KIT_TEST(test_open__groups_are_aligned_as_asked_for),
+        KIT_TEST(test_open__invalid_options_are_refused),
+        KIT_TEST(test_open__groups_have_the_requested_alignment),
         KIT_TEST(test_read_only__nothing_is_written),
-        KIT_TEST(test_read_only__does_not_need_the_writer_to_be_gone),
+        KIT_TEST(test_read_only__opens_while_a_writer_has_it_open),
         KIT_TEST(test_read_only__follows_a_writer),
-        KIT_TEST(test_read_only__store_that_is_not_writable_is_read),
-        KIT_TEST(test_version__newer_one_is_refused_with_both_numbers),
+        KIT_TEST(test_read_only__store_without_write_permission_is_read),
+        KIT_TEST(test_version__newer_version_is_refused_with_both_numbers),
         KIT_TEST(test_version__unknown_features_are_refused),
         KIT_TEST(test_version__unknown_write_features_open_read_only),
         KIT_TEST(test_version__unknown_compatible_features_are_ignored),
-        KIT_TEST(test_manifest__damage_of_both_slots_is_named),
+        KIT_TEST(test_manifest__damage_of_both_slots_is_reported),
         KIT_TEST(test_network__is_refused_unless_forced),
-        KIT_TEST(test_status__counts_what_was_done),
-        KIT_TEST(test_status__uuid_is_the_stores),
-        KIT_TEST(test_status__wrong_use_is_refused),
-        KIT_TEST(test_open__again_and_again_is_one_store),
+        KIT_TEST(test_store_info__counts_operations),
+        KIT_TEST(test_store_info__uuid_is_the_stores),
+        KIT_TEST(test_store_info__misuse_is_refused),
+        KIT_TEST(test_open__repeated_opening_is_one_store),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

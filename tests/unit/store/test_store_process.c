@@ -128,7 +128,7 @@ static void test_handles__follow_through_segments(void **state)
     end(&pair);
 }
 
-static void test_handles__closed_one_leaves_the_other_whole(void **state)
+static void test_handles__closing_one_does_not_affect_the_other(void **state)
 {
     (void)state;
     struct pair pair = begin();
@@ -149,12 +149,12 @@ static void test_handles__closed_one_leaves_the_other_whole(void **state)
 /* --------------------------------------------------------- processes --- */
 
 /* A ball between processes: read waits for it, write passes it on. */
-static void throw_ball(int fd)
+static void send_turn(int fd)
 {
     WAL__ASSERT(write(fd, "x", 1) == 1);
 }
 
-static void catch_ball(int fd)
+static void receive_turn(int fd)
 {
     char ball;
 
@@ -184,7 +184,7 @@ static bool reports_the_tail(struct wal_session *session, int i)
 
 /* Takes turns with the other process: sees its entry, appends under it. A
  * failure ends the process with an exit code. */
-static int play(int catch_fd, int throw_fd, int first, int turns)
+static int append_in_turns(int catch_fd, int throw_fd, int first, int turns)
 {
     struct wal_store *store = NULL;
     struct wal_session *session = NULL;
@@ -203,7 +203,7 @@ static int play(int catch_fd, int throw_fd, int first, int turns)
         char before[16] = "";
         char id[16];
 
-        catch_ball(catch_fd);
+        receive_turn(catch_fd);
         (void)snprintf(id, sizeof(id), "e%d", i);
         if (i > 0) {
             (void)snprintf(before, sizeof(before), "e%d", i - 1);
@@ -222,7 +222,7 @@ static int play(int catch_fd, int throw_fd, int first, int turns)
         if (kit_info(session).entries != (uint64_t)i + 1) {
             return 3;
         }
-        throw_ball(throw_fd);
+        send_turn(throw_fd);
     }
     wal_session_close(session);
     return wal_close(store, &error) == WAL_OK ? 0 : 4;
@@ -255,10 +255,10 @@ static void test_processes__append_in_turn(void **state)
         children[i] = fork();
         assert_true(children[i] >= 0);
         if (children[i] == 0) {
-            _exit(play(pipes[i][0], pipes[1 - i][1], i, TURNS));
+            _exit(append_in_turns(pipes[i][0], pipes[1 - i][1], i, TURNS));
         }
     }
-    throw_ball(pipes[0][1]);
+    send_turn(pipes[0][1]);
     expect_exit(children[0], 0);
     expect_exit(children[1], 0);
     store = kit_open("store", 0);
@@ -317,7 +317,7 @@ static int append_to_both(int number, int count)
     return wal_close(store, &error) == WAL_OK ? 0 : 3;
 }
 
-static void test_processes__append_at_once(void **state)
+static void test_processes__append_concurrently(void **state)
 {
     (void)state;
     enum {
@@ -362,7 +362,8 @@ static void test_processes__append_at_once(void **state)
 
 /* -------------------------------------------------------------- fork --- */
 
-static int use_the_parents(struct wal_store *store, struct wal_session *session)
+static int use_inherited_handles(struct wal_store *store,
+                                 struct wal_session *session)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
     struct wal_session_info session_info = {.struct_size =
@@ -398,7 +399,7 @@ static int use_the_parents(struct wal_store *store, struct wal_session *session)
     return strstr(error.text, "parent") == NULL ? 2 : 0;
 }
 
-static int open_its_own(void)
+static int open_separately(void)
 {
     struct wal_store *store = NULL;
     struct wal_session *session = NULL;
@@ -424,9 +425,9 @@ static void test_fork__handles_of_the_parent_are_refused(void **state)
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        int code = use_the_parents(store, session);
+        int code = use_inherited_handles(store, session);
 
-        _exit(code != 0 ? code : open_its_own());
+        _exit(code != 0 ? code : open_separately());
     }
     expect_exit(child, 0);
     kit_append(session, "b", NULL);
@@ -441,7 +442,7 @@ static void test_fork__handles_of_the_parent_are_refused(void **state)
 }
 
 /* A child that survives its parent holds no lock. */
-static void test_fork__child_that_lives_on_locks_nobody_out(void **state)
+static void test_fork__surviving_child_holds_no_lock(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -453,7 +454,7 @@ static void test_fork__child_that_lives_on_locks_nobody_out(void **state)
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        catch_ball(ball[0]);
+        receive_turn(ball[0]);
         _exit(0);
     }
     kit_append(session, "a", NULL);
@@ -469,7 +470,7 @@ static void test_fork__child_that_lives_on_locks_nobody_out(void **state)
         wal_session_close(session);
         kit_close(store);
     }
-    throw_ball(ball[1]);
+    send_turn(ball[1]);
     expect_exit(child, 0);
     store = kit_open("store", 0);
     session = kit_session(store, "s");
@@ -482,7 +483,7 @@ static void test_fork__child_that_lives_on_locks_nobody_out(void **state)
 
 /* Appends until it is killed, with a child that only waits for the end of a
  * pipe. */
-static void append_with_a_child(int waits_fd, int count_fd, int round)
+static void append_and_fork(int waits_fd, int count_fd, int round)
 {
     struct wal_store *store = kit_open("store", 0);
     struct wal_session *session = kit_session(store, "s");
@@ -507,7 +508,7 @@ static void append_with_a_child(int waits_fd, int count_fd, int round)
     }
 }
 
-static void kill_one_with_a_child(int round, uint64_t *random)
+static void kill_process_with_child(int round, uint64_t *random)
 {
     struct wal_error error = KIT_ERROR;
     struct wal_entry entry;
@@ -527,7 +528,7 @@ static void kill_one_with_a_child(int round, uint64_t *random)
     if (child == 0) {
         (void)close(waits[1]);
         (void)close(counts[0]);
-        append_with_a_child(waits[0], counts[1], round);
+        append_and_fork(waits[0], counts[1], round);
     }
     (void)close(counts[1]);
     assert_int_equal(read(counts[0], &last, sizeof(last)), sizeof(last));
@@ -556,7 +557,7 @@ static void kill_one_with_a_child(int round, uint64_t *random)
 }
 
 /* A killed process holds no lock either, though a child of it survives. */
-static void test_fork__child_of_a_killed_process_locks_nobody_out(void **state)
+static void test_fork__child_of_a_killed_process_holds_no_lock(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -565,7 +566,7 @@ static void test_fork__child_of_a_killed_process_locks_nobody_out(void **state)
     wal_session_close(kit_create(store, "s"));
     kit_close(store);
     for (int round = 0; round < 20; round++) {
-        kill_one_with_a_child(round, &random);
+        kill_process_with_child(round, &random);
     }
 }
 
@@ -575,12 +576,12 @@ int main(void)
         KIT_TEST(test_handles__see_each_others_entries),
         KIT_TEST(test_handles__check_tails_and_ids_together),
         KIT_TEST(test_handles__follow_through_segments),
-        KIT_TEST(test_handles__closed_one_leaves_the_other_whole),
+        KIT_TEST(test_handles__closing_one_does_not_affect_the_other),
         KIT_TEST(test_processes__append_in_turn),
-        KIT_TEST(test_processes__append_at_once),
+        KIT_TEST(test_processes__append_concurrently),
         KIT_TEST(test_fork__handles_of_the_parent_are_refused),
-        KIT_TEST(test_fork__child_that_lives_on_locks_nobody_out),
-        KIT_TEST(test_fork__child_of_a_killed_process_locks_nobody_out),
+        KIT_TEST(test_fork__surviving_child_holds_no_lock),
+        KIT_TEST(test_fork__child_of_a_killed_process_holds_no_lock),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,7 @@ enum {
 
 /* ---------------------------------------------------------- counters --- */
 
-static void add_everywhere(struct stress_process *stress_process)
+static void increment_counters(struct stress_process *stress_process)
 {
     struct stress_handle stress_handle = stress_handle_open(0);
     uint64_t lost = 0;
@@ -65,7 +65,7 @@ static void test_processes__every_change_counts_once(void **state)
     struct stress_shared *stress_shared = stress_shared_create("");
     struct stress_handle stress_handle;
 
-    stress_run_processes(stress_shared, add_everywhere, WRITERS, watch,
+    stress_run_processes(stress_shared, increment_counters, WRITERS, watch,
                          READERS);
     print_message("%" PRIu64 " puts came too late\n",
                   atomic_load(&stress_shared->lost));
@@ -147,7 +147,7 @@ static void make_turns(struct stress_process *stress_process)
 
 /* One of the readers opens read-only: it follows live writers; without writers
  * it sees the state at its opening. */
-static void look_at_turns(struct stress_process *stress_process)
+static void check_turns(struct stress_process *stress_process)
 {
     struct stress_shared *stress_shared = stress_process->stress_shared;
     bool follows =
@@ -172,10 +172,10 @@ static void test_processes__batch_is_seen_whole_or_not_at_all(void **state)
     struct stress_handle stress_handle;
     pid_t holder;
 
-    stress_run_processes(stress_shared, make_turns, WRITERS, look_at_turns,
+    stress_run_processes(stress_shared, make_turns, WRITERS, check_turns,
                          READERS);
     holder = stress_start_holder(stress_shared);
-    stress_run_processes(stress_shared, make_turns, WRITERS, look_at_turns,
+    stress_run_processes(stress_shared, make_turns, WRITERS, check_turns,
                          READERS);
     stress_stop_holder(stress_shared, holder);
     stress_handle = stress_handle_open(0);
@@ -236,8 +236,8 @@ static void read_secrets(struct stress_process *stress_process,
 }
 
 /* An entry that another process redacted before this is refused. */
-static void ask_for_one(struct stress_process *stress_process,
-                        struct wal_session *session)
+static void append_contended_id(struct stress_process *stress_process,
+                                struct wal_session *session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
@@ -263,12 +263,12 @@ static void follow_redactions(struct stress_process *stress_process)
 
     for (int i = 0; i < 10; i++) {
         read_secrets(stress_process, stress_handle.session);
-        ask_for_one(stress_process, stress_handle.session);
+        append_contended_id(stress_process, stress_handle.session);
     }
     stress_handle_close(&stress_handle);
 }
 
-static void test_processes__redacted_is_not_given_any_more(void **state)
+static void test_processes__redacted_entry_is_not_returned(void **state)
 {
     (void)state;
     struct stress_shared *stress_shared = stress_shared_create("");
@@ -295,13 +295,13 @@ static void test_processes__redacted_is_not_given_any_more(void **state)
 
 /* ---------------------------------------------------------- deletions --- */
 
-static void name_life(char id[16], uint64_t number)
+static void format_life_id(char id[16], uint64_t number)
 {
     (void)snprintf(id, 16, "life-%d", (int)number);
 }
 
 /* Life i is there, session and document, before life i - 1 is gone. */
-static void live_and_die(struct stress_process *stress_process)
+static void create_and_delete(struct stress_process *stress_process)
 {
     struct stress_shared *stress_shared = stress_process->stress_shared;
     struct stress_handle stress_handle = stress_handle_open(0);
@@ -314,7 +314,7 @@ static void live_and_die(struct stress_process *stress_process)
         struct wal_session *session = NULL;
         char id[16];
 
-        name_life(id, i);
+        format_life_id(id, i);
         options.id = kit_text(id);
         atomic_store(&stress_shared->began, i);
         stress_check(
@@ -323,7 +323,7 @@ static void live_and_die(struct stress_process *stress_process)
         stress_write_doc(stress_handle.store, session, "mine", i, 0);
         stress_write_doc(stress_handle.store, NULL, id, i, 0);
         if (before != NULL) {
-            name_life(id, i - 1);
+            format_life_id(id, i - 1);
             doc.key = kit_text(id);
             stress_check(wal_session_delete(before, &error), &error, id);
             stress_check(
@@ -339,14 +339,15 @@ static void live_and_die(struct stress_process *stress_process)
 }
 
 /* The session and its documents exist both or not at all. */
-static void look_for(struct wal_store *store, uint64_t number, bool there)
+static void check_session_exists(struct wal_store *store, uint64_t number,
+                                 bool there)
 {
     struct wal_session *session = NULL;
     struct wal_error error = KIT_ERROR;
     enum wal_status status;
     char id[16];
 
-    name_life(id, number);
+    format_life_id(id, number);
     status = wal_session_open(store, kit_text(id), &session, &error);
     if (!there) {
         WAL__ASSERT(status == WAL_ENOTFOUND);
@@ -359,7 +360,7 @@ static void look_for(struct wal_store *store, uint64_t number, bool there)
     wal_session_close(session);
 }
 
-static void count_lives(struct wal_store *store)
+static void count_sessions(struct wal_store *store)
 {
     struct wal_session_cursor_options options = {.struct_size = sizeof(options),
                                                  .prefix = kit_text("life-")};
@@ -378,7 +379,7 @@ static void count_lives(struct wal_store *store)
 }
 
 /* Also with a handle of a session that another process deletes. */
-static void follow_lives(struct stress_process *stress_process)
+static void read_sessions(struct stress_process *stress_process)
 {
     struct stress_shared *stress_shared = stress_process->stress_shared;
     struct stress_handle stress_handle = stress_handle_open(
@@ -401,11 +402,11 @@ static void follow_lives(struct stress_process *stress_process)
             held = NULL;
         }
         if (made > 1) {
-            look_for(stress_handle.store,
-                     1 + kit_random(&stress_process->random) % (made - 1),
-                     false);
+            check_session_exists(
+                stress_handle.store,
+                1 + kit_random(&stress_process->random) % (made - 1), false);
         }
-        name_life(id, made);
+        format_life_id(id, made);
         if (held == NULL && made > 0 &&
             wal_session_open(stress_handle.store, kit_text(id), &held, NULL) ==
                 WAL_OK) {
@@ -413,31 +414,32 @@ static void follow_lives(struct stress_process *stress_process)
         }
         WAL__ASSERT(made == 0 || held != NULL ||
                     atomic_load(&stress_shared->began) > made);
-        count_lives(stress_handle.store);
+        count_sessions(stress_handle.store);
     }
     wal_session_close(held);
     stress_handle_close(&stress_handle);
 }
 
-static void test_processes__what_was_deleted_is_gone_for_all(void **state)
+static void test_processes__deleted_session_is_absent_for_all(void **state)
 {
     (void)state;
     struct stress_shared *stress_shared = stress_shared_create("");
     struct stress_handle stress_handle;
     pid_t holder = stress_start_holder(stress_shared);
 
-    stress_run_processes(stress_shared, live_and_die, 1, follow_lives, READERS);
+    stress_run_processes(stress_shared, create_and_delete, 1, read_sessions,
+                         READERS);
     stress_stop_holder(stress_shared, holder);
     stress_handle = stress_handle_open(WAL_OPEN_READ_ONLY);
     for (uint64_t i = 1; i <= LIVES; i++) {
-        look_for(stress_handle.store, i, i == LIVES);
+        check_session_exists(stress_handle.store, i, i == LIVES);
     }
     stress_handle_close(&stress_handle);
     stress_shared_destroy(stress_shared);
 }
 
 /* Many processes create and delete the same id. */
-static void want_one_id(struct stress_process *stress_process)
+static void append_contended_ids(struct stress_process *stress_process)
 {
     struct stress_shared *stress_shared = stress_process->stress_shared;
     struct stress_handle stress_handle = stress_handle_open(0);
@@ -478,7 +480,7 @@ static void test_processes__id_is_used_by_one_at_a_time(void **state)
     struct stress_shared *stress_shared = stress_shared_create("");
     struct wal_store *store;
 
-    stress_run_processes(stress_shared, want_one_id, WRITERS, NULL, 0);
+    stress_run_processes(stress_shared, append_contended_ids, WRITERS, NULL, 0);
     assert_int_equal(atomic_load(&stress_shared->made), WRITERS * ROUNDS / 2);
     store = kit_open("store", 0);
     wal_session_close(kit_create(store, "x"));
@@ -528,7 +530,7 @@ static void fork_between(struct stress_process *stress_process)
     stress_handle_close(&stress_handle);
 }
 
-static void test_processes__fork_sees_the_documents_of_one_moment(void **state)
+static void test_processes__fork_inherits_a_snapshot_of_documents(void **state)
 {
     (void)state;
     struct stress_shared *stress_shared = stress_shared_create("");
@@ -547,10 +549,10 @@ int main(void)
         KIT_TEST(test_processes__every_change_counts_once),
         KIT_TEST(test_processes__head_is_a_lock),
         KIT_TEST(test_processes__batch_is_seen_whole_or_not_at_all),
-        KIT_TEST(test_processes__redacted_is_not_given_any_more),
-        KIT_TEST(test_processes__what_was_deleted_is_gone_for_all),
+        KIT_TEST(test_processes__redacted_entry_is_not_returned),
+        KIT_TEST(test_processes__deleted_session_is_absent_for_all),
         KIT_TEST(test_processes__id_is_used_by_one_at_a_time),
-        KIT_TEST(test_processes__fork_sees_the_documents_of_one_moment),
+        KIT_TEST(test_processes__fork_inherits_a_snapshot_of_documents),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

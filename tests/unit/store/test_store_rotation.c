@@ -320,7 +320,7 @@ static void test_rotation__with_thousands_of_sessions(void **state)
 }
 
 /* A session is idle for many segments, then is read and continued. */
-static void test_rotation__passes_a_session_that_sleeps(void **state)
+static void test_rotation__during_a_paused_session(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -385,7 +385,7 @@ static enum wal_status append_sized(struct wal_session *session, const char *id,
 
 /* A sealed segment whose seal could not be synced is not written again: readers
  * would stop at its seal. */
-static void test_rotation__nothing_follows_a_seal(void **state)
+static void test_rotation__no_frame_after_a_seal(void **state)
 {
     struct wal_open_options options = {.struct_size = sizeof(options),
                                        .flags = WAL_OPEN_CREATE,
@@ -424,8 +424,8 @@ int main(void)
         KIT_TEST(test_rotation__without_the_derived_files),
         KIT_TEST(test_rotation__of_entries_larger_than_a_segment),
         KIT_TEST(test_rotation__with_thousands_of_sessions),
-        KIT_TEST(test_rotation__passes_a_session_that_sleeps),
-        KIT_TEST(test_rotation__nothing_follows_a_seal),
+        KIT_TEST(test_rotation__during_a_paused_session),
+        KIT_TEST(test_rotation__no_frame_after_a_seal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,7 +47,7 @@ static void pause_ms(long ms)
     (void)nanosleep(&time, NULL);
 }
 
-static void come_to(enum trap_call call)
+static void reach_trap(enum trap_call call)
 {
     if (trap.sprung || trap.call != call) {
         return;
@@ -66,7 +66,7 @@ static enum wal_status list(void *ctx, const char *path,
                                                     const char *name),
                             void *arg, int *sys_errno)
 {
-    come_to(AT_LIST);
+    reach_trap(AT_LIST);
     return wal__io_posix.list(ctx, path, each, arg, sys_errno);
 }
 
@@ -74,7 +74,7 @@ static enum wal_status lock(void *ctx, struct wal__file *file, uint64_t offset,
                             enum wal__io_lock mode, int *sys_errno)
 {
     if (offset == WAL__LOCK_PARTICIPANT && mode == WAL__IO_LOCK_SHARED) {
-        come_to(AT_JOIN);
+        reach_trap(AT_JOIN);
     }
     return wal__io_posix.lock(ctx, file, offset, mode, sys_errno);
 }
@@ -83,7 +83,7 @@ static enum wal_status open_file(void *ctx, const char *path, int flags,
                                  struct wal__file **file, int *sys_errno)
 {
     if (strstr(path, ".idx.new") != NULL) {
-        come_to(AT_INDEX);
+        reach_trap(AT_INDEX);
     }
     return wal__io_posix.open(ctx, path, flags, file, sys_errno);
 }
@@ -93,14 +93,14 @@ static enum wal_status pwritev_file(void *ctx, struct wal__file *file,
                                     uint64_t offset, size_t *put,
                                     int *sys_errno)
 {
-    come_to(AT_WRITE);
+    reach_trap(AT_WRITE);
     return wal__io_posix.pwritev(ctx, file, iov, count, offset, put, sys_errno);
 }
 
 static enum wal_status sync_file(void *ctx, struct wal__file *file,
                                  int *sys_errno)
 {
-    come_to(AT_SYNC);
+    reach_trap(AT_SYNC);
     return wal__io_posix.sync(ctx, file, sys_errno);
 }
 
@@ -166,7 +166,7 @@ static pid_t start(enum trap_call call, int signal)
     return child;
 }
 
-static void go_on(pid_t child)
+static void resume_child(pid_t child)
 {
     int how = 0;
 
@@ -246,7 +246,7 @@ static void expect_content(const char *ids)
     kit_close(store);
 }
 
-/* --- who comes in, and who leaves as the last one ------------------------- */
+/* --- opening, and closing as the last process ----------------------------- */
 
 static void test_stopped__while_recovering(void **state)
 {
@@ -256,7 +256,7 @@ static void test_stopped__while_recovering(void **state)
     prepare("a");
     child = start(AT_LIST, SIGSTOP);
     expect_closed_to_all(child);
-    go_on(child);
+    resume_child(child);
     expect_content("a x");
 }
 
@@ -290,10 +290,10 @@ static void test_stopped__readers_recover_for_themselves(void **state)
     assert_branch(session, "a");
     wal_session_close(session);
     kit_close(store);
-    go_on(child);
+    resume_child(child);
 }
 
-static void test_stopped__with_the_open_lock_while_others_run(void **state)
+static void test_stopped__holding_the_open_lock_while_others_run(void **state)
 {
     (void)state;
     struct wal_store *store;
@@ -306,7 +306,7 @@ static void test_stopped__with_the_open_lock_while_others_run(void **state)
     child = start(AT_JOIN, SIGSTOP);
     expect_closed_to_all(child);
     assert_int_equal(append(session, "b", WAL_DURABLE, NULL), WAL_OK);
-    go_on(child);
+    resume_child(child);
     assert_branch(session, "a b x");
     wal_session_close(session);
     kit_close(store);
@@ -321,11 +321,11 @@ static void test_stopped__closing_as_the_last_one(void **state)
     prepare("a");
     child = start(AT_INDEX, SIGSTOP);
     expect_closed_to_all(child);
-    go_on(child);
+    resume_child(child);
     expect_content("a x");
 }
 
-static void test_slow__recovery_is_waited_for(void **state)
+static void test_slow__opening_waits_for_recovery(void **state)
 {
     (void)state;
     uint64_t since;
@@ -344,7 +344,7 @@ static void test_slow__recovery_is_waited_for(void **state)
 
 /* --- who appends ---------------------------------------------------------- */
 
-static void test_stopped__with_the_lease(void **state)
+static void test_stopped__holding_the_append_lock(void **state)
 {
     (void)state;
     struct wal_error error = KIT_ERROR;
@@ -360,14 +360,14 @@ static void test_stopped__with_the_lease(void **state)
     since = now_ms();
     expect_locked(append(session, "b", WAL_WRITTEN, &error), &error, child,
                   since);
-    go_on(child);
+    resume_child(child);
     assert_int_equal(append(session, "c", WAL_DURABLE, NULL), WAL_OK);
     assert_branch(session, "a x c");
     wal_session_close(session);
     kit_close(store);
 }
 
-static void test_stopped__in_the_sync_turn(void **state)
+static void test_stopped__holding_the_sync_lock(void **state)
 {
     (void)state;
     struct wal_error error = KIT_ERROR;
@@ -394,7 +394,7 @@ static void test_stopped__in_the_sync_turn(void **state)
     expect_content("a x b c d");
 }
 
-static void test_killed__in_the_sync_turn(void **state)
+static void test_killed__holding_the_sync_lock(void **state)
 {
     (void)state;
     struct wal_error error = KIT_ERROR;
@@ -425,12 +425,12 @@ int main(void)
         KIT_TEST(test_stopped__while_recovering),
         KIT_TEST(test_stopped__and_killed_while_recovering),
         KIT_TEST(test_stopped__readers_recover_for_themselves),
-        KIT_TEST(test_stopped__with_the_open_lock_while_others_run),
+        KIT_TEST(test_stopped__holding_the_open_lock_while_others_run),
         KIT_TEST(test_stopped__closing_as_the_last_one),
-        KIT_TEST(test_slow__recovery_is_waited_for),
-        KIT_TEST(test_stopped__with_the_lease),
-        KIT_TEST(test_stopped__in_the_sync_turn),
-        KIT_TEST(test_killed__in_the_sync_turn),
+        KIT_TEST(test_slow__opening_waits_for_recovery),
+        KIT_TEST(test_stopped__holding_the_append_lock),
+        KIT_TEST(test_stopped__holding_the_sync_lock),
+        KIT_TEST(test_killed__holding_the_sync_lock),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -138,7 +138,7 @@ static void *read_entries(void *arg)
 }
 
 /* Forks, lists, reads the state, syncs. */
-static void *disturb(void *arg)
+static void *background_thread(void *arg)
 {
     struct worker *worker = arg;
     struct shared *shared = worker->shared;
@@ -218,7 +218,7 @@ static void run(uint32_t flags)
     for (int i = 0; i < READERS; i++) {
         start(&readers[i], &shared, i, read_entries);
     }
-    start(&readers[READERS], &shared, 0, disturb);
+    start(&readers[READERS], &shared, 0, background_thread);
     for (int i = 0; i < WRITERS; i++) {
         assert_int_equal(pthread_join(writers[i].thread, NULL), 0);
     }
@@ -264,7 +264,7 @@ static void test_threads__the_same_with_pread(void **state)
 }
 
 /* All threads append the same id in each round; one of them wins. */
-static void *race(void *arg)
+static void *append_thread(void *arg)
 {
     struct worker *worker = arg;
 
@@ -305,7 +305,7 @@ static void test_threads__race_for_the_same_tail(void **state)
 
     shared.sessions[0] = kit_create(shared.store, "s");
     for (int i = 0; i < WRITERS; i++) {
-        start(&workers[i], &shared, i, race);
+        start(&workers[i], &shared, i, append_thread);
     }
     for (int i = 0; i < WRITERS; i++) {
         assert_int_equal(pthread_join(workers[i].thread, NULL), 0);

@@ -116,7 +116,7 @@ static void test_append__defaults_are_filled_in(void **state)
     end(&bench);
 }
 
-static void test_append__every_field_comes_back(void **state)
+static void test_append__every_field_is_returned(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -177,7 +177,7 @@ static void test_append__types_with_and_without_a_code(void **state)
     end(&bench);
 }
 
-static void test_append__line_keeps_any_bytes(void **state)
+static void test_append__line_of_any_bytes_is_unchanged(void **state)
 {
     (void)state;
     enum {
@@ -225,7 +225,7 @@ static void test_append__line_keeps_any_bytes(void **state)
 
 /* ----------------------------------------------------------- parents --- */
 
-static void test_parent__is_found_wherever_it_is(void **state)
+static void test_parent__in_the_batch_the_session_or_its_source(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -255,7 +255,7 @@ static void test_parent__is_found_wherever_it_is(void **state)
     end(&bench);
 }
 
-static void test_parent__that_is_missing_is_refused(void **state)
+static void test_parent__missing_is_refused(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -282,7 +282,7 @@ static void test_parent__that_is_missing_is_refused(void **state)
     end(&bench);
 }
 
-static void test_head__moves_with_what_goes_under_it(void **state)
+static void test_head__moves_to_a_child_of_its_entry(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -336,7 +336,7 @@ static void test_head__root_moves_it_only_with_the_flag(void **state)
     end(&bench);
 }
 
-static void test_head__first_entry_kept_away_from_it(void **state)
+static void test_head__first_entry_without_moving_it(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -383,7 +383,7 @@ static void test_stream__each_has_a_head(void **state)
     end(&bench);
 }
 
-static void test_stream__ids_are_unique_over_all(void **state)
+static void test_stream__ids_are_unique_across_streams(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -465,7 +465,7 @@ static void test_expect__batch_sent_again_succeeds(void **state)
 
 /* -------------------------------------------------------- duplicates --- */
 
-static void test_duplicate__is_what_the_caller_supplied(void **state)
+static void test_duplicate__compares_supplied_fields_only(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -556,7 +556,7 @@ static void test_duplicate__in_one_batch_with_another_parent(void **state)
     end(&bench);
 }
 
-static void test_duplicate__may_be_a_parent_of_what_is_new(void **state)
+static void test_duplicate__may_be_a_parent_of_a_new_entry(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -577,7 +577,7 @@ static void test_duplicate__may_be_a_parent_of_what_is_new(void **state)
 
 /* ------------------------------------------------------------- batch --- */
 
-static void test_batch__is_refused_as_a_whole(void **state)
+static void test_batch__one_invalid_item_refuses_all(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -618,7 +618,7 @@ static void test_batch__is_refused_as_a_whole(void **state)
     end(&bench);
 }
 
-static void test_batch__of_many_keeps_its_order(void **state)
+static void test_batch__many_items_keep_their_order(void **state)
 {
     (void)state;
     enum {
@@ -656,7 +656,7 @@ static void test_batch__of_many_keeps_its_order(void **state)
     end(&bench);
 }
 
-static void test_durability__every_class_is_there_after_closing(void **state)
+static void test_durability__every_class_survives_closing(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -713,26 +713,26 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_append__defaults_are_filled_in),
-        KIT_TEST(test_append__every_field_comes_back),
+        KIT_TEST(test_append__every_field_is_returned),
         KIT_TEST(test_append__types_with_and_without_a_code),
-        KIT_TEST(test_append__line_keeps_any_bytes),
-        KIT_TEST(test_parent__is_found_wherever_it_is),
-        KIT_TEST(test_parent__that_is_missing_is_refused),
-        KIT_TEST(test_head__moves_with_what_goes_under_it),
+        KIT_TEST(test_append__line_of_any_bytes_is_unchanged),
+        KIT_TEST(test_parent__in_the_batch_the_session_or_its_source),
+        KIT_TEST(test_parent__missing_is_refused),
+        KIT_TEST(test_head__moves_to_a_child_of_its_entry),
         KIT_TEST(test_head__root_moves_it_only_with_the_flag),
-        KIT_TEST(test_head__first_entry_kept_away_from_it),
+        KIT_TEST(test_head__first_entry_without_moving_it),
         KIT_TEST(test_stream__each_has_a_head),
-        KIT_TEST(test_stream__ids_are_unique_over_all),
+        KIT_TEST(test_stream__ids_are_unique_across_streams),
         KIT_TEST(test_expect__matches_or_returns_the_tail),
         KIT_TEST(test_expect__in_a_fork_is_its_fork_point),
         KIT_TEST(test_expect__batch_sent_again_succeeds),
-        KIT_TEST(test_duplicate__is_what_the_caller_supplied),
+        KIT_TEST(test_duplicate__compares_supplied_fields_only),
         KIT_TEST(test_duplicate__in_one_batch),
         KIT_TEST(test_duplicate__in_one_batch_with_another_parent),
-        KIT_TEST(test_duplicate__may_be_a_parent_of_what_is_new),
-        KIT_TEST(test_batch__is_refused_as_a_whole),
-        KIT_TEST(test_batch__of_many_keeps_its_order),
-        KIT_TEST(test_durability__every_class_is_there_after_closing),
+        KIT_TEST(test_duplicate__may_be_a_parent_of_a_new_entry),
+        KIT_TEST(test_batch__one_invalid_item_refuses_all),
+        KIT_TEST(test_batch__many_items_keep_their_order),
+        KIT_TEST(test_durability__every_class_survives_closing),
         KIT_TEST(test_sync__happens_for_durable_appends_only),
     };
 

@@ -91,7 +91,7 @@ static void reopen(struct bench *bench)
     assert_unchanged(bench->store, bench->session, before);
 }
 
-static void test_batch__of_everything_is_all_there(void **state)
+static void test_batch__every_kind_of_item_is_committed(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -122,7 +122,7 @@ static void test_batch__of_everything_is_all_there(void **state)
 }
 
 /* Sent again, it changes nothing, whatever it expects. */
-static void test_batch__that_is_there_is_not_written_again(void **state)
+static void test_batch__duplicate_batch_writes_nothing(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -152,7 +152,7 @@ static void test_batch__that_is_there_is_not_written_again(void **state)
     end(&bench);
 }
 
-static void test_batch__duplicate_entries_go_with_new_documents(void **state)
+static void test_batch__duplicate_entries_with_new_documents(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -181,7 +181,7 @@ static void test_batch__duplicate_entries_go_with_new_documents(void **state)
     end(&bench);
 }
 
-static void test_batch__single_entry_with_a_head_that_names_it(void **state)
+static void test_batch__head_points_to_entry_of_the_batch(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -359,7 +359,7 @@ test_batch__conflicting_metadata_version_changes_nothing(void **state)
     end(&bench);
 }
 
-static void test_batch__what_is_missing_changes_nothing(void **state)
+static void test_batch__missing_reference_changes_nothing(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -404,7 +404,7 @@ static void test_batch__invalid_json_changes_nothing(void **state)
 
 /* Wrong struct sizes, flags and pointers, one at a time; false after the
  * last. */
-static bool spoil(struct parts *parts, int nth)
+static bool invalidate_part(struct parts *parts, int nth)
 {
     uint32_t *const sizes[] = {
         &parts->batch.struct_size,   &parts->entries[1].struct_size,
@@ -428,7 +428,7 @@ static bool spoil(struct parts *parts, int nth)
 }
 
 /* Invalid contents, one at a time; false after the last. */
-static bool spoil_content(struct parts *parts, int nth)
+static bool invalidate_content_part(struct parts *parts, int nth)
 {
     const struct {
         struct wal_slice *slice;
@@ -465,25 +465,25 @@ static bool spoil_content(struct parts *parts, int nth)
     }
 }
 
-static void test_batch__wrong_use_changes_nothing(void **state)
+static void test_batch__misuse_changes_nothing(void **state)
 {
     (void)state;
     struct bench bench = begin();
     struct parts parts;
 
     prepare(&parts);
-    for (int i = 0; spoil(&parts, i); i++) {
+    for (int i = 0; invalidate_part(&parts, i); i++) {
         (void)refused(&bench, &parts, WAL_EINVAL);
         prepare(&parts);
     }
-    for (int i = 0; spoil_content(&parts, i); i++) {
+    for (int i = 0; invalidate_content_part(&parts, i); i++) {
         (void)refused(&bench, &parts, WAL_EINVAL);
         prepare(&parts);
     }
     end(&bench);
 }
 
-static void test_batch__of_nothing_is_refused(void **state)
+static void test_batch__empty_batch_is_refused(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -505,7 +505,7 @@ static void test_batch__of_nothing_is_refused(void **state)
     end(&bench);
 }
 
-static void test_batch__texts_beyond_their_limits_change_nothing(void **state)
+static void test_batch__text_above_its_limit_changes_nothing(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -533,7 +533,7 @@ static void test_batch__texts_beyond_their_limits_change_nothing(void **state)
 
 /* --- tickets -------------------------------------------------------------- */
 
-static void test_batch__submitted_is_answered_by_its_ticket(void **state)
+static void test_batch__submitted_batch_completes_its_ticket(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -620,22 +620,22 @@ static void test_batch__refused_ticket_changes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_batch__of_everything_is_all_there),
-        KIT_TEST(test_batch__that_is_there_is_not_written_again),
-        KIT_TEST(test_batch__duplicate_entries_go_with_new_documents),
-        KIT_TEST(test_batch__single_entry_with_a_head_that_names_it),
+        KIT_TEST(test_batch__every_kind_of_item_is_committed),
+        KIT_TEST(test_batch__duplicate_batch_writes_nothing),
+        KIT_TEST(test_batch__duplicate_entries_with_new_documents),
+        KIT_TEST(test_batch__head_points_to_entry_of_the_batch),
         KIT_TEST(test_batch__each_part_alone),
         KIT_TEST(test_batch__duplicate_id_with_other_content_changes_nothing),
         KIT_TEST(test_batch__conflicting_tail_changes_nothing),
         KIT_TEST(test_batch__conflicting_head_changes_nothing),
         KIT_TEST(test_batch__conflicting_document_version_changes_nothing),
         KIT_TEST(test_batch__conflicting_metadata_version_changes_nothing),
-        KIT_TEST(test_batch__what_is_missing_changes_nothing),
+        KIT_TEST(test_batch__missing_reference_changes_nothing),
         KIT_TEST(test_batch__invalid_json_changes_nothing),
-        KIT_TEST(test_batch__wrong_use_changes_nothing),
-        KIT_TEST(test_batch__of_nothing_is_refused),
-        KIT_TEST(test_batch__texts_beyond_their_limits_change_nothing),
-        KIT_TEST(test_batch__submitted_is_answered_by_its_ticket),
+        KIT_TEST(test_batch__misuse_changes_nothing),
+        KIT_TEST(test_batch__empty_batch_is_refused),
+        KIT_TEST(test_batch__text_above_its_limit_changes_nothing),
+        KIT_TEST(test_batch__submitted_batch_completes_its_ticket),
         KIT_TEST(test_batch__submitted_change_must_expect_a_version),
         KIT_TEST(test_batch__refused_ticket_changes_nothing),
     };

@@ -79,7 +79,7 @@ static uint32_t count_docs(struct bench *bench)
     return count;
 }
 
-static void test_batch__of_65536_documents_and_not_one_more(void **state)
+static void test_batch__document_limit_is_65536(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -118,7 +118,7 @@ static void test_batch__of_65536_documents_and_not_one_more(void **state)
 
 /* The limit of heads applies to every way of making them; `main` does not
  * count. */
-static void test_batch__of_4096_heads_and_not_one_more(void **state)
+static void test_batch__head_limit_is_4096(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -160,7 +160,7 @@ static void test_batch__of_4096_heads_and_not_one_more(void **state)
 }
 
 /* The records of heads and redactions count too. */
-static void test_batch__of_32_mib_whatever_it_holds(void **state)
+static void test_batch__size_limit_counts_every_item(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -391,9 +391,9 @@ static void test_batch__documents_of_several_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_batch__of_65536_documents_and_not_one_more),
-        KIT_TEST(test_batch__of_4096_heads_and_not_one_more),
-        KIT_TEST(test_batch__of_32_mib_whatever_it_holds),
+        KIT_TEST(test_batch__document_limit_is_65536),
+        KIT_TEST(test_batch__head_limit_is_4096),
+        KIT_TEST(test_batch__size_limit_counts_every_item),
         KIT_TEST(test_batch__of_5000_redactions),
         KIT_TEST(test_batch__stale_change_is_retried),
         KIT_TEST(test_batch__stale_document_with_a_change_is_refused),

@@ -34,7 +34,7 @@ static void since(struct wal_session *session, const char *ids)
     assert_string_equal(kit_list_ids(session, &options), ids);
 }
 
-static struct wal_compact_options keep_from(const char *first_kept)
+static struct wal_compact_options options_keeping(const char *first_kept)
 {
     struct wal_compact_options options = {.struct_size = sizeof(options),
                                           .first_kept = kit_text(first_kept),
@@ -48,7 +48,7 @@ static void test_compaction__in_place(void **state)
     (void)state;
     struct bench bench = begin();
     struct wal_append_result result = {.struct_size = sizeof(result)};
-    struct wal_compact_options options = keep_from("c");
+    struct wal_compact_options options = options_keeping("c");
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
     char expected[300];
@@ -80,7 +80,7 @@ static void test_compaction__in_place(void **state)
     }
     /* The next compaction counts. */
     kit_append(bench.session, "e", NULL);
-    options = keep_from("e");
+    options = options_keeping("e");
     assert_int_equal(
         wal_session_compact(bench.session, &options, NULL, &result, NULL),
         WAL_OK);
@@ -98,7 +98,7 @@ static void test_compaction__into_a_new_session(void **state)
     struct bench bench = begin();
     struct wal_session_options into = {.struct_size = sizeof(into),
                                        .id = kit_text("f")};
-    struct wal_compact_options options = keep_from("c");
+    struct wal_compact_options options = options_keeping("c");
     struct wal_append_result result = {.struct_size = sizeof(result)};
     uint64_t last = kit_last_sequence(bench.store);
     struct wal_session *fork = NULL;
@@ -130,7 +130,7 @@ static void test_compaction__into_a_new_session(void **state)
     wal_session_close(bench.session);
     bench.session = fork;
     fork = NULL;
-    options = keep_from("b");
+    options = options_keeping("b");
     into.id = kit_text("g");
     options.into = &into;
     assert_int_equal(
@@ -171,16 +171,16 @@ static void test_compaction__first_kept_is_not_on_the_branch(void **state)
     (void)state;
     struct bench bench = begin();
     struct wal_session *empty = kit_create(bench.store, "empty");
-    struct wal_compact_options options = keep_from("a");
+    struct wal_compact_options options = options_keeping("a");
     char *text = malloc(4 * 1024 * 1024 + 1);
     struct wal_append_result result = {.struct_size = 1};
     struct wal_session_options into = {.struct_size = sizeof(into)};
     struct wal_session *fork = NULL;
 
-    refused(&bench, keep_from("side"), WAL_ENOTFOUND);
-    refused(&bench, keep_from("nobody"), WAL_ENOTFOUND);
-    refused(&bench, keep_from(NULL), WAL_EINVAL);
-    refused(&bench, keep_from("\xff"), WAL_EINVAL);
+    refused(&bench, options_keeping("side"), WAL_ENOTFOUND);
+    refused(&bench, options_keeping("nobody"), WAL_ENOTFOUND);
+    refused(&bench, options_keeping(NULL), WAL_EINVAL);
+    refused(&bench, options_keeping("\xff"), WAL_EINVAL);
     options.struct_size--;
     refused(&bench, options, WAL_EINVAL);
     options.struct_size++;
@@ -190,7 +190,7 @@ static void test_compaction__first_kept_is_not_on_the_branch(void **state)
     refused(&bench, options, WAL_ETOOBIG);
     options.summary = kit_text("\xff");
     refused(&bench, options, WAL_EINVAL);
-    options = keep_from("a");
+    options = options_keeping("a");
     assert_int_equal(wal_session_compact(empty, &options, NULL, NULL, NULL),
                      WAL_ENOTFOUND);
     assert_int_equal(wal_session_compact(bench.session, NULL, NULL, NULL, NULL),
@@ -217,7 +217,7 @@ static void test_compaction__summary_of_4_mib_of_quotes(void **state)
 {
     (void)state;
     struct bench bench = begin();
-    struct wal_compact_options options = keep_from("b");
+    struct wal_compact_options options = options_keeping("b");
     char *text = malloc(4 * 1024 * 1024);
 
     assert_non_null(text);
@@ -266,7 +266,7 @@ static enum wal_status append_one(struct bench *bench, const char *type,
     return append(bench, &entry, 1);
 }
 
-static void test_compaction_entry__must_name_what_is_on_its_way(void **state)
+static void test_compaction_entry__must_name_an_ancestor(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -306,7 +306,7 @@ static void test_compaction_entry__must_name_what_is_on_its_way(void **state)
     end(&bench);
 }
 
-static void test_compaction_entry__names_one_of_its_batch(void **state)
+static void test_compaction_entry__names_an_entry_of_its_batch(void **state)
 {
     (void)state;
     static const char type[] = "compaction_summary";
@@ -391,7 +391,7 @@ static void test_branch_summary__must_name_an_entry_of_a_session(void **state)
     end(&bench);
 }
 
-static void test_redaction__must_name_an_entry_that_is_seen(void **state)
+static void test_redaction__must_name_a_visible_entry(void **state)
 {
     (void)state;
     static const char type[] = "redaction";
@@ -462,7 +462,7 @@ static void test_redaction__of_an_entry_of_its_batch(void **state)
 
 /* An imported line is kept unchanged: it hides the entry that it names if that
  * exists, and nothing otherwise, whatever its bytes are. */
-static void test_redaction__line_that_came_in_is_kept_as_it_is(void **state)
+static void test_redaction__imported_line_is_unchanged(void **state)
 {
     (void)state;
     static const struct wal_slice lines[] = {
@@ -531,12 +531,12 @@ int main(void)
         KIT_TEST(test_compaction__into_a_new_session),
         KIT_TEST(test_compaction__first_kept_is_not_on_the_branch),
         KIT_TEST(test_compaction__summary_of_4_mib_of_quotes),
-        KIT_TEST(test_compaction_entry__must_name_what_is_on_its_way),
-        KIT_TEST(test_compaction_entry__names_one_of_its_batch),
+        KIT_TEST(test_compaction_entry__must_name_an_ancestor),
+        KIT_TEST(test_compaction_entry__names_an_entry_of_its_batch),
         KIT_TEST(test_branch_summary__must_name_an_entry_of_a_session),
-        KIT_TEST(test_redaction__must_name_an_entry_that_is_seen),
+        KIT_TEST(test_redaction__must_name_a_visible_entry),
         KIT_TEST(test_redaction__of_an_entry_of_its_batch),
-        KIT_TEST(test_redaction__line_that_came_in_is_kept_as_it_is),
+        KIT_TEST(test_redaction__imported_line_is_unchanged),
         KIT_TEST(test_fork__from_a_missing_entry),
     };
 

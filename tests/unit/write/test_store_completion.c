@@ -30,7 +30,7 @@ static int32_t open_fd(struct wal_store *store, uint32_t kind)
 }
 
 /* Whether it becomes readable in time. */
-static bool wakes(int32_t fd, int timeout_ms)
+static bool is_readable(int32_t fd, int timeout_ms)
 {
     struct pollfd wanted = {.fd = fd, .events = POLLIN};
 
@@ -87,12 +87,12 @@ static void test_completion__each_kind_wakes_poll(void **state)
         assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
         assert_true((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
         assert_int_equal(open_fd(store, kind), fd);
-        assert_false(wakes(fd, 0));
+        assert_false(is_readable(fd, 0));
         for (uint32_t i = 0; i < 3; i++) {
             complete(session, i);
-            assert_true(wakes(fd, LONG_MS));
+            assert_true(is_readable(fd, LONG_MS));
             assert_int_equal(drain(fd), 1);
-            assert_false(wakes(fd, 0));
+            assert_false(is_readable(fd, 0));
         }
         wal_session_close(session);
         kit_close(store);
@@ -108,7 +108,7 @@ static void test_completion__before_the_descriptor_is_announced(void **state)
         struct wal_session *session = kit_create(store, "s");
 
         complete(session, 0);
-        assert_true(wakes(open_fd(store, kind), LONG_MS));
+        assert_true(is_readable(open_fd(store, kind), LONG_MS));
         assert_int_equal(drain(open_fd(store, kind)), 1);
         wal_session_close(session);
         kit_close(store);
@@ -128,18 +128,18 @@ static void test_completion__full_descriptor_drops_bytes(void **state)
         for (uint32_t i = 0; i < MANY; i++) {
             complete(session, i);
         }
-        assert_true(wakes(fd, 0));
+        assert_true(is_readable(fd, 0));
         assert_true(drain(fd) > 0);
-        assert_false(wakes(fd, 0));
+        assert_false(is_readable(fd, 0));
         complete(session, MANY);
-        assert_true(wakes(fd, LONG_MS));
+        assert_true(is_readable(fd, LONG_MS));
         assert_int_equal(drain(fd), 1);
         wal_session_close(session);
         kit_close(store);
     }
 }
 
-static void test_completion__another_kind_is_refused(void **state)
+static void test_completion__other_descriptor_kind_is_refused(void **state)
 {
     (void)state;
     static const char *const texts[KINDS] = {"is an eventfd", "is a pipe",
@@ -185,7 +185,7 @@ static void test_completion__is_closed_with_the_store(void **state)
 }
 
 /* The child has neither end: the parent's close is seen while it lives. */
-static void test_completion__child_of_fork_does_not_have_it(void **state)
+static void test_completion__child_of_fork_does_not_inherit_it(void **state)
 {
     (void)state;
 
@@ -258,9 +258,9 @@ int main(void)
         KIT_TEST(test_completion__each_kind_wakes_poll),
         KIT_TEST(test_completion__before_the_descriptor_is_announced),
         KIT_TEST(test_completion__full_descriptor_drops_bytes),
-        KIT_TEST(test_completion__another_kind_is_refused),
+        KIT_TEST(test_completion__other_descriptor_kind_is_refused),
         KIT_TEST(test_completion__is_closed_with_the_store),
-        KIT_TEST(test_completion__child_of_fork_does_not_have_it),
+        KIT_TEST(test_completion__child_of_fork_does_not_inherit_it),
         KIT_TEST(test_completion__without_descriptors_is_refused),
     };
 

@@ -58,7 +58,7 @@ static enum wal_status attempt(struct bench *bench, struct wal_doc doc,
     return status;
 }
 
-static void test_document__is_there_after_its_put(void **state)
+static void test_document__is_readable_after_put(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -212,7 +212,7 @@ static void test_document__list_is_in_the_order_of_the_keys_bytes(void **state)
     end(&bench);
 }
 
-static void test_document__list_is_as_it_was_at_the_call(void **state)
+static void test_document__list_is_a_snapshot_of_its_opening(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -242,7 +242,7 @@ static void test_document__list_is_as_it_was_at_the_call(void **state)
     end(&bench);
 }
 
-static void test_document__of_the_store_is_no_sessions(void **state)
+static void test_document__of_the_store_is_in_no_session(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -293,7 +293,7 @@ static void test_document__store_without_any(void **state)
 
 /* --- hostile ones --------------------------------------------------------- */
 
-static void test_document__hostile_keys_are_kept_as_they_are(void **state)
+static void test_document__hostile_keys_are_unchanged(void **state)
 {
     (void)state;
     static const struct wal_slice keys[] = {
@@ -339,7 +339,7 @@ static void test_document__hostile_keys_are_kept_as_they_are(void **state)
     end(&bench);
 }
 
-static void test_document__keys_that_can_not_be(void **state)
+static void test_document__invalid_keys_are_refused(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -363,7 +363,7 @@ static void test_document__keys_that_can_not_be(void **state)
     end(&bench);
 }
 
-static void test_document__values_that_can_not_be(void **state)
+static void test_document__invalid_values_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {"",           " ",   "{",       "nul",
@@ -394,7 +394,7 @@ static void test_document__values_that_can_not_be(void **state)
     end(&bench);
 }
 
-static void test_document__wrong_use(void **state)
+static void test_document__misuse_is_refused(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -468,19 +468,19 @@ static void test_document__store_open_for_reading(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_document__is_there_after_its_put),
+        KIT_TEST(test_document__is_readable_after_put),
         KIT_TEST(test_document__of_a_session_needs_no_store),
         KIT_TEST(test_document__same_value_writes_nothing),
         KIT_TEST(test_document__conflicting_version_is_stale),
         KIT_TEST(test_document__deleted_one_keeps_its_versions),
         KIT_TEST(test_document__list_is_in_the_order_of_the_keys_bytes),
-        KIT_TEST(test_document__list_is_as_it_was_at_the_call),
-        KIT_TEST(test_document__of_the_store_is_no_sessions),
+        KIT_TEST(test_document__list_is_a_snapshot_of_its_opening),
+        KIT_TEST(test_document__of_the_store_is_in_no_session),
         KIT_TEST(test_document__store_without_any),
-        KIT_TEST(test_document__hostile_keys_are_kept_as_they_are),
-        KIT_TEST(test_document__keys_that_can_not_be),
-        KIT_TEST(test_document__values_that_can_not_be),
-        KIT_TEST(test_document__wrong_use),
+        KIT_TEST(test_document__hostile_keys_are_unchanged),
+        KIT_TEST(test_document__invalid_keys_are_refused),
+        KIT_TEST(test_document__invalid_values_are_refused),
+        KIT_TEST(test_document__misuse_is_refused),
         KIT_TEST(test_document__store_open_for_reading),
     };
 

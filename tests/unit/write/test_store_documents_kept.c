@@ -48,7 +48,8 @@ static uint64_t count_segments(struct wal_store *store)
     return info.segments;
 }
 
-static void test_document__fork_sees_its_sources_as_of_the_fork(void **state)
+static void
+test_document__fork_inherits_versions_at_the_fork_point(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -106,7 +107,8 @@ static void test_document__fork_sees_its_sources_as_of_the_fork(void **state)
     kit_close(store);
 }
 
-static void test_document__fork_keeps_those_of_a_deleted_source(void **state)
+static void
+test_document__fork_keeps_documents_of_a_deleted_source(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -228,7 +230,7 @@ static void test_document__versions_in_several_segments(void **state)
     kit_close(store);
 }
 
-static void test_document__two_handles_see_each_others(void **state)
+static void test_document__handles_see_each_others_documents(void **state)
 {
     (void)state;
     struct wal_store *one = kit_store();
@@ -429,7 +431,7 @@ static void damaged_one(uint32_t flags)
     kit_close(store);
 }
 
-static void test_document__damaged_one_leaves_all_others(void **state)
+static void test_document__damaged_one_does_not_affect_others(void **state)
 {
     (void)state;
     damaged_one(0);
@@ -468,13 +470,13 @@ static void test_document__damaged_note_of_a_head(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_document__fork_sees_its_sources_as_of_the_fork),
-        KIT_TEST(test_document__fork_keeps_those_of_a_deleted_source),
+        KIT_TEST(test_document__fork_inherits_versions_at_the_fork_point),
+        KIT_TEST(test_document__fork_keeps_documents_of_a_deleted_source),
         KIT_TEST(test_document__of_many_sessions_in_turn),
         KIT_TEST(test_document__versions_in_several_segments),
-        KIT_TEST(test_document__two_handles_see_each_others),
+        KIT_TEST(test_document__handles_see_each_others_documents),
         KIT_TEST(test_document__put_by_several_processes),
-        KIT_TEST(test_document__damaged_one_leaves_all_others),
+        KIT_TEST(test_document__damaged_one_does_not_affect_others),
         KIT_TEST(test_document__damaged_one_read_without_maps),
         KIT_TEST(test_document__damaged_note_of_a_head),
     };

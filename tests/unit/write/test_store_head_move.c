@@ -69,7 +69,7 @@ static void left(struct bench *bench, struct wal_head head)
     assert_unchanged(bench->store, bench->session, before);
 }
 
-static void test_main__goes_to_empty_and_back(void **state)
+static void test_main__moves_to_empty_and_back(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -98,7 +98,7 @@ static void test_main__goes_to_empty_and_back(void **state)
     end(&bench);
 }
 
-static void test_main__appends_go_under_where_it_was_moved(void **state)
+static void test_main__appends_continue_where_it_was_moved(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -134,7 +134,7 @@ static void test_head__conflicting_head_names_the_present_one(void **state)
 }
 
 /* Whatever was expected, so that a move may be repeated. */
-static void test_head__that_is_there_is_left_as_it_is(void **state)
+static void test_head__duplicate_append_does_not_move_it(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -162,7 +162,7 @@ static void test_head__that_is_there_is_left_as_it_is(void **state)
     end(&bench);
 }
 
-static void test_main__note_says_why_it_was_moved(void **state)
+static void test_main__note_is_returned(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -185,7 +185,7 @@ static void test_main__note_says_why_it_was_moved(void **state)
     end(&bench);
 }
 
-static void test_head__of_each_stream_is_its_own(void **state)
+static void test_head__each_stream_has_one(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -208,7 +208,7 @@ static void test_head__of_each_stream_is_its_own(void **state)
     end(&bench);
 }
 
-static void test_head__missing_entries_and_wrong_use(void **state)
+static void test_head__missing_entries_and_misuse(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -242,7 +242,7 @@ static void test_head__missing_entries_and_wrong_use(void **state)
     end(&bench);
 }
 
-static void test_fork__does_not_take_named_heads(void **state)
+static void test_fork__does_not_copy_named_heads(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -269,14 +269,14 @@ static void test_fork__does_not_take_named_heads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_main__goes_to_empty_and_back),
-        KIT_TEST(test_main__appends_go_under_where_it_was_moved),
-        KIT_TEST(test_main__note_says_why_it_was_moved),
+        KIT_TEST(test_main__moves_to_empty_and_back),
+        KIT_TEST(test_main__appends_continue_where_it_was_moved),
+        KIT_TEST(test_main__note_is_returned),
         KIT_TEST(test_head__conflicting_head_names_the_present_one),
-        KIT_TEST(test_head__that_is_there_is_left_as_it_is),
-        KIT_TEST(test_head__of_each_stream_is_its_own),
-        KIT_TEST(test_head__missing_entries_and_wrong_use),
-        KIT_TEST(test_fork__does_not_take_named_heads),
+        KIT_TEST(test_head__duplicate_append_does_not_move_it),
+        KIT_TEST(test_head__each_stream_has_one),
+        KIT_TEST(test_head__missing_entries_and_misuse),
+        KIT_TEST(test_fork__does_not_copy_named_heads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,7 +112,7 @@ static void check_head(struct wal_session *session, uint32_t stream,
     }
 }
 
-static void test_heads__of_nothing(void **state)
+static void test_heads__of_an_empty_session(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -154,7 +154,7 @@ static void test_heads__main_first_then_by_stream_and_name(void **state)
     end(&bench);
 }
 
-static void test_heads__version_is_what_moved_them(void **state)
+static void test_heads__version_is_the_sequence_of_the_move(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -263,7 +263,7 @@ static void test_heads__of_a_deleted_session(void **state)
     end(&bench);
 }
 
-static void test_branch__ends_at_the_head_that_is_named(void **state)
+static void test_branch__ends_at_the_named_head(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -310,7 +310,7 @@ static void test_branch__ends_at_the_head_that_is_named(void **state)
     end(&bench);
 }
 
-static void test_heads__wrong_use_is_refused(void **state)
+static void test_heads__misuse_is_refused(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -341,14 +341,14 @@ static void test_heads__wrong_use_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_heads__of_nothing),
+        KIT_TEST(test_heads__of_an_empty_session),
         KIT_TEST(test_heads__main_first_then_by_stream_and_name),
-        KIT_TEST(test_heads__version_is_what_moved_them),
+        KIT_TEST(test_heads__version_is_the_sequence_of_the_move),
         KIT_TEST(test_heads__of_a_fork_begin_at_its_record),
         KIT_TEST(test_heads__list_is_a_copy),
         KIT_TEST(test_heads__of_a_deleted_session),
-        KIT_TEST(test_branch__ends_at_the_head_that_is_named),
-        KIT_TEST(test_heads__wrong_use_is_refused),
+        KIT_TEST(test_branch__ends_at_the_named_head),
+        KIT_TEST(test_heads__misuse_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static void check_ten(struct wal_session *session, char *const payloads[2])
     assert_parent(session, "b", "a");
 }
 
-static void test_large__of_10_mb_comes_back(void **state)
+static void test_large__of_10_mb_round_trip(void **state)
 {
     (void)state;
     static const uint32_t flags[] = {0, WAL_OPEN_PREAD, WAL_OPEN_READ_ONLY,
@@ -137,7 +137,7 @@ static void test_large__next_to_small_ones(void **state)
 
 /* --- appending ---------------------------------------------------------- */
 
-static void test_large__twice_is_the_same_entry(void **state)
+static void test_large__sent_again_is_a_duplicate(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -254,7 +254,7 @@ static void test_large__is_json_or_is_refused(void **state)
     free(payload);
 }
 
-static void test_large__of_1_gib_or_32_gib_at_most(void **state)
+static void test_large__size_limits_are_1_and_32_gib(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -280,7 +280,7 @@ static void test_large__of_1_gib_or_32_gib_at_most(void **state)
 
 /* --- who else sees them ------------------------------------------------- */
 
-static void test_large__a_fork_sees_them(void **state)
+static void test_large__readable_in_a_fork(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -304,7 +304,7 @@ static void test_large__a_fork_sees_them(void **state)
     free(payloads[1]);
 }
 
-static void test_large__another_handle_sees_them(void **state)
+static void test_large__readable_by_another_handle(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -330,17 +330,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_large__above_256_kib_is_out_of_line),
         KIT_TEST(test_large__line_above_256_kib_is_out_of_line),
-        KIT_TEST(test_large__of_10_mb_comes_back),
+        KIT_TEST(test_large__of_10_mb_round_trip),
         KIT_TEST(test_large__in_a_store_in_memory),
         KIT_TEST(test_large__with_persistence_off),
         KIT_TEST(test_large__next_to_small_ones),
-        KIT_TEST(test_large__twice_is_the_same_entry),
+        KIT_TEST(test_large__sent_again_is_a_duplicate),
         KIT_TEST(test_large__several_in_a_batch),
         KIT_TEST(test_large__queued_and_submitted),
         KIT_TEST(test_large__is_json_or_is_refused),
-        KIT_TEST(test_large__of_1_gib_or_32_gib_at_most),
-        KIT_TEST(test_large__a_fork_sees_them),
-        KIT_TEST(test_large__another_handle_sees_them),
+        KIT_TEST(test_large__size_limits_are_1_and_32_gib),
+        KIT_TEST(test_large__readable_in_a_fork),
+        KIT_TEST(test_large__readable_by_another_handle),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ static void open_again(struct reading *reading, uint32_t flags)
     reading->session = kit_session(reading->store, "s");
 }
 
-static void test_large__damaged_concerns_its_entry_alone(void **state)
+static void test_large__damaged_loses_only_its_entry(void **state)
 {
     (void)state;
     static const uint32_t flags[] = {0, WAL_OPEN_PREAD, WAL_OPEN_READ_ONLY};
@@ -85,7 +85,7 @@ static void test_large__damaged_concerns_its_entry_alone(void **state)
     reading_deinit(&reading);
 }
 
-static void test_large__missing_concerns_its_entry_alone(void **state)
+static void test_large__missing_loses_only_its_entry(void **state)
 {
     (void)state;
     struct reading reading = begin_three();
@@ -135,7 +135,7 @@ static void append_padded(struct wal_session *session, const char *id,
     }
 }
 
-static void test_large__compaction_keeps_what_it_names(void **state)
+static void test_large__compaction_keeps_its_reference(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -232,7 +232,7 @@ static void test_large__line_redacts(void **state)
     free(payload);
 }
 
-static void test_large__message_is_what_the_session_is_called(void **state)
+static void test_large__message_is_the_first_text(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -328,7 +328,7 @@ static void check_whole(struct wal_session *session)
     wal_entry_cursor_close(cursor);
 }
 
-static void test_large__writer_that_is_killed_leaves_whole_entries(void **state)
+static void test_large__killed_writer_leaves_whole_entries(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -361,15 +361,15 @@ static void test_large__writer_that_is_killed_leaves_whole_entries(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_large__damaged_concerns_its_entry_alone),
-        KIT_TEST(test_large__missing_concerns_its_entry_alone),
-        KIT_TEST(test_large__compaction_keeps_what_it_names),
+        KIT_TEST(test_large__damaged_loses_only_its_entry),
+        KIT_TEST(test_large__missing_loses_only_its_entry),
+        KIT_TEST(test_large__compaction_keeps_its_reference),
         KIT_TEST(test_large__branch_summary_names_its_source),
         KIT_TEST(test_large__redacts_and_is_redacted),
         KIT_TEST(test_large__line_redacts),
-        KIT_TEST(test_large__message_is_what_the_session_is_called),
+        KIT_TEST(test_large__message_is_the_first_text),
         KIT_TEST(test_large__summary_of_a_compaction),
-        KIT_TEST(test_large__writer_that_is_killed_leaves_whole_entries),
+        KIT_TEST(test_large__killed_writer_leaves_whole_entries),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

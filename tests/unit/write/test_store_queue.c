@@ -218,7 +218,7 @@ static int compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-static void judge(uint64_t *times, size_t count, const char *what)
+static void check_latencies(uint64_t *times, size_t count, const char *what)
 {
     uint64_t median;
     uint64_t rare;
@@ -246,7 +246,7 @@ static struct wal_entry message(void)
     return entry;
 }
 
-static void test_queue__append_is_quick_while_the_disk_is_slow(void **state)
+static void test_queue__append_does_not_wait_for_the_disk(void **state)
 {
     (void)state;
     const struct wal_append_options options = {.struct_size = sizeof(options),
@@ -266,11 +266,11 @@ static void test_queue__append_is_quick_while_the_disk_is_slow(void **state)
         }
     }
     atomic_store(&disk.nap_ms, 0);
-    judge(times, ROUNDS * QUEUE, "wal_append");
+    check_latencies(times, ROUNDS * QUEUE, "wal_append");
     assert_int_equal(kit_info(session).entries, ROUNDS * QUEUE);
 }
 
-static void test_queue__submit_is_quick_while_the_disk_is_slow(void **state)
+static void test_queue__submit_does_not_wait_for_the_disk(void **state)
 {
     (void)state;
     const struct wal_append_options options = {.struct_size = sizeof(options),
@@ -296,7 +296,7 @@ static void test_queue__submit_is_quick_while_the_disk_is_slow(void **state)
         }
     }
     atomic_store(&disk.nap_ms, 0);
-    judge(times, ROUNDS * QUEUE, "wal_submit");
+    check_latencies(times, ROUNDS * QUEUE, "wal_submit");
     assert_int_equal(kit_info(session).entries, ROUNDS * QUEUE);
 }
 
@@ -359,7 +359,7 @@ static void fill_queue(void)
     }
 }
 
-static void test_queue__of_256_that_is_full_answers_at_once(void **state)
+static void test_queue__full_256_submit_returns_at_once(void **state)
 {
     (void)state;
     uint64_t begin;
@@ -386,7 +386,7 @@ static void *queue_one(void *arg)
     return NULL;
 }
 
-static void test_queue__of_256_that_is_full_blocks(void **state)
+static void test_queue__full_256_append_blocks(void **state)
 {
     (void)state;
     pthread_t thread;
@@ -439,7 +439,7 @@ static void *queue_on(void *arg)
 }
 
 /* Threads that continue to queue do not delay it. */
-static void test_flush__waits_for_what_was_before_it(void **state)
+static void test_flush__waits_for_earlier_operations(void **state)
 {
     (void)state;
     uint32_t count = 0;
@@ -459,7 +459,7 @@ static void test_flush__waits_for_what_was_before_it(void **state)
     assert_int_equal(kit_info(session).entries, count);
 }
 
-static void test_flush__wrong_use_is_refused(void **state)
+static void test_flush__misuse_is_refused(void **state)
 {
     (void)state;
     struct wal_store *reader = kit_open("store", WAL_OPEN_READ_ONLY);
@@ -510,7 +510,7 @@ static void test_failure__is_returned_by_the_next_queued_call(void **state)
     assert_branch(session, "a c d");
 }
 
-static void test_failure__those_after_the_first_are_counted(void **state)
+static void test_failure__later_ones_are_counted(void **state)
 {
     (void)state;
 
@@ -663,7 +663,7 @@ static bool rings(int32_t fd, int timeout_ms)
     return true;
 }
 
-static void test_event__rings_when_a_ticket_is_answered(void **state)
+static void test_event__is_signalled_when_a_ticket_completes(void **state)
 {
     (void)state;
     int32_t fd = event_fd();
@@ -690,7 +690,7 @@ static void test_event__rings_when_a_ticket_is_answered(void **state)
     }
 }
 
-static void test_event__rings_when_a_ticket_is_refused(void **state)
+static void test_event__is_signalled_when_a_ticket_is_refused(void **state)
 {
     (void)state;
     int32_t fd = event_fd();
@@ -707,7 +707,7 @@ static void test_event__rings_when_a_ticket_is_refused(void **state)
 }
 
 /* A descriptor requested after a completion reports that completion. */
-static void test_event__that_is_made_late_rings(void **state)
+static void test_event__created_after_completion_is_signalled(void **state)
 {
     (void)state;
     struct wal_ticket *ticket = submit("a", WAL_WRITTEN, 0);
@@ -723,7 +723,7 @@ static void test_event__that_is_made_late_rings(void **state)
 }
 
 /* An event loop with many tickets in flight is notified of every one. */
-static void test_event__loop_hears_of_all(void **state)
+static void test_event__loop_receives_every_ticket(void **state)
 {
     (void)state;
     struct wal_ticket *tickets[1000] = {NULL};
@@ -780,7 +780,7 @@ static void test_event__without_descriptors_is_refused(void **state)
     assert_false(rings(fd, 0));
 }
 
-static void test_event__wrong_use_is_refused(void **state)
+static void test_event__misuse_is_refused(void **state)
 {
     (void)state;
     int32_t fd = -7;
@@ -812,30 +812,30 @@ static void test_event__wrong_use_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        QUEUE_TEST(test_queue__append_is_quick_while_the_disk_is_slow),
-        QUEUE_TEST(test_queue__submit_is_quick_while_the_disk_is_slow),
+        QUEUE_TEST(test_queue__append_does_not_wait_for_the_disk),
+        QUEUE_TEST(test_queue__submit_does_not_wait_for_the_disk),
         QUEUE_TEST(test_queue__redaction_does_not_wait_for_the_disk),
-        QUEUE_TEST(test_queue__of_256_that_is_full_answers_at_once),
-        QUEUE_TEST(test_queue__of_256_that_is_full_blocks),
+        QUEUE_TEST(test_queue__full_256_submit_returns_at_once),
+        QUEUE_TEST(test_queue__full_256_append_blocks),
         QUEUE_TEST(test_flush__waits_for_writing_and_not_for_syncing),
-        QUEUE_TEST(test_flush__waits_for_what_was_before_it),
-        QUEUE_TEST(test_flush__wrong_use_is_refused),
+        QUEUE_TEST(test_flush__waits_for_earlier_operations),
+        QUEUE_TEST(test_flush__misuse_is_refused),
         QUEUE_TEST(test_failure__is_kept_until_it_is_returned),
         QUEUE_TEST(test_failure__is_returned_by_the_next_queued_call),
-        QUEUE_TEST(test_failure__those_after_the_first_are_counted),
+        QUEUE_TEST(test_failure__later_ones_are_counted),
         QUEUE_TEST(test_failure__of_writing_is_returned),
         QUEUE_TEST(test_failure__of_syncing_is_returned_by_wal_sync),
         QUEUE_TEST(test_failure__of_a_ticket_destroyed_unread_is_kept),
         QUEUE_TEST(test_failure__is_returned_by_closing),
         QUEUE_TEST(test_failure__of_the_disk_is_returned_by_closing),
         QUEUE_TEST(test_failure__of_syncing_is_returned_by_closing),
-        QUEUE_TEST(test_event__rings_when_a_ticket_is_answered),
-        QUEUE_TEST(test_event__rings_when_a_ticket_is_refused),
-        QUEUE_TEST(test_event__that_is_made_late_rings),
-        QUEUE_TEST(test_event__loop_hears_of_all),
+        QUEUE_TEST(test_event__is_signalled_when_a_ticket_completes),
+        QUEUE_TEST(test_event__is_signalled_when_a_ticket_is_refused),
+        QUEUE_TEST(test_event__created_after_completion_is_signalled),
+        QUEUE_TEST(test_event__loop_receives_every_ticket),
         QUEUE_TEST(test_event__is_closed_with_the_store),
         QUEUE_TEST(test_event__without_descriptors_is_refused),
-        QUEUE_TEST(test_event__wrong_use_is_refused),
+        QUEUE_TEST(test_event__misuse_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

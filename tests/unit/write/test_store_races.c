@@ -107,8 +107,7 @@ static int32_t count_inside(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-static void
-test_races__change_that_another_made_alike_is_made_again(void **state)
+static void test_races__change_repeated_after_an_equal_one(void **state)
 {
     (void)state;
     struct race race;
@@ -241,7 +240,7 @@ static void make_turns(struct stress_thread *stress_thread)
 }
 
 /* One reader uses a separate handle. */
-static void look_at_turns(struct stress_thread *stress_thread)
+static void check_turns(struct stress_thread *stress_thread)
 {
     struct race *race = stress_thread->ctx;
     struct wal_store *store = race->store;
@@ -270,7 +269,7 @@ static void test_races__batch_is_seen_whole_or_not_at_all(void **state)
     uint64_t reads;
 
     begin(&race, 0);
-    reads = stress_run_threads(&race, make_turns, WORKERS - 1, look_at_turns,
+    reads = stress_run_threads(&race, make_turns, WORKERS - 1, check_turns,
                                READERS);
     for (int round = 0; round < 2; round++) {
         assert_int_equal(stress_check_turn(race.store, race.session, 0),
@@ -440,14 +439,14 @@ static void redact(uint32_t flags)
     end(&race);
 }
 
-static void test_races__redacted_is_not_given_any_more(void **state)
+static void test_races__redacted_entry_is_not_returned(void **state)
 {
     (void)state;
 
     redact(0);
 }
 
-static void test_races__redacted_is_not_given_by_pread(void **state)
+static void test_races__redacted_entry_is_not_returned_by_pread(void **state)
 {
     (void)state;
 
@@ -457,7 +456,7 @@ static void test_races__redacted_is_not_given_by_pread(void **state)
 /* ---------------------------------------------------------- one place --- */
 
 /* Creates the session "x", is its only writer, and deletes it. */
-static void use_one_id(struct stress_thread *stress_thread)
+static void append_contended_id(struct stress_thread *stress_thread)
 {
     struct race *race = stress_thread->ctx;
     struct wal_session_options options = {.struct_size = sizeof(options),
@@ -496,7 +495,7 @@ static void use_one_id(struct stress_thread *stress_thread)
 }
 
 /* An open session shows one incarnation of the id and nothing of others. */
-static void look_at_one_id(struct stress_thread *stress_thread)
+static void check_contended_id(struct stress_thread *stress_thread)
 {
     struct race *race = stress_thread->ctx;
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -529,7 +528,8 @@ static void test_races__id_is_used_by_one_at_a_time(void **state)
     struct race race;
 
     begin(&race, 0);
-    (void)stress_run_threads(&race, use_one_id, 3, look_at_one_id, READERS);
+    (void)stress_run_threads(&race, append_contended_id, 3, check_contended_id,
+                             READERS);
     assert_int_equal(race.guarded, 3 * ROUNDS / 2);
     again(&race);
     wal_session_close(kit_create(race.store, "x"));
@@ -540,13 +540,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_races__every_change_of_metadata_counts_once),
-        KIT_TEST(test_races__change_that_another_made_alike_is_made_again),
+        KIT_TEST(test_races__change_repeated_after_an_equal_one),
         KIT_TEST(test_races__every_expected_put_counts_once),
         KIT_TEST(test_races__the_same_in_memory),
         KIT_TEST(test_races__head_is_a_lock),
         KIT_TEST(test_races__batch_is_seen_whole_or_not_at_all),
-        KIT_TEST(test_races__redacted_is_not_given_any_more),
-        KIT_TEST(test_races__redacted_is_not_given_by_pread),
+        KIT_TEST(test_races__redacted_entry_is_not_returned),
+        KIT_TEST(test_races__redacted_entry_is_not_returned_by_pread),
         KIT_TEST(test_races__id_is_used_by_one_at_a_time),
     };
 

@@ -12,7 +12,7 @@
 
 /* -------------------------------------------------------- redactions --- */
 
-static void test_redacted__entries_are_gone_for_every_reader(void **state)
+static void test_redacted__entries_are_hidden_from_every_reader(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -148,7 +148,7 @@ static void test_redacted__in_a_batch_that_sends_the_target_again(void **state)
     reading_deinit(&reading);
 }
 
-static void test_redacted__entries_keep_their_places(void **state)
+static void test_redacted__entries_keep_their_position(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -175,7 +175,7 @@ static void test_redacted__entries_keep_their_places(void **state)
 
 /* ------------------------------------------------- redacted on the way --- */
 
-static void test_open_iterator__obeys_redactions_at_once(void **state)
+static void test_open_cursor__applies_redactions_at_once(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -213,7 +213,7 @@ static void test_open_iterator__obeys_redactions_at_once(void **state)
     reading_deinit(&reading);
 }
 
-static void test_open_iterator__shows_a_later_redaction(void **state)
+static void test_open_cursor__returns_a_later_redaction(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -236,7 +236,7 @@ static void test_open_iterator__shows_a_later_redaction(void **state)
     reading_deinit(&reading);
 }
 
-static void test_open_iterator__when_all_that_is_left_goes(void **state)
+static void test_open_cursor__all_remaining_entries_are_redacted(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -253,7 +253,7 @@ static void test_open_iterator__when_all_that_is_left_goes(void **state)
 
 /* Another handle of the store behaves like another process. */
 static void
-test_open_iterator__redaction_elsewhere_is_seen_by_block(void **state)
+test_open_cursor__redaction_by_another_is_seen_by_block(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -287,9 +287,9 @@ test_open_iterator__redaction_elsewhere_is_seen_by_block(void **state)
 
 /* Repeats the call while it fails with WAL_ENOMEM, allowing one more allocation
  * each time. */
-static enum wal_status insist(struct faulty_heap *faulty,
-                              struct wal_entry_cursor *cursor,
-                              struct wal_entry *entry)
+static enum wal_status next_with_retries(struct faulty_heap *faulty,
+                                         struct wal_entry_cursor *cursor,
+                                         struct wal_entry *entry)
 {
     enum wal_status status = WAL_ENOMEM;
 
@@ -306,7 +306,7 @@ static enum wal_status insist(struct faulty_heap *faulty,
     return status;
 }
 
-static void test_open_iterator__goes_on_when_there_is_memory_again(void **state)
+static void test_open_cursor__continues_when_memory_is_available(void **state)
 {
     (void)state;
     struct wal_open_options options = {.struct_size = sizeof(options),
@@ -332,7 +332,7 @@ static void test_open_iterator__goes_on_when_there_is_memory_again(void **state)
             reading_redact(reading.session, "b", "one");
             reading_redact(reading.session, "d", "two");
         }
-        while (insist(&faulty, cursor, &entry) == WAL_OK) {
+        while (next_with_retries(&faulty, cursor, &entry) == WAL_OK) {
             (void)strncat(given, entry.parent_id.data,
                           (size_t)entry.parent_id.size);
             (void)strncat(given, entry.id.data, (size_t)entry.id.size);
@@ -365,7 +365,7 @@ static bool hides(const struct model *model, int i, uint32_t flags)
            (model->redacted[i] && (flags & WAL_ENTRY_CURSOR_REDACTED) == 0);
 }
 
-static void plant(struct model *model, struct reading *reading)
+static void append_tree(struct model *model, struct reading *reading)
 {
     struct wal_session *fork;
     char id[16];
@@ -468,7 +468,7 @@ static void test_random__branches_while_entries_are_redacted(void **state)
     struct model model = {.random = kit_seed()};
     struct reading reading = reading_begin();
 
-    plant(&model, &reading);
+    append_tree(&model, &reading);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         read_on(&model, reading.session, round % 4 * WAL_ENTRY_CURSOR_DELTAS);
         if (round == ROUNDS / 2) {
@@ -515,7 +515,8 @@ static void *redact_all(void *arg)
     return NULL;
 }
 
-static void test_threads__redacted_before_the_call_is_not_given(void **state)
+static void
+test_threads__entry_redacted_before_the_call_is_not_returned(void **state)
 {
     (void)state;
     struct reading reading = reading_begin();
@@ -561,18 +562,18 @@ static void test_threads__redacted_before_the_call_is_not_given(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_redacted__entries_are_gone_for_every_reader),
+        KIT_TEST(test_redacted__entries_are_hidden_from_every_reader),
         KIT_TEST(test_redacted__author_and_reason_are_returned),
         KIT_TEST(test_redacted__twice_returns_the_first),
         KIT_TEST(test_redacted__in_a_batch_that_sends_the_target_again),
-        KIT_TEST(test_redacted__entries_keep_their_places),
-        KIT_TEST(test_open_iterator__obeys_redactions_at_once),
-        KIT_TEST(test_open_iterator__shows_a_later_redaction),
-        KIT_TEST(test_open_iterator__when_all_that_is_left_goes),
-        KIT_TEST(test_open_iterator__redaction_elsewhere_is_seen_by_block),
-        KIT_TEST(test_open_iterator__goes_on_when_there_is_memory_again),
+        KIT_TEST(test_redacted__entries_keep_their_position),
+        KIT_TEST(test_open_cursor__applies_redactions_at_once),
+        KIT_TEST(test_open_cursor__returns_a_later_redaction),
+        KIT_TEST(test_open_cursor__all_remaining_entries_are_redacted),
+        KIT_TEST(test_open_cursor__redaction_by_another_is_seen_by_block),
+        KIT_TEST(test_open_cursor__continues_when_memory_is_available),
         KIT_TEST(test_random__branches_while_entries_are_redacted),
-        KIT_TEST(test_threads__redacted_before_the_call_is_not_given),
+        KIT_TEST(test_threads__entry_redacted_before_the_call_is_not_returned),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

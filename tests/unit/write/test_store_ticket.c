@@ -127,7 +127,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void test_ticket__of_every_class_is_answered(void **state)
+static void test_ticket__of_every_class_completes(void **state)
 {
     (void)state;
     struct bench bench = begin(0);
@@ -147,7 +147,7 @@ static void test_ticket__of_every_class_is_answered(void **state)
     end(&bench);
 }
 
-static void test_ticket__is_pending_until_it_is_written(void **state)
+static void test_ticket__is_pending_until_written(void **state)
 {
     (void)state;
     struct bench bench = begin(0);
@@ -173,8 +173,7 @@ static void test_ticket__is_pending_until_it_is_written(void **state)
     end(&bench);
 }
 
-static void
-test_ticket__that_is_destroyed_does_not_stop_its_append(void **state)
+static void test_ticket__destroying_it_does_not_cancel_the_append(void **state)
 {
     (void)state;
     struct bench bench = begin(0);
@@ -239,7 +238,7 @@ static void test_group__operations_build_on_those_before(void **state)
     end(&bench);
 }
 
-static void test_ticket__returns_a_refusal(void **state)
+static void test_ticket__reports_a_refusal(void **state)
 {
     (void)state;
     struct bench bench = begin(0);
@@ -260,7 +259,7 @@ static void test_ticket__returns_a_refusal(void **state)
     end(&bench);
 }
 
-static void test_queue__that_is_full_says_so(void **state)
+static void test_queue__full_submit_returns_an_error(void **state)
 {
     (void)state;
     struct bench bench = begin(4);
@@ -293,7 +292,7 @@ static void test_queue__that_is_full_says_so(void **state)
     end(&bench);
 }
 
-static void *let_go(void *arg)
+static void *release_later(void *arg)
 {
     struct timespec pause = {0, 50000000};
 
@@ -303,7 +302,7 @@ static void *let_go(void *arg)
     return NULL;
 }
 
-static void test_queue__that_is_full_makes_the_caller_wait(void **state)
+static void test_queue__full_append_blocks(void **state)
 {
     (void)state;
     struct bench bench = begin(2);
@@ -314,7 +313,7 @@ static void test_queue__that_is_full_makes_the_caller_wait(void **state)
     int64_t start = now_ms();
 
     hold(true);
-    assert_int_equal(pthread_create(&thread, NULL, let_go, NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, release_later, NULL), 0);
     for (int i = 0; i < 6; i++) {
         char id[16];
 
@@ -330,7 +329,7 @@ static void test_queue__that_is_full_makes_the_caller_wait(void **state)
     end(&bench);
 }
 
-/* The next call returns the failure of an operation that nobody waited for. */
+/* The next call returns the failure of an operation without a waiter. */
 static void test_queue__failure_is_returned_once(void **state)
 {
     (void)state;
@@ -400,7 +399,7 @@ static void test_close__commits_what_is_queued(void **state)
     kit_close(bench.store);
 }
 
-static void test_submit__wrong_use_is_refused(void **state)
+static void test_submit__misuse_is_refused(void **state)
 {
     (void)state;
     struct bench bench = begin(0);
@@ -430,17 +429,17 @@ static void test_submit__wrong_use_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_ticket__of_every_class_is_answered),
-        KIT_TEST(test_ticket__is_pending_until_it_is_written),
-        KIT_TEST(test_ticket__that_is_destroyed_does_not_stop_its_append),
+        KIT_TEST(test_ticket__of_every_class_completes),
+        KIT_TEST(test_ticket__is_pending_until_written),
+        KIT_TEST(test_ticket__destroying_it_does_not_cancel_the_append),
         KIT_TEST(test_group__operations_build_on_those_before),
-        KIT_TEST(test_ticket__returns_a_refusal),
-        KIT_TEST(test_queue__that_is_full_says_so),
-        KIT_TEST(test_queue__that_is_full_makes_the_caller_wait),
+        KIT_TEST(test_ticket__reports_a_refusal),
+        KIT_TEST(test_queue__full_submit_returns_an_error),
+        KIT_TEST(test_queue__full_append_blocks),
         KIT_TEST(test_queue__failure_is_returned_once),
         KIT_TEST(test_queue__failure_that_a_ticket_returned_is_not_repeated),
         KIT_TEST(test_close__commits_what_is_queued),
-        KIT_TEST(test_submit__wrong_use_is_refused),
+        KIT_TEST(test_submit__misuse_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

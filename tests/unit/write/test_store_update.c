@@ -68,8 +68,8 @@ struct script {
     uint32_t seen[8];
 };
 
-static int32_t play(void *ctx, const struct wal_session_info *now,
-                    struct wal_session_change *change)
+static int32_t run_script(void *ctx, const struct wal_session_info *now,
+                          struct wal_session_change *change)
 {
     struct script *script = ctx;
     struct wal_session_change none = {.struct_size = sizeof(none)};
@@ -110,7 +110,7 @@ static enum wal_status update(struct bench *bench, struct script *script,
                               struct wal_error *error)
 {
     *error = KIT_ERROR;
-    return wal_session_update(bench->session, play, script, error);
+    return wal_session_update(bench->session, run_script, script, error);
 }
 
 static void refused(struct bench *bench, struct script *script,
@@ -124,7 +124,7 @@ static void refused(struct bench *bench, struct script *script,
     assert_unchanged(bench->store, bench->session, before);
 }
 
-static void test_update__sets_the_fields_that_are_given(void **state)
+static void test_update__sets_only_the_given_fields(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -163,7 +163,7 @@ static void test_update__sets_the_fields_that_are_given(void **state)
     end(&bench);
 }
 
-static void test_update__that_changes_nothing_writes_nothing(void **state)
+static void test_update__without_a_change_writes_nothing(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -221,7 +221,7 @@ test_update__metadata_function_that_returns_invalid_json(void **state)
     end(&bench);
 }
 
-static void test_update__wrong_use(void **state)
+static void test_update__misuse_is_refused(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -232,7 +232,8 @@ static void test_update__wrong_use(void **state)
     text[4097] = '\0';
     assert_int_equal(wal_session_update(bench.session, NULL, NULL, NULL),
                      WAL_EINVAL);
-    assert_int_equal(wal_session_update(NULL, play, &script, NULL), WAL_EINVAL);
+    assert_int_equal(wal_session_update(NULL, run_script, &script, NULL),
+                     WAL_EINVAL);
     script.change.fields = 1u << 20;
     refused(&bench, &script, WAL_EINVAL);
     script.change.fields = WAL_CHANGE_TITLE;
@@ -267,8 +268,7 @@ static void test_update__function_is_called_again_after_a_change(void **state)
     end(&bench);
 }
 
-static void
-test_update__function_that_always_meets_a_change_is_stale(void **state)
+static void test_update__persistent_conflict_is_returned(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -362,7 +362,7 @@ static int32_t count_up(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-static void *count_often(void *arg)
+static void *count_thread(void *arg)
 {
     struct wal_session *session = arg;
     char text[32];
@@ -374,15 +374,15 @@ static void *count_often(void *arg)
     return NULL;
 }
 
-static void test_update__counts_right_in_several_threads(void **state)
+static void test_update__no_lost_update_with_several_threads(void **state)
 {
     (void)state;
     struct bench bench = begin();
     pthread_t threads[THREADS];
 
     for (int i = 0; i < THREADS; i++) {
-        WAL__ASSERT(
-            pthread_create(&threads[i], NULL, count_often, bench.session) == 0);
+        WAL__ASSERT(pthread_create(&threads[i], NULL, count_thread,
+                                   bench.session) == 0);
     }
     for (int i = 0; i < THREADS; i++) {
         WAL__ASSERT(pthread_join(threads[i], NULL) == 0);
@@ -439,7 +439,7 @@ static enum wal_status write_whole(struct bench *bench, int nth,
     script.change.fields = WAL_CHANGE_TITLE;
     switch (nth) {
     case 0:
-        return wal_session_update(bench->session, play, &script, error);
+        return wal_session_update(bench->session, run_script, &script, error);
     case 1:
         return wal_session_redact(bench->session, kit_text("a"), kit_text("x"),
                                   NULL, error);
@@ -507,7 +507,7 @@ static void test_schema__of_a_new_session_is_the_callers(void **state)
     kit_close(store);
 }
 
-static void test_migrate__goes_one_version_at_a_time(void **state)
+static void test_migrate__one_version_at_a_time(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -518,9 +518,9 @@ static void test_migrate__goes_one_version_at_a_time(void **state)
     reopen(&bench, 4);
     script.change.fields = WAL_CHANGE_TITLE;
     script.change.title = kit_text("new");
-    assert_int_equal(
-        wal_session_migrate(bench.session, 4, play, &script, &result, NULL),
-        WAL_OK);
+    assert_int_equal(wal_session_migrate(bench.session, 4, run_script, &script,
+                                         &result, NULL),
+                     WAL_OK);
     assert_int_equal(script.calls, 3);
     assert_int_equal(script.seen[0], 1);
     assert_int_equal(script.seen[1], 2);
@@ -531,9 +531,9 @@ static void test_migrate__goes_one_version_at_a_time(void **state)
     assert_int_equal(kit_last_sequence(bench.store), last + 3);
     assert_int_equal(kit_info(bench.session).schema_version, 4);
     kit_append(bench.session, "b", NULL);
-    assert_int_equal(
-        wal_session_migrate(bench.session, 4, play, &script, &result, NULL),
-        WAL_OK);
+    assert_int_equal(wal_session_migrate(bench.session, 4, run_script, &script,
+                                         &result, NULL),
+                     WAL_OK);
     assert_int_equal(script.calls, 3);
     assert_int_equal(result.sessions, 0);
     reopen(&bench, 4);
@@ -542,8 +542,7 @@ static void test_migrate__goes_one_version_at_a_time(void **state)
     end(&bench);
 }
 
-static void
-test_migrate__that_fails_in_the_middle_keeps_the_steps_before(void **state)
+static void test_migrate__failed_step_keeps_earlier_steps(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -553,17 +552,17 @@ test_migrate__that_fails_in_the_middle_keeps_the_steps_before(void **state)
     struct wal_error error = KIT_ERROR;
 
     script.fails_at = 3;
-    assert_int_equal(
-        wal_session_migrate(bench.session, 5, play, &script, &result, &error),
-        WAL_ECALLBACK);
+    assert_int_equal(wal_session_migrate(bench.session, 5, run_script, &script,
+                                         &result, &error),
+                     WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, 42);
     assert_int_equal(result.from, 99);
     assert_int_equal(kit_info(bench.session).schema_version, 3);
     reopen(&bench, 3);
     kit_append(bench.session, "b", NULL);
-    assert_int_equal(
-        wal_session_migrate(bench.session, 5, play, &script, &result, &error),
-        WAL_OK);
+    assert_int_equal(wal_session_migrate(bench.session, 5, run_script, &script,
+                                         &result, &error),
+                     WAL_OK);
     assert_int_equal(result.from, 3);
     assert_int_equal(kit_info(bench.session).schema_version, 5);
     end(&bench);
@@ -584,9 +583,9 @@ static void test_migrate__to_an_unknown_schema_version(void **state)
     assert_int_equal(
         wal_session_migrate(bench.session, 1, NULL, NULL, NULL, &error),
         WAL_OK);
-    assert_int_equal(
-        wal_session_migrate(bench.session, 0, play, &script, NULL, &error),
-        WAL_ESCHEMA);
+    assert_int_equal(wal_session_migrate(bench.session, 0, run_script, &script,
+                                         NULL, &error),
+                     WAL_ESCHEMA);
     assert_int_equal(script.calls, 0);
     assert_unchanged(bench.store, bench.session, before);
     end(&bench);
@@ -603,8 +602,8 @@ static int32_t migrate_inside(void *ctx, const struct wal_session_info *now,
     (void)change;
     script->calls++;
     WAL__ASSERT(now->schema_version == 1);
-    WAL__ASSERT(wal_session_migrate(script->bench->session, 3, play, &other,
-                                    NULL, NULL) == WAL_OK);
+    WAL__ASSERT(wal_session_migrate(script->bench->session, 3, run_script,
+                                    &other, NULL, NULL) == WAL_OK);
     WAL__ASSERT(other.calls == 2);
     return 0;
 }
@@ -626,20 +625,20 @@ static void test_migrate__during_another_migration(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_update__sets_the_fields_that_are_given),
-        KIT_TEST(test_update__that_changes_nothing_writes_nothing),
+        KIT_TEST(test_update__sets_only_the_given_fields),
+        KIT_TEST(test_update__without_a_change_writes_nothing),
         KIT_TEST(test_update__metadata_function_that_fails),
         KIT_TEST(test_update__metadata_function_that_returns_invalid_json),
-        KIT_TEST(test_update__wrong_use),
+        KIT_TEST(test_update__misuse_is_refused),
         KIT_TEST(test_update__function_is_called_again_after_a_change),
-        KIT_TEST(test_update__function_that_always_meets_a_change_is_stale),
+        KIT_TEST(test_update__persistent_conflict_is_returned),
         KIT_TEST(test_update__function_may_call_the_library),
         KIT_TEST(test_update__function_that_deletes_the_session),
-        KIT_TEST(test_update__counts_right_in_several_threads),
+        KIT_TEST(test_update__no_lost_update_with_several_threads),
         KIT_TEST(test_schema__unknown_schema_version_refuses_every_write),
         KIT_TEST(test_schema__of_a_new_session_is_the_callers),
-        KIT_TEST(test_migrate__goes_one_version_at_a_time),
-        KIT_TEST(test_migrate__that_fails_in_the_middle_keeps_the_steps_before),
+        KIT_TEST(test_migrate__one_version_at_a_time),
+        KIT_TEST(test_migrate__failed_step_keeps_earlier_steps),
         KIT_TEST(test_migrate__to_an_unknown_schema_version),
         KIT_TEST(test_migrate__during_another_migration),
     };

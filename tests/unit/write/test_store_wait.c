@@ -82,7 +82,7 @@ static void test_store_wait__existing_records_end_it_at_once(void **state)
     kit_close(store);
 }
 
-static void test_store_wait__time_is_over(void **state)
+static void test_store_wait__timeout_expires(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -102,7 +102,7 @@ static void test_store_wait__time_is_over(void **state)
     kit_close(store);
 }
 
-static void test_store_wait__wrong_arguments(void **state)
+static void test_store_wait__invalid_arguments_are_refused(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -191,7 +191,7 @@ static void *wait_for_last(void *arg)
     return NULL;
 }
 
-static void test_store_wait__threads_of_the_writers_handle(void **state)
+static void test_store_wait__threads_on_the_writers_handle(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -372,7 +372,7 @@ static void test_store_wait__a_reader_is_woken(void **state)
 
 /* The reader opens when no writer runs; then writers start and are killed, each
  * while the reader sleeps, and it sees each entry. */
-static void test_store_wait__writers_come_and_are_killed(void **state)
+static void test_store_wait__short_lived_and_killed_writers(void **state)
 {
     (void)state;
     enum {
@@ -417,7 +417,7 @@ static void test_store_wait__writers_come_and_are_killed(void **state)
 }
 
 /* A process that was killed while asleep does not count as a waiter. */
-static void test_store_wait__killed_waiters_leave_nothing(void **state)
+static void test_store_wait__killed_waiters_do_not_block_others(void **state)
 {
     (void)state;
     struct talk *talk = share();
@@ -470,16 +470,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_store_wait__existing_records_end_it_at_once),
-        KIT_TEST(test_store_wait__time_is_over),
-        KIT_TEST(test_store_wait__wrong_arguments),
+        KIT_TEST(test_store_wait__timeout_expires),
+        KIT_TEST(test_store_wait__invalid_arguments_are_refused),
         KIT_TEST(test_store_wait__durable_ends_before_written),
         KIT_TEST(test_store_wait__memory),
-        KIT_TEST(test_store_wait__threads_of_the_writers_handle),
+        KIT_TEST(test_store_wait__threads_on_the_writers_handle),
         KIT_TEST(test_store_wait__idle_store_uses_no_processor_time),
         KIT_TEST(test_store_wait__another_process_is_woken),
         KIT_TEST(test_store_wait__a_reader_is_woken),
-        KIT_TEST(test_store_wait__writers_come_and_are_killed),
-        KIT_TEST(test_store_wait__killed_waiters_leave_nothing),
+        KIT_TEST(test_store_wait__short_lived_and_killed_writers),
+        KIT_TEST(test_store_wait__killed_waiters_do_not_block_others),
         KIT_TEST(test_store_wait__child_of_fork_is_refused),
     };
 

@@ -1,7 +1,7 @@
 /*
  * test_store_written.c - tests of appends that wait for no device: they are
  * synced in the background, and leaders that build groups for others do not
- * keep the lease from other processes.
+ * keep the append lock from other processes.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -118,7 +118,7 @@ static void *write_entries(void *arg)
 }
 
 /* Another handle has separate locks, as another process has. */
-static void test_written__lease_is_not_kept_from_others(void **state)
+static void test_written__append_lock_is_released_for_others(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
@@ -170,7 +170,7 @@ static void *write_mixed(void *arg)
     return NULL;
 }
 
-static void test_written__and_durable_are_all_answered(void **state)
+static void test_written__and_durable_all_complete(void **state)
 {
     (void)state;
     struct writer writers[2 * WRITERS];
@@ -233,8 +233,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_written__background_sync_never_waits_for_a_sync),
         KIT_TEST(test_written__is_synced_in_the_background),
-        KIT_TEST(test_written__lease_is_not_kept_from_others),
-        KIT_TEST(test_written__and_durable_are_all_answered),
+        KIT_TEST(test_written__append_lock_is_released_for_others),
+        KIT_TEST(test_written__and_durable_all_complete),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

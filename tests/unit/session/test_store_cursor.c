@@ -1,5 +1,5 @@
 /*
- * test_store_iter.c - tests of reading: branches, everything, streams, from
+ * test_store_cursor.c - tests of entry cursors: branches, all, streams, from
  * the last compaction on, up to the durable end, and single entries.
  */
 #include "tests/lib/kit/store_kit.h"
@@ -58,7 +58,7 @@ static const char *since(struct wal_session *session, const char *id)
 }
 
 /* A tree:  a b c f(head)  a d e  and a root r. */
-static void plant(struct wal_session *session)
+static void append_tree(struct wal_session *session)
 {
     struct wal_entry root = kit_entry("r", NULL, "1");
 
@@ -80,7 +80,7 @@ static void test_branch__ends_at_the_given_entry(void **state)
         {"a", "a"},       {"b", "a b"}, {"e", "a d e"},   {"r", "r"},
         {"f", "a b c f"}, {"d", "a d"}, {NULL, "a b c f"}};
 
-    plant(bench.session);
+    append_tree(bench.session);
     for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
             options = up_to(paths[i][0]);
@@ -102,7 +102,7 @@ static void test_branch__ends_at_the_given_entry(void **state)
     end(&bench);
 }
 
-static void test_branch__of_nothing(void **state)
+static void test_branch__of_an_empty_session(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -113,7 +113,7 @@ static void test_branch__of_nothing(void **state)
     end(&bench);
 }
 
-static void test_iter__skips_at_the_front(void **state)
+static void test_entry_cursor__skips_at_the_front(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -121,7 +121,7 @@ static void test_iter__skips_at_the_front(void **state)
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
 
-    plant(bench.session);
+    append_tree(bench.session);
     options.skip = 2;
     assert_string_equal(kit_list_ids(bench.session, &options), "c f");
     options.skip = 4;
@@ -169,13 +169,13 @@ static void check_places(struct wal_session *session, uint32_t mode,
     assert_string_equal(text, expected);
 }
 
-static void test_iter__parents_and_depths(void **state)
+static void test_entry_cursor__parents_and_depths(void **state)
 {
     (void)state;
     struct bench bench = begin();
     struct wal_session *fork;
 
-    plant(bench.session);
+    append_tree(bench.session);
     fork = kit_fork(bench.session, "e", "f");
     kit_append_all(fork, "x y");
     kit_append(fork, "z", "d");
@@ -196,14 +196,14 @@ static void test_iter__parents_and_depths(void **state)
     end(&bench);
 }
 
-static void test_all__of_a_fork_begins_with_what_it_shares(void **state)
+static void test_all__fork_begins_with_shared_entries(void **state)
 {
     (void)state;
     struct bench bench = begin();
     struct wal_session *fork;
     struct wal_session *second;
 
-    plant(bench.session);
+    append_tree(bench.session);
     fork = kit_fork(bench.session, "d", "f");
     kit_append_all(fork, "x");
     kit_append(fork, "y", "a");
@@ -220,7 +220,8 @@ static void test_all__of_a_fork_begins_with_what_it_shares(void **state)
 
 /* -------------------------------------------------------- compaction --- */
 
-static void test_compaction__reading_begins_at_what_it_kept(void **state)
+static void
+test_compaction__reading_begins_at_the_first_kept_entry(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -239,17 +240,17 @@ static void test_compaction__reading_begins_at_what_it_kept(void **state)
     end(&bench);
 }
 
-static void test_compaction__without_one_the_branch_is_whole(void **state)
+static void test_compaction__none_reads_the_whole_branch(void **state)
 {
     (void)state;
     struct bench bench = begin();
 
-    plant(bench.session);
+    append_tree(bench.session);
     assert_string_equal(since(bench.session, NULL), "a b c f");
     end(&bench);
 }
 
-static void test_compaction__that_kept_nothing_begins_at_itself(void **state)
+static void test_compaction__without_kept_entries_begins_at_itself(void **state)
 {
     (void)state;
     static const char *const payloads[] = {
@@ -325,7 +326,7 @@ static void test_compaction__in_the_past_of_a_fork(void **state)
     end(&bench);
 }
 
-static void test_compaction__off_the_branch_does_not_count(void **state)
+static void test_compaction__off_the_branch_is_ignored(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -369,7 +370,7 @@ static void test_durable__stops_at_the_durable_end(void **state)
 
 /* --------------------------------------------------------------- get --- */
 
-static void test_get__wherever_the_entry_is(void **state)
+static void test_get__entry_on_any_branch_and_stream(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -377,7 +378,7 @@ static void test_get__wherever_the_entry_is(void **state)
     struct wal_entry entry = kit_entry("t", NULL, "1");
     struct wal_entry_cursor *cursor = NULL;
 
-    plant(bench.session);
+    append_tree(bench.session);
     entry.stream = 1;
     assert_int_equal(kit_try_append(bench.session, &entry, NULL, NULL), WAL_OK);
     entry.id = kit_text("u");
@@ -472,7 +473,7 @@ static void test_get__damage_of_the_parent(void **state)
     }
 }
 
-static void test_iter__sees_what_was_there_when_it_was_opened(void **state)
+static void test_entry_cursor__is_a_snapshot_of_its_opening(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -503,7 +504,8 @@ static void test_iter__sees_what_was_there_when_it_was_opened(void **state)
 }
 
 /* Slices of mapped segments are valid until the store is closed. */
-static void test_iter__slices_hold_as_long_as_is_said(void **state)
+static void
+test_entry_cursor__slices_are_valid_until_the_store_is_closed(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -525,7 +527,7 @@ static void test_iter__slices_hold_as_long_as_is_said(void **state)
     end(&bench);
 }
 
-static void test_iter__wrong_use_is_refused(void **state)
+static void test_entry_cursor__misuse_is_refused(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -573,22 +575,22 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_branch__ends_at_the_given_entry),
-        KIT_TEST(test_branch__of_nothing),
-        KIT_TEST(test_iter__skips_at_the_front),
-        KIT_TEST(test_iter__parents_and_depths),
-        KIT_TEST(test_all__of_a_fork_begins_with_what_it_shares),
-        KIT_TEST(test_compaction__reading_begins_at_what_it_kept),
-        KIT_TEST(test_compaction__without_one_the_branch_is_whole),
-        KIT_TEST(test_compaction__that_kept_nothing_begins_at_itself),
+        KIT_TEST(test_branch__of_an_empty_session),
+        KIT_TEST(test_entry_cursor__skips_at_the_front),
+        KIT_TEST(test_entry_cursor__parents_and_depths),
+        KIT_TEST(test_all__fork_begins_with_shared_entries),
+        KIT_TEST(test_compaction__reading_begins_at_the_first_kept_entry),
+        KIT_TEST(test_compaction__none_reads_the_whole_branch),
+        KIT_TEST(test_compaction__without_kept_entries_begins_at_itself),
         KIT_TEST(test_compaction__last_of_several_counts),
         KIT_TEST(test_compaction__in_the_past_of_a_fork),
-        KIT_TEST(test_compaction__off_the_branch_does_not_count),
+        KIT_TEST(test_compaction__off_the_branch_is_ignored),
         KIT_TEST(test_durable__stops_at_the_durable_end),
-        KIT_TEST(test_get__wherever_the_entry_is),
+        KIT_TEST(test_get__entry_on_any_branch_and_stream),
         KIT_TEST(test_get__damage_of_the_parent),
-        KIT_TEST(test_iter__sees_what_was_there_when_it_was_opened),
-        KIT_TEST(test_iter__slices_hold_as_long_as_is_said),
-        KIT_TEST(test_iter__wrong_use_is_refused),
+        KIT_TEST(test_entry_cursor__is_a_snapshot_of_its_opening),
+        KIT_TEST(test_entry_cursor__slices_are_valid_until_the_store_is_closed),
+        KIT_TEST(test_entry_cursor__misuse_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

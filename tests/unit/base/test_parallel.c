@@ -1,5 +1,5 @@
 /*
- * test_many.c - tests of doing one thing for each of many items
+ * test_parallel.c - tests of the parallel for
  * (engine/os/parallel.h).
  */
 #include <setjmp.h>
@@ -55,9 +55,9 @@ static void end(void *ctx, void *state)
 
 static struct notes notes;
 
-static enum wal_status do_many(struct wal__io *io, uint32_t count,
-                               uint32_t threads, uint32_t first_bad,
-                               struct wal_error *error)
+static enum wal_status run_parallel(struct wal__io *io, uint32_t count,
+                                    uint32_t threads, uint32_t first_bad,
+                                    struct wal_error *error)
 {
     const struct wal__env env = {.io = io};
     const struct wal__parallel_for many = {.env = &env,
@@ -80,34 +80,34 @@ static void check_done(uint32_t count)
     }
 }
 
-static void test_many__each_item_once(void **state)
+static void test_parallel_for__each_item_once(void **state)
 {
     struct wal__io io = wal__io_posix;
 
     (void)state;
     for (uint32_t count = 0; count < 20; count++) {
-        assert_int_equal(do_many(&io, count, 8, ITEMS, NULL), WAL_OK);
+        assert_int_equal(run_parallel(&io, count, 8, ITEMS, NULL), WAL_OK);
         check_done(count);
         assert_int_equal(atomic_load(&notes.threads),
                          (count + 2) / 3 < 8 ? (count + 2) / 3 : 8);
     }
-    assert_int_equal(do_many(&io, ITEMS, 0, ITEMS, NULL), WAL_OK);
+    assert_int_equal(run_parallel(&io, ITEMS, 0, ITEMS, NULL), WAL_OK);
     check_done(ITEMS);
 }
 
-static void test_many__without_threads_in_order(void **state)
+static void test_parallel_for__without_threads_in_order(void **state)
 {
     struct wal__io io = wal__io_posix;
 
     (void)state;
     io.threads = false;
-    assert_int_equal(do_many(&io, ITEMS, 8, ITEMS, NULL), WAL_OK);
+    assert_int_equal(run_parallel(&io, ITEMS, 8, ITEMS, NULL), WAL_OK);
     check_done(ITEMS);
     assert_int_equal(atomic_load(&notes.threads), 1);
     assert_int_equal(atomic_load(&notes.disorder), 0);
 }
 
-static void test_many__first_failure_is_returned(void **state)
+static void test_parallel_for__first_failure_is_returned(void **state)
 {
     struct wal__io io = wal__io_posix;
 
@@ -115,7 +115,8 @@ static void test_many__first_failure_is_returned(void **state)
     for (uint32_t bad = 0; bad < 100; bad++) {
         struct wal_error error = {.struct_size = sizeof(error)};
 
-        assert_int_equal(do_many(&io, ITEMS, 8, bad, &error), WAL_ECHANGED);
+        assert_int_equal(run_parallel(&io, ITEMS, 8, bad, &error),
+                         WAL_ECHANGED);
         check_done(bad);
         assert_int_equal(error.status, WAL_ECHANGED);
         assert_int_equal(error.offset, bad);
@@ -125,9 +126,9 @@ static void test_many__first_failure_is_returned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many__each_item_once),
-        cmocka_unit_test(test_many__without_threads_in_order),
-        cmocka_unit_test(test_many__first_failure_is_returned),
+        cmocka_unit_test(test_parallel_for__each_item_once),
+        cmocka_unit_test(test_parallel_for__without_threads_in_order),
+        cmocka_unit_test(test_parallel_for__first_failure_is_returned),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

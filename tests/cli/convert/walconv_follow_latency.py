@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""walconv follow: the line of an entry stands in its view within 100 ms of the
-acknowledgement that the entry is durable.
+"""walconv follow: the line of an entry is in its view within 100 ms after the
+entry was acknowledged as durable.
 """
 import json
 import os
@@ -13,7 +13,7 @@ import time
 TOOLS = os.environ["WALBIN"]
 APPENDS = 50
 SOON = 0.1   # seconds
-TRIES = 3    # whatever else runs on the machine
+TRIES = 3    # other load on the machine may delay one
 LATE = 20.0
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# For tests of tools in little memory.
+# For tests that bound the memory of a tool.
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/cli.sh"
 
-# lean COMMAND...: its standard output, and the highest RssAnon in kB that was
-# seen in $work/peak.
-lean() {
+# bounded COMMAND...: runs it, and fails at 64 MiB of anonymous memory. The
+# highest RssAnon, in kB, is in $work/peak.
+bounded() {
     python3 - "$work/peak" "$@" <<'EOF'
 import subprocess
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""walconv where files are hostile and not what is in them: names, links,
-devices, files that change while they are read, directories that cannot be read
-or written, ids that lead elsewhere, no room.
+"""walconv with hostile file systems: names, links, devices, files that change
+while they are read, directories that cannot be read or written, ids that escape
+the output directory, a full disk.
 """
 import ctypes
 import json
@@ -24,7 +24,7 @@ DIALECTS = ("source", "pi", "claude", "codex", "rollouts", "entries", "sdk",
 
 
 def row(session, number=0):
-    """A line of Claude Code under the one with the number before."""
+    """A line of Claude Code; its parent has the number before."""
     parent = b'"u%d"' % (number - 1) if number > 0 else b"null"
     return (b'{"parentUuid":%s,"cwd":"/p","sessionId":"%s","type":"user",'
             b'"message":{"role":"user","content":"x"},"uuid":"u%d",'
@@ -52,7 +52,7 @@ def put(path, text):
 
 
 def no_control(text):
-    """Nothing that could steer a terminal."""
+    """Fails when the text contains a control character."""
     for line in text.split(b"\n"):
         for byte in line:
             assert byte >= 0x20 and byte != 0x7f, line
@@ -67,7 +67,7 @@ def no_temporaries(root):
 
 
 def check_names(work):
-    """Files of any name go in, are told of in one line each, and come out."""
+    """Files of any name are imported, reported on a line each, and exported."""
     folder, store = os.path.join(work, "names"), os.path.join(work, "s-names")
     os.mkdir(folder)
     run("walctl", "init", store)
@@ -102,8 +102,8 @@ def check_names(work):
 
 
 def check_kinds(work):
-    """What is no file is told of when it is named, and passed over below a
-    directory; nothing waits for it."""
+    """A pipe, socket or device is reported when it is an argument, and skipped
+    below a directory; the import does not block on it."""
     folder, store = os.path.join(work, "kinds"), os.path.join(work, "s-kinds")
     os.mkdir(folder)
     run("walctl", "init", store)
@@ -129,7 +129,7 @@ def check_kinds(work):
     run("walconv", "import", store, "", code=3)
     run("walconv", "import", store, os.path.join(folder, "good.jsonl", "x"),
         code=3)
-    # Named, a link is followed.
+    # A link that is an argument is followed.
     done = run("walconv", "import", "--json", store,
                os.path.join(folder, "self.jsonl"))
     assert rows_of(done)[0]["lines"] == 1
@@ -137,7 +137,7 @@ def check_kinds(work):
 
 
 def check_many(work):
-    """One that cannot be read leaves 10,000 others alone."""
+    """An unreadable file does not affect 10,000 others."""
     folder, store = os.path.join(work, "many"), os.path.join(work, "s-many")
     os.mkdir(folder)
     run("walctl", "init", store)
@@ -155,8 +155,8 @@ def check_many(work):
 
 
 def check_change(work):
-    """A file that is cut or replaced while it is read spoils no other, and is
-    whole with the next import."""
+    """A file that is truncated or replaced while it is read affects no other,
+    and the next import completes it."""
     folder, store = os.path.join(work, "moving"), os.path.join(work, "s-mov")
     os.mkdir(folder)
     run("walctl", "init", store)
@@ -180,8 +180,8 @@ def check_change(work):
             else:
                 put(moving + ".new", whole[:len(whole) // 2])
                 os.rename(moving + ".new", moving)
-            told = process.stderr.read()
-        assert process.returncode in (0, 3), (process.returncode, told)
+            messages = process.stderr.read()
+        assert process.returncode in (0, 3), (process.returncode, messages)
     put(moving, whole)
     run("walconv", "import", store, folder)
     run("walcheck", store)
@@ -191,12 +191,13 @@ def check_change(work):
     texts = [t for n, t in files_of(moved).items()
              if n.endswith(b"b.jsonl")]
     assert whole in texts
-    # What was read of a version that is no more is the beginning of one.
+    # A partly read version is a prefix of the file.
     assert all(whole.startswith(text) for text in texts), done.stdout
 
 
 def check_targets(work):
-    """Nothing is written outside the directory, over what is there, or half."""
+    """An export writes nothing outside its directory, overwrites nothing, and
+    leaves no partial file."""
     folder, store = os.path.join(work, "in"), os.path.join(work, "s-out")
     os.mkdir(folder)
     run("walctl", "init", store)
@@ -247,7 +248,7 @@ def check_targets(work):
 
 
 def check_taken(work, store):
-    """Output directories that are none, lead out, or cannot be written."""
+    """Output directories that are files or links, or without permission."""
     for dialect in DIALECTS:
         place = os.path.join(work, "file-" + dialect)
         put(place, b"mine")
@@ -292,7 +293,8 @@ def check_link(work, store, dialect, below):
 
 
 def check_room(work, store):
-    """No room: told, nothing half-written, and whole when there is room."""
+    """A full disk is reported and leaves no partial file; the next export is
+    complete."""
     folder = os.path.join(work, "big")
     os.mkdir(folder)
     put(os.path.join(folder, "big.jsonl"), b"".join(
@@ -327,15 +329,15 @@ def check_room(work, store):
     assert done.returncode == 3, done.stderr
 
 
-def become_nobody():
-    """Gives up what lets the super-user pass over permissions."""
+def drop_capabilities():
+    """Drops the capabilities that bypass permissions."""
     libc = ctypes.CDLL(None, use_errno=True)
     for capability in (1, 2):  # DAC_OVERRIDE, DAC_READ_SEARCH
         libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
 
 
 def check_rights(work):
-    """Without the right to read there, or to write."""
+    """Directories without permission to read or to write."""
     folder, store = os.path.join(work, "shut"), os.path.join(work, "s-shut")
     out = os.path.join(work, "o-shut")
     os.mkdir(folder)
@@ -348,12 +350,12 @@ def check_rights(work):
     os.mkdir(out, 0o555)
     run("walctl", "init", store)
     done = run("walconv", "import", "--json", store, folder, code=3,
-               preexec_fn=become_nobody)
+               preexec_fn=drop_capabilities)
     assert [r["sessionId"] for r in rows_of(done)] == ["b"], done.stdout
     assert done.stderr.count(b"Permission denied") == 2, done.stderr
     for dialect in DIALECTS:
         done = run("walconv", "export", "--dialect", dialect, store, out,
-                   code=3, preexec_fn=become_nobody)
+                   code=3, preexec_fn=drop_capabilities)
         assert b"Permission denied" in done.stderr, done.stderr
         assert os.listdir(out) == [], dialect
     os.chmod(os.path.join(folder, "closed"), 0o700)

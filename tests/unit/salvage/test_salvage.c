@@ -8,7 +8,7 @@
 #include "agentwal/admin.h"
 #include "agentwal/blob.h"
 #include "agentwal/checkpoint.h"
-#include "engine/api/api_store.h"
+#include "engine/salvage/salvage.h"
 #include "format/segment/frame.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/kit/blob_kit.h"
@@ -570,6 +570,36 @@ static void test_salvage__inherited_checkpoint_keeps_its_entry(void **state)
     expect_checkpoint("g", "linked", 2, "e");
 }
 
+/* --- failures ------------------------------------------------------------- */
+
+static void test_salvage__failure_to_write_is_fatal(void **state)
+{
+    static const enum wal_status statuses[] = {
+        WAL_ENOSPACE, WAL_EIO,     WAL_EPOISONED, WAL_ENOMEM, WAL_EREADONLY,
+        WAL_EACCESS,  WAL_ELOCKED, WAL_EBUSY,     WAL_ELIMIT, WAL_EVERSION,
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        assert_true(wal__salvage_is_fatal(statuses[i]));
+    }
+}
+
+/* What damage of the source makes the new store answer: the parent, a
+ * reference or content is missing, or a record is not valid. */
+static void test_salvage__damage_of_the_source_is_not_fatal(void **state)
+{
+    static const enum wal_status statuses[] = {
+        WAL_OK,      WAL_END,      WAL_ENOTFOUND, WAL_ENOPARENT, WAL_EINVAL,
+        WAL_ETOOBIG, WAL_ECORRUPT, WAL_EEXISTS,   WAL_EBADJSON,  WAL_ECONFLICT,
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        assert_false(wal__salvage_is_fatal(statuses[i]));
+    }
+}
+
 /* --- refusals ------------------------------------------------------------- */
 
 static void expect_refused(const char *path, const char *out,
@@ -692,6 +722,8 @@ int main(void)
         KIT_TEST(test_salvage__checkpoint_keeps_its_entry),
         KIT_TEST(test_salvage__lost_entry_of_checkpoint_is_reported),
         KIT_TEST(test_salvage__inherited_checkpoint_keeps_its_entry),
+        KIT_TEST(test_salvage__failure_to_write_is_fatal),
+        KIT_TEST(test_salvage__damage_of_the_source_is_not_fatal),
         KIT_TEST(test_salvage__existing_directory_is_left),
         KIT_TEST(test_salvage__out_inside_the_store_is_refused),
         KIT_TEST(test_salvage__path_without_a_store_is_refused),

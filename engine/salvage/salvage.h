@@ -157,8 +157,6 @@ bool wal__salvage_check(struct wal__salvage *salvage, enum wal_status status,
 void wal__salvage_report_reparented(struct wal__salvage *salvage,
                                     const char *session, const char *entry,
                                     uint64_t lost_parent, const char *parent);
-/* Reports the damaged ranges that were found since rank `from`. */
-void wal__salvage_report_damage(struct wal__salvage *salvage, uint32_t from);
 /* Counts and sends a report. */
 void wal__salvage_send_report(struct wal__salvage *salvage,
                               const struct wal_salvage_report *report);
@@ -174,15 +172,17 @@ static inline uint64_t wal__salvage_hash(uint64_t number)
 {
     return number * UINT64_C(0x9e3779b97f4a7c15);
 }
-/* Returns the session, or NULL. */
-struct wal__salvage_session *
-wal__salvage_find_session(const struct wal__salvage *salvage, uint32_t number);
 
 /* --- salvage_plan.c ------------------------------------------------------- */
 
 /* Reads the log once: which sessions it has and which of them are needed, and
  * which records are lost. */
 void wal__salvage_plan(struct wal__salvage *salvage);
+/* Reports the damaged ranges that were found since rank `from`. */
+void wal__salvage_report_damage(struct wal__salvage *salvage, uint32_t from);
+/* Returns the session, or NULL. */
+struct wal__salvage_session *
+wal__salvage_find_session(const struct wal__salvage *salvage, uint32_t number);
 /* Returns the session; added if it is missing. NULL: the salvage failed. */
 struct wal__salvage_session *
 wal__salvage_get_session(struct wal__salvage *salvage, uint32_t number);

@@ -16,6 +16,21 @@ static const char rewind_key[] = "\0rewind";
 /* --- sessions ------------------------------------------------------------- */
 
 struct wal__salvage_session *
+wal__salvage_find_session(const struct wal__salvage *salvage, uint32_t number)
+{
+    uint32_t cursor = 0;
+    uint32_t rank;
+
+    while (wal__hashmap_find(&salvage->session_map, wal__salvage_hash(number),
+                             &cursor, &rank)) {
+        if (salvage->sessions[rank]->number == number) {
+            return salvage->sessions[rank];
+        }
+    }
+    return NULL;
+}
+
+struct wal__salvage_session *
 wal__salvage_get_session(struct wal__salvage *salvage, uint32_t number)
 {
     struct wal__salvage_session *session =
@@ -348,6 +363,44 @@ static void mark_needed(struct wal__salvage *salvage)
     }
     for (uint32_t i = 0; i < salvage->session_count; i++) {
         salvage->result.deleted_sessions += !salvage->sessions[i]->is_needed;
+    }
+}
+
+/* A range is reported for each session that lost records in it. */
+static void report_range(struct wal__salvage *salvage,
+                         const struct wal__damaged_range *range)
+{
+    struct wal_salvage_report report = {
+        .struct_size = sizeof(report),
+        .kind = WAL_SALVAGE_RANGE,
+        .first_sequence = range->first_sequence,
+        .last_sequence = range->last_sequence,
+        .file = wal__salvage_text(range->file),
+        .offset = range->offset,
+        .size = range->size,
+        .reason = wal__salvage_text(range->reason),
+    };
+    uint32_t i = 0;
+
+    do {
+        const struct wal__salvage_session *session =
+            i < range->session_count
+                ? wal__salvage_find_session(salvage, range->sessions[i])
+                : NULL;
+
+        report.session_id = (struct wal_slice){NULL, 0};
+        if (session != NULL && session->has_record) {
+            report.session_id = (struct wal_slice){session->record.id.data,
+                                                   session->record.id.size};
+        }
+        wal__salvage_send_report(salvage, &report);
+    } while (++i < range->session_count);
+}
+
+void wal__salvage_report_damage(struct wal__salvage *salvage, uint32_t from)
+{
+    for (uint32_t i = from; i < salvage->damaged.damage_count; i++) {
+        report_range(salvage, &salvage->damaged.damages[i]);
     }
 }
 

@@ -164,59 +164,6 @@ void wal__salvage_report_reparented(struct wal__salvage *salvage,
         " now");
 }
 
-struct wal__salvage_session *
-wal__salvage_find_session(const struct wal__salvage *salvage, uint32_t number)
-{
-    uint32_t cursor = 0;
-    uint32_t rank;
-
-    while (wal__hashmap_find(&salvage->session_map, wal__salvage_hash(number),
-                             &cursor, &rank)) {
-        if (salvage->sessions[rank]->number == number) {
-            return salvage->sessions[rank];
-        }
-    }
-    return NULL;
-}
-
-/* A range is reported for each session that lost records in it. */
-static void report_range(struct wal__salvage *salvage,
-                         const struct wal__damaged_range *range)
-{
-    struct wal_salvage_report report = {
-        .struct_size = sizeof(report),
-        .kind = WAL_SALVAGE_RANGE,
-        .first_sequence = range->first_sequence,
-        .last_sequence = range->last_sequence,
-        .file = wal__salvage_text(range->file),
-        .offset = range->offset,
-        .size = range->size,
-        .reason = wal__salvage_text(range->reason),
-    };
-    uint32_t i = 0;
-
-    do {
-        const struct wal__salvage_session *session =
-            i < range->session_count
-                ? wal__salvage_find_session(salvage, range->sessions[i])
-                : NULL;
-
-        report.session_id = (struct wal_slice){NULL, 0};
-        if (session != NULL && session->has_record) {
-            report.session_id = (struct wal_slice){session->record.id.data,
-                                                   session->record.id.size};
-        }
-        wal__salvage_send_report(salvage, &report);
-    } while (++i < range->session_count);
-}
-
-void wal__salvage_report_damage(struct wal__salvage *salvage, uint32_t from)
-{
-    for (uint32_t i = from; i < salvage->damaged.damage_count; i++) {
-        report_range(salvage, &salvage->damaged.damages[i]);
-    }
-}
-
 /* --- progress ------------------------------------------------------------- */
 
 enum wal_status wal__salvage_progress(void *ctx, uint64_t size)

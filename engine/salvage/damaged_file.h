@@ -10,6 +10,7 @@
 
 #include "engine/base/buf.h"
 #include "engine/os/env.h"
+#include "format/segment/frame.h"
 
 struct wal__damaged_file {
     const struct wal__env *env;
@@ -36,7 +37,13 @@ void wal__damaged_file_close(struct wal__damaged_file *file);
 const uint8_t *wal__damaged_file_fetch(void *ctx, uint64_t offset,
                                        uint64_t size);
 
-/* The same for a whole small file: its bytes, or an empty span. The file stays
+/* Returns the payload of the frame at `offset`, valid until the next call; an
+ * empty span if there is no valid frame of that type. */
+struct wal__span wal__damaged_file_frame(struct wal__damaged_file *file,
+                                         uint64_t salt, uint64_t offset,
+                                         uint8_t type);
+
+/* Opens a small file and returns its bytes, or an empty span. The file stays
  * open while they are used. */
 struct wal__span wal__damaged_file_load(struct wal__damaged_file *file,
                                         const struct wal__env *env,

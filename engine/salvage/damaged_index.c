@@ -23,29 +23,12 @@ wal__damaged_index_frame(const struct wal__damaged_store *store,
                          const struct wal__damaged_segment *segment,
                          struct wal__damaged_file *file)
 {
-    const struct wal__span none = {NULL, 0};
-    uint64_t at = segment->known_end;
-    struct wal__frame frame;
-    const uint8_t *bytes;
-
     if (wal__damaged_file_open(file, &store->env, segment->name) != WAL_OK ||
-        at == 0) {
-        return none;
+        segment->known_end == 0) {
+        return (struct wal__span){NULL, 0};
     }
-    bytes = wal__damaged_file_fetch(file, at, WAL__FRAME_SIZE);
-    if (bytes == NULL ||
-        wal__frame_decode(bytes, file->size - at, segment->header.salt, at,
-                          &frame) != WAL__FMT_OK ||
-        frame.type != WAL__FRAME_INDEX) {
-        return none;
-    }
-    bytes = wal__damaged_file_fetch(file, at,
-                                    wal__frame_total_size(frame.stored_size));
-    if (bytes == NULL ||
-        wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
-        return none;
-    }
-    return (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size};
+    return wal__damaged_file_frame(file, segment->header.salt,
+                                   segment->known_end, WAL__FRAME_INDEX);
 }
 
 struct wal__span wal__damaged_index_file(const struct wal__damaged_store *store,

@@ -89,26 +89,12 @@ enum wal_status wal__damaged_add_session(const struct wal__damaged_store *store,
 static void read_open(struct wal__damaged_segment *segment,
                       struct wal__damaged_file *file)
 {
-    const uint64_t at = WAL__SEGMENT_HEADER_SIZE;
-    const uint8_t *bytes = wal__damaged_file_fetch(file, at, WAL__FRAME_SIZE);
-    struct wal__frame frame;
+    struct wal__span payload = wal__damaged_file_frame(
+        file, segment->header.salt, WAL__SEGMENT_HEADER_SIZE, WAL__FRAME_OPEN);
 
-    if (bytes == NULL ||
-        wal__frame_decode(bytes, file->size - at, segment->header.salt, at,
-                          &frame) != WAL__FMT_OK ||
-        frame.type != WAL__FRAME_OPEN) {
-        return;
-    }
-    bytes = wal__damaged_file_fetch(file, at,
-                                    wal__frame_total_size(frame.stored_size));
-    if (bytes == NULL ||
-        wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
-        return;
-    }
     segment->has_open =
-        wal__open_record_decode(
-            (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size},
-            &segment->open) == WAL__FMT_OK &&
+        payload.data != NULL &&
+        wal__open_record_decode(payload, &segment->open) == WAL__FMT_OK &&
         segment->open.previous_id < segment->id;
     if (!segment->has_open) {
         segment->open = (struct wal__open_record){0};

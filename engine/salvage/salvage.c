@@ -20,63 +20,61 @@
 #include "engine/api/api_store.h"
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
+#include "engine/store/session.h"
 
 /* --- the second pass over the log ----------------------------------------- */
 
-static void copy_by_type(struct wal__salvage *salvage,
+/* Repeats a record in OUT; false if it is not well-formed. */
+static bool copy_by_type(struct wal__salvage *salvage,
                          const struct wal__damaged_segment *segment,
                          const struct wal__frame *frame,
                          struct wal__span payload)
 {
+    union {
+        struct wal__redact_record redact;
+        struct wal__fork_record fork;
+        struct wal__head_record head;
+        struct wal__doc_record doc;
+    } record;
+    struct wal__salvage_session *session;
+
     switch (frame->type) {
     case WAL__FRAME_SESSION:
-        wal__salvage_header(salvage, segment, frame->session, payload);
-        break;
+        session = wal__salvage_get_session(salvage, frame->session);
+        if (session == NULL ||
+            !wal__salvage_keep_session(salvage, segment, session, payload)) {
+            return false;
+        }
+        wal__salvage_session(salvage, session);
+        return true;
     case WAL__FRAME_FORK:
-        wal__salvage_fork(salvage, frame, payload);
-        break;
+        if (wal__fork_record_decode(payload, &record.fork) != WAL__FMT_OK) {
+            return false;
+        }
+        wal__salvage_fork(salvage, frame, &record.fork);
+        return true;
     case WAL__FRAME_HEAD:
-        wal__salvage_head(salvage, frame, payload);
-        break;
+        if (wal__head_record_decode(payload, &record.head) != WAL__FMT_OK) {
+            return false;
+        }
+        wal__salvage_head(salvage, frame, &record.head);
+        return true;
     case WAL__FRAME_DOC:
     case WAL__FRAME_DOC_DELETE:
-        wal__salvage_doc(salvage, frame, payload);
-        break;
+        if (wal__doc_record_decode(payload, &record.doc) != WAL__FMT_OK) {
+            return false;
+        }
+        wal__salvage_doc(salvage, frame, &record.doc);
+        return true;
     case WAL__FRAME_REDACT:
-        wal__salvage_add_redaction(salvage, frame, payload);
-        break;
+        if (wal__redact_record_decode(payload, &record.redact) != WAL__FMT_OK) {
+            return false;
+        }
+        wal__salvage_redact(salvage, frame, &record.redact);
+        return true;
     case WAL__FRAME_TOMBSTONE:
-        /* While the session still exists. */
-        wal__salvage_redo_redactions(salvage);
         wal__salvage_delete(salvage, frame->session);
-        break;
-    default:
-        break;
-    }
-}
-
-static bool is_well_formed(const struct wal__damaged_segment *segment,
-                           const struct wal__frame *frame,
-                           struct wal__span payload)
-{
-    struct wal__session_record session;
-    struct wal__redact_record redact;
-    struct wal__fork_record fork;
-    struct wal__head_record head;
-    struct wal__doc_record doc;
-
-    switch (frame->type) {
-    case WAL__FRAME_SESSION:
-        return wal__salvage_decode_session(segment, payload, &session);
-    case WAL__FRAME_FORK:
-        return wal__fork_record_decode(payload, &fork) == WAL__FMT_OK;
-    case WAL__FRAME_HEAD:
-        return wal__head_record_decode(payload, &head) == WAL__FMT_OK;
-    case WAL__FRAME_DOC:
-    case WAL__FRAME_DOC_DELETE:
-        return wal__doc_record_decode(payload, &doc) == WAL__FMT_OK;
-    case WAL__FRAME_REDACT:
-        return wal__redact_record_decode(payload, &redact) == WAL__FMT_OK;
+        return true;
     default:
         return true;
     }
@@ -94,6 +92,24 @@ static void report_compressed(struct wal__salvage *salvage,
         salvage, WAL_SALVAGE_SESSION, session == NULL ? "" : session->id, "",
         "the record of sequence %" PRIu64 " is compressed and was not read",
         frame->sequence);
+}
+
+static void report_malformed(struct wal__salvage *salvage,
+                             const struct wal__damaged_segment *segment,
+                             const struct wal__frame *frame, uint64_t offset)
+{
+    const struct wal_salvage_report report = {
+        .struct_size = sizeof(report),
+        .kind = WAL_SALVAGE_RANGE,
+        .first_sequence = frame->sequence,
+        .last_sequence = frame->sequence,
+        .file = wal__salvage_text(segment->name),
+        .offset = offset,
+        .size = wal__frame_total_size(frame->stored_size),
+        .reason = WAL_STR("the record is not well-formed"),
+    };
+
+    wal__salvage_send_report(salvage, &report);
 }
 
 static enum wal_status copy_record(void *ctx,
@@ -115,15 +131,13 @@ static enum wal_status copy_record(void *ctx,
         return salvage->failed;
     }
     if (frame->type == WAL__FRAME_ENTRY) {
-        wal__salvage_entry(salvage, segment, frame, offset, bytes);
+        wal__salvage_entry(salvage, frame, bytes);
         return salvage->failed;
     }
-    wal__salvage_flush(salvage, segment);
-    if (!is_well_formed(segment, frame, payload)) {
-        wal__salvage_report_frame(salvage, WAL_SALVAGE_RANGE, segment, frame,
-                                  offset, "the record is not well-formed");
-    } else if (salvage->failed == WAL_OK) {
-        copy_by_type(salvage, segment, frame, payload);
+    wal__salvage_flush(salvage);
+    if (salvage->failed == WAL_OK &&
+        !copy_by_type(salvage, segment, frame, payload)) {
+        report_malformed(salvage, segment, frame, offset);
     }
     return salvage->failed;
 }
@@ -147,7 +161,7 @@ static void copy_log(struct wal__salvage *salvage)
             return;
         }
         wal__salvage_report_damage(salvage, found);
-        wal__salvage_flush(salvage, segment);
+        wal__salvage_flush(salvage);
     }
 }
 
@@ -286,25 +300,22 @@ static void remove_output(const struct wal__io *io, const char *out,
 /* Copies everything readable to OUT and closes it. */
 static void write_output(struct wal__salvage *salvage)
 {
-    struct wal_error error = WAL_INIT(wal_error);
     enum wal_status status;
 
     wal__salvage_blobs(salvage);
     copy_log(salvage);
-    wal__salvage_redo_redactions(salvage);
     wal__salvage_finish_sessions(salvage);
     wal__salvage_count_lost(salvage);
     if (salvage->failed == WAL_OK) {
-        status = wal_sync(salvage->out, &error);
+        status = wal_sync(salvage->out, &salvage->error);
         if (status != WAL_OK) {
-            wal__salvage_fail(salvage, status, &error);
+            wal__salvage_fail(salvage, status, &salvage->error);
         }
     }
     wal__salvage_close_sessions(salvage);
-    wal__salvage_entries_deinit(salvage); /* payloads are in files of OUT */
-    status = wal_close(salvage->out, &error);
+    status = wal_close(salvage->out, &salvage->error);
     if (status != WAL_OK) {
-        wal__salvage_fail(salvage, status, &error);
+        wal__salvage_fail(salvage, status, &salvage->error);
     }
 }
 
@@ -323,7 +334,7 @@ static void sum_sizes(struct wal__salvage *salvage)
 }
 
 /* Reads the log, opens OUT, which exists and is empty, and fills it. */
-static void run(struct wal__salvage *salvage)
+static void run(struct wal__salvage *salvage, const char *out)
 {
     const struct wal__env *env = &salvage->damaged.env;
     const uint32_t align = salvage->damaged.group_align;
@@ -332,7 +343,6 @@ static void run(struct wal__salvage *salvage)
         .flags = WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE | salvage->options->flags,
         .group_align = align > WAL__FRAME_ALIGN ? align : 0,
     };
-    struct wal_error error = WAL_INIT(wal_error);
     enum wal_status status;
 
     sum_sizes(salvage);
@@ -340,48 +350,43 @@ static void run(struct wal__salvage *salvage)
     if (salvage->failed != WAL_OK) {
         return;
     }
-    status = wal__store_open(salvage->path, &options, env->heap, env->io,
-                             &salvage->out, &error);
+    status = wal__store_open(out, &options, env->heap, env->io, &salvage->out,
+                             &salvage->error);
     if (status != WAL_OK) {
-        wal__salvage_fail(salvage, status, &error);
+        wal__salvage_fail(salvage, status, &salvage->error);
         return;
     }
+    salvage->out_blobs = &salvage->out->core.blobs;
     write_output(salvage);
 }
 
+/* *salvage is zero. */
 static void init(struct wal__salvage *salvage, const char *out,
                  const struct wal_salvage_options *options,
                  const struct wal__heap *heap, const struct wal__io *io)
 {
-    *salvage = (struct wal__salvage){
-        .options = options,
-        .heap = heap,
-        .large_heap = heap,
-        .path = out,
-        .why = WAL_INIT(wal_error),
-        .result = WAL_INIT(wal_salvage_result),
-    };
+    salvage->options = options;
+    salvage->heap = heap;
+    salvage->why.struct_size = sizeof(salvage->why);
+    salvage->error.struct_size = sizeof(salvage->error);
+    salvage->result.struct_size = sizeof(salvage->result);
+    wal__spill_init(&salvage->spill, heap, out);
+    salvage->large_heap =
+        io == &wal__io_posix ? &salvage->spill.heap : salvage->heap;
+    wal__hashmap_init(&salvage->session_map, heap);
     wal__hashmap_init(&salvage->lost_map, heap);
+    wal__hashmap_init(&salvage->lost_blobs, heap);
     wal__buf_init(&salvage->scanned, heap);
-    wal__buf_init(&salvage->header.bytes, heap);
-    wal__sha256_alg_init(&salvage->sha256_alg);
+    wal__buf_init(&salvage->written_ids, salvage->large_heap);
+    wal__buf_init(&salvage->batch.bytes, heap);
     wal__buf_init(&salvage->content, heap);
     wal__buf_init(&salvage->base, heap);
-    wal__buf_init(&salvage->lost_blobs, heap);
-    wal__spill_init(&salvage->spill, heap, out);
-    if (io == &wal__io_posix) {
-        salvage->large_heap = &salvage->spill.heap;
-    }
 }
 
 static void deinit(struct wal__salvage *salvage)
 {
-    for (uint32_t i = 0; i < salvage->redaction_count; i++) {
-        wal__heap_free(salvage->heap, salvage->redactions[i].reason);
-    }
-    wal__heap_free(salvage->heap, salvage->redactions);
-    wal__buf_deinit(&salvage->header.bytes);
-    wal__salvage_entries_deinit(salvage);
+    wal__buf_deinit(&salvage->batch.bytes);
+    wal__salvage_ancestors_deinit(salvage);
     wal__salvage_blobs_deinit(salvage);
     wal__salvage_plan_deinit(salvage);
     wal__spill_deinit(&salvage->spill);
@@ -396,7 +401,7 @@ enum wal_status wal__salvage(const char *path, const char *out,
                              struct wal_error *error)
 {
     struct wal__env env = {.heap = heap, .io = io, .read_only = true};
-    struct wal__salvage *salvage = wal__heap_alloc(heap, sizeof(*salvage));
+    struct wal__salvage *salvage = wal__heap_zalloc(heap, sizeof(*salvage));
     struct wal__io_stat made;
     enum wal_status status;
 
@@ -410,7 +415,7 @@ enum wal_status wal__salvage(const char *path, const char *out,
         status = make_output(io, path, out, &made, error);
     }
     if (status == WAL_OK) {
-        run(salvage);
+        run(salvage, out);
         status = salvage->failed;
         if (status != WAL_OK) {
             wal__error_copy(error, &salvage->why);

@@ -2,12 +2,13 @@
  * salvage.h - the state of a salvage (agentwal/admin.h) and its parts: OUT and
  * the second pass over the log (salvage.c), the first pass (salvage_plan.c),
  * sessions (salvage_sessions.c), entries (salvage_entries.c), their ancestors
- * (salvage_ancestors.c), heads, documents
- * and redactions (salvage_records.c), content (salvage_blobs.c), checkpoints
- * (salvage_checkpoints.c), and the report (salvage_report.c).
+ * (salvage_ancestors.c), heads, documents and redactions (salvage_records.c),
+ * content (salvage_blobs.c), checkpoints (salvage_checkpoints.c), failures and
+ * reports (salvage_report.c).
  *
  * The first failure of a salvage is sticky: `failed` holds it, every part stops
- * at it, and the functions that return nothing report through it.
+ * at it, nothing is reported after it, and the functions that return nothing
+ * report through it.
  *
  * Threads: one thread per salvage.
  */
@@ -16,10 +17,13 @@
 
 #include "agentwal/admin.h"
 #include "engine/base/hashmap.h"
-#include "engine/base/sha256.h"
 #include "engine/blob/blob.h"
 #include "engine/os/spill.h"
 #include "engine/salvage/damaged_store.h"
+
+enum {
+    WAL__SALVAGE_BATCH = 256 /* entries that are appended together */
+};
 
 /* As wal_salvage with valid arguments, none of them NULL but the error, on this
  * heap and this io. *result is unchanged on failure. */
@@ -32,38 +36,22 @@ enum wal_status wal__salvage(const char *path, const char *out,
 
 /* A session of the damaged store, and its copy in OUT. */
 struct wal__salvage_session {
-    uint32_t number;  /* in the damaged store */
-    bool has_record;  /* a SESSION record was read */
-    bool from_index;  /* its SESSION record is lost; an index had its texts */
-    bool is_deleted;  /* in the damaged store */
-    bool is_needed;   /* it or a fork of it is not deleted */
-    bool is_copied;   /* its copy was created, or could not be */
-    bool is_removed;  /* its copy was deleted again */
-    uint8_t *payload; /* of the newest SESSION record; heap */
-    struct wal__session_record record; /* its texts point into payload */
+    uint32_t number; /* in the damaged store */
+    bool has_record; /* a SESSION record was read */
+    bool from_index; /* its SESSION record is lost; an index had its texts */
+    bool is_deleted; /* in the damaged store */
+    bool is_needed;  /* it or a fork of it is not deleted */
+    bool is_copied;  /* its copy was created, or could not be */
+    bool is_removed; /* its copy was deleted again */
+    /* The newest SESSION record after the first pass, and the one that was read
+     * last in the second. Its texts point into payload, which is of the heap.
+     */
+    struct wal__session_record record;
+    uint8_t *payload;
     uint32_t fork_source;
     uint64_t rewind_sequence; /* of the newest version of its rewind journal */
     struct wal_session *handle; /* in OUT; NULL: it could not be created */
     char id[WAL_ID_SIZE];       /* in OUT */
-    char last_id[WAL_ID_SIZE];  /* of its newest entry in OUT */
-    uint64_t last_sequence;     /* of that entry */
-};
-
-/* The SESSION record that was read most recently. */
-struct wal__salvage_header {
-    uint32_t number; /* of its session; 0: none yet */
-    struct wal__buf bytes;
-    struct wal__session_record record; /* its texts point into bytes */
-};
-
-/* A REDACT record. Its redaction entry, if it survives, has the same effect. */
-struct wal__salvage_redaction {
-    uint32_t owner;  /* number of the target's session */
-    uint32_t holder; /* number of the redaction entry's session */
-    char entry[WAL_ID_SIZE];
-    char target[WAL_ID_SIZE];
-    uint8_t *reason; /* heap */
-    size_t reason_size;
 };
 
 /* A record that may not be in OUT, with its parent. */
@@ -73,24 +61,22 @@ struct wal__salvage_lost {
     uint8_t type;
 };
 
-/* An entry that is in OUT, with the place of its bytes in the damaged store. */
+/* An entry that was copied, with its id. */
 struct wal__salvage_written {
     uint64_t sequence;
-    const struct wal__damaged_segment *segment;
-    uint64_t offset;
+    size_t id; /* offset in written_ids; SIZE_MAX: OUT refused the entry */
 };
 
-/* An entry that waits for its batch; its slices point into `bytes`. */
-struct wal__salvage_pending {
-    struct wal_entry entry;
-    uint8_t *bytes;   /* heap */
-    uint8_t *payload; /* from the blob stream, of large_heap; or NULL */
-    char parent[WAL_ID_SIZE];
-    uint64_t sequence;
-    uint64_t parent_sequence;
-    uint64_t lost_parent; /* 0: the parent is unchanged */
-    uint64_t offset;
-    uint8_t kind;
+/* Entries of one session that wait to be appended. */
+struct wal__salvage_batch {
+    uint32_t session;
+    uint32_t count;
+    uint64_t size;         /* bytes, with payloads of the blob stream */
+    struct wal__buf bytes; /* the entries' records */
+    struct wal__frame frames[WAL__SALVAGE_BATCH];
+    size_t offsets[WAL__SALVAGE_BATCH]; /* in bytes */
+    struct wal_entry entries[WAL__SALVAGE_BATCH];
+    uint8_t *payloads[WAL__SALVAGE_BATCH]; /* of large_heap, or NULL */
 };
 
 /* A record of the blob stream whose content could not be copied. */
@@ -106,91 +92,86 @@ struct wal__salvage_bad_blob {
 struct wal__salvage {
     const struct wal_salvage_options *options;
     const struct wal__heap *heap;
-    const struct wal__heap *large_heap; /* for payloads of the blob stream */
+    /* Its large blocks are files: payloads of the blob stream, ids. */
+    const struct wal__heap *large_heap;
     struct wal__spill spill;
-    const char *path; /* of OUT */
     struct wal__damaged_store damaged;
     struct wal_store *out;
+    struct wal__blob_store *out_blobs; /* the blob stream of OUT */
     enum wal_status failed;
-    struct wal_error why; /* the error of `failed` */
+    struct wal_error why;   /* the error of `failed` */
+    struct wal_error error; /* of the last call that writes or reads OUT */
     struct wal_salvage_result result;
     uint64_t done; /* bytes read, for the progress */
     uint64_t total;
     uint64_t reported; /* value of `done` in the last progress call */
-    struct wal__salvage_session **sessions; /* by number */
+    struct wal__salvage_session **sessions;
     uint32_t session_count;
     uint32_t session_capacity;
+    struct wal__hashmap session_map; /* hash of the number -> rank */
     struct wal__salvage_lost *lost;
     uint32_t lost_count;
     uint32_t lost_capacity;
     struct wal__hashmap lost_map; /* hash of the sequence -> rank */
     struct wal__buf scanned;      /* uint64_t: sequences of the segment that the
-                              * first pass reads, ascending */
+                                   * first pass reads, ascending */
     struct wal__salvage_written *written; /* ascending by sequence */
     uint32_t written_count;
     uint32_t written_capacity;
-    struct wal__salvage_pending *pending; /* the batch, of one session */
-    uint32_t pending_count;
-    uint32_t pending_capacity;
-    uint64_t pending_size;
-    uint32_t pending_session;
-    struct wal__salvage_header header;
-    struct wal__damaged_file lookup; /* of lookup_segment: reads ids again */
-    const struct wal__damaged_segment *lookup_segment;
-    struct wal__salvage_redaction *redactions;
-    uint32_t redaction_count;
-    uint32_t redaction_capacity;
-    struct wal__sha256_alg sha256_alg;
+    struct wal__buf written_ids; /* each terminated by NUL */
+    struct wal__salvage_batch batch;
     struct wal__blob_put_result put;
     struct wal__buf content; /* of one chunk, decoded */
     struct wal__buf base;    /* of its base chunk */
     struct wal__salvage_bad_blob *bad_blobs;
     uint32_t bad_blob_count;
     uint32_t bad_blob_capacity;
-    struct wal__buf lost_blobs; /* uint64_t: hashes of lost digests */
+    struct wal__hashmap lost_blobs; /* hashes of lost digests -> 0 */
 };
 
 /* --- salvage_report.c ----------------------------------------------------- */
 
+/* Whether a status of a call on OUT ends the salvage: OUT cannot be written or
+ * read. Any other failure is the refusal of one record. */
+bool wal__salvage_is_fatal(enum wal_status status);
 /* Records a failure of the salvage unless there is one; *error may be NULL. */
 void wal__salvage_fail(struct wal__salvage *salvage, enum wal_status status,
                        const struct wal_error *error);
-/* Whether a status means that OUT cannot be written, as opposed to a record
- * that OUT refuses. Records the failure of the salvage if so. */
-bool wal__salvage_is_fatal(struct wal__salvage *salvage, enum wal_status status,
-                           const struct wal_error *error);
+/* Whether a call that filled salvage->error succeeded. A fatal status fails the
+ * salvage. */
+bool wal__salvage_try(struct wal__salvage *salvage, enum wal_status status);
 /* Reports something that is missing in OUT or was changed. An empty session or
  * entry means none. */
 void wal__salvage_report(struct wal__salvage *salvage,
                          enum wal_salvage_kind kind, const char *session,
                          const char *entry, const char *reason, ...)
     __attribute__((format(printf, 5, 6)));
+/* As wal__salvage_try; also reports a refusal: the reason, then the text of
+ * salvage->error. */
+bool wal__salvage_check(struct wal__salvage *salvage, enum wal_status status,
+                        enum wal_salvage_kind kind, const char *session,
+                        const char *entry, const char *reason, ...)
+    __attribute__((format(printf, 6, 7)));
 /* Reports that an entry, or a fork if the id is empty, has a new parent, or
  * none if it is empty. */
 void wal__salvage_report_reparented(struct wal__salvage *salvage,
                                     const char *session, const char *entry,
                                     uint64_t lost_parent, const char *parent);
-/* Reports a record of the damaged store that cannot be read. */
-void wal__salvage_report_frame(struct wal__salvage *salvage,
-                               enum wal_salvage_kind kind,
-                               const struct wal__damaged_segment *segment,
-                               const struct wal__frame *frame, uint64_t offset,
-                               const char *reason);
-/* Counts a loss and passes it to the caller. */
+/* Counts and sends a report. */
 void wal__salvage_send_report(struct wal__salvage *salvage,
                               const struct wal_salvage_report *report);
-/* A struct wal__damaged_visitor's progress. */
+/* The progress function of a struct wal__damaged_visitor. */
 enum wal_status wal__salvage_progress(void *ctx, uint64_t size);
-/* Returns the text of an error, or of the status if it has none. */
-const char *wal__salvage_error_text(enum wal_status status,
-                                    const struct wal_error *error);
-/* Copies an id and terminates it. */
-void wal__salvage_copy_id(char out[WAL_ID_SIZE], struct wal_slice id);
-struct wal_slice wal__salvage_text(const char *text);
 /* As wal__heap_grow_array; fails the salvage when memory is exhausted, and
  * returns false then. */
 bool wal__salvage_grow(struct wal__salvage *salvage, void **items,
                        uint32_t count, uint32_t *capacity, size_t size);
+struct wal_slice wal__salvage_text(const char *text);
+/* The hash of a number or a sequence, for maps. */
+static inline uint64_t wal__salvage_hash(uint64_t number)
+{
+    return number * UINT64_C(0x9e3779b97f4a7c15);
+}
 
 /* --- salvage_plan.c ------------------------------------------------------- */
 
@@ -199,51 +180,57 @@ bool wal__salvage_grow(struct wal__salvage *salvage, void **items,
 void wal__salvage_plan(struct wal__salvage *salvage);
 /* Reports the damaged ranges that were found since rank `from`. */
 void wal__salvage_report_damage(struct wal__salvage *salvage, uint32_t from);
-/* The session, or NULL. */
+/* Returns the session, or NULL. */
 struct wal__salvage_session *
 wal__salvage_find_session(const struct wal__salvage *salvage, uint32_t number);
-/* The session; added if it is missing. NULL: the salvage failed. */
+/* Returns the session; added if it is missing. NULL: the salvage failed. */
 struct wal__salvage_session *
 wal__salvage_get_session(struct wal__salvage *salvage, uint32_t number);
-/* Decodes a SESSION payload in the layout of the segment's format version. */
-bool wal__salvage_decode_session(const struct wal__damaged_segment *segment,
-                                 struct wal__span payload,
-                                 struct wal__session_record *record);
+/* Decodes a SESSION payload in the layout of the segment's format version, and
+ * keeps it in place of the session's record. False, without a change: it is not
+ * well-formed, or has another id than the session; or the salvage failed. */
+bool wal__salvage_keep_session(struct wal__salvage *salvage,
+                               const struct wal__damaged_segment *segment,
+                               struct wal__salvage_session *session,
+                               struct wal__span payload);
 void wal__salvage_plan_deinit(struct wal__salvage *salvage);
 
 /* --- salvage_ancestors.c -------------------------------------------------- */
 
-/* Adds a record that may not be in OUT, and finds one by its sequence. */
-void wal__salvage_add_lost(struct wal__salvage *salvage,
-                           const struct wal__salvage_lost *lost);
-const struct wal__salvage_lost *
-wal__salvage_find_lost(const struct wal__salvage *salvage, uint64_t sequence);
-/* Returns the entry of OUT with that sequence, or NULL. */
-const struct wal__salvage_written *
-wal__salvage_find_written(const struct wal__salvage *salvage,
-                          uint64_t sequence);
-/* Finds the id of the entry with that sequence, or of its nearest ancestor in
- * OUT; *sequence is then the ancestor's. False, and an empty id: a root, or no
- * ancestor is known. */
-bool wal__salvage_find_ancestor(struct wal__salvage *salvage,
-                                uint64_t *sequence, char id[WAL_ID_SIZE]);
+/* Adds a record that may not be in OUT. */
+void wal__salvage_add_lost(struct wal__salvage *salvage, uint64_t sequence,
+                           uint64_t parent, uint8_t type);
+/* Adds an entry that is about to be appended. */
+void wal__salvage_add_written(struct wal__salvage *salvage, uint64_t sequence,
+                              struct wal__span id);
+/* Records that OUT refused an entry: its children get its parent. */
+void wal__salvage_remove_written(struct wal__salvage *salvage,
+                                 uint64_t sequence, uint64_t parent);
+/* Returns the id of the entry with that sequence, or of its nearest ancestor in
+ * OUT, until the next addition; *sequence is then the ancestor's. "": a root,
+ * or no ancestor is known. */
+const char *wal__salvage_find_ancestor(const struct wal__salvage *salvage,
+                                       uint64_t *sequence);
 /* Counts the lost entries. */
 void wal__salvage_count_lost(struct wal__salvage *salvage);
+void wal__salvage_ancestors_deinit(struct wal__salvage *salvage);
 
 /* --- salvage_sessions.c --------------------------------------------------- */
 
-/* The session with its copy in OUT, which is created if it is missing; its
- * handle may be NULL. NULL: the salvage failed. */
+/* Returns the session with its copy in OUT, which is created if it is missing;
+ * its handle may be NULL. NULL: the salvage failed. */
 struct wal__salvage_session *
 wal__salvage_open_session(struct wal__salvage *salvage, uint32_t number);
-/* Applies a SESSION record: creates the session or updates it. */
-void wal__salvage_header(struct wal__salvage *salvage,
-                         const struct wal__damaged_segment *segment,
-                         uint32_t number, struct wal__span payload);
+/* As open_session; NULL unless records can be written to the copy. */
+struct wal__salvage_session *
+wal__salvage_find_writable(struct wal__salvage *salvage, uint32_t number);
+/* Applies the SESSION record that was kept: creates or changes the session. */
+void wal__salvage_session(struct wal__salvage *salvage,
+                          struct wal__salvage_session *session);
 /* Applies a FORK record. */
 void wal__salvage_fork(struct wal__salvage *salvage,
                        const struct wal__frame *frame,
-                       struct wal__span payload);
+                       const struct wal__fork_record *record);
 void wal__salvage_delete(struct wal__salvage *salvage, uint32_t number);
 /* Creates the sessions that are known from an index only, and repeats deletions
  * whose tombstone is lost. */
@@ -253,58 +240,42 @@ void wal__salvage_close_sessions(struct wal__salvage *salvage);
 
 /* --- salvage_records.c ---------------------------------------------------- */
 
-/* Apply a HEAD record, and a DOC or DOC_DELETE record. */
 void wal__salvage_head(struct wal__salvage *salvage,
                        const struct wal__frame *frame,
-                       struct wal__span payload);
+                       const struct wal__head_record *record);
 void wal__salvage_doc(struct wal__salvage *salvage,
-                      const struct wal__frame *frame, struct wal__span payload);
-/* Keeps a REDACT record until it is known whether its entry survives. */
-void wal__salvage_add_redaction(struct wal__salvage *salvage,
-                                const struct wal__frame *frame,
-                                struct wal__span payload);
-/* Redacts the kept targets whose redaction entry is lost. */
-void wal__salvage_redo_redactions(struct wal__salvage *salvage);
+                      const struct wal__frame *frame,
+                      const struct wal__doc_record *record);
+void wal__salvage_redact(struct wal__salvage *salvage,
+                         const struct wal__frame *frame,
+                         const struct wal__redact_record *record);
 
 /* --- salvage_entries.c ---------------------------------------------------- */
 
 /* Adds an entry to the batch; a full batch or wal__salvage_flush appends it. */
 void wal__salvage_entry(struct wal__salvage *salvage,
-                        const struct wal__damaged_segment *segment,
-                        const struct wal__frame *frame, uint64_t offset,
-                        const uint8_t *payload);
-void wal__salvage_flush(struct wal__salvage *salvage,
-                        const struct wal__damaged_segment *segment);
-void wal__salvage_entries_deinit(struct wal__salvage *salvage);
+                        const struct wal__frame *frame, const uint8_t *payload);
+void wal__salvage_flush(struct wal__salvage *salvage);
 
 /* --- salvage_blobs.c ------------------------------------------------------ */
 
 /* Copies all readable content; call it between the passes over the log. */
 void wal__salvage_blobs(struct wal__salvage *salvage);
-/* The blob stream of OUT. */
-struct wal__blob_store *
-wal__salvage_out_blobs(const struct wal__salvage *salvage);
-/* Why the record of content could not be copied; NULL: no such record was
- * read. */
-const char *wal__salvage_find_bad_blob(const struct wal__salvage *salvage,
-                                       const struct wal__digest *digest);
+/* Why the content of a digest is not in OUT. */
+const char *wal__salvage_blob_fault(const struct wal__salvage *salvage,
+                                    const struct wal__digest *digest);
 /* Why content that a record of the log refers to cannot be read; NULL: it is in
  * OUT with that size. */
 const char *wal__salvage_check_content(struct wal__salvage *salvage,
                                        const struct wal__digest *digest,
                                        uint64_t size);
-/* Reads an entry's payload from the blob stream of OUT into memory of
- * large_heap. NULL if it is lost; *reason is then why. */
-uint8_t *wal__salvage_load_payload(struct wal__salvage *salvage,
-                                   const struct wal__entry_record *record,
-                                   const char **reason);
 void wal__salvage_blobs_deinit(struct wal__salvage *salvage);
 
 /* --- salvage_checkpoints.c ------------------------------------------------ */
 
 /* Repeats a document whose key is reserved for the engine. */
 void wal__salvage_reserved_doc(struct wal__salvage *salvage,
-                               struct wal__salvage_session *session,
+                               const struct wal__salvage_session *session,
                                const struct wal__frame *frame,
                                const struct wal__doc_record *record);
 

@@ -3,42 +3,18 @@
  * are in OUT and those that are lost, so that an entry whose parent is lost
  * gets its nearest surviving ancestor.
  */
-#include <string.h>
-
 #include "engine/salvage/salvage.h"
 
 /* --- lost records --------------------------------------------------------- */
 
-static uint64_t hash_of(uint64_t sequence)
-{
-    return sequence * UINT64_C(0x9e3779b97f4a7c15);
-}
-
-void wal__salvage_add_lost(struct wal__salvage *salvage,
-                           const struct wal__salvage_lost *lost)
-{
-    if (wal__salvage_find_lost(salvage, lost->sequence) != NULL ||
-        !wal__salvage_grow(salvage, (void **)&salvage->lost,
-                           salvage->lost_count, &salvage->lost_capacity,
-                           sizeof(*lost))) {
-        return;
-    }
-    if (wal__hashmap_add(&salvage->lost_map, hash_of(lost->sequence),
-                         salvage->lost_count) != WAL_OK) {
-        wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
-        return;
-    }
-    salvage->lost[salvage->lost_count++] = *lost;
-}
-
-const struct wal__salvage_lost *
-wal__salvage_find_lost(const struct wal__salvage *salvage, uint64_t sequence)
+static const struct wal__salvage_lost *
+find_lost(const struct wal__salvage *salvage, uint64_t sequence)
 {
     uint32_t cursor = 0;
     uint32_t rank;
 
-    while (wal__hashmap_find(&salvage->lost_map, hash_of(sequence), &cursor,
-                             &rank)) {
+    while (wal__hashmap_find(&salvage->lost_map, wal__salvage_hash(sequence),
+                             &cursor, &rank)) {
         if (salvage->lost[rank].sequence == sequence) {
             return &salvage->lost[rank];
         }
@@ -46,10 +22,28 @@ wal__salvage_find_lost(const struct wal__salvage *salvage, uint64_t sequence)
     return NULL;
 }
 
+void wal__salvage_add_lost(struct wal__salvage *salvage, uint64_t sequence,
+                           uint64_t parent, uint8_t type)
+{
+    if (find_lost(salvage, sequence) != NULL ||
+        !wal__salvage_grow(salvage, (void **)&salvage->lost,
+                           salvage->lost_count, &salvage->lost_capacity,
+                           sizeof(*salvage->lost))) {
+        return;
+    }
+    if (wal__hashmap_add(&salvage->lost_map, wal__salvage_hash(sequence),
+                         salvage->lost_count) != WAL_OK) {
+        wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
+        return;
+    }
+    salvage->lost[salvage->lost_count++] =
+        (struct wal__salvage_lost){sequence, parent, type};
+}
+
 /* --- entries in OUT ------------------------------------------------------- */
 
-const struct wal__salvage_written *
-wal__salvage_find_written(const struct wal__salvage *salvage, uint64_t sequence)
+static struct wal__salvage_written *
+find_written(const struct wal__salvage *salvage, uint64_t sequence)
 {
     uint32_t low = 0;
     uint32_t high = salvage->written_count;
@@ -64,86 +58,62 @@ wal__salvage_find_written(const struct wal__salvage *salvage, uint64_t sequence)
         }
     }
     return low < salvage->written_count &&
-                   salvage->written[low].sequence == sequence
+                   salvage->written[low].sequence == sequence &&
+                   salvage->written[low].id != SIZE_MAX
                ? &salvage->written[low]
                : NULL;
 }
 
-/* Opens the file of an entry for lookups. */
-static bool open_lookup(struct wal__salvage *salvage,
-                        const struct wal__damaged_segment *segment)
+void wal__salvage_add_written(struct wal__salvage *salvage, uint64_t sequence,
+                              struct wal__span id)
 {
-    enum wal_status status;
+    size_t at = salvage->written_ids.size;
 
-    if (salvage->lookup_segment == segment) {
-        return true;
+    if (!wal__salvage_grow(salvage, (void **)&salvage->written,
+                           salvage->written_count, &salvage->written_capacity,
+                           sizeof(*salvage->written))) {
+        return;
     }
-    wal__damaged_file_close(&salvage->lookup);
-    salvage->lookup_segment = NULL;
-    status = wal__damaged_file_open(&salvage->lookup, &salvage->damaged.env,
-                                    segment->name);
-    if (status != WAL_OK) {
-        (void)wal__salvage_is_fatal(salvage, status, NULL);
-        return false;
+    if (wal__buf_append(&salvage->written_ids, id.data, id.size) != WAL_OK ||
+        wal__buf_append(&salvage->written_ids, "", 1) != WAL_OK) {
+        wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
+        return;
     }
-    salvage->lookup_segment = segment;
-    return true;
+    salvage->written[salvage->written_count++] =
+        (struct wal__salvage_written){sequence, at};
 }
 
-/* Reads the id of an entry again. */
-static bool read_id(struct wal__salvage *salvage,
-                    const struct wal__salvage_written *written,
-                    char id[WAL_ID_SIZE])
+void wal__salvage_remove_written(struct wal__salvage *salvage,
+                                 uint64_t sequence, uint64_t parent)
 {
-    struct wal__damaged_file *file = &salvage->lookup;
-    struct wal__span first;
-    struct wal__span found;
-    struct wal__frame frame;
-    const uint8_t *bytes;
+    struct wal__salvage_written *written = find_written(salvage, sequence);
 
-    if (!open_lookup(salvage, written->segment)) {
-        return false;
+    if (written != NULL) {
+        written->id = SIZE_MAX;
     }
-    bytes = wal__damaged_file_fetch(file, written->offset, WAL__FRAME_SIZE);
-    if (bytes == NULL ||
-        wal__frame_decode(bytes, file->size - written->offset,
-                          written->segment->header.salt, written->offset,
-                          &frame) != WAL__FMT_OK) {
-        return false;
-    }
-    first.size = frame.stored_size < WAL__ENTRY_ID_END ? frame.stored_size
-                                                       : WAL__ENTRY_ID_END;
-    first.data = wal__damaged_file_fetch(
-        file, written->offset + WAL__FRAME_SIZE, first.size);
-    if (first.data == NULL || !wal__entry_record_id(first, &found)) {
-        return false;
-    }
-    wal__salvage_copy_id(id, (struct wal_slice){found.data, found.size});
-    return true;
+    wal__salvage_add_lost(salvage, sequence, parent, WAL__FRAME_ENTRY);
 }
 
-bool wal__salvage_find_ancestor(struct wal__salvage *salvage,
-                                uint64_t *sequence, char id[WAL_ID_SIZE])
+const char *wal__salvage_find_ancestor(const struct wal__salvage *salvage,
+                                       uint64_t *sequence)
 {
     uint64_t at = *sequence;
 
-    id[0] = '\0';
     while (at != 0) {
-        const struct wal__salvage_written *written =
-            wal__salvage_find_written(salvage, at);
-        const struct wal__salvage_lost *lost;
+        const struct wal__salvage_written *written = find_written(salvage, at);
+        const struct wal__salvage_lost *lost = NULL;
 
         if (written != NULL) {
             *sequence = at;
-            return read_id(salvage, written, id);
+            return (const char *)salvage->written_ids.data + written->id;
         }
-        lost = wal__salvage_find_lost(salvage, at);
+        lost = find_lost(salvage, at);
         if (lost == NULL || lost->parent >= at) {
-            return false;
+            return "";
         }
         at = lost->parent;
     }
-    return false;
+    return "";
 }
 
 void wal__salvage_count_lost(struct wal__salvage *salvage)
@@ -153,6 +123,14 @@ void wal__salvage_count_lost(struct wal__salvage *salvage)
 
         salvage->result.lost_entries +=
             lost->type == WAL__FRAME_ENTRY &&
-            wal__salvage_find_written(salvage, lost->sequence) == NULL;
+            find_written(salvage, lost->sequence) == NULL;
     }
+}
+
+void wal__salvage_ancestors_deinit(struct wal__salvage *salvage)
+{
+    wal__heap_free(salvage->heap, salvage->lost);
+    wal__hashmap_deinit(&salvage->lost_map);
+    wal__heap_free(salvage->heap, salvage->written);
+    wal__buf_deinit(&salvage->written_ids);
 }

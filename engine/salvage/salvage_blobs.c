@@ -1,36 +1,34 @@
 /*
- * salvage_blobs.c - content in a salvage: copies the blob stream and loads the
- * payloads of entries (SPEC.md 5.12, 5.13).
+ * salvage_blobs.c - content in a salvage: copies the blob stream (SPEC.md 5.12,
+ * 5.13).
  *
  * Records are copied in the order of the stream, in which a chunk follows its
  * base, and a list its chunks: what a record builds on is read from OUT. A
  * record that was written again after damage comes later than what builds on
  * it; so those that failed are tried again until none succeeds.
  *
- * Invariant: content is verified against its digest before it is in OUT.
- * Memory is bounded by a few MiB, one payload.
+ * Invariant: OUT has content under its own digest only. Memory is bounded by a
+ * few MiB.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "agentwal/blob.h"
 #include "engine/salvage/salvage.h"
 #include "engine/store/session.h"
 
-static const char no_memory[] = "out of memory";
-
-struct wal__blob_store *
-wal__salvage_out_blobs(const struct wal__salvage *salvage)
-{
-    return &salvage->out->core.blobs;
-}
-
 /* --- why content is not in OUT -------------------------------------------- */
 
-const char *wal__salvage_find_bad_blob(const struct wal__salvage *salvage,
-                                       const struct wal__digest *digest)
+/* Whether the record of the content is known to be lost, or failed. */
+static const char *find_fault(const struct wal__salvage *salvage,
+                              const struct wal__digest *digest)
 {
+    uint32_t cursor = 0;
+    uint32_t none;
+
+    if (wal__hashmap_find(&salvage->lost_blobs, wal__digest_hash(digest),
+                          &cursor, &none)) {
+        return "its record is damaged";
+    }
     for (uint32_t i = 0; i < salvage->bad_blob_count; i++) {
         if (wal__digest_equal(&salvage->bad_blobs[i].digest, digest)) {
             return salvage->bad_blobs[i].reason;
@@ -39,52 +37,30 @@ const char *wal__salvage_find_bad_blob(const struct wal__salvage *salvage,
     return NULL;
 }
 
-/* The same; also for a record that is known to be lost. */
-static const char *find_fault(const struct wal__salvage *salvage,
-                              const struct wal__digest *digest)
+const char *wal__salvage_blob_fault(const struct wal__salvage *salvage,
+                                    const struct wal__digest *digest)
 {
-    uint64_t digest_hash = wal__digest_hash(digest);
+    const char *fault = find_fault(salvage, digest);
 
-    for (size_t at = 0; at < salvage->lost_blobs.size;
-         at += sizeof(digest_hash)) {
-        if (memcmp(salvage->lost_blobs.data + at, &digest_hash,
-                   sizeof(digest_hash)) == 0) {
-            return "its record is damaged";
-        }
-    }
-    return wal__salvage_find_bad_blob(salvage, digest);
+    return fault == NULL ? "it is missing" : fault;
 }
 
 const char *wal__salvage_check_content(struct wal__salvage *salvage,
                                        const struct wal__digest *digest,
                                        uint64_t size)
 {
-    struct wal_error error = WAL_INIT(wal_error);
     uint64_t found = 0;
     uint64_t end;
-    enum wal_status status = wal__blob_stat(wal__salvage_out_blobs(salvage),
-                                            digest, &found, &end, &error);
-    const char *fault;
 
-    if (status == WAL_OK) {
+    if (wal__salvage_try(salvage,
+                         wal__blob_stat(salvage->out_blobs, digest, &found,
+                                        &end, &salvage->error))) {
         return found == size ? NULL : "its size differs from the reference";
     }
-    (void)wal__salvage_is_fatal(salvage, status, &error);
-    fault = find_fault(salvage, digest);
-    return fault == NULL ? "it is missing" : fault;
+    return wal__salvage_blob_fault(salvage, digest);
 }
 
 /* --- copying -------------------------------------------------------------- */
-
-/* Turns a failure to write into a reason. */
-static const char *write_fault(struct wal__salvage *salvage,
-                               enum wal_status status,
-                               const struct wal_error *error)
-{
-    return status == WAL_OK || wal__salvage_is_fatal(salvage, status, error)
-               ? NULL
-               : "the new store refuses it";
-}
 
 /* Reads a chunk from OUT. NULL, or why it is not there. */
 static const char *load_chunk(struct wal__salvage *salvage,
@@ -92,38 +68,47 @@ static const char *load_chunk(struct wal__salvage *salvage,
                               struct wal__buf *out, const char *missing,
                               const char *damaged)
 {
-    struct wal_error error = WAL_INIT(wal_error);
-    enum wal_status status;
-
     out->size = 0;
-    status =
-        wal__blob_load(wal__salvage_out_blobs(salvage), digest, out, &error);
-    if (status == WAL_OK || wal__salvage_is_fatal(salvage, status, &error)) {
+    if (wal__salvage_try(salvage, wal__blob_load(salvage->out_blobs, digest,
+                                                 out, &salvage->error))) {
         return NULL;
     }
     return find_fault(salvage, digest) == NULL ? missing : damaged;
+}
+
+/* Returns a fault unless the content was put under its digest. */
+static const char *check_put(struct wal__salvage *salvage,
+                             enum wal_status status,
+                             const struct wal__digest *put,
+                             const struct wal__digest *expected)
+{
+    if (!wal__salvage_try(salvage, status)) {
+        return "the new store refuses it";
+    }
+    return wal__digest_equal(put, expected) ? NULL
+                                            : "its SHA-256 does not match";
 }
 
 /* Copies a CHUNK. NULL, or why its content cannot be read. */
 static const char *copy_chunk(struct wal__salvage *salvage,
                               struct wal__span payload)
 {
-    struct wal_error error = WAL_INIT(wal_error);
     struct wal__chunk_record chunk;
-    struct wal__span content;
     struct wal__digest digest;
     const char *fault = NULL;
+    enum wal_status status;
     uint8_t *bytes;
 
     if (wal__chunk_record_decode(payload, &chunk) != WAL__FMT_OK) {
         return "its record is not well-formed";
     }
+    salvage->base.size = 0;
     if (chunk.encoding == WAL__CHUNK_DELTA) {
         fault = load_chunk(salvage, &chunk.base, &salvage->base,
                            "its base chunk is missing",
                            "its base chunk is damaged");
     }
-    if (fault != NULL || salvage->failed != WAL_OK) {
+    if (fault != NULL) {
         return fault;
     }
     salvage->content.size = 0;
@@ -132,74 +117,61 @@ static const char *copy_chunk(struct wal__salvage *salvage,
         wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
         return NULL;
     }
-    content = (struct wal__span){bytes, chunk.size};
     if (!wal__chunk_decode_content(
             &chunk, (struct wal__span){salvage->base.data, salvage->base.size},
             bytes)) {
         return "its compression is not valid";
     }
-    if (wal__sha256(&salvage->sha256_alg, content, &digest) != WAL_OK) {
-        return no_memory;
-    }
-    if (!wal__digest_equal(&digest, &chunk.digest)) {
-        return "its SHA-256 does not match";
-    }
-    return write_fault(salvage,
-                       wal__blob_put(wal__salvage_out_blobs(salvage), content,
-                                     NULL, &digest, &salvage->put, &error),
-                       &error);
+    status =
+        wal__blob_put(salvage->out_blobs, (struct wal__span){bytes, chunk.size},
+                      NULL, &digest, &salvage->put, &salvage->error);
+    return check_put(salvage, status, &digest, &chunk.digest);
 }
 
 /* Appends the chunks of a list to the writer. NULL, or why one of them cannot
  * be read. */
 static const char *append_chunks(struct wal__salvage *salvage,
                                  const struct wal__blob_record *list,
-                                 struct wal__sha256_ctx *sha256,
                                  struct wal__blob_writer *writer)
 {
-    struct wal_error error = WAL_INIT(wal_error);
-    const char *fault = NULL;
     uint64_t left = list->size;
 
-    for (uint32_t i = 0;
-         i < list->chunk_count && fault == NULL && salvage->failed == WAL_OK;
-         i++) {
+    for (uint32_t i = 0; i < list->chunk_count; i++) {
         uint64_t size = left < WAL__CHUNK_MAX ? left : WAL__CHUNK_MAX;
-        struct wal__span content;
         struct wal__digest digest;
+        const char *fault;
 
         memcpy(digest.bytes, list->chunks + (size_t)i * WAL__DIGEST_SIZE,
                WAL__DIGEST_SIZE);
         fault =
             load_chunk(salvage, &digest, &salvage->content,
                        "a chunk of it is missing", "a chunk of it is damaged");
-        content =
-            (struct wal__span){salvage->content.data, salvage->content.size};
-        if (fault == NULL && content.size != size) {
-            fault = "a chunk of it is damaged";
+        if (fault != NULL) {
+            return fault;
         }
-        if (fault == NULL && wal__sha256_update(sha256, content) != WAL_OK) {
-            fault = no_memory;
+        if (salvage->content.size != size) {
+            return "a chunk of it is damaged";
         }
-        if (fault == NULL && salvage->failed == WAL_OK) {
-            fault = write_fault(
-                salvage, wal__blob_writer_append(writer, content, &error),
-                &error);
+        if (!wal__salvage_try(salvage,
+                              wal__blob_writer_append(
+                                  writer,
+                                  (struct wal__span){salvage->content.data,
+                                                     salvage->content.size},
+                                  &salvage->error))) {
+            return "the new store refuses it";
         }
         left -= size;
     }
-    return fault;
+    return NULL;
 }
 
 /* Copies a BLOB, a list of chunks. NULL, or why its content cannot be read. */
 static const char *copy_list(struct wal__salvage *salvage,
                              struct wal__span payload)
 {
-    struct wal_error error = WAL_INIT(wal_error);
-    struct wal__sha256_ctx sha256 = {NULL};
     struct wal__blob_writer *writer = NULL;
     struct wal__blob_record list;
-    struct wal__digest digest;
+    struct wal__digest digest = {{0}};
     const char *fault;
     enum wal_status status;
     uint64_t size;
@@ -207,52 +179,39 @@ static const char *copy_list(struct wal__salvage *salvage,
     if (wal__blob_record_decode(payload, &list) != WAL__FMT_OK) {
         return "its record is not well-formed";
     }
-    if (wal__sha256_begin(&salvage->sha256_alg, &sha256) != WAL_OK) {
-        return no_memory;
+    status = wal__blob_writer_create(salvage->out_blobs, NULL, &writer,
+                                     &salvage->error);
+    if (!wal__salvage_try(salvage, status)) {
+        return "the new store refuses it";
     }
-    status = wal__blob_writer_create(wal__salvage_out_blobs(salvage), NULL,
-                                     &writer, &error);
-    fault = write_fault(salvage, status, &error);
-    if (status != WAL_OK) {
-        goto done;
+    fault = append_chunks(salvage, &list, writer);
+    if (fault == NULL) {
+        status = wal__blob_writer_finish(writer, &digest, &size, &salvage->put,
+                                         &salvage->error);
+        fault = check_put(salvage, status, &digest, &list.digest);
     }
-    fault = append_chunks(salvage, &list, &sha256, writer);
-    if (fault != NULL || salvage->failed != WAL_OK) {
-        goto done;
-    }
-    if (wal__sha256_final(&sha256, &digest) != WAL_OK ||
-        !wal__digest_equal(&digest, &list.digest)) {
-        fault = "its SHA-256 does not match";
-        goto done;
-    }
-    fault = write_fault(
-        salvage,
-        wal__blob_writer_finish(writer, &digest, &size, &salvage->put, &error),
-        &error);
-done:
     wal__blob_writer_destroy(writer);
-    wal__sha256_deinit(&sha256);
     return fault;
 }
 
 /* Copies a record unless OUT has its content. NULL, or why it cannot be
- * read. */
+ * read; meaningless if the salvage failed. */
 static const char *copy_content(struct wal__salvage *salvage, uint8_t type,
                                 const struct wal__digest *digest,
                                 struct wal__span payload)
 {
-    struct wal_error error = WAL_INIT(wal_error);
     const char *fault;
     uint64_t end = 0;
-    enum wal_status status = wal__blob_find_end(wal__salvage_out_blobs(salvage),
-                                                digest, &end, &error);
 
-    if (wal__salvage_is_fatal(salvage, status, &error) || end != 0) {
+    if (!wal__salvage_try(salvage,
+                          wal__blob_find_end(salvage->out_blobs, digest, &end,
+                                             &salvage->error)) ||
+        end != 0) {
         return NULL;
     }
     fault = type == WAL__FRAME_CHUNK ? copy_chunk(salvage, payload)
                                      : copy_list(salvage, payload);
-    salvage->result.blobs += fault == NULL && salvage->failed == WAL_OK;
+    salvage->result.blobs += fault == NULL;
     return fault;
 }
 
@@ -279,15 +238,6 @@ static enum wal_status copy_record(void *ctx,
         salvage->bad_blobs[salvage->bad_blob_count++] = bad;
     }
     return salvage->failed;
-}
-
-static enum wal_status lose_record(void *ctx, const struct wal__frame *frame)
-{
-    struct wal__salvage *salvage = ctx;
-
-    salvage->result.lost_blobs++;
-    return wal__buf_append(&salvage->lost_blobs, &frame->id_hash,
-                           sizeof(frame->id_hash));
 }
 
 /* Copies again what failed. Returns whether something was copied. */
@@ -320,29 +270,37 @@ static bool retry_bad_blobs(struct wal__salvage *salvage)
     return kept < count && salvage->failed == WAL_OK;
 }
 
+/* --- lost records --------------------------------------------------------- */
+
+static enum wal_status lose_content(struct wal__salvage *salvage,
+                                    uint64_t digest_hash)
+{
+    salvage->result.lost_blobs++;
+    return wal__hashmap_add(&salvage->lost_blobs, digest_hash, 0);
+}
+
+static enum wal_status lose_record(void *ctx, const struct wal__frame *frame)
+{
+    return lose_content(ctx, frame->id_hash);
+}
+
 /* The index of a damaged segment names the content that it had. */
 static void add_lost_of_index(struct wal__salvage *salvage,
                               const struct wal__pack_index *index)
 {
     for (uint32_t i = 0;
          i < index->header.posting_count && salvage->failed == WAL_OK; i++) {
-        struct wal_error error = WAL_INIT(wal_error);
-        struct wal__frame frame = {0};
         struct wal__digest digest;
         uint64_t end = 0;
-        enum wal_status status;
 
         memcpy(digest.bytes, index->digests + (size_t)i * WAL__DIGEST_SIZE,
                WAL__DIGEST_SIZE);
-        status = wal__blob_find_end(wal__salvage_out_blobs(salvage), &digest,
-                                    &end, &error);
-        if (!wal__salvage_is_fatal(salvage, status, &error) && end == 0 &&
-            find_fault(salvage, &digest) == NULL) {
-            frame.id_hash = wal__digest_hash(&digest);
-            status = lose_record(salvage, &frame);
-            if (status != WAL_OK) {
-                wal__salvage_fail(salvage, status, NULL);
-            }
+        if (wal__salvage_try(salvage,
+                             wal__blob_find_end(salvage->out_blobs, &digest,
+                                                &end, &salvage->error)) &&
+            end == 0 && find_fault(salvage, &digest) == NULL &&
+            lose_content(salvage, wal__digest_hash(&digest)) != WAL_OK) {
+            wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
         }
     }
 }
@@ -354,42 +312,39 @@ static void read_pack_indexes(struct wal__salvage *salvage,
     struct wal__damaged_file file;
     struct wal__pack_index index;
 
-    if (!segment->has_damage) {
-        return;
+    for (int i = 0; i < 2 && segment->has_damage; i++) {
+        struct wal__span bytes =
+            i == 0 ? wal__damaged_index_frame(damaged, segment, &file)
+                   : wal__damaged_index_file(damaged, true, segment->id, &file);
+
+        if (wal__damaged_decode_pack_index(damaged, segment->id, bytes,
+                                           &index)) {
+            add_lost_of_index(salvage, &index);
+        }
+        wal__damaged_file_close(&file);
     }
-    if (wal__damaged_decode_pack_index(
-            damaged, segment->id,
-            wal__damaged_index_frame(damaged, segment, &file), &index)) {
-        add_lost_of_index(salvage, &index);
-    }
-    wal__damaged_file_close(&file);
-    if (wal__damaged_decode_pack_index(
-            damaged, segment->id,
-            wal__damaged_index_file(damaged, true, segment->id, &file),
-            &index)) {
-        add_lost_of_index(salvage, &index);
-    }
-    wal__damaged_file_close(&file);
 }
 
-static void report_bad_blobs(struct wal__salvage *salvage)
+static void report_bad_blob(struct wal__salvage *salvage,
+                            const struct wal__salvage_bad_blob *bad)
 {
-    char text[WAL__DIGEST_HEX_SIZE];
+    char digest[WAL__DIGEST_HEX_SIZE];
     char reason[256];
 
-    for (uint32_t i = 0;
-         i < salvage->bad_blob_count && salvage->failed == WAL_OK; i++) {
-        const struct wal__salvage_bad_blob *bad = &salvage->bad_blobs[i];
-        const struct wal__frame frame = {.stored_size = bad->stored_size};
-
-        wal__digest_to_hex(&bad->digest, text);
-        snprintf(reason, sizeof(reason),
-                 "the content with the SHA-256 %s cannot be read: %s", text,
-                 bad->reason);
-        salvage->result.lost_blobs++;
-        wal__salvage_report_frame(salvage, WAL_SALVAGE_BLOB, bad->segment,
-                                  &frame, bad->offset, reason);
-    }
+    wal__digest_to_hex(&bad->digest, digest);
+    snprintf(reason, sizeof(reason),
+             "the content with the SHA-256 %s cannot be read: %s", digest,
+             bad->reason);
+    salvage->result.lost_blobs++;
+    wal__salvage_send_report(
+        salvage, &(struct wal_salvage_report){
+                     .struct_size = sizeof(struct wal_salvage_report),
+                     .kind = WAL_SALVAGE_BLOB,
+                     .file = wal__salvage_text(bad->segment->name),
+                     .offset = bad->offset,
+                     .size = wal__frame_total_size(bad->stored_size),
+                     .reason = wal__salvage_text(reason),
+                 });
 }
 
 void wal__salvage_blobs(struct wal__salvage *salvage)
@@ -397,7 +352,6 @@ void wal__salvage_blobs(struct wal__salvage *salvage)
     const struct wal__damaged_visitor visitor = {
         salvage, copy_record, lose_record, wal__salvage_progress};
     struct wal__damaged_store *damaged = &salvage->damaged;
-    struct wal_error error = WAL_INIT(wal_error);
     uint32_t found = damaged->damage_count;
     enum wal_status status = WAL_OK;
 
@@ -413,63 +367,26 @@ void wal__salvage_blobs(struct wal__salvage *salvage)
     wal__salvage_report_damage(salvage, found);
     while (retry_bad_blobs(salvage)) {
     }
-    report_bad_blobs(salvage);
+    for (uint32_t i = 0; i < salvage->bad_blob_count; i++) {
+        report_bad_blob(salvage, &salvage->bad_blobs[i]);
+    }
     for (const struct wal__damaged_segment *segment = damaged->pack.tail;
-         segment != NULL && salvage->failed == WAL_OK;
-         segment = segment->previous) {
+         segment != NULL; segment = segment->previous) {
         read_pack_indexes(salvage, segment);
     }
     if (salvage->failed == WAL_OK && salvage->put.end != 0) {
-        status = wal__blob_store_sync(wal__salvage_out_blobs(salvage),
-                                      salvage->put.end, &error);
+        status = wal__blob_store_sync(salvage->out_blobs, salvage->put.end,
+                                      &salvage->error);
         if (status != WAL_OK) {
-            wal__salvage_fail(salvage, status, &error);
+            wal__salvage_fail(salvage, status, &salvage->error);
         }
     }
-}
-
-/* --- payloads ------------------------------------------------------------- */
-
-uint8_t *wal__salvage_load_payload(struct wal__salvage *salvage,
-                                   const struct wal__entry_record *record,
-                                   const char **reason)
-{
-    struct wal_error error = WAL_INIT(wal_error);
-    struct wal_blob *blob = NULL;
-    struct wal__digest digest;
-    uint8_t *payload = NULL;
-    enum wal_status status;
-    uint64_t got = 0;
-
-    memcpy(digest.bytes, record->digest, WAL__DIGEST_SIZE);
-    *reason =
-        wal__salvage_check_content(salvage, &digest, record->payload_size);
-    if (*reason != NULL) {
-        return NULL;
-    }
-    status = wal_blob_open(salvage->out, digest.bytes, &blob, &error);
-    if (status == WAL_OK) {
-        payload = wal__heap_alloc(salvage->large_heap, record->payload_size);
-        status = payload == NULL
-                     ? WAL_ENOMEM
-                     : wal_blob_read(blob, 0, payload, record->payload_size,
-                                     &got, &error);
-        wal_blob_close(blob);
-    }
-    if (status != WAL_OK || got != record->payload_size) {
-        wal__heap_free(salvage->large_heap, payload);
-        wal__salvage_fail(salvage, status == WAL_OK ? WAL_EIO : status,
-                          status == WAL_ENOMEM ? NULL : &error);
-        return NULL;
-    }
-    return payload;
 }
 
 void wal__salvage_blobs_deinit(struct wal__salvage *salvage)
 {
     wal__buf_deinit(&salvage->content);
     wal__buf_deinit(&salvage->base);
-    wal__buf_deinit(&salvage->lost_blobs);
+    wal__hashmap_deinit(&salvage->lost_blobs);
     wal__heap_free(salvage->heap, salvage->bad_blobs);
-    wal__sha256_alg_deinit(&salvage->sha256_alg);
 }

@@ -10,6 +10,7 @@
 
 #include "engine/checkpoint/checkpoint_document.h"
 #include "engine/salvage/salvage.h"
+#include "engine/store/input_text.h"
 #include "format/index/file_list.h"
 
 static const char checkpointing_key[] = "\0checkpointing";
@@ -23,6 +24,29 @@ struct file_states {
     struct wal__span first; /* path of the first of them */
 };
 
+static void add_state(struct wal__salvage *salvage, struct file_states *states,
+                      const struct wal__file_record *record)
+{
+    struct wal_file *file = &states->items[states->count];
+
+    if (record->kind != WAL__FILE_ABSENT &&
+        wal__salvage_check_content(salvage, &record->digest, record->size) !=
+            NULL) {
+        states->first = states->lost++ == 0 ? record->path : states->first;
+        return;
+    }
+    *file = (struct wal_file){
+        .struct_size = sizeof(*file),
+        .kind = record->kind,
+        .mode = record->mode,
+        .path = wal__text_slice(record->path),
+        .size = record->size,
+        .mtime_ns = record->mtime_ns,
+    };
+    memcpy(file->digest, record->digest.bytes, WAL__DIGEST_SIZE);
+    states->count++;
+}
+
 /* Reads the list; false if it is not valid, or the salvage failed. */
 static bool read_states(struct wal__salvage *salvage, struct wal__span bytes,
                         struct file_states *states)
@@ -30,7 +54,6 @@ static bool read_states(struct wal__salvage *salvage, struct wal__span bytes,
     struct wal__file_record record;
     struct wal__file_list list;
 
-    *states = (struct file_states){.items = NULL};
     if (wal__file_list_decode(bytes, &list) != WAL__FMT_OK) {
         return false;
     }
@@ -44,22 +67,7 @@ static bool read_states(struct wal__salvage *salvage, struct wal__span bytes,
         if (wal__file_list_next(&list, &record) != WAL__FMT_OK) {
             return false;
         }
-        if (record.kind != WAL__FILE_ABSENT &&
-            wal__salvage_check_content(salvage, &record.digest, record.size) !=
-                NULL) {
-            states->first = states->lost++ == 0 ? record.path : states->first;
-            continue;
-        }
-        states->items[states->count] = (struct wal_file){
-            .struct_size = sizeof(*states->items),
-            .kind = record.kind,
-            .mode = record.mode,
-            .path = {record.path.data, record.path.size},
-            .size = record.size,
-            .mtime_ns = record.mtime_ns,
-        };
-        memcpy(states->items[states->count++].digest, record.digest.bytes,
-               WAL__DIGEST_SIZE);
+        add_state(salvage, states, &record);
     }
     return salvage->failed == WAL_OK;
 }
@@ -67,41 +75,40 @@ static bool read_states(struct wal__salvage *salvage, struct wal__span bytes,
 /* Creates the checkpoint with its link to an entry, or if the session does not
  * have that entry without one. A checkpoint that a fork inherited and added
  * files to keeps its link, although the fork may not have the entry. */
-static enum wal_status
-create_checkpoint(struct wal__salvage *salvage,
-                  const struct wal__salvage_session *session,
-                  const struct wal__checkpoint *checkpoint,
-                  const struct file_states *states, struct wal_error *error)
+static enum wal_status create_checkpoint(
+    struct wal__salvage *salvage, const struct wal__salvage_session *session,
+    const struct wal__checkpoint *checkpoint, const struct file_states *states)
 {
-    const struct wal__span entry = checkpoint->entry;
     struct wal_checkpoint_options options = {
         .struct_size = sizeof(options),
-        .id = {checkpoint->id.data, checkpoint->id.size},
-        .root = {checkpoint->root.data, checkpoint->root.size},
+        .id = wal__text_slice(checkpoint->id),
+        .root = wal__text_slice(checkpoint->root),
         .created_ms = checkpoint->created_ms,
-        .entry_id = {entry.data, entry.size},
-        .flags = entry.size == 0 ? WAL_CHECKPOINT_UNLINKED : 0U,
+        .entry_id = wal__text_slice(checkpoint->entry),
+        .flags = checkpoint->entry.size == 0 ? WAL_CHECKPOINT_UNLINKED : 0U,
     };
+    const struct wal_slice entry = options.entry_id;
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_file_cursor *made = NULL;
-    enum wal_status status = wal_checkpoint_import(
-        session->handle, states->items, states->count, &options, NULL, error);
+    enum wal_status status =
+        wal_checkpoint_import(session->handle, states->items, states->count,
+                              &options, NULL, &salvage->error);
 
     if (status != WAL_ENOTFOUND || entry.size == 0) {
         return status;
     }
     options.entry_id = (struct wal_slice){NULL, 0};
     options.flags = WAL_CHECKPOINT_UNLINKED;
-    status = wal_checkpoint_import(session->handle, states->items,
-                                   states->count, &options, &made, error);
+    status =
+        wal_checkpoint_import(session->handle, states->items, states->count,
+                              &options, &made, &salvage->error);
     if (status == WAL_OK) {
-        status = wal_checkpoint_get_info(made, &info, error);
+        status = wal_checkpoint_get_info(made, &info, &salvage->error);
     }
     if (status == WAL_OK && info.entry_id.size == 0) {
         wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
                             "the entry of the checkpoint %.*s is lost: %.*s",
-                            WAL_ARG(options.id), (int)entry.size,
-                            (const char *)entry.data);
+                            WAL_ARG(options.id), WAL_ARG(entry));
     }
     wal_file_cursor_close(made);
     return status;
@@ -112,19 +119,13 @@ static void import_checkpoint(struct wal__salvage *salvage,
                               const struct wal__checkpoint *checkpoint,
                               const struct file_states *states)
 {
-    const struct wal_slice id = {checkpoint->id.data, checkpoint->id.size};
-    struct wal_error error = WAL_INIT(wal_error);
+    const struct wal_slice id = wal__text_slice(checkpoint->id);
     enum wal_status status =
-        create_checkpoint(salvage, session, checkpoint, states, &error);
+        create_checkpoint(salvage, session, checkpoint, states);
 
-    if (status == WAL_OK) {
-        salvage->result.documents++;
-    } else if (!wal__salvage_is_fatal(salvage, status, &error)) {
-        wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
-                            "the checkpoint %.*s cannot be created: %s",
-                            WAL_ARG(id),
-                            wal__salvage_error_text(status, &error));
-    }
+    salvage->result.documents += wal__salvage_check(
+        salvage, status, WAL_SALVAGE_CHECKPOINT, session->id, "",
+        "the checkpoint %.*s cannot be created", WAL_ARG(id));
     if (states->lost > 0) {
         wal__salvage_report(
             salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
@@ -142,25 +143,20 @@ static const char *copy_checkpoint(struct wal__salvage *salvage,
                                    const struct wal__salvage_session *session,
                                    const struct wal__checkpoint *checkpoint)
 {
-    struct wal_error error = WAL_INIT(wal_error);
-    const char *fault = wal__salvage_find_bad_blob(salvage, &checkpoint->list);
     struct file_states states = {.items = NULL};
+    const char *fault = NULL;
     struct wal__buf list;
-    enum wal_status status;
 
     wal__buf_init(&list, salvage->heap);
-    status = wal__blob_load(wal__salvage_out_blobs(salvage), &checkpoint->list,
-                            &list, &error);
-    if (status == WAL_OK) {
-        fault = NULL;
-        if (read_states(salvage, (struct wal__span){list.data, list.size},
-                        &states)) {
-            import_checkpoint(salvage, session, checkpoint, &states);
-        } else {
-            fault = "it is not a valid list of files";
-        }
-    } else if (!wal__salvage_is_fatal(salvage, status, &error)) {
-        fault = fault == NULL ? "it is missing" : fault;
+    if (!wal__salvage_try(salvage,
+                          wal__blob_load(salvage->out_blobs, &checkpoint->list,
+                                         &list, &salvage->error))) {
+        fault = wal__salvage_blob_fault(salvage, &checkpoint->list);
+    } else if (read_states(salvage, (struct wal__span){list.data, list.size},
+                           &states)) {
+        import_checkpoint(salvage, session, checkpoint, &states);
+    } else {
+        fault = "it is not a valid list of files";
     }
     wal__heap_free(salvage->heap, states.items);
     wal__buf_deinit(&list);
@@ -173,16 +169,13 @@ static void put_checkpoint(struct wal__salvage *salvage,
 {
     const char *fault = "its document is not well-formed";
     struct wal__checkpoint checkpoint;
-    enum wal_status status;
 
     wal__checkpoint_init(&checkpoint, salvage->heap);
-    status = wal__checkpoint_decode(&checkpoint, id, value, 0, NULL);
-    if (status == WAL_OK) {
+    if (wal__salvage_try(salvage, wal__checkpoint_decode(&checkpoint, id, value,
+                                                         0, &salvage->error))) {
         fault = copy_checkpoint(salvage, session, &checkpoint);
-    } else {
-        (void)wal__salvage_is_fatal(salvage, status, NULL);
     }
-    if (fault != NULL && salvage->failed == WAL_OK) {
+    if (fault != NULL) {
         wal__salvage_report(
             salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
             "the checkpoint %.*s is lost: its list of files: %s", (int)id.size,
@@ -195,17 +188,13 @@ static void delete_checkpoint(struct wal__salvage *salvage,
                               const struct wal__salvage_session *session,
                               struct wal_slice id)
 {
-    struct wal_error error = WAL_INIT(wal_error);
-    enum wal_status status = wal_checkpoint_delete(session->handle, id, &error);
+    enum wal_status status =
+        wal_checkpoint_delete(session->handle, id, &salvage->error);
 
-    if (status == WAL_OK) {
-        salvage->result.documents++;
-    } else if (status != WAL_ENOTFOUND &&
-               !wal__salvage_is_fatal(salvage, status, &error)) {
-        wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
-                            "the checkpoint %.*s cannot be deleted: %s",
-                            WAL_ARG(id),
-                            wal__salvage_error_text(status, &error));
+    if (status != WAL_ENOTFOUND) {
+        salvage->result.documents += wal__salvage_check(
+            salvage, status, WAL_SALVAGE_CHECKPOINT, session->id, "",
+            "the checkpoint %.*s cannot be deleted", WAL_ARG(id));
     }
 }
 
@@ -213,17 +202,11 @@ static void set_checkpointing(struct wal__salvage *salvage,
                               const struct wal__salvage_session *session,
                               bool on)
 {
-    struct wal_error error = WAL_INIT(wal_error);
-    enum wal_status status =
-        wal_session_set_checkpointing(session->handle, on, &error);
-
-    if (status == WAL_OK) {
-        salvage->result.documents++;
-    } else if (!wal__salvage_is_fatal(salvage, status, &error)) {
-        wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
-                            "checkpointing cannot be switched on or off: %s",
-                            wal__salvage_error_text(status, &error));
-    }
+    salvage->result.documents += wal__salvage_check(
+        salvage,
+        wal_session_set_checkpointing(session->handle, on, &salvage->error),
+        WAL_SALVAGE_CHECKPOINT, session->id, "",
+        "checkpointing cannot be switched on or off");
 }
 
 static bool is_key(struct wal__span key, const char *name, size_t size)
@@ -232,7 +215,7 @@ static bool is_key(struct wal__span key, const char *name, size_t size)
 }
 
 void wal__salvage_reserved_doc(struct wal__salvage *salvage,
-                               struct wal__salvage_session *session,
+                               const struct wal__salvage_session *session,
                                const struct wal__frame *frame,
                                const struct wal__doc_record *record)
 {

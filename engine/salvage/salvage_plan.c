@@ -5,6 +5,7 @@
  * Indexes add what the log lost: sessions whose SESSION record or tombstone is
  * lost, and the parents of lost records.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/salvage/salvage.h"
@@ -14,40 +15,24 @@ static const char rewind_key[] = "\0rewind";
 
 /* --- sessions ------------------------------------------------------------- */
 
-/* The rank of the first session whose number is at least `number`. */
-static uint32_t session_rank(const struct wal__salvage *salvage,
-                             uint32_t number)
-{
-    uint32_t low = 0;
-    uint32_t high = salvage->session_count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (salvage->sessions[middle]->number < number) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
 struct wal__salvage_session *
 wal__salvage_find_session(const struct wal__salvage *salvage, uint32_t number)
 {
-    uint32_t rank = session_rank(salvage, number);
+    uint32_t cursor = 0;
+    uint32_t rank;
 
-    return rank < salvage->session_count &&
-                   salvage->sessions[rank]->number == number
-               ? salvage->sessions[rank]
-               : NULL;
+    while (wal__hashmap_find(&salvage->session_map, wal__salvage_hash(number),
+                             &cursor, &rank)) {
+        if (salvage->sessions[rank]->number == number) {
+            return salvage->sessions[rank];
+        }
+    }
+    return NULL;
 }
 
 struct wal__salvage_session *
 wal__salvage_get_session(struct wal__salvage *salvage, uint32_t number)
 {
-    uint32_t rank = session_rank(salvage, number);
     struct wal__salvage_session *session =
         wal__salvage_find_session(salvage, number);
 
@@ -58,22 +43,22 @@ wal__salvage_get_session(struct wal__salvage *salvage, uint32_t number)
         return session;
     }
     session = wal__heap_zalloc(salvage->heap, sizeof(*session));
-    if (session == NULL) {
+    if (session == NULL ||
+        wal__hashmap_add(&salvage->session_map, wal__salvage_hash(number),
+                         salvage->session_count) != WAL_OK) {
+        wal__heap_free(salvage->heap, session);
         wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
         return NULL;
     }
     session->number = number;
-    memmove(salvage->sessions + rank + 1, salvage->sessions + rank,
-            (salvage->session_count - rank) *
-                sizeof(struct wal__salvage_session *));
-    salvage->sessions[rank] = session;
-    salvage->session_count++;
+    salvage->sessions[salvage->session_count++] = session;
     return session;
 }
 
-bool wal__salvage_decode_session(const struct wal__damaged_segment *segment,
-                                 struct wal__span payload,
-                                 struct wal__session_record *record)
+/* Decodes a SESSION payload in the layout of the segment's format version. */
+static bool decode_session(const struct wal__damaged_segment *segment,
+                           struct wal__span payload,
+                           struct wal__session_record *record)
 {
     uint32_t version = segment->header.version;
 
@@ -86,44 +71,48 @@ bool wal__salvage_decode_session(const struct wal__damaged_segment *segment,
                 WAL__FMT_OK);
 }
 
-/* Keeps a SESSION payload, which decodes, as the session's newest. */
-static void keep_record(struct wal__salvage *salvage,
-                        const struct wal__damaged_segment *segment,
-                        struct wal__salvage_session *session,
-                        struct wal__span payload)
+/* Keeps a SESSION record, and its payload, which is of the heap. */
+static void keep_record(const struct wal__salvage *salvage,
+                        struct wal__salvage_session *session, uint8_t *payload,
+                        const struct wal__session_record *record)
+{
+    wal__heap_free(salvage->heap, session->payload);
+    session->payload = payload;
+    session->record = *record;
+    session->has_record = true;
+}
+
+bool wal__salvage_keep_session(struct wal__salvage *salvage,
+                               const struct wal__damaged_segment *segment,
+                               struct wal__salvage_session *session,
+                               struct wal__span payload)
 {
     uint8_t *copy = wal__heap_alloc(salvage->heap, payload.size);
+    struct wal__session_record record;
 
     if (copy == NULL) {
         wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
-        return;
+        return false;
     }
     memcpy(copy, payload.data, payload.size);
     payload.data = copy;
-    wal__heap_free(salvage->heap, session->payload);
-    session->payload = copy;
-    session->has_record =
-        segment == NULL
-            ? wal__session_record_decode(payload, WAL__FORMAT_VERSION,
-                                         &session->record) == WAL__FMT_OK
-            : wal__salvage_decode_session(segment, payload, &session->record);
-    session->from_index = segment == NULL;
+    if (!decode_session(segment, payload, &record) ||
+        (session->has_record &&
+         !wal__span_equal(session->record.id, record.id))) {
+        wal__heap_free(salvage->heap, copy);
+        return false;
+    }
+    keep_record(salvage, session, copy, &record);
+    session->from_index = false;
+    return true;
 }
 
-static void plan_session(struct wal__salvage *salvage,
-                         const struct wal__damaged_segment *segment,
-                         struct wal__salvage_session *session,
-                         struct wal__span payload)
+/* Whether the record is a version of a session's rewind journal. */
+static bool is_rewind(const struct wal__frame *frame)
 {
-    struct wal__session_record record;
-
-    if (!wal__salvage_decode_session(segment, payload, &record) ||
-        (session->has_record && (session->record.id.size != record.id.size ||
-                                 memcmp(session->record.id.data, record.id.data,
-                                        record.id.size) != 0))) {
-        return; /* not well-formed, or of another session */
-    }
-    keep_record(salvage, segment, session, payload);
+    return (frame->type == WAL__FRAME_DOC ||
+            frame->type == WAL__FRAME_DOC_DELETE) &&
+           frame->id_hash == wal__id_hash(rewind_key, sizeof(rewind_key) - 1);
 }
 
 static enum wal_status plan_record(void *ctx,
@@ -149,20 +138,15 @@ static enum wal_status plan_record(void *ctx,
         return salvage->failed;
     }
     if (frame->type == WAL__FRAME_SESSION) {
-        plan_session(salvage, segment, session, payload);
+        (void)wal__salvage_keep_session(salvage, segment, session, payload);
     } else if (frame->type == WAL__FRAME_FORK &&
                wal__fork_record_decode(payload, &fork) == WAL__FMT_OK) {
         session->fork_source = fork.source;
     } else if (frame->type == WAL__FRAME_TOMBSTONE) {
         session->is_deleted = true;
-    } else if (frame->type == WAL__FRAME_DOC &&
-               frame->id_hash ==
-                   wal__id_hash(rewind_key, sizeof(rewind_key) - 1)) {
-        session->rewind_sequence = frame->sequence;
-    } else if (frame->type == WAL__FRAME_DOC_DELETE &&
-               frame->id_hash ==
-                   wal__id_hash(rewind_key, sizeof(rewind_key) - 1)) {
-        session->rewind_sequence = 0;
+    } else if (is_rewind(frame)) {
+        session->rewind_sequence =
+            frame->type == WAL__FRAME_DOC ? frame->sequence : 0;
     }
     return salvage->failed;
 }
@@ -176,22 +160,18 @@ static enum wal_status plan_lost(void *ctx, const struct wal__frame *frame)
     if (frame->session != 0) {
         (void)wal__salvage_get_session(salvage, frame->session);
     }
-    wal__salvage_add_lost(salvage, &(struct wal__salvage_lost){frame->sequence,
-                                                               frame->parent,
-                                                               frame->type});
+    wal__salvage_add_lost(salvage, frame->sequence, frame->parent, frame->type);
     return salvage->failed;
 }
 
 /* --- indexes -------------------------------------------------------------- */
 
-/* Adds a session whose SESSION record or tombstone is lost from its summary in
- * an index. */
-static void add_from_summary(struct wal__salvage *salvage,
-                             const struct wal__summary *summary)
+/* Adds a session whose SESSION record is lost from its summary in an index. */
+static void add_record(struct wal__salvage *salvage,
+                       struct wal__salvage_session *session,
+                       const struct wal__summary *summary)
 {
-    struct wal__salvage_session *session =
-        wal__salvage_get_session(salvage, summary->number);
-    const struct wal__session_record record = {
+    struct wal__session_record record = {
         .created_ms = summary->created_ms,
         .schema_version =
             summary->schema_version == 0 ? 1 : summary->schema_version,
@@ -205,49 +185,41 @@ static void add_from_summary(struct wal__salvage *salvage,
         .parent_id = summary->parent_id,
         .source = summary->source,
     };
-    struct wal__span payload = {NULL, wal__session_record_size(&record)};
-    uint8_t *bytes;
+    size_t size = wal__session_record_size(&record);
+    uint8_t *bytes = wal__heap_alloc(salvage->heap, size);
 
-    if (session == NULL) {
-        return;
-    }
-    session->is_deleted =
-        session->is_deleted || (summary->flags & WAL__SUMMARY_DELETED) != 0;
-    if (session->has_record) {
-        return;
-    }
-    bytes = wal__heap_alloc(salvage->heap, payload.size);
     if (bytes == NULL) {
         wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
         return;
     }
     wal__session_record_encode(&record, bytes);
-    payload.data = bytes;
-    keep_record(salvage, NULL, session, payload);
-    wal__heap_free(salvage->heap, bytes);
+    if (wal__session_record_decode((struct wal__span){bytes, size},
+                                   WAL__FORMAT_VERSION,
+                                   &record) != WAL__FMT_OK) {
+        wal__heap_free(salvage->heap, bytes);
+        return;
+    }
+    keep_record(salvage, session, bytes, &record);
+    session->from_index = true;
+}
+
+static int compare_sequences(const void *a, const void *b)
+{
+    uint64_t x;
+    uint64_t y;
+
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    return x < y ? -1 : x > y;
 }
 
 /* Whether the segment that was read last has a record. */
 static bool was_scanned(const struct wal__salvage *salvage, uint64_t sequence)
 {
-    size_t low = 0;
-    size_t high = salvage->scanned.size / sizeof(sequence);
-    uint64_t at = 0;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        memcpy(&at, salvage->scanned.data + middle * sizeof(at), sizeof(at));
-        if (at == sequence) {
-            return true;
-        }
-        if (at < sequence) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return false;
+    return salvage->scanned.size > 0 &&
+           bsearch(&sequence, salvage->scanned.data,
+                   salvage->scanned.size / sizeof(sequence), sizeof(sequence),
+                   compare_sequences) != NULL;
 }
 
 /* Adds the records of a summary that are lost. */
@@ -263,18 +235,16 @@ static void add_postings(struct wal__salvage *salvage,
                                     WAL__POSTING_SIZE,
                             &posting);
         if (!was_scanned(salvage, posting.sequence)) {
-            wal__salvage_add_lost(
-                salvage, &(struct wal__salvage_lost){
-                             posting.sequence, posting.parent, posting.type});
+            wal__salvage_add_lost(salvage, posting.sequence, posting.parent,
+                                  posting.type);
         }
     }
 }
 
-/* Adds the sessions of an index, and if `is_damaged`, records of the segment
- * are lost, its records. */
+/* Adds the sessions of an index whose record or tombstone is lost, and if
+ * `is_damaged`, records of the segment are lost, its records. */
 static void add_from_index(struct wal__salvage *salvage,
-                           const struct wal__index *index, bool is_damaged,
-                           struct wal__damaged_range *damage)
+                           const struct wal__index *index, bool is_damaged)
 {
     struct wal__summary summary;
 
@@ -282,14 +252,18 @@ static void add_from_index(struct wal__salvage *salvage,
          i < index->header.session_count && salvage->failed == WAL_OK &&
          wal__index_summary(index, i, &summary) == WAL__FMT_OK;
          i++) {
-        add_from_summary(salvage, &summary);
+        struct wal__salvage_session *session =
+            wal__salvage_get_session(salvage, summary.number);
+
+        if (session == NULL) {
+            return;
+        }
+        session->is_deleted |= (summary.flags & WAL__SUMMARY_DELETED) != 0;
+        if (!session->has_record) {
+            add_record(salvage, session, &summary);
+        }
         if (is_damaged) {
             add_postings(salvage, index, &summary);
-        }
-        if (damage != NULL &&
-            wal__damaged_add_session(&salvage->damaged, damage,
-                                     summary.number) != WAL_OK) {
-            wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
         }
     }
 }
@@ -304,19 +278,47 @@ static void plan_segment_indexes(struct wal__salvage *salvage,
     if (damaged->damage_count == 0) {
         return; /* the log has everything */
     }
-    if (wal__damaged_decode_index(
-            damaged, segment->id,
-            wal__damaged_index_frame(damaged, segment, &file), &index)) {
-        add_from_index(salvage, &index, segment->has_damage, NULL);
+    for (int i = 0; i < 2; i++) {
+        struct wal__span bytes =
+            i == 0
+                ? wal__damaged_index_frame(damaged, segment, &file)
+                : wal__damaged_index_file(damaged, false, segment->id, &file);
+
+        if (wal__damaged_decode_index(damaged, segment->id, bytes, &index)) {
+            add_from_index(salvage, &index, segment->has_damage);
+        }
+        wal__damaged_file_close(&file);
     }
-    wal__damaged_file_close(&file);
-    if (wal__damaged_decode_index(
-            damaged, segment->id,
-            wal__damaged_index_file(damaged, false, segment->id, &file),
-            &index)) {
-        add_from_index(salvage, &index, segment->has_damage, NULL);
+}
+
+/* Adds the damage of a segment that only its index proves to have existed. */
+static enum wal_status add_orphan(struct wal__salvage *salvage,
+                                  const struct wal__index *index)
+{
+    struct wal__damaged_store *damaged = &salvage->damaged;
+    struct wal__damaged_range *range;
+    struct wal__summary summary;
+    char name[WAL__DAMAGED_NAME_SIZE];
+
+    wal__damaged_segment_name(false, index->header.id, name);
+    range = wal__damaged_add_range(damaged, name, 0, index->header.end,
+                                   "the segment is missing");
+    if (range == NULL) {
+        return WAL_ENOMEM;
     }
-    wal__damaged_file_close(&file);
+    range->first_sequence = index->header.first_sequence;
+    range->last_sequence = index->header.last_sequence;
+    for (uint32_t i = 0; i < index->header.session_count &&
+                         wal__index_summary(index, i, &summary) == WAL__FMT_OK;
+         i++) {
+        enum wal_status status =
+            wal__damaged_add_session(damaged, range, summary.number);
+
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+    return WAL_OK;
 }
 
 /* An index above the tail whose segment is missing proves that records are
@@ -325,10 +327,9 @@ static enum wal_status plan_orphan(void *ctx, uint64_t id)
 {
     struct wal__salvage *salvage = ctx;
     struct wal__damaged_store *damaged = &salvage->damaged;
-    struct wal__damaged_range *damage;
     struct wal__damaged_file file;
     struct wal__index index;
-    char name[WAL__DAMAGED_NAME_SIZE];
+    enum wal_status status = WAL_OK;
 
     if (wal__damaged_find(&damaged->log, id) != NULL ||
         (damaged->log.tail != NULL && id < damaged->log.tail->id)) {
@@ -337,19 +338,11 @@ static enum wal_status plan_orphan(void *ctx, uint64_t id)
     if (wal__damaged_decode_index(
             damaged, id, wal__damaged_index_file(damaged, false, id, &file),
             &index)) {
-        wal__damaged_segment_name(false, id, name);
-        damage = wal__damaged_add_range(damaged, name, 0, index.header.end,
-                                        "the segment is missing");
-        if (damage == NULL) {
-            wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
-        } else {
-            damage->first_sequence = index.header.first_sequence;
-            damage->last_sequence = index.header.last_sequence;
-            add_from_index(salvage, &index, true, damage);
-        }
+        status = add_orphan(salvage, &index);
+        add_from_index(salvage, &index, true);
     }
     wal__damaged_file_close(&file);
-    return salvage->failed;
+    return status == WAL_OK ? salvage->failed : status;
 }
 
 /* --- the pass ------------------------------------------------------------- */
@@ -373,36 +366,41 @@ static void mark_needed(struct wal__salvage *salvage)
     }
 }
 
-/* Reports the damaged ranges that were found since rank `from`. */
+/* A range is reported for each session that lost records in it. */
+static void report_range(struct wal__salvage *salvage,
+                         const struct wal__damaged_range *range)
+{
+    struct wal_salvage_report report = {
+        .struct_size = sizeof(report),
+        .kind = WAL_SALVAGE_RANGE,
+        .first_sequence = range->first_sequence,
+        .last_sequence = range->last_sequence,
+        .file = wal__salvage_text(range->file),
+        .offset = range->offset,
+        .size = range->size,
+        .reason = wal__salvage_text(range->reason),
+    };
+    uint32_t i = 0;
+
+    do {
+        const struct wal__salvage_session *session =
+            i < range->session_count
+                ? wal__salvage_find_session(salvage, range->sessions[i])
+                : NULL;
+
+        report.session_id = (struct wal_slice){NULL, 0};
+        if (session != NULL && session->has_record) {
+            report.session_id = (struct wal_slice){session->record.id.data,
+                                                   session->record.id.size};
+        }
+        wal__salvage_send_report(salvage, &report);
+    } while (++i < range->session_count);
+}
+
 void wal__salvage_report_damage(struct wal__salvage *salvage, uint32_t from)
 {
     for (uint32_t i = from; i < salvage->damaged.damage_count; i++) {
-        const struct wal__damaged_range *damage = &salvage->damaged.damages[i];
-        struct wal_salvage_report report = {
-            .struct_size = sizeof(report),
-            .kind = WAL_SALVAGE_RANGE,
-            .first_sequence = damage->first_sequence,
-            .last_sequence = damage->last_sequence,
-            .file = wal__salvage_text(damage->file),
-            .offset = damage->offset,
-            .size = damage->size,
-            .reason = wal__salvage_text(damage->reason),
-        };
-        uint32_t k = 0;
-
-        do {
-            const struct wal__salvage_session *session =
-                k < damage->session_count
-                    ? wal__salvage_find_session(salvage, damage->sessions[k])
-                    : NULL;
-
-            report.session_id = (struct wal_slice){NULL, 0};
-            if (session != NULL && session->has_record) {
-                report.session_id = (struct wal_slice){session->record.id.data,
-                                                       session->record.id.size};
-            }
-            wal__salvage_send_report(salvage, &report);
-        } while (++k < damage->session_count);
+        report_range(salvage, &salvage->damaged.damages[i]);
     }
 }
 
@@ -447,7 +445,6 @@ void wal__salvage_plan_deinit(struct wal__salvage *salvage)
         wal__heap_free(salvage->heap, salvage->sessions[i]);
     }
     wal__heap_free(salvage->heap, salvage->sessions);
-    wal__heap_free(salvage->heap, salvage->lost);
-    wal__hashmap_deinit(&salvage->lost_map);
+    wal__hashmap_deinit(&salvage->session_map);
     wal__buf_deinit(&salvage->scanned);
 }

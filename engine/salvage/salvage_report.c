@@ -18,6 +18,22 @@ enum {
 
 /* --- failures ------------------------------------------------------------- */
 
+bool wal__salvage_is_fatal(enum wal_status status)
+{
+    static const enum wal_status fatal[] = {
+        WAL_ENOSPACE, WAL_EIO,      WAL_EVERSION,  WAL_ELOCKED,   WAL_EPOISONED,
+        WAL_ENOMEM,   WAL_EBUSY,    WAL_EREADONLY, WAL_ENOTSTORE, WAL_EFORKED,
+        WAL_ENETWORK, WAL_ECLAIMED, WAL_ELIMIT,    WAL_ELOCKFILE, WAL_EACCESS,
+    };
+
+    for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
+        if (status == fatal[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void wal__salvage_fail(struct wal__salvage *salvage, enum wal_status status,
                        const struct wal_error *error)
 {
@@ -33,28 +49,12 @@ void wal__salvage_fail(struct wal__salvage *salvage, enum wal_status status,
     }
 }
 
-bool wal__salvage_is_fatal(struct wal__salvage *salvage, enum wal_status status,
-                           const struct wal_error *error)
+bool wal__salvage_try(struct wal__salvage *salvage, enum wal_status status)
 {
-    static const enum wal_status fatal[] = {
-        WAL_ENOSPACE, WAL_EIO,      WAL_EVERSION,  WAL_ELOCKED,   WAL_EPOISONED,
-        WAL_ENOMEM,   WAL_EBUSY,    WAL_EREADONLY, WAL_ENOTSTORE, WAL_EFORKED,
-        WAL_ENETWORK, WAL_ECLAIMED, WAL_ELIMIT,    WAL_ELOCKFILE, WAL_EACCESS,
-    };
-
-    for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
-        if (status == fatal[i]) {
-            wal__salvage_fail(salvage, status, error);
-            return true;
-        }
+    if (wal__salvage_is_fatal(status)) {
+        wal__salvage_fail(salvage, status, &salvage->error);
     }
-    return false;
-}
-
-const char *wal__salvage_error_text(enum wal_status status,
-                                    const struct wal_error *error)
-{
-    return error->text[0] != '\0' ? error->text : wal_status_text(status);
+    return status == WAL_OK;
 }
 
 bool wal__salvage_grow(struct wal__salvage *salvage, void **items,
@@ -71,41 +71,49 @@ bool wal__salvage_grow(struct wal__salvage *salvage, void **items,
     return true;
 }
 
-/* --- texts ---------------------------------------------------------------- */
+static void check_answer(struct wal__salvage *salvage, int32_t answer,
+                         const char *function)
+{
+    if (answer != 0 && salvage->failed == WAL_OK) {
+        salvage->failed =
+            wal__fail_at(&salvage->why, WAL_ECALLBACK, answer, NULL, 0,
+                         "the %s function returned %" PRId32, function, answer);
+    }
+}
+
+/* --- reports -------------------------------------------------------------- */
 
 struct wal_slice wal__salvage_text(const char *text)
 {
     return (struct wal_slice){text, strlen(text)};
 }
 
-void wal__salvage_copy_id(char out[WAL_ID_SIZE], struct wal_slice id)
-{
-    WAL__ASSERT(id.size < WAL_ID_SIZE);
-    if (id.size > 0) {
-        memcpy(out, id.data, (size_t)id.size);
-    }
-    out[id.size] = '\0';
-}
-
-/* --- the report ----------------------------------------------------------- */
-
 void wal__salvage_send_report(struct wal__salvage *salvage,
                               const struct wal_salvage_report *report)
 {
     const struct wal_salvage_options *options = salvage->options;
-    int32_t answer = 0;
 
+    if (salvage->failed != WAL_OK) {
+        return;
+    }
     salvage->result.losses++;
-    if (options->report != NULL && salvage->failed == WAL_OK) {
-        answer = options->report(options->ctx, report);
+    if (options->report != NULL) {
+        check_answer(salvage, options->report(options->ctx, report), "report");
     }
-    if (answer != 0) {
-        salvage->failed =
-            wal__fail_at(&salvage->why, WAL_ECALLBACK, answer, NULL, 0,
-                         "the report function returned "
-                         "%" PRId32,
-                         answer);
-    }
+}
+
+static void send_text(struct wal__salvage *salvage, enum wal_salvage_kind kind,
+                      const char *session, const char *entry, const char *text)
+{
+    const struct wal_salvage_report report = {
+        .struct_size = sizeof(report),
+        .kind = kind,
+        .session_id = wal__salvage_text(session),
+        .entry_id = wal__salvage_text(entry),
+        .reason = wal__salvage_text(text),
+    };
+
+    wal__salvage_send_report(salvage, &report);
 }
 
 void wal__salvage_report(struct wal__salvage *salvage,
@@ -118,77 +126,60 @@ void wal__salvage_report(struct wal__salvage *salvage,
     va_start(arguments, reason);
     vsnprintf(text, sizeof(text), reason, arguments);
     va_end(arguments);
-    wal__salvage_send_report(
-        salvage, &(struct wal_salvage_report){
-                     .struct_size = sizeof(struct wal_salvage_report),
-                     .kind = kind,
-                     .session_id = wal__salvage_text(session),
-                     .entry_id = wal__salvage_text(entry),
-                     .reason = wal__salvage_text(text),
-                 });
+    send_text(salvage, kind, session, entry, text);
+}
+
+bool wal__salvage_check(struct wal__salvage *salvage, enum wal_status status,
+                        enum wal_salvage_kind kind, const char *session,
+                        const char *entry, const char *reason, ...)
+{
+    const char *why = salvage->error.text;
+    char text[REASON_SIZE];
+    va_list arguments;
+    size_t size;
+
+    if (wal__salvage_try(salvage, status)) {
+        return true;
+    }
+    va_start(arguments, reason);
+    vsnprintf(text, sizeof(text), reason, arguments);
+    va_end(arguments);
+    size = strlen(text);
+    snprintf(text + size, sizeof(text) - size, ": %s",
+             why[0] != '\0' ? why : wal_status_text(status));
+    send_text(salvage, kind, session, entry, text);
+    return false;
 }
 
 void wal__salvage_report_reparented(struct wal__salvage *salvage,
                                     const char *session, const char *entry,
                                     uint64_t lost_parent, const char *parent)
 {
-    enum wal_salvage_kind kind =
-        entry[0] == '\0' ? WAL_SALVAGE_SESSION : WAL_SALVAGE_ENTRY;
+    bool is_root = parent[0] == '\0';
 
-    if (parent[0] == '\0') {
-        wal__salvage_report(salvage, kind, session, entry,
-                            "its parent, sequence %" PRIu64
-                            ", is lost; it is a root now",
-                            lost_parent);
-    } else {
-        wal__salvage_report(salvage, kind, session, entry,
-                            "its parent, sequence %" PRIu64
-                            ", is lost; its parent is %s now",
-                            lost_parent, parent);
-    }
+    wal__salvage_report(
+        salvage, entry[0] == '\0' ? WAL_SALVAGE_SESSION : WAL_SALVAGE_ENTRY,
+        session, entry, "its parent, sequence %" PRIu64 ", is lost; %s%s%s",
+        lost_parent, is_root ? "it is a root" : "its parent is ", parent,
+        " now");
 }
+
+/* --- progress ------------------------------------------------------------- */
 
 enum wal_status wal__salvage_progress(void *ctx, uint64_t size)
 {
     struct wal__salvage *salvage = ctx;
     const struct wal_salvage_options *options = salvage->options;
-    int32_t answer;
 
     salvage->done += size;
-    if (options->progress == NULL ||
-        (salvage->done < salvage->reported + PROGRESS_STEP &&
-         salvage->done < salvage->total)) {
-        return salvage->failed;
-    }
-    salvage->reported = salvage->done;
-    answer = options->progress(options->ctx, salvage->done, salvage->total);
-    if (answer != 0 && salvage->failed == WAL_OK) {
-        salvage->failed =
-            wal__fail_at(&salvage->why, WAL_ECALLBACK, answer, NULL, 0,
-                         "the progress function "
-                         "returned %" PRId32,
-                         answer);
+    if (options->progress != NULL &&
+        (salvage->done >= salvage->reported + PROGRESS_STEP ||
+         salvage->done >= salvage->total)) {
+        salvage->reported = salvage->done;
+        check_answer(
+            salvage,
+            options->progress(options->ctx, salvage->done, salvage->total),
+            "progress");
     }
     return salvage->failed;
-}
-
-void wal__salvage_report_frame(struct wal__salvage *salvage,
-                               enum wal_salvage_kind kind,
-                               const struct wal__damaged_segment *segment,
-                               const struct wal__frame *frame, uint64_t offset,
-                               const char *reason)
-{
-    uint64_t size = wal__frame_total_size(frame->stored_size);
-
-    wal__salvage_send_report(
-        salvage, &(struct wal_salvage_report){
-                     .struct_size = sizeof(struct wal_salvage_report),
-                     .kind = kind,
-                     .first_sequence = frame->sequence,
-                     .last_sequence = frame->sequence,
-                     .file = wal__salvage_text(segment->name),
-                     .offset = offset,
-                     .size = size,
-                     .reason = wal__salvage_text(reason),
-                 });
 }

@@ -14,7 +14,8 @@
 static const char prefix[] = "\0checkpoint/";
 
 enum {
-    PREFIX_SIZE = sizeof(prefix) - 1
+    PREFIX_SIZE = sizeof(prefix) - 1,
+    ROOT_MAX = 8192
 };
 
 bool check_key_is_checkpoint(struct wal__span key)
@@ -70,19 +71,19 @@ bool check_checkpoint_list(const struct wal__doc_record *doc,
            size == sizeof(list->bytes);
 }
 
-static bool read_root(const struct wal__doc_record *doc,
-                      struct check_checkpoint *checkpoint)
+/* Whether the checkpoint has a root, as text or as bytes. */
+static bool check_root(const struct wal__doc_record *doc)
 {
     struct wal__json_token token;
+    uint8_t root[ROOT_MAX];
+    size_t size = 0;
 
     if (find(doc, "root", WAL__JSON_STRING, &token)) {
-        return wal__json_unescape(token.span, checkpoint->root,
-                                  sizeof(checkpoint->root),
-                                  &checkpoint->root_size, NULL) == WAL__JSON_OK;
+        return wal__json_unescape(token.span, root, sizeof(root), &size,
+                                  NULL) == WAL__JSON_OK;
     }
     return find(doc, "rootHex", WAL__JSON_STRING, &token) &&
-           read_hex(token.span, checkpoint->root, sizeof(checkpoint->root),
-                    &checkpoint->root_size);
+           read_hex(token.span, root, sizeof(root), &size);
 }
 
 /* Whether the entry that the checkpoint is linked with has a valid id. A fork
@@ -106,8 +107,8 @@ bool check_checkpoint_decode(const struct wal__doc_record *doc,
                              struct check_checkpoint *checkpoint)
 {
     if (!check_key_is_checkpoint(doc->key) ||
-        !check_checkpoint_list(doc, &checkpoint->list) ||
-        !read_root(doc, checkpoint) || !check_entry(doc)) {
+        !check_checkpoint_list(doc, &checkpoint->list) || !check_root(doc) ||
+        !check_entry(doc)) {
         return false;
     }
     checkpoint->id.data = doc->key.data + PREFIX_SIZE;

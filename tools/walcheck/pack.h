@@ -99,15 +99,9 @@ struct check_blob_fault check_blob_find_fault(const struct check_store *store,
 
 /* --- checkpoint.c --------------------------------------------------------- */
 
-enum {
-    CHECK_ROOT_MAX = 8192
-};
-
 struct check_checkpoint {
     struct wal__span id; /* points into the key */
     struct wal__digest list;
-    size_t root_size;
-    uint8_t root[CHECK_ROOT_MAX];
 };
 
 /* Whether the document is a valid checkpoint. */

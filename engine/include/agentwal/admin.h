@@ -126,9 +126,9 @@ struct wal_salvage_result {
  * open as a store and is not complete.
  *
  * options and result may be null. No handle on `out` may be open. Memory: a few
- * MiB, and for each session about 1 KiB and its metadata, for each entry 24
- * bytes. Payloads above 4 MiB take disk space below `out` instead while they
- * are copied.
+ * MiB, and for each session about 1 KiB and its metadata, for each entry 16
+ * bytes. The ids of the entries and payloads above 4 MiB take disk space below
+ * `out` instead while they are copied.
  *
  * Threads: any. Errors: WAL_ENOTSTORE, WAL_EACCESS and WAL_EVERSION of `path`;
  * WAL_EEXISTS when `out` exists, WAL_EINVAL when it is below `path`,

@@ -37,6 +37,13 @@ static enum wal_status call_migrate_options(struct struct_world *world,
     return wal_store_migrate(NULL, given, NULL, error);
 }
 
+static enum wal_status call_salvage(struct struct_world *world, void *given,
+                                    struct wal_error *error)
+{
+    (void)struct_world_id(world);
+    return wal_salvage("store", world->id, given, NULL, error);
+}
+
 static enum wal_status call_create(struct struct_world *world, void *given,
                                    struct wal_error *error)
 {
@@ -324,6 +331,7 @@ static const struct input {
     }
     INPUT(wal_open_options, 8, fill_open, call_open),
     INPUT(wal_open_options, 8, NULL, call_migrate_options),
+    INPUT(wal_salvage_options, 8, NULL, call_salvage),
     INPUT(wal_session_options, 8, NULL, call_create),
     INPUT(wal_session_options, 8, NULL, call_open_or_create),
     INPUT(wal_session_options, 8, NULL, call_fork),

@@ -166,6 +166,13 @@ static enum wal_status call_store_migrate(struct struct_world *world,
     return wal_store_migrate(NULL, &options, given, error);
 }
 
+static enum wal_status call_salvage(struct struct_world *world, void *given,
+                                    struct wal_error *error)
+{
+    (void)struct_world_id(world);
+    return wal_salvage("store", world->id, NULL, given, error);
+}
+
 static struct wal_file_cursor *file_cursor;
 
 static enum wal_status open_file_cursor(struct struct_world *world)
@@ -307,6 +314,7 @@ static const struct output {
     OUTPUT(wal_claim, call_claim_next),
     OUTPUT(wal_migrate_result, call_migrate),
     OUTPUT(wal_migrate_result, call_store_migrate),
+    OUTPUT(wal_salvage_result, call_salvage),
     OUTPUT(wal_checkpoint_info, call_checkpoint_info),
     OUTPUT(wal_checkpoint_info, call_checkpoint_next),
     OUTPUT(wal_file, call_file_next),

@@ -8,7 +8,7 @@
 #include "agentwal/admin.h"
 #include "agentwal/blob.h"
 #include "agentwal/checkpoint.h"
-#include "engine/api/api_store.h"
+#include "engine/salvage/salvage.h"
 #include "format/segment/frame.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/kit/blob_kit.h"
@@ -376,6 +376,44 @@ static void test_salvage__truncated_segment_keeps_what_is_left(void **state)
     expect_entries("s", "a b c d e");
 }
 
+/* The head is what was appended after the redaction. */
+static void test_salvage__lost_redaction_is_repeated(void **state)
+{
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_append_result redaction = {.struct_size = sizeof(redaction)};
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct seen report = {.calls = 0};
+    struct wal_salvage_result result;
+    struct wal_session *session;
+    struct wal_store *store;
+    struct wal_error error;
+
+    (void)state;
+    make_store();
+    store = kit_store();
+    session = kit_session(store, "t");
+    assert_int_equal(wal_session_redact(session, WAL_STR("t1"), WAL_STR("key"),
+                                        &redaction, NULL),
+                     WAL_OK);
+    kit_append_all(session, "t2");
+    wal_session_close(session);
+    kit_close(store);
+    damage_frame(LOG, WAL__FRAME_ENTRY, 7);
+    assert_int_equal(salvage_to("out", &report, &result, &error), WAL_OK);
+    assert_non_null(strstr(report.text, "3|t|t1|0-0||its redaction "));
+    assert_non_null(strstr(report.text, " is lost; it was redacted again\n"));
+    store = kit_open("out", WAL_OPEN_STRICT);
+    session = kit_session(store, "t");
+    assert_branch(session, "t2");
+    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_entry_cursor_get(cursor, WAL_STR("t1"), &entry, NULL),
+                     WAL_EREDACTED);
+    wal_entry_cursor_close(cursor);
+    wal_session_close(session);
+    kit_close(store);
+}
+
 /* --- content -------------------------------------------------------------- */
 
 /* Adds a blob of two chunks, and an entry "big" with a payload in the blob
@@ -570,6 +608,36 @@ static void test_salvage__inherited_checkpoint_keeps_its_entry(void **state)
     expect_checkpoint("g", "linked", 2, "e");
 }
 
+/* --- failures ------------------------------------------------------------- */
+
+static void test_salvage__failure_to_write_is_fatal(void **state)
+{
+    static const enum wal_status statuses[] = {
+        WAL_ENOSPACE, WAL_EIO,     WAL_EPOISONED, WAL_ENOMEM, WAL_EREADONLY,
+        WAL_EACCESS,  WAL_ELOCKED, WAL_EBUSY,     WAL_ELIMIT, WAL_EVERSION,
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        assert_true(wal__salvage_is_fatal(statuses[i]));
+    }
+}
+
+/* What damage of the source makes the new store answer: the parent, a
+ * reference or content is missing, or a record is not valid. */
+static void test_salvage__damage_of_the_source_is_not_fatal(void **state)
+{
+    static const enum wal_status statuses[] = {
+        WAL_OK,      WAL_END,      WAL_ENOTFOUND, WAL_ENOPARENT, WAL_EINVAL,
+        WAL_ETOOBIG, WAL_ECORRUPT, WAL_EEXISTS,   WAL_EBADJSON,  WAL_ECONFLICT,
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        assert_false(wal__salvage_is_fatal(statuses[i]));
+    }
+}
+
 /* --- refusals ------------------------------------------------------------- */
 
 static void expect_refused(const char *path, const char *out,
@@ -685,6 +753,7 @@ int main(void)
         KIT_TEST(test_salvage__both_headers_lost_cost_nothing),
         KIT_TEST(test_salvage__missing_segment_is_reported),
         KIT_TEST(test_salvage__truncated_segment_keeps_what_is_left),
+        KIT_TEST(test_salvage__lost_redaction_is_repeated),
         KIT_TEST(test_salvage__content_is_copied),
         KIT_TEST(test_salvage__damaged_payload_loses_its_entry),
         KIT_TEST(test_salvage__damaged_chunk_loses_its_blob),
@@ -692,6 +761,8 @@ int main(void)
         KIT_TEST(test_salvage__checkpoint_keeps_its_entry),
         KIT_TEST(test_salvage__lost_entry_of_checkpoint_is_reported),
         KIT_TEST(test_salvage__inherited_checkpoint_keeps_its_entry),
+        KIT_TEST(test_salvage__failure_to_write_is_fatal),
+        KIT_TEST(test_salvage__damage_of_the_source_is_not_fatal),
         KIT_TEST(test_salvage__existing_directory_is_left),
         KIT_TEST(test_salvage__out_inside_the_store_is_refused),
         KIT_TEST(test_salvage__path_without_a_store_is_refused),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The table of docs/dialects.md is what `walconv dialects` says.
+# The table of docs/clients.md is what `walconv dialects` says.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
@@ -17,6 +17,6 @@ for what in rows[0]["carries"]:
           sep="")
 ' >"$work/said"
 awk '/^\| carried /{ in_table = 1 } /^$/{ in_table = 0 } in_table' \
-    "$AGENTWAL_SOURCE/docs/dialects.md" >"$work/shown"
+    "$AGENTWAL_SOURCE/docs/clients.md" >"$work/shown"
 [ "$(wc -l <"$work/said")" -gt 20 ] || fail "walconv says nothing"
-diff "$work/shown" "$work/said" >&2 || fail "not what docs/dialects.md shows"
+diff "$work/shown" "$work/said" >&2 || fail "not what docs/clients.md shows"

@@ -29,6 +29,7 @@ python3             deps_command python3
 shellcheck          deps_command shellcheck
 strace              deps_command strace
 git                 deps_command git
+doxygen             deps_command doxygen
 "
 
 deps_command() {

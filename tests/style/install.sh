@@ -49,3 +49,8 @@ cmake -S . -B out -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >configure.log
 cmake --build out >build.log
 out/by_shared
 out/by_static
+
+cmake -S "$AGENTWAL_SOURCE/examples" -B examples -G Ninja \
+    -DCMAKE_PREFIX_PATH="$prefix" >configure.log
+cmake --build examples >build.log
+printf 'hello\n' | examples/agent store | grep -qF 'I wrote it down. (end)'

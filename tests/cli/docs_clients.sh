@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The table of docs/dialects.md matches the output of `walconv dialects`.
+# The table of docs/clients.md matches the output of `walconv dialects`.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
@@ -17,6 +17,6 @@ for what in rows[0]["carries"]:
           sep="")
 ' >"$work/printed"
 awk '/^\| carried /{ in_table = 1 } /^$/{ in_table = 0 } in_table' \
-    "$AGENTWAL_SOURCE/docs/dialects.md" >"$work/shown"
+    "$AGENTWAL_SOURCE/docs/clients.md" >"$work/shown"
 [ "$(wc -l <"$work/printed")" -gt 20 ] || fail "walconv prints no table"
-diff "$work/shown" "$work/printed" >&2 || fail "docs/dialects.md is out of date"
+diff "$work/shown" "$work/printed" >&2 || fail "docs/clients.md is out of date"

@@ -213,15 +213,9 @@ static enum wal_status read_tail(struct healing *healing, uint64_t offset,
  */
 static uint64_t find_cut(const struct wal__segment *tail, uint64_t durable)
 {
-    uint64_t end = WAL__SEGMENT_HEADER_SIZE;
-
-    if (wal__position_segment(durable) == tail->id) {
-        return wal__position_offset(durable);
-    }
-    end += wal__frame_total_size(
-        (uint32_t)wal__open_record_size(tail->open.damage_count));
-    end += wal__frame_total_size((uint32_t)wal__commit_record_size(0));
-    return wal__align_up(end, tail->header.group_align);
+    return wal__position_segment(durable) == tail->id
+               ? wal__position_offset(durable)
+               : wal__segment_open_end(tail);
 }
 
 /* The tail was never published: it has only its OPEN, whose sync failed. */

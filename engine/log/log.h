@@ -111,6 +111,7 @@ struct wal__log {
     bool must_rotate;  /* recovery found a tail that takes no more groups */
     bool needs_reload; /* the indexes differ from the log: rebuild them */
     struct wal__scan_result facts;  /* of the last scan of the tail */
+    uint64_t facts_segment_id;      /* the tail that recovery scanned; or 0 */
     pthread_mutex_t sync_mutex;     /* before the sync lock byte */
     _Atomic uint64_t last_sync_ns;  /* duration of the last small sync here */
     pthread_mutex_t prealloc_mutex; /* before the preallocation lock byte */
@@ -174,8 +175,9 @@ struct wal__tail_state {
 /*
  * Finds the end of the log: the first opener recovers the tail by the decision
  * table of SPEC.md 3.4 and makes it durable, others catch up. log->facts holds
- * the findings. `strict` (WAL_OPEN_STRICT): an ambiguous or damaged tail is
- * WAL_ETORN or WAL_ECORRUPT. recover.c
+ * the findings. needs_reload is set where the log was healed: the caller then
+ * loads the indexes again. `strict` (WAL_OPEN_STRICT): an ambiguous or damaged
+ * tail is WAL_ETORN or WAL_ECORRUPT. recover.c
  */
 enum wal_status wal__log_recover(struct wal__log *log,
                                  const struct wal__tail_state *state,

@@ -2,13 +2,15 @@
  * recover.c - recovery: finding the end of the log by the decision table
  * (SPEC.md 3.4). One thread, which opens the store.
  *
- * Invariant: the client receives each kept record once, in log order; what is
- * kept beyond the watermark is synced before recovery returns.
+ * Invariant: the client receives each kept record once, in log order, unless
+ * log->needs_reload is set: it then loads again. What is kept beyond the
+ * watermark is synced before recovery returns.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/log/append_lock.h"
 #include "engine/log/replay.h"
 #include "format/bytes/assert.h"
 
@@ -157,30 +159,56 @@ static enum wal_status rewrite(struct wal__log *log, uint64_t from,
     return status;
 }
 
+/* Starts the epoch of the groups that this process writes. */
+static void start_epoch(struct wal__log *log)
+{
+    log->epoch = atomic_fetch_add(&log->shared->epoch, 1) + 1;
+}
+
 /*
- * Makes the kept end of the log durable. Where a sync failed in an earlier
- * process, what is beyond the durable end may be in the page cache only, and
- * the kernel treats it as clean: it is written again first. Durable bytes are
- * never written again, because a power loss may destroy bytes that are being
- * written.
+ * Heals the log that an earlier process left poisoned: copies what it keeps
+ * from `from` on to a new segment, which the caller loads afterwards
+ * (log->needs_reload). WAL_EPOISONED: the tail cannot be copied, because it has
+ * damage before its end, or only OPEN. A torn OPEN alone loses nothing; where
+ * more follows, OPEN was synced before it.
  */
-static enum wal_status make_tail_durable(struct wal__log *log,
-                                         struct wal_error *error)
+static enum wal_status heal_tail(struct wal__log *log, uint64_t from,
+                                 struct wal_error *error)
+{
+    const struct wal__segment *tail = log->tail_segment;
+    uint64_t open_end = wal__segment_open_end(tail);
+    enum wal_status status;
+
+    if (log->facts.end <= open_end) {
+        return WAL_EPOISONED;
+    }
+    status = wal__log_lock_append(log, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    atomic_store(&log->shared->epoch, log->last_epoch);
+    start_epoch(log);
+    atomic_store(&log->shared->durable,
+                 wal__position(tail->id, from > open_end ? from : open_end));
+    atomic_store(&log->shared->written,
+                 wal__position(tail->id, log->facts.end));
+    status = wal__log_heal(log, error);
+    wal__log_unlock_append(log);
+    if (status == WAL_OK) {
+        status = wal__log_catch_up(log, error);
+        WAL__ASSERT(status != WAL_OK || log->needs_reload);
+    }
+    return status;
+}
+
+static enum wal_status sync_tail(struct wal__log *log, uint64_t from,
+                                 struct wal_error *error)
 {
     const struct wal__io *io = log->env->io;
     struct wal__segment *tail = log->tail_segment;
-    uint64_t durable = atomic_load(&log->shared->durable);
-    uint64_t from = log->facts.watermark;
     enum wal_status status = WAL_OK;
     int err = 0;
 
-    if (wal__position_segment(durable) == tail->id &&
-        wal__position_offset(durable) > from) {
-        from = wal__position_offset(durable);
-    }
-    if (from >= log->facts.end) {
-        return WAL_OK;
-    }
     if (atomic_load(&log->shared->poison) != 0) {
         status = rewrite(log, from, log->facts.end, &err);
     }
@@ -197,6 +225,34 @@ static enum wal_status make_tail_durable(struct wal__log *log,
     }
     atomic_store(&log->shared->syncing_pid, 0);
     return WAL_OK;
+}
+
+/*
+ * Makes the kept end of the log durable. Where a sync failed in an earlier
+ * process, what is beyond the durable end may be in the page cache only, and
+ * the kernel treats it as clean. It is copied to a new segment, because it may
+ * be durable nevertheless: the control page does not survive a power loss, so
+ * the durable end may be an older one, and a power loss may destroy bytes that
+ * are being written. Only a tail that cannot be copied is written in place.
+ */
+static enum wal_status make_tail_durable(struct wal__log *log,
+                                         struct wal_error *error)
+{
+    uint64_t durable = atomic_load(&log->shared->durable);
+    uint64_t from = log->facts.watermark;
+    enum wal_status status = WAL_EPOISONED;
+
+    if (wal__position_segment(durable) == log->tail_segment->id &&
+        wal__position_offset(durable) > from) {
+        from = wal__position_offset(durable);
+    }
+    if (from >= log->facts.end) {
+        return WAL_OK;
+    }
+    if (atomic_load(&log->shared->poison) != 0) {
+        status = heal_tail(log, from, error);
+    }
+    return status == WAL_EPOISONED ? sync_tail(log, from, error) : status;
 }
 
 static enum wal_status apply_strict_mode(const struct wal__log *log,
@@ -304,9 +360,11 @@ static enum wal_status find_end(struct wal__log *log,
     enum wal_status status;
 
     memset(&log->facts, 0, sizeof(log->facts));
+    log->facts_segment_id = 0;
     if (log->tail_segment == NULL) {
         return WAL_OK;
     }
+    log->facts_segment_id = log->tail_segment->id;
     if (log->tail_segment->sealed) {
         use_sealed_end(log);
         return WAL_OK;
@@ -344,8 +402,8 @@ static enum wal_status recover_exclusive(struct wal__log *log,
         if (status == WAL_OK) {
             status = make_tail_durable(log, error);
         }
-        if (status != WAL_OK) {
-            return status;
+        if (status != WAL_OK || log->needs_reload) {
+            return status; /* healing has published the end */
         }
     }
     publish_recovered(log);
@@ -391,7 +449,7 @@ enum wal_status wal__log_recover(struct wal__log *log,
         status = wal__log_catch_up(log, error);
     }
     if (status == WAL_OK && !log->env->read_only) {
-        log->epoch = atomic_fetch_add(&log->shared->epoch, 1) + 1;
+        start_epoch(log);
     }
     return status;
 }

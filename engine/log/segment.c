@@ -111,6 +111,16 @@ static void read_open(struct wal__segment *segment, const uint8_t *bytes,
     }
 }
 
+uint64_t wal__segment_open_end(const struct wal__segment *segment)
+{
+    uint64_t end = WAL__SEGMENT_HEADER_SIZE;
+
+    end += wal__frame_total_size(
+        (uint32_t)wal__open_record_size(segment->open.damage_count));
+    end += wal__frame_total_size((uint32_t)wal__commit_record_size(0));
+    return wal__align_up(end, segment->header.group_align);
+}
+
 static enum wal_status read_trailer(struct wal__segment *segment, int *err)
 {
     uint64_t offset = segment->header.capacity - WAL__TRAILER_SIZE;

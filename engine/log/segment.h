@@ -86,6 +86,9 @@ enum wal_status wal__segment_install(const struct wal__env *env,
                                      const uint8_t *data, uint64_t size,
                                      struct wal_error *error) WAL_MUST_USE;
 
+/* Returns the offset of the end of OPEN's group. */
+uint64_t wal__segment_open_end(const struct wal__segment *segment);
+
 /* Reads the trailer again: another process may have sealed the segment. */
 enum wal_status wal__segment_refresh(struct wal__segment *segment) WAL_MUST_USE;
 

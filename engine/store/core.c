@@ -295,9 +295,6 @@ static enum wal_status open_log(struct wal__core *core,
         return status;
     }
     rotate_outdated_tail(core);
-    core->open_scan_facts = core->log.facts;
-    core->open_scan_segment =
-        core->log.tail_segment == NULL ? 0 : core->log.tail_segment->id;
     status = prealloc_first_segment(core, error);
     if (status != WAL_OK) {
         return status;

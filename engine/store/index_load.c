@@ -360,20 +360,33 @@ static enum wal_status load(struct wal__core *core, struct wal_error *error)
     return wal__log_recover(&core->log, &state, core->strict, error);
 }
 
-enum wal_status wal__core_load_indexes(struct wal__core *core,
+static enum wal_status load_or_rebuild(struct wal__core *core,
                                        struct wal_error *error)
 {
     enum wal_status status = load(core, error);
 
-    while (status == WAL_OK && core->log.needs_reload) {
-        /* Another process healed the log during the load. */
-        core->log.needs_reload = false;
-        status = load(core, error);
-    }
     if (status == WAL_ECORRUPT && core->snapshot.at != NULL) {
         /* Pages of the snapshot are verified on first use: retry without it. */
         core->rebuild_from_log = true;
         status = load(core, error);
+    }
+    return status;
+}
+
+enum wal_status wal__core_load_indexes(struct wal__core *core,
+                                       struct wal_error *error)
+{
+    bool is_open = core->generation != 0;
+    enum wal_status status = load_or_rebuild(core, error);
+
+    if (!is_open) {
+        core->open_scan_facts = core->log.facts;
+        core->open_scan_segment = core->log.facts_segment_id;
+    }
+    while (status == WAL_OK && core->log.needs_reload) {
+        /* Recovery, or another process, healed the log during the load. */
+        core->log.needs_reload = false;
+        status = load_or_rebuild(core, error);
     }
     return status == WAL_ENOMEM ? wal__no_memory(error) : status;
 }

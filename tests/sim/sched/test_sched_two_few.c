@@ -5,7 +5,7 @@
 
 int main(void)
 {
-    static const uint64_t known[] = {2203581};
+    static const uint64_t known[] = {2153492, 2203581};
     const struct sched_options options = {.known = known,
                                           .known_count =
                                               sizeof(known) / sizeof(known[0]),

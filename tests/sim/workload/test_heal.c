@@ -46,6 +46,15 @@ static void append_until_dead(struct workload *w, uint32_t actor,
     workload_free_call(w);
 }
 
+/* An opening whose process may die at it. */
+static void open_until_dead(struct workload *w, uint32_t actor)
+{
+    w->died = false;
+    if (setjmp(w->death) == 0) {
+        assert_int_equal(workload_open(w, actor), WAL_OK);
+    }
+}
+
 /* After whatever it was: all that was promised is there, also without power,
  * and a second recovery gives the same. */
 static void settle(struct workload *w, uint64_t seed)
@@ -285,6 +294,97 @@ static void test_heal__power_lost_at_every_call(void **state)
     assert_in_range(cuts, 5, CALLS_MAX * SIM_PERSISTENCES);
 }
 
+/*
+ * Three faults: the power fails, and the control page forgets what is durable;
+ * the recovery that follows fails to sync; the power fails again at each call
+ * of the next one. What was acknowledged before may not be written in place.
+ */
+static void test_heal__power_lost_at_every_call_of_recovery(void **state)
+{
+    const struct sim_power_loss kept = {.landing = SIM_PERSIST_ALL};
+    uint32_t cuts = 0;
+    bool died = true;
+
+    (void)state;
+    for (uint64_t skip = 0; skip < CALLS_MAX && died; skip++) {
+        for (enum sim_persistence landing = SIM_PERSIST_NONE;
+             landing < SIM_PERSISTENCES; landing++) {
+            const struct sim_power_loss loss = {.landing = landing};
+            struct wal_error error = {.struct_size = sizeof(error)};
+            void *made = NULL;
+            struct workload *w;
+
+            assert_int_equal(set_up(&made), 0);
+            w = made;
+            ledger_set_context("power lost at call %llu, landing %d",
+                               (unsigned long long)skip, (int)landing);
+            workload_crash(w, &kept, skip);
+            (void)workload_start(w, 0);
+            fail_sync(w, 0);
+            assert_int_equal(workload_open_raw(w, 0, 0, &error), WAL_EIO);
+            workload_crash(w, NULL, 0);
+            (void)workload_start(w, 0);
+            sim_process_add_fault(
+                w->actors[0].process,
+                &(struct sim_fault){
+                    .call = SIM_ANY, .after = skip, .effect = SIM_KILL_AFTER});
+            open_until_dead(w, 0);
+            died = w->died;
+            cuts += died;
+            w->died = false;
+            workload_crash(w, &loss, skip);
+            (void)workload_recover(w, LEDGER_POWER_LOSS, WORKLOAD_CLOSE);
+            settle(w, skip);
+            tear_down(&made);
+        }
+    }
+    assert_in_range(cuts, 5, CALLS_MAX * SIM_PERSISTENCES);
+}
+
+/* What recovery found remains known after it healed the log. */
+static void test_heal__recovery_reports_a_torn_tail(void **state)
+{
+    const struct sim_power_loss kept = {.landing = SIM_PERSIST_ALL};
+    struct workload *w = *state;
+    struct wal_store_info info;
+
+    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    write_torn_group(w);
+    workload_crash(w, &kept, 1);
+    (void)workload_start(w, 0);
+    fail_sync(w, 0);
+    assert_int_equal(open_with(w, 0), WAL_EIO);
+    crash(w);
+    info = expect_tail(w, WAL_TAIL_TORN);
+    assert_int_equal(info.tail_segment, 1);
+    assert_int_equal(info.segments, 2);
+    expect_all(w);
+}
+
+/* A tail with damage before its end cannot be copied: recovery writes what is
+ * after it in place. */
+static void test_heal__recovery_of_a_damaged_tail(void **state)
+{
+    const struct sim_power_loss kept = {.landing = SIM_PERSIST_ALL};
+    struct workload *w = *state;
+
+    for (uint32_t i = 0; i < 6; i++) {
+        assert_int_equal(workload_append(w, 0, i % 2, WAL_DURABLE, 300),
+                         WAL_OK);
+    }
+    flip_frame(w, FIRST, find(w, FIRST, WAL__FRAME_ENTRY, 0));
+    workload_crash(w, &kept, 1);
+    (void)workload_start(w, 0);
+    fail_sync(w, 0);
+    assert_int_equal(open_with(w, 0), WAL_EIO);
+    crash(w);
+    assert_int_equal(open_with(w, 0), WAL_OK);
+    assert_int_equal(status_of(w).segments, 1);
+    assert_int_equal(store_state(w, 0), WAL_OK);
+    assert_true(is_damaged(w, 0));
+    assert_int_equal(count_entries(w, 1), 6);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 /* --- content ------------------------------------------------------------ */
@@ -354,11 +454,14 @@ int main(void)
         TEST(test_heal__failed_write),
         TEST(test_heal__sync_leader_died),
         TEST(test_heal__failed_sync_of_a_new_segment),
+        TEST(test_heal__recovery_reports_a_torn_tail),
+        TEST(test_heal__recovery_of_a_damaged_tail),
         TEST(test_heal__next_put_heals_content),
         TEST(test_heal__the_same_content_again_heals),
         cmocka_unit_test(test_heal__every_call_fails),
         cmocka_unit_test(test_heal__killed_at_every_call),
         cmocka_unit_test(test_heal__power_lost_at_every_call),
+        cmocka_unit_test(test_heal__power_lost_at_every_call_of_recovery),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@ static_assert(sizeof(struct wal__branch_entry) == 24, "memory per entry");
 
 #define IDS_CAPACITY_MIN UINT32_C(16)
 #define IDS_CAPACITY_MAX (UINT32_C(1) << 31)
+#define EXPECTED_MAX     (UINT32_C(1) << 24)
 
 void wal__branch_init(struct wal__branch *branch, const struct wal__heap *heap,
                       uint32_t session)
@@ -63,6 +64,13 @@ static struct wal__stream *find_stream(const struct wal__branch *branch,
         }
     }
     return NULL;
+}
+
+void wal__branch_expect(struct wal__branch *branch, uint64_t entries)
+{
+    WAL__ASSERT(branch->stream_count == 0);
+    branch->expected =
+        entries < EXPECTED_MAX ? (uint32_t)entries : EXPECTED_MAX;
 }
 
 static uint64_t initial_head(const struct wal__branch *branch, uint32_t number)
@@ -135,6 +143,27 @@ static void insert_id(struct wal__branch_id_slot *ids, uint32_t capacity,
     ids[slot] = *id;
 }
 
+/* Moves the ids to a table of another capacity. */
+static enum wal_status resize_ids(const struct wal__heap *heap,
+                                  struct wal__stream *stream, uint32_t capacity)
+{
+    struct wal__branch_id_slot *ids =
+        wal__heap_zalloc(heap, capacity * sizeof(*ids));
+
+    if (ids == NULL) {
+        return WAL_ENOMEM;
+    }
+    for (uint32_t i = 0; i < stream->id_capacity; i++) {
+        if (stream->ids[i].number != 0) {
+            insert_id(ids, capacity, &stream->ids[i]);
+        }
+    }
+    wal__heap_free(heap, stream->ids);
+    stream->ids = ids;
+    stream->id_capacity = capacity;
+    return WAL_OK;
+}
+
 static enum wal_status reserve_id(const struct wal__heap *heap,
                                   struct wal__stream *stream)
 {
@@ -148,23 +177,8 @@ static enum wal_status reserve_id(const struct wal__heap *heap,
         return WAL_ENOMEM;
     }
     capacity = capacity == 0 ? IDS_CAPACITY_MIN : capacity * 2;
-
-    struct wal__branch_id_slot *ids =
-        wal__heap_zalloc(heap, capacity * sizeof(*ids));
-
-    if (ids == NULL) {
-        return WAL_ENOMEM;
-    }
-    for (uint32_t i = 0; i < stream->id_capacity; i++) {
-        if (stream->ids[i].number != 0) {
-            insert_id(ids, capacity, &stream->ids[i]);
-        }
-    }
     WAL__ASSERT(ids_fit(capacity, needed));
-    wal__heap_free(heap, stream->ids);
-    stream->ids = ids;
-    stream->id_capacity = capacity;
-    return WAL_OK;
+    return resize_ids(heap, stream, capacity);
 }
 
 /* The slot with this hash after *skip others in probe order; decrements *skip
@@ -246,6 +260,28 @@ static enum wal_status reserve_entry(const struct wal__heap *heap,
     }
     stream->compactions = compactions;
     return reserve_id(heap, stream);
+}
+
+/* Reserves room for the expected entries of a new stream. Without the memory
+ * they get it as they come. */
+static void reserve_expected(const struct wal__branch *branch,
+                             struct wal__stream *stream)
+{
+    uint32_t capacity = IDS_CAPACITY_MIN;
+    struct wal__branch_entry *entries;
+
+    WAL__ASSERT(stream->entry_capacity == 0 && stream->id_capacity == 0);
+    entries = wal__heap_alloc(branch->heap,
+                              (size_t)branch->expected * sizeof(*entries));
+    if (entries == NULL) {
+        return;
+    }
+    stream->entries = entries;
+    stream->entry_capacity = branch->expected;
+    while (!ids_fit(capacity, branch->expected)) {
+        capacity *= 2;
+    }
+    (void)!resize_ids(branch->heap, stream, capacity);
 }
 
 /* Sets depth and is_depth_exact of a run that begins under `parent`. */
@@ -338,6 +374,9 @@ static enum wal_status add_to_stream(struct wal__branch *branch,
         if (status != WAL_OK) {
             return status;
         }
+    }
+    if (is_new && branch->stream_count == 0 && branch->expected > 0) {
+        reserve_expected(branch, stream);
     }
     if (is_entry) {
         status = reserve_entry(branch->heap, stream);

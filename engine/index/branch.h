@@ -70,6 +70,7 @@ struct wal__branch {
     uint32_t fork_stream;
     uint64_t inherited_depth; /* depth of a child of the fork point */
     uint64_t last_sequence;   /* of the newest record added */
+    uint32_t expected;        /* entries, by wal__branch_expect */
 };
 
 void wal__branch_init(struct wal__branch *branch, const struct wal__heap *heap,
@@ -80,6 +81,10 @@ void wal__branch_deinit(struct wal__branch *branch);
  * starts at the fork point; the heads of the other streams start empty. */
 void wal__branch_set_fork(struct wal__branch *branch, uint64_t sequence,
                           uint32_t stream, uint64_t inherited_depth);
+
+/* Announces about how many entries will be added, before any is: the first
+ * stream then gets room for all of them at once. A hint; any count is valid. */
+void wal__branch_expect(struct wal__branch *branch, uint64_t entries);
 
 /*
  * Adds the session's next record, in log order. An ENTRY is appended to its

@@ -234,6 +234,7 @@ enum wal_status wal__core_get_branch(struct wal__core *core, uint32_t number,
         }
     }
     WAL__ASSERT(found->branch.session == number && !found->loaded);
+    wal__branch_expect(&found->branch, summary.entries);
     branch_load = (struct branch_load){found, &summary};
     status =
         wal__core_visit_postings(core, &summary, add_posting, &branch_load);

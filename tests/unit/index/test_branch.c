@@ -327,6 +327,7 @@ static void assert_same(const struct wal__branch *branch,
 
 /* ---------------------------------------------------------------- tests --- */
 
+/* Begins a branch, some with a fork point, some with a hint, right or wrong. */
 static void begin(struct wal__branch *branch, const struct wal__heap *heap,
                   struct model *model)
 {
@@ -335,6 +336,9 @@ static void begin(struct wal__branch *branch, const struct wal__heap *heap,
     wal__branch_init(branch, heap, 1);
     if (model->is_fork) {
         wal__branch_set_fork(branch, FORK_SEQUENCE, 1, INHERITED);
+    }
+    if (random_u64() % 2 == 0) {
+        wal__branch_expect(branch, random_u64() % (2 * RECORDS));
     }
 }
 
@@ -459,6 +463,28 @@ static void test_branch__a_chain_is_one_run(void **state)
     wal__branch_deinit(&branch);
 }
 
+static void test_branch__hint_without_memory_is_ignored(void **state)
+{
+    struct faulty_heap heap;
+    struct wal__branch branch;
+    struct wal__posting posting = {.type = WAL__FRAME_ENTRY, .sequence = 1};
+
+    (void)state;
+    faulty_heap_init(&heap, &wal__heap_libc);
+    for (uint64_t nth = 2; nth <= 3; nth++) {
+        wal__branch_init(&branch, &heap.heap, 1);
+        wal__branch_expect(&branch, UINT64_MAX);
+        assert_int_equal(branch.expected, 1 << 24);
+        wal__branch_expect(&branch, 1000);
+        faulty_heap_fail(&heap, nth, false);
+        assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_OK);
+        assert_int_equal(wal__branch_stream(&branch, 0)->entry_count, 1);
+        faulty_heap_fail(&heap, 0, false);
+        wal__branch_deinit(&branch);
+        assert_int_equal(heap.live, 0);
+    }
+}
+
 static void test_branch__record_out_of_order_is_corrupt(void **state)
 {
     struct wal__branch branch;
@@ -522,6 +548,7 @@ int main(void)
         cmocka_unit_test(
             test_branch__failed_allocation_of_a_path_leaves_the_buffer),
         cmocka_unit_test(test_branch__a_chain_is_one_run),
+        cmocka_unit_test(test_branch__hint_without_memory_is_ignored),
         cmocka_unit_test(test_branch__record_out_of_order_is_corrupt),
         cmocka_unit_test(test_branch__heads_of_a_fork_begin_at_the_fork_point),
     };

@@ -126,7 +126,7 @@ static int run_verb(struct cli *cli, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct cli cli = {.tool = "agentwal", .verb = "help"};
+    static struct cli cli = {.tool = "agentwal", .verb = "help"};
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = slash != NULL ? slash + 1 : argc > 0 ? argv[0] : "";
 

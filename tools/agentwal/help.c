@@ -27,6 +27,8 @@ static const struct verb_option common_options[] = {
     {"--store DIR", "the store; else AGENTWAL_STORE, else\n"
                     "$XDG_DATA_HOME/agentwal (~/.local/share/agentwal)"},
     {"--json", "results and errors as JSON"},
+    {"--no-color", "no colours; also with NO_COLOR in the environment"},
+    {"--no-pager", "no pager on a terminal; it is PAGER, else less"},
     {"--no-progress", "no progress on standard error"},
     {"--strict", "refuse what recovery cannot decide"},
     {"--force-network-fs", "accept a store on a network file system"},

@@ -196,7 +196,26 @@ bool cli_output_failed(void)
     return ferror(stdout) != 0;
 }
 
-int cli_finish(const struct cli *cli, int code)
+bool cli_is_for_people(const struct cli *cli)
+{
+    return cli->verb != NULL && !cli->json;
+}
+
+void cli_start_pager(const struct cli *cli)
+{
+    if (cli->verb != NULL && !cli->no_pager) {
+        terminal_start_pager(cli->terminal);
+    }
+}
+
+void cli_note(const struct cli *cli, const char *what, const char *note)
+{
+    if (cli->verb == NULL || !cli->json) {
+        cli_error(cli, CLI_OK, what, "%s", note);
+    }
+}
+
+static int flush_output(const struct cli *cli, int code)
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout)) {
@@ -211,6 +230,15 @@ int cli_finish(const struct cli *cli, int code)
         return code;
     }
     return cli_error(cli, CLI_FAILED, "standard output", "%s", strerror(errno));
+}
+
+int cli_finish(const struct cli *cli, int code)
+{
+    code = flush_output(cli, code);
+    if (cli->terminal != NULL) {
+        terminal_wait_pager(cli->terminal);
+    }
+    return code;
 }
 
 static void *check_alloc(void *data)
@@ -240,6 +268,17 @@ char *cli_copy_text(const void *data, size_t size)
         memcpy(copy, data, size);
     }
     return copy;
+}
+
+const char *cli_keep_text(const char *text)
+{
+    static char **texts; /* reachable until the process ends */
+    static size_t count;
+    static size_t capacity;
+
+    texts = cli_reserve(texts, count, &capacity, sizeof(texts[0]));
+    texts[count] = cli_copy_text(text, strlen(text));
+    return texts[count++];
 }
 
 void *cli_reserve(void *items, size_t count, size_t *capacity, size_t item_size)

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "agentwal.h"
+#include "tools/terminal/terminal.h"
 
 enum cli_exit {
     CLI_CONTINUE = -1, /* not an exit code: the tool has work to do */
@@ -42,6 +43,9 @@ struct cli {
     const char *store;  /* --store, or NULL */
     int store_at;       /* index among the operands; CLI_NO_STORE: none */
     bool adds_to_store; /* the verb may create the store */
+    bool no_colour;
+    bool no_pager;
+    struct terminal *terminal; /* of a verb; zeroed for the tools */
 
     bool json;
     bool no_progress;
@@ -132,7 +136,19 @@ int cli_exit_code(enum wal_status status);
 /* Returns the worse of two exit codes. */
 int cli_worse_code(int code, int other);
 
-/* Flushes standard output. main calls it once with its exit code and returns
+/* Returns true when results are printed for people: by a verb, without
+ * --json. */
+bool cli_is_for_people(const struct cli *cli);
+
+/* Call it before printing what may be longer than the screen: a verb starts the
+ * pager on a terminal. */
+void cli_start_pager(const struct cli *cli);
+
+/* Prints a note on standard error: `TOOL: what: note`. With --json a verb
+ * prints nothing, because errors are JSON then. */
+void cli_note(const struct cli *cli, const char *what, const char *note);
+
+/* Flushes standard output and waits for the pager. main calls it once with its exit code and returns
  * the result. A closed pipe is not an error. */
 int cli_finish(const struct cli *cli, int code);
 
@@ -145,6 +161,9 @@ bool cli_output_failed(void);
 void *cli_alloc(size_t size);
 void *cli_realloc(void *data, size_t size);
 char *cli_copy_text(const void *data, size_t size);
+
+/* Returns a copy of a text that the process owns. */
+const char *cli_keep_text(const char *text);
 
 /* Returns the array with room for at least one more item; capacity counts
  * items. */

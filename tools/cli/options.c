@@ -15,6 +15,7 @@
 
 #include "format/json/json_scan.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/json.h"
 
 #define OPTIONS_MAX  32
 #define FIRST_OPTION 256 /* option values start above every character */
@@ -183,6 +184,8 @@ int cli_parse(struct cli *cli, int argc, char **argv,
     };
     const struct cli_option of_verbs[] = {
         {.name = "store", .value = &cli->store},
+        {.name = "no-color", .flag = &cli->no_colour},
+        {.name = "no-pager", .flag = &cli->no_pager},
         {.name = NULL},
     };
     /* The verb's table comes first, so that its names are preferred. */
@@ -195,6 +198,7 @@ int cli_parse(struct cli *cli, int argc, char **argv,
     int code;
 
     signal(SIGPIPE, SIG_IGN);
+    cli->terminal = cli_alloc(sizeof(*cli->terminal));
     code = read_options(cli, argc, argv, &tables, &help);
     if (code != CLI_CONTINUE) {
         return code;
@@ -209,7 +213,12 @@ int cli_parse(struct cli *cli, int argc, char **argv,
     }
     cli->items = argv + optind;
     cli->count = argc - optind;
-    return cli->verb != NULL ? cli_insert_store(cli) : CLI_CONTINUE;
+    if (cli->verb == NULL) {
+        return CLI_CONTINUE;
+    }
+    terminal_init(cli->terminal, cli->no_colour);
+    cli_json_set_terminal(cli->terminal->is_terminal);
+    return cli_insert_store(cli);
 }
 
 const char *cli_help_command(const struct cli *cli)

@@ -94,7 +94,8 @@ int cli_insert_store(struct cli *cli)
     }
     items = cli_alloc((count + 2) * sizeof(items[0]));
     memcpy(items, cli->items, at * sizeof(items[0]));
-    items[at] = cli_copy_text(cli->store, strlen(cli->store));
+    /* cli_keep_text owns it; no command writes to its operands. */
+    items[at] = (char *)(uintptr_t)cli_keep_text(cli->store);
     memcpy(items + at + 1, cli->items + at, (count - at) * sizeof(items[0]));
     cli->items = items;
     cli->count++;
@@ -168,7 +169,7 @@ int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
         return cli_report(cli, path, status, &error);
     }
     if (missing) {
-        cli_error(cli, CLI_OK, path, "created this store");
+        cli_note(cli, path, "created this store");
     }
     return CLI_CONTINUE;
 }

@@ -270,7 +270,7 @@ int walcat_tree(struct cli *cli, int argc, char **argv)
 
 int walcat_main(int argc, char **argv)
 {
-    struct cli cli = {.tool = "walcat", .help = help};
+    static struct cli cli = {.tool = "walcat", .help = help};
 
     return cli_finish(&cli, run(&cli, argc, argv, false));
 }

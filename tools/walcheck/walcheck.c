@@ -105,7 +105,7 @@ int walcheck_salvage(struct cli *cli, int argc, char **argv)
 
 int walcheck_main(int argc, char **argv)
 {
-    struct cli cli = {.tool = "walcheck", .help = help};
+    static struct cli cli = {.tool = "walcheck", .help = help};
 
     return cli_finish(&cli, walcheck_check(&cli, argc, argv));
 }

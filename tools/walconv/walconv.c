@@ -205,7 +205,7 @@ void walconv_handle_truncation(void)
 
 int walconv_main(int argc, char **argv)
 {
-    struct cli cli = {.tool = "walconv", .help = help};
+    static struct cli cli = {.tool = "walconv", .help = help};
 
     walconv_handle_truncation();
     return cli_finish(&cli, run(&cli, argc, argv));

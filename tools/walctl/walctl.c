@@ -148,7 +148,7 @@ static int run(struct cli *cli, int argc, char **argv)
 
 int walctl_main(int argc, char **argv)
 {
-    struct cli cli = {.tool = "walctl", .help = help};
+    static struct cli cli = {.tool = "walctl", .help = help};
 
     return cli_finish(&cli, run(&cli, argc, argv));
 }

@@ -14,6 +14,7 @@
 struct import {
     const struct cli *cli;
     struct progress progress;
+    uint32_t flags; /* enum wal_import_selection */
     int code;
 };
 
@@ -43,6 +44,7 @@ static int import_operands(struct import *import, struct wal_store *store,
     const struct cli *cli = import->cli;
     const struct wal_import_options options = {
         .struct_size = sizeof(options),
+        .flags = import->flags,
         .dialect = cli_slice(dialect),
         .exclude = cli_slice(cli->items[1]),
         .progress = on_progress,
@@ -68,8 +70,10 @@ static int import_operands(struct import *import, struct wal_store *store,
 int walconv_import(struct cli *cli, int argc, char **argv)
 {
     const char *dialect = "auto";
+    bool all_files = false;
     const struct cli_option options[] = {
         {.name = "dialect", .value = &dialect},
+        {.name = "all-files", .flag = &all_files},
         {.name = NULL},
     };
     struct import import = {.cli = cli, .code = CLI_OK};
@@ -89,6 +93,7 @@ int walconv_import(struct cli *cli, int argc, char **argv)
                          "'%s' is not a dialect (see: walconv dialects)",
                          dialect);
     }
+    import.flags = all_files ? WAL_IMPORT_ALL_FILES : WAL_IMPORT_OTHER_FILES;
     code = cli_open_store(cli, cli->items[1], 0, &store);
     return code == CLI_CONTINUE
                ? cli_close_store(cli, cli->items[1], store,

@@ -89,9 +89,9 @@ int walconv_import(struct cli *cli, int argc, char **argv)
     if (strcmp(dialect, "auto") == 0) {
         dialect = NULL;
     } else if (wal__dialect_find(dialect) == NULL) {
-        return cli_error(cli, CLI_USAGE, "--dialect",
-                         "'%s' is not a dialect (see: walconv dialects)",
-                         dialect);
+        return cli_error(
+            cli, CLI_USAGE, "--dialect", "'%s' is not a dialect (see: %s)",
+            dialect, cli_advice(cli, "walconv dialects", "agentwal dialects"));
     }
     import.flags = all_files ? WAL_IMPORT_ALL_FILES : WAL_IMPORT_OTHER_FILES;
     code = cli_open_store(cli, cli->items[1], 0, &store);

@@ -18,6 +18,8 @@
 #include "engine/convert/source/source_lines.h"
 #include "engine/convert/source/source_name.h"
 
+#define TITLE_COLUMNS 60
+
 struct candidate {
     char *id;
     size_t length; /* of the source's path, in bytes */
@@ -338,15 +340,36 @@ static void write_row(struct cli_json *json,
     cli_json_end_line(json);
 }
 
+/* Prints the title, or for a session without one its first message, or the
+ * name of its file. */
+static void print_title(const struct wal_session_info *info)
+{
+    struct wal_slice title =
+        info->title.size > 0 ? info->title : info->first_text;
+    struct wal__source source;
+    const char *slash;
+
+    if (title.size > 0) {
+        cli_print_text(stdout, title, TITLE_COLUMNS, false);
+        return;
+    }
+    fputs("(no messages)", stdout);
+    if (wal__source_parse(info->source, &source)) {
+        slash = strrchr(source.path, '/');
+        putchar(' ');
+        cli_print_text(stdout,
+                       cli_slice(slash != NULL && slash[1] != '\0'
+                                     ? slash + 1
+                                     : source.path),
+                       TITLE_COLUMNS, false);
+    }
+}
+
 static void print_row(const struct wal_session_info *info, bool is_first)
 {
-    struct wal_slice title = info->title;
     char updated[64];
     size_t printed;
 
-    if (title.size == 0) {
-        title = info->first_text.size > 0 ? info->first_text : info->source;
-    }
     if (is_first) {
         printf("%-36s  %-19s  %7s  %s\n", "SESSION", "UPDATED", "ENTRIES",
                "DIRECTORY  TITLE");
@@ -356,10 +379,8 @@ static void print_row(const struct wal_session_info *info, bool is_first)
     printf("%*s  %.19s  %7llu  ", printed < 36 ? (int)(36 - printed) : 0, "",
            updated, (unsigned long long)info->entries);
     cli_print_text(stdout, info->cwd, 0, false);
-    if (title.size > 0) {
-        fputs(info->cwd.size > 0 ? "  " : "", stdout);
-        cli_print_text(stdout, title, 60, false);
-    }
+    fputs(info->cwd.size > 0 ? "  " : "", stdout);
+    print_title(info);
     if ((info->flags & WAL_SESSION_DAMAGED) != 0) {
         fputs("  [damaged]", stdout);
     }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/convert/source/source_name.h"
 #include "tools/cli/session.h"
 #include "tools/cli/short_id.h"
 #include "tools/terminal/cell.h"
@@ -103,12 +104,27 @@ static void table_init(struct table *table, const struct cli *cli,
                              : TITLE_WIDTH_MIN;
 }
 
-static struct wal_slice session_title(const struct wal_session_info *info)
+/* Returns the title, or for a session without one its first message, or the
+ * name of its file, which is put into `text`. */
+static struct wal_slice session_title(const struct wal_session_info *info,
+                                      char text[CLI_TEXT_MAX])
 {
+    struct wal__source source;
+    const char *slash;
+
     if (info->title.size > 0) {
         return info->title;
     }
-    return info->first_text.size > 0 ? info->first_text : info->source;
+    if (info->first_text.size > 0) {
+        return info->first_text;
+    }
+    if (!wal__source_parse(info->source, &source)) {
+        return cli_slice("(no messages)");
+    }
+    slash = strrchr(source.path, '/');
+    snprintf(text, CLI_TEXT_MAX, "(no messages) %s",
+             slash != NULL && slash[1] != '\0' ? slash + 1 : source.path);
+    return cli_slice(text);
 }
 
 /* Prints a directory, with ~ for the user's home. Without a limit of the line's
@@ -141,7 +157,8 @@ static void put_directory(const struct table *table, struct wal_slice directory)
 static void put_row(struct table *table, const struct wal_session_info *info)
 {
     struct wal_slice id = cli_short_id(&table->ids, info->id);
-    struct wal_slice title = session_title(info);
+    char text[CLI_TEXT_MAX];
+    struct wal_slice title = session_title(info, text);
     char age[WHEN_SIZE];
 
     terminal_put_style(table->terminal, TERMINAL_ID);
@@ -184,7 +201,8 @@ static void put_header(const struct table *table)
 
 static void print_row(const struct wal_session_info *info, bool is_first)
 {
-    struct wal_slice title = session_title(info);
+    char text[CLI_TEXT_MAX];
+    struct wal_slice title = session_title(info, text);
     char updated[64];
     size_t printed;
 

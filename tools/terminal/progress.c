@@ -27,19 +27,35 @@ void progress_init(struct progress *progress, bool is_wanted)
     progress->next_ms = progress->is_on ? now_ms() + FIRST_MS : 0;
 }
 
-void progress_update(struct progress *progress, const char *what, uint64_t done,
-                     uint64_t total, const char *unit)
+bool progress_is_due(struct progress *progress)
 {
     int64_t now;
 
     if (!progress->is_on) {
-        return;
+        return false;
     }
     now = now_ms();
     if (now < progress->next_ms) {
-        return;
+        return false;
     }
     progress->next_ms = now + AGAIN_MS;
+    return true;
+}
+
+void progress_show(struct progress *progress, const char *what,
+                   const char *text)
+{
+    progress->is_shown = true;
+    fprintf(stderr, "\r\033[K%s: %s", what, text);
+    fflush(stderr);
+}
+
+void progress_update(struct progress *progress, const char *what, uint64_t done,
+                     uint64_t total, const char *unit)
+{
+    if (!progress_is_due(progress)) {
+        return;
+    }
     progress->is_shown = true;
     if (total > 0) {
         fprintf(stderr, "\r\033[K%s: %llu of %llu %s", what,

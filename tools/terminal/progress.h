@@ -24,6 +24,13 @@ void progress_init(struct progress *progress, bool is_wanted);
 void progress_update(struct progress *progress, const char *what, uint64_t done,
                      uint64_t total, const char *unit);
 
+/* Returns true if the line should be shown again now. */
+bool progress_is_due(struct progress *progress);
+
+/* Shows `what: text`, after progress_is_due. */
+void progress_show(struct progress *progress, const char *what,
+                   const char *text);
+
 /* Clears the line. Call it before printing anything else. */
 void progress_clear(struct progress *progress);
 

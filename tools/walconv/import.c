@@ -7,91 +7,94 @@
 #include <string.h>
 
 #include "format/model/dialect.h"
-#include "tools/walconv/import_print.h"
+#include "tools/walconv/import_run.h"
 #include "tools/walconv/walconv.h"
 
-/* One run of the command; the callbacks' ctx. */
-struct import {
-    const struct cli *cli;
-    struct progress progress;
-    int code;
+struct import_arguments {
+    const char *dialect;
+    bool all_files;
+    bool is_verbose;
+    bool summary;
 };
 
-static int32_t on_report(void *ctx, const struct wal_import_report *report)
-{
-    struct import *import = ctx;
-
-    progress_clear(&import->progress);
-    import->code =
-        cli_worse_code(import->code, walconv_print_import(import->cli, report));
-    return 0;
-}
-
-static int32_t on_progress(void *ctx, struct wal_slice path, uint64_t done,
-                           uint64_t total)
-{
-    struct import *import = ctx;
-
-    progress_update(&import->progress, path.data, done, total, "bytes");
-    return 0;
-}
-
 /* Imports the operands after the store. Returns the exit code. */
-static int import_operands(struct import *import, struct wal_store *store,
-                           const char *dialect)
+static int import_operands(struct walconv_run *run, struct wal_store *store,
+                           const struct import_arguments *arguments)
 {
-    const struct cli *cli = import->cli;
-    const struct wal_import_options options = {
-        .struct_size = sizeof(options),
-        .dialect = cli_slice(dialect),
-        .exclude = cli_slice(cli->items[1]),
-        .progress = on_progress,
-        .report = on_report,
-        .ctx = import,
-    };
-    struct wal_error error = CLI_ERROR_INIT;
+    const struct cli *cli = run->cli;
     uint32_t count = (uint32_t)cli->count - 2;
     struct wal_slice *paths = cli_alloc(count * sizeof(paths[0]));
-    enum wal_status status;
+    int code;
 
     for (uint32_t i = 0; i < count; i++) {
         paths[i] = cli_slice(cli->items[2 + i]);
     }
-    progress_init(&import->progress, !cli->no_progress);
-    status = wal_import_tree(store, paths, count, &options, NULL, &error);
-    progress_clear(&import->progress);
+    code = walconv_run_import(run, store, paths, count);
+    if (arguments->summary || (cli->verb != NULL && !cli->json)) {
+        walconv_run_print(run);
+    }
+    walconv_run_deinit(run);
     free(paths);
-    return status == WAL_OK ? import->code
-                            : cli_report(cli, cli->items[1], status, &error);
+    return code;
+}
+
+/* walconv takes every file of a folder that belongs to no client. */
+static uint32_t selection(const struct cli *cli,
+                          const struct import_arguments *arguments)
+{
+    if (arguments->all_files) {
+        return WAL_IMPORT_ALL_FILES;
+    }
+    return cli->verb == NULL ? WAL_IMPORT_OTHER_FILES : 0;
+}
+
+static int check_dialect(const struct cli *cli,
+                         struct import_arguments *arguments)
+{
+    if (strcmp(arguments->dialect, "auto") == 0) {
+        arguments->dialect = NULL;
+    } else if (wal__dialect_find(arguments->dialect) == NULL) {
+        return cli_error(
+            cli, CLI_USAGE, "--dialect", "'%s' is not a dialect (see: %s)",
+            arguments->dialect,
+            cli_advice(cli, "walconv dialects", "agentwal dialects"));
+    }
+    return CLI_CONTINUE;
 }
 
 int walconv_import(struct cli *cli, int argc, char **argv)
 {
-    const char *dialect = "auto";
+    struct import_arguments arguments = {.dialect = "auto"};
     const struct cli_option options[] = {
-        {.name = "dialect", .value = &dialect},
+        {.name = "dialect", .value = &arguments.dialect},
+        {.name = "all-files", .flag = &arguments.all_files},
+        {.name = "verbose", .letter = 'v', .flag = &arguments.is_verbose},
+        {.name = "summary", .flag = &arguments.summary},
         {.name = NULL},
     };
-    struct import import = {.cli = cli, .code = CLI_OK};
+    struct walconv_run run = {.cli = cli};
     struct wal_store *store = NULL;
     int code = cli_parse(cli, argc, argv, options);
 
     if (code == CLI_CONTINUE) {
         code = cli_check_operands(cli, 3, argc);
     }
+    if (code == CLI_CONTINUE) {
+        code = check_dialect(cli, &arguments);
+    }
     if (code != CLI_CONTINUE) {
         return code;
     }
-    if (strcmp(dialect, "auto") == 0) {
-        dialect = NULL;
-    } else if (wal__dialect_find(dialect) == NULL) {
-        return cli_error(
-            cli, CLI_USAGE, "--dialect", "'%s' is not a dialect (see: %s)",
-            dialect, cli_advice(cli, "walconv dialects", "agentwal dialects"));
-    }
+    run.flags = selection(cli, &arguments);
+    run.dialect = arguments.dialect;
+    run.exclude = cli->items[1];
+    run.is_verbose = arguments.is_verbose || cli->verb == NULL;
+    walconv_catch_signals();
     code = cli_open_store(cli, cli->items[1], 0, &store);
-    return code == CLI_CONTINUE
-               ? cli_close_store(cli, cli->items[1], store,
-                                 import_operands(&import, store, dialect))
-               : code;
+    if (code == CLI_CONTINUE) {
+        code = cli_close_store(cli, cli->items[1], store,
+                               import_operands(&run, store, &arguments));
+    }
+    walconv_end_interrupted(cli);
+    return code;
 }

@@ -5,6 +5,7 @@
  */
 #include "tools/walconv/import_print.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -128,20 +129,30 @@ static void print_text(const struct cli *cli,
     }
 }
 
-/* A path that cannot be read is a failure of the tool, not a negative
- * answer. */
-static int print_failure(const struct cli *cli,
-                         const struct wal_import_report *report)
+/* Whether the file was removed, replaced or is not for this user. */
+static bool is_of_file(int number)
 {
-    enum wal_status status = (enum wal_status)report->status;
-    int code = cli_report(cli, report->path.data, status, report->error);
-
-    return status == WAL_ENOTFILE || report->error->sys_errno != 0 ? CLI_FAILED
-                                                                   : code;
+    return number == EACCES || number == EPERM || number == ENOENT ||
+           number == ELOOP || number == ENOTDIR || number == ESTALE;
 }
 
-int walconv_print_import(const struct cli *cli,
-                         const struct wal_import_report *report)
+/* An argument that cannot be read is a failure of the tool; below it the answer
+ * is no. */
+static int print_failure(const struct cli *cli,
+                         const struct wal_import_report *report, unsigned what)
+{
+    enum wal_status status = (enum wal_status)report->status;
+    int number = report->error->sys_errno;
+    int code = cli_report(cli, report->path.data, status, report->error);
+
+    if ((what & WALCONV_PRINT_ARGUMENT) == 0 && is_of_file(number)) {
+        return CLI_NEGATIVE;
+    }
+    return status == WAL_ENOTFILE || number != 0 ? CLI_FAILED : code;
+}
+
+static void print_flags(const struct cli *cli,
+                        const struct wal_import_report *report)
 {
     if ((report->flags & WAL_IMPORT_CHANGED_VIEW) != 0) {
         cli_error(cli, CLI_OK, report->path.data,
@@ -149,8 +160,23 @@ int walconv_print_import(const struct cli *cli,
                   "imported as a new session",
                   (const char *)report->view_session.data);
     }
+    if ((report->flags & WAL_IMPORT_OTHER_ID) != 0) {
+        cli_error(cli, CLI_OK, report->path.data,
+                  "another session has its id; kept as '%.*s'",
+                  (int)report->session_id.size,
+                  (const char *)report->session_id.data);
+    }
+}
+
+int walconv_print_import(const struct cli *cli,
+                         const struct wal_import_report *report, unsigned what)
+{
+    print_flags(cli, report);
     if (report->status != WAL_OK) {
-        return print_failure(cli, report);
+        return print_failure(cli, report, what);
+    }
+    if ((what & WALCONV_PRINT_ALL) == 0) {
+        return CLI_OK;
     }
     if (cli->json) {
         write_json(report);

@@ -9,8 +9,15 @@
 #include "agentwal/import.h"
 #include "tools/cli/cli.h"
 
-/* Prints the report. Returns its exit code. */
+enum {
+    /* All of it; else only what must not be missed. */
+    WALCONV_PRINT_ALL = 1,
+    /* The path is an argument: not reading it is a failure of the tool. */
+    WALCONV_PRINT_ARGUMENT = 2
+};
+
+/* Prints the report; `what` is a set of the above. Returns its exit code. */
 int walconv_print_import(const struct cli *cli,
-                         const struct wal_import_report *report);
+                         const struct wal_import_report *report, unsigned what);
 
 #endif

@@ -23,30 +23,6 @@ static struct wal__arena *arena_of(const struct wal__import_file *file)
     return &file->import->arena.arena;
 }
 
-/* The id that the file suggests: its session's id; for a file of a side chain,
- * that and the file's name. NULL: none. */
-static const char *preferred_id(const struct wal__import_file *file)
-{
-    const struct wal__file_probe *probe = &file->probe;
-    const char *slash = strrchr(file->path, '/');
-    const char *base = slash != NULL ? slash + 1 : file->path;
-    const char *dot = strrchr(base, '.');
-    size_t base_size = dot != NULL ? (size_t)(dot - base) : strlen(base);
-    size_t size;
-    char *id;
-
-    if (probe->session == NULL || probe->has_mainline ||
-        !probe->has_sidechain) {
-        return probe->session;
-    }
-    size = strlen(probe->session) + base_size + 2;
-    id = wal__arena_alloc(arena_of(file), size);
-    if (id != NULL) {
-        snprintf(id, size, "%s~%.*s", probe->session, (int)base_size, base);
-    }
-    return id;
-}
-
 /* A wal__import_create_fn. Opens the session if another import has created it
  * from the same source. */
 static enum wal_status try_create(void *ctx,
@@ -83,8 +59,9 @@ static enum wal_status create_session(struct wal__import_file *file,
                                       struct wal_error *error)
 {
     const struct wal__file_probe *probe = &file->probe;
+    struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_options options = {.struct_size = sizeof(options)};
-    const char *id = preferred_id(file);
+    const char *id = wal__import_file_id(file);
     enum wal_status status = WAL_EEXISTS;
     char hashed[32];
 
@@ -107,6 +84,10 @@ static enum wal_status create_session(struct wal__import_file *file,
                  wal__source_hash(file->source));
         status = wal__import_try_ids(try_create, file, &options, hashed, error);
     }
+    file->has_other_id =
+        status == WAL_OK && id != NULL &&
+        wal_session_get_info(file->session, &info, NULL) == WAL_OK &&
+        !wal__slice_equal(info.id, wal__slice_from_text(id));
     return status;
 }
 
@@ -248,6 +229,18 @@ static enum wal_status import_lines(struct wal__import_file *file,
         status = wal__import_lines_finish(&file->lines, error);
     }
     return status == WAL_OK ? flush_batch(file, error) : status;
+}
+
+/* The session has all lines of the file, and more. */
+static enum wal_status count_covered(struct wal__import_file *file,
+                                     struct wal_error *error)
+{
+    if (wal__file_count_lines(file->import->heap, file->fd, file->size,
+                              &file->count) < 0) {
+        return wal__import_errno(error);
+    }
+    file->lines.known_lines = file->count;
+    return WAL_OK;
 }
 
 static enum wal_status import_content(struct wal__import_file *file,
@@ -439,6 +432,9 @@ static enum wal_status find_or_create_session(struct wal__import_file *file,
     if (status != WAL_OK) {
         return status;
     }
+    if (file->is_covered) {
+        return WAL_OK;
+    }
     if (file->session != NULL) {
         status = delete_outdated_session(file, error);
         if (status != WAL_OK) {
@@ -489,6 +485,8 @@ static enum wal_status report(const struct wal__import_file *file,
                       file->copy.shared - file->copy.own,
         .issues = lines->issues,
         .issue_count = lines->issue_count,
+        .flags = file->has_other_id ? WAL_IMPORT_OTHER_ID : 0,
+        .bytes = file->size,
     };
 
     file->import->result.bytes += file->size;
@@ -534,7 +532,8 @@ enum wal_status wal__import_file(struct wal__import *import, int fd,
         status = find_or_create_session(file, error);
     }
     if (status == WAL_OK) {
-        status = import_content(file, error);
+        status = file->is_covered ? count_covered(file, error)
+                                  : import_content(file, error);
     }
     if (status == WAL_OK) {
         status = report(file, WAL_IMPORT_FILE, error);

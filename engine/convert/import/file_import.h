@@ -2,7 +2,10 @@
  * file_import.h - the import of one file of lines.
  *
  * A file continues the session whose lines are its beginning, whatever the
- * ordinal in that session's source; otherwise it becomes a new session.
+ * ordinal in that session's source; otherwise it becomes a new session. With
+ * import->matches_ids, these are also the sessions that have the file's id and
+ * file name; and if such a session begins with the file's lines, the file adds
+ * nothing.
  *
  * Invariant: importing a file again appends nothing. Importing a file that has
  * grown appends the new lines, and gives the same session as one import of the
@@ -32,6 +35,8 @@ struct wal__import_file {
     struct wal__copy_import copy; /* the shared lines, if the session is a
                                    * copy */
     uint64_t count;               /* lines of the file */
+    bool is_covered;              /* the session has all its lines, and more */
+    bool has_other_id; /* the new session could not have the file's id */
 };
 
 /* Imports an open regular file and reports the result. `name` is the path as it
@@ -48,6 +53,10 @@ enum wal_status wal__import_stream(struct wal__import *import, int fd,
                                    const struct wal__dialect *dialect,
                                    uint32_t stream,
                                    struct wal_error *error) WAL_MUST_USE;
+
+/* For the parts: the id that the file suggests: its session's id; for a file of
+ * a side chain, that and the file's name. NULL: none, or no memory. */
+const char *wal__import_file_id(const struct wal__import_file *file);
 
 /* For the parts: opens the session that the file continues and sets its source.
  * If there is none, file->session stays NULL and free_source is the first

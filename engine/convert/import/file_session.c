@@ -3,12 +3,15 @@
  *
  * Threads: one thread at a time per struct.
  */
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "agentwal/admin.h"
 #include "engine/base/error.h"
 #include "engine/convert/import/file_import.h"
+
+#define FILE_ID_MAX 200 /* bytes of an id that is a file's name */
 
 /* the creator of a younger session may still be writing */
 #define RECENT_MS   2000
@@ -112,6 +115,131 @@ static enum wal_status find_in_dialect(struct wal__import_file *file,
     }
 }
 
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
+
+const char *wal__import_file_id(const struct wal__import_file *file)
+{
+    const struct wal__file_probe *probe = &file->probe;
+    bool is_side_chain =
+        probe->session != NULL && !probe->has_mainline && probe->has_sidechain;
+    const char *base = base_name(file->path);
+    const char *dot = strrchr(base, '.');
+    size_t base_size = dot != NULL ? (size_t)(dot - base) : strlen(base);
+    size_t size;
+    char *id;
+
+    if (!is_side_chain &&
+        (probe->session != NULL || !file->import->matches_ids ||
+         base_size == 0 || base_size > FILE_ID_MAX)) {
+        return probe->session;
+    }
+    size = (is_side_chain ? strlen(probe->session) : 0) + base_size + 2;
+    id = wal__arena_alloc(&file->import->arena.arena, size);
+    if (id != NULL) {
+        snprintf(id, size, "%s%s%.*s", is_side_chain ? probe->session : "",
+                 is_side_chain ? "~" : "", (int)base_size, base);
+    }
+    return id;
+}
+
+/* Returns true if the session was imported from a file of the same dialect and
+ * name. */
+static bool has_file_name(const struct wal__import_file *file,
+                          struct wal_session *session)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal__source source;
+
+    return wal_session_get_info(session, &info, NULL) == WAL_OK &&
+           wal__source_parse(info.source, &source) &&
+           strcmp(source.dialect, file->probe.dialect->name) == 0 &&
+           strcmp(base_name(source.path), base_name(file->path)) == 0;
+}
+
+/* Opens the session of this id if the file continues it, or if it begins with
+ * the file's lines: *is_covered. */
+static enum wal_status match_id(struct wal__import_file *file, const char *id,
+                                bool *is_covered, struct wal_error *error)
+{
+    struct wal__source_match match = {.issues = NULL};
+    struct wal_session *session = NULL;
+    enum wal_status status = wal_session_open(
+        file->import->store, wal__slice_from_text(id), &session, error);
+
+    *is_covered = false;
+    if (status != WAL_OK) {
+        return status == WAL_ENOTFOUND || status == WAL_EINVAL ? WAL_OK
+                                                               : status;
+    }
+    if (has_file_name(file, session)) {
+        status = match_source(file, session, &match, error);
+        *is_covered = status == WAL_OK && match.is_covered;
+        if (status == WAL_OK && (match.is_prefix || match.is_covered)) {
+            file->session = session;
+            file->lines.match = match;
+            return WAL_OK;
+        }
+    }
+    wal__source_match_deinit(&match);
+    wal_session_close(session);
+    return status;
+}
+
+static void forget_session(struct wal__import_file *file)
+{
+    wal__source_match_deinit(&file->lines.match);
+    file->lines.match = (struct wal__source_match){.entries = 0};
+    wal_session_close(file->session);
+    file->session = NULL;
+}
+
+/* Finds the session that the file continues among those of its id, wherever
+ * the file was when they were imported; or else one that begins with it. */
+static enum wal_status find_by_id(struct wal__import_file *file,
+                                  struct wal_error *error)
+{
+    const char *base = wal__import_file_id(file);
+    enum wal_status status = WAL_OK;
+    char covering[WAL__SOURCE_SIZE_MAX] = "";
+    char id[WAL__SOURCE_SIZE_MAX];
+
+    for (unsigned n = 1; base != NULL && n <= WAL__IMPORT_ID_TRIES &&
+                         status == WAL_OK && file->session == NULL;
+         n++) {
+        bool is_covered;
+
+        snprintf(id, sizeof(id), n == 1 ? "%s" : "%s~%u", base, n);
+        status = match_id(file, id, &is_covered, error);
+        if (status == WAL_OK && is_covered) {
+            forget_session(file);
+            memcpy(covering, id, sizeof(covering));
+        }
+    }
+    if (status == WAL_OK && file->session == NULL && covering[0] != '\0') {
+        status = match_id(file, covering, &file->is_covered, error);
+    }
+    return status;
+}
+
+/* Sets file->source to that of the session. */
+static enum wal_status read_source(struct wal__import_file *file,
+                                   struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    enum wal_status status = wal_session_get_info(file->session, &info, error);
+
+    if (status == WAL_OK) {
+        snprintf(file->source, sizeof(file->source), "%.*s",
+                 (int)info.source.size, (const char *)info.source.data);
+    }
+    return status;
+}
+
 enum wal_status wal__import_file_find(struct wal__import_file *file,
                                       struct wal_error *error)
 {
@@ -129,6 +257,13 @@ enum wal_status wal__import_file_find(struct wal__import_file *file,
          i++) {
         if (dialect != own) {
             status = find_in_dialect(file, dialect->name, error);
+        }
+    }
+    if (status == WAL_OK && file->session == NULL &&
+        file->import->matches_ids) {
+        status = find_by_id(file, error);
+        if (status == WAL_OK && file->session != NULL) {
+            status = read_source(file, error);
         }
     }
     return status;

@@ -12,8 +12,6 @@
 #include "engine/base/error.h"
 #include "engine/convert/source/source_name.h"
 
-#define ID_TRIES 9 /* ids derived from one name */
-
 static enum wal_status check_callback(int32_t result, struct wal_error *error)
 {
     return result == 0 ? WAL_OK
@@ -132,7 +130,8 @@ enum wal_status wal__import_try_ids(wal__import_create_fn *create, void *ctx,
     enum wal_status status = WAL_EEXISTS;
     char id[WAL__SOURCE_SIZE_MAX + 1];
 
-    for (unsigned n = 1; n <= ID_TRIES && status == WAL_EEXISTS; n++) {
+    for (unsigned n = 1; n <= WAL__IMPORT_ID_TRIES && status == WAL_EEXISTS;
+         n++) {
         snprintf(id, sizeof(id), n == 1 ? "%s" : "%s~%u", base, n);
         options->id = wal__slice_from_text(id);
         status = create(ctx, options, error);

@@ -16,6 +16,10 @@
 #include "engine/convert/render/heap_arena.h"
 #include "format/model/dialect.h"
 
+enum {
+    WAL__IMPORT_ID_TRIES = 9 /* ids derived from one name */
+};
+
 /* Must not move in memory. */
 struct wal__import {
     struct wal_store *store;
@@ -29,6 +33,9 @@ struct wal__import {
     struct wal__heap_arena walk;  /* for the whole call */
     /* of the source, for its report; or NULL */
     const char *view_session;
+    /* The source is the session of its id that has its content, whatever its
+     * path was when that was imported. */
+    bool matches_ids;
     struct wal_import_result result;
     struct wal_error first; /* the first failure; its status, or WAL_OK */
 };

@@ -1,6 +1,6 @@
 /*
- * import_tree.c - wal_import_file and wal_import_tree: finds the sources among
- * files and directories (agentwal/import.h).
+ * import_tree.c - wal_import_file and wal_import_tree: imports the sources
+ * among files and directories (agentwal/import.h).
  *
  * Invariant: sources are imported in the order of their names, except that a
  * file that names another session as its origin waits for that session; so
@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,30 +21,30 @@
 #include "engine/convert/import/copy_origin.h"
 #include "engine/convert/import/file_import.h"
 #include "engine/convert/import_tree/session_dir_import.h"
+#include "engine/convert/import_tree/tree_options.h"
 #include "engine/convert/import_tree/view_lines.h"
 
 /* A file that waits for another session. */
 struct deferred {
-    const char *name; /* NULL: it was imported since */
-    const char *path;
+    struct wal__tree_source source; /* name NULL: it was imported since */
 };
 
-/* One walk over the arguments. */
-struct walk {
+/* One call. */
+struct tree {
     struct wal__import import;
-    bool is_one_source; /* a directory must be a session's */
-    bool has_exclude;
-    struct stat exclude;
+    struct wal__tree_walk walk;
     struct deferred *deferred;
     uint32_t deferred_count;
     uint32_t deferred_capacity;
 };
 
 /* Begins a source. */
-static void reset(struct wal__import *import)
+static void reset(struct wal__import *import,
+                  const struct wal__tree_source *source)
 {
     wal__heap_arena_reset(&import->arena);
     import->view_session = NULL;
+    import->matches_ids = source->is_matched_by_id;
 }
 
 /* ------------------------------------------------------------- files --- */
@@ -74,33 +73,46 @@ static const char *keep_text(struct wal__import *import, const char *text)
     return (const char *)wal__arena_copy(&import->walk.arena, span).data;
 }
 
-static enum wal_status defer(struct walk *walk, const char *name,
-                             const char *path, struct wal_error *error)
+static enum wal_status defer(struct tree *tree,
+                             const struct wal__tree_source *source,
+                             struct wal_error *error)
 {
     struct deferred *items = wal__heap_grow_array(
-        walk->import.heap, walk->deferred, walk->deferred_count,
-        &walk->deferred_capacity, sizeof(items[0]));
+        tree->import.heap, tree->deferred, tree->deferred_count,
+        &tree->deferred_capacity, sizeof(items[0]));
+    struct wal__tree_source copy = *source;
 
     if (items == NULL) {
         return wal__no_memory(error);
     }
-    walk->deferred = items;
-    items[walk->deferred_count++] = (struct deferred){
-        keep_text(&walk->import, name), keep_text(&walk->import, path)};
-    return wal__import_check_memory(&walk->import, error);
+    tree->deferred = items;
+    copy.name = keep_text(&tree->import, source->name);
+    copy.path = keep_text(&tree->import, source->path);
+    items[tree->deferred_count++].source = copy;
+    return wal__import_check_memory(&tree->import, error);
 }
 
 /* Imports an open file. *is_deferred is true if it must wait for another
  * session; that can happen only with `may_defer`. */
 static enum wal_status import_open_file(struct wal__import *import, int fd,
-                                        const char *name, const char *path,
+                                        const struct wal__tree_source *source,
                                         bool may_defer, bool *is_deferred,
                                         struct wal_error *error)
 {
-    bool is_view;
+    bool is_view = false;
+    bool is_session = true;
     enum wal_status status =
-        wal__import_view(import, fd, name, &is_view, error);
+        wal__import_view(import, fd, source->name, &is_view, error);
 
+    if (status == WAL_OK && !is_view && source->must_be_session) {
+        status =
+            wal__tree_is_session(import, fd, source->path, &is_session, error);
+    }
+    if (status == WAL_OK && !is_session) {
+        wal__tree_leave_out(import, source->path);
+        import->result.sources--;
+        return WAL_OK;
+    }
     if (status != WAL_OK || is_view) {
         return status;
     }
@@ -108,71 +120,99 @@ static enum wal_status import_open_file(struct wal__import *import, int fd,
         status = must_defer(import, fd, is_deferred, error);
     }
     return status == WAL_OK && !*is_deferred
-               ? wal__import_file(import, fd, name, path, error)
+               ? wal__import_file(import, fd, source->name, source->path, error)
                : status;
 }
 
-/* The same for a path; a failure is reported. */
-static enum wal_status import_path(struct wal__import *import, const char *name,
-                                   const char *path, bool may_defer,
-                                   bool *is_deferred, struct wal_error *error)
+/* A session in one file of JSON. */
+static bool may_be_exported(const struct wal__tree_source *source)
 {
+    return !source->must_be_session || wal__session_dir_is_json(source->path);
+}
+
+/* The same for a path; a failure is reported. */
+static enum wal_status import_path(struct wal__import *import,
+                                   const struct wal__tree_source *source,
+                                   bool may_defer, bool *is_deferred,
+                                   struct wal_error *error)
+{
+    int flags = source->is_argument ? 0 : O_NOFOLLOW;
     bool is_exported = false;
     enum wal_status status;
     int fd;
 
     *is_deferred = false;
-    reset(import);
-    status = wal__import_exported(import, name, path, &is_exported, error);
-    if (status != WAL_OK || is_exported) {
-        return status;
+    reset(import, source);
+    if (may_be_exported(source)) {
+        status = wal__import_exported(import, source->name, source->path,
+                                      &is_exported, error);
+        if (status != WAL_OK || is_exported) {
+            return status;
+        }
     }
-    fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    fd = open(source->name,
+              O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags);
     if (fd < 0) {
         status = wal__import_errno(error);
     } else {
-        status = import_open_file(import, fd, name, path, may_defer,
-                                  is_deferred, error);
+        status =
+            import_open_file(import, fd, source, may_defer, is_deferred, error);
         close(fd);
     }
-    return status == WAL_OK ? WAL_OK
-                            : wal__import_fail(import, name, status, error);
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__import_fail(import, source->name, status, error);
 }
 
-static enum wal_status import_or_defer(struct walk *walk, const char *name,
-                                       const char *path,
-                                       struct wal_error *error)
+/* A wal__tree_visit_fn. */
+static enum wal_status visit_file(void *ctx,
+                                  const struct wal__tree_source *source,
+                                  struct wal_error *error)
 {
+    struct tree *tree = ctx;
     bool is_deferred;
     enum wal_status status;
 
-    walk->import.result.sources++;
-    status = import_path(&walk->import, name, path, !walk->is_one_source,
+    tree->import.result.sources++;
+    status = import_path(&tree->import, source, !tree->walk.is_one_source,
                          &is_deferred, error);
-    return status == WAL_OK && is_deferred ? defer(walk, name, path, error)
+    return status == WAL_OK && is_deferred ? defer(tree, source, error)
                                            : status;
+}
+
+/* A wal__tree_visit_fn. */
+static enum wal_status visit_directory(void *ctx,
+                                       const struct wal__tree_source *source,
+                                       struct wal_error *error)
+{
+    struct tree *tree = ctx;
+
+    tree->import.result.sources++;
+    reset(&tree->import, source);
+    return wal__import_dir(&tree->import, source->name, source->path,
+                           source->dialect, source->files, error);
 }
 
 /* Tries the deferred files once; without `may_defer`, imports all of them.
  * *has_progress: one was imported. */
-static enum wal_status import_deferred_once(struct walk *walk, bool may_defer,
+static enum wal_status import_deferred_once(struct tree *tree, bool may_defer,
                                             bool *has_progress,
                                             struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     *has_progress = false;
-    for (uint32_t i = 0; status == WAL_OK && i < walk->deferred_count; i++) {
-        struct deferred *file = &walk->deferred[i];
+    for (uint32_t i = 0; status == WAL_OK && i < tree->deferred_count; i++) {
+        struct wal__tree_source *source = &tree->deferred[i].source;
         bool is_deferred = false;
 
-        if (file->name == NULL) {
+        if (source->name == NULL) {
             continue;
         }
-        status = import_path(&walk->import, file->name, file->path, may_defer,
-                             &is_deferred, error);
+        status =
+            import_path(&tree->import, source, may_defer, &is_deferred, error);
         if (!is_deferred) {
-            file->name = NULL;
+            source->name = NULL;
             *has_progress = true;
         }
     }
@@ -180,218 +220,56 @@ static enum wal_status import_deferred_once(struct walk *walk, bool may_defer,
 }
 
 /* A file whose origin is not part of the import is imported without it. */
-static enum wal_status import_deferred(struct walk *walk,
+static enum wal_status import_deferred(struct tree *tree,
                                        struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
-    bool has_progress = walk->deferred_count > 0;
+    bool has_progress = tree->deferred_count > 0;
 
     while (status == WAL_OK && has_progress) {
-        status = import_deferred_once(walk, true, &has_progress, error);
+        status = import_deferred_once(tree, true, &has_progress, error);
     }
     return status == WAL_OK
-               ? import_deferred_once(walk, false, &has_progress, error)
+               ? import_deferred_once(tree, false, &has_progress, error)
                : status;
-}
-
-/* -------------------------------------------------------------- walk --- */
-
-static int by_name(const FTSENT **a, const FTSENT **b)
-{
-    return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
-/* The path of a file relative to the argument; for the argument itself its
- * name. */
-static const char *relative_path(const FTSENT *entry, const char *argument)
-{
-    const char *path = entry->fts_path;
-    const char *slash;
-
-    if (entry->fts_level == 0) {
-        slash = strrchr(path, '/');
-        return slash != NULL ? slash + 1 : path;
-    }
-    path += strlen(argument);
-    return path + strspn(path, "/");
-}
-
-/* Imports a session directory as a whole, and excludes its files from the
- * walk. */
-static enum wal_status import_directory(struct walk *walk, FTS *fts,
-                                        FTSENT *entry, const char *argument,
-                                        struct wal_error *error)
-{
-    struct wal__import *import = &walk->import;
-    const struct wal__dialect *dialect;
-    enum wal_status status;
-
-    reset(import);
-    dialect = wal__session_dir_detect(import, entry->fts_path);
-    status = wal__import_check_memory(import, error);
-    if (status != WAL_OK) {
-        return status;
-    }
-    if (dialect != NULL) {
-        fts_set(fts, entry, FTS_SKIP);
-        import->result.sources++;
-        return wal__import_dir(
-            import, entry->fts_path,
-            entry->fts_level == 0 ? "" : relative_path(entry, argument),
-            dialect, error);
-    }
-    if (walk->is_one_source) {
-        fts_set(fts, entry, FTS_SKIP);
-        status = wal__fail(error, WAL_ENOTFILE,
-                           "the directory is not that of a session");
-        return wal__import_fail(import, entry->fts_path, status, error);
-    }
-    return WAL_OK;
-}
-
-/* Returns true for the excluded directory, and for the folder in which views
- * store their state. */
-static bool is_excluded(const struct walk *walk, const FTSENT *entry)
-{
-    return (walk->has_exclude &&
-            entry->fts_statp->st_dev == walk->exclude.st_dev &&
-            entry->fts_statp->st_ino == walk->exclude.st_ino) ||
-           (entry->fts_level > 0 && strcmp(entry->fts_name, ".agentwal") == 0);
-}
-
-static enum wal_status import_entry(struct walk *walk, FTS *fts, FTSENT *entry,
-                                    const char *argument,
-                                    struct wal_error *error)
-{
-    enum wal_status status;
-
-    switch (entry->fts_info) {
-    case FTS_D:
-        if (is_excluded(walk, entry)) {
-            fts_set(fts, entry, FTS_SKIP);
-            return WAL_OK;
-        }
-        return import_directory(walk, fts, entry, argument, error);
-    case FTS_F:
-        return import_or_defer(walk, entry->fts_path,
-                               relative_path(entry, argument), error);
-    case FTS_DNR:
-    case FTS_ERR:
-    case FTS_NS:
-        errno = entry->fts_errno;
-        status = wal__import_errno(error);
-        return wal__import_fail(&walk->import, entry->fts_path, status, error);
-    default:
-        if (entry->fts_level > 0 || entry->fts_info == FTS_DP) {
-            return WAL_OK;
-        }
-        status = wal__fail(error, WAL_ENOTFILE,
-                           "neither a regular file nor a directory");
-        return wal__import_fail(&walk->import, entry->fts_path, status, error);
-    }
-}
-
-static enum wal_status import_argument(struct walk *walk, char *argument,
-                                       struct wal_error *error)
-{
-    char *paths[] = {argument, NULL};
-    FTS *fts =
-        fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
-    enum wal_status status = WAL_OK;
-    FTSENT *entry = NULL;
-
-    while (fts != NULL && status == WAL_OK &&
-           (errno = 0, entry = fts_read(fts)) != NULL) {
-        status = import_entry(walk, fts, entry, argument, error);
-    }
-    if (status == WAL_OK && (fts == NULL || errno != 0)) {
-        status = wal__import_errno(error);
-        status = wal__import_fail(&walk->import, argument, status, error);
-    }
-    if (fts != NULL) {
-        fts_close(fts);
-    }
-    return status;
 }
 
 /* ----------------------------------------------------------- interface --- */
 
-static char *argument_text(struct walk *walk, struct wal_slice path)
-{
-    char *text =
-        wal__arena_alloc(&walk->import.walk.arena, (size_t)path.size + 1);
-
-    if (text != NULL) {
-        if (path.size > 0) {
-            memcpy(text, path.data, (size_t)path.size);
-        }
-        text[path.size] = '\0';
-    }
-    return text;
-}
-
-static enum wal_status set_options(struct walk *walk,
-                                   const struct wal_import_options *options,
-                                   struct wal_error *error)
-{
-    struct wal__import *import = &walk->import;
-    const char *text;
-
-    if (options == NULL) {
-        return WAL_OK;
-    }
-    import->progress = options->progress;
-    import->report = options->report;
-    import->ctx = options->ctx;
-    if (options->exclude.size > 0) {
-        text = argument_text(walk, options->exclude);
-        walk->has_exclude = text != NULL && stat(text, &walk->exclude) == 0;
-    }
-    if (options->dialect.size > 0) {
-        text = argument_text(walk, options->dialect);
-        import->forced = text != NULL ? wal__dialect_find(text) : NULL;
-        if (text != NULL && import->forced == NULL) {
-            return wal__fail(error, WAL_ENOTFOUND, "there is no dialect '%s'",
-                             text);
-        }
-    }
-    return wal__import_check_memory(import, error);
-}
-
-static enum wal_status import_arguments(struct walk *walk,
+static enum wal_status import_arguments(struct tree *tree,
                                         const struct wal_slice *paths,
                                         uint32_t count, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     for (uint32_t i = 0; status == WAL_OK && i < count; i++) {
-        char *argument = argument_text(walk, paths[i]);
+        char *argument = wal__tree_argument(&tree->import, paths[i]);
 
-        status = argument != NULL ? import_argument(walk, argument, error)
-                                  : wal__no_memory(error);
+        status = argument != NULL
+                     ? wal__tree_walk_argument(&tree->walk, argument, error)
+                     : wal__no_memory(error);
     }
-    return status == WAL_OK ? import_deferred(walk, error) : status;
+    return status == WAL_OK ? import_deferred(tree, error) : status;
 }
 
-static void init(struct walk *walk, struct wal_store *store,
+static void init(struct tree *tree, struct wal_store *store,
                  const struct wal__heap *heap)
 {
-    struct wal__import *import = &walk->import;
+    struct wal__import *import = &tree->import;
 
-    import->store = store;
-    import->heap = heap;
-    import->first.struct_size = sizeof(import->first);
-    import->result.struct_size = sizeof(import->result);
-    wal__heap_arena_init(&import->arena, heap);
-    wal__heap_arena_init(&import->walk, heap);
+    wal__tree_init_import(import, store, heap);
+    tree->walk.import = import;
+    tree->walk.ctx = tree;
+    tree->walk.file = visit_file;
+    tree->walk.directory = visit_directory;
 }
 
-static void destroy(struct walk *walk)
+static void destroy(struct tree *tree)
 {
-    wal__heap_arena_deinit(&walk->import.arena);
-    wal__heap_arena_deinit(&walk->import.walk);
-    wal__heap_free(walk->import.heap, walk->deferred);
-    wal__heap_free(walk->import.heap, walk);
+    wal__heap_arena_deinit(&tree->import.arena);
+    wal__heap_arena_deinit(&tree->import.walk);
+    wal__heap_free(tree->import.heap, tree->deferred);
+    wal__heap_free(tree->import.heap, tree);
 }
 
 enum wal_status wal__import_paths(struct wal_store *store,
@@ -403,50 +281,30 @@ enum wal_status wal__import_paths(struct wal_store *store,
                                   struct wal_error *error)
 {
     struct wal_error cause = {.struct_size = sizeof(cause)};
-    struct walk *walk = wal__heap_zalloc(heap, sizeof(*walk));
+    struct tree *tree = wal__heap_zalloc(heap, sizeof(*tree));
     enum wal_status status;
 
-    if (walk == NULL) {
+    if (tree == NULL) {
         return wal__no_memory(error);
     }
-    init(walk, store, heap);
-    walk->is_one_source = is_one_source;
-    status = set_options(walk, options, &cause);
+    init(tree, store, heap);
+    tree->walk.is_one_source = is_one_source;
+    status = wal__tree_set_options(&tree->walk, options, &cause);
     if (status == WAL_OK) {
-        status = import_arguments(walk, paths, count, &cause);
+        status = import_arguments(tree, paths, count, &cause);
     }
     if (status == WAL_OK && is_one_source) {
-        status = (enum wal_status)walk->import.first.status;
-        cause = walk->import.first;
+        status = (enum wal_status)tree->import.first.status;
+        cause = tree->import.first;
     }
     if (result != NULL) {
-        *result = walk->import.result;
+        *result = tree->import.result;
     }
     if (status != WAL_OK) {
         wal__error_copy(error, &cause);
     }
-    destroy(walk);
+    destroy(tree);
     return status;
-}
-
-static enum wal_status check_arguments(const struct wal_store *store,
-                                       const struct wal_slice *paths,
-                                       uint32_t count,
-                                       const struct wal_import_options *options,
-                                       struct wal_error *error)
-{
-    if (store == NULL || (paths == NULL && count > 0) || options->flags != 0) {
-        return wal__invalid(
-            error, "store and paths must not be NULL, and flags must be 0");
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (paths[i].size > 0 &&
-            (paths[i].data == NULL ||
-             memchr(paths[i].data, '\0', (size_t)paths[i].size) != NULL)) {
-            return wal__invalid(error, "a path must not contain a zero byte");
-        }
-    }
-    return WAL_OK;
 }
 
 const char *wal_import_dialect(uint32_t index)
@@ -470,7 +328,9 @@ static enum wal_status import_paths(struct wal_store *store,
         wal__struct_load(WAL__STRUCT(wal_import_options), &own, options, error);
 
     if (status == WAL_OK) {
-        status = check_arguments(store, paths, count, &own, error);
+        status = store != NULL
+                     ? wal__tree_check_arguments(paths, count, &own, error)
+                     : wal__invalid(error, "store must not be NULL");
     }
     if (status == WAL_OK) {
         status = wal__struct_check_optional(type, result, error);

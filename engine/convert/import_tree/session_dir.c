@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "engine/convert/clients/client.h"
 #include "engine/convert/import/line_reader.h"
 #include "engine/convert/source/file_read.h"
 #include "engine/convert/source/json_string.h"
@@ -359,6 +360,9 @@ void wal__session_dir_group_single(struct wal__session_dir *dir)
             }
         }
     }
+    if (group != NULL) {
+        group->has_id = group->id != NULL;
+    }
     if (group != NULL && group->id == NULL) {
         group->id = copy_text(dir, slash != NULL ? slash + 1 : dir->root);
     }
@@ -387,9 +391,17 @@ static enum wal_status list_entry(struct wal__session_dir *dir, FTS *walk,
         /* state of views, not the client's files */
         fts_set(walk, entry, FTS_SKIP);
     } else if (entry->fts_info == FTS_F) {
-        return wal__session_dir_add_file(dir, path + strspn(path, "/")) != NULL
+        path += strspn(path, "/");
+        if (dir->patterns != NULL &&
+            !wal__client_matches(dir->patterns, path)) {
+            dir->import->result.left_out[wal__left_kind_of(path)]++;
+            return WAL_OK;
+        }
+        return wal__session_dir_add_file(dir, path) != NULL
                    ? WAL_OK
                    : wal__no_memory(error);
+    } else if (entry->fts_info == FTS_SL || entry->fts_info == FTS_SLNONE) {
+        dir->import->result.left_out[WAL__FILE_LINK]++;
     } else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR ||
                entry->fts_info == FTS_NS) {
         errno = entry->fts_errno;

@@ -35,6 +35,7 @@ struct wal__session_dir_file {
 struct wal__session_dir_group {
     const char *name; /* as in the source */
     const char *id;   /* suggested session id */
+    bool has_id;      /* the files state it */
     const char *cwd;  /* or NULL, as the members below */
     const char *title;
     const char *created;
@@ -43,10 +44,12 @@ struct wal__session_dir_group {
     bool has_file; /* the session's info file exists */
 };
 
-/* The owner sets the first two fields and zeroes the others. */
+/* The owner sets the first three fields and zeroes the others. */
 struct wal__session_dir {
     struct wal__import *import;
     const char *root; /* directory on disk */
+    /* patterns of the files that belong to it (client.h); NULL: all */
+    const char *const *patterns;
     struct wal__session_dir_file *files;
     uint32_t file_count;
     uint32_t file_capacity;
@@ -60,8 +63,9 @@ struct wal__session_dir {
 const struct wal__dialect *wal__session_dir_detect(struct wal__import *import,
                                                    const char *root);
 
-/* Lists the files below the root. A folder that cannot be read is reported as
- * failed, and is not a failure of the call. */
+/* Lists the files below the root, and counts those that are left out. A folder
+ * that cannot be read is reported as failed, and is not a failure of the
+ * call. */
 enum wal_status
 wal__session_dir_list_files(struct wal__session_dir *dir,
                             struct wal_error *error) WAL_MUST_USE;

@@ -504,9 +504,11 @@ static enum wal_status import_groups(struct wal__session_dir *dir,
 enum wal_status wal__import_dir(struct wal__import *import, const char *name,
                                 const char *path,
                                 const struct wal__dialect *dialect,
+                                const char *const *patterns,
                                 struct wal_error *error)
 {
-    struct wal__session_dir dir = {.import = import, .root = name};
+    struct wal__session_dir dir = {
+        .import = import, .root = name, .patterns = patterns};
     enum wal_status status = wal__session_dir_list_files(&dir, error);
 
     if (status == WAL_OK) {

@@ -17,10 +17,12 @@
 #include "engine/convert/import_tree/session_dir.h"
 
 /* Imports a session directory: files of lines and files of JSON. `path` is
- * relative to the argument of the import, and empty for the argument itself. */
+ * relative to the argument of the import, and empty for the argument itself.
+ * `patterns` are those of the files to import (client.h); NULL: all. */
 enum wal_status wal__import_dir(struct wal__import *import, const char *name,
                                 const char *path,
                                 const struct wal__dialect *dialect,
+                                const char *const *patterns,
                                 struct wal_error *error) WAL_MUST_USE;
 
 /* Imports a file that contains a complete session of OpenCode, in the format

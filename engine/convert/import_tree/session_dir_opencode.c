@@ -76,6 +76,7 @@ set_session(struct grouping *grouping, struct wal__session_dir_file *file,
         return NULL;
     }
     group->id = group->name;
+    group->has_id = true;
     file->group = dir->group_count - 1;
     set_group(&grouping->sessions, id, file->group);
     return group;
@@ -303,6 +304,7 @@ bool wal__session_dir_read_exported(struct wal__session_dir *dir,
     }
     if (group != NULL) {
         group->id = id;
+        group->has_id = true;
         set_group_info(import, group, (const char *)info->data, info->size);
     }
     wal__heap_free(import->heap, json);

@@ -150,6 +150,67 @@ static enum wal_status find_session(struct wal__session_dir_target *target,
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
+/* Returns true if the session was imported from a directory of the same
+ * dialect, as the same group. */
+static bool has_group_name(const struct wal__session_dir_target *target,
+                           struct wal_session *session)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal__source source;
+    const char *group = NULL;
+
+    if (wal_session_get_info(session, &info, NULL) == WAL_OK &&
+        wal__source_parse(info.source, &source) &&
+        strcmp(source.dialect, target->dialect->name) == 0) {
+        for (const char *at = source.path; (at = strstr(at, "//")) != NULL;) {
+            at += 2;
+            group = at;
+        }
+    }
+    return group != NULL && strcmp(group, target->group->name) == 0;
+}
+
+/* Opens the session of this id if the directory continues it. */
+static enum wal_status match_id(struct wal__session_dir_target *target,
+                                const char *id, struct wal_error *error)
+{
+    struct wal_session *session = NULL;
+    bool matches = false;
+    enum wal_status status = wal_session_open(
+        target->dir->import->store, wal__slice_from_text(id), &session, error);
+
+    if (status != WAL_OK) {
+        return status == WAL_ENOTFOUND || status == WAL_EINVAL ? WAL_OK
+                                                               : status;
+    }
+    if (has_group_name(target, session)) {
+        status = match_streams(target, session, &matches, error);
+    }
+    if (status == WAL_OK && matches) {
+        target->session = session;
+        return WAL_OK;
+    }
+    wal_session_close(session);
+    return status;
+}
+
+/* Finds the session among those of the id that the files state, wherever the
+ * directory was when they were imported. */
+static enum wal_status find_by_id(struct wal__session_dir_target *target,
+                                  struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    char id[WAL__SOURCE_SIZE_MAX];
+
+    for (unsigned n = 1; n <= WAL__IMPORT_ID_TRIES && status == WAL_OK &&
+                         target->session == NULL;
+         n++) {
+        snprintf(id, sizeof(id), n == 1 ? "%s" : "%s~%u", target->group->id, n);
+        status = match_id(target, id, error);
+    }
+    return status;
+}
+
 /* A wal__import_create_fn. */
 static enum wal_status try_create(void *ctx,
                                   struct wal_session_options *options,
@@ -203,6 +264,10 @@ wal__session_dir_target_open(struct wal__session_dir_target *target,
 {
     enum wal_status status = find_session(target, error);
 
+    if (status == WAL_OK && target->session == NULL &&
+        target->dir->import->matches_ids && target->group->has_id) {
+        status = find_by_id(target, error);
+    }
     return status == WAL_OK && target->session == NULL
                ? create_session(target, error)
                : status;

@@ -43,6 +43,7 @@ static bool move_window(struct wal__file_compare *window, uint64_t offset)
     got = pread(window->fd, window->bytes, WINDOW_SIZE, (off_t)offset);
     window->offset = offset;
     window->size = got > 0 ? (size_t)got : 0;
+    window->has_ended = got == 0;
     return got > 0;
 }
 

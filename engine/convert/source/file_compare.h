@@ -20,6 +20,7 @@ struct wal__file_compare {
     uint64_t offset; /* of the window in the file */
     size_t size;
     bool has_failed; /* no memory: the results are false */
+    bool has_ended;  /* the file ended before a compared byte */
 };
 
 void wal__file_compare_deinit(struct wal__file_compare *window);

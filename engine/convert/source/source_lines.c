@@ -433,6 +433,7 @@ wal__source_compare(const struct wal__heap *heap, struct wal_store *store,
     }
     wal__file_compare_deinit(&window);
     found.native_count = lines.native_count;
+    found.is_covered = !found.is_prefix && window.has_ended;
     wal__source_lines_close(&lines);
     if (status != WAL_OK && status != WAL_END) {
         wal__source_match_deinit(&found);

@@ -106,6 +106,7 @@ struct wal__source_issue {
 struct wal__source_match {
     const struct wal__heap *heap; /* of the issues; NULL: the C library's */
     bool is_prefix;        /* the file begins with all of the session's bytes */
+    bool is_covered;       /* the session's bytes begin with all of the file */
     bool is_opaque;        /* the file is stored in pieces, not lines */
     bool has_newline;      /* the last entry ends a line */
     uint64_t bytes;        /* of the session's entries, if is_prefix */

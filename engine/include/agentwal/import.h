@@ -6,10 +6,19 @@
  * files together are sessions. A line becomes an entry with WAL_ENTRY_LINE, so
  * that the bytes of the source can be read back; nothing is lost.
  *
- * Identity: a session has the dialect and the path of its source, relative to
- * the path that was given (of that path itself: its name). A source continues
- * the session of its path if that session's bytes are its beginning; otherwise
- * it becomes a new session. A source that begins as a copy of another session
+ * Selection: of a directory, the files that are sessions of a client by their
+ * path are imported (docs/clients.md, Session paths); in a directory that
+ * belongs to no client, files of lines whose content is that of a dialect.
+ * Everything else is left out and counted. A file that is given by its path is
+ * always imported. Symbolic links below a directory are not followed.
+ *
+ * Identity: a source continues the session of its id, dialect and file name
+ * whose bytes are its beginning, whatever the directories above it are named;
+ * if that session already begins with all of the source, nothing is added. With
+ * flags, files that are no client's are identified by their dialect and path,
+ * relative to the path that was given (of that path itself: its name). A source
+ * that continues no session becomes a new one; when its id is taken, a number
+ * is added to the id. A source that begins as a copy of another session
  * of the store becomes a fork of that session and shares its entries. A file
  * that is a view of a session of this store continues that session, as
  * wal_view_import does.
@@ -50,7 +59,32 @@ enum wal_import_kind {
 enum wal_import_flag {
     /* The file is a view of the session view_session, but more than its end
      * changed; it was imported as another session. */
-    WAL_IMPORT_CHANGED_VIEW = 1u << 0
+    WAL_IMPORT_CHANGED_VIEW = 1u << 0,
+    /* The id that the source states is that of another session; the new session
+     * has another id. */
+    WAL_IMPORT_OTHER_ID = 1u << 1
+};
+
+/* Flags of wal_import_options. */
+enum wal_import_selection {
+    /* Every file below a directory is a source. */
+    WAL_IMPORT_ALL_FILES = 1u << 1,
+    /* Every file is, except in clients' folders. */
+    WAL_IMPORT_OTHER_FILES = 1u << 2
+};
+
+/* What a file is that is left out, by its path: an index of
+ * wal_import_result.left_out. */
+enum wal_import_left_out {
+    WAL_IMPORT_CREDENTIALS = 0,
+    WAL_IMPORT_SETTINGS = 1,
+    WAL_IMPORT_DATABASES = 2,
+    WAL_IMPORT_SHELL_SNAPSHOTS = 3,
+    WAL_IMPORT_LOGS = 4,
+    WAL_IMPORT_HISTORIES = 5, /* of prompts */
+    WAL_IMPORT_LINKS = 6,     /* symbolic */
+    WAL_IMPORT_OTHERS = 7,
+    WAL_IMPORT_LEFT_OUT_SIZE = 8
 };
 
 /* Damage, or what the client of the dialect does not write. The content was
@@ -86,6 +120,7 @@ struct wal_import_report {
     const struct wal_import_issue *issues;
     uint64_t issue_count;
     const struct wal_error *error; /* of the failure, or null */
+    uint64_t bytes;                /* size of a file of lines; else 0 */
 };
 
 /* Called for each source that was imported, for each stream of a session
@@ -103,7 +138,7 @@ typedef int32_t wal_import_progress_fn(void *ctx, struct wal_slice path,
 
 struct wal_import_options {
     uint32_t struct_size;
-    uint32_t flags;           /* 0 */
+    uint32_t flags;           /* enum wal_import_selection */
     struct wal_slice dialect; /* name of the only dialect to accept; empty:
                                * detected from the content */
     struct wal_slice exclude; /* directory that is not imported when it is
@@ -124,12 +159,35 @@ struct wal_import_result {
                           * directories are counted, and failures */
     uint64_t duplicates;
     uint64_t failed; /* reports with a status other than WAL_OK */
-    uint64_t bytes;  /* read from files of lines */
+    uint64_t bytes;  /* size of the files of lines */
+    /* Files below directories that were not imported, by kind. */
+    uint64_t left_out[WAL_IMPORT_LEFT_OUT_SIZE];
+};
+
+/* A client whose session files are known by their path. The library fills
+ * it. */
+struct wal_import_client {
+    uint32_t struct_size;
+    uint32_t reserved;
+    const char *name;    /* of the program */
+    const char *dialect; /* of its sessions */
+    char folder[4096];   /* in which it keeps its files; it may not exist */
 };
 
 /* Returns the name of the dialect with this index, from 0 on, or null after the
  * last one. Threads: any. */
 WAL_API const char *wal_import_dialect(uint32_t index);
+
+/* Returns the client with this index, from 0 on; its folder is the one that the
+ * environment names, else the default below HOME. Threads: any that do not
+ * change the environment. Errors: WAL_END after the last; WAL_ENOTFOUND when
+ * neither is set. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_import_client(uint32_t index, struct wal_import_client *client,
+                  struct wal_error *error);
+
+/* Returns a name for enum wal_import_left_out, or null. Threads: any. */
+WAL_API const char *wal_import_left_out_name(uint32_t kind);
 
 /*
  * Imports one source: a file, or a session directory. options and result may be
@@ -151,8 +209,7 @@ wal_import_file(struct wal_store *store, struct wal_slice path,
  * Imports all sources among and below the paths, files and directories, in the
  * order of their names. A file that names another session as its origin waits
  * until that session is in the store, at most until all others are imported.
- * Symbolic links below a directory are not followed; hidden state of views is
- * left out. options and result may be null.
+ * Hidden state of views is ignored. options and result may be null.
  *
  * A source that fails does not end the import: WAL_OK is returned, the failure
  * is reported and counted in result->failed.
@@ -163,6 +220,18 @@ wal_import_file(struct wal_store *store, struct wal_slice path,
 WAL_API WAL_MUST_USE enum wal_status
 wal_import_tree(struct wal_store *store, const struct wal_slice *paths,
                 uint32_t path_count, const struct wal_import_options *options,
+                struct wal_import_result *result, struct wal_error *error);
+
+/*
+ * Counts what wal_import_tree would import, and imports nothing: sources,
+ * sessions (files, and sessions in session directories), bytes, left_out and
+ * failed. report is called for paths that cannot be read. options may be null.
+ *
+ * Errors: those of wal_import_tree.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_import_scan(const struct wal_slice *paths, uint32_t path_count,
+                const struct wal_import_options *options,
                 struct wal_import_result *result, struct wal_error *error);
 
 #ifdef __cplusplus

@@ -86,9 +86,9 @@ static void test_first_text__shapes_of_agents(void **state)
         "it.\"}],\"timestamp\":1778547747671}}",
         "Read it.");
     assert_text("{\"parentUuid\":null,\"isSidechain\":false,\"type\":\"user\","
-                "\"message\":{\"role\":\"user\",\"content\":\"<command-name>"
-                "x\"},\"isMeta\":false,\"uuid\":\"u\"}",
-                "<command-name>x");
+                "\"message\":{\"role\":\"user\",\"content\":\"mend "
+                "it\"},\"isMeta\":false,\"uuid\":\"u\"}",
+                "mend it");
     assert_text("{\"type\":\"response_item\",\"payload\":{\"type\":\"message\","
                 "\"role\":\"user\",\"content\":[{\"type\":\"input_text\","
                 "\"text\":\"Start\"}]}}",
@@ -106,6 +106,26 @@ static void test_first_text__agents_internal_messages_are_skipped(void **state)
     assert_text("{\"isMeta\":true,\"message\":{\"role\":\"user\","
                 "\"content\":\"hi\",\"isMeta\":true},\"isMeta\":false}",
                 "hi");
+}
+
+static void test_first_text__injected_context_is_skipped(void **state)
+{
+    (void)state;
+    assert_none("{\"message\":{\"role\":\"user\",\"content\":"
+                "\"<command-name>/clear</command-name>\"}}");
+    assert_none("{\"message\":{\"role\":\"user\",\"content\":"
+                "\" \\n\\u003clocal-command-stdout>x\"}}");
+    assert_none("{\"role\":\"user\",\"content\":[{\"type\":\"input_text\","
+                "\"text\":\"<environment_context>\\n<cwd>/srv\"}]}");
+    assert_none("{\"role\":\"user\",\"content\":"
+                "\"# AGENTS.md instructions for /srv\"}");
+    /* The first other block counts; and so does any other tag. */
+    assert_text("{\"role\":\"user\",\"content\":[{\"type\":\"text\","
+                "\"text\":\"<ide_opened_file>a.c</ide_opened_file>\"},"
+                "{\"type\":\"text\",\"text\":\"mend it\"}]}",
+                "mend it");
+    assert_text("{\"role\":\"user\",\"content\":\"<b>mend</b> it\"}",
+                "<b>mend</b> it");
 }
 
 static void test_first_text__first_text_of_an_array_counts(void **state)
@@ -299,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_first_text__message_is_found_in_three_places),
         cmocka_unit_test(test_first_text__shapes_of_agents),
         cmocka_unit_test(test_first_text__agents_internal_messages_are_skipped),
+        cmocka_unit_test(test_first_text__injected_context_is_skipped),
         cmocka_unit_test(test_first_text__first_text_of_an_array_counts),
         cmocka_unit_test(test_first_text__last_of_equal_members_counts),
         cmocka_unit_test(test_first_text__gaps_become_one_space),

@@ -1,0 +1,615 @@
+/*
+ * test_import_clients.c - which files of a client an import takes, and how it
+ * recognises a session that it has.
+ */
+#include "tests/lib/kit/store_kit.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "agentwal/import.h"
+
+#define SECRET "planted-secret-0123456789"
+#define ID_1   "11111111-2222-4333-8444-555555555551"
+#define ID_2   "11111111-2222-4333-8444-555555555552"
+#define AGENT  ".claude/projects/-srv-app/" ID_1 "/subagents/agent-a1.jsonl"
+#define CODEX  ".codex/sessions/2026/02/03/rollout-2026-02-03T09-00-00-c1.jsonl"
+
+enum {
+    PATH_SIZE = 512
+};
+
+/* ---------------------------------------------------------------- files --- */
+
+/* Makes the folders above a path. */
+static void make_parents(const char *path)
+{
+    char folder[PATH_SIZE];
+
+    for (const char *at = path; (at = strchr(at, '/')) != NULL; at++) {
+        snprintf(folder, sizeof(folder), "%.*s", (int)(at - path), path);
+        assert_true(at == path || mkdir(folder, 0700) == 0 || errno == EEXIST);
+    }
+}
+
+static void add_text(const char *root, const char *path, const char *text)
+{
+    char name[PATH_SIZE];
+    FILE *file;
+
+    snprintf(name, sizeof(name), "%s/%s", root, path);
+    make_parents(name);
+    file = fopen(name, "ae");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Appends rows of Claude Code. */
+static void add_claude(const char *root, const char *path, const char *id,
+                       const char *word, unsigned first, unsigned last)
+{
+    for (unsigned i = first; i <= last; i++) {
+        char parent[80] = "null";
+        char row[PATH_SIZE];
+
+        if (i > 1) {
+            snprintf(parent, sizeof(parent), "\"%s-%u\"", id, i - 1);
+        }
+        snprintf(row, sizeof(row),
+                 "{\"parentUuid\":%s,\"isSidechain\":%s,\"type\":\"user\","
+                 "\"cwd\":\"/srv/app\",\"sessionId\":\"%s\",\"message\":{"
+                 "\"role\":\"user\",\"content\":\"%s %u\"},\"uuid\":\"%s-%u\","
+                 "\"timestamp\":\"2026-02-03T09:00:0%u.000Z\"}\n",
+                 parent, strstr(path, "subagents") != NULL ? "true" : "false",
+                 id, word, i, id, i, i % 10);
+        add_text(root, path, row);
+    }
+}
+
+static void add_pi(const char *root, const char *path, const char *id)
+{
+    char row[PATH_SIZE];
+
+    snprintf(row, sizeof(row),
+             "{\"type\":\"session\",\"version\":3,\"id\":\"%s\",\"timestamp\":"
+             "\"2026-02-03T09:00:00.000Z\",\"cwd\":\"/srv/app\"}\n"
+             "{\"type\":\"message\",\"id\":\"a1f03c22\",\"parentId\":null,"
+             "\"timestamp\":\"2026-02-03T09:00:01.000Z\",\"message\":{\"role\":"
+             "\"user\",\"content\":\"Count in cents.\"}}\n",
+             id);
+    add_text(root, path, row);
+}
+
+static void add_opencode(const char *root)
+{
+    add_text(root, ".local/share/opencode/storage/session/p/ses_1.json",
+             "{\"id\":\"ses_1\",\"version\":\"1\",\"projectID\":\"p\","
+             "\"directory\":\"/srv/app\",\"title\":\"t\",\"time\":"
+             "{\"created\":1770109201000,\"updated\":1770109201000}}");
+    add_text(root, ".local/share/opencode/storage/message/ses_1/msg_1.json",
+             "{\"id\":\"msg_1\",\"sessionID\":\"ses_1\",\"role\":\"user\","
+             "\"time\":{\"created\":1770109201000}}");
+    add_text(root, ".local/share/opencode/storage/session_share/ses_1.json",
+             "{\"secret\":\"" SECRET "\"}");
+}
+
+/* A home with two sessions of Claude Code, one of which has a subagent, and one
+ * each of Codex, pi and OpenCode; and with what clients keep next to them. */
+static void make_home(const char *root)
+{
+    add_claude(root, ".claude/projects/-srv-app/" ID_1 ".jsonl", ID_1, "one", 1,
+               3);
+    add_claude(root, ".claude/projects/-srv-app/" ID_2 ".jsonl", ID_2, "two", 1,
+               2);
+    add_claude(root, AGENT, ID_1, "agent", 1, 2);
+    add_text(root, CODEX,
+             "{\"timestamp\":\"2026-02-03T09:00:00.000Z\",\"type\":"
+             "\"session_meta\",\"payload\":{\"id\":\"c1\",\"timestamp\":"
+             "\"2026-02-03T09:00:00.000Z\",\"cwd\":\"/srv/app\",\"originator\":"
+             "\"cli\",\"cli_version\":\"1\"}}\n");
+    add_pi(root, ".pi/agent/sessions/--srv-app--/t_p1.jsonl", "p1");
+    add_opencode(root);
+    add_text(root, ".claude/.credentials.json", SECRET);
+    add_text(root, ".claude/settings.json", SECRET);
+    add_text(root, ".claude/shell-snapshots/snapshot-bash-1.sh", SECRET);
+    add_text(root, ".claude/statsig/cached", SECRET);
+    add_text(root, ".claude/history.jsonl", "{\"display\":\"" SECRET "\"}\n");
+    add_text(root, ".claude/projects/-srv-app/notes.md", SECRET);
+    add_text(root, ".codex/auth.json", SECRET);
+    add_text(root, ".codex/config.toml", SECRET);
+    add_text(root, ".codex/state.sqlite", SECRET);
+    add_text(root, ".codex/log/codex-tui.log", SECRET);
+    add_text(root, ".pi/agent/auth.json", SECRET);
+    add_text(root, "work/sessions.jsonl", "{\"key\":\"" SECRET "\"}\n");
+    add_text(root, ".ssh/id_ed25519", SECRET);
+}
+
+/* -------------------------------------------------------------- imports --- */
+
+struct seen {
+    unsigned other_ids;
+    char failed[PATH_SIZE];
+    int32_t status;
+};
+
+static int32_t on_report(void *ctx, const struct wal_import_report *report)
+{
+    struct seen *seen = ctx;
+
+    if ((report->flags & WAL_IMPORT_OTHER_ID) != 0) {
+        seen->other_ids++;
+    }
+    if (report->status != WAL_OK) {
+        seen->status = report->status;
+        snprintf(seen->failed, sizeof(seen->failed), "%s",
+                 (const char *)report->path.data);
+    }
+    return 0;
+}
+
+static struct wal_import_result import(struct wal_store *store,
+                                       const char *path, uint32_t flags,
+                                       struct seen *seen)
+{
+    const struct wal_slice paths[] = {kit_text(path)};
+    struct seen unused = {.status = WAL_OK};
+    const struct wal_import_options options = {
+        .struct_size = sizeof(options),
+        .flags = flags,
+        .report = on_report,
+        .ctx = seen != NULL ? seen : &unused,
+    };
+    struct wal_import_result result = {.struct_size = sizeof(result)};
+    struct wal_error error = KIT_ERROR;
+
+    if (wal_import_tree(store, paths, 1, &options, &result, &error) != WAL_OK) {
+        fail_msg("%s: %s", path, error.text);
+    }
+    return result;
+}
+
+static unsigned count_sessions(struct wal_store *store)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_cursor *list = NULL;
+    unsigned count = 0;
+
+    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
+    while (wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
+        count++;
+    }
+    wal_session_cursor_close(list);
+    return count;
+}
+
+/* Returns true if a payload or a document of the store contains the secret. */
+static bool has_secret(void)
+{
+    return system("grep -rqa " SECRET " store") == 0;
+}
+
+static void assert_sessions(struct wal_store *store, const char *path,
+                            unsigned sessions)
+{
+    struct wal_import_result result = import(store, path, 0, NULL);
+
+    assert_int_equal(result.failed, 0);
+    assert_int_equal(result.sessions, sessions);
+}
+
+/* ------------------------------------------------------------ selection --- */
+
+static void test_select__home_has_sessions_of_four_clients(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_result result;
+
+    (void)state;
+    make_home("home");
+    result = import(store, "home", 0, NULL);
+    assert_int_equal(result.failed, 0);
+    assert_int_equal(result.sessions, 6);
+    assert_int_equal(count_sessions(store), 6);
+    assert_int_equal(result.left_out[WAL_IMPORT_CREDENTIALS], 4);
+    assert_int_equal(result.left_out[WAL_IMPORT_SETTINGS], 2);
+    assert_int_equal(result.left_out[WAL_IMPORT_DATABASES], 1);
+    assert_int_equal(result.left_out[WAL_IMPORT_SHELL_SNAPSHOTS], 1);
+    assert_int_equal(result.left_out[WAL_IMPORT_LOGS], 2);
+    assert_int_equal(result.left_out[WAL_IMPORT_HISTORIES], 1);
+    assert_int_equal(result.left_out[WAL_IMPORT_LINKS], 0);
+    assert_int_equal(result.left_out[WAL_IMPORT_OTHERS], 1);
+    kit_close(store);
+    assert_false(has_secret());
+}
+
+static void test_select__argument_is_any_folder_of_a_client(void **state)
+{
+    static const struct {
+        const char *path;
+        unsigned sessions;
+    } arguments[] = {
+        {"home/.claude", 3},
+        {"home/.claude/", 3},
+        {"home/.claude/projects", 3},
+        {"home/.claude/projects/-srv-app", 3},
+        {"home/.claude/projects/-srv-app/" ID_1, 1},
+        {"home/.claude/shell-snapshots", 0},
+        {"home/.codex", 1},
+        {"home/.codex/sessions/2026", 1},
+        {"home/.pi", 1},
+        {"home/.pi/agent", 1},
+        {"home/.pi/agent/sessions", 1},
+        {"home/.local", 1},
+        {"home/.local/share/opencode", 1},
+        {"home/.local/share/opencode/storage", 1},
+        {"home/.claude/settings.json", 1}, /* given by its name */
+    };
+
+    (void)state;
+    make_home("home");
+    for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
+        struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
+
+        assert_sessions(store, arguments[i].path, arguments[i].sessions);
+        kit_close(store);
+    }
+}
+
+static void test_select__folder_that_the_environment_names(void **state)
+{
+    struct wal_store *store = kit_store();
+    char name[PATH_SIZE];
+    char *cwd = getcwd(name, sizeof(name) - 10);
+
+    (void)state;
+    assert_non_null(cwd);
+    add_claude("moved", "projects/-srv-app/a.jsonl", "a", "one", 1, 2);
+    add_claude("moved", "rows.jsonl", "b", SECRET, 1, 2);
+    strcat(name, "/moved");
+    assert_int_equal(setenv("CLAUDE_CONFIG_DIR", name, 1), 0);
+    assert_sessions(store, "moved", 1);
+    assert_int_equal(unsetenv("CLAUDE_CONFIG_DIR"), 0);
+    kit_close(store);
+    assert_false(has_secret());
+}
+
+static void
+test_select__plain_folder_has_files_with_content_of_one(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_result result;
+
+    (void)state;
+    add_claude("backup", "a/one.jsonl", ID_1, "one", 1, 2);
+    add_pi("backup", "two.jsonl", "p1");
+    add_text("backup", ID_2 ".jsonl", "no JSON, but the name of a session\n");
+    add_text("backup", "export.json",
+             "{\"info\":{\"id\":\"ses_9\",\"time\":{\"created\":1}},"
+             "\"messages\":[]}");
+    add_text("backup", "data.jsonl", "{\"key\":\"" SECRET "\"}\n");
+    add_text("backup", "settings.json", "{\"key\":\"" SECRET "\"}\n");
+    add_text("backup", ".git/a.jsonl", SECRET);
+    result = import(store, "backup", 0, NULL);
+    assert_int_equal(result.sessions, 4);
+    assert_int_equal(result.left_out[WAL_IMPORT_OTHERS], 1);
+    assert_int_equal(result.left_out[WAL_IMPORT_SETTINGS], 1);
+    kit_close(store);
+    assert_false(has_secret());
+}
+
+static void test_select__links_are_not_followed(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_result result;
+
+    (void)state;
+    add_claude("elsewhere", ID_2 ".jsonl", ID_2, SECRET, 1, 2);
+    add_claude("home", ".claude/projects/p/" ID_1 ".jsonl", ID_1, "one", 1, 2);
+    assert_int_equal(symlink("../../../../elsewhere/" ID_2 ".jsonl",
+                             "home/.claude/projects/p/" ID_2 ".jsonl"),
+                     0);
+    assert_int_equal(symlink("../../../elsewhere", "home/.claude/projects/q"),
+                     0);
+    result = import(store, "home", 0, NULL);
+    assert_int_equal(result.sessions, 1);
+    assert_int_equal(result.left_out[WAL_IMPORT_LINKS], 2);
+    kit_close(store);
+    assert_false(has_secret());
+}
+
+static void test_select__all_files(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_result result;
+
+    (void)state;
+    make_home("home");
+    result = import(store, "home", WAL_IMPORT_ALL_FILES, NULL);
+    assert_true(result.sources >= 18);
+    assert_int_equal(result.left_out[WAL_IMPORT_CREDENTIALS], 0);
+    kit_close(store);
+    assert_true(has_secret());
+}
+
+static void test_select__other_files_are_outside_of_clients(void **state)
+{
+    struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
+    struct wal_import_result result;
+
+    (void)state;
+    make_home("home");
+    result = import(store, "home", WAL_IMPORT_OTHER_FILES, NULL);
+    /* work/sessions.jsonl and .ssh/id_ed25519 */
+    assert_int_equal(result.sessions, 6 + 2);
+    assert_int_equal(result.left_out[WAL_IMPORT_CREDENTIALS], 4);
+    kit_close(store);
+}
+
+static void test_select__scan_counts_what_an_import_takes(void **state)
+{
+    const struct wal_slice paths[] = {kit_text("home"), kit_text("backup"),
+                                      kit_text("none")};
+    struct seen seen = {.status = WAL_OK};
+    const struct wal_import_options options = {
+        .struct_size = sizeof(options), .report = on_report, .ctx = &seen};
+    struct wal_import_result scan = {.struct_size = sizeof(scan)};
+    struct wal_import_result done = {.struct_size = sizeof(done)};
+    struct wal_store *store = kit_store();
+
+    (void)state;
+    make_home("home");
+    add_pi("backup", "two.jsonl", "p1");
+    add_text("backup", "data.jsonl", "{\"key\":\"" SECRET "\"}\n");
+    assert_int_equal(wal_import_scan(paths, 3, &options, &scan, NULL), WAL_OK);
+    assert_int_equal(wal_import_tree(store, paths, 3, &options, &done, NULL),
+                     WAL_OK);
+    assert_int_equal(scan.sources, done.sources);
+    assert_int_equal(scan.failed, 1);
+    assert_string_equal(seen.failed, "none");
+    assert_memory_equal(scan.left_out, done.left_out, sizeof(scan.left_out));
+    assert_int_equal(scan.sessions, done.sessions);
+    assert_true(scan.bytes >= done.bytes);
+    kit_close(store);
+}
+
+/* Without the capability that ignores permissions, for a run as root. */
+static void drop_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version =
+                                                  _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {{.effective = 0}};
+
+    assert_int_equal(syscall(SYS_capset, &header, data), 0);
+}
+
+static void test_select__folder_without_permission_is_named(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct seen seen = {.status = WAL_OK};
+    struct wal_import_result result;
+
+    (void)state;
+    make_home("home");
+    add_claude("home", ".claude/projects/-a/a.jsonl", "a", "one", 1, 2);
+    assert_int_equal(chmod("home/.claude/projects/-a", 0), 0);
+    drop_capabilities();
+    result = import(store, "home", 0, &seen);
+    assert_int_equal(chmod("home/.claude/projects/-a", 0700), 0);
+    assert_int_equal(result.failed, 1);
+    assert_int_equal(result.sessions, 6);
+    assert_string_equal(seen.failed, "home/.claude/projects/-a");
+    assert_int_equal(seen.status, WAL_EACCESS);
+    kit_close(store);
+}
+
+/* ------------------------------------------------------------- identity --- */
+
+static void test_identity__other_roots_add_nothing(void **state)
+{
+    static const char *const roots[] = {
+        "home/.claude/projects/-srv-app",
+        "home/.claude/projects",
+        "home/.claude",
+        "home",
+        "copy/.claude/projects",
+        "copy",
+        "copy/.codex",
+    };
+    struct wal_store *store = kit_store();
+
+    (void)state;
+    make_home("home");
+    make_home("copy");
+    assert_int_equal(import(store, "home/.codex", 0, NULL).sessions, 1);
+    for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
+        struct wal_import_result result = import(store, roots[i], 0, NULL);
+
+        assert_int_equal(result.failed, 0);
+        assert_int_equal(count_sessions(store), i < 3 ? 4 : 6);
+        assert_true(result.appended == 0 || i == 0 || i == 3);
+    }
+    kit_close(store);
+}
+
+static void test_identity__grown_file_adds_its_new_lines(void **state)
+{
+    struct wal_store *store = kit_store();
+
+    (void)state;
+    make_home("home");
+    (void)import(store, "home", 0, NULL);
+    add_claude("home", ".claude/projects/-srv-app/" ID_1 ".jsonl", ID_1, "one",
+               4, 6);
+    assert_int_equal(import(store, "home/.claude/projects", 0, NULL).appended,
+                     3);
+    assert_int_equal(import(store, "home/.claude", 0, NULL).appended, 0);
+    assert_int_equal(count_sessions(store), 6);
+    kit_close(store);
+}
+
+static void test_identity__older_copy_adds_nothing(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_result result;
+
+    (void)state;
+    add_claude("new", ID_1 ".jsonl", ID_1, "one", 1, 6);
+    add_claude("old", ID_1 ".jsonl", ID_1, "one", 1, 4);
+    (void)import(store, "new", 0, NULL);
+    result = import(store, "old", 0, NULL);
+    assert_int_equal(result.appended, 0);
+    assert_int_equal(result.duplicates, 4);
+    assert_int_equal(count_sessions(store), 1);
+    kit_close(store);
+}
+
+static void test_identity__diverged_copies_are_both_kept(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct seen seen = {.status = WAL_OK};
+
+    (void)state;
+    add_claude("a", ID_1 ".jsonl", ID_1, "one", 1, 2);
+    add_claude("b", ID_1 ".jsonl", ID_1, "other", 1, 2);
+    assert_int_equal(import(store, "a", 0, &seen).appended, 2);
+    assert_int_equal(seen.other_ids, 0);
+    assert_int_equal(import(store, "b", 0, &seen).appended, 2);
+    assert_int_equal(seen.other_ids, 1);
+    assert_int_equal(count_sessions(store), 2);
+    wal_session_close(kit_session(store, ID_1 "~2"));
+    /* Both continue, from any root. */
+    add_claude("a", ID_1 ".jsonl", ID_1, "one", 3, 3);
+    add_claude("b", ID_1 ".jsonl", ID_1, "other", 3, 3);
+    assert_int_equal(import(store, ".", 0, &seen).appended, 2);
+    assert_int_equal(import(store, "b/" ID_1 ".jsonl", 0, &seen).appended, 0);
+    assert_int_equal(count_sessions(store), 2);
+    kit_close(store);
+}
+
+static void test_identity__one_id_of_two_clients(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct seen seen = {.status = WAL_OK};
+
+    (void)state;
+    add_claude("home", ".claude/projects/p/same.jsonl", "same", "one", 1, 2);
+    add_pi("home", ".pi/agent/sessions/p/same.jsonl", "same");
+    assert_int_equal(import(store, "home", 0, &seen).sessions, 2);
+    assert_int_equal(seen.other_ids, 1);
+    assert_int_equal(count_sessions(store), 2);
+    assert_int_equal(import(store, "home/.pi", 0, &seen).appended, 0);
+    assert_int_equal(count_sessions(store), 2);
+    kit_close(store);
+}
+
+static void test_identity__file_that_names_no_session(void **state)
+{
+    const char row[] = "{\"type\":\"summary\",\"summary\":\"S\",\"leafUuid\":"
+                       "\"u\"}\n";
+    struct wal_store *store = kit_store();
+
+    (void)state;
+    add_text("home", ".claude/projects/p/" ID_1 ".jsonl", row);
+    add_text("home", ".claude/projects/p/" ID_2 ".jsonl", "");
+    assert_int_equal(import(store, "home", 0, NULL).sessions, 2);
+    assert_int_equal(import(store, "home/.claude", 0, NULL).appended, 0);
+    assert_int_equal(count_sessions(store), 2);
+    wal_session_close(kit_session(store, ID_1));
+    wal_session_close(kit_session(store, ID_2));
+    kit_close(store);
+}
+
+static void test_identity__renamed_file_is_another_session(void **state)
+{
+    struct wal_store *store = kit_store();
+
+    (void)state;
+    add_claude("a", "one.jsonl", ID_1, "one", 1, 2);
+    add_claude("b", "two.jsonl", ID_1, "one", 1, 3);
+    (void)import(store, "a", 0, NULL);
+    assert_int_equal(import(store, "b", 0, NULL).appended, 3);
+    assert_int_equal(count_sessions(store), 2);
+    kit_close(store);
+}
+
+static void test_identity__session_that_no_import_made(void **state)
+{
+    struct wal_store *store = kit_store();
+
+    (void)state;
+    wal_session_close(kit_create(store, ID_1));
+    add_claude("a", ID_1 ".jsonl", ID_1, "one", 1, 2);
+    assert_int_equal(import(store, "a", 0, NULL).appended, 2);
+    assert_int_equal(count_sessions(store), 2);
+    kit_close(store);
+}
+
+/* ------------------------------------------------------------- changing --- */
+
+static int32_t replace_file(void *ctx, const struct wal_import_report *report)
+{
+    int32_t *calls = ctx;
+
+    (void)report;
+    if (++*calls == 1) {
+        assert_int_equal(unlink("home/.claude/projects/p/b.jsonl"), 0);
+        add_claude("home", ".claude/projects/p/a.jsonl", "a", "one", 3, 3);
+        assert_int_equal(unlink("home/.claude/projects/p/c.jsonl"), 0);
+        add_claude("home", ".claude/projects/p/c.jsonl", "c", "other", 1, 3);
+    }
+    return 0;
+}
+
+/* While the first file is reported it grows, the second is removed and the
+ * third is replaced. */
+static void test_changing__files_of_a_folder(void **state)
+{
+    const struct wal_slice paths[] = {kit_text("home")};
+    int32_t calls = 0;
+    const struct wal_import_options options = {
+        .struct_size = sizeof(options), .report = replace_file, .ctx = &calls};
+    struct wal_import_result result = {.struct_size = sizeof(result)};
+    struct wal_store *store = kit_store();
+
+    (void)state;
+    add_claude("home", ".claude/projects/p/a.jsonl", "a", "one", 1, 2);
+    add_claude("home", ".claude/projects/p/b.jsonl", "b", "one", 1, 2);
+    add_claude("home", ".claude/projects/p/c.jsonl", "c", "one", 1, 2);
+    assert_int_equal(wal_import_tree(store, paths, 1, &options, &result, NULL),
+                     WAL_OK);
+    assert_int_equal(result.appended, 2 + 3);
+    assert_int_equal(result.failed, 1);
+    assert_int_equal(import(store, "home", 0, NULL).appended, 1);
+    assert_int_equal(count_sessions(store), 2);
+    kit_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_select__home_has_sessions_of_four_clients),
+        KIT_TEST(test_select__argument_is_any_folder_of_a_client),
+        KIT_TEST(test_select__folder_that_the_environment_names),
+        KIT_TEST(test_select__plain_folder_has_files_with_content_of_one),
+        KIT_TEST(test_select__links_are_not_followed),
+        KIT_TEST(test_select__all_files),
+        KIT_TEST(test_select__other_files_are_outside_of_clients),
+        KIT_TEST(test_select__scan_counts_what_an_import_takes),
+        KIT_TEST(test_identity__other_roots_add_nothing),
+        KIT_TEST(test_identity__grown_file_adds_its_new_lines),
+        KIT_TEST(test_identity__older_copy_adds_nothing),
+        KIT_TEST(test_identity__diverged_copies_are_both_kept),
+        KIT_TEST(test_identity__one_id_of_two_clients),
+        KIT_TEST(test_identity__file_that_names_no_session),
+        KIT_TEST(test_identity__renamed_file_is_another_session),
+        KIT_TEST(test_identity__session_that_no_import_made),
+        KIT_TEST(test_changing__files_of_a_folder),
+        /* the last: it drops the process's capabilities */
+        KIT_TEST(test_select__folder_without_permission_is_named),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,350 @@
+/*
+ * import_run.c - run an import for a command (import_run.h).
+ *
+ * Threads: the tools are single-threaded.
+ */
+#include "tools/walconv/import_run.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/cli/json.h"
+#include "tools/walconv/import_print.h"
+
+#define STOP 1 /* result of a callback that stops the import */
+
+/* ------------------------------------------------------------- signals --- */
+
+static volatile sig_atomic_t caught;
+
+static void on_signal(int number)
+{
+    caught = number;
+}
+
+void walconv_catch_signals(void)
+{
+    const struct sigaction action = {.sa_handler = on_signal,
+                                     .sa_flags = (int)SA_RESETHAND};
+
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
+bool walconv_is_interrupted(void)
+{
+    return caught != 0;
+}
+
+void walconv_end_interrupted(const struct cli *cli)
+{
+    int number = caught;
+
+    if (number == 0) {
+        return;
+    }
+    cli_error(cli, CLI_OK, "interrupted", "run it again to go on");
+    (void)cli_finish(cli, CLI_OK);
+    (void)signal(number, SIG_DFL);
+    (void)raise(number);
+}
+
+/* ------------------------------------------------------------ progress --- */
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void size_text(uint64_t bytes, char *text, size_t size)
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
+    double number = (double)bytes;
+    size_t unit = 0;
+
+    while (number >= 1000 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+        number /= 1000;
+        unit++;
+    }
+    snprintf(text, size, unit == 0 ? "%.0f %s" : "%.1f %s", number,
+             units[unit]);
+}
+
+void walconv_print_bytes(FILE *file, uint64_t bytes)
+{
+    char text[32];
+
+    size_text(bytes, text, sizeof(text));
+    fputs(text, file);
+}
+
+static void show_progress(struct walconv_run *run, uint64_t done)
+{
+    double seconds = (double)(now_ms() - run->start_ms) / 1000;
+    double rate = seconds > 0 ? (double)done / seconds : 0;
+    uint64_t total = run->total.bytes > done ? run->total.bytes : done;
+    char size[32];
+    char rate_text[32];
+    char text[160];
+
+    if (!progress_is_due(&run->progress)) {
+        return;
+    }
+    size_text(total, size, sizeof(size));
+    size_text((uint64_t)rate, rate_text, sizeof(rate_text));
+    snprintf(text, sizeof(text),
+             "%3.0f %% of %s, %" PRIu64 " of %" PRIu64 " files, %s/s, %.0f s "
+             "left",
+             total > 0 ? 100 * (double)done / (double)total : 100.0, size,
+             run->files, run->total.sources, rate_text,
+             rate > 0 ? (double)(total - done) / rate : 0.0);
+    progress_show(&run->progress, "import", text);
+}
+
+static int32_t on_progress(void *ctx, struct wal_slice path, uint64_t done,
+                           uint64_t total)
+{
+    struct walconv_run *run = ctx;
+
+    (void)path;
+    (void)total;
+    show_progress(run, run->bytes + done);
+    return caught != 0 ? STOP : 0;
+}
+
+/* ------------------------------------------------------------- reports --- */
+
+static void count_warning(struct walconv_run *run,
+                          const struct wal_import_issue *issue)
+{
+    const char *reason = issue->reason.data;
+    /* The text after a colon is that of one line. */
+    size_t size = strcspn(reason, ":");
+
+    for (uint32_t i = 0; i < run->warning_count; i++) {
+        if (strlen(run->warnings[i].reason) == size &&
+            memcmp(run->warnings[i].reason, reason, size) == 0) {
+            run->warnings[i].count++;
+            return;
+        }
+    }
+    if (run->warning_count == WALCONV_WARNINGS_MAX) {
+        run->other_warnings++;
+        return;
+    }
+    run->warnings[run->warning_count++] = (struct walconv_warning){
+        .reason = cli_copy_text(reason, size), .count = 1};
+}
+
+/* Whether the path is one that the command was called with. */
+static bool is_argument(const struct walconv_run *run, struct wal_slice path)
+{
+    for (uint32_t i = 0; i < run->path_count; i++) {
+        if (cli_slice_equal(run->paths[i], path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_printed(const struct walconv_run *run,
+                       const struct wal_import_report *report)
+{
+    return run->is_verbose || run->cli->json || report->status != WAL_OK ||
+           (report->flags & WAL_IMPORT_CHANGED_VIEW) != 0 ||
+           ((report->flags & WAL_IMPORT_OTHER_ID) != 0 &&
+            run->other_ids <= WALCONV_NAMES_MAX);
+}
+
+static int32_t on_report(void *ctx, const struct wal_import_report *report)
+{
+    struct walconv_run *run = ctx;
+    unsigned what = run->is_verbose || run->cli->json ? WALCONV_PRINT_ALL : 0;
+    int code;
+
+    if (report->kind != WAL_IMPORT_STREAM && report->status == WAL_OK) {
+        run->files++;
+        run->bytes += report->bytes;
+    }
+    run->other_ids += (report->flags & WAL_IMPORT_OTHER_ID) != 0 ? 1 : 0;
+    for (uint64_t i = 0; what == 0 && i < report->issue_count; i++) {
+        count_warning(run, &report->issues[i]);
+    }
+    if (is_printed(run, report)) {
+        progress_clear(&run->progress);
+        what |= is_argument(run, report->path) ? WALCONV_PRINT_ARGUMENT : 0;
+        code = walconv_print_import(run->cli, report, what);
+        run->code = cli_worse_code(run->code, code);
+    }
+    show_progress(run, run->bytes);
+    return caught != 0 ? STOP : 0;
+}
+
+/* ------------------------------------------------------------- summary --- */
+
+void walconv_print_left_out(FILE *file, const char *before,
+                            const struct wal_import_result *result)
+{
+    const char *separator = before;
+
+    for (uint32_t i = 0; i < WAL_IMPORT_LEFT_OUT_SIZE; i++) {
+        if (result->left_out[i] > 0) {
+            fprintf(file, "%s%" PRIu64 " %s", separator, result->left_out[i],
+                    wal_import_left_out_name(i));
+            separator = ", ";
+        }
+    }
+    if (separator != before) {
+        putc('\n', file);
+    }
+}
+
+static void print_json(const struct walconv_run *run, double seconds)
+{
+    const struct wal_import_result *result = &run->result;
+    const struct {
+        const char *key;
+        uint64_t number;
+    } members[] = {
+        {"sources", result->sources},   {"sessions", result->sessions},
+        {"appended", result->appended}, {"duplicates", result->duplicates},
+        {"failed", result->failed},     {"bytes", result->bytes},
+    };
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "summary");
+    cli_json_open(&json, '{');
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        cli_json_key(&json, members[i].key);
+        cli_json_number(&json, members[i].number);
+    }
+    cli_json_key(&json, "milliseconds");
+    cli_json_number(&json, (uint64_t)(seconds * 1000));
+    cli_json_key(&json, "leftOut");
+    cli_json_open(&json, '{');
+    for (uint32_t i = 0; i < WAL_IMPORT_LEFT_OUT_SIZE; i++) {
+        cli_json_key_text(&json, cli_slice(wal_import_left_out_name(i)));
+        cli_json_number(&json, result->left_out[i]);
+    }
+    cli_json_close(&json, '}');
+    cli_json_close(&json, '}');
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
+static void print_warnings(const struct walconv_run *run)
+{
+    const struct cli *cli = run->cli;
+
+    for (uint32_t i = 0; i < run->warning_count; i++) {
+        const struct walconv_warning *warning = &run->warnings[i];
+
+        cli_error(cli, CLI_OK, NULL, "%" PRIu64 " %s: %s", warning->count,
+                  cli_plural(warning->count, "line", "lines"), warning->reason);
+    }
+    if (run->other_warnings > 0) {
+        cli_error(cli, CLI_OK, NULL, "%" PRIu64 " further warnings",
+                  run->other_warnings);
+    }
+    if (run->warning_count > 0) {
+        cli_error(cli, CLI_OK, NULL,
+                  "their lines are imported unchanged (--verbose names "
+                  "them)");
+    }
+    if (!run->is_verbose && run->other_ids > WALCONV_NAMES_MAX) {
+        cli_error(cli, CLI_OK, NULL,
+                  "%" PRIu64 " sessions have another id than their files "
+                  "state (--verbose names them)",
+                  run->other_ids);
+    }
+}
+
+void walconv_run_print(const struct walconv_run *run)
+{
+    const struct wal_import_result *result = &run->result;
+    double seconds = (double)(now_ms() - run->start_ms) / 1000;
+
+    if (run->cli->json) {
+        print_json(run, seconds);
+        return;
+    }
+    printf("%" PRIu64 " %s, %" PRIu64 " new %s, %" PRIu64 " known, ",
+           result->sessions,
+           cli_plural(result->sessions, "session", "sessions"),
+           result->appended, cli_plural(result->appended, "entry", "entries"),
+           result->duplicates);
+    walconv_print_bytes(stdout, result->bytes);
+    printf(", %.1f s\n", seconds);
+    walconv_print_left_out(stdout, "left out: ", result);
+    if (result->failed > 0) {
+        printf("failed: %" PRIu64 "\n", result->failed);
+    }
+    fflush(stdout);
+    print_warnings(run);
+}
+
+/* ----------------------------------------------------------------- run --- */
+
+struct wal_import_options walconv_run_options(struct walconv_run *run)
+{
+    return (struct wal_import_options){
+        .struct_size = sizeof(struct wal_import_options),
+        .flags = run->flags,
+        .dialect = cli_slice(run->dialect),
+        .exclude = cli_slice(run->exclude),
+        .progress = on_progress,
+        .report = on_report,
+        .ctx = run,
+    };
+}
+
+/* Counts what there is, for the progress on a terminal. */
+static void scan(struct walconv_run *run, const struct wal_slice *paths,
+                 uint32_t count)
+{
+    struct wal_import_options options = walconv_run_options(run);
+
+    options.report = NULL;
+    run->total = (struct wal_import_result)WAL_INIT(wal_import_result);
+    if (run->progress.is_on) {
+        (void)!wal_import_scan(paths, count, &options, &run->total, NULL);
+    }
+}
+
+int walconv_run_import(struct walconv_run *run, struct wal_store *store,
+                       const struct wal_slice *paths, uint32_t count)
+{
+    const struct wal_import_options options = walconv_run_options(run);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+
+    run->paths = paths;
+    run->path_count = count;
+    run->start_ms = now_ms();
+    progress_init(&run->progress, !run->cli->no_progress);
+    scan(run, paths, count);
+    run->result = (struct wal_import_result)WAL_INIT(wal_import_result);
+    status =
+        wal_import_tree(store, paths, count, &options, &run->result, &error);
+    progress_clear(&run->progress);
+    if (status != WAL_OK && caught == 0) {
+        return cli_report(run->cli, run->exclude, status, &error);
+    }
+    return run->code;
+}
+
+void walconv_run_deinit(struct walconv_run *run)
+{
+    for (uint32_t i = 0; i < run->warning_count; i++) {
+        free(run->warnings[i].reason);
+    }
+    run->warning_count = 0;
+}

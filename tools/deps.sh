@@ -5,39 +5,48 @@
 # PACKAGE PROBE...: the package is installed if the probe succeeds.
 deps_build="
 cmake           deps_cmake
-ninja-build     deps_command ninja
+ninja-build     deps_generator
 gcc             deps_command gcc
 libc6-dev       deps_header stdio.h
-pkg-config      deps_command pkg-config
-liblz4-dev      deps_module liblz4
-zlib1g-dev      deps_module zlib
-libssl-dev      deps_module libcrypto
+liblz4-dev      deps_library liblz4 lz4.h
+zlib1g-dev      deps_library zlib zlib.h
+libssl-dev      deps_library libcrypto openssl/evp.h
 "
 
 # shellcheck disable=SC2034  # used by scripts that source this file
 deps_test="$deps_build
+ninja-build         deps_command ninja
+pkg-config          deps_command pkg-config
 g++                 deps_command g++
 clang-14            deps_command clang-14
 libclang-rt-14-dev  deps_sanitizer
 clang-format-14     deps_command clang-format-14
 clang-tidy-14       deps_command clang-tidy-14
-libcmocka-dev       deps_module cmocka
-libjansson-dev      deps_module jansson
-libdeflate-dev      deps_module libdeflate
+libcmocka-dev       deps_library cmocka cmocka.h
+libjansson-dev      deps_library jansson jansson.h
+libdeflate-dev      deps_library libdeflate libdeflate.h
 libbenchmark-dev    deps_header benchmark/benchmark.h
 python3             deps_command python3
 shellcheck          deps_command shellcheck
 strace              deps_command strace
 git                 deps_command git
 doxygen             deps_command doxygen
+abigail-tools       deps_command abidiff
+dpkg-dev            deps_command dpkg-shlibdeps
 "
 
 deps_command() {
     command -v "$1" >/dev/null 2>&1
 }
 
-deps_module() {
-    pkg-config --exists "$1" 2>/dev/null
+deps_generator() {
+    deps_command ninja || deps_command make
+}
+
+# deps_library MODULE HEADER: pkg-config is asked first, which knows libraries
+# in other places, but it may not be installed.
+deps_library() {
+    pkg-config --exists "$1" 2>/dev/null || deps_header "$2"
 }
 
 deps_header() {
@@ -48,7 +57,7 @@ deps_cmake() {
     local version
     version=$(cmake --version 2>/dev/null | awk 'NR == 1 { print $3 }') &&
         [ -n "$version" ] &&
-        printf '3.25\n%s\n' "$version" | sort -V -C
+        printf '3.22\n%s\n' "$version" | sort -V -C
 }
 
 deps_sanitizer() {
@@ -64,7 +73,7 @@ deps_missing() {
         if [ -n "$package" ] && ! $probe; then
             printf '%s\n' "$package"
         fi
-    done <<<"$1"
+    done <<<"$1" | sort -u
 }
 
 # deps_install LIST: installs missing packages; on failure prints their names

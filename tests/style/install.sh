@@ -37,7 +37,7 @@ gcc -std=c11 -Wall -Werror program.c -Lalone "${flags[@]}" -o static
 env -u LD_LIBRARY_PATH ./static
 
 cat >CMakeLists.txt <<'LISTS'
-cmake_minimum_required(VERSION 3.25)
+cmake_minimum_required(VERSION 3.22)
 project(program LANGUAGES C)
 find_package(agentwal 0.2 REQUIRED COMPONENTS static)
 add_executable(by_shared program.c)

@@ -698,6 +698,19 @@ def check_import(wal, store, folder):
              by_ref(options), by_ref(result))
     same((result.appended, result.duplicates), (0, 2), "the file again")
     same(reports[1], (reports[0][0], 0), "the report of the file again")
+    wal.call("wal_import_scan", paths, ctypes.c_uint32(1), None,
+             by_ref(result))
+    same((result.sources, result.appended), (1, 0), "a scan")
+
+
+def check_clients(wal):
+    client = wal.new("wal_import_client")
+    wal.call("wal_import_client", ctypes.c_uint32(0), by_ref(client))
+    same(client.folder != b"" and client.name != b"", True, "a client")
+    wal.call("wal_import_client", ctypes.c_uint32(1 << 20), by_ref(client),
+             status="WAL_END")
+    name = wal.function("wal_import_left_out_name", ctypes.c_char_p)
+    same((name(0), name(1 << 20)), (b"credentials", None), "what is left out")
 
 
 def check_salvage(wal, path, folder):
@@ -743,6 +756,7 @@ def main():
     source, path = sys.argv[1:]
     wal = Library(path, source)
     check_constants(wal)
+    check_clients(wal)
     with tempfile.TemporaryDirectory() as folder:
         where = os.path.join(folder, "store").encode()
         store = check_store(wal, where)

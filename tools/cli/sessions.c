@@ -64,6 +64,7 @@ enum {
     DIRECTORY_WIDTH_MIN = 12,
     DIRECTORY_WIDTH = 28,
     TITLE_WIDTH_MIN = 12,
+    TITLE_NAME_MAX = 255, /* bytes of a file's name */
     GAPS = 4 * 2
 };
 
@@ -122,7 +123,7 @@ static struct wal_slice session_title(const struct wal_session_info *info,
         return cli_slice("(no messages)");
     }
     slash = strrchr(source.path, '/');
-    snprintf(text, CLI_TEXT_MAX, "(no messages) %s",
+    snprintf(text, CLI_TEXT_MAX, "(no messages) %.*s", TITLE_NAME_MAX,
              slash != NULL && slash[1] != '\0' ? slash + 1 : source.path);
     return cli_slice(text);
 }

@@ -14,7 +14,7 @@
 
 #include "agentwal/import.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/progress.h"
+#include "tools/terminal/progress.h"
 
 enum {
     WALCONV_WARNINGS_MAX = 64, /* different texts that are counted */

@@ -134,9 +134,10 @@ static void make_parents(const char *path)
 /* Prints why there is no store at the path of a verb. */
 static int report_missing(const struct cli *cli, const char *path)
 {
-    return cli_error(cli, CLI_FAILED, path,
-                     "there is no store yet; create one with: agentwal init, "
-                     "or import sessions with: agentwal import PATH");
+    return cli_error_status(
+        cli, WAL_ENOTSTORE, path,
+        "there is no store yet; create one with: agentwal init, "
+        "or import sessions with: agentwal import PATH");
 }
 
 static bool is_missing(const char *path)

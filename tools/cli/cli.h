@@ -196,6 +196,10 @@ int cli_insert_store(struct cli *cli);
 int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
                    struct wal_store **store);
 
+/* For verbs that do not use cli_open_store: returns CLI_CONTINUE or, when there
+ * is nothing at the path, an exit code after printing how to make a store. */
+int cli_require_store(const struct cli *cli, const char *path);
+
 /* Closes a store. Returns the worse of `code` and the exit code of the
  * close. */
 int cli_close_store(const struct cli *cli, const char *path,

@@ -96,8 +96,7 @@ static void print_rewound(const struct cli *cli, const struct request *request,
     if (result->can_rewind == 0) {
         return; /* the error says why */
     }
-    printf("%s %" PRIu64 " %s: %" PRIu64 " lines inserted, %" PRIu64
-           " deleted\n",
+    printf("%s %" PRIu64 " %s: +%" PRIu64 " -%" PRIu64 "\n",
            is_dry ? "would restore" : "restored", result->files_changed,
            cli_plural(result->files_changed, "file", "files"),
            result->insertions, result->deletions);

@@ -351,6 +351,9 @@ int walctl_migrate(struct cli *cli, int argc, char **argv)
     if (code == CLI_CONTINUE) {
         code = cli_check_operands(cli, 2, 3);
     }
+    if (code == CLI_CONTINUE) {
+        code = cli_require_store(cli, cli->items[1]);
+    }
     if (code != CLI_CONTINUE) {
         return code;
     }

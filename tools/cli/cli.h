@@ -43,6 +43,7 @@ struct cli {
     const char *store;  /* --store, or NULL */
     int store_at;       /* index among the operands; CLI_NO_STORE: none */
     bool adds_to_store; /* the verb may create the store */
+    bool json_errors;   /* --json is on the command line */
     bool no_colour;
     bool no_pager;
     struct terminal *terminal; /* of a verb; zeroed for the tools */
@@ -121,9 +122,16 @@ int cli_check_object(const struct cli *cli, const char *what, const char *text);
 /* Returns `one` when the count is 1, else `many`. */
 const char *cli_plural(uint64_t count, const char *one, const char *many);
 
-/* Prints `TOOL: what: why`; `what` may be NULL. Returns `code`. */
+/* Prints `TOOL: what: why`; `what` may be NULL. With --json a verb prints
+ * {"error":{"status","what","why","cause"?,"file"?,"offset"?,"advice"?,
+ * "exitCode"}}. Returns `code`. */
 int cli_error(const struct cli *cli, int code, const char *what,
               const char *why, ...) __attribute__((format(printf, 4, 5)));
+
+/* As cli_error, with the exit code and the name of a status. */
+int cli_error_status(const struct cli *cli, enum wal_status status,
+                     const char *what, const char *why, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* Prints an error of the library with advice on what to do. Returns its exit
  * code. `error` may be NULL. */
@@ -187,6 +195,10 @@ int cli_insert_store(struct cli *cli);
  * exit code. */
 int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
                    struct wal_store **store);
+
+/* For verbs that do not use cli_open_store: returns CLI_CONTINUE or, when there
+ * is nothing at the path, an exit code after printing how to make a store. */
+int cli_require_store(const struct cli *cli, const char *path);
 
 /* Closes a store. Returns the worse of `code` and the exit code of the
  * close. */

@@ -203,9 +203,9 @@ static int open_file(const struct cli *cli, struct wal_store *store,
     if (status != WAL_OK) {
         code = cli_report(cli, name, status, &error);
     } else if (found.count == 0) {
-        code = cli_error(cli, CLI_NEGATIVE, name, "no such session%s (see: %s)",
-                         reason,
-                         cli_advice(cli, "walctl list STORE", "agentwal list"));
+        code = cli_error_status(
+            cli, WAL_ENOTFOUND, name, "no such session%s (see: %s)", reason,
+            cli_advice(cli, "walctl list STORE", "agentwal list"));
     } else if (found.count > 1) {
         code = cli_error(cli, CLI_NEGATIVE, name,
                          "matches %zu sessions, for example %s and %s",

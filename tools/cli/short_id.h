@@ -57,7 +57,7 @@ enum cli_name_kind {
  * Completes the name of an entry of a stream, a head of it, or a checkpoint:
  * `kinds` combines enum cli_name_kind. A name that exists is not changed, nor
  * one that matches nothing: the command reports it. Sets *name to memory that
- * the process owns. Returns CLI_CONTINUE or, when the name is ambiguous or the
+ * the process owns. Only verbs of agentwal complete names. Returns CLI_CONTINUE or, when the name is ambiguous or the
  * session cannot be read, an exit code after printing why. NULL stays NULL.
  */
 int cli_complete_name(const struct cli *cli, struct wal_session *session,

@@ -75,7 +75,10 @@ static int read_request(struct cli *cli, int argc, char **argv, int count,
     };
     int code = cli_parse(cli, argc, argv, options);
 
-    return code == CLI_CONTINUE ? cli_check_operands(cli, count, count) : code;
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, count, count);
+    }
+    return code == CLI_CONTINUE ? cli_require_store(cli, cli->items[0]) : code;
 }
 
 int walcheck_check(struct cli *cli, int argc, char **argv)

@@ -19,6 +19,7 @@ char *help_of_verb(const struct verb *verb);
 int help_run(struct cli *cli, int argc, char **argv);
 
 extern const struct verb_help help_accept_damage;
+extern const struct verb_help help_adopt;
 extern const struct verb_help help_append;
 extern const struct verb_help help_cat;
 extern const struct verb_help help_check;

@@ -6,23 +6,62 @@
 #include "tools/agentwal/help.h"
 
 const struct verb_help help_import = {
-    .usage = "[--dialect auto|NAME] PATH...",
+    .usage = "[--dialect auto|NAME] [--all-files] [--follow] PATH...",
     .summary = "Import session files, or all session files below directories",
-    .text = "A file becomes a session and a line an entry. A repeated import "
-            "adds only what\n"
-            "is new. The store is created if it does not exist.\n",
+    .text = "A file becomes a session and a line an entry. Of a directory, the "
+            "session files\n"
+            "of Claude Code, Codex, pi and OpenCode are imported by their "
+            "paths, and other\n"
+            "files of lines by their content; credentials, settings and "
+            "everything else are\n"
+            "left out and counted. A repeated import adds only what is new, "
+            "from whichever\n"
+            "directory. The store is created if it does not exist.\n",
     .options =
         (const struct verb_option[]){
             {"--dialect NAME", "the format of the files; auto recognises it"},
+            {"--all-files", "import every file below a directory"},
+            {"--follow", "then import what changes, until interrupted"},
+            {"--summary", "with --json: a last object {\"summary\":...}"},
+            {"-v, --verbose", "print every source and every warning"},
             {NULL, NULL},
         },
     .examples =
         (const struct verb_example[]){
-            {"agentwal import ~/.claude/projects",
-             "all sessions of Claude Code"},
+            {"agentwal import ~/.claude", "all sessions of Claude Code"},
             {"agentwal import session.jsonl", "one file"},
+            {"agentwal import --follow ~/.codex ~/.pi/agent",
+             "keep the store current"},
             {"agentwal import --json ~/.codex/sessions",
              "one JSON object per file"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_adopt = {
+    .usage = "[--yes] [--install | --uninstall]",
+    .summary = "Find the clients of this user, and import their sessions",
+    .text = "Prints the folders of Claude Code, Codex, pi and OpenCode with "
+            "the number of\n"
+            "sessions and what is left out, asks, and imports. "
+            "CLAUDE_CONFIG_DIR, CODEX_HOME,\n"
+            "PI_CODING_AGENT_DIR and XDG_DATA_HOME are respected. Without a "
+            "terminal and\n"
+            "without --yes only the plan is printed.\n",
+    .options =
+        (const struct verb_option[]){
+            {"-y, --yes", "do not ask"},
+            {"--install",
+             "then follow the folders by a systemd user unit, from each login "
+             "on"},
+            {"--uninstall", "stop and remove that unit; import nothing"},
+            {"-v, --verbose", "print every source and every warning"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal adopt", "show the plan and ask"},
+            {"agentwal adopt --yes --install", "import, and keep current"},
             {NULL, NULL},
         },
 };

@@ -24,6 +24,7 @@ enum {
 /* name, group, flags, index of the store, function, help */
 static const struct verb verbs[] = {
     {"import", VERB_CONVERT, VERB_ADDS | MAPS, 1, walconv_import, &help_import},
+    {"adopt", VERB_CONVERT, VERB_ADDS | MAPS, 1, walconv_adopt, &help_adopt},
     {"export", VERB_CONVERT, MAPS, 1, walconv_export, &help_export},
     {"follow", VERB_CONVERT, MAPS, 1, walconv_follow, &help_follow},
     {"path", VERB_CONVERT, MAPS, 1, walconv_path, &help_path},

@@ -15,6 +15,7 @@ struct import_arguments {
     bool all_files;
     bool is_verbose;
     bool summary;
+    bool follows;
 };
 
 /* Imports the operands after the store. Returns the exit code. */
@@ -29,8 +30,11 @@ static int import_operands(struct walconv_run *run, struct wal_store *store,
     for (uint32_t i = 0; i < count; i++) {
         paths[i] = cli_slice(cli->items[2 + i]);
     }
-    code = walconv_run_import(run, store, paths, count);
-    if (arguments->summary || (cli->verb != NULL && !cli->json)) {
+    run->prints_summary =
+        arguments->summary || (cli->verb != NULL && !cli->json);
+    code = arguments->follows ? walconv_run_follow(run, store, paths, count)
+                              : walconv_run_import(run, store, paths, count);
+    if (run->prints_summary && !arguments->follows) {
         walconv_run_print(run);
     }
     walconv_run_deinit(run);
@@ -69,6 +73,7 @@ int walconv_import(struct cli *cli, int argc, char **argv)
         {.name = "dialect", .value = &arguments.dialect},
         {.name = "all-files", .flag = &arguments.all_files},
         {.name = "verbose", .letter = 'v', .flag = &arguments.is_verbose},
+        {.name = "follow", .flag = &arguments.follows},
         {.name = "summary", .flag = &arguments.summary},
         {.name = NULL},
     };
@@ -95,6 +100,8 @@ int walconv_import(struct cli *cli, int argc, char **argv)
         code = cli_close_store(cli, cli->items[1], store,
                                import_operands(&run, store, &arguments));
     }
-    walconv_end_interrupted(cli);
+    if (!run.has_followed) {
+        walconv_end_interrupted(cli);
+    }
     return code;
 }

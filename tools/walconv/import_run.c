@@ -5,6 +5,7 @@
  */
 #include "tools/walconv/import_run.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,7 +15,8 @@
 #include "tools/cli/json.h"
 #include "tools/walconv/import_print.h"
 
-#define STOP 1 /* result of a callback that stops the import */
+#define STOP      1    /* result of a callback that stops the import */
+#define FOLLOW_MS 1000 /* between checks for a signal that came before a wait */
 
 /* ------------------------------------------------------------- signals --- */
 
@@ -176,6 +178,10 @@ static int32_t on_report(void *ctx, const struct wal_import_report *report)
     for (uint64_t i = 0; what == 0 && i < report->issue_count; i++) {
         count_warning(run, &report->issues[i]);
     }
+    if (run->has_followed && report->status == WAL_OK &&
+        report->appended == 0 && report->shared == 0) {
+        return caught != 0 ? STOP : 0;
+    }
     if (is_printed(run, report)) {
         progress_clear(&run->progress);
         what |= is_argument(run, report->path) ? WALCONV_PRINT_ARGUMENT : 0;
@@ -319,6 +325,17 @@ static void scan(struct walconv_run *run, const struct wal_slice *paths,
     }
 }
 
+static void begin(struct walconv_run *run, const struct wal_slice *paths,
+                  uint32_t count)
+{
+    run->paths = paths;
+    run->path_count = count;
+    run->start_ms = now_ms();
+    progress_init(&run->progress, !run->cli->no_progress);
+    scan(run, paths, count);
+    run->result = (struct wal_import_result)WAL_INIT(wal_import_result);
+}
+
 int walconv_run_import(struct walconv_run *run, struct wal_store *store,
                        const struct wal_slice *paths, uint32_t count)
 {
@@ -326,12 +343,7 @@ int walconv_run_import(struct walconv_run *run, struct wal_store *store,
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
-    run->paths = paths;
-    run->path_count = count;
-    run->start_ms = now_ms();
-    progress_init(&run->progress, !run->cli->no_progress);
-    scan(run, paths, count);
-    run->result = (struct wal_import_result)WAL_INIT(wal_import_result);
+    begin(run, paths, count);
     status =
         wal_import_tree(store, paths, count, &options, &run->result, &error);
     progress_clear(&run->progress);
@@ -339,6 +351,75 @@ int walconv_run_import(struct walconv_run *run, struct wal_store *store,
         return cli_report(run->cli, run->exclude, status, &error);
     }
     return run->code;
+}
+
+/* Prints that folders cannot be watched, once. */
+static void print_scanning(const struct walconv_run *run,
+                           const struct wal_import_follow *follow,
+                           bool *is_printed_before)
+{
+    struct wal_import_follow_info info = WAL_INIT(wal_import_follow_info);
+
+    if (*is_printed_before ||
+        wal_import_follow_get_info(follow, &info, NULL) != WAL_OK ||
+        info.is_scanning == 0) {
+        return;
+    }
+    *is_printed_before = true;
+    cli_error(run->cli, CLI_OK, NULL,
+              "%s (%s); all folders are scanned every few seconds instead",
+              info.sys_errno == ENOSPC ? "the limit of watches is reached, see "
+                                         "fs.inotify.max_user_watches"
+                                       : "a folder cannot be watched",
+              strerror(info.sys_errno));
+}
+
+/* Imports changes until a signal comes. */
+static enum wal_status follow_changes(struct walconv_run *run,
+                                      struct wal_import_follow *follow,
+                                      struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    bool is_scanning = false;
+
+    progress_clear(&run->progress);
+    run->progress.is_on = false;
+    run->has_followed = true;
+    if (run->prints_summary) {
+        walconv_run_print(run);
+    }
+    cli_error(run->cli, CLI_OK, NULL, "following; end with Ctrl-C");
+    while (caught == 0 && status == WAL_OK && !cli_output_failed()) {
+        print_scanning(run, follow, &is_scanning);
+        status = wal_import_follow_next(follow, FOLLOW_MS, NULL, error);
+        fflush(stdout);
+    }
+    return status;
+}
+
+int walconv_run_follow(struct walconv_run *run, struct wal_store *store,
+                       const struct wal_slice *paths, uint32_t count)
+{
+    const struct wal_import_options options = walconv_run_options(run);
+    struct wal_import_follow *follow = NULL;
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+
+    begin(run, paths, count);
+    status =
+        wal_import_follow_open(store, paths, count, &options, &follow, &error);
+    if (status == WAL_OK) {
+        status = wal_import_follow_next(follow, 0, &run->result, &error);
+    }
+    if (status == WAL_OK) {
+        status = follow_changes(run, follow, &error);
+    }
+    progress_clear(&run->progress);
+    wal_import_follow_close(follow);
+    if (status != WAL_OK && caught == 0) {
+        return cli_report(run->cli, run->exclude, status, &error);
+    }
+    return run->has_followed ? CLI_OK : run->code;
 }
 
 void walconv_run_deinit(struct walconv_run *run)

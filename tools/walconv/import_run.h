@@ -34,7 +34,9 @@ struct walconv_run {
     const char *dialect; /* NULL: detected */
     const char *exclude; /* the store */
     bool is_verbose;     /* prints every source and every warning */
-    int code;            /* exit code so far */
+    bool prints_summary;
+    bool has_followed; /* the first import is complete */
+    int code;          /* exit code so far */
     struct progress progress;
     int64_t start_ms;
     struct wal_import_result total; /* to be imported, for the progress */
@@ -62,6 +64,11 @@ void walconv_end_interrupted(const struct cli *cli);
 
 /* Imports the paths and prints the reports. Returns the exit code. */
 int walconv_run_import(struct walconv_run *run, struct wal_store *store,
+                       const struct wal_slice *paths, uint32_t count);
+
+/* Imports the paths, and then what changes in them, until a signal comes.
+ * Prints the summary of the first import. Returns the exit code. */
+int walconv_run_follow(struct walconv_run *run, struct wal_store *store,
                        const struct wal_slice *paths, uint32_t count);
 
 /* The options of the run, for calls of the library; they hold as long as it

@@ -21,6 +21,7 @@ int walconv_main(int argc, char **argv);
 void walconv_handle_truncation(void);
 
 int walconv_import(struct cli *cli, int argc, char **argv);
+int walconv_adopt(struct cli *cli, int argc, char **argv);
 int walconv_export(struct cli *cli, int argc, char **argv);
 int walconv_path(struct cli *cli, int argc, char **argv);
 int walconv_follow(struct cli *cli, int argc, char **argv);

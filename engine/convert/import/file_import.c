@@ -264,6 +264,32 @@ static enum wal_status import_content(struct wal__import_file *file,
     return status;
 }
 
+/* Sets file->size to the end of the last complete line. Returns 0, or -1 with
+ * errno set. */
+static int end_at_newline(struct wal__import_file *file)
+{
+    char bytes[4096];
+
+    while (file->size > 0) {
+        size_t size =
+            file->size < sizeof(bytes) ? (size_t)file->size : sizeof(bytes);
+        ssize_t got = pread(file->fd, bytes, size, (off_t)(file->size - size));
+        const char *newline;
+
+        if (got < 0 || (size_t)got != size) {
+            errno = got < 0 ? errno : ESTALE;
+            return -1;
+        }
+        newline = memrchr(bytes, '\n', size);
+        if (newline != NULL) {
+            file->size -= size - (size_t)(newline + 1 - bytes);
+            return 0;
+        }
+        file->size -= size;
+    }
+    return 0;
+}
+
 static enum wal_status probe(struct wal__import_file *file,
                              const struct wal__dialect *forced,
                              struct wal_error *error)
@@ -274,7 +300,8 @@ static enum wal_status probe(struct wal__import_file *file,
         return wal__import_errno(error);
     }
     file->size = (uint64_t)stat.st_size;
-    if (wal__file_probe(&file->import->arena, file->fd, file->size, forced,
+    if ((file->import->waits_for_newline && end_at_newline(file) < 0) ||
+        wal__file_probe(&file->import->arena, file->fd, file->size, forced,
                         &file->probe) < 0) {
         return wal__import_errno(error);
     }

@@ -75,6 +75,11 @@ enum wal_status wal__import_fail(struct wal__import *import, const char *path,
     if (status == WAL_ECALLBACK || status == WAL_ENOMEM) {
         return status;
     }
+    if (import->retries && (status == WAL_EBUSY || status == WAL_ECLAIMED)) {
+        import->must_retry = true;
+        *error = (struct wal_error){.struct_size = sizeof(*error)};
+        return WAL_OK;
+    }
     import->result.failed++;
     if (import->first.status == WAL_OK) {
         import->first = *error;

@@ -36,6 +36,12 @@ struct wal__import {
     /* The source is the session of its id that has its content, whatever its
      * path was when that was imported. */
     bool matches_ids;
+    /* A last line without its newline is not read: it is being written. */
+    bool waits_for_newline;
+    /* A source that another import is writing is not reported as failed, but
+     * here. */
+    bool retries;
+    bool must_retry;
     struct wal_import_result result;
     struct wal_error first; /* the first failure; its status, or WAL_OK */
 };

@@ -130,11 +130,10 @@ static bool may_be_exported(const struct wal__tree_source *source)
     return !source->must_be_session || wal__session_dir_is_json(source->path);
 }
 
-/* The same for a path; a failure is reported. */
-static enum wal_status import_path(struct wal__import *import,
-                                   const struct wal__tree_source *source,
-                                   bool may_defer, bool *is_deferred,
-                                   struct wal_error *error)
+enum wal_status wal__tree_import_file(struct wal__import *import,
+                                      const struct wal__tree_source *source,
+                                      bool may_defer, bool *is_deferred,
+                                      struct wal_error *error)
 {
     int flags = source->is_argument ? 0 : O_NOFOLLOW;
     bool is_exported = false;
@@ -142,6 +141,7 @@ static enum wal_status import_path(struct wal__import *import,
     int fd;
 
     *is_deferred = false;
+    import->result.sources++;
     reset(import, source);
     if (may_be_exported(source)) {
         status = wal__import_exported(import, source->name, source->path,
@@ -159,6 +159,7 @@ static enum wal_status import_path(struct wal__import *import,
             import_open_file(import, fd, source, may_defer, is_deferred, error);
         close(fd);
     }
+    import->result.sources -= *is_deferred ? 1 : 0;
     return status == WAL_OK
                ? WAL_OK
                : wal__import_fail(import, source->name, status, error);
@@ -173,11 +174,21 @@ static enum wal_status visit_file(void *ctx,
     bool is_deferred;
     enum wal_status status;
 
-    tree->import.result.sources++;
-    status = import_path(&tree->import, source, !tree->walk.is_one_source,
-                         &is_deferred, error);
+    status = wal__tree_import_file(
+        &tree->import, source, !tree->walk.is_one_source, &is_deferred, error);
     return status == WAL_OK && is_deferred ? defer(tree, source, error)
                                            : status;
+}
+
+enum wal_status
+wal__tree_import_directory(struct wal__import *import,
+                           const struct wal__tree_source *source,
+                           struct wal_error *error)
+{
+    import->result.sources++;
+    reset(import, source);
+    return wal__import_dir(import, source->name, source->path, source->dialect,
+                           source->files, error);
 }
 
 /* A wal__tree_visit_fn. */
@@ -187,10 +198,7 @@ static enum wal_status visit_directory(void *ctx,
 {
     struct tree *tree = ctx;
 
-    tree->import.result.sources++;
-    reset(&tree->import, source);
-    return wal__import_dir(&tree->import, source->name, source->path,
-                           source->dialect, source->files, error);
+    return wal__tree_import_directory(&tree->import, source, error);
 }
 
 /* Tries the deferred files once; without `may_defer`, imports all of them.
@@ -209,8 +217,8 @@ static enum wal_status import_deferred_once(struct tree *tree, bool may_defer,
         if (source->name == NULL) {
             continue;
         }
-        status =
-            import_path(&tree->import, source, may_defer, &is_deferred, error);
+        status = wal__tree_import_file(&tree->import, source, may_defer,
+                                       &is_deferred, error);
         if (!is_deferred) {
             source->name = NULL;
             *has_progress = true;

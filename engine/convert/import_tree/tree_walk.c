@@ -46,6 +46,18 @@ static struct wal__place place_of(const FTSENT *entry)
                                .base = number >> 12};
 }
 
+static bool is_argument(const struct wal__tree_walk *walk, const FTSENT *entry)
+{
+    return entry->fts_level == 0 && !walk->is_below;
+}
+
+/* The place of the folder that contains the entry, which is no argument. */
+static struct wal__place place_above(const struct wal__tree_walk *walk,
+                                     const FTSENT *entry)
+{
+    return entry->fts_level == 0 ? walk->below : place_of(entry->fts_parent);
+}
+
 /* The path of a file relative to the argument; for the argument itself its
  * name. */
 static const char *relative_path(const struct wal__tree_walk *walk,
@@ -54,7 +66,7 @@ static const char *relative_path(const struct wal__tree_walk *walk,
     const char *path = entry->fts_path;
     const char *slash;
 
-    if (entry->fts_level == 0) {
+    if (is_argument(walk, entry)) {
         slash = strrchr(path, '/');
         return slash != NULL ? slash + 1 : path;
     }
@@ -65,11 +77,12 @@ static const char *relative_path(const struct wal__tree_walk *walk,
 /* Writes the absolute path of the entry to walk->path. */
 static void set_path(struct wal__tree_walk *walk, const FTSENT *entry)
 {
-    const char *root = strcmp(walk->resolved, "/") == 0 && entry->fts_level > 0
-                           ? ""
-                           : walk->resolved;
+    const char *root =
+        strcmp(walk->resolved, "/") == 0 && !is_argument(walk, entry)
+            ? ""
+            : walk->resolved;
 
-    if (entry->fts_level == 0) {
+    if (is_argument(walk, entry)) {
         snprintf(walk->path, sizeof(walk->path), "%s", root);
     } else {
         snprintf(walk->path, sizeof(walk->path), "%s/%s", root,
@@ -86,7 +99,8 @@ static bool is_excluded(const struct wal__tree_walk *walk, const FTSENT *entry)
     return (walk->has_exclude &&
             entry->fts_statp->st_dev == walk->exclude.st_dev &&
             entry->fts_statp->st_ino == walk->exclude.st_ino) ||
-           (entry->fts_level > 0 && strcmp(entry->fts_name, ".agentwal") == 0);
+           (!is_argument(walk, entry) &&
+            strcmp(entry->fts_name, ".agentwal") == 0);
 }
 
 static enum wal_status not_a_session(struct wal__tree_walk *walk, FTSENT *entry,
@@ -118,8 +132,8 @@ static enum wal_status visit_directory(struct wal__tree_walk *walk,
     bool is_client = wal__place_is_session(place, walk->path);
     struct wal__tree_source source = {
         .name = entry->fts_path,
-        .path = entry->fts_level == 0 ? "" : relative_path(walk, entry),
-        .is_argument = entry->fts_level == 0,
+        .path = is_argument(walk, entry) ? "" : relative_path(walk, entry),
+        .is_argument = is_argument(walk, entry),
         .is_matched_by_id = is_client || (walk->flags & TAKES_OTHERS) == 0,
     };
     enum wal_status status;
@@ -138,6 +152,9 @@ static enum wal_status visit_directory(struct wal__tree_walk *walk,
         source.files = wal__client_directory_files(source.dialect->name);
     }
     fts_set(walk->fts, entry, FTS_SKIP);
+    if (!source.is_argument) {
+        walk->parent = place_above(walk, entry);
+    }
     return walk->directory(walk->ctx, &source, error);
 }
 
@@ -152,10 +169,10 @@ static enum wal_status enter_directory(struct wal__tree_walk *walk,
         return WAL_OK;
     }
     set_path(walk, entry);
-    if (entry->fts_level == 0) {
+    if (is_argument(walk, entry)) {
         place = wal__place_of_argument(walk->path);
     } else {
-        parent = place_of(entry->fts_parent);
+        parent = place_above(walk, entry);
         place = wal__place_of_folder(&parent, walk->path);
     }
     if ((walk->flags & TAKES_OTHERS) != 0 &&
@@ -172,6 +189,25 @@ static enum wal_status enter_directory(struct wal__tree_walk *walk,
     return WAL_OK;
 }
 
+/* Reports the folder to a walk that watches it. */
+static enum wal_status report_folder(struct wal__tree_walk *walk, FTSENT *entry,
+                                     struct wal_error *error)
+{
+    struct wal__place place = place_of(entry);
+
+    if (walk->enter == NULL || entry->fts_instr == FTS_SKIP) {
+        return WAL_OK;
+    }
+    if (place.kind == WAL__PLACE_LEFT_OUT) {
+        fts_set(walk->fts, entry, FTS_SKIP);
+        return WAL_OK;
+    }
+    return walk->enter(walk->ctx, entry->fts_path,
+                       is_argument(walk, entry) ? ""
+                                                : relative_path(walk, entry),
+                       &place, error);
+}
+
 /* --------------------------------------------------------------- files --- */
 
 /* Returns true if the file is a session of a client by its path. */
@@ -181,8 +217,8 @@ static bool is_client_session(struct wal__tree_walk *walk, const FTSENT *entry)
     struct wal__place place;
     char folder[sizeof(walk->path)];
 
-    if (entry->fts_level > 0) {
-        place = place_of(entry->fts_parent);
+    if (!is_argument(walk, entry)) {
+        place = place_above(walk, entry);
         return wal__place_has_session(&place, walk->path);
     }
     slash = strrchr(walk->path, '/');
@@ -199,7 +235,7 @@ static bool is_client_session(struct wal__tree_walk *walk, const FTSENT *entry)
 static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry,
                       bool is_client, bool *must_be_session)
 {
-    struct wal__place place = place_of(entry->fts_parent);
+    struct wal__place place = place_above(walk, entry);
     const char *below = relative_path(walk, entry);
 
     *must_be_session = false;
@@ -229,16 +265,19 @@ static enum wal_status visit_file(struct wal__tree_walk *walk, FTSENT *entry,
         .name = entry->fts_path,
         .path = relative_path(walk, entry),
         .size = (uint64_t)entry->fts_statp->st_size,
-        .is_argument = entry->fts_level == 0,
+        .is_argument = is_argument(walk, entry),
     };
     bool is_client;
 
     set_path(walk, entry);
     is_client = is_client_session(walk, entry);
     source.is_matched_by_id = is_client || (walk->flags & TAKES_OTHERS) == 0;
-    if (entry->fts_level > 0 &&
+    if (!is_argument(walk, entry) &&
         !is_wanted(walk, entry, is_client, &source.must_be_session)) {
         return WAL_OK;
+    }
+    if (!source.is_argument) {
+        walk->parent = place_above(walk, entry);
     }
     return walk->file(walk->ctx, &source, error);
 }
@@ -246,7 +285,7 @@ static enum wal_status visit_file(struct wal__tree_walk *walk, FTSENT *entry,
 /* A symbolic link below an argument. */
 static void leave_out_link(struct wal__tree_walk *walk, const FTSENT *entry)
 {
-    struct wal__place place = place_of(entry->fts_parent);
+    struct wal__place place = place_above(walk, entry);
 
     if (place.kind != WAL__PLACE_ABOVE && place.kind != WAL__PLACE_IGNORED) {
         walk->import->result.left_out[WAL__FILE_LINK]++;
@@ -293,17 +332,21 @@ static enum wal_status visit(struct wal__tree_walk *walk, FTSENT *entry,
 
     switch (entry->fts_info) {
     case FTS_D:
-        return enter_directory(walk, entry, error);
+        status = enter_directory(walk, entry, error);
+        return status == WAL_OK ? report_folder(walk, entry, error) : status;
     case FTS_F:
         return visit_file(walk, entry, error);
     case FTS_DNR:
     case FTS_ERR:
     case FTS_NS:
+        if (walk->is_below && entry->fts_errno == ENOENT) {
+            return WAL_OK;
+        }
         errno = entry->fts_errno;
         status = wal__import_errno(error);
         return wal__import_fail(walk->import, entry->fts_path, status, error);
     default:
-        if (entry->fts_level > 0 || entry->fts_info == FTS_DP) {
+        if (!is_argument(walk, entry) || entry->fts_info == FTS_DP) {
             if (entry->fts_info == FTS_SL || entry->fts_info == FTS_SLNONE) {
                 leave_out_link(walk, entry);
             }
@@ -325,28 +368,52 @@ static void resolve(struct wal__tree_walk *walk)
     }
 }
 
-enum wal_status wal__tree_walk_argument(struct wal__tree_walk *walk,
-                                        char *argument, struct wal_error *error)
+static enum wal_status walk_path(struct wal__tree_walk *walk, char *path,
+                                 int flags, struct wal_error *error)
 {
-    char *paths[] = {argument, NULL};
+    char *paths[] = {path, NULL};
     enum wal_status status = WAL_OK;
     FTSENT *entry = NULL;
 
-    walk->argument = argument;
-    resolve(walk);
-    walk->fts =
-        fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
+    walk->fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | flags, by_name);
     while (walk->fts != NULL && status == WAL_OK &&
            (errno = 0, entry = fts_read(walk->fts)) != NULL) {
         status = visit(walk, entry, error);
     }
     if (status == WAL_OK && (walk->fts == NULL || errno != 0)) {
         status = wal__import_errno(error);
-        status = wal__import_fail(walk->import, argument, status, error);
+        status = wal__import_fail(walk->import, path, status, error);
     }
     if (walk->fts != NULL) {
         fts_close(walk->fts);
         walk->fts = NULL;
     }
     return status;
+}
+
+enum wal_status wal__tree_walk_argument(struct wal__tree_walk *walk,
+                                        char *argument, struct wal_error *error)
+{
+    walk->argument = argument;
+    walk->is_below = false;
+    resolve(walk);
+    return walk_path(walk, argument, FTS_COMFOLLOW, error);
+}
+
+enum wal_status wal__tree_walk_below(struct wal__tree_walk *walk,
+                                     char *argument, const char *path,
+                                     const struct wal__place *parent,
+                                     struct wal_error *error)
+{
+    char name[2 * WAL__CLIENT_PATH_SIZE];
+    int used = snprintf(name, sizeof(name), "%s/%s", argument, path);
+
+    if (used < 0 || (size_t)used >= sizeof(name)) {
+        return WAL_OK;
+    }
+    walk->argument = argument;
+    walk->is_below = true;
+    walk->below = *parent;
+    resolve(walk);
+    return walk_path(walk, name, 0, error);
 }

@@ -37,6 +37,12 @@ typedef enum wal_status
 wal__tree_visit_fn(void *ctx, const struct wal__tree_source *source,
                    struct wal_error *error);
 
+/* A folder whose files may be sources, or those of a session directory. */
+typedef enum wal_status wal__tree_enter_fn(void *ctx, const char *name,
+                                           const char *path,
+                                           const struct wal__place *place,
+                                           struct wal_error *error);
+
 struct wal__tree_walk {
     struct wal__import *import;
     uint32_t flags;     /* enum wal_import_flags */
@@ -45,7 +51,11 @@ struct wal__tree_walk {
     struct stat exclude;
     wal__tree_visit_fn *file;
     wal__tree_visit_fn *directory;
+    wal__tree_enter_fn *enter; /* or NULL */
     void *ctx;
+    bool is_below; /* the walk began below its argument, in this place */
+    struct wal__place below;
+    struct wal__place parent; /* of the folder around the visited source */
     FTS *fts;
     const char *argument;
     char resolved[WAL__CLIENT_PATH_SIZE]; /* the argument, absolute */
@@ -57,6 +67,13 @@ struct wal__tree_walk {
 enum wal_status wal__tree_walk_argument(struct wal__tree_walk *walk,
                                         char *argument,
                                         struct wal_error *error) WAL_MUST_USE;
+
+/* Visits the sources at and below a path that was found below the argument, in
+ * a folder with the given place. It may no longer exist. */
+enum wal_status wal__tree_walk_below(struct wal__tree_walk *walk,
+                                     char *argument, const char *path,
+                                     const struct wal__place *parent,
+                                     struct wal_error *error) WAL_MUST_USE;
 
 /* Counts a file that is left out, by its path below the client's folder or the
  * argument. */

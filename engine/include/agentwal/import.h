@@ -174,6 +174,22 @@ struct wal_import_client {
     char folder[4096];   /* in which it keeps its files; it may not exist */
 };
 
+/* An import that goes on: wal_import_follow_open. */
+struct wal_import_follow;
+
+/* The library fills it. */
+struct wal_import_follow_info {
+    uint32_t struct_size;
+    /* 1: not every folder can be watched, because of sys_errno (ENOSPC: the
+     * limit of watches is reached; EMFILE: that of instances), so that all are
+     * scanned every few seconds. */
+    uint32_t is_scanning;
+    int32_t sys_errno;
+    uint32_t reserved;
+    uint64_t folders; /* that are watched */
+    uint64_t scans;   /* of all arguments */
+};
+
 /* Returns the name of the dialect with this index, from 0 on, or null after the
  * last one. Threads: any. */
 WAL_API const char *wal_import_dialect(uint32_t index);
@@ -233,6 +249,42 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_import_scan(const struct wal_slice *paths, uint32_t path_count,
                 const struct wal_import_options *options,
                 struct wal_import_result *result, struct wal_error *error);
+
+/*
+ * Prepares to import the paths and then what changes in them: files that grow,
+ * are replaced, created or renamed, also in folders that are created later.
+ * Removed files keep their sessions. options may be null; its slices are
+ * copied. Free *follow with wal_import_follow_close, before the store.
+ *
+ * Threads: one at a time per follow; several processes may follow the same
+ * folders, nothing is imported twice. Errors: those of wal_import_tree.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_import_follow_open(
+    struct wal_store *store, const struct wal_slice *paths, uint32_t path_count,
+    const struct wal_import_options *options, struct wal_import_follow **follow,
+    struct wal_error *error);
+
+/*
+ * The first call imports everything, as wal_import_tree does. Later calls wait
+ * for changes, at most timeout_ms, or until a signal is handled, and import
+ * them; an incomplete last line waits for its end. The entries are durable when
+ * their report is made. A source that another import is writing is tried again
+ * later. result may be null; it is about this call.
+ *
+ * Errors: WAL_ECALLBACK, WAL_ENOMEM; the next call goes on.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_import_follow_next(struct wal_import_follow *follow, uint32_t timeout_ms,
+                       struct wal_import_result *result,
+                       struct wal_error *error);
+
+WAL_API WAL_MUST_USE enum wal_status
+wal_import_follow_get_info(const struct wal_import_follow *follow,
+                           struct wal_import_follow_info *info,
+                           struct wal_error *error);
+
+/* Stops following. follow may be null. */
+WAL_API void wal_import_follow_close(struct wal_import_follow *follow);
 
 #ifdef __cplusplus
 }

@@ -27,6 +27,11 @@ enum wal_status wal__worktree_fail(struct wal_error *error,
                                    enum wal_status status, int sys_errno,
                                    const char *path, const char *what)
 {
+    /* The caller prints the text of sys_errno, which is more precise. */
+    if (sys_errno != 0) {
+        return wal__fail_at(error, status, sys_errno, path, 0, "%s failed",
+                            what);
+    }
     return wal__fail_at(error, status, sys_errno, path, 0, "%s: %s", what,
                         wal_status_text(status));
 }

@@ -28,7 +28,7 @@ DIALECTS = ["format/dialect/" + name + "/" for name in (
     "claude", "codex", "entries", "lines", "opencode", "pi", "rollouts", "sdk")]
 TOOL = [API] + LINES + DIALECTS + ["engine/convert/copy/",
                                   "engine/convert/source/", "engine/base/",
-                                  "tools/cli/"]
+                                  "tools/terminal/", "tools/cli/"]
 
 
 def cumulative(below, folders):
@@ -50,6 +50,7 @@ LAYERS = {
     "engine/salvage/": [API] + SALVAGE,
     # A dialect knows the model, not the other dialects.
     **{folder: [API, "format/bytes/"] + LINES[:2] for folder in DIALECTS},
+    "tools/terminal/": [],
     "tools/cli/": TOOL,
     # Reads the files of a store without the engine.
     "tools/store_file/": TOOL + BYTES,

@@ -92,11 +92,15 @@ static bool wants_overview(int argc, char **argv)
 
 static int run_verb(struct cli *cli, int argc, char **argv)
 {
-    int at = find_verb(cli, &argc, argv);
+    int at;
     const struct verb *verb;
     char *text;
     int code;
 
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        cli->json_errors = cli->json_errors || strcmp(argv[i], "--json") == 0;
+    }
+    at = find_verb(cli, &argc, argv);
     if (at == 0 && wants_overview(argc, argv)) {
         help_print_overview();
         return CLI_OK;
@@ -126,7 +130,7 @@ static int run_verb(struct cli *cli, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct cli cli = {.tool = "agentwal", .verb = "help"};
+    static struct cli cli = {.tool = "agentwal", .verb = "help"};
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = slash != NULL ? slash + 1 : argc > 0 ? argv[0] : "";
 

@@ -12,7 +12,8 @@
 #include "tools/cli/json.h"
 
 enum {
-    INDENT = 23 /* of the text of an option */
+    INDENT = 23, /* of the text of an option */
+    COLUMNS = 79
 };
 
 static const char *const group_titles[VERB_GROUP_COUNT] = {
@@ -27,6 +28,8 @@ static const struct verb_option common_options[] = {
     {"--store DIR", "the store; else AGENTWAL_STORE, else\n"
                     "$XDG_DATA_HOME/agentwal (~/.local/share/agentwal)"},
     {"--json", "results and errors as JSON"},
+    {"--no-color", "no colours; also with NO_COLOR in the environment"},
+    {"--no-pager", "no pager on a terminal; it is PAGER, else less"},
     {"--no-progress", "no progress on standard error"},
     {"--strict", "refuse what recovery cannot decide"},
     {"--force-network-fs", "accept a store on a network file system"},
@@ -48,14 +51,25 @@ static const char names_text[] =
     "Exit codes: 0 done; 1 the answer is no (damage found, conflict, not\n"
     "found); 2 the command line is wrong; 3 could not do it.\n";
 
-/* Prints a text whose lines after the first one are indented. */
+/* Prints a text that starts at the column `indent`, broken between its words. */
 static void print_indented(FILE *file, const char *text, int indent)
 {
-    for (; *text != '\0'; text++) {
-        putc(*text, file);
-        if (*text == '\n') {
-            fprintf(file, "%*s", indent, "");
+    int column = indent;
+
+    while (*text != '\0') {
+        int size = (int)strcspn(text, " \n");
+        if (column > indent && column + 1 + size > COLUMNS) {
+            fprintf(file, "\n%*s", indent, "");
+            column = indent;
         }
+        if (column > indent) {
+            putc(' ', file);
+            column++;
+        }
+        fprintf(file, "%.*s", size, text);
+        column += size;
+        text += size;
+        text += *text != '\0' ? 1 : 0;
     }
 }
 
@@ -87,7 +101,7 @@ static void print_usage(FILE *file, const struct verb *verb)
         size_t size = strcspn(at, at[0] == '[' ? "]\n" : " \n");
         size += at[size] == ']' ? 1 : 0;
         size += strcspn(at + size, " \n");
-        if (column + 1 + (int)size > 78) {
+        if (column + 1 + (int)size > COLUMNS) {
             fprintf(file, "\n%*s", indent + 3, "");
             column = indent + 3;
         }

@@ -31,26 +31,176 @@ void cli_ensure_std_fds(void)
     }
 }
 
-int cli_error(const struct cli *cli, int code, const char *what,
-              const char *why, ...)
-{
-    char *text = NULL;
-    va_list arguments;
+/* An error, as text or as JSON. */
+struct failure {
+    const char *status; /* a name, for JSON */
+    const char *what;   /* or NULL */
+    const char *why;
+    const char *cause; /* the system's text, or empty */
+    const char *file;  /* or empty */
+    uint64_t offset;
+    bool has_offset;
+    const char *advice; /* or NULL */
+};
 
-    va_start(arguments, why);
+/* The member is left out when the text is NULL or empty. */
+static void write_member(struct cli_json *json, const char *key,
+                         const char *text)
+{
+    if (text != NULL && text[0] != '\0') {
+        cli_json_key(json, key);
+        cli_json_text(json, cli_slice(text));
+    }
+}
+
+static void write_failure(const struct failure *failure, int code)
+{
+    struct cli_json json;
+
+    cli_json_init(&json, stderr);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "error");
+    cli_json_open(&json, '{');
+    write_member(&json, "status", failure->status);
+    cli_json_key(&json, "what");
+    cli_json_text_or_null(&json, cli_slice(failure->what));
+    write_member(&json, "why", failure->why);
+    write_member(&json, "cause", failure->cause);
+    write_member(&json, "file", failure->file);
+    if (failure->has_offset) {
+        cli_json_key(&json, "offset");
+        cli_json_number(&json, failure->offset);
+    }
+    write_member(&json, "advice", failure->advice);
+    cli_json_key(&json, "exitCode");
+    cli_json_number(&json, (uint64_t)code);
+    cli_json_close(&json, '}');
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
+static void print_failure(const struct cli *cli, const struct failure *failure)
+{
+    const char *before = " (";
+
+    fprintf(stderr, "%s: ", cli->tool);
+    if (failure->what != NULL) {
+        cli_print_name(stderr, cli_slice(failure->what));
+        fputs(": ", stderr);
+    }
+    cli_print_name(stderr, cli_slice(failure->why));
+    if (failure->cause[0] != '\0') {
+        fprintf(stderr, ": %s", failure->cause);
+    }
+    if (failure->file[0] != '\0') {
+        fputs(before, stderr);
+        before = "; ";
+        cli_print_name(stderr, cli_slice(failure->file));
+        if (failure->has_offset) {
+            fprintf(stderr, ", byte %llu", (unsigned long long)failure->offset);
+        }
+    }
+    if (failure->advice != NULL) {
+        fprintf(stderr, "%s%s", before, failure->advice);
+        before = "; ";
+    }
+    fputs(before[0] == ';' ? ")\n" : "\n", stderr);
+}
+
+static int fail(const struct cli *cli, int code, const struct failure *failure)
+{
+    fflush(stdout);
+    if (cli->verb != NULL && (cli->json || cli->json_errors)) {
+        write_failure(failure, code);
+    } else {
+        print_failure(cli, failure);
+    }
+    return code;
+}
+
+static const char *code_name(int code)
+{
+    switch (code) {
+    case CLI_USAGE:
+        return "usage";
+    case CLI_NEGATIVE:
+        return "negative";
+    default:
+        return code == CLI_OK ? "note" : "failed";
+    }
+}
+
+static int fail_text(const struct cli *cli, int code, const char *status,
+                     const char *what, const char *why, va_list arguments)
+{
+    struct failure failure = {
+        .status = status,
+        .what = what,
+        .cause = "",
+        .file = "",
+    };
+    char *text = NULL;
+
     if (vasprintf(&text, why, arguments) < 0) {
         text = NULL;
     }
-    va_end(arguments);
-    fflush(stdout);
-    fprintf(stderr, "%s: ", cli->tool);
-    if (what != NULL) {
-        cli_print_name(stderr, cli_slice(what));
-        fputs(": ", stderr);
-    }
-    cli_print_name(stderr, cli_slice(text != NULL ? text : why));
-    fputc('\n', stderr);
+    failure.why = text != NULL ? text : why;
+    fail(cli, code, &failure);
     free(text);
+    return code;
+}
+
+int cli_error(const struct cli *cli, int code, const char *what,
+              const char *why, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, why);
+    fail_text(cli, code, code_name(code), what, why, arguments);
+    va_end(arguments);
+    return code;
+}
+
+/* The name of a status in agentwal.h. */
+static const char *status_name(enum wal_status status)
+{
+#define STATUS_NAME(name) [-(name)] = #name
+    static const char *const names[] = {
+        STATUS_NAME(WAL_OK),          STATUS_NAME(WAL_EINVAL),
+        STATUS_NAME(WAL_ENOTFOUND),   STATUS_NAME(WAL_EEXISTS),
+        STATUS_NAME(WAL_ECONFLICT),   STATUS_NAME(WAL_ETOOBIG),
+        STATUS_NAME(WAL_ENOSPACE),    STATUS_NAME(WAL_EIO),
+        STATUS_NAME(WAL_ETORN),       STATUS_NAME(WAL_ECORRUPT),
+        STATUS_NAME(WAL_EVERSION),    STATUS_NAME(WAL_ELOCKED),
+        STATUS_NAME(WAL_EPOISONED),   STATUS_NAME(WAL_ENOMEM),
+        STATUS_NAME(WAL_EBUSY),       STATUS_NAME(WAL_EREADONLY),
+        STATUS_NAME(WAL_ENOTSTORE),   STATUS_NAME(WAL_EFORKED),
+        STATUS_NAME(WAL_ENOPARENT),   STATUS_NAME(WAL_EBADJSON),
+        STATUS_NAME(WAL_EDAMAGED),    STATUS_NAME(WAL_ENETWORK),
+        STATUS_NAME(WAL_EDEPENDENCY), STATUS_NAME(WAL_ECALLBACK),
+        STATUS_NAME(WAL_ESCHEMA),     STATUS_NAME(WAL_ECLAIMED),
+        STATUS_NAME(WAL_ELIMIT),      STATUS_NAME(WAL_ELOCKFILE),
+        STATUS_NAME(WAL_EREDACTED),   STATUS_NAME(WAL_EOUTSIDE),
+        STATUS_NAME(WAL_ECHANGED),    STATUS_NAME(WAL_EACCESS),
+        STATUS_NAME(WAL_ENOTFILE),    STATUS_NAME(WAL_ECLOSED),
+    };
+#undef STATUS_NAME
+    size_t at = status <= 0 ? (size_t) - (int)status : SIZE_MAX;
+
+    return at < sizeof(names) / sizeof(names[0]) && names[at] != NULL
+               ? names[at]
+               : "failed";
+}
+
+int cli_error_status(const struct cli *cli, enum wal_status status,
+                     const char *what, const char *why, ...)
+{
+    int code = cli_exit_code(status);
+    va_list arguments;
+
+    va_start(arguments, why);
+    fail_text(cli, code, status_name(status), what, why, arguments);
+    va_end(arguments);
     return code;
 }
 
@@ -100,61 +250,47 @@ static const char *hint(const struct cli *cli, enum wal_status status)
     return NULL;
 }
 
-/* Formats the system's error text unless `why` contains it. */
-static void print_cause(enum wal_status status, const struct wal_error *error,
-                        const char *why, char *cause, size_t size)
-{
-    const char *text = strerror(error->sys_errno);
-
-    if (error->sys_errno != 0 && status != WAL_ECALLBACK &&
-        strstr(why, text) == NULL) {
-        snprintf(cause, size, ": %s", text);
-    }
-}
-
-/* Formats the file and, for damage and I/O errors, the offset in it. */
-static void print_location(const char *what, enum wal_status status,
-                           const struct wal_error *error, const char *why,
-                           char *location, size_t size)
+/* Sets the file of an error unless the texts have it, and, for damage and I/O
+ * errors, the offset in it. */
+static void set_location(struct failure *failure, enum wal_status status,
+                         const struct wal_error *error)
 {
     bool is_content = status == WAL_ECORRUPT || status == WAL_EIO;
-    unsigned long long offset = error->offset;
 
-    if (error->file[0] == '\0' || strstr(why, error->file) != NULL ||
-        (what != NULL && strcmp(what, error->file) == 0)) {
+    if (error->file[0] == '\0' || strstr(failure->why, error->file) != NULL ||
+        (failure->what != NULL && strcmp(failure->what, error->file) == 0) ||
+        (!is_content && error->sys_errno == 0)) {
         return;
     }
-    if (is_content) {
-        snprintf(location, size, "%s, byte %llu", error->file, offset);
-    } else if (error->sys_errno != 0) {
-        snprintf(location, size, "%s", error->file);
-    }
+    failure->file = error->file;
+    failure->offset = error->offset;
+    failure->has_offset = is_content;
 }
 
 int cli_report(const struct cli *cli, const char *what, enum wal_status status,
                const struct wal_error *error)
 {
-    const char *why = wal_status_text(status);
-    const char *advice = hint(cli, status);
-    char cause[160] = "";
-    char location[640] = "";
+    struct failure failure = {
+        .status = status_name(status),
+        .what = what,
+        .why = wal_status_text(status),
+        .cause = "",
+        .file = "",
+        .advice = hint(cli, status),
+    };
 
     if (error != NULL && error->text[0] != '\0') {
-        why = error->text;
+        failure.why = error->text;
     }
     if (error != NULL) {
-        print_cause(status, error, why, cause, sizeof(cause));
-        print_location(what, status, error, why, location, sizeof(location));
+        const char *cause = strerror(error->sys_errno);
+        if (error->sys_errno != 0 && status != WAL_ECALLBACK &&
+            strstr(failure.why, cause) == NULL) {
+            failure.cause = cause;
+        }
+        set_location(&failure, status, error);
     }
-    if (location[0] != '\0' && advice != NULL) {
-        return cli_error(cli, cli_exit_code(status), what, "%s%s (%s; %s)", why,
-                         cause, location, advice);
-    }
-    if (location[0] != '\0' || advice != NULL) {
-        return cli_error(cli, cli_exit_code(status), what, "%s%s (%s)", why,
-                         cause, advice != NULL ? advice : location);
-    }
-    return cli_error(cli, cli_exit_code(status), what, "%s%s", why, cause);
+    return fail(cli, cli_exit_code(status), &failure);
 }
 
 int cli_exit_code(enum wal_status status)
@@ -196,7 +332,26 @@ bool cli_output_failed(void)
     return ferror(stdout) != 0;
 }
 
-int cli_finish(const struct cli *cli, int code)
+bool cli_is_for_people(const struct cli *cli)
+{
+    return cli->verb != NULL && !cli->json;
+}
+
+void cli_start_pager(const struct cli *cli)
+{
+    if (cli->verb != NULL && !cli->no_pager) {
+        terminal_start_pager(cli->terminal);
+    }
+}
+
+void cli_note(const struct cli *cli, const char *what, const char *note)
+{
+    if (cli->verb == NULL || !cli->json) {
+        cli_error(cli, CLI_OK, what, "%s", note);
+    }
+}
+
+static int flush_output(const struct cli *cli, int code)
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout)) {
@@ -211,6 +366,15 @@ int cli_finish(const struct cli *cli, int code)
         return code;
     }
     return cli_error(cli, CLI_FAILED, "standard output", "%s", strerror(errno));
+}
+
+int cli_finish(const struct cli *cli, int code)
+{
+    code = flush_output(cli, code);
+    if (cli->terminal != NULL) {
+        terminal_wait_pager(cli->terminal);
+    }
+    return code;
 }
 
 static void *check_alloc(void *data)
@@ -240,6 +404,17 @@ char *cli_copy_text(const void *data, size_t size)
         memcpy(copy, data, size);
     }
     return copy;
+}
+
+const char *cli_keep_text(const char *text)
+{
+    static char **texts; /* reachable until the process ends */
+    static size_t count;
+    static size_t capacity;
+
+    texts = cli_reserve(texts, count, &capacity, sizeof(texts[0]));
+    texts[count] = cli_copy_text(text, strlen(text));
+    return texts[count++];
 }
 
 void *cli_reserve(void *items, size_t count, size_t *capacity, size_t item_size)

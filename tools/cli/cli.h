@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "agentwal.h"
+#include "tools/terminal/terminal.h"
 
 enum cli_exit {
     CLI_CONTINUE = -1, /* not an exit code: the tool has work to do */
@@ -42,6 +43,10 @@ struct cli {
     const char *store;  /* --store, or NULL */
     int store_at;       /* index among the operands; CLI_NO_STORE: none */
     bool adds_to_store; /* the verb may create the store */
+    bool json_errors;   /* --json is on the command line */
+    bool no_colour;
+    bool no_pager;
+    struct terminal *terminal; /* of a verb; zeroed for the tools */
 
     bool json;
     bool no_progress;
@@ -117,9 +122,16 @@ int cli_check_object(const struct cli *cli, const char *what, const char *text);
 /* Returns `one` when the count is 1, else `many`. */
 const char *cli_plural(uint64_t count, const char *one, const char *many);
 
-/* Prints `TOOL: what: why`; `what` may be NULL. Returns `code`. */
+/* Prints `TOOL: what: why`; `what` may be NULL. With --json a verb prints
+ * {"error":{"status","what","why","cause"?,"file"?,"offset"?,"advice"?,
+ * "exitCode"}}. Returns `code`. */
 int cli_error(const struct cli *cli, int code, const char *what,
               const char *why, ...) __attribute__((format(printf, 4, 5)));
+
+/* As cli_error, with the exit code and the name of a status. */
+int cli_error_status(const struct cli *cli, enum wal_status status,
+                     const char *what, const char *why, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* Prints an error of the library with advice on what to do. Returns its exit
  * code. `error` may be NULL. */
@@ -132,7 +144,19 @@ int cli_exit_code(enum wal_status status);
 /* Returns the worse of two exit codes. */
 int cli_worse_code(int code, int other);
 
-/* Flushes standard output. main calls it once with its exit code and returns
+/* Returns true when results are printed for people: by a verb, without
+ * --json. */
+bool cli_is_for_people(const struct cli *cli);
+
+/* Call it before printing what may be longer than the screen: a verb starts the
+ * pager on a terminal. */
+void cli_start_pager(const struct cli *cli);
+
+/* Prints a note on standard error: `TOOL: what: note`. With --json a verb
+ * prints nothing, because errors are JSON then. */
+void cli_note(const struct cli *cli, const char *what, const char *note);
+
+/* Flushes standard output and waits for the pager. main calls it once with its exit code and returns
  * the result. A closed pipe is not an error. */
 int cli_finish(const struct cli *cli, int code);
 
@@ -145,6 +169,9 @@ bool cli_output_failed(void);
 void *cli_alloc(size_t size);
 void *cli_realloc(void *data, size_t size);
 char *cli_copy_text(const void *data, size_t size);
+
+/* Returns a copy of a text that the process owns. */
+const char *cli_keep_text(const char *text);
 
 /* Returns the array with room for at least one more item; capacity counts
  * items. */
@@ -168,6 +195,10 @@ int cli_insert_store(struct cli *cli);
  * exit code. */
 int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
                    struct wal_store **store);
+
+/* For verbs that do not use cli_open_store: returns CLI_CONTINUE or, when there
+ * is nothing at the path, an exit code after printing how to make a store. */
+int cli_require_store(const struct cli *cli, const char *path);
 
 /* Closes a store. Returns the worse of `code` and the exit code of the
  * close. */

@@ -12,42 +12,17 @@
 #include <time.h>
 
 #include "format/json/json_scan.h"
+#include "tools/terminal/cell.h"
+#include "tools/terminal/utf8.h"
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
-/* Bytes of the UTF-8 sequence at data, or 0 when it is ill-formed. */
-static size_t sequence_size(const uint8_t *data, size_t size)
-{
-    uint8_t lead = data[0];
-    uint8_t low = 0x80;
-    uint8_t high = 0xBF;
-    size_t count;
+/* Escape control characters in raw JSON too. */
+static bool is_for_terminal;
 
-    if (lead < 0x80) {
-        return 1;
-    }
-    if (lead < 0xC2 || lead > 0xF4) {
-        return 0;
-    }
-    count = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    if (lead == 0xE0) {
-        low = 0xA0;
-    } else if (lead == 0xED) {
-        high = 0x9F;
-    } else if (lead == 0xF0) {
-        low = 0x90;
-    } else if (lead == 0xF4) {
-        high = 0x8F;
-    }
-    if (size < count || data[1] < low || data[1] > high) {
-        return 0;
-    }
-    for (size_t i = 2; i < count; i++) {
-        if ((data[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-    }
-    return count;
+void cli_json_set_terminal(bool is_terminal)
+{
+    is_for_terminal = is_terminal;
 }
 
 void cli_json_init(struct cli_json *json, FILE *file)
@@ -84,18 +59,19 @@ void cli_json_key(struct cli_json *json, const char *key)
     json->separate = false;
 }
 
-static void put_escaped(FILE *file, uint8_t byte)
+/* All of these characters have at most four hexadecimal digits. */
+static void put_escaped(FILE *file, uint32_t code)
 {
     static const char names[] = "btn_fr";
 
-    if (byte == '"' || byte == '\\') {
+    if (code == '"' || code == '\\') {
         putc_unlocked('\\', file);
-        putc_unlocked(byte, file);
-    } else if (byte >= '\b' && byte <= '\r' && byte != '\v') {
+        putc_unlocked((int)code, file);
+    } else if (code >= '\b' && code <= '\r' && code != '\v') {
         putc_unlocked('\\', file);
-        putc_unlocked(names[byte - '\b'], file);
+        putc_unlocked(names[code - '\b'], file);
     } else {
-        fprintf(file, "\\u%04x", byte);
+        fprintf(file, "\\u%04x", code);
     }
 }
 
@@ -109,8 +85,8 @@ void cli_json_text(struct cli_json *json, struct wal_slice text)
     begin_value(json);
     putc_unlocked('"', json->file);
     while (at < text.size) {
-        step = sequence_size(data + at, text.size - at);
-        if (step > 0 && data[at] >= 0x20 && data[at] != '"' &&
+        step = utf8_size(data + at, text.size - at);
+        if (step > 0 && !utf8_is_control(data + at) && data[at] != '"' &&
             data[at] != '\\') {
             at += step;
             continue;
@@ -118,10 +94,11 @@ void cli_json_text(struct cli_json *json, struct wal_slice text)
         fwrite(data + pending, 1, at - pending, json->file);
         if (step == 0) {
             fputs(replacement, json->file);
+            step = 1;
         } else {
-            put_escaped(json->file, data[at]);
+            put_escaped(json->file, utf8_decode(data + at));
         }
-        at++;
+        at += step;
         pending = at;
     }
     if (at > pending) {
@@ -153,7 +130,7 @@ bool cli_is_utf8(struct wal_slice text)
     size_t step = 1;
 
     for (size_t at = 0; at < text.size && step > 0; at += step) {
-        step = sequence_size(data + at, text.size - at);
+        step = utf8_size(data + at, text.size - at);
     }
     return step > 0;
 }
@@ -190,11 +167,23 @@ void cli_json_raw_continue(struct cli_json *json, struct wal_slice text)
     if (text.size == 0) {
         return; /* data may be NULL */
     }
-    /* Raw newlines in JSON are white space between tokens. */
+    /* Raw newlines in JSON are white space between tokens; characters that
+     * are not ASCII are in strings. */
     for (size_t at = 0; at < text.size; at++) {
-        if (data[at] == '\n' || data[at] == '\r') {
+        const uint8_t *byte = (const uint8_t *)data + at;
+        size_t step = 0;
+        if (*byte >= 0x7F && is_for_terminal) {
+            step = utf8_size(byte, text.size - at);
+            step = step > 0 && utf8_is_control(byte) ? step : 0;
+        } else if (*byte == '\n' || *byte == '\r') {
+            step = 1;
+        }
+        if (step > 0) {
             fwrite(data + pending, 1, at - pending, json->file);
-            pending = at + 1;
+            pending = at + step;
+        }
+        if (step > 0 && *byte >= 0x7F) {
+            put_escaped(json->file, utf8_decode(byte));
         }
     }
     fwrite(data + pending, 1, text.size - pending, json->file);
@@ -247,35 +236,34 @@ void cli_json_end_line(struct cli_json *json)
     json->separate = false;
 }
 
-/* `data` is a complete UTF-8 sequence. */
-static bool is_control(const uint8_t *data)
-{
-    return data[0] < 0x20 || data[0] == 0x7F ||
-           (data[0] == 0xC2 && data[1] < 0xA0);
-}
-
 size_t cli_print_text(FILE *file, struct wal_slice text, size_t columns,
                       bool lines)
 {
     const uint8_t *data = text.data;
+    size_t room = columns > 0 ? columns : SIZE_MAX;
     size_t printed = 0;
     size_t step;
 
-    for (size_t at = 0; at<text.size; at += step> 0 ? step : 1) {
-        if (columns > 0 && printed == columns) {
+    for (size_t at = 0; at < text.size; at += step) {
+        if (lines && (data[at] == '\n' || data[at] == '\t')) {
+            putc_unlocked(data[at], file);
+            printed++;
+            step = 1;
+            continue;
+        }
+        step = utf8_size(data + at, text.size - at);
+        if (step == 0 && printed < room) {
+            fputs(replacement, file);
+            printed++;
+            step = 1;
+            continue;
+        }
+        step = step == 0 ? 0
+                         : cell_print_char(file, data + at, text.size - at,
+                                           room - printed, &printed);
+        if (step == 0) {
             break;
         }
-        step = sequence_size(data + at, text.size - at);
-        if (step == 0) {
-            fputs(replacement, file);
-        } else if (lines && (data[at] == '\n' || data[at] == '\t')) {
-            putc_unlocked(data[at], file);
-        } else if (is_control(data + at)) {
-            putc_unlocked(' ', file);
-        } else {
-            fwrite(data + at, 1, step, file);
-        }
-        printed++;
     }
     return printed;
 }
@@ -287,10 +275,10 @@ size_t cli_print_name(FILE *file, struct wal_slice name)
     size_t step;
 
     for (size_t at = 0; at < name.size; at += step) {
-        step = sequence_size(data + at, name.size - at);
-        if (step > 0 && !is_control(data + at)) {
+        step = utf8_size(data + at, name.size - at);
+        if (step > 0 && !utf8_is_control(data + at)) {
             fwrite(data + at, 1, step, file);
-            printed++;
+            printed += utf8_columns(data + at);
             continue;
         }
         step = step > 0 ? step : 1;

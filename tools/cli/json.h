@@ -22,6 +22,10 @@ struct cli_json {
 
 void cli_json_init(struct cli_json *json, FILE *file);
 
+/* Makes the calls that write raw JSON escape the characters that would control
+ * a terminal, which changes no value. */
+void cli_json_set_terminal(bool is_terminal);
+
 void cli_json_open(struct cli_json *json, char bracket);
 void cli_json_close(struct cli_json *json, char bracket);
 void cli_json_key(struct cli_json *json, const char *key);
@@ -60,16 +64,16 @@ void cli_json_end_line(struct cli_json *json);
 /* Formats a time; buffer must have at least 32 bytes. */
 void cli_time_text(int64_t unix_ms, char *buffer, size_t size);
 
-/* Prints text for people, at most `columns` characters (0: no limit). Control
- * characters become spaces, so that no text can control the terminal; with
- * `lines`, newlines and tabs are kept. Returns the number of characters
+/* Prints text for people, at most `columns` wide (0: no limit). White space
+ * becomes blanks and other control characters \xNN, so that no text can control
+ * the terminal; with `lines`, newlines and tabs are kept. Returns the columns
  * printed. */
 size_t cli_print_text(FILE *file, struct wal_slice text, size_t columns,
                       bool lines);
 
 /* Prints a name for people, complete and on one line. Control characters and
  * invalid UTF-8 bytes become \xNN, so that different names look different.
- * Returns the number of characters printed. */
+ * Returns the columns printed. */
 size_t cli_print_name(FILE *file, struct wal_slice name);
 
 #endif

@@ -15,6 +15,8 @@
 
 #include "format/json/json_scan.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/json.h"
+#include "tools/cli/suggest.h"
 
 #define OPTIONS_MAX  32
 #define FIRST_OPTION 256 /* option values start above every character */
@@ -63,16 +65,43 @@ static int set_option(struct cli *cli, const struct cli_option *option)
     return CLI_CONTINUE;
 }
 
-static int bad_option(const struct cli *cli, int found, char **argv)
+/* Returns the name of the option nearest to an argument, or NULL. */
+static const char *suggest_option(const struct tables *tables,
+                                  const char *argument)
 {
+    char *name = cli_copy_text(argument, strcspn(argument, "="));
+    struct cli_suggestion suggestion = {.typed = name + strspn(name, "-")};
+
+    for (size_t t = 0; t < TABLE_COUNT && strncmp(name, "--", 2) == 0; t++) {
+        const struct cli_option *option = tables->items[t];
+        for (; option->name != NULL; option++) {
+            cli_suggest(&suggestion, option->name);
+        }
+    }
+    free(name);
+    return suggestion.nearest;
+}
+
+static int bad_option(const struct cli *cli, int found, char **argv,
+                      const struct tables *tables)
+{
+    const char *argument = argv[optind - 1];
+    const char *nearest = NULL;
     const char *why = "no such option";
 
     if (found == ':') {
         why = "needs an argument";
     } else if (optopt >= FIRST_OPTION) {
         why = "takes no argument";
+    } else {
+        nearest = suggest_option(tables, argument);
     }
-    return cli_error(cli, CLI_USAGE, argv[optind - 1], "%s (see %s)", why,
+    if (nearest != NULL) {
+        return cli_error(cli, CLI_USAGE, argument,
+                         "%s; did you mean --%s? (see %s)", why, nearest,
+                         cli_help_command(cli));
+    }
+    return cli_error(cli, CLI_USAGE, argument, "%s (see %s)", why,
                      cli_help_command(cli));
 }
 
@@ -161,7 +190,7 @@ static int read_options(struct cli *cli, int argc, char **argv,
             *help = true;
         } else {
             code = option != NULL ? set_option(cli, option)
-                                  : bad_option(cli, found, argv);
+                                  : bad_option(cli, found, argv, tables);
         }
     }
     return code;
@@ -183,6 +212,8 @@ int cli_parse(struct cli *cli, int argc, char **argv,
     };
     const struct cli_option of_verbs[] = {
         {.name = "store", .value = &cli->store},
+        {.name = "no-color", .flag = &cli->no_colour},
+        {.name = "no-pager", .flag = &cli->no_pager},
         {.name = NULL},
     };
     /* The verb's table comes first, so that its names are preferred. */
@@ -195,6 +226,7 @@ int cli_parse(struct cli *cli, int argc, char **argv,
     int code;
 
     signal(SIGPIPE, SIG_IGN);
+    cli->terminal = cli_alloc(sizeof(*cli->terminal));
     code = read_options(cli, argc, argv, &tables, &help);
     if (code != CLI_CONTINUE) {
         return code;
@@ -209,7 +241,12 @@ int cli_parse(struct cli *cli, int argc, char **argv,
     }
     cli->items = argv + optind;
     cli->count = argc - optind;
-    return cli->verb != NULL ? cli_insert_store(cli) : CLI_CONTINUE;
+    if (cli->verb == NULL) {
+        return CLI_CONTINUE;
+    }
+    terminal_init(cli->terminal, cli->no_colour);
+    cli_json_set_terminal(cli->terminal->is_terminal);
+    return cli_insert_store(cli);
 }
 
 const char *cli_help_command(const struct cli *cli)

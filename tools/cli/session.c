@@ -1,6 +1,5 @@
 /*
- * session.c - find a session by the name that the user gives, and print
- * sessions.
+ * session.c - find a session by the name that the user gives.
  *
  * Invariant: a name that matches several sessions opens none of them.
  *
@@ -17,6 +16,7 @@
 
 #include "engine/convert/source/source_lines.h"
 #include "engine/convert/source/source_name.h"
+#include "tools/cli/short_id.h"
 
 struct candidate {
     char *id;
@@ -70,26 +70,22 @@ static void add_source(struct candidates *list,
     }
 }
 
-/* Collects the sessions whose source is the file or, when file is NULL, whose
- * id has the prefix options->prefix. */
-static enum wal_status collect_candidates(
-    struct wal_store *store, const struct wal_session_cursor_options *options,
-    const char *file, struct candidates *found, struct wal_error *error)
+/* Collects the sessions whose source is the file. */
+static enum wal_status collect_candidates(struct wal_store *store,
+                                          const char *file,
+                                          struct candidates *found,
+                                          struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
 
-    status = wal_session_cursor_open(store, options, &list, error);
+    status = wal_session_cursor_open(store, NULL, &list, error);
     if (status != WAL_OK) {
         return status;
     }
     while ((status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
-        if (file == NULL) {
-            add_candidate(found, info.id, 0);
-        } else {
-            add_source(found, &info, file);
-        }
+        add_source(found, &info, file);
     }
     wal_session_cursor_close(list);
     return status == WAL_END ? WAL_OK : status;
@@ -145,62 +141,117 @@ static void select_best(struct wal_store *store, struct candidates *found,
     found->count = kept;
 }
 
-static int open_exact(const struct cli *cli, struct wal_store *store,
-                      const char *name, const struct candidates *found,
+/* Opens the session of a complete id. */
+static int open_found(const struct cli *cli, struct wal_store *store,
+                      const char *name, const char *id,
                       struct wal_session **session)
 {
     struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status =
+        wal_session_open(store, cli_slice(id), session, &error);
+
+    return status == WAL_OK ? CLI_CONTINUE
+                            : cli_report(cli, name, status, &error);
+}
+
+/* Collects the sessions whose id begins or ends with the name. A command that
+ * would affect another session when it is repeated gets endings only. */
+static enum wal_status match_sessions(struct wal_store *store,
+                                      struct cli_match *match, bool is_whole,
+                                      struct wal_error *error)
+{
+    struct wal_session_cursor_options by_prefix =
+        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session_cursor *list = NULL;
     enum wal_status status;
 
-    if (found->count == 0) {
-        return cli_error(cli, CLI_NEGATIVE, name, "no such session (see: %s)",
-                         cli_advice(cli, "walctl list STORE", "agentwal list"));
+    by_prefix.prefix = cli_slice(match->name);
+    for (int pass = is_whole ? 1 : 0; pass < 2; pass++) {
+        status = wal_session_cursor_open(store, pass == 0 ? &by_prefix : NULL,
+                                         &list, error);
+        while (status == WAL_OK && (status = wal_session_cursor_next(
+                                        list, &info, error)) == WAL_OK) {
+            cli_match_add(match, info.id);
+        }
+        wal_session_cursor_close(list);
+        list = NULL;
+        if (status != WAL_END) {
+            return status;
+        }
+        if (match->prefix_count > 0 && !is_whole) {
+            return WAL_OK;
+        }
     }
-    if (found->count > 1) {
-        return cli_error(cli, CLI_NEGATIVE, name,
-                         "matches %zu sessions, for example %s and %s",
-                         found->count, found->items[0].id, found->items[1].id);
+    return WAL_OK;
+}
+
+/* Finds the session that was imported from the file. */
+static int open_file(const struct cli *cli, struct wal_store *store,
+                     const char *name, const char *file, const char *reason,
+                     struct wal_session **session)
+{
+    struct candidates found = {.items = NULL};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = WAL_OK;
+    int code;
+
+    if (file != NULL) {
+        status = collect_candidates(store, file, &found, &error);
+        select_best(store, &found, file);
     }
-    status =
-        wal_session_open(store, cli_slice(found->items[0].id), session, &error);
     if (status != WAL_OK) {
-        return cli_report(cli, name, status, &error);
+        code = cli_report(cli, name, status, &error);
+    } else if (found.count == 0) {
+        code = cli_error_status(
+            cli, WAL_ENOTFOUND, name, "no such session%s (see: %s)", reason,
+            cli_advice(cli, "walctl list STORE", "agentwal list"));
+    } else if (found.count > 1) {
+        code = cli_error(cli, CLI_NEGATIVE, name,
+                         "matches %zu sessions, for example %s and %s",
+                         found.count, found.items[0].id, found.items[1].id);
+    } else {
+        code = open_found(cli, store, name, found.items[0].id, session);
     }
-    return CLI_CONTINUE;
+    candidates_deinit(&found);
+    return code;
+}
+
+/* What an incomplete id is for a command that takes none. */
+static const char *whole_reason(const struct cli *cli)
+{
+    return cli->verb == NULL
+               ? "; this command needs the complete id"
+               : "; this verb needs the complete id or an ending of at least "
+                 "7 characters";
 }
 
 static int open_candidate(const struct cli *cli, struct wal_store *store,
                           const char *name, bool is_whole,
                           struct wal_session **session)
 {
-    struct wal_session_cursor_options by_prefix =
-        WAL_INIT(wal_session_cursor_options);
-    struct candidates found = {.items = NULL};
+    struct cli_match match = {.name = name};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = WAL_OK;
-    char *file = realpath(name, NULL);
-    int code;
+    const char *id = NULL;
+    char *file;
+    int code = CLI_CONTINUE;
 
-    by_prefix.prefix = cli_slice(name);
-    if (!is_whole) {
-        status = collect_candidates(store, &by_prefix, NULL, &found, &error);
+    if (!is_whole || (cli->verb != NULL && strlen(name) >= CLI_SHORT_SIZE)) {
+        status = match_sessions(store, &match, is_whole, &error);
+        match.prefix_count = is_whole ? 0 : match.prefix_count;
+        code = status == WAL_OK ? cli_match_finish(cli, &match, "sessions", &id)
+                                : cli_report(cli, name, status, &error);
     }
-    if (status == WAL_OK && found.count == 0 && file != NULL) {
-        status = collect_candidates(store, NULL, file, &found, &error);
-        select_best(store, &found, file);
+    if (code == CLI_CONTINUE && id != NULL) {
+        code = open_found(cli, store, name, id, session);
+    } else if (code == CLI_CONTINUE) {
+        file = realpath(name, NULL);
+        code = open_file(cli, store, name, file,
+                         is_whole ? whole_reason(cli) : "", session);
+        free(file);
     }
-    if (status != WAL_OK) {
-        code = cli_report(cli, name, status, &error);
-    } else if (is_whole && found.count == 0) {
-        code = cli_error(cli, CLI_NEGATIVE, name,
-                         "no such session; this command needs the complete id "
-                         "(see: %s)",
-                         cli_advice(cli, "walctl list STORE", "agentwal list"));
-    } else {
-        code = open_exact(cli, store, name, &found, session);
-    }
-    candidates_deinit(&found);
-    free(file);
+    cli_match_deinit(&match);
     return code;
 }
 
@@ -302,121 +353,4 @@ void cli_heads_deinit(struct cli_heads *heads)
     }
     free(heads->items);
     *heads = (struct cli_heads){.items = NULL};
-}
-
-void cli_session_json(struct cli_json *json,
-                      const struct wal_session_info *info)
-{
-    cli_json_key(json, "sessionId");
-    cli_json_text(json, info->id);
-    cli_json_key(json, "title");
-    cli_json_text_or_null(json, info->title);
-    cli_json_key(json, "firstText");
-    cli_json_text_or_null(json, info->first_text);
-    cli_json_key(json, "cwd");
-    cli_json_text_or_null(json, info->cwd);
-    cli_json_key(json, "projectId");
-    cli_json_text_or_null(json, info->project);
-    cli_json_key(json, "parentId");
-    cli_json_text_or_null(json, info->parent_id);
-    cli_json_key(json, "created");
-    cli_json_time(json, info->created_ms);
-    cli_json_key(json, "updated");
-    cli_json_time(json, info->updated_ms);
-    cli_json_key(json, "entries");
-    cli_json_number(json, info->entries);
-    cli_json_key(json, "head");
-    cli_json_text_or_null(json, info->head);
-}
-
-static void write_row(struct cli_json *json,
-                      const struct wal_session_info *info)
-{
-    cli_json_open(json, '{');
-    cli_session_json(json, info);
-    cli_json_close(json, '}');
-    cli_json_end_line(json);
-}
-
-static void print_row(const struct wal_session_info *info, bool is_first)
-{
-    struct wal_slice title = info->title;
-    char updated[64];
-    size_t printed;
-
-    if (title.size == 0) {
-        title = info->first_text.size > 0 ? info->first_text : info->source;
-    }
-    if (is_first) {
-        printf("%-36s  %-19s  %7s  %s\n", "SESSION", "UPDATED", "ENTRIES",
-               "DIRECTORY  TITLE");
-    }
-    printed = cli_print_name(stdout, info->id);
-    cli_time_text(info->updated_ms, updated, sizeof(updated));
-    printf("%*s  %.19s  %7llu  ", printed < 36 ? (int)(36 - printed) : 0, "",
-           updated, (unsigned long long)info->entries);
-    cli_print_text(stdout, info->cwd, 0, false);
-    if (title.size > 0) {
-        fputs(info->cwd.size > 0 ? "  " : "", stdout);
-        cli_print_text(stdout, title, 60, false);
-    }
-    if ((info->flags & WAL_SESSION_DAMAGED) != 0) {
-        fputs("  [damaged]", stdout);
-    }
-    putchar('\n');
-}
-
-/* After the last session of a page: prints the cursor of the next page if there
- * are more sessions. */
-static enum wal_status print_cursor(struct wal_session_cursor *list,
-                                    struct wal_error *error)
-{
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    char cursor[WAL_CURSOR_TEXT_SIZE];
-    enum wal_status status = wal_session_cursor_encode(list, cursor, error);
-
-    if (status == WAL_OK) {
-        status = wal_session_cursor_next(list, &info, error);
-    }
-    if (status == WAL_OK) {
-        fprintf(stderr, "%s\n", cursor);
-    }
-    return status;
-}
-
-int cli_print_sessions(const struct cli *cli, struct wal_store *store,
-                       const char *path,
-                       const struct wal_session_cursor_options *options,
-                       uint64_t limit, bool cursor)
-{
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session_cursor *list = NULL;
-    enum wal_status status;
-    struct cli_json json;
-    uint64_t count = 0;
-
-    status = wal_session_cursor_open(store, options, &list, &error);
-    cli_json_init(&json, stdout);
-    while (status == WAL_OK && (limit == 0 || count < limit) &&
-           !cli_output_failed() &&
-           (status = wal_session_cursor_next(list, &info, &error)) == WAL_OK) {
-        if (cli->json) {
-            write_row(&json, &info);
-        } else {
-            print_row(&info, count == 0);
-        }
-        count++;
-    }
-    if (status == WAL_OK && cursor && count == limit) {
-        status = print_cursor(list, &error);
-    }
-    wal_session_cursor_close(list);
-    if (status == WAL_EINVAL && strstr(error.text, "cursor") != NULL) {
-        return cli_error(cli, CLI_USAGE, "--after",
-                         "is not a cursor; use the text that --cursor printed");
-    }
-    return status == WAL_OK || status == WAL_END
-               ? CLI_OK
-               : cli_report(cli, path, status, &error);
 }

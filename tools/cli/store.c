@@ -94,7 +94,8 @@ int cli_insert_store(struct cli *cli)
     }
     items = cli_alloc((count + 2) * sizeof(items[0]));
     memcpy(items, cli->items, at * sizeof(items[0]));
-    items[at] = cli_copy_text(cli->store, strlen(cli->store));
+    /* cli_keep_text owns it; no command writes to its operands. */
+    items[at] = (char *)(uintptr_t)cli_keep_text(cli->store);
     memcpy(items + at + 1, cli->items + at, (count - at) * sizeof(items[0]));
     cli->items = items;
     cli->count++;
@@ -116,33 +117,48 @@ struct wal_open_options cli_open_options(const struct cli *cli, uint32_t flags)
 }
 
 /* Creates the parents of a directory that are missing. The store itself is made
- * by wal_open. A failure is left to wal_open to report. */
-static void make_parents(const char *path)
+ * by wal_open. Returns CLI_CONTINUE, or prints the error and returns the exit
+ * code. */
+static int make_parents(const struct cli *cli, const char *path)
 {
     char *copy = cli_copy_text(path, strlen(path));
+    int code = CLI_CONTINUE;
 
-    for (char *slash = strchr(copy + 1, '/'); slash != NULL;
+    for (char *slash = strchr(copy + 1, '/');
+         slash != NULL && code == CLI_CONTINUE;
          slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        (void)mkdir(copy, 0700);
+        if (mkdir(copy, 0700) != 0 && errno != EEXIST) {
+            code = cli_error(cli, CLI_FAILED, path,
+                             "creating the directory %s failed: %s", copy,
+                             strerror(errno));
+        }
         *slash = '/';
     }
     free(copy);
+    return code;
 }
 
 /* Prints why there is no store at the path of a verb. */
 static int report_missing(const struct cli *cli, const char *path)
 {
-    return cli_error(cli, CLI_FAILED, path,
-                     "there is no store yet; create one with: agentwal init, "
-                     "or import sessions with: agentwal import PATH");
+    return cli_error_status(
+        cli, WAL_ENOTSTORE, path,
+        "there is no store yet; create one with: agentwal init, "
+        "or import sessions with: agentwal import PATH");
 }
 
 static bool is_missing(const char *path)
 {
     struct stat stat;
 
-    return lstat(path, &stat) != 0 && errno == ENOENT;
+    return lstat(path, &stat) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+int cli_require_store(const struct cli *cli, const char *path)
+{
+    return cli->verb != NULL && is_missing(path) ? report_missing(cli, path)
+                                                 : CLI_CONTINUE;
 }
 
 int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
@@ -152,6 +168,7 @@ int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
     struct wal_open_options options;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
+    int code;
 
     if (missing && cli->adds_to_store) {
         flags |= WAL_OPEN_CREATE;
@@ -159,8 +176,9 @@ int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
     if (missing && (flags & WAL_OPEN_CREATE) == 0) {
         return report_missing(cli, path);
     }
-    if (missing) {
-        make_parents(path);
+    code = missing ? make_parents(cli, path) : CLI_CONTINUE;
+    if (code != CLI_CONTINUE) {
+        return code;
     }
     options = cli_open_options(cli, flags);
     status = wal_open(path, &options, store, &error);
@@ -168,7 +186,7 @@ int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
         return cli_report(cli, path, status, &error);
     }
     if (missing) {
-        cli_error(cli, CLI_OK, path, "created this store");
+        cli_note(cli, path, "created this store");
     }
     return CLI_CONTINUE;
 }

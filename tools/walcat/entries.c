@@ -320,6 +320,9 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
         return cli_report(cli, named != NULL ? named : cli->items[1], status,
                           &error);
     }
+    if (!view->follow) {
+        cli_start_pager(cli);
+    }
     process_entries(&printer, cursor, 0);
     print_ring(&printer);
     wal_entry_cursor_close(cursor);

@@ -17,13 +17,16 @@
 #include "tools/cli/entry.h"
 #include "tools/cli/ids.h"
 #include "tools/cli/session.h"
+#include "tools/cli/short_id.h"
 #include "tools/walcat/walcat.h"
 
-#define RUN_MAX   16 /* a longer run is shortened */
-#define RUN_ENDS  4  /* entries drawn at each end of a shortened run */
-#define DEPTH_MAX 32 /* deeper branches share a column */
-#define PREVIEW   48
-#define NONE      0 /* node 0 is the parent of all roots */
+#define RUN_MAX     16 /* a longer run is shortened */
+#define RUN_ENDS    4  /* entries drawn at each end of a shortened run */
+#define DEPTH_MAX   32 /* deeper branches share a column */
+#define PREVIEW     48 /* columns, without a terminal */
+#define PREVIEW_MIN 16
+#define HEADS_ROOM  12 /* columns for the heads at an entry */
+#define NONE        0  /* node 0 is the parent of all roots */
 
 struct node {
     struct wal_entry entry;
@@ -35,7 +38,9 @@ struct node {
 };
 
 struct tree {
+    const struct cli *cli;
     struct wal_store *store;
+    struct cli_short_ids short_ids; /* for people, else none */
     struct node *nodes;
     size_t count;
     size_t capacity;
@@ -168,7 +173,9 @@ static void put_heads(const struct tree *tree, uint32_t at)
     for (size_t i = 0; i < tree->heads.count; i++) {
         if (tree->head_nodes[i] == at) {
             fputs(before, stdout);
+            terminal_put_style(tree->cli->terminal, TERMINAL_HEAD);
             cli_print_name(stdout, tree->heads.items[i].name);
+            terminal_put_style(tree->cli->terminal, TERMINAL_PLAIN);
             before = ", ";
         }
     }
@@ -182,16 +189,30 @@ static void put_missing(const struct branch *branch, uint64_t gap)
     }
 }
 
-static void put_node(const struct tree *tree, const struct branch *branch,
+static void put_node(struct tree *tree, const struct branch *branch,
                      uint32_t at, bool is_first)
 {
     const struct wal_entry *entry = &tree->nodes[at].entry;
 
+    const struct terminal *terminal = tree->cli->terminal;
+    struct wal_slice id = cli_short_id(&tree->short_ids, entry->id);
+    size_t columns = PREVIEW;
+    size_t used = branch->depth > 0 ? (size_t)3 * branch->depth : 0;
+
     put_indent(branch, put_branch_prefix(branch, is_first));
-    cli_print_name(stdout, entry->id);
+    terminal_put_style(terminal, TERMINAL_ID);
+    used += cli_print_name(stdout, id);
+    terminal_put_style(terminal, TERMINAL_DIM);
     fputs("  ", stdout);
-    cli_print_text(stdout, entry->type, 0, false);
-    walcat_print_preview(tree->store, entry, PREVIEW);
+    used += cli_print_text(stdout, entry->type, 0, false) + 4;
+    terminal_put_style(terminal, TERMINAL_PLAIN);
+    if (terminal->columns > 0) {
+        used += tree->nodes[at].is_head ? HEADS_ROOM : 0;
+        columns = terminal->columns > used + PREVIEW_MIN
+                      ? terminal->columns - used
+                      : PREVIEW_MIN;
+    }
+    walcat_print_preview(tree->store, entry, columns);
     if (tree->nodes[at].is_head) {
         put_heads(tree, at);
     }
@@ -204,7 +225,7 @@ static bool is_only_child(const struct tree *tree, uint32_t child)
 }
 
 /* Draws the run that starts at branch->node; returns its last node. */
-static uint32_t draw_run(const struct tree *tree, const struct branch *branch)
+static uint32_t draw_run(struct tree *tree, const struct branch *branch)
 {
     uint32_t at = branch->node;
     uint64_t length = 1;
@@ -262,7 +283,7 @@ static void push_children(const struct tree *tree, struct stack *stack,
     }
 }
 
-static void draw(const struct tree *tree)
+static void draw(struct tree *tree)
 {
     struct stack stack = {.items = NULL};
     struct branch top = {.node = NONE};
@@ -283,6 +304,25 @@ static void draw(const struct tree *tree)
     free(stack.items);
 }
 
+/* Adds all ids that a short id may be confused with: also of the entries that
+ * the drawing hides, and of heads. The cursor must stay open. */
+static void add_short_ids(struct tree *tree, struct wal_entry_cursor *all)
+{
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    enum wal_status status = WAL_OK;
+
+    for (size_t i = 0; i < tree->heads.count; i++) {
+        cli_short_ids_add(&tree->short_ids, tree->heads.items[i].name);
+    }
+    while (status == WAL_OK) {
+        status = wal_entry_cursor_next(all, &entry, NULL);
+        if (status == WAL_OK) {
+            cli_short_ids_add(&tree->short_ids, entry.id);
+        }
+    }
+    tree->short_ids.is_complete = status == WAL_END;
+}
+
 int walcat_print_tree(const struct cli *cli, struct wal_session *session,
                       const struct walcat_options *view)
 {
@@ -296,7 +336,8 @@ int walcat_print_tree(const struct cli *cli, struct wal_session *session,
     };
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_entry_cursor *cursor = NULL;
-    struct tree tree = {.store = view->store, .code = CLI_OK};
+    struct wal_entry_cursor *all = NULL;
+    struct tree tree = {.cli = cli, .store = view->store, .code = CLI_OK};
     enum wal_status status = cli_heads_read(&tree.heads, session, &error);
 
     if (status == WAL_OK) {
@@ -307,13 +348,21 @@ int walcat_print_tree(const struct cli *cli, struct wal_session *session,
     }
     if (status == WAL_OK) {
         find_heads(&tree, cursor, view->stream);
+        options.flags |= WAL_ENTRY_CURSOR_DELTAS;
+        if (cli->verb != NULL &&
+            wal_entry_cursor_open(session, &options, &all, &error) == WAL_OK) {
+            add_short_ids(&tree, all);
+        }
+        cli_start_pager(cli);
         draw(&tree);
     } else {
         tree.code = cli_report(cli, cli->items[1], status, &error);
     }
+    wal_entry_cursor_close(all);
     wal_entry_cursor_close(cursor);
     cli_heads_deinit(&tree.heads);
     cli_ids_deinit(&tree.ids);
+    cli_short_ids_deinit(&tree.short_ids);
     free(tree.head_nodes);
     free_nodes(&tree);
     return tree.code;

@@ -10,6 +10,7 @@
 #include "tools/walcat/walcat.h"
 
 #include "tools/cli/session.h"
+#include "tools/cli/short_id.h"
 
 static const char help[] =
     "Usage: walcat [OPTION]... STORE            the sessions, newest first\n"
@@ -81,6 +82,18 @@ static int report_damage(const struct cli *cli, struct wal_session *session)
         "damage)");
 }
 
+static int complete_names(const struct cli *cli, struct wal_session *session,
+                          struct walcat_options *view)
+{
+    int code = cli_complete_name(cli, session, view->stream,
+                                 CLI_NAME_ENTRY | CLI_NAME_HEAD, &view->branch);
+
+    return code == CLI_CONTINUE
+               ? cli_complete_name(cli, session, view->stream, CLI_NAME_ENTRY,
+                                   &view->up_to)
+               : code;
+}
+
 static int show_session(const struct cli *cli,
                         const struct arguments *arguments)
 {
@@ -99,13 +112,16 @@ static int show_session(const struct cli *cli,
         code = cli_open_session(cli, store, cli->items[1], &session);
     }
     if (code == CLI_CONTINUE) {
+        code = complete_names(cli, session, &view);
+    }
+    if (code == CLI_CONTINUE) {
         int damage_code = report_damage(cli, session);
         view.store = store;
         code = arguments->tree ? walcat_print_tree(cli, session, &view)
                                : walcat_print_entries(cli, session, &view);
         code = cli_worse_code(damage_code, code);
-        wal_session_close(session);
     }
+    wal_session_close(session);
     return cli_close_store(cli, cli->items[0], store, code);
 }
 
@@ -227,6 +243,11 @@ static int read_arguments(struct cli *cli, int argc, char **argv,
     };
     int code = cli_parse(cli, argc, argv, options);
 
+    if (code == CLI_CONTINUE && cli->verb != NULL && cli->json &&
+        (view->text || arguments->tree)) {
+        return cli_error(cli, CLI_USAGE, "--json", "not allowed with %s",
+                         view->text ? "--text" : "a drawing of the branches");
+    }
     if (code == CLI_CONTINUE && arguments->frames && cli->verb != NULL &&
         cli->count == 2) {
         /* agentwal cat --frames SEGMENT: not the store, but its segment. */
@@ -270,7 +291,7 @@ int walcat_tree(struct cli *cli, int argc, char **argv)
 
 int walcat_main(int argc, char **argv)
 {
-    struct cli cli = {.tool = "walcat", .help = help};
+    static struct cli cli = {.tool = "walcat", .help = help};
 
     return cli_finish(&cli, run(&cli, argc, argv, false));
 }

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/cli/progress.h"
+#include "tools/terminal/progress.h"
 #include "tools/walcheck/pack.h"
 #include "tools/walcheck/walcheck.h"
 

@@ -75,7 +75,10 @@ static int read_request(struct cli *cli, int argc, char **argv, int count,
     };
     int code = cli_parse(cli, argc, argv, options);
 
-    return code == CLI_CONTINUE ? cli_check_operands(cli, count, count) : code;
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, count, count);
+    }
+    return code == CLI_CONTINUE ? cli_require_store(cli, cli->items[0]) : code;
 }
 
 int walcheck_check(struct cli *cli, int argc, char **argv)
@@ -105,7 +108,7 @@ int walcheck_salvage(struct cli *cli, int argc, char **argv)
 
 int walcheck_main(int argc, char **argv)
 {
-    struct cli cli = {.tool = "walcheck", .help = help};
+    static struct cli cli = {.tool = "walcheck", .help = help};
 
     return cli_finish(&cli, walcheck_check(&cli, argc, argv));
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tools/cli/json.h"
+#include "tools/cli/suggest.h"
 
 static const char help[] =
     "Usage: walconv COMMAND [OPTION]... [ARGUMENT]...\n"
@@ -163,6 +164,22 @@ static const char *command_name(int argc, char **argv)
     return NULL;
 }
 
+static int report_no_command(const struct cli *cli, const char *name)
+{
+    struct cli_suggestion suggestion = {.typed = name};
+
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+        cli_suggest(&suggestion, commands[i].name);
+    }
+    if (suggestion.nearest != NULL) {
+        return cli_error(cli, CLI_USAGE, name,
+                         "no such command; did you mean %s? (see %s --help)",
+                         suggestion.nearest, cli->tool);
+    }
+    return cli_error(cli, CLI_USAGE, name, "no such command (see %s --help)",
+                     cli->tool);
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
     static const struct cli_option no_options[] = {{.name = NULL}};
@@ -175,13 +192,14 @@ static int run(struct cli *cli, int argc, char **argv)
             return commands[i].run(cli, argc, argv);
         }
     }
-    code = name != NULL ? CLI_CONTINUE : cli_parse(cli, argc, argv, no_options);
-    if (code != CLI_CONTINUE) {
-        return code;
+    if (name != NULL) {
+        return report_no_command(cli, name);
     }
-    return cli_error(cli, CLI_USAGE, name != NULL ? name : "COMMAND",
-                     "%s (see walconv --help)",
-                     name != NULL ? "no such command" : "no command given");
+    code = cli_parse(cli, argc, argv, no_options);
+    return code != CLI_CONTINUE
+               ? code
+               : cli_error(cli, CLI_USAGE, "COMMAND",
+                           "no command given (see %s --help)", cli->tool);
 }
 
 /* Long lines are read from a map; truncation of the file raises SIGBUS. */
@@ -205,7 +223,7 @@ void walconv_handle_truncation(void)
 
 int walconv_main(int argc, char **argv)
 {
-    struct cli cli = {.tool = "walconv", .help = help};
+    static struct cli cli = {.tool = "walconv", .help = help};
 
     walconv_handle_truncation();
     return cli_finish(&cli, run(&cli, argc, argv));

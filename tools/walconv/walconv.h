@@ -11,7 +11,7 @@
 
 #include "format/model/dialect.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/progress.h"
+#include "tools/terminal/progress.h"
 
 /* The tool: runs the command line and returns the exit code. */
 int walconv_main(int argc, char **argv);

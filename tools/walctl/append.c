@@ -129,13 +129,13 @@ static int send_entries(struct append *append, struct wal_append_result *result)
         wal_append(append->session, append->entries, (uint32_t)append->count,
                    &append->options, result, &error);
     if (status == WAL_OK) {
-        walctl_print_appended(append->session, result,
+        walctl_print_appended(append->cli, append->session, result,
                               append->options.durability == WAL_QUEUED ? &queued
                                                                        : NULL);
         return CLI_CONTINUE;
     }
     if (status == WAL_ECONFLICT) {
-        walctl_print_conflict(append->options.expected_tail,
+        walctl_print_conflict(append->cli, append->options.expected_tail,
                               cli_slice(error.actual));
     }
     return fail_entries(append, status, &error);
@@ -160,7 +160,7 @@ static int append_batch(struct append *append)
     if (code == CLI_CONTINUE && append->count > 0) {
         code = send_entries(append, &result);
     } else if (code == CLI_CONTINUE) {
-        walctl_print_appended(append->session, &result,
+        walctl_print_appended(append->cli, append->session, &result,
                               append->options.durability == WAL_QUEUED ? &none
                                                                        : NULL);
     }

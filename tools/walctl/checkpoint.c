@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/short_id.h"
+#include "tools/terminal/size.h"
+#include "tools/terminal/when.h"
 #include "tools/walctl/changes.h"
 #include "tools/walctl/paths.h"
 #include "tools/walctl/walctl.h"
@@ -33,6 +36,26 @@ static void write_counts(struct cli_json *json,
 
 /* --- checkpoint ----------------------------------------------------------- */
 
+static void print_created_sentence(const struct cli *cli,
+                                   const struct wal_checkpoint_info *info)
+{
+    char size[SIZE_TEXT];
+
+    if ((info->flags & WAL_CHECKPOINT_OFF) != 0) {
+        cli_note(cli, cli->items[2],
+                 "checkpoints are off in this session; none was created");
+        return;
+    }
+    size_text(info->bytes, size);
+    fputs("checkpoint ", stdout);
+    cli_print_name(stdout, info->id);
+    printf(": %" PRIu64 " %s, %s", info->files,
+           cli_plural(info->files, "file", "files"), size);
+    size_text(info->new_bytes, size);
+    printf("; %" PRIu64 " new %s, %s\n", info->new_blobs,
+           cli_plural(info->new_blobs, "content", "contents"), size);
+}
+
 /* If checkpointing is off, the result says so and has no checkpoint. */
 static void print_created(const struct cli *cli,
                           const struct wal_checkpoint_info *info)
@@ -40,6 +63,10 @@ static void print_created(const struct cli *cli,
     bool is_off = (info->flags & WAL_CHECKPOINT_OFF) != 0;
     struct cli_json json;
 
+    if (cli_is_for_people(cli)) {
+        print_created_sentence(cli, info);
+        return;
+    }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
     cli_json_key(&json, "checkpointId");
@@ -197,10 +224,14 @@ static void print_checkpoint(const struct cli *cli,
         cli_json_end_line(&json);
         return;
     }
-    cli_time_text(info->created_ms, created, sizeof(created));
+    if (cli->verb != NULL) {
+        when_text(info->created_ms, created);
+    } else {
+        cli_time_text(info->created_ms, created, sizeof(created));
+    }
     width = cli_print_name(stdout, info->id);
-    printf("%*s  %.19s  %7" PRIu64 "  %11" PRIu64 "  %9" PRIu64 "  %11" PRIu64
-           "  ",
+    printf("%*s  %-19.19s  %7" PRIu64 "  %11" PRIu64 "  %9" PRIu64
+           "  %11" PRIu64 "  ",
            width < 36 ? (int)(36 - width) : 0, "", created, info->files,
            info->bytes, info->new_blobs, info->new_bytes);
     cli_print_name(stdout, info->root);
@@ -288,6 +319,7 @@ int walctl_checkpoint_show(struct cli *cli, int argc, char **argv)
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
     enum wal_status status;
+    const char *name;
     int code = walctl_open_session(cli, argc, argv, no_options, 4, 4,
                                    WAL_OPEN_READ_ONLY, &store, &session);
 
@@ -296,8 +328,12 @@ int walctl_checkpoint_show(struct cli *cli, int argc, char **argv)
     }
     code = walctl_check_checkpoint_id(cli, "ID", cli->items[3]);
     if (code == CLI_CONTINUE) {
-        status = wal_file_cursor_open(session, cli_slice(cli->items[3]),
-                                      &checkpoint, &error);
+        name = cli->items[3];
+        code = cli_complete_name(cli, session, 0, CLI_NAME_CHECKPOINT, &name);
+    }
+    if (code == CLI_CONTINUE) {
+        status =
+            wal_file_cursor_open(session, cli_slice(name), &checkpoint, &error);
         while (status == WAL_OK && !cli_output_failed() &&
                (status = wal_file_cursor_next(checkpoint, &file, &error)) ==
                    WAL_OK) {
@@ -306,7 +342,7 @@ int walctl_checkpoint_show(struct cli *cli, int argc, char **argv)
         wal_file_cursor_close(checkpoint);
         code = status == WAL_OK || status == WAL_END
                    ? CLI_OK
-                   : cli_report(cli, cli->items[3], status, &error);
+                   : cli_report(cli, name, status, &error);
     }
     return walctl_close_session(cli, store, session, code);
 }
@@ -347,6 +383,7 @@ int walctl_checkpoint_diff(struct cli *cli, int argc, char **argv)
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
     enum wal_status status;
+    const char *before;
     const char *after;
     int code = walctl_open_session(cli, argc, argv, no_options, 4, 5,
                                    WAL_OPEN_READ_ONLY, &store, &session);
@@ -354,13 +391,20 @@ int walctl_checkpoint_diff(struct cli *cli, int argc, char **argv)
     if (code != CLI_CONTINUE) {
         return code;
     }
+    before = cli->items[3];
     after = cli->count > 4 ? cli->items[4] : NULL;
     code = walctl_check_checkpoint_id(cli, "A", cli->items[3]);
     if (code == CLI_CONTINUE) {
         code = walctl_check_checkpoint_id(cli, "B", after);
     }
     if (code == CLI_CONTINUE) {
-        status = wal_checkpoint_diff(session, cli_slice(cli->items[3]),
+        code = cli_complete_name(cli, session, 0, CLI_NAME_CHECKPOINT, &before);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_complete_name(cli, session, 0, CLI_NAME_CHECKPOINT, &after);
+    }
+    if (code == CLI_CONTINUE) {
+        status = wal_checkpoint_diff(session, cli_slice(before),
                                      cli_slice(after), &changes, &error);
         if (status == WAL_OK) {
             status = print_changes(cli, changes, &error);
@@ -392,7 +436,8 @@ int walctl_checkpoint_delete(struct cli *cli, int argc, char **argv)
         status =
             wal_checkpoint_delete(session, cli_slice(cli->items[3]), &error);
         code = status == WAL_OK
-                   ? CLI_OK
+                   ? walctl_print_done(cli, "checkpointId", cli->items[3],
+                                       "deleted the checkpoint")
                    : cli_report(cli, cli->items[3], status, &error);
     }
     return walctl_close_session(cli, store, session, code);
@@ -426,7 +471,8 @@ int walctl_checkpointing(struct cli *cli, int argc, char **argv)
     if (code == CLI_CONTINUE) {
         status = wal_session_set_checkpointing(session, is_on, &error);
         code = status == WAL_OK
-                   ? CLI_OK
+                   ? walctl_print_done(cli, "checkpointing", cli->items[3],
+                                       "checkpoints of this session are now")
                    : cli_report(cli, cli->items[2], status, &error);
     }
     return walctl_close_session(cli, store, session, code);

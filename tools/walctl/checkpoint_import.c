@@ -14,7 +14,7 @@
 #include "engine/convert/import_tree/checkpoint_import.h"
 #include "engine/convert/source/checkpoint_manifest.h"
 #include "tools/cli/json.h"
-#include "tools/cli/progress.h"
+#include "tools/terminal/progress.h"
 #include "tools/walctl/walctl.h"
 
 /* One run of the command; the callbacks' ctx. */

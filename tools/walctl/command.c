@@ -5,6 +5,7 @@
  * Threads: the tool has one thread.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +120,26 @@ char *walctl_read_stdin(const struct cli *cli, size_t most, const char *advice,
     return NULL;
 }
 
+int walctl_print_done(const struct cli *cli, const char *key, const char *value,
+                      const char *sentence)
+{
+    struct cli_json json;
+
+    if (cli_is_for_people(cli)) {
+        printf("%s ", sentence);
+        cli_print_name(stdout, cli_slice(value));
+        putchar('\n');
+    } else if (cli->verb != NULL) {
+        cli_json_init(&json, stdout);
+        cli_json_open(&json, '{');
+        cli_json_key(&json, key);
+        cli_json_text(&json, cli_slice(value));
+        cli_json_close(&json, '}');
+        cli_json_end_line(&json);
+    }
+    return CLI_OK;
+}
+
 int walctl_print_id(const struct cli *cli, struct wal_session *session)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
@@ -142,7 +163,28 @@ int walctl_print_id(const struct cli *cli, struct wal_session *session)
                             : cli_report(cli, cli->items[0], status, &error);
 }
 
-void walctl_print_appended(struct wal_session *session,
+static void print_appended_sentence(const struct wal_session_info *info,
+                                    const struct wal_append_result *result,
+                                    const uint64_t *queued)
+{
+    uint64_t count = queued != NULL ? *queued : result->appended;
+
+    printf("%s %" PRIu64 " %s to the session ",
+           queued != NULL ? "queued" : "appended", count,
+           cli_plural(count, "entry", "entries"));
+    cli_print_name(stdout, info->id);
+    if (result->duplicates > 0) {
+        printf("; %" PRIu32 " known", result->duplicates);
+    }
+    if (result->last_id[0] != '\0') {
+        fputs("; the last one is ", stdout);
+        cli_print_name(stdout, cli_slice(result->last_id));
+    }
+    putchar('\n');
+    fflush(stdout);
+}
+
+void walctl_print_appended(const struct cli *cli, struct wal_session *session,
                            const struct wal_append_result *result,
                            const uint64_t *queued)
 {
@@ -151,6 +193,10 @@ void walctl_print_appended(struct wal_session *session,
 
     if (wal_session_get_info(session, &info, NULL) != WAL_OK) {
         info.id.size = 0;
+    }
+    if (cli_is_for_people(cli)) {
+        print_appended_sentence(&info, result, queued);
+        return;
     }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
@@ -171,10 +217,14 @@ void walctl_print_appended(struct wal_session *session,
     fflush(stdout);
 }
 
-void walctl_print_conflict(struct wal_slice expected, struct wal_slice actual)
+void walctl_print_conflict(const struct cli *cli, struct wal_slice expected,
+                           struct wal_slice actual)
 {
     struct cli_json json;
 
+    if (cli_is_for_people(cli)) {
+        return;
+    }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
     cli_json_key(&json, "conflict");

@@ -9,6 +9,8 @@
  */
 #include <stdlib.h>
 
+#include "tools/cli/json.h"
+#include "tools/cli/short_id.h"
 #include "tools/walctl/walctl.h"
 
 /* Larger than any summary that the engine accepts. */
@@ -26,7 +28,7 @@ static int compact(const struct cli *cli, struct wal_session *session,
     if (status != WAL_OK) {
         return cli_report(cli, cli->items[2], status, &error);
     }
-    walctl_print_appended(fork != NULL ? fork : session, &result, NULL);
+    walctl_print_appended(cli, fork != NULL ? fork : session, &result, NULL);
     wal_session_close(fork);
     return CLI_OK;
 }
@@ -75,6 +77,10 @@ int walctl_compact_session(struct cli *cli, int argc, char **argv)
     if (code != CLI_CONTINUE) {
         return cli_close_store(cli, cli->items[1], store, code);
     }
+    code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &first_kept);
+    if (code != CLI_CONTINUE) {
+        return walctl_close_session(cli, store, session, code);
+    }
     summary = walctl_read_stdin(cli, SUMMARY_MAX, " for a summary", &size);
     if (summary != NULL) {
         /* A final newline is added by the shell and not part of the summary. */
@@ -86,8 +92,7 @@ int walctl_compact_session(struct cli *cli, int argc, char **argv)
     }
     code = summary != NULL ? compact(cli, session, &wanted) : CLI_FAILED;
     free(summary);
-    wal_session_close(session);
-    return cli_close_store(cli, cli->items[1], store, code);
+    return walctl_close_session(cli, store, session, code);
 }
 
 int walctl_redact(struct cli *cli, int argc, char **argv)
@@ -102,6 +107,7 @@ int walctl_redact(struct cli *cli, int argc, char **argv)
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
     enum wal_status status;
+    const char *entry;
     int code = cli_parse(cli, argc, argv, options);
 
     if (code == CLI_CONTINUE) {
@@ -120,16 +126,22 @@ int walctl_redact(struct cli *cli, int argc, char **argv)
         return code;
     }
     code = cli_open_session_exact(cli, store, cli->items[2], &session);
+    entry = cli->items[3];
     if (code == CLI_CONTINUE) {
-        status = wal_session_redact(session, cli_slice(cli->items[3]),
-                                    cli_slice(reason), &result, &error);
-        code = status == WAL_OK
-                   ? CLI_OK
-                   : cli_report(cli, cli->items[3], status, &error);
-        if (status == WAL_OK) {
-            walctl_print_appended(session, &result, NULL);
-        }
-        wal_session_close(session);
+        code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &entry);
     }
-    return cli_close_store(cli, cli->items[1], store, code);
+    if (code == CLI_CONTINUE) {
+        status = wal_session_redact(session, cli_slice(entry),
+                                    cli_slice(reason), &result, &error);
+        code =
+            status == WAL_OK ? CLI_OK : cli_report(cli, entry, status, &error);
+        if (status == WAL_OK && cli_is_for_people(cli)) {
+            fputs("redacted the entry ", stdout);
+            cli_print_name(stdout, cli_slice(entry));
+            putchar('\n');
+        } else if (status == WAL_OK) {
+            walctl_print_appended(cli, session, &result, NULL);
+        }
+    }
+    return walctl_close_session(cli, store, session, code);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "tools/cli/json.h"
+#include "tools/cli/short_id.h"
 #include "tools/walctl/walctl.h"
 
 struct request {
@@ -135,12 +136,30 @@ static int move(const struct cli *cli, struct wal_session *session,
         return CLI_OK;
     }
     if (status == WAL_ECONFLICT) {
-        walctl_print_conflict(head.expected, cli_slice(error.actual));
+        walctl_print_conflict(cli, head.expected, cli_slice(error.actual));
     }
     return cli_report(cli, request->name, status, &error);
 }
 
-static int run(const struct cli *cli, const struct request *request)
+/* The name of a head that is moved may be new: it is not completed. */
+static int complete_names(const struct cli *cli, struct wal_session *session,
+                          struct request *request)
+{
+    int code;
+
+    if (request->entry == NULL) {
+        return cli_complete_name(cli, session, request->stream, CLI_NAME_HEAD,
+                                 &request->name);
+    }
+    code = cli_complete_name(cli, session, request->stream, CLI_NAME_ENTRY,
+                             &request->entry);
+    return code == CLI_CONTINUE
+               ? cli_complete_name(cli, session, request->stream,
+                                   CLI_NAME_ENTRY, &request->expected)
+               : code;
+}
+
+static int run(const struct cli *cli, struct request *request)
 {
     uint32_t flags = request->entry != NULL ? 0 : WAL_OPEN_READ_ONLY;
     struct wal_session *session = NULL;
@@ -151,6 +170,9 @@ static int run(const struct cli *cli, const struct request *request)
         return code;
     }
     code = cli_open_session(cli, store, cli->items[2], &session);
+    if (code == CLI_CONTINUE) {
+        code = complete_names(cli, session, request);
+    }
     if (code == CLI_CONTINUE && request->name == NULL) {
         code = list(cli, session, request);
     } else if (code == CLI_CONTINUE) {

@@ -14,6 +14,7 @@
 
 #include "tools/cli/json.h"
 #include "tools/cli/project.h"
+#include "tools/terminal/when.h"
 #include "tools/walctl/walctl.h"
 
 static const struct cli_option no_options[] = {{.name = NULL}};
@@ -235,7 +236,8 @@ static void write_row(const struct project *project)
     cli_json_end_line(&json);
 }
 
-static void print_row(const struct project *project, bool is_first)
+static void print_row(const struct cli *cli, const struct project *project,
+                      bool is_first)
 {
     const char *id = project->id[0] != '\0' ? project->id : "-";
     char updated[64];
@@ -246,9 +248,14 @@ static void print_row(const struct project *project, bool is_first)
                "UPDATED", "NEWEST", "DIRECTORIES");
     }
     printed = cli_print_name(stdout, cli_slice(id));
-    cli_time_text(project->updated_ms, updated, sizeof(updated));
-    printf("%*s  %8" PRIu64 "  %.19s  ", printed < 40 ? (int)(40 - printed) : 0,
-           "", project->sessions, updated);
+    if (cli->verb != NULL) {
+        when_text(project->updated_ms, updated);
+    } else {
+        cli_time_text(project->updated_ms, updated, sizeof(updated));
+    }
+    printf("%*s  %8" PRIu64 "  %-19.19s  ",
+           printed < 40 ? (int)(40 - printed) : 0, "", project->sessions,
+           updated);
     printed = cli_print_name(stdout, cli_slice(project->newest));
     printf("%*s", printed < 36 ? (int)(36 - printed) : 0, "");
     for (size_t i = 0; i < project->count; i++) {
@@ -275,7 +282,7 @@ int walctl_projects(struct cli *cli, int argc, char **argv)
         if (cli->json) {
             write_row(projects.items[i]);
         } else {
-            print_row(projects.items[i], i == 0);
+            print_row(cli, projects.items[i], i == 0);
         }
     }
     projects_deinit(&projects);

@@ -6,9 +6,12 @@
  *
  * Threads: the tool has one thread.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "tools/cli/short_id.h"
 #include "tools/walctl/changes.h"
 #include "tools/walctl/walctl.h"
 
@@ -69,6 +72,51 @@ static void write_changes(struct cli_json *json,
     cli_json_close(json, ']');
 }
 
+/* A command line that was read. */
+struct request {
+    const char *checkpoint; /* null: that of the entry `to` */
+    const char *to;         /* or null */
+    struct wal_rewind_options options;
+};
+
+/* For people: the files, the conversation, and how to undo it. */
+static void print_rewound(const struct cli *cli, const struct request *request,
+                          const struct rewind_report *report)
+{
+    const struct wal_rewind_result *result = &report->result;
+    bool is_dry = (request->options.flags & WAL_REWIND_DRY_RUN) != 0;
+    bool moved = strcmp(result->previous_head, result->new_head) != 0;
+
+    for (size_t i = 0; i < report->count; i++) {
+        if (i == result->files_changed) {
+            printf("changed by other programs:\n");
+        }
+        walctl_print_change(&report->items[i]);
+    }
+    if (result->can_rewind == 0) {
+        return; /* the error says why */
+    }
+    printf("%s %" PRIu64 " %s: +%" PRIu64 " -%" PRIu64 "\n",
+           is_dry ? "would restore" : "restored", result->files_changed,
+           cli_plural(result->files_changed, "file", "files"),
+           result->insertions, result->deletions);
+    if (moved) {
+        printf("%s the conversation from ", is_dry ? "would move" : "moved");
+        cli_print_name(stdout, cli_slice(result->previous_head));
+        fputs(" to ", stdout);
+        cli_print_name(stdout, cli_slice(result->new_head));
+        putchar('\n');
+    }
+    if (result->undo[0] != '\0') {
+        printf("to undo: agentwal rewind ");
+        cli_print_name(stdout, cli_slice(cli->items[2]));
+        putchar(' ');
+        cli_print_name(stdout, cli_slice(result->undo));
+        fputs(moved ? " --head\n" : "\n", stdout);
+    }
+    fflush(stdout);
+}
+
 static void print_result(const struct cli *cli,
                          const struct rewind_report *report)
 {
@@ -112,44 +160,99 @@ static void print_result(const struct cli *cli,
 }
 
 /* Reports a refusal on standard error too. */
-static int report_refusal(const struct cli *cli,
+static int report_refusal(const struct cli *cli, const char *checkpoint,
                           const struct wal_rewind_result *result)
 {
     if (result->can_rewind != 0) {
         return CLI_OK;
     }
     return cli_error(
-        cli, CLI_NEGATIVE, cli->items[3], "%s; no file was changed%s",
+        cli, CLI_NEGATIVE, checkpoint, "%s; no file was changed%s",
         result->error,
         result->status == WAL_ECHANGED ? " (--force rewinds anyway)" : "");
 }
 
 static int rewind_files(const struct cli *cli, struct wal_session *session,
-                        const struct wal_rewind_options *options)
+                        const struct request *request)
 {
     struct rewind_report report = {.result = WAL_INIT(wal_rewind_result)};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_change_cursor *changes = NULL;
     enum wal_status status =
-        wal_rewind(session, cli_slice(cli->items[3]), options, &report.result,
-                   &changes, &error);
+        wal_rewind(session, cli_slice(request->checkpoint), &request->options,
+                   &report.result, &changes, &error);
     int code;
 
     if (status == WAL_OK) {
         status = collect_changes(changes, &report, &error);
     }
     if (status == WAL_OK) {
-        print_result(cli, &report);
-        code = report_refusal(cli, &report.result);
+        if (cli_is_for_people(cli)) {
+            print_rewound(cli, request, &report);
+        } else {
+            print_result(cli, &report);
+        }
+        code = report_refusal(cli, request->checkpoint, &report.result);
     } else {
-        code = walctl_report_file(cli, cli->items[3], status, &error);
+        code = walctl_report_file(cli, request->checkpoint, status, &error);
     }
     free_report(&report);
     wal_file_change_cursor_close(changes);
     return code;
 }
 
-static int run(const struct cli *cli, const struct wal_rewind_options *options)
+/* Sets the checkpoint to the newest one that is linked with the entry. */
+static int find_checkpoint(const struct cli *cli, struct wal_session *session,
+                           struct request *request)
+{
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_checkpoint_cursor *checkpoints = NULL;
+    int64_t newest_ms = INT64_MIN;
+    enum wal_status status =
+        wal_checkpoint_cursor_open(session, &checkpoints, &error);
+
+    while (status == WAL_OK && (status = wal_checkpoint_cursor_next(
+                                    checkpoints, &info, &error)) == WAL_OK) {
+        if (cli_slice_equal(info.entry_id, cli_slice(request->to)) &&
+            info.created_ms >= newest_ms) {
+            char *id = cli_copy_text(info.id.data, (size_t)info.id.size);
+            request->checkpoint = cli_keep_text(id);
+            newest_ms = info.created_ms;
+            free(id);
+        }
+    }
+    wal_checkpoint_cursor_close(checkpoints);
+    if (status != WAL_END) {
+        return cli_report(cli, request->to, status, &error);
+    }
+    if (request->checkpoint == NULL) {
+        return cli_error_status(
+            cli, WAL_ENOTFOUND, request->to,
+            "no checkpoint was made at this entry; nothing was changed (see: "
+            "%s; head moves the conversation alone)",
+            cli_advice(cli, "walctl checkpoints --json STORE SESSION",
+                       "agentwal checkpoints --json SESSION"));
+    }
+    return CLI_CONTINUE;
+}
+
+/* Completes the names, and finds the checkpoint of --to. */
+static int find_names(const struct cli *cli, struct wal_session *session,
+                      struct request *request)
+{
+    int code = cli_complete_name(cli, session, 0, CLI_NAME_CHECKPOINT,
+                                 &request->checkpoint);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &request->to);
+    }
+    return code == CLI_CONTINUE && request->to != NULL
+               ? find_checkpoint(cli, session, request)
+               : code;
+}
+
+static int run(const struct cli *cli, struct request *request)
 {
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
@@ -160,20 +263,45 @@ static int run(const struct cli *cli, const struct wal_rewind_options *options)
     }
     code = cli_open_session(cli, store, cli->items[2], &session);
     if (code == CLI_CONTINUE) {
-        code = rewind_files(cli, session, options);
+        code = find_names(cli, session, request);
+    }
+    if (code == CLI_CONTINUE) {
+        code = rewind_files(cli, session, request);
     }
     return walctl_close_session(cli, store, session, code);
 }
 
+/* Checks the operands and names; sets the checkpoint. */
+static int check(const struct cli *cli, struct request *request,
+                 const char *expected)
+{
+    int count = request->to != NULL ? 3 : 4;
+    int code = cli_check_operands(cli, count, count);
+
+    if (code == CLI_CONTINUE) {
+        request->checkpoint = request->to == NULL ? cli->items[3] : NULL;
+        code = cli_check_id(cli, "--to", request->to);
+    }
+    if (code == CLI_CONTINUE) {
+        code =
+            walctl_check_checkpoint_id(cli, "CHECKPOINT", request->checkpoint);
+    }
+    return code == CLI_CONTINUE
+               ? walctl_check_checkpoint_id(cli, "--expect", expected)
+               : code;
+}
+
 int walctl_rewind(struct cli *cli, int argc, char **argv)
 {
-    struct wal_rewind_options wanted = WAL_INIT(wal_rewind_options);
+    struct request request = {.options = WAL_INIT(wal_rewind_options)};
+    struct wal_rewind_options *wanted = &request.options;
     const char *root = NULL;
     const char *expected = NULL;
     bool is_dry = false;
     bool is_forced = false;
     bool moves_head = false;
     const struct cli_option options[] = {
+        {.name = "to", .value = &request.to},
         {.name = "root", .value = &root},
         {.name = "dry-run", .flag = &is_dry},
         {.name = "expect", .value = &expected},
@@ -185,13 +313,7 @@ int walctl_rewind(struct cli *cli, int argc, char **argv)
     int code = cli_parse(cli, argc, argv, options);
 
     if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 4, 4);
-    }
-    if (code == CLI_CONTINUE) {
-        code = walctl_check_checkpoint_id(cli, "CHECKPOINT", cli->items[3]);
-    }
-    if (code == CLI_CONTINUE) {
-        code = walctl_check_checkpoint_id(cli, "--expect", expected);
+        code = check(cli, &request, expected);
     }
     if (code == CLI_CONTINUE) {
         code = walctl_resolve_root(cli, root, &directory);
@@ -199,12 +321,12 @@ int walctl_rewind(struct cli *cli, int argc, char **argv)
     if (code != CLI_CONTINUE) {
         return code;
     }
-    wanted.root = cli_slice(directory);
-    wanted.expected = cli_slice(expected);
-    wanted.flags = (is_dry ? WAL_REWIND_DRY_RUN : 0U) |
-                   (is_forced ? WAL_REWIND_FORCE : 0U) |
-                   (moves_head ? WAL_REWIND_HEAD : 0U);
-    code = run(cli, &wanted);
+    wanted->root = cli_slice(directory);
+    wanted->expected = cli_slice(expected);
+    wanted->flags = (is_dry ? WAL_REWIND_DRY_RUN : 0U) |
+                    (is_forced ? WAL_REWIND_FORCE : 0U) |
+                    (moves_head || request.to != NULL ? WAL_REWIND_HEAD : 0U);
+    code = run(cli, &request);
     free(directory);
     return code;
 }

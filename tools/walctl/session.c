@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tools/cli/json.h"
 #include "tools/cli/project.h"
+#include "tools/cli/short_id.h"
 #include "tools/walctl/project_update.h"
 #include "tools/walctl/walctl.h"
 
@@ -166,6 +168,9 @@ int walctl_fork(struct cli *cli, int argc, char **argv)
     }
     code = cli_open_session(cli, store, cli->items[2], &session);
     if (code == CLI_CONTINUE) {
+        code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &at);
+    }
+    if (code == CLI_CONTINUE) {
         wanted.id = cli_slice(id);
         status =
             wal_session_fork(session, cli_slice(at), &wanted, &copy, &error);
@@ -173,18 +178,68 @@ int walctl_fork(struct cli *cli, int argc, char **argv)
                    ? walctl_print_id(cli, copy)
                    : cli_report(cli, at != NULL ? at : cli->items[2], status,
                                 &error);
-        wal_session_close(session);
     }
+    wal_session_close(session);
     return cli_close_store(cli, cli->items[1], store, code);
+}
+
+/* Prints {"sessionId","deleted","entries"}, or a sentence. The tool walctl
+ * prints nothing. */
+static void print_deleted(const struct cli *cli, const char *id,
+                          const char *title, uint64_t entries)
+{
+    struct cli_json json;
+
+    if (cli_is_for_people(cli)) {
+        fputs("deleted the session ", stdout);
+        cli_print_name(stdout, cli_slice(id));
+        if (title[0] != '\0') {
+            fputs(" (", stdout);
+            cli_print_text(stdout, cli_slice(title), 60, false);
+            putchar(')');
+        }
+        printf(" with %llu %s\n", (unsigned long long)entries,
+               cli_plural(entries, "entry", "entries"));
+    } else if (cli->verb != NULL) {
+        cli_json_init(&json, stdout);
+        cli_json_open(&json, '{');
+        cli_json_key(&json, "sessionId");
+        cli_json_text(&json, cli_slice(id));
+        cli_json_key(&json, "deleted");
+        cli_json_bool(&json, true);
+        cli_json_key(&json, "entries");
+        cli_json_number(&json, entries);
+        cli_json_close(&json, '}');
+        cli_json_end_line(&json);
+    }
+}
+
+static int delete_session(const struct cli *cli, struct wal_session *session)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_get_info(session, &info, &error);
+    struct wal_slice title = info.title.size > 0 ? info.title : info.first_text;
+    char *id = cli_copy_text(info.id.data, (size_t)info.id.size);
+    char *text = cli_copy_text(title.data, (size_t)title.size);
+
+    if (status == WAL_OK) {
+        status = wal_session_delete(session, &error);
+    }
+    if (status == WAL_OK) {
+        print_deleted(cli, id, text, info.entries);
+    }
+    free(id);
+    free(text);
+    return status == WAL_OK ? CLI_OK
+                            : cli_report(cli, cli->items[2], status, &error);
 }
 
 int walctl_delete(struct cli *cli, int argc, char **argv)
 {
     static const struct cli_option options[] = {{.name = NULL}};
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
-    enum wal_status status;
     int code = walctl_open(cli, argc, argv, options, 3, 3, 0, &store);
 
     if (code != CLI_CONTINUE) {
@@ -192,10 +247,7 @@ int walctl_delete(struct cli *cli, int argc, char **argv)
     }
     code = cli_open_session_exact(cli, store, cli->items[2], &session);
     if (code == CLI_CONTINUE) {
-        status = wal_session_delete(session, &error);
-        code = status == WAL_OK
-                   ? CLI_OK
-                   : cli_report(cli, cli->items[2], status, &error);
+        code = delete_session(cli, session);
         wal_session_close(session);
     }
     return cli_close_store(cli, cli->items[1], store, code);

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 
 #include "tools/cli/session.h"
+#include "tools/terminal/cell.h"
+#include "tools/terminal/when.h"
 #include "tools/walctl/changes.h"
 #include "tools/walctl/project_update.h"
 #include "tools/walctl/walctl.h"
@@ -302,6 +304,22 @@ static void print_field(const char *name, struct wal_slice value)
     }
 }
 
+/* As print_field, cut at the terminal's width. */
+static void print_title(const struct cli *cli, const char *name,
+                        struct wal_slice title)
+{
+    size_t columns = cli->terminal->columns;
+
+    if (title.size > 0) {
+        printf("%-10s ", name);
+        terminal_put_style(cli->terminal, TERMINAL_STRONG);
+        cell_print(stdout, title.data, (size_t)title.size,
+                   columns > 22 ? columns - 11 : columns, 0);
+        terminal_put_style(cli->terminal, TERMINAL_PLAIN);
+        putchar('\n');
+    }
+}
+
 static void print_id(const char *name, struct wal_slice id)
 {
     if (id.size > 0) {
@@ -326,14 +344,26 @@ static void print_heads(const struct session_details *session_details)
     }
 }
 
-static void print_session(const struct session_details *session_details)
+static void print_time(const struct cli *cli, const char *name, int64_t unix_ms)
 {
-    const struct wal_session_info *info = &session_details->info;
     char text[64];
 
+    if (cli->verb != NULL) {
+        when_text(unix_ms, text);
+    } else {
+        cli_time_text(unix_ms, text, sizeof(text));
+    }
+    print_field(name, cli_slice(text));
+}
+
+static void print_session(const struct cli *cli,
+                          const struct session_details *session_details)
+{
+    const struct wal_session_info *info = &session_details->info;
+
     print_id("session", info->id);
-    print_field("title", info->title);
-    print_field("begins", info->first_text);
+    print_title(cli, "title", info->title);
+    print_title(cli, "begins", info->first_text);
     print_field("directory", info->cwd);
     print_field("project", info->project);
     print_id("parent", info->parent_id);
@@ -341,10 +371,8 @@ static void print_session(const struct session_details *session_details)
         print_id("lineage", cli_slice(session_details->lineage[i]));
     }
     print_field("source", info->source);
-    cli_time_text(info->created_ms, text, sizeof(text));
-    print_field("created", cli_slice(text));
-    cli_time_text(info->updated_ms, text, sizeof(text));
-    print_field("updated", cli_slice(text));
+    print_time(cli, "created", info->created_ms);
+    print_time(cli, "updated", info->updated_ms);
     printf("%-10s %" PRIu64, "entries", info->entries);
     if (info->inherited > 0) {
         printf(", %" PRIu64 " of them shared", info->inherited);
@@ -386,7 +414,8 @@ static int show(const struct cli *cli, struct wal_store *store,
     if (is_whole && cli->json) {
         write_session(&session_details);
     } else if (is_whole) {
-        print_session(&session_details);
+        cli_start_pager(cli);
+        print_session(cli, &session_details);
     }
     session_details_deinit(&session_details);
     return status == WAL_OK ? CLI_OK

@@ -15,6 +15,7 @@
 
 #include "agentwal/admin.h"
 #include "tools/cli/json.h"
+#include "tools/terminal/size.h"
 #include "tools/walctl/claims.h"
 #include "tools/walctl/costs.h"
 #include "tools/walctl/project_update.h"
@@ -34,6 +35,10 @@ int walctl_init(struct cli *cli, int argc, char **argv)
                        WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE, &store);
     if (code != CLI_CONTINUE) {
         return code;
+    }
+    /* For people a note says that the store was created. */
+    if (cli->json) {
+        walctl_print_done(cli, "store", cli->items[1], "");
     }
     return cli_close_store(cli, cli->items[1], store, CLI_OK);
 }
@@ -153,6 +158,42 @@ static enum wal_status write_object(const struct stats *stats, const char *uuid,
     return status;
 }
 
+static void print_labelled(const char *label, uint64_t size, uint64_t disk_size,
+                           uint64_t segments)
+{
+    char text[SIZE_TEXT];
+
+    size_text(size, text);
+    printf("%-12s %s in %" PRIu64 " %s", label, text, segments,
+           cli_plural(segments, "segment", "segments"));
+    size_text(disk_size, text);
+    printf(", %s on disk\n", text);
+}
+
+/* For people: labels and units. */
+static enum wal_status print_summary(const struct cli *cli,
+                                     const struct stats *stats,
+                                     const char *uuid, struct wal_error *error)
+{
+    const struct wal_store_info *info = &stats->info;
+
+    fputs("Store        ", stdout);
+    cli_print_name(stdout, cli_slice(cli->items[1]));
+    printf("\n%-12s %s\n%-12s %" PRIu64 "\n", "Id", uuid, "Format",
+           (uint64_t)info->format_version);
+    printf("%-12s %" PRIu64 "\n", "Sessions", (uint64_t)info->sessions);
+    print_labelled("Log", info->log_bytes, info->disk_bytes, info->segments);
+    if (info->pack_segments > 0) {
+        print_labelled("Files", info->pack_bytes, info->pack_disk_bytes,
+                       info->pack_segments);
+    }
+    printf("%-12s number %" PRIu64 "\n", "Last record", info->last_sequence);
+    printf("%-12s %s\n%-12s %s\n", "End of log", tail_name(info->tail), "State",
+           state_text(info));
+    walctl_costs_print(&stats->costs);
+    return walctl_claims_print(stats->claims, error);
+}
+
 static enum wal_status print_stats(const struct cli *cli,
                                    const struct stats *stats,
                                    struct wal_error *error)
@@ -162,8 +203,11 @@ static enum wal_status print_stats(const struct cli *cli,
     for (size_t i = 0; i < 16; i++) {
         sprintf(uuid + 2 * i, "%02x", stats->info.uuid[i]);
     }
-    return cli->json ? write_object(stats, uuid, error)
-                     : print_table(stats, uuid, error);
+    if (cli->json) {
+        return write_object(stats, uuid, error);
+    }
+    return cli->verb == NULL ? print_table(stats, uuid, error)
+                             : print_summary(cli, stats, uuid, error);
 }
 
 static enum wal_status read_stats(struct wal_store *store, struct stats *stats,
@@ -218,11 +262,20 @@ int walctl_stats(struct cli *cli, int argc, char **argv)
 
 /* `moved` is the number of sessions that got the project of their directory;
  * null after the migration of a session. */
-static void print_migration(const struct wal_migrate_result *migration,
+static void print_migration(const struct cli *cli,
+                            const struct wal_migrate_result *migration,
                             const uint64_t *moved)
 {
     struct cli_json json;
 
+    if (cli_is_for_people(cli)) {
+        printf("migrated from version %" PRIu64 " to %" PRIu64 ": %" PRIu64
+               " %s\n",
+               (uint64_t)migration->from, (uint64_t)migration->to,
+               (uint64_t)migration->sessions,
+               cli_plural(migration->sessions, "session", "sessions"));
+        return;
+    }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
     cli_json_key(&json, "from");
@@ -258,7 +311,7 @@ static int migrate_store(const struct cli *cli)
         return code;
     }
     status = walctl_update_projects(store, &moved, &error);
-    print_migration(&done, &moved);
+    print_migration(cli, &done, &moved);
     code = status == WAL_OK ? CLI_OK
                             : cli_report(cli, cli->items[1], status, &error);
     return cli_close_store(cli, cli->items[1], store, code);
@@ -285,7 +338,7 @@ static int migrate_session(const struct cli *cli)
                    ? CLI_OK
                    : cli_report(cli, cli->items[2], status, &error);
         if (status == WAL_OK) {
-            print_migration(&done, NULL);
+            print_migration(cli, &done, NULL);
         }
     }
     return cli_close_store(cli, cli->items[1], store, code);
@@ -297,6 +350,9 @@ int walctl_migrate(struct cli *cli, int argc, char **argv)
 
     if (code == CLI_CONTINUE) {
         code = cli_check_operands(cli, 2, 3);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_require_store(cli, cli->items[1]);
     }
     if (code != CLI_CONTINUE) {
         return code;

@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "tools/cli/suggest.h"
+
 static const char help[] =
     "Usage: walctl COMMAND [OPTION]... STORE [ARGUMENT]...\n"
     "\n"
@@ -55,7 +57,7 @@ static const char help[] =
     "                                 delete a checkpoint\n"
     "  checkpointing STORE SESSION on|off\n"
     "                                 off: checkpoint records nothing\n"
-    "  rewind STORE SESSION CHECKPOINT [--root DIR] [--dry-run]\n"
+    "  rewind STORE SESSION CHECKPOINT|--to ENTRY [--root DIR] [--dry-run]\n"
     "         [--expect CHECKPOINT] [--force] [--head]\n"
     "                                 restore files, all or none; --head: and\n"
     "                                 the conversation\n"
@@ -125,9 +127,25 @@ static const char *command_name(int argc, char **argv)
     return NULL;
 }
 
+static int report_no_command(const struct cli *cli, const char *name)
+{
+    struct cli_suggestion suggestion = {.typed = name};
+
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+        cli_suggest(&suggestion, commands[i].name);
+    }
+    if (suggestion.nearest != NULL) {
+        return cli_error(cli, CLI_USAGE, name,
+                         "no such command; did you mean %s? (see %s --help)",
+                         suggestion.nearest, cli->tool);
+    }
+    return cli_error(cli, CLI_USAGE, name, "no such command (see %s --help)",
+                     cli->tool);
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
-    static const struct cli_option none[] = {{.name = NULL}};
+    static const struct cli_option no_options[] = {{.name = NULL}};
     const char *name = command_name(argc, argv);
     int code;
 
@@ -137,18 +155,19 @@ static int run(struct cli *cli, int argc, char **argv)
             return commands[i].run(cli, argc, argv);
         }
     }
-    code = name != NULL ? CLI_CONTINUE : cli_parse(cli, argc, argv, none);
-    if (code != CLI_CONTINUE) {
-        return code;
+    if (name != NULL) {
+        return report_no_command(cli, name);
     }
-    return cli_error(cli, CLI_USAGE, name != NULL ? name : "COMMAND",
-                     "%s (see walctl --help)",
-                     name != NULL ? "no such command" : "no command given");
+    code = cli_parse(cli, argc, argv, no_options);
+    return code != CLI_CONTINUE
+               ? code
+               : cli_error(cli, CLI_USAGE, "COMMAND",
+                           "no command given (see %s --help)", cli->tool);
 }
 
 int walctl_main(int argc, char **argv)
 {
-    struct cli cli = {.tool = "walctl", .help = help};
+    static struct cli cli = {.tool = "walctl", .help = help};
 
     return cli_finish(&cli, run(&cli, argc, argv));
 }

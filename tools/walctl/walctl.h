@@ -88,17 +88,24 @@ int walctl_open_or_create(const struct cli *cli, struct wal_store *store,
 char *walctl_read_stdin(const struct cli *cli, size_t most, const char *advice,
                         size_t *size);
 
+/* Prints what a verb did: the sentence and the value, or {key: value}. The tool
+ * walctl prints nothing. Returns CLI_OK. */
+int walctl_print_done(const struct cli *cli, const char *key, const char *value,
+                      const char *sentence);
+
 /* Prints a session's id, as text or as {"sessionId"}, and closes it. */
 int walctl_print_id(const struct cli *cli, struct wal_session *session);
 
 /* Prints {"sessionId","lastAppendedEntryId","appendedCount", "duplicateCount"},
  * and "queued" if it is not null: the number of entries that were queued and
- * whose outcome is unknown. */
-void walctl_print_appended(struct wal_session *session,
+ * whose outcome is unknown. For people: a sentence. */
+void walctl_print_appended(const struct cli *cli, struct wal_session *session,
                            const struct wal_append_result *result,
                            const uint64_t *queued);
 
-/* Prints {"conflict":{"expected","actual"}}. */
-void walctl_print_conflict(struct wal_slice expected, struct wal_slice actual);
+/* Prints {"conflict":{"expected","actual"}}; for people nothing, because the
+ * error says it. */
+void walctl_print_conflict(const struct cli *cli, struct wal_slice expected,
+                           struct wal_slice actual);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * Threads: the tools are single-threaded.
  */
-#include "tools/cli/progress.h"
+#include "tools/terminal/progress.h"
 
 #include <stdio.h>
 #include <time.h>

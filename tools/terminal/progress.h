@@ -6,8 +6,8 @@
  *
  * Threads: the tools are single-threaded.
  */
-#ifndef AGENTWAL_TOOLS_CLI_PROGRESS_H
-#define AGENTWAL_TOOLS_CLI_PROGRESS_H
+#ifndef AGENTWAL_TOOLS_TERMINAL_PROGRESS_H
+#define AGENTWAL_TOOLS_TERMINAL_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

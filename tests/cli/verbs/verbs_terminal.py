@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""agentwal on a terminal: colours, the pager, the width, texts that would
+control the terminal; and none of that without a terminal."""
+import json
+import os
+import pty
+import select
+import struct
+import subprocess
+import sys
+import tempfile
+import fcntl
+import termios
+import unicodedata
+
+BIN = os.path.join(os.environ["WALBIN"], "agentwal")
+HOSTILE = "red \x1b[31m \x07 c1 \x9b31m bidi \u202eevil\u2069 tab\tend"
+WIDE = "日本語の題名がここに長く続くので切り取られるはずです、きっとそうです"
+
+
+def environment(**changes):
+    env = {k: v for k, v in os.environ.items()
+           if k not in ("COLUMNS", "NO_COLOR", "PAGER", "LESS")}
+    env.update({"TERM": "xterm", "LC_ALL": "C", "TZ": "UTC-2"} | changes)
+    return {k: v for k, v in env.items() if v is not None}
+
+
+def run(*arguments, stdin="", **changes):
+    done = subprocess.run([BIN, *arguments], input=stdin, text=True,
+                          capture_output=True, env=environment(**changes))
+    assert done.returncode == 0, (arguments, done.stderr)
+    return done.stdout
+
+
+def on_terminal(*arguments, columns=80, **changes):
+    """What the program prints on a terminal of that size."""
+    env = environment(**changes)
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execve(BIN, [BIN, *arguments], env)
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    output = b""
+    while select.select([fd], [], [], 20)[0]:
+        try:
+            part = os.read(fd, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        output += part
+    os.waitpid(pid, 0)
+    os.close(fd)
+    return output.decode()
+
+
+def width(text):
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1
+               for c in text)
+
+
+def lines(text):
+    return text.replace("\r", "").rstrip("\n").split("\n")
+
+
+def test_width():
+    for columns in (60, 80, 133):
+        for line in lines(on_terminal("list", COLUMNS=str(columns), PAGER="",
+                                      NO_COLOR="1")):
+            assert width(line) <= columns, (columns, width(line), line)
+    text = run("list", COLUMNS="70")
+    assert "…" in text and all(width(x) <= 70 for x in lines(text)), text
+    # Without a terminal nothing is cut; columns begin at the same place.
+    text = lines(run("list"))
+    assert any(WIDE in line for line in text), text
+    starts = {width(line[:line.index("~/w")]) for line in text[1:]
+              if "~/w" in line}
+    assert len(starts) == 1, text
+    for columns in (40, 100):
+        for line in lines(on_terminal("tree", "main-one", PAGER="",
+                                      NO_COLOR="1", COLUMNS=str(columns))):
+            assert width(line) <= max(columns, 48), (columns, line)
+
+
+def test_colour():
+    assert "\x1b[33m" in on_terminal("list", PAGER="")
+    assert "\x1b" not in on_terminal("list", PAGER="", NO_COLOR="1")
+    assert "\x1b[33m" in on_terminal("list", PAGER="", NO_COLOR="")
+    assert "\x1b" not in on_terminal("list", PAGER="", TERM="dumb")
+    assert "\x1b" not in on_terminal("list", PAGER="", TERM=None)
+    assert "\x1b" not in on_terminal("list", "--no-color", PAGER="")
+    text = on_terminal("tree", "main-one", PAGER="")
+    assert "\x1b[32m" in text, repr(text)
+    for verb in (["list"], ["tree", "main-one"], ["show", "main-one"]):
+        assert "\x1b" not in run(*verb), verb
+
+
+def test_pager(folder):
+    pager = os.path.join(folder, "pager")
+    with open(pager, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\necho \"paged $LESS\"\ncat\n")
+    os.chmod(pager, 0o755)
+    for verb in (["list"], ["show", "main-one"], ["tree", "main-one"],
+                 ["cat", "main-one"], ["cat", "--text", "main-one"]):
+        assert "paged FRX" in on_terminal(*verb, PAGER=pager), verb
+        assert "paged" not in on_terminal(*verb, "--no-pager", PAGER=pager)
+        assert "paged" not in run(*verb, PAGER=pager), verb
+    assert "paged" not in on_terminal("stats", PAGER=pager)
+    assert "main-one" in on_terminal("list", PAGER="/no/such/pager -x")
+    assert "main-one" in on_terminal("list", PAGER="cat")
+    # The user ends the pager first: the rest is not an error.
+    text = on_terminal("cat", "long", PAGER="head -n 1")
+    assert text.count("\n") == 1 and "agentwal:" not in text, text
+
+
+def test_hostile():
+    for text in (on_terminal("list", PAGER="", NO_COLOR="1"),
+                 run("list"), run("show", "main-one"),
+                 run("tree", "main-one"), run("cat", "--text", "main-one")):
+        for character in "\x1b\x07\x9b\u202e\u2069":
+            assert character not in text, (character, text)
+        assert "\\x1b[31m" in text, text
+    text = run("show", "main-one", "--json")
+    assert all(ord(c) >= 0x20 and c not in "\x9b\u202e" for c in text[:-1])
+    assert json.loads(text)["title"] == HOSTILE
+    # On a terminal the payload is escaped too, which changes no value.
+    text = on_terminal("cat", "main-one", PAGER="")
+    assert not any(c in text for c in "\x1b\x9b\u202e\u2069"), text
+    assert json.loads(lines(text)[0])["payload"]["content"] == HOSTILE
+    assert "\u202e" in run("cat", "main-one")
+
+
+def test_times():
+    assert "  now  " in run("list").split("\n")[1]
+    shown = [line.split()[1:] for line in run("show", "main-one").split("\n")
+             if line.startswith("created")][0]
+    stamp = json.loads(run("show", "main-one", "--json"))["created"]
+    assert stamp.endswith("Z"), stamp
+    hour = (int(stamp[11:13]) + 2) % 24  # the local zone is UTC+2
+    assert shown[1] == "%02d:%s" % (hour, stamp[14:16]), (shown, stamp)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        work = os.path.join(folder, "work")
+        os.mkdir(work)
+        os.environ.update(HOME=folder, AGENTWAL_STORE=folder + "/store")
+        run("create", "--id", "main-one", "--title", HOSTILE, "--cwd", work)
+        run("create", "--id", "wide", "--title", WIDE, "--cwd", work)
+        payload = {"role": "user", "content": HOSTILE}
+        line = json.dumps({"type": "message", "payload": payload},
+                          ensure_ascii=False)
+        run("append", "main-one", stdin=line)
+        run("append", "--create", "long", stdin=(line + "\n") * 3000)
+        test_width()
+        test_colour()
+        test_pager(folder)
+        test_hostile()
+        test_times()
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,276 @@
+/*
+ * sessions.c - print sessions.
+ *
+ * Threads: the tools are single-threaded.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/session.h"
+#include "tools/cli/short_id.h"
+#include "tools/terminal/cell.h"
+#include "tools/terminal/when.h"
+
+void cli_session_json(struct cli_json *json,
+                      const struct wal_session_info *info)
+{
+    cli_json_key(json, "sessionId");
+    cli_json_text(json, info->id);
+    cli_json_key(json, "title");
+    cli_json_text_or_null(json, info->title);
+    cli_json_key(json, "firstText");
+    cli_json_text_or_null(json, info->first_text);
+    cli_json_key(json, "cwd");
+    cli_json_text_or_null(json, info->cwd);
+    cli_json_key(json, "projectId");
+    cli_json_text_or_null(json, info->project);
+    cli_json_key(json, "parentId");
+    cli_json_text_or_null(json, info->parent_id);
+    cli_json_key(json, "created");
+    cli_json_time(json, info->created_ms);
+    cli_json_key(json, "updated");
+    cli_json_time(json, info->updated_ms);
+    cli_json_key(json, "entries");
+    cli_json_number(json, info->entries);
+    cli_json_key(json, "head");
+    cli_json_text_or_null(json, info->head);
+}
+
+static void write_row(struct cli_json *json,
+                      const struct wal_session_info *info)
+{
+    cli_json_open(json, '{');
+    cli_session_json(json, info);
+    cli_json_close(json, '}');
+    cli_json_end_line(json);
+}
+
+/* The table that verbs print. Widths are in columns; 0: no limit. */
+struct table {
+    const struct terminal *terminal;
+    struct cli_short_ids ids;
+    size_t id_width;
+    size_t directory_width;
+    size_t title_width;
+    int64_t now_ms;
+    const char *home;
+};
+
+enum {
+    ID_WIDTH_MAX = 36, /* of a UUID */
+    ENTRIES_WIDTH = 7,
+    DIRECTORY_WIDTH_MIN = 12,
+    DIRECTORY_WIDTH = 28,
+    TITLE_WIDTH_MIN = 12,
+    GAPS = 4 * 2
+};
+
+static void table_init(struct table *table, const struct cli *cli,
+                       struct wal_store *store)
+{
+    size_t columns = cli->terminal->columns;
+    size_t fixed = GAPS + WHEN_AGE_COLUMNS + ENTRIES_WIDTH;
+    size_t width;
+
+    *table = (struct table){
+        .terminal = cli->terminal,
+        .id_width = sizeof("SESSION") - 1,
+        .now_ms = when_now_ms(),
+        .home = getenv("HOME"),
+    };
+    cli_short_ids_add_sessions(&table->ids, store);
+    for (size_t i = 0; i < table->ids.count; i++) {
+        struct wal_slice id = cli_short_id(&table->ids, table->ids.items[i]);
+        width = cell_width(id.data, (size_t)id.size);
+        table->id_width = width > table->id_width ? width : table->id_width;
+    }
+    if (table->id_width > ID_WIDTH_MAX || !table->ids.is_complete) {
+        table->id_width = ID_WIDTH_MAX;
+    }
+    table->directory_width = DIRECTORY_WIDTH;
+    if (columns == 0) {
+        return;
+    }
+    fixed += table->id_width;
+    width = columns > fixed ? columns - fixed : 0;
+    if (width / 3 < table->directory_width) {
+        table->directory_width =
+            width / 3 > DIRECTORY_WIDTH_MIN ? width / 3 : DIRECTORY_WIDTH_MIN;
+    }
+    table->title_width = width > table->directory_width + TITLE_WIDTH_MIN
+                             ? width - table->directory_width
+                             : TITLE_WIDTH_MIN;
+}
+
+static struct wal_slice session_title(const struct wal_session_info *info)
+{
+    if (info->title.size > 0) {
+        return info->title;
+    }
+    return info->first_text.size > 0 ? info->first_text : info->source;
+}
+
+/* Prints a directory, with ~ for the user's home. Without a limit of the line's
+ * width it is never cut. */
+static void put_directory(const struct table *table, struct wal_slice directory)
+{
+    size_t home_size = table->home != NULL ? strlen(table->home) : 0;
+    const char *at = directory.data;
+    size_t size = (size_t)directory.size;
+    char text[CLI_TEXT_MAX + 2];
+    size_t width;
+
+    if (home_size > 1 && size >= home_size && size <= CLI_TEXT_MAX &&
+        memcmp(at, table->home, home_size) == 0 &&
+        (size == home_size || at[home_size] == '/')) {
+        text[0] = '~';
+        memcpy(text + 1, at + home_size, size - home_size);
+        at = text;
+        size = size - home_size + 1;
+    }
+    width = cell_width(at, size);
+    if (table->title_width > 0 || width < table->directory_width) {
+        width = table->directory_width;
+    }
+    if (width > 0) {
+        cell_print(stdout, at, size, width, CELL_PAD | CELL_KEEP_END);
+    }
+}
+
+static void put_row(struct table *table, const struct wal_session_info *info)
+{
+    struct wal_slice id = cli_short_id(&table->ids, info->id);
+    struct wal_slice title = session_title(info);
+    char age[WHEN_SIZE];
+
+    terminal_put_style(table->terminal, TERMINAL_ID);
+    if (id.size == info->id.size) {
+        /* A complete id is never cut. */
+        size_t width = cli_print_name(stdout, id);
+        printf("%*s",
+               width < table->id_width ? (int)(table->id_width - width) : 0,
+               "");
+    } else {
+        cell_print(stdout, id.data, (size_t)id.size, table->id_width, CELL_PAD);
+    }
+    terminal_put_style(table->terminal, TERMINAL_DIM);
+    when_age(info->updated_ms, table->now_ms, age);
+    printf("  %-*s", WHEN_AGE_COLUMNS, age);
+    terminal_put_style(table->terminal, TERMINAL_PLAIN);
+    printf("  %*llu  ", ENTRIES_WIDTH, (unsigned long long)info->entries);
+    put_directory(table, info->cwd);
+    if ((info->flags & WAL_SESSION_DAMAGED) != 0) {
+        terminal_put_style(table->terminal, TERMINAL_ALARM);
+        fputs("  [damaged]", stdout);
+        terminal_put_style(table->terminal, TERMINAL_PLAIN);
+    }
+    if (title.size > 0) {
+        fputs("  ", stdout);
+        cell_print(stdout, title.data, (size_t)title.size, table->title_width,
+                   0);
+    }
+    putchar('\n');
+}
+
+static void put_header(const struct table *table)
+{
+    terminal_put_style(table->terminal, TERMINAL_STRONG);
+    printf("%-*s  %-*s  %*s  %-*s  %s\n", (int)table->id_width, "SESSION",
+           WHEN_AGE_COLUMNS, "UPDATED", ENTRIES_WIDTH, "ENTRIES",
+           (int)table->directory_width, "DIRECTORY", "TITLE");
+    terminal_put_style(table->terminal, TERMINAL_PLAIN);
+}
+
+static void print_row(const struct wal_session_info *info, bool is_first)
+{
+    struct wal_slice title = session_title(info);
+    char updated[64];
+    size_t printed;
+
+    if (is_first) {
+        printf("%-36s  %-19s  %7s  %s\n", "SESSION", "UPDATED", "ENTRIES",
+               "DIRECTORY  TITLE");
+    }
+    printed = cli_print_name(stdout, info->id);
+    cli_time_text(info->updated_ms, updated, sizeof(updated));
+    printf("%*s  %.19s  %7llu  ", printed < 36 ? (int)(36 - printed) : 0, "",
+           updated, (unsigned long long)info->entries);
+    cli_print_text(stdout, info->cwd, 0, false);
+    if (title.size > 0) {
+        fputs(info->cwd.size > 0 ? "  " : "", stdout);
+        cli_print_text(stdout, title, 60, false);
+    }
+    if ((info->flags & WAL_SESSION_DAMAGED) != 0) {
+        fputs("  [damaged]", stdout);
+    }
+    putchar('\n');
+}
+
+/* After the last session of a page: prints the cursor of the next page if there
+ * are more sessions. */
+static enum wal_status print_cursor(struct wal_session_cursor *list,
+                                    struct wal_error *error)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    char cursor[WAL_CURSOR_TEXT_SIZE];
+    enum wal_status status = wal_session_cursor_encode(list, cursor, error);
+
+    if (status == WAL_OK) {
+        status = wal_session_cursor_next(list, &info, error);
+    }
+    if (status == WAL_OK) {
+        fprintf(stderr, "%s\n", cursor);
+    }
+    return status;
+}
+
+int cli_print_sessions(const struct cli *cli, struct wal_store *store,
+                       const char *path,
+                       const struct wal_session_cursor_options *options,
+                       uint64_t limit, bool cursor)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session_cursor *list = NULL;
+    enum wal_status status;
+    struct table table = {.terminal = cli->terminal};
+    struct cli_json json;
+    uint64_t count = 0;
+
+    if (cli_is_for_people(cli)) {
+        table_init(&table, cli, store);
+    }
+    status = wal_session_cursor_open(store, options, &list, &error);
+    if (status == WAL_OK) {
+        cli_start_pager(cli);
+    }
+    cli_json_init(&json, stdout);
+    while (status == WAL_OK && (limit == 0 || count < limit) &&
+           !cli_output_failed() &&
+           (status = wal_session_cursor_next(list, &info, &error)) == WAL_OK) {
+        if (cli->json) {
+            write_row(&json, &info);
+        } else if (cli->verb == NULL) {
+            print_row(&info, count == 0);
+        } else {
+            if (count == 0) {
+                put_header(&table);
+            }
+            put_row(&table, &info);
+        }
+        count++;
+    }
+    cli_short_ids_deinit(&table.ids);
+    if (status == WAL_OK && cursor && count == limit) {
+        status = print_cursor(list, &error);
+    }
+    wal_session_cursor_close(list);
+    if (status == WAL_EINVAL && strstr(error.text, "cursor") != NULL) {
+        return cli_error(cli, CLI_USAGE, "--after",
+                         "is not a cursor; use the text that --cursor printed");
+    }
+    return status == WAL_OK || status == WAL_END
+               ? CLI_OK
+               : cli_report(cli, path, status, &error);
+}

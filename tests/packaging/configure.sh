@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The build adapts to what a machine has, or says what is missing: without the
-# libraries of the tests, without a library of the engine, without pkg-config, and as a
-# part of another project.
+# The build adapts to what a machine has, or reports what is missing: without
+# the libraries of the tests, without a library of the engine, without
+# pkg-config, and as a part of another project.
 set -euo pipefail
 
 fail() {

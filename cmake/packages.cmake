@@ -1,0 +1,128 @@
+# Packages, which cpack makes: three of Debian, and an archive of the tools that
+# needs no library at all. tools/package.sh configures, builds and makes them.
+#
+#   libagentwal0.2   the shared library; a minor version until 1.0 has another
+#                    soname, so that several can be installed together
+#   libagentwal-dev  headers, static library, pkg-config and CMake files
+#   agentwal         the tools, their manual pages and completions
+#
+# Included after the rules of the install, whose components are runtime,
+# development and tools; portable has the files of the archive.
+
+# The portable program ---------------------------------------------------------
+
+# All archives, found where the shared libraries are.
+set(portable_archives)
+foreach(library IN LISTS agentwal_libraries)
+  if(TARGET ${library})
+    get_target_property(location ${library} IMPORTED_LOCATION)
+    get_filename_component(folder ${location} DIRECTORY)
+    get_filename_component(name ${location} NAME)
+    string(REGEX REPLACE "[.](so|a).*" ".a" name ${name})
+    if(EXISTS ${folder}/${name})
+      list(APPEND portable_archives ${folder}/${name})
+    else()
+      message(STATUS "No ${name}: the portable tools are left out")
+      set(portable_archives NOTFOUND)
+      break()
+    endif()
+  endif()
+endforeach()
+
+if(portable_archives AND NOT sanitizers)
+  add_executable(agentwal_portable EXCLUDE_FROM_ALL
+    $<TARGET_OBJECTS:agentwal_program> $<TARGET_OBJECTS:agentwal_cli>
+    $<TARGET_OBJECTS:agentwal_objects>)
+  target_link_libraries(agentwal_portable PRIVATE ${portable_archives} -pthread)
+  # libcrypto refers to calls of the C library that load modules or resolve
+  # host names; none of them is called.
+  target_link_options(agentwal_portable PRIVATE -static
+    LINKER:--no-warnings -s)
+  set_target_properties(agentwal_portable PROPERTIES
+    LINKER_LANGUAGE C
+    OUTPUT_NAME agentwal
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/portable)
+  install(PROGRAMS ${PROJECT_BINARY_DIR}/portable/agentwal TYPE BIN
+    COMPONENT portable EXCLUDE_FROM_ALL)
+  foreach(tool IN LISTS tools)
+    install(FILES ${PROJECT_BINARY_DIR}/bin/${tool} TYPE BIN
+      COMPONENT portable EXCLUDE_FROM_ALL)
+  endforeach()
+  install_pages(portable EXCLUDE_FROM_ALL)
+  install(FILES LICENSE README.md CHANGELOG.md DESTINATION .
+    COMPONENT portable EXCLUDE_FROM_ALL)
+endif()
+
+# Packages --------------------------------------------------------------------
+
+set(runtime_package libagentwal${soversion})
+set(CPACK_PACKAGE_NAME agentwal)
+set(CPACK_PACKAGE_VENDOR agentwal)
+set(CPACK_PACKAGE_CONTACT "agentwal maintainers <agentwal@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_VERBATIM_VARIABLES ON)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_SOURCE_GENERATOR TXZ)
+set(CPACK_SOURCE_IGNORE_FILES /build /\\.git /__pycache__/)
+set(CPACK_GENERATOR DEB)
+set(CPACK_COMPONENTS_ALL runtime development tools)
+if(TARGET agentwal_portable)
+  list(APPEND CPACK_GENERATOR TGZ)
+endif()
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/cpack_each.cmake)
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/cpack_files.cmake)
+
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(CPACK_DEBIAN_PACKAGE_SECTION utils)
+
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${runtime_package})
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libagentwal-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME agentwal)
+# The archive of the dev package is linked with what the library links.
+set(needed liblz4-dev zlib1g-dev libssl-dev)
+if(agentwal_with_libdeflate)
+  list(APPEND needed libdeflate-dev)
+endif()
+string(REPLACE ";" ", " needed "${needed}")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
+  "${runtime_package} (= ${PROJECT_VERSION}), ${needed}")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS bash-completion)
+
+# Each begins with a short line; see cpack_each.cmake.
+set(about "agentwal keeps the sessions of AI agents in one crash-safe log.")
+set(CPACK_DEBIAN_RUNTIME_DESCRIPTION
+"session store of AI agents (shared library)
+${about}
+ This is the library that programs are linked to.")
+set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION
+"session store of AI agents (development files)
+${about}
+ These are the headers, the static library, and what pkg-config and CMake need.")
+set(CPACK_DEBIAN_TOOLS_DESCRIPTION
+"session store of AI agents (command line)
+${about}
+ This is the command agentwal, with its other names and their manual pages.")
+
+# The licence and the changes, in packages alone.
+foreach(part runtime development tools)
+  string(TOUPPER ${part} upper)
+  set(folder
+    ${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${upper}_PACKAGE_NAME})
+  install(FILES LICENSE DESTINATION ${folder} RENAME copyright
+    COMPONENT ${part} EXCLUDE_FROM_ALL)
+  install(FILES CHANGELOG.md DESTINATION ${folder}
+    COMPONENT ${part} EXCLUDE_FROM_ALL)
+endforeach()
+
+include(CPack)

@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# The packages install into an empty root, work there, and leave nothing when
+# they are removed; the archive of the tools runs where no library is; and what
+# cmake --install wrote, the target uninstall removes.
+set -euo pipefail
+
+fail() {
+    printf 'packages.sh: %s\n' "$*" >&2
+    exit 1
+}
+
+session=$AGENTWAL_SOURCE/tools/example/session.jsonl
+tree=$AGENTWAL_BUILD/packages-tree
+"$AGENTWAL_SOURCE/tools/package.sh" --build "$tree" "$PWD/packages"
+version=$("$WALBIN/agentwal" --version)
+version=${version#agentwal }
+series=${version%.*}
+runtime=$(echo packages/libagentwal"${series}"_"${version}"_*.deb)
+development=$(echo packages/libagentwal-dev_"${version}"_*.deb)
+tools=$(echo packages/agentwal_"${version}"_*.deb)
+debs=("$runtime" "$development" "$tools")
+
+# first_result BIN: what a newcomer does.
+first_result() {
+    local data=$PWD/data
+    rm -rf "$data"
+    PATH=$1:$PATH XDG_DATA_HOME=$data HOME=$data \
+        agentwal import "$session" >/dev/null
+    PATH=$1:$PATH XDG_DATA_HOME=$data HOME=$data \
+        agentwal list | grep -q 'One cent off' || fail "no session by $1"
+    PATH=$1:$PATH XDG_DATA_HOME=$data HOME=$data \
+        walcheck "$data/agentwal" >/dev/null || fail "walcheck of $1"
+}
+
+# Debian packages --------------------------------------------------------------
+
+for deb in "${debs[@]}"; do
+    dpkg-deb --fsys-tarfile "$deb" | tar x
+done
+folder=$(dirname "$(find usr -name 'libagentwal.so.*.*.*')")
+for file in usr/bin/agentwal "$folder/libagentwal.so.$version"; do
+    ! readelf -S "$file" | grep -q '\.debug_\|\.symtab' ||
+        fail "$file is not stripped"
+done
+! readelf -S "$folder/libagentwal.a" | grep -q '\.debug_' ||
+    fail 'the static library is not stripped'
+rm -rf usr
+[ "$(find packages -name '*.deb' | wc -l)" -eq 3 ]
+for library in libc6 liblz4-1 zlib1g 'libssl[0-9a-z]*'; do
+    for deb in "$runtime" "$tools"; do
+        dpkg-deb -f "$deb" Depends | grep -q "$library" ||
+            fail "$deb does not depend on $library"
+    done
+done
+
+# dpkg of a root that has the packages which these need, and no others.
+root=$PWD/root
+mkdir -p root/var/lib/dpkg/info root/var/lib/dpkg/updates
+for deb in "${debs[@]}"; do
+    dpkg-deb -f "$deb" Depends
+done | tr ',' '\n' | sed 's/(.*//' | tr -d ' ' | grep -v agentwal | sort -u |
+    xargs dpkg-query -s >root/var/lib/dpkg/status
+# The script after the installation calls ldconfig, which is this one.
+mkdir bin
+printf '#!/bin/sh\ntouch %s/ldconfig-called\n' "$PWD" >bin/ldconfig
+chmod +x bin/ldconfig
+as_root=()
+[ "$(id -u)" -eq 0 ] || as_root=(unshare --map-root-user)
+in_root() {
+    PATH=$PWD/bin:$PATH:/usr/sbin:/sbin "${as_root[@]}" dpkg --root="$root" \
+        --force-not-root --force-script-chrootless --no-triggers \
+        --log=/dev/null "$@" >dpkg.log 2>&1 || { cat dpkg.log && fail "$*"; }
+}
+
+begin=$(date +%s)
+in_root -i "${debs[@]}"
+LD_LIBRARY_PATH=$root/$folder first_result "$root/usr/bin"
+elapsed=$(($(date +%s) - begin))
+printf 'from the packages to the first result: %d s\n' "$elapsed"
+[ "$elapsed" -lt 10 ] || fail 'too long'
+[ -e ldconfig-called ] || fail 'ldconfig was not called'
+for page in agentwal walctl walcat walcheck walconv; do
+    [ -L "$root/usr/bin/$page" ] || [ "$page" = agentwal ] ||
+        fail "$page is no link"
+    [ -s "$root/usr/share/bash-completion/completions/$page" ] ||
+        fail "no completion of $page"
+    [ ! -e "$AGENTWAL_SOURCE/tools/man/$page.1" ] ||
+        gzip -t "$root/usr/share/man/man1/$page.1.gz"
+done
+gzip -t "$root"/usr/share/doc/agentwal/CHANGELOG.md.gz
+cmp "$AGENTWAL_SOURCE/LICENSE" "$root"/usr/share/doc/agentwal/copyright
+
+# Programs against the development package.
+cat >program.c <<'PROGRAM'
+#include <agentwal.h>
+#include <agentwal/checkpoint.h>
+#include <stdio.h>
+
+int main(void)
+{
+    return puts(wal_version()) < 0;
+}
+PROGRAM
+export LD_LIBRARY_PATH=$root/$folder
+read -ra flags <<<"$(PKG_CONFIG_PATH=$root/$folder/pkgconfig \
+    pkg-config --cflags --libs agentwal)"
+gcc -std=c11 -Wall -Werror program.c "${flags[@]}" -o by_pkg_config
+[ "$(./by_pkg_config)" = "$version" ] || fail 'a program by pkg-config'
+readelf -d by_pkg_config | grep -q "libagentwal.so.$series\]" ||
+    fail "the program does not need libagentwal.so.$series"
+cat >CMakeLists.txt <<LISTS
+cmake_minimum_required(VERSION 3.22)
+project(program LANGUAGES C)
+find_package(agentwal $series REQUIRED COMPONENTS static)
+add_executable(by_shared program.c)
+target_link_libraries(by_shared PRIVATE agentwal::agentwal)
+add_executable(by_static program.c)
+target_link_libraries(by_static PRIVATE agentwal::agentwal_static)
+LISTS
+cmake -S . -B out -DCMAKE_PREFIX_PATH="$root/usr" >configure.log
+cmake --build out >build.log
+[ "$(out/by_shared)" = "$version" ] || fail 'a program by find_package'
+unset LD_LIBRARY_PATH
+[ "$(out/by_static)" = "$version" ] || fail 'a static program by find_package'
+
+in_root -P agentwal libagentwal-dev "libagentwal$series"
+left=$(find root -mindepth 1 -not -path 'root/var*')
+[ -z "$left" ] || fail "left: $left"
+
+# The archive ------------------------------------------------------------------
+
+archive=$(echo packages/agentwal-"$version"-linux-*.tar.gz)
+mkdir anywhere
+tar xzf "$archive" -C anywhere
+portable=$(echo "$PWD"/anywhere/agentwal-"$version"-linux-*)
+! readelf -lW "$portable/bin/agentwal" | grep -q 'INTERP\|DYNAMIC' ||
+    fail 'the portable program needs libraries'
+for file in LICENSE README.md CHANGELOG.md share/man/man1/walctl.1; do
+    [ -s "$portable/$file" ] || fail "the archive has no $file"
+done
+first_result "$portable/bin"
+# Alone in a root: neither libraries nor /proc, /dev and /etc.
+if unshare --map-root-user true 2>/dev/null || [ "$(id -u)" -eq 0 ]; then
+    cp "$session" "$portable/session.jsonl"
+    alone=("${as_root[@]}" chroot "$portable")
+    "${alone[@]}" /bin/walctl init /store
+    "${alone[@]}" /bin/walconv import /store /session.jsonl
+    "${alone[@]}" /bin/walcheck /store
+fi
+
+# Uninstalling -------------------------------------------------------------------
+
+unset DESTDIR
+cmake --install "$tree" --prefix "$PWD/prefix" >install.log
+touch prefix/include/other.h
+first_result "$PWD/prefix/bin"
+cmake --build "$tree" --target uninstall >uninstall.log
+left=$(find prefix -not -type d)
+[ "$left" = prefix/include/other.h ] || fail "left: $left"
+[ -z "$(find prefix -name '*agentwal*')" ] || fail 'left: a folder'
+! cmake --build "$tree" --target uninstall >uninstall.log 2>&1 ||
+    fail 'uninstalled twice'
+grep -q 'Nothing was installed' uninstall.log || fail 'no reason'

@@ -43,7 +43,7 @@ WAL__FOLLOWS((int)WAL__CATALOGUE_HEADER_SIZE, (int)AT_CRC, 4);
 enum {
     MAGIC_SIZE = 8,
     UUID_SIZE = 16,
-    CATALOGUE_FORMAT_VERSION = 2
+    CATALOGUE_FORMAT_VERSION = 3
 };
 
 static const uint8_t catalogue_magic[MAGIC_SIZE] = "AGWALCAT";

@@ -27,7 +27,8 @@ enum {
 enum wal__summary_flag {
     WAL__SUMMARY_FORK = 1,
     WAL__SUMMARY_DAMAGED = 2,
-    WAL__SUMMARY_DELETED = 4
+    WAL__SUMMARY_DELETED = 4,
+    WAL__SUMMARY_ACTIVE = 8 /* has an entry, of any stream */
 };
 
 /* The state of a session; spans are borrowed. */

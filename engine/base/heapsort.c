@@ -14,7 +14,10 @@
 static bool is_less(const struct wal__heapsort_item *a,
                     const struct wal__heapsort_item *b)
 {
-    return a->key < b->key || (a->key == b->key && a->value < b->value);
+    if (a->key != b->key) {
+        return a->key < b->key;
+    }
+    return a->tie < b->tie || (a->tie == b->tie && a->value < b->value);
 }
 
 /* Places `item` in the subtree of the free slot `hole`. */

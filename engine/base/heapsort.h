@@ -1,8 +1,8 @@
 /*
  * heapsort.h - items ordered by a key in an array: sorted at once, or popped
  * one by one from a binary heap by a caller that may stop early. No section of
- * SPEC.md. Nothing is allocated. Equal keys are ordered by value. Any thread;
- * the array belongs to the caller.
+ * SPEC.md. Nothing is allocated. Equal keys are ordered by tie, then by value.
+ * Any thread; the array belongs to the caller.
  */
 #ifndef AGENTWAL_ENGINE_BASE_HEAPSORT_H
 #define AGENTWAL_ENGINE_BASE_HEAPSORT_H
@@ -11,6 +11,7 @@
 
 struct wal__heapsort_item {
     uint64_t key;
+    uint64_t tie;
     uint32_t value;
 };
 

@@ -570,6 +570,7 @@ struct wal_session_cursor_options {
     struct wal_slice lineage_of; /* WAL_SESSION_CURSOR_LINEAGE: session id */
     struct wal_slice after;      /* position of wal_session_cursor_encode, used
                                   * with the same filters; empty: the start */
+    int64_t changed_after; /* sessions with a greater updated_ms; 0: all */
 };
 
 enum {

@@ -86,19 +86,21 @@ wal__catalogue_put(struct wal__catalogue *catalogue,
 
 /*
  * Applies one committed record, in log order, with its payload decompressed:
- * - SESSION creates or updates a summary;
+ * - SESSION creates or updates a summary, and lowers created_ms;
  * - FORK sets source, owner, fork point, inherited, depth, and if its stream is
  *   0 the head (parent, entry_id) and, if that is at or before the fork point,
  *   the source's first user message;
+ * - ENTRY of any stream raises updated_ms and lowers created_ms to its time
+ *   (session_time.h); the first one replaces updated_ms;
  * - ENTRY of stream 0 counts in `entries`, becomes the head if the frame has
  *   WAL__FRAME_MOVES_HEAD, and may be the first user message;
  * - HEAD named "main" of stream 0 sets the head;
  * - DOC and DOC_DELETE count in `documents`;
  * - REDACT clears the text of the first user message;
  * - TOMBSTONE sets the deleted flag, ACCEPT clears the damaged flag.
- * Each sets updated_ms and last_sequence and adds to bytes. `segment` names
- * ended segments only and is set by wal__catalogue_set_segment. The first
- * record of the store creates the store's summary.
+ * Each sets last_sequence and adds to bytes. `segment` names ended segments only
+ * and is set by wal__catalogue_set_segment. The first record of the store
+ * creates the store's summary, whose updated_ms is the clock of its newest.
  * WAL_ECORRUPT when the record contradicts the catalogue or cannot be decoded;
  * WAL_ENOMEM. State is unchanged on failure.
  */
@@ -117,9 +119,12 @@ enum wal_status wal__catalogue_set_segment(struct wal__catalogue *catalogue,
 enum wal_status wal__catalogue_mark_damaged(struct wal__catalogue *catalogue,
                                             uint32_t number) WAL_MUST_USE;
 
-/* A position in the order of lists: descending by last_sequence, then ascending
- * by number. Number 0: the position before all sessions. */
+/* A position in the order of lists: descending by updated_ms, then by
+ * last_sequence, then ascending by number. Both times and sequences only rise,
+ * so a session moves towards the front only. Number 0: the position before all
+ * sessions. */
 struct wal__list_key {
+    int64_t updated_ms;
     uint64_t sequence;
     uint32_t number;
 };
@@ -128,7 +133,13 @@ struct wal__list_key {
 static inline bool wal__list_key_is_after(const struct wal__list_key *key,
                                           const struct wal__list_key *after)
 {
-    return after->number == 0 || key->sequence < after->sequence ||
+    if (after->number == 0) {
+        return true;
+    }
+    if (key->updated_ms != after->updated_ms) {
+        return key->updated_ms < after->updated_ms;
+    }
+    return key->sequence < after->sequence ||
            (key->sequence == after->sequence && key->number > after->number);
 }
 
@@ -140,6 +151,7 @@ struct wal__catalogue_filter {
     struct wal__span source;
     struct wal__span parent_id;
     struct wal__list_key after; /* only sessions strictly after it */
+    int64_t changed_after;      /* only greater updated_ms; 0: all */
 };
 
 /*
@@ -154,7 +166,7 @@ struct wal__catalogue_filter {
 struct wal__catalogue_iter {
     struct wal__catalogue_filter filter;
     uint64_t cwd_hash;
-    struct wal__heapsort_item *overlay; /* last_sequence, ~number */
+    struct wal__heapsort_item *overlay; /* wal__list_key as item */
     uint32_t overlay_count;             /* not returned yet */
     uint32_t slot_count;                /* of the overlay at init */
     uint32_t snapshot_next;             /* item of by_recent or by_cwd */

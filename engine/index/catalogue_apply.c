@@ -12,6 +12,7 @@
 #include "engine/index/catalogue_internal.h"
 #include "format/bytes/assert.h"
 #include "format/model/first_text.h"
+#include "format/model/session_time.h"
 
 /* The first user message is searched in this many own entries. */
 enum {
@@ -29,6 +30,37 @@ struct change {
     uint8_t first[WAL__FIRST_TEXT_MAX]; /* holds a new summary.first_text */
 };
 
+/* A session without entries was last active when it was created. */
+static void set_created(struct change *change, int64_t created_ms, bool is_new)
+{
+    struct wal__summary *summary = &change->summary;
+    int64_t time_ms =
+        wal__session_time_believed(created_ms, change->record->clock_ms);
+
+    if (is_new || time_ms < summary->created_ms) {
+        summary->created_ms = time_ms;
+    }
+    if (is_new) {
+        summary->updated_ms = time_ms;
+    }
+}
+
+static void add_activity(struct change *change, struct wal__span time)
+{
+    struct wal__summary *summary = &change->summary;
+    int64_t time_ms =
+        wal__session_time_of_entry(time, change->record->clock_ms);
+
+    if ((summary->flags & WAL__SUMMARY_ACTIVE) == 0 ||
+        time_ms > summary->updated_ms) {
+        summary->updated_ms = time_ms;
+    }
+    if (time_ms < summary->created_ms) {
+        summary->created_ms = time_ms;
+    }
+    summary->flags |= WAL__SUMMARY_ACTIVE;
+}
+
 static enum wal_status apply_session(struct change *change)
 {
     const struct wal__log_record *record = change->record;
@@ -42,13 +74,13 @@ static enum wal_status apply_session(struct change *change)
     if (summary->id.size > 0 && !wal__span_equal(summary->id, session.id)) {
         return WAL_ECORRUPT;
     }
+    set_created(change, session.created_ms, summary->id.size == 0);
     summary->id = session.id;
     summary->cwd = session.cwd;
     summary->project = session.project;
     summary->title = session.title;
     summary->parent_id = session.parent_id;
     summary->source = session.source;
-    summary->created_ms = session.created_ms;
     summary->schema_version = session.schema_version;
     summary->session_position = record->position;
     summary->flags &= ~(uint32_t)WAL__SUMMARY_FORK;
@@ -144,17 +176,15 @@ static enum wal_status apply_entry(struct change *change)
                         summary->entries < FIRST_TEXT_ENTRIES_MAX;
     struct wal__entry_record entry;
 
-    if (frame->stream != 0) {
-        return WAL_OK;
-    }
-    summary->entries++;
-    if (!moves_head && !may_be_first) {
-        return WAL_OK;
-    }
     if (wal__entry_record_decode(change->record->payload, &entry) !=
         WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
+    add_activity(change, entry.time);
+    if (frame->stream != 0) {
+        return WAL_OK;
+    }
+    summary->entries++;
     if (moves_head) {
         summary->head_sequence = frame->sequence;
         summary->head_id = entry.id;
@@ -301,7 +331,9 @@ enum wal_status wal__catalogue_apply(struct wal__catalogue *catalogue,
     if (status != WAL_OK) {
         return status;
     }
-    change.summary.updated_ms = record->clock_ms;
+    if (change.summary.number == WAL__STORE_NUMBER) {
+        change.summary.updated_ms = record->clock_ms;
+    }
     change.summary.last_sequence = record->frame->sequence;
     change.summary.bytes += wal__frame_total_size(record->frame->stored_size);
     return wal__catalogue_put(catalogue, &change.summary);

@@ -24,7 +24,29 @@ struct wal__overlay_slot {
 static inline struct wal__list_key
 wal__summary_list_key(const struct wal__summary *summary)
 {
-    return (struct wal__list_key){summary->last_sequence, summary->number};
+    return (struct wal__list_key){summary->updated_ms, summary->last_sequence,
+                                  summary->number};
+}
+
+/* A key as an item for sorting: descending in the order of lists. */
+static inline struct wal__heapsort_item
+wal__list_key_to_item(const struct wal__list_key *key)
+{
+    return (struct wal__heapsort_item){
+        .key = (uint64_t)key->updated_ms ^ UINT64_C(1) << 63,
+        .tie = key->sequence,
+        .value = ~key->number,
+    };
+}
+
+static inline struct wal__list_key
+wal__list_key_from_item(const struct wal__heapsort_item *item)
+{
+    return (struct wal__list_key){
+        .updated_ms = (int64_t)(item->key ^ UINT64_C(1) << 63),
+        .sequence = item->tie,
+        .number = ~item->value,
+    };
 }
 
 /* Whether the session is not listed and not found by id. */

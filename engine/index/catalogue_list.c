@@ -27,10 +27,18 @@ static bool has_prefix(struct wal__span prefix, struct wal__span id)
                                 memcmp(prefix.data, id.data, prefix.size) == 0);
 }
 
+static bool is_changed(const struct wal__catalogue_filter *filter,
+                       const struct wal__summary *summary)
+{
+    return filter->changed_after == 0 ||
+           summary->updated_ms > filter->changed_after;
+}
+
 static bool matches(const struct wal__catalogue_filter *filter,
                     const struct wal__summary *summary)
 {
-    return matches_text(filter->cwd, summary->cwd) &&
+    return is_changed(filter, summary) &&
+           matches_text(filter->cwd, summary->cwd) &&
            matches_text(filter->project, summary->project) &&
            matches_text(filter->source, summary->source) &&
            matches_text(filter->parent_id, summary->parent_id) &&
@@ -57,10 +65,7 @@ static enum wal_status init_overlay_heap(struct wal__catalogue_iter *iter,
 
         if (matches(&iter->filter, summary) &&
             wal__list_key_is_after(&key, &iter->filter.after)) {
-            items[count].key = key.sequence;
-            /* For equal keys the heap pops the lowest number first. */
-            items[count].value = ~key.number;
-            count++;
+            items[count++] = wal__list_key_to_item(&key);
         }
     }
     WAL__ASSERT(count <= catalogue->slot_count);
@@ -121,14 +126,17 @@ void wal__catalogue_iter_deinit(struct wal__catalogue_iter *iter)
     *iter = (struct wal__catalogue_iter){.heap = iter->heap};
 }
 
-/* Whether by_cwd has passed the cwd of the filter. Items of another cwd with
- * the same hash may be among them. */
-static bool is_beyond_cwd(const struct wal__catalogue_iter *iter,
-                          const struct wal__summary *row)
+/* Whether the section has passed all sessions of the filter: those of its cwd,
+ * among which there may be others with the same hash, or those that changed. */
+static bool is_beyond_filter(const struct wal__catalogue_iter *iter,
+                             const struct wal__summary *row)
 {
-    return iter->filter.cwd.size > 0 &&
-           !wal__span_equal(iter->filter.cwd, row->cwd) &&
-           wal__id_hash(row->cwd.data, row->cwd.size) != iter->cwd_hash;
+    if (iter->filter.cwd.size > 0 &&
+        !wal__span_equal(iter->filter.cwd, row->cwd) &&
+        wal__id_hash(row->cwd.data, row->cwd.size) != iter->cwd_hash) {
+        return true;
+    }
+    return !is_changed(&iter->filter, row);
 }
 
 /* Advances snapshot_next to the snapshot's newest session that was not returned
@@ -153,7 +161,7 @@ static enum wal_status peek_snapshot(struct wal__catalogue_iter *iter,
         if (status != WAL_OK) {
             return status;
         }
-        if (is_beyond_cwd(iter, row)) {
+        if (is_beyond_filter(iter, row)) {
             iter->snapshot_end = iter->snapshot_next;
             break;
         }
@@ -172,14 +180,9 @@ static enum wal_status peek_snapshot(struct wal__catalogue_iter *iter,
  * none. */
 static struct wal__list_key peek_overlay(const struct wal__catalogue_iter *iter)
 {
-    struct wal__list_key key = {0, 0};
-
     WAL__ASSERT(iter->overlay_count <= iter->slot_count);
-    if (iter->overlay_count > 0) {
-        key.sequence = iter->overlay[0].key;
-        key.number = ~iter->overlay[0].value;
-    }
-    return key;
+    return iter->overlay_count > 0 ? wal__list_key_from_item(&iter->overlay[0])
+                                   : (struct wal__list_key){.number = 0};
 }
 
 /* The session of the next key, which may have been deleted since init. */

@@ -62,8 +62,8 @@ static void sort_slots(const struct wal__catalogue *catalogue,
                        struct wal__heapsort_item *items)
 {
     for (uint32_t i = 0; i < catalogue->slot_count; i++) {
-        items[i].key = catalogue->slots[i]->summary.number;
-        items[i].value = i;
+        items[i] = (struct wal__heapsort_item){
+            .key = catalogue->slots[i]->summary.number, .value = i};
     }
     wal__heapsort_sort(items, catalogue->slot_count);
 }
@@ -113,16 +113,27 @@ static enum wal_status merge(struct writer *writer,
 
 /* The sort key of a section. by_cwd sorts positions in by_recent, so that equal
  * cwds are ordered by recency. */
-static uint64_t order_key(int order, const struct wal__summary *summary)
+static struct wal__heapsort_item order_item(int order,
+                                            const struct wal__summary *summary)
 {
+    struct wal__heapsort_item item = {.tie = 0};
+    struct wal__list_key key;
+
     switch (order) {
     case BY_ID:
-        return summary->id_hash;
+        item.key = summary->id_hash;
+        break;
     case BY_RECENT:
-        return ~summary->last_sequence;
+        key = wal__summary_list_key(summary);
+        item = wal__list_key_to_item(&key);
+        item.key = ~item.key;
+        item.tie = ~item.tie;
+        break;
     default:
-        return wal__id_hash(summary->cwd.data, summary->cwd.size);
+        item.key = wal__id_hash(summary->cwd.data, summary->cwd.size);
+        break;
     }
+    return item;
 }
 
 static enum wal_status sort_order(struct writer *writer, int order,
@@ -139,7 +150,7 @@ static enum wal_status sort_order(struct writer *writer, int order,
         if (status != WAL_OK) {
             return status;
         }
-        items[i].key = order_key(order, &summary);
+        items[i] = order_item(order, &summary);
         items[i].value = i;
     }
     wal__heapsort_sort(items, count);

@@ -234,8 +234,10 @@ static enum wal_status sync_tail(struct wal__log *log, uint64_t from,
  * be durable nevertheless: the control page does not survive a power loss, so
  * the durable end may be an older one, and a power loss may destroy bytes that
  * are being written. Only a tail that cannot be copied is written in place.
+ * Derived files stop at the durable end: known_end is one.
  */
 static enum wal_status make_tail_durable(struct wal__log *log,
+                                         uint64_t known_end,
                                          struct wal_error *error)
 {
     uint64_t durable = atomic_load(&log->shared->durable);
@@ -245,6 +247,9 @@ static enum wal_status make_tail_durable(struct wal__log *log,
     if (wal__position_segment(durable) == log->tail_segment->id &&
         wal__position_offset(durable) > from) {
         from = wal__position_offset(durable);
+    }
+    if (known_end > from) {
+        from = known_end;
     }
     if (from >= log->facts.end) {
         return WAL_OK;
@@ -400,7 +405,7 @@ static enum wal_status recover_exclusive(struct wal__log *log,
         atomic_load(&log->shared->indexed_tail_id) != log->tail_segment->id) {
         status = wal__log_sync_directory(log, error);
         if (status == WAL_OK) {
-            status = make_tail_durable(log, error);
+            status = make_tail_durable(log, state->known_end, error);
         }
         if (status != WAL_OK || log->needs_reload) {
             return status; /* healing has published the end */

@@ -46,7 +46,7 @@ bool wal__damaged_decode_index(const struct wal__damaged_store *store,
                                uint64_t id, struct wal__span bytes,
                                struct wal__index *index)
 {
-    return wal__index_decode(bytes, index) == WAL__FMT_OK &&
+    return wal__index_decode_any(bytes, index) == WAL__FMT_OK &&
            is_of_store(store, id, &index->header);
 }
 
@@ -87,7 +87,7 @@ static uint64_t catalogue_end(const struct wal__damaged_store *store,
     struct wal__damaged_file file;
     uint64_t end = 0;
 
-    if (wal__catalogue_header_decode(
+    if (wal__catalogue_header_decode_any(
             wal__damaged_file_load(&file, &store->env, "index/catalogue"),
             &header) == WAL__FMT_OK &&
         store->uuid_known &&

@@ -2,10 +2,11 @@
  * session_list.c - session cursors: the sessions of the catalogue, or the
  * ancestors of a session (SPEC.md 5.4).
  *
- * Invariant: `seen` contains every session that was returned, and `key` is that
- * of the last one returned among those without a record since the open: after
- * the indexes are reloaded the cursor continues there. One thread at a time;
- * the state lock is taken inside.
+ * Invariant: `seen` contains every session that was returned, and `key` is the
+ * rearmost position at which one was returned: every session without a record
+ * since the open is returned before a session at that position. After the
+ * indexes are reloaded the cursor continues there. One thread at a time; the
+ * state lock is taken inside.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,9 +19,12 @@
 
 enum {
     FILTERS = 5,
+    TIME_DIGITS = 16,
     SEQUENCE_DIGITS = 16,
     NUMBER_DIGITS = 8,
-    CURSOR_TEXT = SEQUENCE_DIGITS + 1 + NUMBER_DIGITS
+    SEQUENCE_AT = TIME_DIGITS + 1,
+    NUMBER_AT = SEQUENCE_AT + SEQUENCE_DIGITS + 1,
+    CURSOR_TEXT = NUMBER_AT + NUMBER_DIGITS
 };
 
 static enum wal_status fail_catalogue(enum wal_status status,
@@ -77,9 +81,10 @@ set_filter(struct wal_session_cursor *list,
 
 static bool is_filtered(const struct wal__catalogue_filter *filter)
 {
-    return filter->cwd.size + filter->project.size + filter->prefix.size +
-               filter->source.size + filter->parent_id.size >
-           0;
+    return filter->changed_after != 0 ||
+           filter->cwd.size + filter->project.size + filter->prefix.size +
+                   filter->source.size + filter->parent_id.size >
+               0;
 }
 
 static bool read_hex(const char *text, size_t digits, uint64_t *value)
@@ -106,6 +111,7 @@ static enum wal_status set_after(struct wal_session_cursor *list,
                                  struct wal_error *error)
 {
     const char *text = after.data;
+    uint64_t time;
     uint64_t sequence;
     uint64_t number;
 
@@ -113,15 +119,17 @@ static enum wal_status set_after(struct wal_session_cursor *list,
         return WAL_OK;
     }
     if (text == NULL || after.size != CURSOR_TEXT ||
-        text[SEQUENCE_DIGITS] != '-' ||
-        !read_hex(text, SEQUENCE_DIGITS, &sequence) ||
-        !read_hex(text + SEQUENCE_DIGITS + 1, NUMBER_DIGITS, &number) ||
-        (number == 0 && sequence != 0)) {
+        text[SEQUENCE_AT - 1] != '-' || text[NUMBER_AT - 1] != '-' ||
+        !read_hex(text, TIME_DIGITS, &time) ||
+        !read_hex(text + SEQUENCE_AT, SEQUENCE_DIGITS, &sequence) ||
+        !read_hex(text + NUMBER_AT, NUMBER_DIGITS, &number) ||
+        (number == 0 && (time != 0 || sequence != 0))) {
         return wal__invalid(error,
                             "`after` is not a cursor; pass the text that "
                             "wal_session_cursor_encode wrote");
     }
     WAL__ASSERT(list->key.number == 0);
+    list->catalogue_filter.after.updated_ms = (int64_t)time;
     list->catalogue_filter.after.sequence = sequence;
     list->catalogue_filter.after.number = (uint32_t)number;
     list->key = list->catalogue_filter.after;
@@ -141,6 +149,7 @@ set_options(struct wal_session_cursor *list,
                                    "are not valid");
     }
     list->is_lineage = (options->flags & WAL_SESSION_CURSOR_LINEAGE) != 0;
+    list->catalogue_filter.changed_after = options->changed_after;
     status = set_filter(list, options, error);
     if (status != WAL_OK) {
         return status;
@@ -275,6 +284,7 @@ static enum wal_status next_in_lineage(struct wal_session_cursor *list,
     }
     if (status == WAL_OK) {
         list->lineage_next++;
+        list->key.updated_ms = summary.updated_ms;
         list->key.sequence = summary.last_sequence;
         list->key.number = number;
     }
@@ -313,8 +323,8 @@ static enum wal_status restart(struct wal_session_cursor *list)
 }
 
 /* Whether the session was returned before a reload. Sessions without a record
- * since the open keep their order and are compared by key; those with records
- * come first and are looked up in `seen`. */
+ * since the open keep their place and are compared by key; those with records
+ * may have moved and are looked up in `seen`. */
 static bool was_returned(const struct wal_session_cursor *list)
 {
     const struct wal__list_key *key = &list->cursor.key;
@@ -376,7 +386,8 @@ static enum wal_status next_in_catalogue(struct wal_session_cursor *list,
     }
     list->retry_session = 0;
     wal__bitset_set(&list->seen, summary.number);
-    if (list->cursor.key.sequence <= list->last_sequence) {
+    /* After a reload a session that moved to the front may be returned. */
+    if (wal__list_key_is_after(&list->cursor.key, &list->key)) {
         list->key = list->cursor.key;
     }
     return WAL_OK;
@@ -453,8 +464,10 @@ enum wal_status wal__session_cursor_next(struct wal_session_cursor *list,
 void wal__session_cursor_encode(const struct wal_session_cursor *list,
                                 char cursor[WAL_CURSOR_TEXT_SIZE])
 {
-    (void)snprintf(cursor, WAL_CURSOR_TEXT_SIZE, "%016" PRIx64 "-%08" PRIx32,
-                   list->key.sequence, list->key.number);
+    (void)snprintf(cursor, WAL_CURSOR_TEXT_SIZE,
+                   "%016" PRIx64 "-%016" PRIx64 "-%08" PRIx32,
+                   (uint64_t)list->key.updated_ms, list->key.sequence,
+                   list->key.number);
 }
 
 void wal__session_cursor_close(struct wal_session_cursor *list)

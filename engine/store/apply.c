@@ -111,7 +111,8 @@ static enum wal_status add_placeholder(struct wal__core *core,
 {
     struct wal__summary summary = {.number = record->frame->session,
                                    .flags = WAL__SUMMARY_DAMAGED,
-                                   .created_ms = record->clock_ms};
+                                   .created_ms = record->clock_ms,
+                                   .updated_ms = record->clock_ms};
     char id[32];
     int size = snprintf(id, sizeof(id), "lost-%" PRIu32, summary.number);
 

@@ -68,6 +68,8 @@ struct wal__core {
     struct wal__mapped_file snapshot; /* of the catalogue */
     uint64_t snapshot_position;
     uint64_t snapshot_sequence;
+    uint64_t known_position; /* end of the log that a catalogue of any version
+                              * names; 0: none */
     struct wal__index_set indexes;
     /* The tail segment. */
     struct wal__tail_index tail_index;

@@ -25,6 +25,7 @@ void wal__core_unload_indexes(struct wal__core *core)
     core->tail_text_max = 0;
     core->snapshot_position = 0;
     core->snapshot_sequence = 0;
+    core->known_position = 0;
 }
 
 static void init_indexes(struct wal__core *core)
@@ -133,6 +134,19 @@ static enum wal_status check_index_names(struct wal__core *core,
     return WAL_OK;
 }
 
+/* The position that a catalogue of another version names; 0: none. */
+static uint64_t old_catalogue_position(const struct wal__core *core,
+                                       struct wal__span bytes)
+{
+    struct wal__catalogue_header header;
+
+    return wal__catalogue_header_decode_any(bytes, &header) == WAL__FMT_OK &&
+                   header.version != WAL__CATALOGUE_VERSION &&
+                   memcmp(header.uuid, core->log.uuid, sizeof(header.uuid)) == 0
+               ? header.position
+               : 0;
+}
+
 /* Uses the catalogue's snapshot when it is valid and belongs to this segment
  * chain. */
 static enum wal_status load_snapshot(struct wal__core *core, uint32_t count,
@@ -142,6 +156,7 @@ static enum wal_status load_snapshot(struct wal__core *core, uint32_t count,
     struct wal__span bytes;
     enum wal_status status;
     uint64_t position = 0;
+    uint64_t old_position;
 
     WAL__ASSERT(core->snapshot.at == NULL && core->snapshot_position == 0);
     wal__core_catalogue_path(core, path);
@@ -165,15 +180,18 @@ static enum wal_status load_snapshot(struct wal__core *core, uint32_t count,
                 NULL &&
             indexes_complete(core, count)) {
             core->snapshot_position = position;
+            core->known_position = position;
             core->snapshot_sequence = core->catalogue.header.last_sequence;
             return WAL_OK;
         }
     }
+    old_position = old_catalogue_position(core, bytes);
     wal__catalogue_deinit(&core->catalogue);
     wal__catalogue_init(&core->catalogue, core->env.heap);
     wal__mapped_file_close(&core->env, &core->snapshot);
     if (status == WAL_ECORRUPT && position == 0) {
-        return check_index_names(core, 0, error); /* no valid snapshot */
+        core->known_position = old_position;
+        return check_index_names(core, old_position, error); /* not valid */
     }
     return status;
 }
@@ -299,8 +317,8 @@ static enum wal_status load_tail(struct wal__core *core,
     if (tail == NULL) {
         return WAL_OK;
     }
-    if (wal__position_segment(core->snapshot_position) == tail->id) {
-        state->known_end = wal__position_offset(core->snapshot_position);
+    if (wal__position_segment(core->known_position) == tail->id) {
+        state->known_end = wal__position_offset(core->known_position);
     }
     if (tail->sealed ||
         (!core->control.is_first_opener &&
@@ -312,8 +330,16 @@ static enum wal_status load_tail(struct wal__core *core,
         return status == WAL_ENOTFOUND ? WAL_OK : status;
     }
     header = &slot.index.header;
-    if (!wal__index_matches_tail(&core->log, header, &state->pack_durable) ||
-        wal__tail_index_attach_base(&core->tail_index, &slot.index) != WAL_OK) {
+    if (!wal__index_matches_tail(&core->log, header, &state->pack_durable)) {
+        wal__index_slot_deinit(&core->env, &slot);
+        return WAL_OK;
+    }
+    if (!wal__index_slot_is_current(&slot)) {
+        state->known_end = header->end;
+        wal__index_slot_deinit(&core->env, &slot);
+        return WAL_OK;
+    }
+    if (wal__tail_index_attach_base(&core->tail_index, &slot.index) != WAL_OK) {
         wal__index_slot_deinit(&core->env, &slot);
         return WAL_OK;
     }

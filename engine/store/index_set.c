@@ -95,7 +95,7 @@ static enum wal_status open_sealed(struct wal__segment *segment,
     if (status != WAL_OK) {
         return status;
     }
-    return wal__index_decode(bytes, &slot->index) == WAL__FMT_OK
+    return wal__index_decode_any(bytes, &slot->index) == WAL__FMT_OK
                ? WAL_OK
                : WAL_ENOTFOUND;
 }
@@ -120,13 +120,51 @@ enum wal_status wal__index_slot_open(const struct wal__env *env, uint64_t id,
     }
     bytes.data = slot->mapped.at;
     bytes.size = slot->mapped.size;
-    if (wal__index_decode(bytes, &slot->index) != WAL__FMT_OK ||
+    if (wal__index_decode_any(bytes, &slot->index) != WAL__FMT_OK ||
         slot->index.header.id != id ||
         memcmp(slot->index.header.uuid, uuid, 16) != 0) {
         wal__index_slot_deinit(env, slot);
         return WAL_ENOTFOUND;
     }
     return WAL_OK;
+}
+
+/* The OPEN of the next segment, which names this segment's end, may have been
+ * lost; then the index names it. */
+static void use_end(struct wal__segment *segment,
+                    const struct wal__index_slot *slot)
+{
+    if (atomic_load(&segment->end) == WAL__SEGMENT_HEADER_SIZE) {
+        atomic_store(&segment->end, slot->index.header.end);
+    }
+}
+
+/* Opens the segment's INDEX, or else its file in index/, of the present
+ * version. */
+static enum wal_status open_index(const struct wal__index_set *set,
+                                  struct wal__segment *segment,
+                                  struct wal__index_slot *slot)
+{
+    uint64_t id = segment->id;
+    enum wal_status status =
+        segment->sealed ? open_sealed(segment, slot) : WAL_ENOTFOUND;
+
+    slot->id = id;
+    if (status == WAL_OK && !wal__index_slot_is_current(slot)) {
+        use_end(segment, slot);
+        status = WAL_ENOTFOUND;
+    }
+    if (status == WAL_ENOTFOUND) {
+        status = wal__index_slot_open(set->env, id, set->log->uuid, slot);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    use_end(segment, slot);
+    return wal__index_slot_is_current(slot) && slot->index.header.id == id &&
+                   slot->index.header.end == atomic_load(&segment->end)
+               ? WAL_OK
+               : WAL_ENOTFOUND;
 }
 
 enum wal_status wal__index_set_get(struct wal__index_set *set, uint64_t id,
@@ -148,21 +186,7 @@ enum wal_status wal__index_set_get(struct wal__index_set *set, uint64_t id,
     if (status != WAL_OK) {
         return status;
     }
-    slot.id = id;
-    status = segment->sealed ? open_sealed(segment, &slot) : WAL_ENOTFOUND;
-    if (status == WAL_ENOTFOUND) {
-        status = wal__index_slot_open(set->env, id, set->log->uuid, &slot);
-    }
-    if (status == WAL_OK &&
-        atomic_load(&segment->end) == WAL__SEGMENT_HEADER_SIZE) {
-        /* The next segment's OPEN, which names this end, was lost. */
-        atomic_store(&segment->end, slot.index.header.end);
-    }
-    if (status == WAL_OK &&
-        (slot.index.header.id != id ||
-         slot.index.header.end != atomic_load(&segment->end))) {
-        status = WAL_ENOTFOUND;
-    }
+    status = open_index(set, segment, &slot);
     if (status == WAL_OK) {
         status = insert(set, &slot);
     }

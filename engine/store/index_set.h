@@ -40,11 +40,18 @@ wal__index_set_get(struct wal__index_set *set, uint64_t id,
 enum wal_status wal__index_set_put(struct wal__index_set *set, uint64_t id,
                                    struct wal__span bytes) WAL_MUST_USE;
 
-/* Maps and validates index/ID.idx; *slot is not added to the set. WAL_ENOTFOUND
- * when there is no valid file. */
+/* Maps and validates index/ID.idx, of any version that is read; *slot is not
+ * added to the set. WAL_ENOTFOUND when there is no valid file. */
 enum wal_status wal__index_slot_open(const struct wal__env *env, uint64_t id,
                                      const uint8_t uuid[16],
                                      struct wal__index_slot *slot) WAL_MUST_USE;
+/* Whether it is of the present version: an older one only proves what the log
+ * had. */
+static inline bool
+wal__index_slot_is_current(const struct wal__index_slot *slot)
+{
+    return slot->index.header.version == WAL__INDEX_VERSION;
+}
 void wal__index_slot_deinit(const struct wal__env *env,
                             struct wal__index_slot *slot);
 

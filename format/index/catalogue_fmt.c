@@ -43,7 +43,7 @@ WAL__FOLLOWS((int)WAL__CATALOGUE_HEADER_SIZE, (int)AT_CRC, 4);
 enum {
     MAGIC_SIZE = 8,
     UUID_SIZE = 16,
-    CATALOGUE_FORMAT_VERSION = 2
+    VERSION_MIN = 2
 };
 
 static const uint8_t catalogue_magic[MAGIC_SIZE] = "AGWALCAT";
@@ -54,7 +54,7 @@ void wal__catalogue_header_encode(const struct wal__catalogue_header *header,
     WAL__ASSERT(header->hidden_count <= header->session_count);
     memset(out, 0, WAL__CATALOGUE_HEADER_SIZE);
     memcpy(out + AT_MAGIC, catalogue_magic, MAGIC_SIZE);
-    wal__put32(out + AT_VERSION, CATALOGUE_FORMAT_VERSION);
+    wal__put32(out + AT_VERSION, WAL__CATALOGUE_VERSION);
     wal__put32(out + AT_SESSION_COUNT, header->session_count);
     wal__put64(out + AT_TEXT_SIZE, header->text_size);
     wal__put64(out + AT_POSITION, header->position);
@@ -80,6 +80,23 @@ static bool is_zero(const uint8_t *at, size_t size)
 enum wal__fmt wal__catalogue_header_decode(struct wal__span bytes,
                                            struct wal__catalogue_header *header)
 {
+    struct wal__catalogue_header read;
+    enum wal__fmt fmt = wal__catalogue_header_decode_any(bytes, &read);
+
+    if (fmt == WAL__FMT_OK && read.version != WAL__CATALOGUE_VERSION) {
+        fmt = WAL__FMT_VERSION;
+    }
+    if (fmt == WAL__FMT_OK) {
+        *header = read;
+    }
+    return fmt;
+}
+
+enum wal__fmt
+wal__catalogue_header_decode_any(struct wal__span bytes,
+                                 struct wal__catalogue_header *header)
+{
+    uint32_t version;
     uint8_t at[WAL__CATALOGUE_HEADER_SIZE];
 
     if (bytes.size < sizeof(at)) {
@@ -93,13 +110,15 @@ enum wal__fmt wal__catalogue_header_decode(struct wal__span bytes,
     if (wal__crc32(0, at, AT_CRC) != wal__get32(at + AT_CRC)) {
         return WAL__FMT_HEADER_CRC;
     }
-    if (wal__get32(at + AT_VERSION) != CATALOGUE_FORMAT_VERSION) {
+    version = wal__get32(at + AT_VERSION);
+    if (version < VERSION_MIN || version > WAL__CATALOGUE_VERSION) {
         return WAL__FMT_VERSION;
     }
     if (!is_zero(at + AT_ZERO, AT_CRC - AT_ZERO) ||
         wal__get32(at + AT_HIDDEN_COUNT) > wal__get32(at + AT_SESSION_COUNT)) {
         return WAL__FMT_FIELD;
     }
+    header->version = version;
     header->session_count = wal__get32(at + AT_SESSION_COUNT);
     header->text_size = wal__get64(at + AT_TEXT_SIZE);
     header->position = wal__get64(at + AT_POSITION);

@@ -149,9 +149,9 @@ WAL__FOLLOWS((int)WAL__INDEX_HEADER_SIZE, (int)INDEX_CRC, 4);
 enum {
     MAGIC_SIZE = 8,
     UUID_SIZE = 16,
-    INDEX_FORMAT_VERSION = 2,
-    SUMMARY_FLAGS_KNOWN =
-        WAL__SUMMARY_FORK | WAL__SUMMARY_DAMAGED | WAL__SUMMARY_DELETED,
+    VERSION_MIN = 2,
+    SUMMARY_FLAGS_KNOWN = WAL__SUMMARY_FORK | WAL__SUMMARY_DAMAGED |
+                          WAL__SUMMARY_DELETED | WAL__SUMMARY_ACTIVE,
     POSTING_COUNT_MAX = WAL__SEGMENT_MAX / WAL__FRAME_SIZE
 };
 
@@ -361,7 +361,7 @@ void wal__index_finish(const struct wal__index_header *header, uint8_t *out)
     WAL__ASSERT(header->commit_offset < header->end);
     memset(out, 0, WAL__INDEX_HEADER_SIZE);
     memcpy(out + INDEX_MAGIC, index_magic, MAGIC_SIZE);
-    wal__put32(out + INDEX_VERSION, INDEX_FORMAT_VERSION);
+    wal__put32(out + INDEX_VERSION, WAL__INDEX_VERSION);
     wal__put32(out + INDEX_SESSION_COUNT, header->session_count);
     wal__put32(out + INDEX_POSTING_COUNT, header->posting_count);
     wal__put32(out + INDEX_TEXT_SIZE, header->text_size);
@@ -382,6 +382,7 @@ void wal__index_finish(const struct wal__index_header *header, uint8_t *out)
 static void get_index_header(const uint8_t *at,
                              struct wal__index_header *header)
 {
+    header->version = wal__get32(at + INDEX_VERSION);
     header->session_count = wal__get32(at + INDEX_SESSION_COUNT);
     header->posting_count = wal__get32(at + INDEX_POSTING_COUNT);
     header->text_size = wal__get32(at + INDEX_TEXT_SIZE);
@@ -406,10 +407,10 @@ static enum wal__fmt decode_index_header(const uint8_t *at,
     if (wal__crc32(0, at, INDEX_CRC) != wal__get32(at + INDEX_CRC)) {
         return WAL__FMT_HEADER_CRC;
     }
-    if (wal__get32(at + INDEX_VERSION) != INDEX_FORMAT_VERSION) {
+    get_index_header(at, header);
+    if (header->version < VERSION_MIN || header->version > WAL__INDEX_VERSION) {
         return WAL__FMT_VERSION;
     }
-    get_index_header(at, header);
     if (wal__get32(at + INDEX_FLAGS) != 0 || wal__get64(at + INDEX_ZERO) != 0 ||
         header->session_count > header->posting_count ||
         header->posting_count > POSTING_COUNT_MAX ||
@@ -421,6 +422,21 @@ static enum wal__fmt decode_index_header(const uint8_t *at,
 
 enum wal__fmt wal__index_decode(struct wal__span bytes,
                                 struct wal__index *index)
+{
+    struct wal__index read;
+    enum wal__fmt fmt = wal__index_decode_any(bytes, &read);
+
+    if (fmt == WAL__FMT_OK && read.header.version != WAL__INDEX_VERSION) {
+        fmt = WAL__FMT_VERSION;
+    }
+    if (fmt == WAL__FMT_OK) {
+        *index = read;
+    }
+    return fmt;
+}
+
+enum wal__fmt wal__index_decode_any(struct wal__span bytes,
+                                    struct wal__index *index)
 {
     uint8_t copy[WAL__INDEX_HEADER_SIZE];
     struct wal__index read;

@@ -13,6 +13,8 @@
 #include "format/bytes/fmt.h"
 
 enum {
+    WAL__INDEX_VERSION = 3,
+    WAL__CATALOGUE_VERSION = 3,
     WAL__INDEX_HEADER_SIZE = 112,
     WAL__SUMMARY_SIZE = 160,
     WAL__SUMMARY_FIRST_MAX = 160,  /* bytes of first_text */
@@ -27,7 +29,8 @@ enum {
 enum wal__summary_flag {
     WAL__SUMMARY_FORK = 1,
     WAL__SUMMARY_DAMAGED = 2,
-    WAL__SUMMARY_DELETED = 4
+    WAL__SUMMARY_DELETED = 4,
+    WAL__SUMMARY_ACTIVE = 8 /* has an entry, of any stream */
 };
 
 /* The state of a session; spans are borrowed. */
@@ -96,6 +99,7 @@ void wal__posting_encode(const struct wal__posting *posting, uint8_t *out);
 void wal__posting_decode(const uint8_t *at, struct wal__posting *posting);
 
 struct wal__index_header {
+    uint32_t version; /* written as the present one */
     uint32_t session_count;
     uint32_t posting_count;
     uint32_t text_size;
@@ -126,6 +130,10 @@ void wal__index_finish(const struct wal__index_header *header, uint8_t *out);
 /* Checks header, sizes and both CRCs. */
 enum wal__fmt wal__index_decode(struct wal__span bytes,
                                 struct wal__index *index);
+/* The same, and accepts version 2 too: it differs in the times of sessions
+ * alone, and proves as well what the log had. */
+enum wal__fmt wal__index_decode_any(struct wal__span bytes,
+                                    struct wal__index *index);
 /* Decodes the summary of a rank and checks that its postings are inside the
  * index. */
 enum wal__fmt wal__index_summary(const struct wal__index *index, uint32_t rank,
@@ -135,6 +143,7 @@ enum wal__fmt wal__index_find(const struct wal__index *index, uint32_t number,
                               struct wal__summary *summary);
 
 struct wal__catalogue_header {
+    uint32_t version; /* written as the present one */
     uint32_t session_count;
     uint64_t text_size;
     uint64_t position;
@@ -162,6 +171,10 @@ void wal__catalogue_header_encode(const struct wal__catalogue_header *header,
 enum wal__fmt
 wal__catalogue_header_decode(struct wal__span bytes,
                              struct wal__catalogue_header *header);
+/* The same, and accepts version 2 too, as wal__index_decode_any. */
+enum wal__fmt
+wal__catalogue_header_decode_any(struct wal__span bytes,
+                                 struct wal__catalogue_header *header);
 /* Computes the layout from the header. WAL__FMT_FIELD if the text section is
  * larger than a summary can address. */
 enum wal__fmt wal__catalogue_layout(const struct wal__catalogue_header *header,

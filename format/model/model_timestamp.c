@@ -126,24 +126,36 @@ static bool read_iso8601(struct text text, int64_t *ms)
     return true;
 }
 
-bool wal__model_time_read(struct wal__json_span time, int64_t *ms)
+/* Sets *ms to a time of the years 0 to 9999. */
+static bool set_time(int64_t value, int64_t *ms)
 {
-    int64_t value = 0;
-
-    if (time.size > 2 && time.data[0] == '"') {
-        struct text text = {time.data + 1, time.data + time.size - 1};
-        if (!read_iso8601(text, &value)) {
-            return false;
-        }
-    } else if (time.size == 0 ||
-               wal__json_integer(time, &value) != WAL__JSON_OK) {
-        return false;
-    }
     if (value < YEARS_BEGIN || value >= YEARS_END) {
         return false;
     }
     *ms = value;
     return true;
+}
+
+bool wal__model_time_read_text(struct wal__json_span text, int64_t *ms)
+{
+    int64_t value = 0;
+
+    return text.size > 0 &&
+           read_iso8601((struct text){text.data, text.data + text.size},
+                        &value) &&
+           set_time(value, ms);
+}
+
+bool wal__model_time_read(struct wal__json_span time, int64_t *ms)
+{
+    int64_t value = 0;
+
+    if (time.size > 2 && time.data[0] == '"') {
+        return wal__model_time_read_text(
+            (struct wal__json_span){time.data + 1, time.size - 2}, ms);
+    }
+    return time.size > 0 && wal__json_integer(time, &value) == WAL__JSON_OK &&
+           set_time(value, ms);
 }
 
 static void write_digits(uint8_t *at, unsigned count, int64_t value)

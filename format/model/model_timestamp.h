@@ -21,6 +21,9 @@ enum {
  */
 bool wal__model_time_read(struct wal__json_span time, int64_t *ms);
 
+/* Reads a text in ISO 8601, without quotes. False as above. */
+bool wal__model_time_read_text(struct wal__json_span text, int64_t *ms);
+
 /* Writes a time of the years 0 to 9999 as a JSON string; returns its span. */
 struct wal__json_span wal__model_time_write(int64_t ms,
                                             uint8_t text[WAL__MODEL_TIME_SIZE]);

@@ -28,6 +28,9 @@
 #define GOLDEN_TIME  "2026-01-01T00:00:00.000Z"
 #define GOLDEN_FIRST "What is in here?" /* text of z1 */
 
+/* When every session changed last, by the indexes of version 2. */
+#define GOLDEN_INDEX_2_TIME INT64_C(1800000000000)
+
 enum {
     GOLDEN_LARGE = 600 * 1000
 };

@@ -274,26 +274,15 @@ static struct sim_disk *make_marked(void)
     return make_marked_with(true);
 }
 
-/* Three segments, the entries of the first two large. */
-static struct sim_disk *make_long(uint64_t seed)
+/* Three segments, the entries of the first two large. The library that wrote
+ * them kept payloads of that size in the log. */
+static struct sim_disk *make_long(void)
 {
-    static const char *const ids[] = {"L1", "L2", "L3", "L4", "L5"};
-    struct sim_disk *disk = sim_disk_create(seed);
-    struct maker maker;
+    struct sim_disk *disk = sim_disk_create(1);
 
-    maker_open(&maker, disk);
-    fill(&maker, true);
-    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-        check(append(&maker, "beta", ids[i], WAL_DURABLE));
-    }
-    check(append(&maker, "alpha", "a6", WAL_DURABLE));
-    maker_close(&maker);
+    golden_load_named(disk, "index_version_2");
+    golden_raise_index(disk);
     return disk;
-}
-
-static struct sim_disk *make_long_one(void)
-{
-    return make_long(1);
 }
 
 /* One more append, cut off after `bytes` bytes in that file. */
@@ -519,9 +508,11 @@ static void swap_segments(struct sim_disk *disk)
 
 static void take_foreign_segment(struct sim_disk *disk)
 {
-    struct sim_disk *other = make_long(2);
-    struct golden_file file = golden_take(other, SEG2);
+    struct sim_disk *other = sim_disk_create(2);
+    struct golden_file file;
 
+    golden_load_named(other, "segment_of_another_store");
+    file = golden_take(other, SEG2);
     file.disk = disk;
     golden_put_back(&file);
     sim_disk_destroy(other);
@@ -794,7 +785,8 @@ static const struct {
     void (*damage)(struct sim_disk *disk);
 } cases[] = {
     {"intact", make_closed, none},
-    {"intact_long", make_long_one, none},
+    {"intact_long", make_long, none},
+    {"index_version_2", golden_make_index_2, none},
     {"intact_unmarked", make_open, none},
     {"healed", make_healed, none},
     {"torn_frame_in_tail", make_open, tear_group},
@@ -809,7 +801,7 @@ static const struct {
     {"flipped_tombstone_with_index", make_closed, flip_tombstone},
     {"flipped_entry_in_unmarked_group", make_open, flip_payload_of_g2},
     {"flipped_entry_in_unpromised_group", make_open, append_written_and_flip},
-    {"flipped_entry_in_sealed_segment", make_long_one, flip_entry_in_sealed},
+    {"flipped_entry_in_sealed_segment", make_long, flip_entry_in_sealed},
     {"ambiguous_tail", make_open, flip_header_of_g2},
     {"lost_commit", make_marked, flip_commit_of_a3},
     {"zeroed_sector", make_marked, zero_sector_of_a3},
@@ -820,22 +812,22 @@ static const struct {
     {"wrong_fork_source", make_marked, raise_fork_source},
     {"taken_session_id", make_marked, take_id_of_alpha},
     {"entry_of_deleted_session", make_marked, give_e1_to_delta},
-    {"zeroed_segment", make_long_one, zero_segment_2},
-    {"zeroed_last_segment", make_long_one, zero_segment_3},
-    {"missing_segment", make_long_one, remove_segment_2},
-    {"missing_last_segment", make_long_one, remove_segment_3},
-    {"swapped_segments", make_long_one, swap_segments},
-    {"segment_of_another_store", make_long_one, take_foreign_segment},
-    {"doubled_segment", make_long_one, double_segment},
-    {"cut_segment", make_long_one, cut_segment},
-    {"extended_segment", make_long_one, extend_segment},
+    {"zeroed_segment", make_long, zero_segment_2},
+    {"zeroed_last_segment", make_long, zero_segment_3},
+    {"missing_segment", make_long, remove_segment_2},
+    {"missing_last_segment", make_long, remove_segment_3},
+    {"swapped_segments", make_long, swap_segments},
+    {"segment_of_another_store", make_long, take_foreign_segment},
+    {"doubled_segment", make_long, double_segment},
+    {"cut_segment", make_long, cut_segment},
+    {"extended_segment", make_long, extend_segment},
     {"damaged_header_copy", make_closed, damage_header_copy},
-    {"both_headers", make_long_one, damage_headers},
-    {"damaged_open", make_long_one, damage_open},
-    {"damaged_trailer", make_long_one, damage_trailer},
-    {"damaged_seal", make_long_one, damage_seal},
-    {"damaged_index_frame", make_long_one, damage_index_frame},
-    {"catalogue_flipped", make_long_one, damage_catalogue},
+    {"both_headers", make_long, damage_headers},
+    {"damaged_open", make_long, damage_open},
+    {"damaged_trailer", make_long, damage_trailer},
+    {"damaged_seal", make_long, damage_seal},
+    {"damaged_index_frame", make_long, damage_index_frame},
+    {"catalogue_flipped", make_long, damage_catalogue},
     {"tail_index_flipped", make_closed, damage_tail_index},
     {"tail_index_stale", make_closed, make_tail_index_stale},
     {"damaged_manifest_slot", make_closed, damage_slot},

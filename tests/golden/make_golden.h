@@ -44,4 +44,13 @@ uint64_t golden_next_frame(const struct golden_file *file, uint64_t at,
  * had it. */
 void golden_lower(struct sim_disk *disk);
 
+/* Lays out the store of another golden file of this folder. */
+void golden_load_named(struct sim_disk *disk, const char *name);
+/* A store of three segments with indexes of version 2, from that golden file;
+ * what they say of times is not what the log has. */
+struct sim_disk *golden_make_index_2(void);
+/* Replaces the indexes of version 2 of a store of three segments by those of
+ * the present version. */
+void golden_raise_index(struct sim_disk *disk);
+
 #endif

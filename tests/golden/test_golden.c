@@ -23,6 +23,9 @@
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "format/bytes/assert.h"
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+#include "format/index/index_fmt.h"
 #include "tests/golden/golden_content.h"
 #include "tests/lib/golden.h"
 
@@ -55,6 +58,7 @@ struct expected {
 static const struct expected cases[] = {
     {"intact", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
     {"intact_long", LONG, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
+    {"index_version_2", LONG, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
     {"intact_unmarked", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
     {"healed", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
     {"torn_frame_in_tail", SMALL, WAL_OK, WAL_TAIL_TORN, "", "", 0, NULL, "",
@@ -729,10 +733,140 @@ static void test_golden__version_0_is_salvaged(void **state)
     expect_migrated(OUT);
 }
 
+/* --- index version 2 ------------------------------------------------------ */
+
+enum {
+    SESSIONS_MAX = 8
+};
+
+/* A session in a list. */
+struct listed {
+    uint32_t number;
+    int64_t created_ms;
+    int64_t updated_ms;
+};
+
+static size_t list(struct sim_disk *disk, struct listed out[SESSIONS_MAX])
+{
+    struct sim_process *process = sim_process_create(disk);
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_cursor *cursor = NULL;
+    struct wal_store *store = NULL;
+    struct wal_error error;
+    size_t count = 0;
+
+    assert_int_equal(open_sim(process, &store, &error), WAL_OK);
+    assert_int_equal(wal_session_cursor_open(store, NULL, &cursor, NULL),
+                     WAL_OK);
+    while (wal_session_cursor_next(cursor, &info, NULL) == WAL_OK) {
+        assert_true(count < SESSIONS_MAX);
+        out[count++] =
+            (struct listed){info.number, info.created_ms, info.updated_ms};
+    }
+    wal_session_cursor_close(cursor);
+    assert_int_equal(wal_close(store, NULL), WAL_OK);
+    sim_process_destroy(process);
+    return count;
+}
+
+static uint32_t version_of_index(struct sim_disk *disk, const char *name)
+{
+    char path[64];
+    uint8_t *bytes;
+    uint32_t version;
+    size_t size;
+
+    snprintf(path, sizeof(path), ROOT "/index/%s", name);
+    sim_disk_read_file(disk, path, &bytes, &size);
+    version = wal__get32(bytes + 8);
+    free(bytes);
+    return version;
+}
+
+/* The catalogue of version 2, raised without new times: its version and the
+ * checksum of its header. */
+static void forge_catalogue(struct sim_disk *disk)
+{
+    uint8_t *bytes;
+    size_t size;
+
+    sim_disk_read_file(disk, ROOT "/index/catalogue", &bytes, &size);
+    assert_int_equal(wal__get32(bytes + 8), 2);
+    wal__put32(bytes + 8, WAL__CATALOGUE_VERSION);
+    wal__put32(bytes + 124, wal__crc32(0, bytes, 124));
+    sim_disk_write_file(disk, ROOT "/index/catalogue", bytes, size);
+    free(bytes);
+}
+
+/* Times and order come from the log, where version 2 has others; the indexes
+ * are of the present version then. */
+static void test_golden__index_version_2_is_rebuilt(void **state)
+{
+    const struct expected expected = {.name = "index_version_2"};
+    const struct expected current = {.name = "intact_long"};
+    struct sim_disk *disk = load(&expected);
+    struct sim_disk *other = load(&current);
+    struct sim_disk *forged = load(&expected);
+    struct listed found[SESSIONS_MAX] = {{0}};
+    struct listed wanted[SESSIONS_MAX] = {{0}};
+    size_t count = list(other, wanted);
+
+    (void)state;
+    assert_int_equal(version_of_index(disk, "0000000000000003.idx"), 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(list(disk, found), count);
+        assert_memory_equal(found, wanted, sizeof(found));
+    }
+    assert_int_equal(version_of_index(disk, "0000000000000003.idx"), 3);
+    assert_int_equal(version_of_index(disk, "0000000000000001.idx"), 3);
+    assert_int_equal(version_of_index(disk, "catalogue"), 3);
+    forge_catalogue(forged);
+    assert_int_equal(list(forged, found), count);
+    assert_int_equal(found[0].updated_ms, GOLDEN_INDEX_2_TIME);
+    sim_disk_destroy(forged);
+    sim_disk_destroy(other);
+    sim_disk_destroy(disk);
+}
+
+static void remove_file(struct sim_disk *disk, const char *path)
+{
+    struct sim_process *process = sim_process_create(disk);
+    const struct wal__io *io = sim_process_io(process);
+    int err = 0;
+
+    assert_int_equal(io->unlink(io->ctx, path, &err), WAL_OK);
+    assert_int_equal(io->sync_directory(io->ctx, ROOT "/log", &err), WAL_OK);
+    assert_int_equal(io->sync_directory(io->ctx, ROOT "/index", &err), WAL_OK);
+    sim_process_destroy(process);
+}
+
+/* The index of the tail segment, and then the catalogue alone, name it. */
+static void test_golden__index_version_2_proves_a_missing_segment(void **state)
+{
+    const struct expected expected = {.name = "index_version_2"};
+    struct sim_disk *disk = load(&expected);
+    struct wal_store *store = NULL;
+    struct wal_error error;
+
+    (void)state;
+    remove_file(disk, ROOT "/log/0000000000000003.seg");
+    for (int i = 0; i < 2; i++) {
+        struct sim_process *process = sim_process_create(disk);
+
+        assert_int_equal(open_sim(process, &store, &error), WAL_ECORRUPT);
+        assert_non_null(strstr(error.text, "0000000000000003"));
+        sim_process_destroy(process);
+        if (i == 0) {
+            remove_file(disk, ROOT "/index/0000000000000003.idx");
+        }
+    }
+    sim_disk_destroy(disk);
+}
+
 enum {
     CASES = sizeof(cases) / sizeof(cases[0]),
     BROKEN = sizeof(broken) / sizeof(broken[0]),
-    OTHERS = 3,
+    OTHERS = 5,
     TESTS = OTHERS + 2 * CASES + BROKEN,
     NAME_SIZE = 128
 };
@@ -756,6 +890,8 @@ int main(void)
         cmocka_unit_test(test_golden__version_0_is_read_and_refuses_appends),
         cmocka_unit_test(test_golden__version_0_is_migrated),
         cmocka_unit_test(test_golden__version_0_is_salvaged),
+        cmocka_unit_test(test_golden__index_version_2_is_rebuilt),
+        cmocka_unit_test(test_golden__index_version_2_proves_a_missing_segment),
     };
     size_t count = OTHERS;
 

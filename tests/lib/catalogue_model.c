@@ -9,12 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/rng.h"
+
+#define DAY_MS INT64_C(86400000)
 
 static uint64_t random_state;
 
@@ -54,17 +57,47 @@ static void finish(struct model_record *record,
     record->applied.payload = (struct wal__span){record->payload, size};
 }
 
+/* A time of the last seconds before the record's, or one that is not believed.
+ * Sets session->time_ms to the time that counts. */
+static int64_t random_time(const struct model_record *record,
+                           struct model_session *session)
+{
+    int64_t clock_ms = record->applied.clock_ms;
+
+    session->time_ms = clock_ms;
+    switch (model_random_below(6)) {
+    case 0:
+        return -1 - (int64_t)model_random_below(1000);
+    case 1:
+        return clock_ms + DAY_MS + 1;
+    case 2:
+        session->time_ms = clock_ms + DAY_MS;
+        break;
+    default:
+        session->time_ms = clock_ms > 20000 ? clock_ms - 20000 : 0;
+        session->time_ms += model_random_below(20) * INT64_C(1000);
+        break;
+    }
+    return session->time_ms;
+}
+
 static void make_session(struct model_record *record,
                          struct model_session *session)
 {
     static const char *const sources[] = {"", "claude:1", "codex:2"};
     static const char *const parents[] = {"", "parent-1", "parent-2"};
     bool is_fork = model_random_below(3) == 0;
+    int64_t created_ms = random_time(record, session);
     struct wal__session_record made;
 
     session->numbers.flags &= ~(uint32_t)WAL__SUMMARY_FORK;
     session->numbers.flags |= is_fork ? WAL__SUMMARY_FORK : 0;
-    session->numbers.created_ms = (int64_t)random_u64();
+    if (session->numbers.session_position == 0) {
+        session->numbers.created_ms = session->time_ms;
+        session->numbers.updated_ms = session->time_ms;
+    } else if (session->numbers.created_ms > session->time_ms) {
+        session->numbers.created_ms = session->time_ms;
+    }
     session->numbers.session_position = record->applied.position;
     session->numbers.schema_version = 1 + model_random_below(3);
     sprintf(session->cwd, "/home/%u", model_random_below(6));
@@ -74,7 +107,7 @@ static void make_session(struct model_record *record,
     strcpy(session->source, sources[model_random_below(3)]);
     strcpy(session->parent_id, parents[model_random_below(3)]);
     made = (struct wal__session_record){
-        .created_ms = session->numbers.created_ms,
+        .created_ms = created_ms,
         .schema_version = session->numbers.schema_version,
         .flags = is_fork ? WAL__SESSION_RECORD_FORK : 0,
         .id = model_span(session->id),
@@ -111,17 +144,49 @@ static void make_payload(const struct model_record *record,
     }
 }
 
+/* Writes the time of an entry, or none: some of 1970, to the millisecond. */
+static void make_time(const struct model_record *record,
+                      struct model_session *session, char *text)
+{
+    struct wal__summary *numbers = &session->numbers;
+    int64_t time_ms = random_time(record, session);
+    time_t seconds = (time_t)(time_ms / 1000);
+    struct tm tm;
+
+    if (model_random_below(5) == 0) {
+        strcpy(text, model_random_below(2) == 0 ? "" : "1970-01-01 noon");
+        session->time_ms = record->applied.clock_ms;
+    } else if (time_ms < 0) {
+        strcpy(text, "1969-12-31T23:59:59.999Z");
+    } else {
+        gmtime_r(&seconds, &tm);
+        strftime(text, MODEL_TEXT_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
+        sprintf(text + strlen(text), ".%03dZ", (int)(time_ms % 1000));
+    }
+    if ((numbers->flags & WAL__SUMMARY_ACTIVE) == 0 ||
+        numbers->updated_ms < session->time_ms) {
+        numbers->updated_ms = session->time_ms;
+    }
+    if (numbers->created_ms > session->time_ms) {
+        numbers->created_ms = session->time_ms;
+    }
+    numbers->flags |= WAL__SUMMARY_ACTIVE;
+}
+
 static void make_entry(struct model_record *record,
                        struct model_session *session)
 {
     char id[MODEL_TEXT_SIZE];
+    char time[MODEL_TEXT_SIZE];
     char payload[2 * MODEL_TEXT_SIZE];
     struct wal__entry_record entry;
 
     memset(&entry, 0, sizeof(entry));
     sprintf(id, "entry-%0*llu", (int)model_random_below(45),
             (unsigned long long)record->frame.sequence);
+    make_time(record, session, time);
     entry.id = model_span(id);
+    entry.time = model_span(time);
     record->frame.kind = WAL__KIND_MESSAGE;
     record->frame.stream = (uint8_t)model_random_below(2);
     record->frame.flags = model_random_below(3) > 0 ? WAL__FRAME_MOVES_HEAD : 0;
@@ -347,7 +412,9 @@ void model_make_record(struct model *model, struct model_record *record)
         session = &model->sessions[model_random_below(model->count)];
         make_change(model, record, session);
     }
-    session->numbers.updated_ms = record->applied.clock_ms;
+    if (session == &model->store) {
+        session->numbers.updated_ms = record->applied.clock_ms;
+    }
     session->numbers.last_sequence = record->frame.sequence;
     session->numbers.bytes += wal__frame_total_size(record->frame.stored_size);
 }

@@ -17,12 +17,13 @@ enum {
     MODEL_SESSIONS = 120,
     MODEL_TEXT_SIZE = 60,
     MODEL_PAYLOAD_SIZE = 1024,
-    MODEL_FILTERS = 8,
+    MODEL_FILTERS = 12,
     MODEL_CHUNK = 65536 /* what a snapshot is written in */
 };
 
 struct model_session {
     struct wal__summary numbers; /* without spans */
+    int64_t time_ms;             /* of its newest SESSION or ENTRY */
     char id[MODEL_TEXT_SIZE];
     char head_id[MODEL_TEXT_SIZE];
     char parent_id[MODEL_TEXT_SIZE];
@@ -54,6 +55,7 @@ struct model_filter {
     const char *prefix;
     const char *source;
     const char *parent_id;
+    int64_t changed_after;
 };
 
 /* Where a snapshot is written. */

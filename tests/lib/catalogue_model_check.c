@@ -78,14 +78,18 @@ bool model_equals(const struct wal__summary *summary,
 }
 
 const struct model_filter model_filters[MODEL_FILTERS] = {
-    {"", "", "", "", ""},
-    {"/home/3", "", "", "", ""},
-    {"/home/none", "", "", "", ""},
-    {"", "project 2", "", "", ""},
-    {"", "", "3", "", ""},
-    {"", "", "", "claude:1", ""},
-    {"", "", "", "", "parent-2"},
-    {"/home/1", "project 1", "", "", "parent-1"},
+    {"", "", "", "", "", 0},
+    {"/home/3", "", "", "", "", 0},
+    {"/home/none", "", "", "", "", 0},
+    {"", "project 2", "", "", "", 0},
+    {"", "", "3", "", "", 0},
+    {"", "", "", "claude:1", "", 0},
+    {"", "", "", "", "parent-2", 0},
+    {"/home/1", "project 1", "", "", "parent-1", 0},
+    {"", "", "", "", "", 100000},
+    {"/home/2", "", "", "", "", 200000},
+    {"", "", "", "", "", INT64_MAX},
+    {"", "", "", "", "", -1},
 };
 
 static bool passes_filter(const char *filter, const char *text)
@@ -97,10 +101,14 @@ static int compare_newest(const void *a, const void *b)
 {
     const struct model_session *const *x = a;
     const struct model_session *const *y = b;
+    int64_t x_updated = (*x)->numbers.updated_ms;
+    int64_t y_updated = (*y)->numbers.updated_ms;
     uint64_t x_sequence = (*x)->numbers.last_sequence;
     uint64_t y_sequence = (*y)->numbers.last_sequence;
 
-    return (x_sequence < y_sequence) - (x_sequence > y_sequence);
+    return x_updated != y_updated
+               ? (x_updated < y_updated) - (x_updated > y_updated)
+               : (x_sequence < y_sequence) - (x_sequence > y_sequence);
 }
 
 uint32_t model_visible_count(const struct model *model)
@@ -127,6 +135,8 @@ uint32_t model_list(const struct model *model,
             passes_filter(filter->project, session->project) &&
             passes_filter(filter->source, session->source) &&
             passes_filter(filter->parent_id, session->parent_id) &&
+            (filter->changed_after == 0 ||
+             session->numbers.updated_ms > filter->changed_after) &&
             strncmp(filter->prefix, session->id, strlen(filter->prefix)) == 0) {
             list[count++] = session;
         }
@@ -145,6 +155,7 @@ enum wal_status model_begin_list(struct wal__catalogue_iter *cursor,
         .prefix = model_span(texts->prefix),
         .source = model_span(texts->source),
         .parent_id = model_span(texts->parent_id),
+        .changed_after = texts->changed_after,
     };
 
     return wal__catalogue_iter_init(cursor, catalogue, &filter);

@@ -148,6 +148,9 @@ static bool before_by_id(const struct wal__summary *a,
 static bool before_by_recent(const struct wal__summary *a,
                              const struct wal__summary *b, bool lower_rank)
 {
+    if (a->updated_ms != b->updated_ms) {
+        return a->updated_ms > b->updated_ms;
+    }
     return a->last_sequence > b->last_sequence ||
            (a->last_sequence == b->last_sequence && lower_rank);
 }
@@ -194,7 +197,7 @@ static void check_orders(struct check_store *store)
     }
     if (!check_order(catalogue, layout->by_recent, before_by_recent)) {
         report_damage(store, layout->by_recent, size,
-                      "the order by age is wrong");
+                      "the order by time is wrong");
     }
     if (!check_order(catalogue, layout->by_cwd, before_by_cwd)) {
         report_damage(store, layout->by_cwd, size,

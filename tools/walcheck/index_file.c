@@ -60,7 +60,7 @@ static bool read_header(struct wal__span bytes, bool is_pack,
         valid = wal__pack_index_decode(bytes, &pack) == WAL__FMT_OK;
         *header = pack.header;
     } else {
-        valid = wal__index_decode(bytes, &index) == WAL__FMT_OK;
+        valid = wal__index_decode_any(bytes, &index) == WAL__FMT_OK;
         *header = index.header;
     }
     return valid;
@@ -155,8 +155,8 @@ static void check_orphan(struct check_store *store, uint64_t id, bool is_pack)
     }
     if (!is_pack && bytes != NULL &&
         (store->log.tail == NULL || id > store->log.tail->id) &&
-        wal__index_decode((struct wal__span){bytes, (size_t)size}, &index) ==
-            WAL__FMT_OK &&
+        wal__index_decode_any((struct wal__span){bytes, (size_t)size},
+                              &index) == WAL__FMT_OK &&
         memcmp(index.header.uuid, store->uuid, sizeof(store->uuid)) == 0) {
         report_missing_segment(store, id, &index);
     } else {

@@ -13,6 +13,7 @@
 
 #include "format/bytes/crc32.h"
 #include "format/model/first_text.h"
+#include "format/model/session_time.h"
 #include "tools/walcheck/walcheck.h"
 
 enum {
@@ -64,6 +65,21 @@ static bool is_id_in_use(const struct replay *replay, uint32_t number)
     return holder != NULL && !holder->damaged && !may_be_lost(replay);
 }
 
+/* A session without entries was last active when it was created. */
+static void set_created(const struct replay *replay, int64_t created_ms)
+{
+    struct wal__summary *state = &replay->session->state;
+    int64_t time_ms =
+        wal__session_time_believed(created_ms, replay->record->clock_ms);
+
+    if (state->session_position == 0) {
+        state->created_ms = time_ms;
+        state->updated_ms = time_ms;
+    } else if (time_ms < state->created_ms) {
+        state->created_ms = time_ms;
+    }
+}
+
 static void replay_session(const struct replay *replay)
 {
     const struct check_record *record = replay->record;
@@ -98,7 +114,7 @@ static void replay_session(const struct replay *replay)
     session->has_record = check_session_decode(replay->segment, payload,
                                                &session->record) == WAL__FMT_OK;
     session->state.id_hash = record->posting.id_hash;
-    session->state.created_ms = decoded.created_ms;
+    set_created(replay, decoded.created_ms);
     session->state.schema_version = decoded.schema_version;
     session->state.session_position =
         wal__position(replay->segment->id, record->posting.offset);
@@ -268,6 +284,14 @@ static void replay_entry(struct replay *replay)
         !is_valid_target(replay, posting->parent, posting->stream)) {
         report_damage(replay, "names a parent that is not in its lineage");
     }
+    if ((state->flags & WAL__SUMMARY_ACTIVE) == 0 ||
+        state->updated_ms < replay->record->time_ms) {
+        state->updated_ms = replay->record->time_ms;
+    }
+    if (state->created_ms > replay->record->time_ms) {
+        state->created_ms = replay->record->time_ms;
+    }
+    state->flags |= WAL__SUMMARY_ACTIVE;
     if (posting->stream != 0) {
         return;
     }
@@ -435,7 +459,9 @@ static void apply_record(struct replay *replay)
     } else {
         replay_by_type(replay);
     }
-    session->state.updated_ms = record->clock_ms;
+    if (session->number == WAL__STORE_NUMBER) {
+        session->state.updated_ms = record->clock_ms;
+    }
     session->state.last_sequence = record->posting.sequence;
     session->state.bytes += wal__frame_total_size(record->stored_size);
 }

@@ -15,6 +15,7 @@
 
 #include "engine/convert/copy/copy.h"
 #include "format/bytes/crc32.h"
+#include "format/model/session_time.h"
 #include "tools/walcheck/pack.h"
 #include "tools/walcheck/walcheck.h"
 
@@ -23,13 +24,19 @@ struct scan {
     struct check_damages found; /* in the order of facts->damage */
 };
 
+/* Sets the record's time. */
 static bool is_valid_entry(struct wal__span payload,
-                           const struct wal__frame *frame)
+                           const struct wal__frame *frame,
+                           struct check_record *record)
 {
     struct wal__entry_record entry;
 
-    return wal__entry_record_decode(payload, &entry) == WAL__FMT_OK &&
-           wal__id_hash(entry.id.data, entry.id.size) == frame->id_hash;
+    if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK ||
+        wal__id_hash(entry.id.data, entry.id.size) != frame->id_hash) {
+        return false;
+    }
+    record->time_ms = wal__session_time_of_entry(entry.time, record->clock_ms);
+    return true;
 }
 
 /* Whether an entry that records lines of a copied file is readable; true for
@@ -97,7 +104,7 @@ static void copy_payload(struct check_segment *segment,
         return;
     }
     if ((frame->flags & WAL__FRAME_LZ4) == 0 &&
-        !(entry ? is_valid_entry(payload, frame)
+        !(entry ? is_valid_entry(payload, frame, record)
                 : is_valid_document(payload, frame))) {
         struct check_damage *damage = check_damage_add(
             &segment->damages, segment->name, offset,

@@ -90,6 +90,7 @@ struct check_record {
     uint32_t session;
     uint32_t stored_size;
     int64_t clock_ms;
+    int64_t time_ms;  /* of an entry: its own, if it is believed */
     uint8_t *payload; /* null for entries and documents */
 };
 

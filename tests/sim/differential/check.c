@@ -102,6 +102,22 @@ void differential_check_session(struct differential *run, uint32_t number)
     }
 }
 
+void differential_learn_times(struct differential *run)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_cursor *list = NULL;
+    enum wal_status status =
+        wal_session_cursor_open(run->store, NULL, &list, &run->error);
+
+    reference_forget_times(run->ref);
+    while (status == WAL_OK && (status = wal_session_cursor_next(
+                                    list, &info, &run->error)) == WAL_OK) {
+        reference_learn_time(run->ref, info.number, info.updated_ms);
+    }
+    wal_session_cursor_close(list);
+    (void)differential_compare_status(run, status, WAL_END);
+}
+
 /* Reads a list to its end, beginning again with the cursor after each page; 0:
  * in one piece. */
 void differential_check_list(struct differential *run,
@@ -116,10 +132,10 @@ void differential_check_list(struct differential *run,
     enum wal_status status;
     uint32_t count = 0;
 
+    differential_learn_times(run);
     status = wal_session_cursor_open(run->store, options, &list, &run->error);
     if (!differential_compare_status(
-            run, status,
-            reference_list(run->ref, options, 0, &infos, &count))) {
+            run, status, reference_list(run->ref, options, &infos, &count))) {
         return;
     }
     for (uint32_t i = 0; i < count; i++) {

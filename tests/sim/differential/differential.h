@@ -169,6 +169,9 @@ void differential_check_read(struct differential *run, uint32_t number,
                              const struct wal_entry_cursor_options *options);
 void differential_check_get(struct differential *run, uint32_t number,
                             struct wal_slice id, uint32_t flags);
+/* Lets the reference learn from the engine's list when each session was last
+ * active. */
+void differential_learn_times(struct differential *run);
 void differential_check_list(struct differential *run,
                              const struct wal_session_cursor_options *options,
                              uint32_t page);

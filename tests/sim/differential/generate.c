@@ -336,6 +336,18 @@ static void fill_parent(struct differential *run, uint32_t number,
     }
 }
 
+/* A time that a session's order follows, or one that is not believed. */
+static struct wal_slice timestamp(struct differential *run)
+{
+    static const char *const years[] = {"2023", "2023", "2023", "2019",
+                                        "1969", "2999", "202x"};
+    uint32_t year =
+        differential_random(run, (uint32_t)(sizeof(years) / sizeof(years[0])));
+
+    return differential_text(run, "%s-01-01T00:00:%02uZ", years[year],
+                             differential_random(run, 60));
+}
+
 void differential_entry(struct differential *run, uint32_t number,
                         struct wal_entry *entry)
 {
@@ -351,8 +363,7 @@ void differential_entry(struct differential *run, uint32_t number,
     }
     fill_parent(run, number, entry);
     if (!differential_one_in(run, 4)) {
-        entry->timestamp = differential_text(run, "2026-01-01T00:00:%02uZ",
-                                             differential_random(run, 60));
+        entry->timestamp = timestamp(run);
     }
     if (differential_one_in(run, 4)) {
         entry->run_id =
@@ -473,6 +484,9 @@ void differential_session_options(struct differential *run,
     }
     if (differential_one_in(run, 4)) {
         options->created_ms = 1000 + differential_random(run, 100000);
+    } else if (differential_one_in(run, 20)) {
+        options->created_ms =
+            differential_one_in(run, 2) ? -1 : INT64_MAX - 5; /* not believed */
     }
     options->schema_version = run->schema_version != 0
                                   ? run->schema_version

@@ -107,7 +107,11 @@ void differential_list(struct differential *run)
             differential_text(run, "from/%u", differential_random(run, 4));
     } else if (number != 0 &&
                reference_session_status(run->ref, number, &info) == WAL_OK) {
-        options.parent = info.info.id;
+        if (differential_one_in(run, 2)) {
+            options.parent = info.info.id;
+        } else {
+            options.changed_after = info.info.updated_ms;
+        }
     }
     differential_check_list(run, &options, differential_random(run, 4));
 }

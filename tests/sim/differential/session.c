@@ -114,6 +114,7 @@ void differential_latest(struct differential *run)
     if (differential_one_in(run, 2)) {
         cwd = differential_text(run, "/work/%u", differential_random(run, 5));
     }
+    differential_learn_times(run);
     status = wal_session_open_latest(run->store, cwd, &session, &run->error);
     if (differential_compare_status(
             run, status, reference_session_latest(run->ref, cwd, &number))) {
@@ -138,6 +139,7 @@ void differential_open_or_create(struct differential *run)
     } else if (differential_one_in(run, 2)) {
         options.id = nothing;
     }
+    differential_learn_times(run);
     status = wal_session_open_or_create(run->store, &options, &session,
                                         &created, &run->error);
     differential_enter_reference(run);

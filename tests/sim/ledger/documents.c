@@ -490,6 +490,8 @@ void ledger_check_update(struct ledger_checker *checker,
     ledger_mix(checker, info->documents);
     ledger_mix(checker, info->schema_version);
     ledger_mix(checker, info->last_sequence);
+    ledger_mix(checker, (uint64_t)info->created_ms);
+    ledger_mix(checker, (uint64_t)info->updated_ms);
     if (ledger->counts) {
         return;
     }

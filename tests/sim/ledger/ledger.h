@@ -205,6 +205,7 @@ struct ledger_checker;
 struct ledger_text {
     char id[LEDGER_TEXT];
     char parent[LEDGER_TEXT];
+    char time[LEDGER_TEXT];
     char run[LEDGER_TEXT];
     char meta[LEDGER_TEXT];
     uint8_t *payload; /* to be freed, or null */

@@ -14,6 +14,7 @@ static void check_list(const struct ledger_checker *checker)
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_session_cursor *list = NULL;
+    int64_t updated_ms = INT64_MAX;
     uint64_t sequence = UINT64_MAX;
     uint32_t listed = 0;
     uint32_t there = 0;
@@ -28,9 +29,12 @@ static void check_list(const struct ledger_checker *checker)
         status = wal_session_cursor_next(list, &info, &error);
         if (status == WAL_OK) {
             listed++;
-            if (info.last_sequence >= sequence) {
+            if (info.updated_ms > updated_ms ||
+                (info.updated_ms == updated_ms &&
+                 info.last_sequence >= sequence)) {
                 ledger_fail("the list is not in order");
             }
+            updated_ms = info.updated_ms;
             sequence = info.last_sequence;
         }
     }

@@ -56,6 +56,11 @@ struct reference {
     uint32_t schema_version;
     int64_t earliest_ms;
     int64_t latest_ms;
+    /* The times of sessions as the engine has them, by number; they are used
+     * while there are as many records as when they were learned. */
+    int64_t *learned;
+    uint32_t learned_count;
+    uint64_t learned_at;
 };
 
 /* reference.c ----------------------------------------------------------- */

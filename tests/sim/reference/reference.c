@@ -227,6 +227,7 @@ void reference_destroy(struct reference *ref)
     if (ref != NULL) {
         truncate_records(ref, 0);
         free(ref->records);
+        free(ref->learned);
         free(ref);
     }
 }

@@ -72,6 +72,14 @@ struct reference_info {
     int64_t updated_latest_ms;
 };
 
+/* Forgets the times that were learned, and learns when a session was last
+ * active: lists are in the order of times, which are otherwise known only as
+ * between two readings of the clock. It is used if it may be right, and until
+ * the next write. */
+void reference_forget_times(struct reference *ref);
+void reference_learn_time(struct reference *ref, uint32_t number,
+                          int64_t updated_ms);
+
 /* How many numbers were given so far; the numbers are 1 to this. */
 uint32_t reference_session_count(const struct reference *ref);
 bool reference_is_deleted(const struct reference *ref, uint32_t number);
@@ -110,12 +118,10 @@ reference_session_fork(struct reference *ref, uint32_t number,
                        const struct wal_session_options *options,
                        uint32_t *fork, struct wal_error *error);
 
-/* The sessions of a list; *infos is to be freed. after: the last_sequence of
- * the session given last by the page before, or 0. */
+/* The sessions of a list; *infos is to be freed. */
 enum wal_status reference_list(const struct reference *ref,
                                const struct wal_session_cursor_options *options,
-                               uint64_t after, struct reference_info **infos,
-                               uint32_t *count);
+                               struct reference_info **infos, uint32_t *count);
 
 /* Writing ------------------------------------------------------------- */
 

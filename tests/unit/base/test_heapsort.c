@@ -41,6 +41,9 @@ static int compare(const void *a, const void *b)
     if (x->key != y->key) {
         return x->key < y->key ? -1 : 1;
     }
+    if (x->tie != y->tie) {
+        return x->tie < y->tie ? -1 : 1;
+    }
     return (x->value > y->value) - (x->value < y->value);
 }
 
@@ -51,6 +54,7 @@ static void make_items(struct wal__heapsort_item *items, uint32_t count)
 
     for (uint32_t i = 0; i < count; i++) {
         items[i].key = random_u64() % range;
+        items[i].tie = random_u64() % 4;
         items[i].value = (uint32_t)random_u64() % 8;
     }
 }

@@ -217,8 +217,8 @@ static void test_index_fmt__summary_field_out_of_range_is_rejected(void **state)
     assert_int_equal(decode_with(0, 4, 1), WAL__FMT_OK);
     assert_int_equal(decode_with(0, 4, 0), WAL__FMT_FIELD);
     assert_int_equal(decode_with(0, 4, UINT32_MAX), WAL__FMT_OK);
-    assert_int_equal(decode_with(4, 4, 7), WAL__FMT_OK);
-    assert_int_equal(decode_with(4, 4, 8), WAL__FMT_FIELD);
+    assert_int_equal(decode_with(4, 4, 15), WAL__FMT_OK);
+    assert_int_equal(decode_with(4, 4, 16), WAL__FMT_FIELD);
     assert_int_equal(decode_with(112, 4, 62), WAL__FMT_OK);
     assert_int_equal(decode_with(112, 4, 63), WAL__FMT_FIELD);
     assert_int_equal(decode_with(112, 4, 64), WAL__FMT_FIELD);
@@ -482,9 +482,9 @@ static enum wal__fmt decode_header_with(size_t offset, uint32_t value)
 static void test_index_fmt__header_field_out_of_range_is_rejected(void **state)
 {
     (void)state;
-    assert_int_equal(decode_header_with(8, 1), WAL__FMT_VERSION);
-    assert_int_equal(decode_header_with(8, 2), WAL__FMT_OK);
-    assert_int_equal(decode_header_with(8, 3), WAL__FMT_VERSION);
+    assert_int_equal(decode_header_with(8, 2), WAL__FMT_VERSION);
+    assert_int_equal(decode_header_with(8, 3), WAL__FMT_OK);
+    assert_int_equal(decode_header_with(8, 4), WAL__FMT_VERSION);
     assert_int_equal(decode_header_with(12, POSTINGS + 1), WAL__FMT_FIELD);
     assert_int_equal(decode_header_with(12, SESSIONS - 1), WAL__FMT_FIELD);
     assert_int_equal(decode_header_with(12, SESSIONS + 1), WAL__FMT_SHORT);
@@ -599,9 +599,9 @@ static void
 test_index_fmt__catalogue_field_out_of_range_is_rejected(void **state)
 {
     (void)state;
-    assert_int_equal(decode_catalogue_with(8, 1), WAL__FMT_VERSION);
-    assert_int_equal(decode_catalogue_with(8, 2), WAL__FMT_OK);
-    assert_int_equal(decode_catalogue_with(8, 3), WAL__FMT_VERSION);
+    assert_int_equal(decode_catalogue_with(8, 2), WAL__FMT_VERSION);
+    assert_int_equal(decode_catalogue_with(8, 3), WAL__FMT_OK);
+    assert_int_equal(decode_catalogue_with(8, 4), WAL__FMT_VERSION);
     assert_int_equal(decode_catalogue_with(68, 3), WAL__FMT_OK);
     assert_int_equal(decode_catalogue_with(68, 4), WAL__FMT_FIELD);
     assert_int_equal(decode_catalogue_with(72, 1), WAL__FMT_FIELD);

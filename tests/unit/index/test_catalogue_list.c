@@ -69,7 +69,8 @@ static void test_catalogue_list__is_a_snapshot_of_its_init(void **state)
 
 static struct wal__list_key place_of(const struct model_session *session)
 {
-    return (struct wal__list_key){session->numbers.last_sequence,
+    return (struct wal__list_key){session->numbers.updated_ms,
+                                  session->numbers.last_sequence,
                                   session->numbers.number};
 }
 
@@ -86,6 +87,7 @@ static void assert_rest(const struct wal__catalogue *catalogue,
         .source = model_span(texts->source),
         .parent_id = model_span(texts->parent_id),
         .after = after,
+        .changed_after = texts->changed_after,
     };
     struct wal__catalogue_iter cursor;
     struct wal__summary summary;
@@ -191,7 +193,7 @@ static void test_catalogue_list__last_page_reads_few_pages(void **state)
     };
     struct wal__catalogue catalogue;
     struct wal__catalogue_iter cursor;
-    struct wal__catalogue_filter filter = {.after = {1000011, 11}};
+    struct wal__catalogue_filter filter = {.after = {0, 1000011, 11}};
     struct wal__summary summary;
     struct wal__span bytes;
     uint32_t touched = 0;

@@ -53,7 +53,7 @@ static enum wal_status apply(struct kit *kit, struct wal__frame frame,
     struct wal__log_record applied = {
         .frame = &frame,
         .payload = {kit->payload, size},
-        .clock_ms = 7,
+        .clock_ms = INT64_C(1700000000007),
         .version = version,
     };
 
@@ -162,7 +162,7 @@ static uint32_t found(const struct kit *kit, const char *id)
 
 static uint32_t listed(const struct kit *kit)
 {
-    struct wal__catalogue_filter filter = {.after = {0, 0}};
+    struct wal__catalogue_filter filter = {.changed_after = 0};
     struct wal__catalogue_iter cursor;
     struct wal__summary summary;
     uint32_t count = 0;
@@ -303,7 +303,7 @@ static void test_catalogue_records__store_is_not_listed(void **state)
         assert_true(model_span_is(summary.id, "store"));
         assert_int_equal(summary.documents, 2);
         assert_int_equal(summary.last_sequence, 4);
-        assert_int_equal(summary.created_ms, 7);
+        assert_int_equal(summary.created_ms, 1700000000007);
         assert_int_equal(found(&kit, "store"), 1);
         assert_int_equal(listed(&kit), 2);
         assert_int_equal(kit.catalogue.session_count, 3);

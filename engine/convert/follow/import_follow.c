@@ -99,7 +99,7 @@ static enum wal_status import_changed(struct wal_import_follow *follow,
     if (status == WAL_OK && stamp != NULL && follow->import.must_retry) {
         *stamp = (struct wal__file_stamp){.next_ms = old.next_ms};
         status =
-            postpone(follow, source->path, &place, now_ms() + RETRY_MS, error);
+            postpone(follow, source->below, &place, now_ms() + RETRY_MS, error);
     }
     return status;
 }
@@ -122,7 +122,7 @@ static enum wal_status visit_file(void *ctx,
         return WAL_OK;
     }
     if (!follow->only_stamps && stamp->next_ms > now_ms()) {
-        return postpone(follow, source->path, &place, stamp->next_ms, error);
+        return postpone(follow, source->below, &place, stamp->next_ms, error);
     }
     if (!wal__file_stamp_update(stamp, &info) || follow->only_stamps) {
         return WAL_OK;
@@ -147,10 +147,11 @@ static enum wal_status visit_directory(void *ctx,
         return wal__no_memory(error);
     }
     if (!follow->only_stamps && stamp->next_ms > begin_ms) {
-        return postpone(follow, source->path, &place, stamp->next_ms, error);
+        return postpone(follow, source->below, &place, stamp->next_ms, error);
     }
-    status = wal__unit_folders_watch(&follow->watch, follow->argument,
-                                     source->name, source->path, &place, error);
+    status =
+        wal__unit_folders_watch(&follow->watch, follow->argument, source->name,
+                                source->below, &place, error);
     if (status != WAL_OK || follow->only_stamps) {
         return status;
     }

@@ -3,10 +3,13 @@
  *
  * Threads: the tools are single-threaded.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "format/model/dialect.h"
+#include "tools/cli/project.h"
 #include "tools/walconv/import_print.h"
 #include "tools/walconv/walconv.h"
 
@@ -15,6 +18,8 @@ struct import {
     const struct cli *cli;
     struct progress progress;
     int code;
+    char *directory; /* whose project was found last, or null */
+    char project[CLI_PROJECT_SIZE];
 };
 
 static int32_t on_report(void *ctx, const struct wal_import_report *report)
@@ -36,6 +41,27 @@ static int32_t on_progress(void *ctx, struct wal_slice path, uint64_t done,
     return 0;
 }
 
+/* The project of a directory that exists here, as for `walctl create`. */
+static int32_t find_project(void *ctx, struct wal_slice directory,
+                            char *project, uint64_t size)
+{
+    struct import *import = ctx;
+    const char *path = directory.data;
+    struct stat found;
+
+    if (path[0] != '/' || stat(path, &found) != 0 || !S_ISDIR(found.st_mode)) {
+        return 1;
+    }
+    /* Sessions of one directory follow each other. */
+    if (import->directory == NULL || strcmp(import->directory, path) != 0) {
+        free(import->directory);
+        import->directory = cli_copy_text(path, strlen(path));
+        cli_project_find(path, import->project);
+    }
+    snprintf(project, (size_t)size, "%s", import->project);
+    return 0;
+}
+
 /* Imports the operands after the store. Returns the exit code. */
 static int import_operands(struct import *import, struct wal_store *store,
                            const char *dialect)
@@ -48,6 +74,7 @@ static int import_operands(struct import *import, struct wal_store *store,
         .progress = on_progress,
         .report = on_report,
         .ctx = import,
+        .project = find_project,
     };
     struct wal_error error = CLI_ERROR_INIT;
     uint32_t count = (uint32_t)cli->count - 2;
@@ -60,6 +87,7 @@ static int import_operands(struct import *import, struct wal_store *store,
     progress_init(&import->progress, !cli->no_progress);
     status = wal_import_tree(store, paths, count, &options, NULL, &error);
     progress_clear(&import->progress);
+    free(import->directory);
     free(paths);
     return status == WAL_OK ? import->code
                             : cli_report(cli, cli->items[1], status, &error);

@@ -342,6 +342,7 @@ static enum wal_status set_options(struct walk *walk,
     }
     import->progress = options->progress;
     import->report = options->report;
+    import->project = options->project;
     import->ctx = options->ctx;
     if (options->exclude.size > 0) {
         text = argument_text(walk, options->exclude);

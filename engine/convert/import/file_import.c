@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "engine/convert/import/import_time.h"
 #include "engine/convert/import/session_modified.h"
 #include "engine/convert/import/source_file.h"
 
@@ -69,10 +70,11 @@ static enum wal_status create_session(struct wal__import_file *file,
     memcpy(file->source, file->free_source, sizeof(file->source));
     options.source = wal__slice_from_text(file->source);
     options.cwd = wal__slice_from_text(probe->cwd);
-    if (probe->created != NULL) {
-        options.metadata = wal__slice_from_text(
-            wal__string_object(arena_of(file), "created",
-                               wal__slice_from_text(probe->created), ""));
+    wal__import_describe(file->import, probe->created, &options);
+    if (file->copy.origin != NULL) {
+        /* The age of a fork without entries tells whether another import is
+         * about to write it (file_session.c). */
+        options.created_ms = 0;
     }
     if (file->import->arena.has_failed) {
         return wal__no_memory(error);

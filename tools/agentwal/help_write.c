@@ -157,8 +157,8 @@ const struct verb_help help_compact_session = {
             {"agentwal compact-session 7f3a21c --first-kept b2d90c4 < "
              "summary.txt",
              "in place"},
-            {"agentwal compact-session 7f3a21c --first-kept b2d90c4 --new short "
-             "< text",
+            {"agentwal compact-session 7f3a21c --first-kept b2d90c4 "
+             "--new short < text",
              "in a fork"},
             {NULL, NULL},
         },

@@ -428,6 +428,10 @@ int walconv_export(struct cli *cli, int argc, char **argv)
     if (code != CLI_CONTINUE) {
         goto done;
     }
+    if (to_stdout && cli->verb != NULL && cli->json) {
+        code = cli_error(cli, CLI_USAGE, "--json", "not allowed with --stdout");
+        goto done;
+    }
     if (to_stdout && sessions.count != 1) {
         code = cli_error(cli, CLI_USAGE, "--stdout",
                          "requires exactly one --session");
@@ -480,7 +484,7 @@ static int print_path(const struct export *export, struct wal_session *session,
     }
     relative = relative_path(item, stream);
     path = join_path(export->root, relative);
-    printf("%s\n", path);
+    walconv_print_path(export->cli, path);
     free(relative);
     free(path);
     return CLI_OK;

@@ -47,6 +47,9 @@ int walconv_view_export_checkpoints(const struct walconv_view *target,
                                     struct wal_session *session,
                                     struct wal_view *view, const char *id);
 
+/* Prints a path, for a verb with --json as {"path"}. */
+void walconv_print_path(const struct cli *cli, const char *path);
+
 /* Prints the path of a session's view. Returns an exit code. */
 int walconv_view_print_path(const struct walconv_view *target,
                             struct wal_session *session, const char *name,

@@ -1,0 +1,198 @@
+# Made by tools/agentwal/make_documents.py from the help of the verbs.
+
+# The program with the store of the command line.
+function __agentwal_call
+    set -l store
+    set -l words (commandline -opc)
+    for i in (seq (count $words))
+        switch $words[$i]
+            case '--store=*'
+                set store $words[$i]
+            case --store
+                set -l next (math $i + 1)
+                set store --store=$words[$next]
+        end
+    end
+    command agentwal $store $argv 2>/dev/null
+end
+
+function __agentwal_sessions
+    echo @latest
+    __agentwal_call list --json --limit 1000 |
+        string replace -rf '^\{"sessionId":"([^"\\\\]*)".*' '$1'
+end
+
+function __agentwal_dialects
+    __agentwal_call dialects --json | string replace -rf '^\{"name":"([a-z0-9]*)".*' '$1'
+end
+
+complete -c agentwal -f
+complete -c agentwal -n __fish_use_subcommand -a import -d 'Import session files, or all session files below directories'
+complete -c agentwal -n __fish_use_subcommand -a export -d 'Write sessions as the files of a client'
+complete -c agentwal -n __fish_use_subcommand -a follow -d 'Keep the files of a client current until interrupted'
+complete -c agentwal -n __fish_use_subcommand -a path -d 'Print the path of a session\'s file below a directory'
+complete -c agentwal -n __fish_use_subcommand -a dialects -d 'List the formats that can be imported and exported'
+complete -c agentwal -n __fish_use_subcommand -a list -d 'List the sessions, newest first'
+complete -c agentwal -n __fish_use_subcommand -a show -d 'Show the details of a session'
+complete -c agentwal -n __fish_use_subcommand -a tree -d 'Draw the branches of a session, with its heads'
+complete -c agentwal -n __fish_use_subcommand -a cat -d 'Print the entries of a session, one JSON object per line'
+complete -c agentwal -n __fish_use_subcommand -a latest -d 'Print the id of the newest session'
+complete -c agentwal -n __fish_use_subcommand -a children -d 'List the forks of a session'
+complete -c agentwal -n __fish_use_subcommand -a projects -d 'List the projects of the sessions'
+complete -c agentwal -n __fish_use_subcommand -a project -d 'Print the project id of a directory'
+complete -c agentwal -n __fish_use_subcommand -a stats -d 'Show the counts and sizes of the store'
+complete -c agentwal -n __fish_use_subcommand -a create -d 'Create a session and print its id'
+complete -c agentwal -n __fish_use_subcommand -a append -d 'Append entries from standard input, one JSON object per line'
+complete -c agentwal -n __fish_use_subcommand -a fork -d 'Create a session that shares the beginning of another one, and print its id'
+complete -c agentwal -n __fish_use_subcommand -a head -d 'List, show or move the heads of a session'
+complete -c agentwal -n __fish_use_subcommand -a meta -d 'Print the metadata of a session, after applying a merge patch'
+complete -c agentwal -n __fish_use_subcommand -a doc -d 'Keep JSON documents with a session, or with the store'
+complete -c agentwal -n __fish_use_subcommand -a compact-session -d 'Replace the entries before an entry by a summary from standard input'
+complete -c agentwal -n __fish_use_subcommand -a redact -d 'Hide the content of an entry'
+complete -c agentwal -n __fish_use_subcommand -a delete -d 'Delete a session'
+complete -c agentwal -n __fish_use_subcommand -a checkpoint -d 'Record the state of files, including that one does not exist'
+complete -c agentwal -n __fish_use_subcommand -a checkpoints -d 'List the checkpoints of a session'
+complete -c agentwal -n __fish_use_subcommand -a checkpoint-show -d 'List the files of a checkpoint'
+complete -c agentwal -n __fish_use_subcommand -a checkpoint-diff -d 'Show the changes from a checkpoint to another one, or to the files on disk'
+complete -c agentwal -n __fish_use_subcommand -a checkpoint-delete -d 'Delete a checkpoint'
+complete -c agentwal -n __fish_use_subcommand -a checkpoint-export -d 'Write the checkpoints of a session as manifests and contents'
+complete -c agentwal -n __fish_use_subcommand -a checkpoint-import -d 'Read checkpoints that were written as files, in either layout'
+complete -c agentwal -n __fish_use_subcommand -a checkpointing -d 'Turn checkpoints of a session on or off'
+complete -c agentwal -n __fish_use_subcommand -a rewind -d 'Restore files from a checkpoint, all or none'
+complete -c agentwal -n __fish_use_subcommand -a init -d 'Create a store'
+complete -c agentwal -n __fish_use_subcommand -a check -d 'Read everything in the store and report the damage'
+complete -c agentwal -n __fish_use_subcommand -a salvage -d 'Build a sound store in OUT from everything that can be read'
+complete -c agentwal -n __fish_use_subcommand -a migrate -d 'Convert the store, or a session, to this version'
+complete -c agentwal -n __fish_use_subcommand -a accept-damage -d 'Allow appends to sessions that lost entries'
+complete -c agentwal -n __fish_use_subcommand -a help -d 'Show the verbs, or how to use one'
+complete -c agentwal -l store -x -a '(__fish_complete_directories)' -d 'the store; else AGENTWAL_STORE, else $XDG_DATA_HOME/agentwal (~/.local/share/agentwal)'
+complete -c agentwal -l json -d 'results and errors as JSON'
+complete -c agentwal -l no-color -d 'no colours; also with NO_COLOR in the environment'
+complete -c agentwal -l no-pager -d 'no pager on a terminal; it is PAGER, else less'
+complete -c agentwal -l no-progress -d 'no progress on standard error'
+complete -c agentwal -l strict -d 'refuse what recovery cannot decide'
+complete -c agentwal -l force-network-fs -d 'accept a store on a network file system'
+complete -c agentwal -l help -d 'print this help or the version, and exit'
+complete -c agentwal -l version -d 'print this help or the version, and exit'
+complete -c agentwal -n '__fish_seen_subcommand_from import' -l dialect -x -a '(__agentwal_dialects)' -d 'the format of the files; auto recognises it'
+complete -c agentwal -n '__fish_seen_subcommand_from import' -F
+complete -c agentwal -n '__fish_seen_subcommand_from export' -l dialect -x -a '(__agentwal_dialects)' -d 'the imported files, byte for byte'
+complete -c agentwal -n '__fish_seen_subcommand_from export' -l dialect -x -a '(__agentwal_dialects)' -d 'the format of a client (see agentwal dialects)'
+complete -c agentwal -n '__fish_seen_subcommand_from export' -l session -x -a '(__agentwal_sessions)' -d 'only this session; may be repeated'
+complete -c agentwal -n '__fish_seen_subcommand_from export' -l stdout -d 'one session to standard output'
+complete -c agentwal -n '__fish_seen_subcommand_from export' -F
+complete -c agentwal -n '__fish_seen_subcommand_from follow' -l dialect -x -a '(__agentwal_dialects)' -d 'the format of the client (see agentwal dialects)'
+complete -c agentwal -n '__fish_seen_subcommand_from follow' -F
+complete -c agentwal -n '__fish_seen_subcommand_from path' -l dialect -x -a '(__agentwal_dialects)' -d 'the format of the file'
+complete -c agentwal -n '__fish_seen_subcommand_from path' -l stream -x -d 'of another stream than the conversation, which is 0'
+complete -c agentwal -n '__fish_seen_subcommand_from path' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from path' -F
+complete -c agentwal -n '__fish_seen_subcommand_from list' -l cwd -x -a '(__fish_complete_directories)' -d 'only sessions of this directory'
+complete -c agentwal -n '__fish_seen_subcommand_from list' -l project -x -d 'only sessions of this project'
+complete -c agentwal -n '__fish_seen_subcommand_from list' -l limit -x -d 'at most N sessions; 0: all'
+complete -c agentwal -n '__fish_seen_subcommand_from list' -l cursor -d 'print the cursor of the next page on standard error'
+complete -c agentwal -n '__fish_seen_subcommand_from list' -l after -x -d 'continue after a page'
+complete -c agentwal -n '__fish_seen_subcommand_from show' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from show' -F
+complete -c agentwal -n '__fish_seen_subcommand_from tree' -l all -d 'all branches in log order'
+complete -c agentwal -n '__fish_seen_subcommand_from tree' -l stream -x -d 'another stream than the conversation, which is 0'
+complete -c agentwal -n '__fish_seen_subcommand_from tree' -l deltas -d 'with entries of type message_delta_batch'
+complete -c agentwal -n '__fish_seen_subcommand_from tree' -l redacted -d 'with redacted entries'
+complete -c agentwal -n '__fish_seen_subcommand_from tree' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from tree' -F
+complete -c agentwal -n '__fish_seen_subcommand_from cat' -l text -d 'a readable conversation'
+complete -c agentwal -n '__fish_seen_subcommand_from cat' -l branch -x -d 'the branch of that entry or head instead of the live one'
+complete -c agentwal -n '__fish_seen_subcommand_from cat' -l up-to -x -d 'the branch, ending with that entry'
+complete -c agentwal -n '__fish_seen_subcommand_from cat' -l since-compaction -d 'from the first entry kept at the last compaction'
+complete -c agentwal -n '__fish_seen_subcommand_from cat' -l all -d 'all branches, in log order'
+complete -c agentwal -n '__fish_seen_subcommand_from cat' -l stream -x -d 'another stream than the conversation, which is 0'
+complete -c agentwal -n '__fish_seen_subcommand_from cat' -l type -x -d 'only entries of that type'
+complete -c agentwal -n '__fish_seen_subcommand_from cat' -l tail -x -d 'only the last N; 0: none'
+complete -c agentwal -n '__fish_seen_subcommand_from cat' -l deltas -d 'with entries of type message_delta_batch'
+complete -c agentwal -n '__fish_seen_subcommand_from cat' -l redacted -d 'with redacted entries'
+complete -c agentwal -n '__fish_seen_subcommand_from cat' -l tree -d 'a drawing of the branches and heads'
+complete -c agentwal -n '__fish_seen_subcommand_from cat' -l follow -d 'print new entries until interrupted'
+complete -c agentwal -n '__fish_seen_subcommand_from cat' -l frames -d 'every frame of the store, or of a segment file'
+complete -c agentwal -n '__fish_seen_subcommand_from cat' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from cat' -F
+complete -c agentwal -n '__fish_seen_subcommand_from latest' -l cwd -x -a '(__fish_complete_directories)' -d 'the newest of this directory'
+complete -c agentwal -n '__fish_seen_subcommand_from children' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from children' -F
+complete -c agentwal -n '__fish_seen_subcommand_from project' -F
+complete -c agentwal -n '__fish_seen_subcommand_from create' -l id -x -d 'its id; a new UUID without it'
+complete -c agentwal -n '__fish_seen_subcommand_from create' -l cwd -x -a '(__fish_complete_directories)' -d 'its directory; the current one without it'
+complete -c agentwal -n '__fish_seen_subcommand_from create' -l project -x -d 'its project; that of its directory without it'
+complete -c agentwal -n '__fish_seen_subcommand_from create' -l title -x -d 'its title'
+complete -c agentwal -n '__fish_seen_subcommand_from create' -l meta -x -d 'its metadata, a JSON object'
+complete -c agentwal -n '__fish_seen_subcommand_from append' -l create -d 'create the session if it does not exist'
+complete -c agentwal -n '__fish_seen_subcommand_from append' -l each -d 'one append and one result per line, instead of one atomic batch'
+complete -c agentwal -n '__fish_seen_subcommand_from append' -l expect-tail -x -d 'refuse if the last entry is another one'
+complete -c agentwal -n '__fish_seen_subcommand_from append' -l stream -x -d 'another stream than the conversation, which is 0'
+complete -c agentwal -n '__fish_seen_subcommand_from append' -l durability -x -d 'durable (default), written or queued'
+complete -c agentwal -n '__fish_seen_subcommand_from append' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from append' -F
+complete -c agentwal -n '__fish_seen_subcommand_from fork' -l at -x -d 'the last shared entry; the head without it'
+complete -c agentwal -n '__fish_seen_subcommand_from fork' -l id -x -d 'the id of the new session'
+complete -c agentwal -n '__fish_seen_subcommand_from fork' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from fork' -F
+complete -c agentwal -n '__fish_seen_subcommand_from head' -l stream -x -d 'of another stream than the conversation, which is 0'
+complete -c agentwal -n '__fish_seen_subcommand_from head' -l expect -x -d 'move only if the head is at this entry'
+complete -c agentwal -n '__fish_seen_subcommand_from head' -l note -x -d 'a note to keep with the move'
+complete -c agentwal -n '__fish_seen_subcommand_from head' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from head' -F
+complete -c agentwal -n '__fish_seen_subcommand_from meta' -l merge -x -d 'a merge patch (RFC 7386)'
+complete -c agentwal -n '__fish_seen_subcommand_from meta' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from meta' -F
+complete -c agentwal -n '__fish_seen_subcommand_from doc' -l store -d 'documents of the store instead of a session; the directory of the store is then given as --store=DIR or before the verb'
+complete -c agentwal -n '__fish_seen_subcommand_from doc' -l if-version -x -d 'put and delete: only if this is the current version'
+complete -c agentwal -n '__fish_seen_subcommand_from doc' -l at -x -d 'get: the value of that version'
+complete -c agentwal -n '__fish_seen_subcommand_from doc' -l history -d 'scan: with former versions and deletions'
+complete -c agentwal -n '__fish_seen_subcommand_from doc' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from doc' -a 'put get delete list scan'
+complete -c agentwal -n '__fish_seen_subcommand_from compact-session' -l first-kept -x -d 'the first entry that is kept'
+complete -c agentwal -n '__fish_seen_subcommand_from compact-session' -l new -x -d 'fork first: the id of the new session'
+complete -c agentwal -n '__fish_seen_subcommand_from compact-session' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from compact-session' -F
+complete -c agentwal -n '__fish_seen_subcommand_from redact' -l reason -x -d 'why; shown in its place'
+complete -c agentwal -n '__fish_seen_subcommand_from redact' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from redact' -F
+complete -c agentwal -n '__fish_seen_subcommand_from delete' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from delete' -F
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint' -l root -x -a '(__fish_complete_directories)' -d 'the directory of the files; that of the session without it'
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint' -l files-from -r -F -d 'read names from FILE, or with - from standard input'
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint' -s 0 -d 'the names end with a zero byte'
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint' -l null -d 'the names end with a zero byte'
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint' -F
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoints' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoints' -F
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-show' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-show' -F
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-diff' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-diff' -F
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-delete' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-delete' -F
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-export' -l layout -x -d 'sdk or spec11: the names and manifests of the files'
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-export' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-export' -F
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-import' -l root -x -a '(__fish_complete_directories)' -d 'the directory of the files; that of the session without it'
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-import' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-import' -F
+complete -c agentwal -n '__fish_seen_subcommand_from checkpointing' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from checkpointing' -F
+complete -c agentwal -n '__fish_seen_subcommand_from rewind' -l to -x -d 'move the conversation to ENTRY, and the files to the checkpoint that belongs to it'
+complete -c agentwal -n '__fish_seen_subcommand_from rewind' -l head -d 'move the conversation to the entry of the checkpoint too'
+complete -c agentwal -n '__fish_seen_subcommand_from rewind' -l root -x -a '(__fish_complete_directories)' -d 'the directory of the files'
+complete -c agentwal -n '__fish_seen_subcommand_from rewind' -l dry-run -d 'report what would change'
+complete -c agentwal -n '__fish_seen_subcommand_from rewind' -l expect -x -d 'refuse if files changed since this checkpoint'
+complete -c agentwal -n '__fish_seen_subcommand_from rewind' -l force -d 'rewind although files changed'
+complete -c agentwal -n '__fish_seen_subcommand_from rewind' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from rewind' -F
+complete -c agentwal -n '__fish_seen_subcommand_from check' -l jobs -x -d 'read with N threads; one per processor without it'
+complete -c agentwal -n '__fish_seen_subcommand_from salvage' -l jobs -x -d 'read with N threads; one per processor without it'
+complete -c agentwal -n '__fish_seen_subcommand_from salvage' -F
+complete -c agentwal -n '__fish_seen_subcommand_from migrate' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from migrate' -F
+complete -c agentwal -n '__fish_seen_subcommand_from accept-damage' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from accept-damage' -F
+complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import export follow path dialects list show tree cat latest children projects project stats create append fork head meta doc compact-session redact delete checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage help'

@@ -20,11 +20,6 @@
 #define REPLACED_SIZE_MAX ((uint64_t)64 << 20) /* of an opaque file */
 #define CHECKED_SIZE_MAX  ((uint64_t)16 << 20) /* of an opaque file */
 
-static struct wal__arena *arena_of(const struct wal__import_file *file)
-{
-    return &file->import->arena.arena;
-}
-
 /* A wal__import_create_fn. Opens the session if another import has created it
  * from the same source. */
 static enum wal_status try_create(void *ctx,

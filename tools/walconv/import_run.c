@@ -254,8 +254,9 @@ static void print_warnings(const struct walconv_run *run)
     for (uint32_t i = 0; i < run->warning_count; i++) {
         const struct walconv_warning *warning = &run->warnings[i];
 
-        cli_error(cli, CLI_OK, NULL, "%" PRIu64 " %s: %s", warning->count,
-                  cli_plural(warning->count, "line", "lines"), warning->reason);
+        cli_error(cli, CLI_OK, NULL, "warning: %s (%" PRIu64 " %s)",
+                  warning->reason, warning->count,
+                  cli_plural(warning->count, "time", "times"));
     }
     if (run->other_warnings > 0) {
         cli_error(cli, CLI_OK, NULL, "%" PRIu64 " further warnings",

@@ -186,6 +186,13 @@ int walconv_view_export_checkpoints(const struct walconv_view *target,
                : cli_report(target->cli, id, status, &error);
 }
 
+bool walconv_view_has_messages(const struct cli *cli,
+                               const struct wal_session_info *info)
+{
+    return cli->verb == NULL || info->first_text.size > 0 ||
+           info->documents > 0 || (info->entries > 0 && info->source.size == 0);
+}
+
 int walconv_view_export(const struct walconv_view *target, const char *id)
 {
     struct wal_error error = CLI_ERROR_INIT;

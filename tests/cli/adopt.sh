@@ -106,8 +106,9 @@ code 0 agentwal adopt --install </dev/null
 [ ! -e "$unit" ] || fail "a plan installed the unit"
 PATH=$work/bin:$PATH code 0 agentwal adopt --yes --install
 grep -q 'could not be started' "$work/stderr" || fail "no systemd"
-grep -qF "ExecStart=\"$(readlink -f "$WALBIN/agentwal")\" --store \"$store\" import --follow \"$HOME/.claude\" \"$HOME/.codex\" \"$HOME/.pi/agent\"" \
-    "$unit" || fail "the unit: $(cat "$unit")"
+start="\"$(readlink -f "$WALBIN/agentwal")\" --store \"$store\" import --follow"
+folders="\"$HOME/.claude\" \"$HOME/.codex\" \"$HOME/.pi/agent\""
+grep -qF "ExecStart=$start $folders" "$unit" || fail "the unit: $(cat "$unit")"
 [ -e "$link" ] || fail "the unit is not enabled"
 echo 0 >"$work/systemd"
 PATH=$work/bin:$PATH code 0 agentwal adopt --yes --install

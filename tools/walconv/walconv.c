@@ -23,7 +23,7 @@ static const char help[] =
     "        the session files only, unless --all-files is given; a file\n"
     "        becomes a session and a line an entry; directories of sdk,\n"
     "        spec11 and opencode become sessions too; a repeated import adds\n"
-    "        what is new; --follow then imports what changes; --summary prints\n"
+    "        what is new; --follow then imports what changes; --summary adds\n"
     "        sums\n"
     "  export --dialect source [--session SESSION]... STORE OUTDIR\n"
     "        write imported files back, byte for byte; a repeated export adds\n"

@@ -168,7 +168,7 @@ struct wal__model_session {
     /* Path, without quotes and terminated by NUL, that the client of
      * file_dialect gave the session's file; or empty. */
     struct wal__json_span file;
-    const struct wal__dialect *file_dialect;
+    const char *file_dialect; /* name */
     /* The header as read, to be written in the same dialect, or empty. */
     struct wal__json_span raw;
     const struct wal__dialect *dialect;

@@ -123,11 +123,10 @@ void wal__model_path_add_time(struct wal__model_path *path,
 }
 
 const char *wal__model_client_path(const struct wal__model_session *session,
-                                   uint32_t stream,
-                                   const struct wal__dialect *dialect)
+                                   uint32_t stream, const char *dialect)
 {
     return stream == 0 && session->file.size > 0 &&
-                   session->file_dialect == dialect
+                   strcmp(session->file_dialect, dialect) == 0
                ? (const char *)session->file.data
                : NULL;
 }

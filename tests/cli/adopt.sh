@@ -96,8 +96,11 @@ HOME=$work/nobody AGENTWAL_STORE=$work/no-store code 1 agentwal adopt --yes
 
 # The unit. A systemctl that only records its calls.
 mkdir "$work/bin"
-printf '#!/bin/sh\necho "$@" >>"%s/calls"\nexit "$(cat "%s/systemd")"\n' \
-    "$work" "$work" >"$work/bin/systemctl"
+cat >"$work/bin/systemctl" <<EOF
+#!/bin/sh
+echo "\$@" >>"$work/calls"
+exit "\$(cat "$work/systemd")"
+EOF
 chmod +x "$work/bin/systemctl"
 unit=$HOME/.config/systemd/user/agentwal-import.service
 link=$HOME/.config/systemd/user/default.target.wants/agentwal-import.service
@@ -106,9 +109,9 @@ code 0 agentwal adopt --install </dev/null
 [ ! -e "$unit" ] || fail "a plan installed the unit"
 PATH=$work/bin:$PATH code 0 agentwal adopt --yes --install
 grep -q 'could not be started' "$work/stderr" || fail "no systemd"
-start="\"$(readlink -f "$WALBIN/agentwal")\" --store \"$store\" import --follow"
-folders="\"$HOME/.claude\" \"$HOME/.codex\" \"$HOME/.pi/agent\""
-grep -qF "ExecStart=$start $folders" "$unit" || fail "the unit: $(cat "$unit")"
+line="ExecStart=\"$(readlink -f "$WALBIN/agentwal")\" --store \"$store\""
+line="$line import --follow \"$HOME/.claude\" \"$HOME/.codex\""
+grep -qxF "$line \"$HOME/.pi/agent\"" "$unit" || fail "the unit: $(cat "$unit")"
 [ -e "$link" ] || fail "the unit is not enabled"
 echo 0 >"$work/systemd"
 PATH=$work/bin:$PATH code 0 agentwal adopt --yes --install

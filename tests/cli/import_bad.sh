@@ -28,9 +28,12 @@ row s1 1 'title \u001b[31m\u0007 end' >"$project/$evil.jsonl"
     printf '{"type":"hologram","version":"99.0","sessionId":"s3","x":[1,2]}\n'
 } >"$project/s3.jsonl"
 mkdir -p "$work/home/.pi/agent/sessions/--srv--"
-printf '%s\n' '{"type":"session","version":9,"id":"p9","timestamp":"2026-02-03T09:00:00.000Z","cwd":"/srv"}' \
-    '{"type":"message","id":"a1","parentId":null,"timestamp":"2026-02-03T09:00:00.000Z","message":{"role":"user","content":"x"}}' \
-    >"$work/home/.pi/agent/sessions/--srv--/t_p9.jsonl"
+time='"timestamp":"2026-02-03T09:00:00.000Z"'
+{
+    printf '{"type":"session","version":9,"id":"p9",%s,"cwd":"/srv"}\n' "$time"
+    printf '{"type":"message","id":"a1","parentId":null,%s,' "$time"
+    printf '"message":{"role":"user","content":"x"}}\n'
+} >"$work/home/.pi/agent/sessions/--srv--/t_p9.jsonl"
 code 0 agentwal import --verbose "$work/home"
 if grep -qP '[\x00-\x08\x0b-\x1f\x7f]' "$work/stdout" "$work/stderr"; then
     fail "control characters in the output of import"

@@ -509,7 +509,7 @@ wal_import_follow_get_info(const struct wal_import_follow *follow,
     if (status != WAL_OK) {
         return status;
     }
-    own.folders = follow->watch.count;
+    own.folders = wal__folder_watch_count(&follow->watch);
     own.scans = follow->scans;
     own.is_scanning = follow->watch.needs_scans ? 1 : 0;
     own.sys_errno = follow->watch.sys_errno;

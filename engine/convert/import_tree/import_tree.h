@@ -1,6 +1,6 @@
 /*
- * import_tree.h - wal_import_file and wal_import_tree with a given heap, and the
- * import of one source that a walk found.
+ * import_tree.h - wal_import_file and wal_import_tree with a given heap, and
+ * the import of one source that a walk found.
  *
  * Threads: any.
  */

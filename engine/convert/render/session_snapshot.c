@@ -198,7 +198,7 @@ wal__session_snapshot_read(struct wal__session_snapshot *snapshot,
     set_created(&info, keep, &snapshot->session);
     snapshot->dialect = dialect_of_source(info.source);
     if (snapshot->dialect != NULL) {
-        snapshot->session.file_dialect = snapshot->dialect;
+        snapshot->session.file_dialect = snapshot->dialect->name;
         snapshot->session.file =
             wal__client_file(snapshot->dialect, info.id, info.source, keep);
     }

@@ -291,7 +291,7 @@ wal_import_follow_next(struct wal_import_follow *follow, uint32_t timeout_ms,
                        struct wal_import_result *result,
                        struct wal_error *error);
 
-/* Returns how the folders are watched. Threads: as for a follow. */
+/* Describes how the changes are found. Threads: one at a time per follow. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_import_follow_get_info(const struct wal_import_follow *follow,
                            struct wal_import_follow_info *info,

@@ -131,8 +131,7 @@ const char *wal__claude_path(const struct wal__model_session *session,
     struct wal__json_span id;
     struct wal__json_span agent;
     struct wal__model_path path;
-    const char *given =
-        wal__model_client_path(session, stream, &wal__dialect_claude);
+    const char *given = wal__model_client_path(session, stream, "claude");
 
     if (given != NULL) {
         return given;

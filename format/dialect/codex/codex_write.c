@@ -28,8 +28,7 @@ struct codex {
 static const char *codex_path(const struct wal__model_session *session,
                               uint32_t stream, struct wal__arena *arena)
 {
-    const char *given =
-        wal__model_client_path(session, stream, &wal__dialect_codex);
+    const char *given = wal__model_client_path(session, stream, "codex");
     struct wal__json_span id = wal__claude_uuid(session->id, arena);
     uint8_t time[WAL__MODEL_TIME_SIZE];
     char day[12] = "YYYY/MM/DD/";

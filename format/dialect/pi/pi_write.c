@@ -26,8 +26,7 @@ static bool is_plain(uint8_t byte)
 static const char *pi_path(const struct wal__model_session *session,
                            uint32_t stream, struct wal__arena *arena)
 {
-    const char *given =
-        wal__model_client_path(session, stream, &wal__dialect_pi);
+    const char *given = wal__model_client_path(session, stream, "pi");
 
     return given != NULL
                ? given

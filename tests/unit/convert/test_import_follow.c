@@ -289,6 +289,33 @@ static void test_follow__renamed_and_removed(void **state)
     kit_close(store);
 }
 
+static void test_follow__folder_that_leaves_is_not_watched(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_follow *follow;
+    uint64_t folders;
+
+    (void)state;
+    make_folder(PROJECT);
+    make_folder(PROJECT "/a/subagents");
+    add_rows(PROJECT, "a", 1, 2);
+    follow = follow_path(store, "home");
+    folders = info_of(follow).folders;
+    assert_int_equal(rename(PROJECT, "outside"), 0);
+    assert_int_equal(settle(follow), 0);
+    assert_int_equal(info_of(follow).folders, folders - 3);
+    add_rows("outside", "a", 3, 3);
+    add_rows("outside", "b", 1, 1);
+    assert_int_equal(settle(follow), 0);
+    assert_int_equal(count_sessions(store), 1);
+    assert_int_equal(rename("outside", PROJECT), 0);
+    wait_for(follow, store, "a", 3);
+    wait_for(follow, store, "b", 1);
+    assert_int_equal(info_of(follow).folders, folders);
+    wal_import_follow_close(follow);
+    kit_close(store);
+}
+
 static void test_follow__argument_that_is_a_file(void **state)
 {
     struct wal_store *store = kit_store();
@@ -531,6 +558,7 @@ int main(void)
         KIT_TEST(test_follow__new_files_and_folders),
         KIT_TEST(test_follow__other_files_are_left_out),
         KIT_TEST(test_follow__renamed_and_removed),
+        KIT_TEST(test_follow__folder_that_leaves_is_not_watched),
         KIT_TEST(test_follow__argument_that_is_a_file),
         KIT_TEST(test_follow__argument_that_is_created_later),
         KIT_TEST(test_follow__storage_of_opencode),

@@ -80,7 +80,7 @@ static void print_created(const struct cli *cli,
     cli_json_end_line(&json);
     if (is_off) {
         cli_note(cli, cli->items[2],
-                  "checkpoints are off in this session; none was created");
+                 "checkpoints are off in this session; none was created");
     }
 }
 

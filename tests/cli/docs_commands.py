@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the commands that docs/*.md show and compares what they print.
+"""Runs the commands that documents show and compares what they print.
 
-A page is one shell session in an empty folder. Of a page:
+A page is one shell session in an empty folder; CONTRIBUTING.md is one in a copy
+of the sources. Of a page:
 - An indented block that begins with `$ ` is a transcript: commands, each with
   its output, standard error included. A command that ends with a backslash
   continues on the next line. Of the output, blank lines at the end do not
@@ -10,11 +11,12 @@ A page is one shell session in an empty folder. Of a page:
 - A fenced block ```c consists of consecutive lines of an example.
 
 Ids of version 7, times, and sizes are compared by their place only.
-Arguments: the pages to check instead of docs/*.md.
+Arguments: the pages to check instead of docs/*.md and PAGES.
 """
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,10 @@ import tempfile
 ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("WALBIN") or os.path.join(ROOT, "build", "bin")
+
+PAGES = ["CHANGELOG.md", "SECURITY.md"]
+# It builds, which takes a minute: tests/packaging/contributing.sh.
+IN_SOURCES = "CONTRIBUTING.md"
 
 ID = re.compile(r"\b01[0-9a-f]{6}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-"
                 r"[0-9a-f]{12}\b")
@@ -95,6 +101,17 @@ def steps(number, lines):
         yield number + first, command, shown.splitlines()
 
 
+def copy_sources(folder):
+    names = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "-z"],
+        check=True, capture_output=True, text=True).stdout.split("\0")
+    for name in filter(None, names):
+        if os.path.isfile(os.path.join(ROOT, name)):
+            path = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            shutil.copy2(os.path.join(ROOT, name), path)
+
+
 def run(page_steps, folder):
     """Runs the commands in one shell; returns the output of each."""
     mark = "\x1e"
@@ -105,7 +122,7 @@ def run(page_steps, folder):
     done = subprocess.run(["bash", "-c", script], cwd=folder,
                           env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          timeout=300)
+                          timeout=1200)
     return [part.rstrip("\n").splitlines()
             for part in done.stdout.decode().split(mark)[:len(page_steps)]]
 
@@ -116,6 +133,8 @@ def check_page(path, examples):
     with open(path, encoding="utf-8") as file:
         text = file.read()
     with tempfile.TemporaryDirectory() as folder:
+        if os.path.basename(path) == IN_SOURCES:
+            copy_sources(folder)
         for number, kind, name, lines in blocks(text):
             if kind == "transcript":
                 page_steps += steps(number, lines)
@@ -149,7 +168,8 @@ def main():
         with open(path, encoding="utf-8") as file:
             examples.append(" ".join(file.read().split()))
     pages = sys.argv[1:] or sorted(
-        glob.glob(os.path.join(ROOT, "docs", "*.md")))
+        glob.glob(os.path.join(ROOT, "docs", "*.md"))) + [
+            os.path.join(ROOT, name) for name in PAGES]
     faults, count = [], 0
     for path in pages:
         found, checked = check_page(path, examples)

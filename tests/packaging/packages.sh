@@ -89,6 +89,8 @@ for page in agentwal walctl walcat walcheck walconv; do
 done
 gzip -t "$root"/usr/share/doc/agentwal/CHANGELOG.md.gz
 cmp "$AGENTWAL_SOURCE/LICENSE" "$root"/usr/share/doc/agentwal/copyright
+diff -r "$AGENTWAL_SOURCE/tools/example" \
+    "$root"/usr/share/doc/agentwal/examples
 
 # Programs against the development package.
 cat >program.c <<'PROGRAM'
@@ -135,7 +137,8 @@ tar xzf "$archive" -C anywhere
 portable=$(echo "$PWD"/anywhere/agentwal-"$version"-linux-*)
 ! readelf -lW "$portable/bin/agentwal" | grep -q 'INTERP\|DYNAMIC' ||
     fail 'the portable program needs libraries'
-for file in LICENSE README.md CHANGELOG.md share/man/man1/walctl.1; do
+for file in LICENSE README.md CHANGELOG.md share/man/man1/walctl.1 \
+    share/doc/agentwal/examples/session.jsonl; do
     [ -s "$portable/$file" ] || fail "the archive has no $file"
 done
 first_result "$portable/bin"

@@ -51,6 +51,9 @@ if(portable_archives AND NOT sanitizers)
   install_pages(portable EXCLUDE_FROM_ALL)
   install(FILES LICENSE README.md CHANGELOG.md DESTINATION .
     COMPONENT portable EXCLUDE_FROM_ALL)
+  install(DIRECTORY tools/example/
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/agentwal/examples
+    COMPONENT portable EXCLUDE_FROM_ALL)
 endif()
 
 # Packages --------------------------------------------------------------------
@@ -124,5 +127,9 @@ foreach(part runtime development tools)
   install(FILES CHANGELOG.md DESTINATION ${folder}
     COMPONENT ${part} EXCLUDE_FROM_ALL)
 endforeach()
+# What docs/tour.md works on.
+install(DIRECTORY tools/example/
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/agentwal/examples
+  COMPONENT tools EXCLUDE_FROM_ALL)
 
 include(CPack)

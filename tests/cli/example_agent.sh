@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# examples/agent.c: resumes, keeps interrupted answers, forks, and undoes files
-# and conversation together.
+# examples/agent.c, of 60 to 120 lines: creates or resumes, records a file before
+# its tool changes it, keeps an interrupted answer, and forks.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 
 agent=$AGENTWAL_BUILD/tests/agent
+lines=$(wc -l <"$AGENTWAL_SOURCE/examples/agent.c")
+[ "$lines" -ge 60 ] && [ "$lines" -le 120 ] || fail "it has $lines lines"
 mkdir "$work/tree"
 cd "$work/tree"
 
@@ -13,61 +15,34 @@ cd "$work/tree"
 talk() {
     printf '%s\n' "$@" | "$agent" "$store" >"$work/stdout"
 }
-# answers: the texts of the conversation's assistant.
-answers() {
-    walcat --text "$store" @latest | grep -A 1 '^assistant' |
-        grep -v -e '^assistant' -e '^--' -e '^\[call'
-}
 
 talk one stop
-same "new session" "$(head -1 "$work/stdout")" "the first run"
-same stop "$(cat note.txt)" "the tool's file"
 same "I wrote it down.
-I wrote " "$(answers)" "an answer, and an interrupted one"
-walcat --json "$store" @latest | json \
-    'rows[-1]["payload"]["stopReason"] == "aborted"'
+I wrote " "$(cat "$work/stdout")" "the answers of a new session"
+same stop "$(cat note.txt)" "the tool's file"
+session=$(agentwal --store "$store" latest)
+agentwal --store "$store" cat --json "$session" | json \
+    '[r["payload"].get("stopReason") for r in rows]
+        == [None, "end", None, "aborted"]'
 
-# The next process continues; an undo goes back to before the last prompt.
-session=$(walctl latest "$store")
-talk /undo
-same "resumed session" "$(head -1 "$work/stdout")" "the second run"
-same one "$(cat note.txt)" "the file after an undo"
-same "I wrote it down." "$(answers)" "the conversation after an undo"
-talk /undo
-[ ! -e note.txt ] || fail "the file is there after all was undone"
-same "" "$(answers || true)" "an empty conversation"
+# Each tool has a checkpoint: the file before it, and the entry of its prompt.
+agentwal --store "$store" checkpoints --json "$session" >"$work/checkpoints"
+json 'len(rows) == 2 and all(r["entryId"] for r in rows)' "$work/checkpoints"
+agentwal --store "$store" rewind "$session" \
+    "$(sed -n 2p "$work/checkpoints" | field checkpointId)" >/dev/null
+same one "$(cat note.txt)" "the file before the second tool"
 
-# A fork is the newest session; what is undone in it stays in its source.
-talk two /fork three
-same three "$(cat note.txt)" "the file of the fork"
-[ "$(walctl latest "$store")" != "$session" ] || fail "there is no fork"
-talk /undo
-same two "$(cat note.txt)" "the file after an undo in the fork"
+# The next process resumes it, and a fork leaves it as it was.
+talk /fork two
+same 4 "$(grep -c '^{' "$work/stdout")" "the messages of the resumed session"
+same "" "$(agentwal --store "$store" cat "$session" | sed -n 5p)" \
+    "the source of the fork"
+fork=$(agentwal --store "$store" latest)
+[ "$fork" != "$session" ] || fail "there is no fork"
+same 6 "$(agentwal --store "$store" cat "$fork" | wc -l)" "the fork's entries"
+agentwal --store "$store" check >/dev/null
 
-# A killed process leaves deltas; the next one makes a message of them.
-printf '{"type":"message_delta_batch","payload":{"text":"%s"}}\n' "Half " "of" |
-    walctl append "$store" @latest --each >/dev/null
-talk four
-grep -qxF 'assistant: Half of (aborted)' "$work/stdout" ||
-    fail "the deltas of a killed process are lost"
-
-# Another process appends in between: the agent continues in a fork.
-mkfifo "$work/prompts"
-"$agent" "$store" <"$work/prompts" >"$work/stdout" &
-exec 9>"$work/prompts"
-printf 'five\n' >&9
-until [ "$(cat note.txt)" = five ]; do
-    [ -d "/proc/$!" ] || fail "the agent ended"
-    sleep 0.05
-done
-source=$(walctl latest "$store")
-printf '{"id":"other","type":"note","payload":{"text":"mine"}}\n' |
-    walctl append "$store" "$source" >/dev/null
-printf 'six\n' >&9
-exec 9>&-
-wait
-grep -qxF '(fork)' "$work/stdout" || fail "a conflict made no fork"
-same "mine" "$(walcat --text "$store" "$source" | sed -n '/^.note/{n;p}')" \
-    "the entry of the other process"
-[ "$(walctl latest "$store")" != "$source" ] || fail "six is not in a fork"
-walcheck "$store" >/dev/null
+# What cannot be stored ends it.
+touch "$work/file"
+code 1 "$agent" "$work/file" </dev/null
+grep -q '^agent: .*a file, not a directory' "$work/stderr" || fail "no reason"

@@ -89,6 +89,8 @@ for page in agentwal walctl walcat walcheck walconv; do
 done
 gzip -t "$root"/usr/share/doc/agentwal/CHANGELOG.md.gz
 cmp "$AGENTWAL_SOURCE/LICENSE" "$root"/usr/share/doc/agentwal/copyright
+diff -r "$AGENTWAL_SOURCE/tools/example" \
+    "$root"/usr/share/doc/agentwal/examples
 
 # Programs against the development package.
 cat >program.c <<'PROGRAM'
@@ -136,7 +138,8 @@ portable=$(echo "$PWD"/anywhere/agentwal-"$version"-linux-*)
 ! readelf -lW "$portable/bin/agentwal" | grep -q 'INTERP\|DYNAMIC' ||
     fail 'the portable program needs libraries'
 for file in LICENSE README.md CHANGELOG.md share/man/man1/agentwal.1 \
-    share/zsh/site-functions/_agentwal; do
+    share/zsh/site-functions/_agentwal \
+    share/doc/agentwal/examples/session.jsonl; do
     [ -s "$portable/$file" ] || fail "the archive has no $file"
 done
 first_result "$portable/bin"

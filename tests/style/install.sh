@@ -53,4 +53,5 @@ out/by_static
 cmake -S "$AGENTWAL_SOURCE/examples" -B examples -G Ninja \
     -DCMAKE_PREFIX_PATH="$prefix" >configure.log
 cmake --build examples >build.log
-printf 'hello\n' | examples/agent store | grep -qF 'I wrote it down. (end)'
+printf 'hello\n' | examples/agent store | grep -qxF 'I wrote it down.'
+printf 'hello\n' | examples/shared_agent store | grep -qF 'down. (end)'

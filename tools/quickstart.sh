@@ -1,92 +1,176 @@
 #!/usr/bin/env bash
-# quickstart.sh [--keep] [SESSION.jsonl]
+# quickstart.sh [--bin FOLDER] [--store STORE] [FILE|FOLDER]
 #
-# Builds agentwal and demonstrates it with one session: imports it into a new
-# store, prints its tree, forks it, appends to the fork, records a file and
-# rewinds it, checks the store, and exports the session byte for byte. Without
+# Builds agentwal and demonstrates it with a session file, or with the session
+# files of a folder: imports them into a new store, shows a tree, exports them
+# byte for byte, forks a session, rewinds a file, and checks the store. Without
 # an argument the session is tools/example/session.jsonl.
 #
-# --keep    keep the store and the exported file
+# --bin     use the tools in this folder instead of building them
+# --store   the new store, which is kept; without it the store is made again in
+#           the build directory each time
 #
 # Installs missing build dependencies (Debian 12), as root or with sudo.
+# Exits with 0 when all is done, 1 if a step failed, 2 for wrong arguments, 3 if
+# packages are missing.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 # shellcheck source=tools/deps.sh
 . "$root/tools/deps.sh"
 
-keep=
-file=$root/tools/example/session.jsonl
+# quit CODE MESSAGE
+quit() {
+    printf 'quickstart.sh: %s\n' "$2" >&2
+    exit "$1"
+}
+
+bin=
+store=
+input=$root/tools/example/session.jsonl
 while [ $# -gt 0 ]; do
     case $1 in
-    --keep) keep=1 ;;
+    --bin | --store)
+        [ $# -ge 2 ] || quit 2 "$1 needs a folder"
+        [ "$1" = --bin ] && bin=$(realpath -m -- "$2")
+        [ "$1" = --store ] && store=$(realpath -m -- "$2")
+        shift
+        ;;
     -h | --help)
-        sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+        sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'
         exit 0
         ;;
-    -*)
-        printf 'quickstart.sh: unknown option %s\n' "$1" >&2
-        exit 2
-        ;;
-    *) file=$(realpath -- "$1") ;;
+    -*) quit 2 "unknown option $1 (see --help)" ;;
+    *) input=$(realpath -m -- "$1") ;;
     esac
     shift
 done
-if [ ! -r "$file" ]; then
-    printf 'quickstart.sh: %s: cannot be read\n' "$file" >&2
-    exit 2
+[ -e "$input" ] || quit 2 "$input: no such file or folder"
+[ -r "$input" ] || quit 2 "$input: cannot be read"
+if [ -n "$store" ] && [ -e "$store" ]; then
+    quit 2 "$store: exists; name a new folder"
 fi
 
-# show COMMAND...: prints the command to the script's output, even if the
-# command's output is captured, and runs it.
-exec 3>&1
-show() {
-    printf '\n$ %s\n' "$*" >&3
-    "$@"
+# build TREE: without a word unless it fails.
+build() {
+    local log=$1/quickstart.log options=()
+    if [ ! -e "$1/CMakeCache.txt" ] && deps_command ninja; then
+        options=(-G Ninja)
+    fi
+    printf 'Building in %s, which takes about a minute the first time ...\n' "$1"
+    {
+        cmake -S "$root" -B "$1" "${options[@]}" -DCMAKE_BUILD_TYPE=Release \
+            -DAGENTWAL_TESTS=OFF -DAGENTWAL_BENCH=OFF &&
+            cmake --build "$1" -j "$(nproc)" \
+                --target agentwal_program walctl walcat walcheck walconv
+    } >"$log" 2>&1 || {
+        tail -n 30 "$log" >&2
+        quit 1 "the build failed; $log has all of its output"
+    }
 }
 
-deps_install "$deps_build"
-build=$(deps_build_dir "$root" quickstart)
-printf 'Building in %s\n' "$build"
-cmake -S "$root" -B "$build" -G Ninja -DAGENTWAL_TESTS=OFF \
-    -DAGENTWAL_BENCH=OFF >"$build/configure.log" ||
-    { cat "$build/configure.log" && exit 1; }
-cmake --build "$build"
-PATH=$build/bin:$PATH
-
+tree=
+if [ -z "$bin" ]; then
+    deps_install "$deps_build"
+    tree=$(deps_build_dir "$root" quickstart)
+    build "$tree"
+    bin=$tree/bin
+fi
+[ -x "$bin/agentwal" ] || quit 2 "$bin: has no agentwal"
 work=$(mktemp -d "${TMPDIR:-/tmp}/agentwal.XXXXXX")
-if [ -z "$keep" ]; then
-    trap 'rm -rf "$work"' EXIT
+trap 'rm -rf "$work"' EXIT
+if [ -z "$store" ]; then
+    store=${tree:-$PWD}/quickstart-store
+    # A store of an earlier run, and nothing else.
+    [ ! -e "$store/MANIFEST" ] || rm -rf "$store"
+    [ ! -e "$store" ] || quit 2 "$store: exists, and is no store"
 fi
-store=$work/store
+export PATH=$bin:$PATH AGENTWAL_STORE=$store
 
-show walctl init "$store"
-show walconv import "$store" "$file"
-session=$(show walctl latest "$store")
-printf '%s\n' "$session"
-show walcat --tree "$store" "$session"
+bold='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR-}" ]; then
+    bold=$'\e[1m' plain=$'\e[0m'
+fi
 
-fork=$(show walctl fork "$store" "$session")
-printf '%s\n' "$fork"
+# part HEADING SENTENCE
+part() {
+    printf '\n%s%s%s\n%s\n\n' "$bold" "$1" "$plain" "$2"
+}
+
+# show COMMAND...: prints the command and the beginning of its output.
+show() {
+    local lines
+    printf '    %s %s\n' "${prompt-$}" "$*"
+    "$@" >"$work/output" 2>&1 || {
+        cat "$work/output" >&2
+        quit 1 "$1 failed"
+    }
+    lines=$(wc -l <"$work/output")
+    sed -n '1,16s/^/    /p' "$work/output"
+    [ "$lines" -le 16 ] || printf '    ... (%d more lines)\n' $((lines - 16))
+}
+
+# field NAME: of the JSON on standard input, the first value that is a text.
+field() {
+    sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" | head -1
+}
+
+part 'Import' 'A session file becomes a session, and each of its lines an entry.'
+show agentwal import "$input"
+[ -e "$store/MANIFEST" ] || quit 1 "$input: has no session files"
+if [ -d "$input" ]; then
+    show agentwal list --limit 8
+    session=$(agentwal list --json --limit 1 | field sessionId)
+else
+    session=$(agentwal show --json "$input" | field sessionId)
+fi
+[ -n "$session" ] || quit 1 "$input: has no session files"
+
+part 'Tree' 'A session is a tree: a branch that was abandoned is still there.'
+show agentwal tree "$session"
+
+part 'Export' 'What was imported is exported as the same bytes.'
+agentwal export --dialect source "$work/export" >/dev/null
+count=0
+while IFS= read -r -d '' file; do
+    original=$input
+    [ ! -d "$input" ] || original=$input/${file#"$work/export/"}
+    cmp -- "$file" "$original" || quit 1 "$file differs from $original"
+    count=$((count + 1))
+done < <(find "$work/export" -type f -not -path '*/.agentwal/*' -print0)
+printf '    $ agentwal export --dialect source FOLDER\n'
+printf '    files exported: %d; different from the original: 0\n' "$count"
+
+part 'Fork' 'A fork is two records, whatever the length of the session.'
+show agentwal fork "$session"
+fork=$(head -1 "$work/output")
 entry='{"type":"note","payload":{"text":"written to the fork"}}'
-printf "\n$ echo '%s' |" "$entry"
-printf '%s\n' "$entry" |
-    show walctl append --durability durable "$store" "$fork"
-show walctl list "$store"
+printf "    \$ echo '%s' |\n" "$entry"
+printf '%s\n' "$entry" | prompt=' ' show agentwal append "$fork"
 
+part 'Rewind' 'Files that an agent changed go back to a checkpoint.'
 printf 'first\n' >"$work/note.txt"
-show walctl checkpoint "$store" "$session" before --root "$work" note.txt
+show agentwal checkpoint "$session" before --root "$work" note.txt
 printf 'first\nsecond\n' >"$work/note.txt"
-show walctl checkpoint-diff "$store" "$session" before
-show walctl rewind "$store" "$session" before
-show walcheck "$store"
+show agentwal checkpoint-diff "$session" before
+show agentwal rewind "$session" before
+[ "$(cat "$work/note.txt")" = first ] || quit 1 'the file was not rewound'
 
-show walconv export --dialect source --session "$session" \
-    "$store" "$work/export"
-show cmp "$work/export/$(basename "$file")" "$file"
+part 'Check' 'Every byte of the store has a checksum.'
+show agentwal check
 
-printf '\n%s was exported byte for byte. The tools are in %s/bin.\n' \
-    "$(basename "$file")" "$build"
-if [ -n "$keep" ]; then
-    printf 'The store and the exported file are in %s.\n' "$work"
-fi
+part 'Go on' "The store is $store. In this shell:"
+cat <<COMMANDS
+    export PATH='$bin':\$PATH
+    export AGENTWAL_STORE='$store'
+    agentwal list
+    agentwal tree ${fork}
+    agentwal help
+
+Without AGENTWAL_STORE the store is ~/.local/share/agentwal. To fill it with the
+sessions of a client:
+
+    agentwal import ~/.claude/projects
+    agentwal import ~/.codex/sessions
+    agentwal import ~/.pi/agent/sessions
+COMMANDS

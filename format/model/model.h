@@ -165,6 +165,10 @@ struct wal__model_session {
     struct wal__json_span agent;
     struct wal__json_span exit_reason;
     struct wal__json_span metadata; /* JSON object of the log, or empty */
+    /* Path, without quotes and terminated by NUL, that the client of
+     * file_dialect gave the session's file; or empty. */
+    struct wal__json_span file;
+    const char *file_dialect; /* name */
     /* The header as read, to be written in the same dialect, or empty. */
     struct wal__json_span raw;
     const struct wal__dialect *dialect;

@@ -122,6 +122,15 @@ void wal__model_path_add_time(struct wal__model_path *path,
     append(path, text + 1, has_ms ? 24 : 19);
 }
 
+const char *wal__model_client_path(const struct wal__model_session *session,
+                                   uint32_t stream, const char *dialect)
+{
+    return stream == 0 && session->file.size > 0 &&
+                   strcmp(session->file_dialect, dialect) == 0
+               ? (const char *)session->file.data
+               : NULL;
+}
+
 const char *wal__model_dashed_path(const struct wal__model_session *session,
                                    bool (*is_plain)(uint8_t byte), bool has_ms,
                                    struct wal__arena *arena)

@@ -41,6 +41,11 @@ void wal__model_path_add_id(struct wal__model_path *path,
 void wal__model_path_add_time(struct wal__model_path *path,
                               struct wal__json_span time, bool has_ms);
 
+/* Returns the path that the client gave the session's file, or NULL if the
+ * session did not come from this client. */
+const char *wal__model_client_path(const struct wal__model_session *session,
+                                   uint32_t stream, const char *dialect);
+
 /* Returns the path of a session file of pi and rollouts:
  * sessions/--DIRECTORY--/TIME_ID.jsonl. DIRECTORY has no leading '/', and
  * dashes for bytes for which `is_plain` returns false. NULL: no memory. */

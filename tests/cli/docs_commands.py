@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the commands that README.md and the pages of docs/ show, and compares
-what they print.
+"""Runs the commands that documents show and compares what they print.
 
-A page is one shell session in a folder that has only tools/example. Of a page:
+A page is one shell session in a folder that has only tools/example;
+CONTRIBUTING.md is one in a copy of the sources. Of a page:
 - An indented block that begins with `$ ` is a transcript: commands, each with
   its output, standard error included. A command that ends with a backslash
   continues on the next line. Of the output, blank lines at the end do not
@@ -31,6 +31,10 @@ import tempfile
 ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("WALBIN") or os.path.join(ROOT, "build", "bin")
+
+PAGES = ["README.md", "CHANGELOG.md", "SECURITY.md", "examples/README.md"]
+# It builds, which takes a minute: tests/packaging/contributing.sh.
+IN_SOURCES = "CONTRIBUTING.md"
 
 ID = re.compile(r"\b01[0-9a-f]{6}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-"
                 r"[0-9a-f]{12}\b")
@@ -61,6 +65,9 @@ ELSEWHERE = {
     "bench/run.sh --long --filter list/1000000 --json docs/bench/results.json "
     "--add --plots docs/bench --page docs/benchmarks.md":
         "tests/cli/bench_run.sh",
+    "apt-get install cmake ninja-build gcc pkg-config liblz4-dev zlib1g-dev "
+    "libssl-dev libdeflate-dev libcmocka-dev libjansson-dev python3":
+        "tests/packaging/configure.sh",
     "cmake -S examples -B build && cmake --build build":
         "tests/style/install.sh",
 }
@@ -154,6 +161,30 @@ def steps(number, lines):
             at += 1
         shown = "\n".join(lines[begin:at]).rstrip("\n")
         yield number + first, command, shown.splitlines()
+
+
+def copy_sources(folder):
+    names = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "-z"],
+        check=True, capture_output=True, text=True).stdout.split("\0")
+    for name in filter(None, names):
+        if os.path.isfile(os.path.join(ROOT, name)):
+            path = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            shutil.copy2(os.path.join(ROOT, name), path)
+
+
+def prepare(folder, path):
+    """What a page needs in its folder."""
+    if os.path.basename(path) == IN_SOURCES:
+        copy_sources(folder)
+        return
+    shutil.copytree(os.path.join(ROOT, "tools", "example"),
+                    os.path.join(folder, "tools", "example"))
+    if path.endswith(os.path.join("examples", "README.md")):
+        os.mkdir(os.path.join(folder, "build"))
+        os.symlink(os.path.join(os.path.dirname(BIN), "tests", "agent"),
+                   os.path.join(folder, "build", "agent"))
 
 
 class Shell:
@@ -257,12 +288,7 @@ def check_page(path, examples, usage):
         faults.append("%s:%d: %s" % (path, number, fault))
     with tempfile.TemporaryDirectory(prefix="agentwal-docs.",
                                      dir="/tmp") as folder:
-        shutil.copytree(os.path.join(ROOT, "tools", "example"),
-                        os.path.join(folder, "tools", "example"))
-        if path.endswith(os.path.join("examples", "README.md")):
-            os.mkdir(os.path.join(folder, "build"))
-            os.symlink(os.path.join(os.path.dirname(BIN), "tests", "agent"),
-                       os.path.join(folder, "build", "agent"))
+        prepare(folder, path)
         for number, kind, name, lines in blocks(text):
             if kind == "transcript":
                 page_steps += steps(number, lines)
@@ -290,10 +316,9 @@ def main():
     for path in glob.glob(os.path.join(ROOT, "examples", "*.c")):
         with open(path, encoding="utf-8") as file:
             examples.append(" ".join(file.read().split()))
-    pages = sys.argv[1:] or [
-        os.path.join(ROOT, "README.md"),
-        os.path.join(ROOT, "examples", "README.md"),
-        *sorted(glob.glob(os.path.join(ROOT, "docs", "*.md")))]
+    pages = sys.argv[1:] or sorted(
+        glob.glob(os.path.join(ROOT, "docs", "*.md"))) + [
+            os.path.join(ROOT, name) for name in PAGES]
     faults, count = [], 0
     for line, test in ELSEWHERE.items():
         if not os.path.exists(os.path.join(ROOT, test)):

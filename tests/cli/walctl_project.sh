@@ -234,6 +234,41 @@ walctl migrate "$store" | json 'rows[0]["moved"] == 0'
 same "$before" "$(sequence)" "records after a second migrate"
 code 0 walcheck "$store"
 
+# Imported sessions: the project of their directory; where it is missing its
+# path, until it is there. claude ID DIRECTORY SECOND: a file of one line.
+claude() {
+    {
+        printf '{"parentUuid":null,"isSidechain":false,"type":"user",'
+        printf '"cwd":"%s","sessionId":"%s","uuid":"u",' "$2" "$1"
+        printf '"message":{"role":"user","content":"x"},'
+        printf '"timestamp":"2024-05-06T00:00:%02d.000Z"}\n' "$3"
+    } >"$work/$1.jsonl"
+}
+store=$work/third
+walctl init "$store"
+claude i1 "$deep" 3
+claude i2 "$work/outside" 2
+claude i3 "$work/later" 5
+claude i4 later 4
+walconv import "$store" "$work"/i[1-4].jsonl >/dev/null
+same "$root" "$(session i1 projectId)" "of an import"
+same global "$(session i2 projectId)" "of an import outside a repository"
+same "$work/later" "$(session i3 projectId)" "of an import of a missing directory"
+same later "$(session i4 projectId)" "of an import of a relative directory"
+walctl list --json "$store" | json '[r["sessionId"] for r in rows] == [
+    "i3", "i4", "i1", "i2"] and all(r["created"] == r["updated"] for r in rows)
+    and rows[0]["updated"].startswith("2024-05-06T00:00:05")'
+same i3 "$(walctl latest "$store")" "the latest of the imported sessions"
+walctl projects --json "$store" | json 'len(rows) == 4
+    and rows[0]["newest"] == "i3"'
+repository later
+walctl migrate "$store" | json 'rows[0]["moved"] == 1'
+same "$(roots "$work/later")" "$(session i3 projectId)" "after the clone"
+walctl list --json "$store" | json '[r["sessionId"] for r in rows] == [
+    "i3", "i4", "i1", "i2"]'
+code 0 walcheck "$store"
+store=$work/second
+
 # A store that is not writable is not migrated.
 make d1 "$work/two" global
 chmod -R a-w "$store"

@@ -828,6 +828,26 @@ static void test_golden__index_version_2_is_rebuilt(void **state)
     sim_disk_destroy(disk);
 }
 
+/* walcheck knows the times of the log, too. */
+static void test_golden__times_that_the_log_lacks_are_damage(void **state)
+{
+    const struct expected expected = {
+        .name = "index_version_2",
+        .reason = "the update time of session 1 differs from the log",
+        .sessions = "",
+    };
+    const char *const arguments[] = {"--json", REAL, NULL};
+    struct sim_disk *disk = load(&expected);
+
+    (void)state;
+    forge_catalogue(disk);
+    remove_files();
+    assert_true(sim_disk_dump(disk, ROOT, REAL));
+    sim_disk_destroy(disk);
+    assert_int_equal(run(arguments), 1);
+    expect_report(&expected);
+}
+
 static void remove_file(struct sim_disk *disk, const char *path)
 {
     struct sim_process *process = sim_process_create(disk);
@@ -866,7 +886,7 @@ static void test_golden__index_version_2_proves_a_missing_segment(void **state)
 enum {
     CASES = sizeof(cases) / sizeof(cases[0]),
     BROKEN = sizeof(broken) / sizeof(broken[0]),
-    OTHERS = 5,
+    OTHERS = 6,
     TESTS = OTHERS + 2 * CASES + BROKEN,
     NAME_SIZE = 128
 };
@@ -891,6 +911,7 @@ int main(void)
         cmocka_unit_test(test_golden__version_0_is_migrated),
         cmocka_unit_test(test_golden__version_0_is_salvaged),
         cmocka_unit_test(test_golden__index_version_2_is_rebuilt),
+        cmocka_unit_test(test_golden__times_that_the_log_lacks_are_damage),
         cmocka_unit_test(test_golden__index_version_2_proves_a_missing_segment),
     };
     size_t count = OTHERS;

@@ -701,6 +701,16 @@ def check_import(wal, store, folder):
     wal.call("wal_import_scan", paths, ctypes.c_uint32(1), None,
              by_ref(result))
     same((result.sources, result.appended), (1, 0), "a scan")
+    follow = ctypes.c_void_p()
+    wal.call("wal_import_follow_open", store, paths, ctypes.c_uint32(1), None,
+             by_ref(follow))
+    wal.call("wal_import_follow_next", follow, ctypes.c_uint32(0),
+             by_ref(result))
+    same((result.sources, result.appended), (1, 0), "a follow's first import")
+    info = wal.new("wal_import_follow_info")
+    wal.call("wal_import_follow_get_info", follow, by_ref(info))
+    same((info.is_scanning, info.folders > 0), (0, True), "what is watched")
+    wal.free("wal_import_follow_close", follow)
 
 
 def check_clients(wal):

@@ -47,6 +47,7 @@ header=engine/include/agentwal.h
 last='s/^    char last_id\[WAL_ID_SIZE\];.*/&\n    uint64_t extra;/'
 compatible $header "$last"
 compatible $header 's/^    WAL_APPEND_EXPECT = .*/&\n    WAL_APPEND_NEW = 1u << 9,/'
+# shellcheck disable=SC2016  # an address of sed
 compatible engine/base/status.c \
     '$a WAL_API int wal_new(void);\nint wal_new(void)\n{\n    return 0;\n}'
 incompatible $header 's/^    uint32_t appended;.*/    uint64_t extra;\n&/'

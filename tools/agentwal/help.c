@@ -51,7 +51,7 @@ static const char names_text[] =
     "Exit codes: 0 done; 1 the answer is no (damage found, conflict, not\n"
     "found); 2 the command line is wrong; 3 could not do it.\n";
 
-/* Prints a text that starts at the column `indent`, broken between its words. */
+/* Prints a text that starts at the column `indent`, broken between words. */
 static void print_indented(FILE *file, const char *text, int indent)
 {
     int column = indent;

@@ -32,8 +32,6 @@ const struct verb_help help_import = {
             {"agentwal import session.jsonl", "one file"},
             {"agentwal import --follow ~/.codex ~/.pi/agent",
              "keep the store current"},
-            {"agentwal import --json ~/.codex/sessions",
-             "one JSON object per file"},
             {NULL, NULL},
         },
 };

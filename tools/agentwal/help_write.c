@@ -157,8 +157,8 @@ const struct verb_help help_compact_session = {
             {"agentwal compact-session 7f3a21c --first-kept b2d90c4 < "
              "summary.txt",
              "in place"},
-            {"agentwal compact-session 7f3a21c --first-kept b2d90c4 --new short "
-             "< text",
+            {"agentwal compact-session 7f3a21c --first-kept b2d90c4 "
+             "--new short < text",
              "in a fork"},
             {NULL, NULL},
         },
@@ -177,9 +177,9 @@ const struct verb_help help_redact = {
         },
     .examples =
         (const struct verb_example[]){
-            {"agentwal redact SESSION b2d90c4 --reason \"a password\"",
-             "SESSION must be the complete id"},
-            {"agentwal cat --redacted SESSION",
+            {"agentwal redact 0d7f3a21 b2d90c4 --reason \"a password\"",
+             "SESSION: the complete id, or its last 7 characters"},
+            {"agentwal cat --redacted 0d7f3a21",
              "show what was redacted, and why"},
             {NULL, NULL},
         },
@@ -191,7 +191,9 @@ const struct verb_help help_delete = {
     .examples =
         (const struct verb_example[]){
             {"agentwal delete 01976f2e-7c1a-7b52-9c7d-0d5cba7f3a21",
-             "SESSION must be the complete id"},
+             "by the complete id"},
+            {"agentwal delete 0d7f3a21",
+             "by an ending of at least 7 characters"},
             {"agentwal delete \"$(agentwal latest --cwd .)\"",
              "the newest session of this directory"},
             {NULL, NULL},

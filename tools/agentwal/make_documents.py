@@ -75,7 +75,7 @@ def man(rows, common):
     for name, text in TITLE["names"]:
         yield ".TP\n.I %s\n%s" % (roff(name), roff(text))
     yield (".PP\nIds that were made by the store are printed as their ending, of at least 7 "
-           "characters, that is\nunique at that moment. In stores of more than 10,000 sessions "
+           "characters, that is\nunique at that moment. In stores of more than 5,000 sessions "
            "they are printed complete.")
     yield ".SH OPTIONS OF EVERY VERB"
     yield from man_options(common)

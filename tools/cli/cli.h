@@ -156,8 +156,8 @@ void cli_start_pager(const struct cli *cli);
  * prints nothing, because errors are JSON then. */
 void cli_note(const struct cli *cli, const char *what, const char *note);
 
-/* Flushes standard output and waits for the pager. main calls it once with its exit code and returns
- * the result. A closed pipe is not an error. */
+/* Flushes standard output and waits for the pager. main calls it once with its
+ * exit code and returns the result. A closed pipe is not an error. */
 int cli_finish(const struct cli *cli, int code);
 
 /* Returns true when writing to standard output failed, so that callers can

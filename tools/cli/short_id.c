@@ -267,12 +267,16 @@ static void count_id(struct cli_short_ids *ids, struct wal_slice id)
     add_hash(ids, &ids->beginnings, hash_part(id, false));
 }
 
-static void grow_tables(struct cli_short_ids *ids)
+/* Makes room for a number of ids. */
+static void grow_tables(struct cli_short_ids *ids, size_t count)
 {
     struct cli_short_table *tables[] = {&ids->endings, &ids->beginnings};
 
     free_tables(ids);
-    ids->table_size = ids->table_size > 0 ? 4 * ids->table_size : 64;
+    ids->table_size = 64;
+    while (ids->table_size < 2 * count) {
+        ids->table_size *= 2;
+    }
     for (size_t i = 0; i < 2; i++) {
         tables[i]->hashes = cli_alloc(ids->table_size * sizeof(uint64_t));
         tables[i]->counts = cli_alloc(ids->table_size * sizeof(uint32_t));
@@ -285,7 +289,7 @@ static void grow_tables(struct cli_short_ids *ids)
 void cli_short_ids_add(struct cli_short_ids *ids, struct wal_slice id)
 {
     if (2 * (ids->count + 1) > ids->table_size) {
-        grow_tables(ids);
+        grow_tables(ids, 2 * (ids->count + 1));
     }
     ids->items = cli_reserve(ids->items, ids->count, &ids->capacity,
                              sizeof(ids->items[0]));
@@ -305,6 +309,7 @@ void cli_short_ids_add_sessions(struct cli_short_ids *ids,
         return;
     }
     ids->owns_items = true;
+    grow_tables(ids, (size_t)about.sessions);
     status = wal_session_cursor_open(store, NULL, &list, NULL);
     while (status == WAL_OK &&
            (status = wal_session_cursor_next(list, &info, NULL)) == WAL_OK) {

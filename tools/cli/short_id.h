@@ -15,9 +15,9 @@
 #include "tools/cli/cli.h"
 
 enum {
-    CLI_SHORT_MIN = 4,         /* characters that are accepted */
-    CLI_SHORT_SIZE = 7,        /* characters that are printed, at least */
-    CLI_SHORT_SESSIONS = 10000 /* in larger stores ids are printed complete */
+    CLI_SHORT_MIN = 4,        /* characters that are accepted */
+    CLI_SHORT_SIZE = 7,       /* characters that are printed, at least */
+    CLI_SHORT_SESSIONS = 5000 /* in larger stores ids are printed complete */
 };
 
 /* --- accepting ------------------------------------------------------------ */
@@ -57,8 +57,9 @@ enum cli_name_kind {
  * Completes the name of an entry of a stream, a head of it, or a checkpoint:
  * `kinds` combines enum cli_name_kind. A name that exists is not changed, nor
  * one that matches nothing: the command reports it. Sets *name to memory that
- * the process owns. Only verbs of agentwal complete names. Returns CLI_CONTINUE or, when the name is ambiguous or the
- * session cannot be read, an exit code after printing why. NULL stays NULL.
+ * the process owns. Only verbs of agentwal complete names; NULL stays NULL.
+ * Returns CLI_CONTINUE or, when the name is ambiguous or the session cannot be
+ * read, an exit code after printing why.
  */
 int cli_complete_name(const struct cli *cli, struct wal_session *session,
                       uint32_t stream, unsigned kinds, const char **name);

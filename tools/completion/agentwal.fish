@@ -28,6 +28,7 @@ end
 
 complete -c agentwal -f
 complete -c agentwal -n __fish_use_subcommand -a import -d 'Import session files, or all session files below directories'
+complete -c agentwal -n __fish_use_subcommand -a adopt -d 'Find the clients of this user, and import their sessions'
 complete -c agentwal -n __fish_use_subcommand -a export -d 'Write sessions as the files of a client'
 complete -c agentwal -n __fish_use_subcommand -a follow -d 'Keep the files of a client current until interrupted'
 complete -c agentwal -n __fish_use_subcommand -a path -d 'Print the path of a session\'s file below a directory'
@@ -75,7 +76,19 @@ complete -c agentwal -l force-network-fs -d 'accept a store on a network file sy
 complete -c agentwal -l help -d 'print this help or the version, and exit'
 complete -c agentwal -l version -d 'print this help or the version, and exit'
 complete -c agentwal -n '__fish_seen_subcommand_from import' -l dialect -x -a '(__agentwal_dialects)' -d 'the format of the files; auto recognises it'
+complete -c agentwal -n '__fish_seen_subcommand_from import' -l all-files -d 'import every file below a directory'
+complete -c agentwal -n '__fish_seen_subcommand_from import' -l follow -d 'then import what changes, until interrupted'
+complete -c agentwal -n '__fish_seen_subcommand_from import' -l summary -d 'with --json: a last object {"summary":...}'
+complete -c agentwal -n '__fish_seen_subcommand_from import' -s v -d 'print every source and every warning'
+complete -c agentwal -n '__fish_seen_subcommand_from import' -l verbose -d 'print every source and every warning'
 complete -c agentwal -n '__fish_seen_subcommand_from import' -F
+complete -c agentwal -n '__fish_seen_subcommand_from adopt' -s y -d 'do not ask'
+complete -c agentwal -n '__fish_seen_subcommand_from adopt' -l yes -d 'do not ask'
+complete -c agentwal -n '__fish_seen_subcommand_from adopt' -l install -d 'then follow the folders by a systemd user unit, from each login on'
+complete -c agentwal -n '__fish_seen_subcommand_from adopt' -l uninstall -d 'stop and remove that unit; import nothing'
+complete -c agentwal -n '__fish_seen_subcommand_from adopt' -s v -d 'print every source and every warning'
+complete -c agentwal -n '__fish_seen_subcommand_from adopt' -l verbose -d 'print every source and every warning'
+complete -c agentwal -n '__fish_seen_subcommand_from adopt' -F
 complete -c agentwal -n '__fish_seen_subcommand_from export' -l dialect -x -a '(__agentwal_dialects)' -d 'the imported files, byte for byte'
 complete -c agentwal -n '__fish_seen_subcommand_from export' -l dialect -x -a '(__agentwal_dialects)' -d 'the format of a client (see agentwal dialects)'
 complete -c agentwal -n '__fish_seen_subcommand_from export' -l session -x -a '(__agentwal_sessions)' -d 'only this session; may be repeated'
@@ -195,4 +208,4 @@ complete -c agentwal -n '__fish_seen_subcommand_from migrate' -a '(__agentwal_se
 complete -c agentwal -n '__fish_seen_subcommand_from migrate' -F
 complete -c agentwal -n '__fish_seen_subcommand_from accept-damage' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from accept-damage' -F
-complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import export follow path dialects list show tree cat latest children projects project stats create append fork head meta doc compact-session redact delete checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage help'
+complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats create append fork head meta doc compact-session redact delete checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage help'

@@ -228,9 +228,8 @@ static int enable(const char *folder)
     int number = 0;
 
     make_folders(wants);
-    if (unlink(link) != 0 && errno != ENOENT) {
-        number = errno;
-    } else if (symlink("../" UNIT, link) != 0) {
+    if ((unlink(link) != 0 && errno != ENOENT) ||
+        symlink("../" UNIT, link) != 0) {
         number = errno;
     }
     free(link);

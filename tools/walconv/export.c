@@ -34,6 +34,7 @@ struct item {
     bool is_shared;  /* another source has this path */
     /* Of a session directory; NULL: a file. */
     const struct wal__dialect *dir_dialect;
+    bool has_messages; /* it belongs into a view of all sessions */
 };
 
 struct export
@@ -82,7 +83,9 @@ static int list_items(struct export *export)
         export->items = cli_reserve(export->items, export->count,
                                     &export->capacity, sizeof(*item));
         item = &export->items[export->count++];
-        *item = (struct item){.number = info.number};
+        *item = (struct item){
+            .number = info.number,
+            .has_messages = walconv_view_has_messages(export->cli, &info)};
         item->id = cli_copy_text(info.id.data, (size_t)info.id.size);
         if (wal__source_parse(info.source, &source)) {
             item->path = cli_copy_text(source.path, strlen(source.path));
@@ -347,7 +350,9 @@ static int export_all(struct export *export)
     int code = CLI_OK;
 
     for (size_t i = 0; i < export->count && !cli_output_failed(); i++) {
-        code = cli_worse_code(code, export_item(export, &export->items[i]));
+        if (export->dialect == NULL || export->items[i].has_messages) {
+            code = cli_worse_code(code, export_item(export, &export->items[i]));
+        }
     }
     return code;
 }
@@ -428,6 +433,10 @@ int walconv_export(struct cli *cli, int argc, char **argv)
     if (code != CLI_CONTINUE) {
         goto done;
     }
+    if (to_stdout && cli->verb != NULL && cli->json) {
+        code = cli_error(cli, CLI_USAGE, "--json", "not allowed with --stdout");
+        goto done;
+    }
     if (to_stdout && sessions.count != 1) {
         code = cli_error(cli, CLI_USAGE, "--stdout",
                          "requires exactly one --session");
@@ -480,7 +489,7 @@ static int print_path(const struct export *export, struct wal_session *session,
     }
     relative = relative_path(item, stream);
     path = join_path(export->root, relative);
-    printf("%s\n", path);
+    walconv_print_path(export->cli, path);
     free(relative);
     free(path);
     return CLI_OK;

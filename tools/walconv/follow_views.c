@@ -298,13 +298,20 @@ bool walconv_views_update(struct walconv_views *views,
                           const struct wal_session_info *info)
 {
     struct wal_error error = CLI_ERROR_INIT;
-    struct walconv_open_view *open_view = find_slot(views, info->number);
-    struct walconv_session_state *session_state =
-        get_session_state(views, info->number);
+    struct walconv_open_view *open_view;
+    struct walconv_session_state *session_state;
     uint64_t update_number = ++views->update_count;
-    char *id = cli_copy_text(info->id.data, (size_t)info->id.size);
-    enum wal_status status = open_if_closed(views, open_view, info, &error);
+    enum wal_status status;
     bool has_redacted = false;
+    char *id;
+
+    if (!walconv_view_has_messages(views->target.cli, info)) {
+        return false;
+    }
+    open_view = find_slot(views, info->number);
+    session_state = get_session_state(views, info->number);
+    id = cli_copy_text(info->id.data, (size_t)info->id.size);
+    status = open_if_closed(views, open_view, info, &error);
 
     if (status == WAL_OK) {
         status = flush(views, open_view, id, &error);

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "tools/cli/json.h"
@@ -253,8 +254,9 @@ static void print_warnings(const struct walconv_run *run)
     for (uint32_t i = 0; i < run->warning_count; i++) {
         const struct walconv_warning *warning = &run->warnings[i];
 
-        cli_error(cli, CLI_OK, NULL, "%" PRIu64 " %s: %s", warning->count,
-                  cli_plural(warning->count, "line", "lines"), warning->reason);
+        cli_error(cli, CLI_OK, NULL, "warning: %s (%" PRIu64 " %s)",
+                  warning->reason, warning->count,
+                  cli_plural(warning->count, "time", "times"));
     }
     if (run->other_warnings > 0) {
         cli_error(cli, CLI_OK, NULL, "%" PRIu64 " further warnings",
@@ -299,6 +301,27 @@ void walconv_run_print(const struct walconv_run *run)
 
 /* ----------------------------------------------------------------- run --- */
 
+/* The project of a directory that exists here, as for the verb create. */
+static int32_t find_project(void *ctx, struct wal_slice directory,
+                            char *project, uint64_t size)
+{
+    struct walconv_run *run = ctx;
+    const char *path = directory.data;
+    struct stat found;
+
+    if (path[0] != '/' || stat(path, &found) != 0 || !S_ISDIR(found.st_mode)) {
+        return 1;
+    }
+    /* Sessions of one directory follow each other. */
+    if (run->directory == NULL || strcmp(run->directory, path) != 0) {
+        free(run->directory);
+        run->directory = cli_copy_text(path, strlen(path));
+        cli_project_find(path, run->project);
+    }
+    snprintf(project, (size_t)size, "%s", run->project);
+    return 0;
+}
+
 struct wal_import_options walconv_run_options(struct walconv_run *run)
 {
     return (struct wal_import_options){
@@ -309,6 +332,7 @@ struct wal_import_options walconv_run_options(struct walconv_run *run)
         .progress = on_progress,
         .report = on_report,
         .ctx = run,
+        .project = find_project,
     };
 }
 
@@ -428,4 +452,6 @@ void walconv_run_deinit(struct walconv_run *run)
         free(run->warnings[i].reason);
     }
     run->warning_count = 0;
+    free(run->directory);
+    run->directory = NULL;
 }

@@ -14,6 +14,7 @@
 
 #include "agentwal/import.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/project.h"
 #include "tools/terminal/progress.h"
 
 enum {
@@ -49,6 +50,8 @@ struct walconv_run {
     const struct wal_slice *paths;
     uint32_t path_count;
     struct wal_import_result result;
+    char *directory; /* whose project was found last, or null */
+    char project[CLI_PROJECT_SIZE];
 };
 
 /* SIGINT and SIGTERM stop an import after this; a second one ends the

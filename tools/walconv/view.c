@@ -186,6 +186,13 @@ int walconv_view_export_checkpoints(const struct walconv_view *target,
                : cli_report(target->cli, id, status, &error);
 }
 
+bool walconv_view_has_messages(const struct cli *cli,
+                               const struct wal_session_info *info)
+{
+    return cli->verb == NULL || info->first_text.size > 0 ||
+           info->documents > 0 || (info->entries > 0 && info->source.size == 0);
+}
+
 int walconv_view_export(const struct walconv_view *target, const char *id)
 {
     struct wal_error error = CLI_ERROR_INIT;
@@ -213,6 +220,21 @@ int walconv_view_export(const struct walconv_view *target, const char *id)
     return code;
 }
 
+void walconv_print_path(const struct cli *cli, const char *path)
+{
+    struct cli_json json;
+
+    if (cli->verb == NULL || !cli->json) {
+        printf("%s\n", path);
+        return;
+    }
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_path(&json, cli_slice(path));
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
 int walconv_view_print_path(const struct walconv_view *target,
                             struct wal_session *session, const char *name,
                             uint32_t stream)
@@ -227,7 +249,7 @@ int walconv_view_print_path(const struct walconv_view *target,
     }
     status = wal_view_path(view, stream, &path, &error);
     if (status == WAL_OK) {
-        printf("%s\n", path);
+        walconv_print_path(target->cli, path);
     }
     wal_view_close(view);
     return status == WAL_OK ? CLI_OK

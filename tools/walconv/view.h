@@ -25,6 +25,11 @@ enum wal_status walconv_view_open(const struct walconv_view *target,
                                   struct wal_view **view,
                                   struct wal_error *error);
 
+/* Whether the session belongs into a view of all sessions. A verb leaves out
+ * those without entries, and imported ones without a message of a user. */
+bool walconv_view_has_messages(const struct cli *cli,
+                               const struct wal_session_info *info);
+
 /* Updates the view of a session and prints the result. Returns an exit code. */
 int walconv_view_export(const struct walconv_view *target, const char *id);
 
@@ -46,6 +51,9 @@ bool walconv_view_has_checkpoints(const struct walconv_view *target);
 int walconv_view_export_checkpoints(const struct walconv_view *target,
                                     struct wal_session *session,
                                     struct wal_view *view, const char *id);
+
+/* Prints a path, for a verb with --json as {"path"}. */
+void walconv_print_path(const struct cli *cli, const char *path);
 
 /* Prints the path of a session's view. Returns an exit code. */
 int walconv_view_print_path(const struct walconv_view *target,

@@ -79,8 +79,8 @@ static void print_created(const struct cli *cli,
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
     if (is_off) {
-        cli_error(cli, CLI_OK, cli->items[2],
-                  "checkpoints are off in this session; none was created");
+        cli_note(cli, cli->items[2],
+                 "checkpoints are off in this session; none was created");
     }
 }
 

@@ -39,7 +39,9 @@ static bool is_legacy_project(const struct wal_session_info *info)
 {
     char former[CLI_PROJECT_SIZE];
 
-    if (cli_slice_equal(info->project, cli_slice(CLI_PROJECT_GLOBAL))) {
+    /* An import of a directory that was not there has its path. */
+    if (cli_slice_equal(info->project, cli_slice(CLI_PROJECT_GLOBAL)) ||
+        (info->cwd.size > 0 && cli_slice_equal(info->project, info->cwd))) {
         return true;
     }
     cli_project_legacy_id(info->cwd, former);

@@ -370,6 +370,17 @@ static int accept(const struct cli *cli, const char *name,
     return status == WAL_OK ? CLI_OK : cli_report(cli, name, status, &error);
 }
 
+/* A session's id, or --store for the documents of the store. */
+static void print_accepted(const struct cli *cli, const char *id)
+{
+    if (cli->verb != NULL) {
+        walctl_print_done(cli, id[0] == '-' ? "documents" : "sessionId", id,
+                          "accepted the damage of");
+    } else {
+        puts(id);
+    }
+}
+
 static int accept_all(const struct cli *cli, struct wal_store *store)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
@@ -390,7 +401,7 @@ static int accept_all(const struct cli *cli, struct wal_store *store)
         status = wal_session_open(store, info.id, &session, &error);
         if (status == WAL_OK) {
             code = cli_worse_code(code, accept(cli, id, session));
-            printf("%s\n", id);
+            print_accepted(cli, id);
         }
         free(id);
     }
@@ -423,7 +434,7 @@ static int accept_documents(const struct cli *cli, struct wal_store *store)
     if (status != WAL_OK) {
         return cli_report(cli, "documents", status, &error);
     }
-    puts("--store");
+    print_accepted(cli, "--store");
     return CLI_OK;
 }
 
@@ -443,6 +454,9 @@ int walctl_accept_damage(struct cli *cli, int argc, char **argv)
         code = cli_open_session(cli, store, cli->items[2], &session);
         if (code == CLI_CONTINUE) {
             code = accept(cli, cli->items[2], session);
+            if (code == CLI_OK && cli->verb != NULL) {
+                print_accepted(cli, cli->items[2]);
+            }
         }
     }
     return cli_close_store(cli, cli->items[1], store, code);

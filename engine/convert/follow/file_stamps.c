@@ -9,14 +9,14 @@
 
 #include "engine/convert/source/source_name.h"
 
-void wal__file_stamps_init(struct wal__file_stamps *stamps,
+void wal__scan_stamps_init(struct wal__scan_stamps *stamps,
                            const struct wal__heap *heap)
 {
-    *stamps = (struct wal__file_stamps){.count = 0};
+    *stamps = (struct wal__scan_stamps){.count = 0};
     wal__hashmap_init(&stamps->map, heap);
 }
 
-void wal__file_stamps_deinit(struct wal__file_stamps *stamps)
+void wal__scan_stamps_deinit(struct wal__scan_stamps *stamps)
 {
     wal__heap_free(stamps->map.heap, stamps->items);
     wal__hashmap_deinit(&stamps->map);
@@ -24,11 +24,11 @@ void wal__file_stamps_deinit(struct wal__file_stamps *stamps)
     stamps->count = 0;
 }
 
-struct wal__file_stamp *wal__file_stamps_get(struct wal__file_stamps *stamps,
+struct wal__scan_stamp *wal__scan_stamps_get(struct wal__scan_stamps *stamps,
                                              const char *name)
 {
     uint64_t hash = wal__source_hash(name);
-    struct wal__file_stamp *items;
+    struct wal__scan_stamp *items;
     uint32_t cursor = 0;
     uint32_t index;
 
@@ -44,14 +44,14 @@ struct wal__file_stamp *wal__file_stamps_get(struct wal__file_stamps *stamps,
     if (wal__hashmap_add(&stamps->map, hash, stamps->count) != WAL_OK) {
         return NULL;
     }
-    items[stamps->count] = (struct wal__file_stamp){.inode = 0};
+    items[stamps->count] = (struct wal__scan_stamp){.inode = 0};
     return &items[stamps->count++];
 }
 
-bool wal__file_stamp_update(struct wal__file_stamp *stamp,
+bool wal__scan_stamp_update(struct wal__scan_stamp *stamp,
                             const struct stat *stat)
 {
-    const struct wal__file_stamp now = {
+    const struct wal__scan_stamp now = {
         .inode = (uint64_t)stat->st_ino,
         .size = (uint64_t)stat->st_size,
         .modified_ns =

@@ -82,6 +82,16 @@ static void forget(struct wal__folder_watch *watch, struct wal__folder *folder)
     folder->path = NULL;
 }
 
+uint32_t wal__folder_watch_count(const struct wal__folder_watch *watch)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < watch->count; i++) {
+        count += watch->folders[i].path != NULL ? 1 : 0;
+    }
+    return count;
+}
+
 /* Removes the folders that are no longer watched from the list. */
 static void compact(struct wal__folder_watch *watch)
 {

@@ -55,6 +55,9 @@ enum wal_status wal__folder_watch_add(struct wal__folder_watch *watch,
                                       const struct wal__folder *folder,
                                       struct wal_error *error) WAL_MUST_USE;
 
+/* Returns the number of folders that are watched. */
+uint32_t wal__folder_watch_count(const struct wal__folder_watch *watch);
+
 /* Reads the events that there are, without waiting. */
 enum wal_status wal__folder_watch_read(struct wal__folder_watch *watch,
                                        wal__folder_change_fn *change, void *ctx,

@@ -38,7 +38,7 @@ struct wal_import_follow {
     struct wal__import import;
     struct wal__tree_walk walk;
     struct wal__folder_watch watch;
-    struct wal__file_stamps stamps;
+    struct wal__scan_stamps stamps;
     struct wal__pending_list pending;
     struct wal_import_options options; /* slices are in the arena */
     struct wal_slice *paths;
@@ -78,12 +78,12 @@ static enum wal_status postpone(struct wal_import_follow *follow,
 /* Imports a file that is not as its stamp has it. */
 static enum wal_status import_changed(struct wal_import_follow *follow,
                                       const struct wal__tree_source *source,
-                                      struct wal__file_stamp *stamp,
+                                      struct wal__scan_stamp *stamp,
                                       struct wal_error *error)
 {
     const struct wal__place place = follow->walk.parent;
     int64_t begin_ms = now_ms();
-    struct wal__file_stamp old = *stamp;
+    struct wal__scan_stamp old = *stamp;
     bool is_deferred;
     enum wal_status status;
     int64_t took_ms;
@@ -92,14 +92,14 @@ static enum wal_status import_changed(struct wal_import_follow *follow,
     status = wal__tree_import_file(&follow->import, source, false, &is_deferred,
                                    error);
     took_ms = now_ms() - begin_ms;
-    stamp = wal__file_stamps_get(&follow->stamps, source->name);
+    stamp = wal__scan_stamps_get(&follow->stamps, source->name);
     if (stamp != NULL && took_ms > FREE_READ_MS) {
         stamp->next_ms = begin_ms + took_ms + BUSY_SHARE * took_ms;
     }
     if (status == WAL_OK && stamp != NULL && follow->import.must_retry) {
-        *stamp = (struct wal__file_stamp){.next_ms = old.next_ms};
+        *stamp = (struct wal__scan_stamp){.next_ms = old.next_ms};
         status =
-            postpone(follow, source->path, &place, now_ms() + RETRY_MS, error);
+            postpone(follow, source->below, &place, now_ms() + RETRY_MS, error);
     }
     return status;
 }
@@ -111,8 +111,8 @@ static enum wal_status visit_file(void *ctx,
 {
     struct wal_import_follow *follow = ctx;
     const struct wal__place place = follow->walk.parent;
-    struct wal__file_stamp *stamp =
-        wal__file_stamps_get(&follow->stamps, source->name);
+    struct wal__scan_stamp *stamp =
+        wal__scan_stamps_get(&follow->stamps, source->name);
     struct stat info;
 
     if (stamp == NULL) {
@@ -122,9 +122,9 @@ static enum wal_status visit_file(void *ctx,
         return WAL_OK;
     }
     if (!follow->only_stamps && stamp->next_ms > now_ms()) {
-        return postpone(follow, source->path, &place, stamp->next_ms, error);
+        return postpone(follow, source->below, &place, stamp->next_ms, error);
     }
-    if (!wal__file_stamp_update(stamp, &info) || follow->only_stamps) {
+    if (!wal__scan_stamp_update(stamp, &info) || follow->only_stamps) {
         return WAL_OK;
     }
     return import_changed(follow, source, stamp, error);
@@ -138,8 +138,8 @@ static enum wal_status visit_directory(void *ctx,
 {
     struct wal_import_follow *follow = ctx;
     const struct wal__place place = follow->walk.parent;
-    struct wal__file_stamp *stamp =
-        wal__file_stamps_get(&follow->stamps, source->name);
+    struct wal__scan_stamp *stamp =
+        wal__scan_stamps_get(&follow->stamps, source->name);
     int64_t begin_ms = now_ms();
     enum wal_status status;
 
@@ -147,15 +147,16 @@ static enum wal_status visit_directory(void *ctx,
         return wal__no_memory(error);
     }
     if (!follow->only_stamps && stamp->next_ms > begin_ms) {
-        return postpone(follow, source->path, &place, stamp->next_ms, error);
+        return postpone(follow, source->below, &place, stamp->next_ms, error);
     }
-    status = wal__unit_folders_watch(&follow->watch, follow->argument,
-                                     source->name, source->path, &place, error);
+    status =
+        wal__unit_folders_watch(&follow->watch, follow->argument, source->name,
+                                source->below, &place, error);
     if (status != WAL_OK || follow->only_stamps) {
         return status;
     }
     status = wal__tree_import_directory(&follow->import, source, error);
-    stamp = wal__file_stamps_get(&follow->stamps, source->name);
+    stamp = wal__scan_stamps_get(&follow->stamps, source->name);
     if (stamp != NULL) {
         stamp->next_ms =
             now_ms() + DIRECTORY_MS + SCAN_SHARE * (now_ms() - begin_ms);
@@ -296,7 +297,7 @@ static void init(struct wal_import_follow *follow, struct wal_store *store)
     follow->walk.enter = enter_folder;
     follow->walk.ctx = follow;
     wal__folder_watch_init(&follow->watch, heap);
-    wal__file_stamps_init(&follow->stamps, heap);
+    wal__scan_stamps_init(&follow->stamps, heap);
     wal__pending_init(&follow->pending, heap);
 }
 
@@ -374,12 +375,12 @@ static int32_t on_first_report(void *ctx,
                                const struct wal_import_report *report)
 {
     struct wal_import_follow *follow = ctx;
-    struct wal__file_stamp *stamp;
+    struct wal__scan_stamp *stamp;
 
     if (report->status == WAL_EBUSY || report->status == WAL_ECLAIMED) {
-        stamp = wal__file_stamps_get(&follow->stamps, report->path.data);
+        stamp = wal__scan_stamps_get(&follow->stamps, report->path.data);
         if (stamp != NULL) {
-            *stamp = (struct wal__file_stamp){.inode = 0};
+            *stamp = (struct wal__scan_stamp){.inode = 0};
         }
         follow->watch.loses_events = true;
         return 0;
@@ -508,7 +509,7 @@ wal_import_follow_get_info(const struct wal_import_follow *follow,
     if (status != WAL_OK) {
         return status;
     }
-    own.folders = follow->watch.count;
+    own.folders = wal__folder_watch_count(&follow->watch);
     own.scans = follow->scans;
     own.is_scanning = follow->watch.needs_scans ? 1 : 0;
     own.sys_errno = follow->watch.sys_errno;
@@ -522,7 +523,7 @@ void wal_import_follow_close(struct wal_import_follow *follow)
         return;
     }
     wal__pending_deinit(&follow->pending);
-    wal__file_stamps_deinit(&follow->stamps);
+    wal__scan_stamps_deinit(&follow->stamps);
     wal__folder_watch_deinit(&follow->watch);
     wal__heap_arena_deinit(&follow->import.arena);
     wal__heap_arena_deinit(&follow->import.walk);

@@ -234,6 +234,15 @@ struct copy_writer {
     uint8_t *bytes;
 };
 
+/* Chunks, and lines without a time, have the time of the line before. */
+static void set_time(struct wal__import_lines *own, struct wal_slice time)
+{
+    if (time.size > 0 && time.size < sizeof(own->time)) {
+        memcpy(own->time, time.data, (size_t)time.size);
+        own->time[time.size] = '\0';
+    }
+}
+
 /* Appends the chunk and starts a new one. */
 static enum wal_status append_chunk(struct copy_writer *writer, bool is_last,
                                     struct wal_error *error)
@@ -243,6 +252,7 @@ static enum wal_status append_chunk(struct copy_writer *writer, bool is_last,
         .flags = WAL_ENTRY_LINE | WAL_ENTRY_ROOT | WAL_ENTRY_HEAD_KEEP,
         .stream = WAL__COPY_STREAM,
         .type = wal__slice_from_text(WAL__COPY_TYPE),
+        .timestamp = wal__slice_from_text(writer->own.time),
     };
     struct wal_entry found = {.struct_size = sizeof(found)};
     char id[64];
@@ -341,6 +351,7 @@ static enum wal_status write_shared(struct copy_writer *writer,
         return WAL_ECONFLICT;
     }
     set_id(writer->own.previous_id, writer->walk.base.id);
+    set_time(&writer->own, writer->walk.base.timestamp);
     return WAL_OK;
 }
 

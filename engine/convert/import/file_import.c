@@ -13,15 +13,12 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "engine/convert/import/import_time.h"
 #include "engine/convert/import/session_modified.h"
+#include "engine/convert/import/source_file.h"
 
 #define REPLACED_SIZE_MAX ((uint64_t)64 << 20) /* of an opaque file */
 #define CHECKED_SIZE_MAX  ((uint64_t)16 << 20) /* of an opaque file */
-
-static struct wal__arena *arena_of(const struct wal__import_file *file)
-{
-    return &file->import->arena.arena;
-}
 
 /* A wal__import_create_fn. Opens the session if another import has created it
  * from the same source. */
@@ -68,10 +65,11 @@ static enum wal_status create_session(struct wal__import_file *file,
     memcpy(file->source, file->free_source, sizeof(file->source));
     options.source = wal__slice_from_text(file->source);
     options.cwd = wal__slice_from_text(probe->cwd);
-    if (probe->created != NULL) {
-        options.metadata = wal__slice_from_text(
-            wal__string_object(arena_of(file), "created",
-                               wal__slice_from_text(probe->created), ""));
+    wal__import_describe(file->import, probe->created, &options);
+    if (file->copy.origin != NULL) {
+        /* By the age of a fork without entries another import recognises that
+         * this one is about to write it (file_session.c). */
+        options.created_ms = 0;
     }
     if (file->import->arena.has_failed) {
         return wal__no_memory(error);
@@ -264,32 +262,6 @@ static enum wal_status import_content(struct wal__import_file *file,
     return status;
 }
 
-/* Sets file->size to the end of the last complete line. Returns 0, or -1 with
- * errno set. */
-static int end_at_newline(struct wal__import_file *file)
-{
-    char bytes[4096];
-
-    while (file->size > 0) {
-        size_t size =
-            file->size < sizeof(bytes) ? (size_t)file->size : sizeof(bytes);
-        ssize_t got = pread(file->fd, bytes, size, (off_t)(file->size - size));
-        const char *newline;
-
-        if (got < 0 || (size_t)got != size) {
-            errno = got < 0 ? errno : ESTALE;
-            return -1;
-        }
-        newline = memrchr(bytes, '\n', size);
-        if (newline != NULL) {
-            file->size -= size - (size_t)(newline + 1 - bytes);
-            return 0;
-        }
-        file->size -= size;
-    }
-    return 0;
-}
-
 static enum wal_status probe(struct wal__import_file *file,
                              const struct wal__dialect *forced,
                              struct wal_error *error)
@@ -300,7 +272,8 @@ static enum wal_status probe(struct wal__import_file *file,
         return wal__import_errno(error);
     }
     file->size = (uint64_t)stat.st_size;
-    if ((file->import->waits_for_newline && end_at_newline(file) < 0) ||
+    if ((file->import->waits_for_newline &&
+         wal__source_file_end(file->fd, &file->size) < 0) ||
         wal__file_probe(&file->import->arena, file->fd, file->size, forced,
                         &file->probe) < 0) {
         return wal__import_errno(error);
@@ -554,7 +527,10 @@ enum wal_status wal__import_file(struct wal__import *import, int fd,
     file->path = path;
     file->lines.sets_title = true;
     file->lines.store = import->store;
-    status = probe(file, import->forced, error);
+    status = wal__source_file_lock(import, fd, name, error);
+    if (status == WAL_OK) {
+        status = probe(file, import->forced, error);
+    }
     if (status == WAL_OK) {
         status = find_or_create_session(file, error);
     }

@@ -27,6 +27,7 @@ struct wal__import {
     const struct wal__dialect *forced; /* NULL: detect the dialect */
     wal_import_progress_fn *progress;
     wal_import_report_fn *report;
+    wal_import_project_fn *project;
     void *ctx;
     char *exclude;                /* as in the options; or NULL */
     struct wal__heap_arena arena; /* for one source */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/convert/import/import_time.h"
 #include "engine/convert/import/json_error_text.h"
 #include "format/json/json_value.h"
 
@@ -566,8 +567,8 @@ enum wal_status wal__import_lines_begin(struct wal__import_lines *lines,
         .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
                  WAL_ENTRY_CURSOR_OUT_OF_LINE,
     };
-    struct wal_slice time = lines->match.timestamp;
     struct wal_slice last = lines->match.last_id;
+    enum wal_status status;
 
     lines->batch.heap = lines->arena->heap;
     lines->batch.session = session;
@@ -578,11 +579,11 @@ enum wal_status wal__import_lines_begin(struct wal__import_lines *lines,
                              : lines->match.lines + (lines->is_open ? 1 : 0);
     snprintf(lines->previous_id, sizeof(lines->previous_id), "%.*s",
              (int)last.size, last.size > 0 ? (const char *)last.data : "");
-    if (time.size < sizeof(lines->time) && time.size > 0) {
-        memcpy(lines->time, time.data, (size_t)time.size);
-        lines->time[time.size] = '\0';
-    }
-    return wal_entry_cursor_open(session, &options, &lines->cursor, error);
+    status = wal__import_first_time(session, lines->match.timestamp,
+                                    lines->probe->created, lines->time, error);
+    return status == WAL_OK
+               ? wal_entry_cursor_open(session, &options, &lines->cursor, error)
+               : status;
 }
 
 void wal__import_lines_deinit(struct wal__import_lines *lines)

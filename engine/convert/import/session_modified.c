@@ -5,6 +5,7 @@
  */
 #include "engine/convert/import/session_modified.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "format/json/json_scan.h"
@@ -26,23 +27,40 @@ static bool has_one_head(struct wal_session *session)
     return count <= 1;
 }
 
-/* Returns true if the metadata is empty or consists of "created" only: what an
- * import writes. */
+/* Advances *at past a member, if the metadata has it there and once. */
+static bool skip_member(struct wal_slice metadata, const char *key, size_t *at)
+{
+    const uint8_t *bytes = metadata.data;
+    char quoted[32];
+    struct wal__json_token found;
+    size_t size = (size_t)snprintf(quoted, sizeof(quoted), "\"%s\":", key);
+
+    if (metadata.size < *at + size || memcmp(bytes + *at, quoted, size) != 0 ||
+        wal__json_find(bytes, (size_t)metadata.size, key, &found) !=
+            WAL__JSON_OK ||
+        found.span.data != bytes + *at + size) {
+        return false;
+    }
+    *at += size + found.span.size;
+    return true;
+}
+
+/* Returns true if the metadata is empty or consists of "created" and
+ * "imported": what an import writes, or one of an older library wrote. */
 static bool is_metadata_of_import(struct wal_slice metadata)
 {
-    static const char key[] = "{\"created\":";
-    const size_t size = sizeof(key) - 1;
-    const uint8_t *bytes = metadata.data;
-    struct wal__json_token created;
+    const char *bytes = metadata.data;
+    size_t at = 1;
 
-    if (metadata.size == 0 ||
-        (metadata.size == 2 && memcmp(bytes, "{}", 2) == 0)) {
+    if (metadata.size == 0) {
         return true;
     }
-    return wal__json_find(bytes, (size_t)metadata.size, "created", &created) ==
-               WAL__JSON_OK &&
-           memcmp(bytes, key, size) == 0 && created.span.data == bytes + size &&
-           created.span.size + size + 1 == metadata.size;
+    if (skip_member(metadata, "created", &at) && at < metadata.size &&
+        bytes[at] == ',') {
+        at++;
+    }
+    (void)skip_member(metadata, "imported", &at);
+    return at + 1 == metadata.size;
 }
 
 /* A title of a session with entries may be from their lines. */

@@ -88,6 +88,7 @@ static enum wal_status defer(struct tree *tree,
     tree->deferred = items;
     copy.name = keep_text(&tree->import, source->name);
     copy.path = keep_text(&tree->import, source->path);
+    copy.below = keep_text(&tree->import, source->below);
     items[tree->deferred_count++].source = copy;
     return wal__import_check_memory(&tree->import, error);
 }

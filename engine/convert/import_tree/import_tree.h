@@ -1,6 +1,6 @@
 /*
- * import_tree.h - wal_import_file and wal_import_tree with a given heap, and the
- * import of one source that a walk found.
+ * import_tree.h - wal_import_file and wal_import_tree with a given heap, and
+ * the import of one source that a walk found.
  *
  * Threads: any.
  */
@@ -23,9 +23,9 @@ enum wal_status wal__import_paths(struct wal_store *store,
                                   struct wal_import_result *result,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* Imports a file that a walk found, and reports it or its failure. *is_deferred:
- * it must wait for another session and was not imported; that can happen only
- * with `may_defer`. */
+/* Imports a file that a walk found, and reports it or its failure.
+ * *is_deferred: it must wait for another session and was not imported; that can
+ * happen only with `may_defer`. */
 enum wal_status wal__tree_import_file(struct wal__import *import,
                                       const struct wal__tree_source *source,
                                       bool may_defer, bool *is_deferred,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "engine/convert/import/import_time.h"
 #include "engine/convert/source/json_string.h"
 #include "engine/convert/source/source_lines.h"
 
@@ -237,11 +238,7 @@ static enum wal_status create_session(struct wal__session_dir_target *target,
     enum wal_status status;
     char hashed[HASHED_SIZE];
 
-    if (group->created != NULL) {
-        options.metadata = wal__slice_from_text(
-            wal__string_object(&target->dir->import->arena.arena, "created",
-                               wal__slice_from_text(group->created), ""));
-    }
+    wal__import_describe(target->dir->import, group->created, &options);
     status = wal__import_check_memory(target->dir->import, error);
     if (status != WAL_OK) {
         return status;

@@ -67,6 +67,7 @@ enum wal_status wal__tree_set_options(struct wal__tree_walk *walk,
     walk->flags = options->flags;
     import->progress = options->progress;
     import->report = options->report;
+    import->project = options->project;
     import->ctx = options->ctx;
     if (options->exclude.size > 0) {
         text = wal__tree_argument(import, options->exclude);

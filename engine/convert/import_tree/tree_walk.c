@@ -138,6 +138,10 @@ static enum wal_status visit_directory(struct wal__tree_walk *walk,
     };
     enum wal_status status;
 
+    source.below = source.path;
+    if (is_client && (walk->flags & TAKES_OTHERS) == 0) {
+        source.path = wal__place_below(place, walk->path);
+    }
     wal__heap_arena_reset(&import->arena);
     source.dialect = wal__session_dir_detect(import, entry->fts_path);
     status = wal__import_check_memory(import, error);
@@ -210,8 +214,9 @@ static enum wal_status report_folder(struct wal__tree_walk *walk, FTSENT *entry,
 
 /* --------------------------------------------------------------- files --- */
 
-/* Returns true if the file is a session of a client by its path. */
-static bool is_client_session(struct wal__tree_walk *walk, const FTSENT *entry)
+/* Returns the path below the client's folder if the file is a session of a
+ * client by its path, else NULL. */
+static const char *client_path(struct wal__tree_walk *walk, const FTSENT *entry)
 {
     const char *slash;
     struct wal__place place;
@@ -219,16 +224,18 @@ static bool is_client_session(struct wal__tree_walk *walk, const FTSENT *entry)
 
     if (!is_argument(walk, entry)) {
         place = place_above(walk, entry);
-        return wal__place_has_session(&place, walk->path);
+    } else {
+        slash = strrchr(walk->path, '/');
+        if (slash == NULL) {
+            return NULL;
+        }
+        memcpy(folder, walk->path, (size_t)(slash - walk->path));
+        folder[slash - walk->path] = '\0';
+        place = wal__place_of_argument(folder);
     }
-    slash = strrchr(walk->path, '/');
-    if (slash == NULL) {
-        return false;
-    }
-    memcpy(folder, walk->path, (size_t)(slash - walk->path));
-    folder[slash - walk->path] = '\0';
-    place = wal__place_of_argument(folder);
-    return wal__place_has_session(&place, walk->path);
+    return wal__place_has_session(&place, walk->path)
+               ? wal__place_below(&place, walk->path)
+               : NULL;
 }
 
 /* Whether a file below a directory is a source. Counts it if it is not. */
@@ -267,14 +274,19 @@ static enum wal_status visit_file(struct wal__tree_walk *walk, FTSENT *entry,
         .size = (uint64_t)entry->fts_statp->st_size,
         .is_argument = is_argument(walk, entry),
     };
-    bool is_client;
+    const char *client;
 
     set_path(walk, entry);
-    is_client = is_client_session(walk, entry);
-    source.is_matched_by_id = is_client || (walk->flags & TAKES_OTHERS) == 0;
-    if (!is_argument(walk, entry) &&
-        !is_wanted(walk, entry, is_client, &source.must_be_session)) {
+    client = client_path(walk, entry);
+    source.below = source.is_argument ? "" : source.path;
+    source.is_matched_by_id =
+        client != NULL || (walk->flags & TAKES_OTHERS) == 0;
+    if (!source.is_argument &&
+        !is_wanted(walk, entry, client != NULL, &source.must_be_session)) {
         return WAL_OK;
+    }
+    if (client != NULL && (walk->flags & TAKES_OTHERS) == 0) {
+        source.path = client;
     }
     if (!source.is_argument) {
         walk->parent = place_above(walk, entry);

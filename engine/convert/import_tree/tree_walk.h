@@ -20,9 +20,12 @@
 /* A source that was found. */
 struct wal__tree_source {
     const char *name; /* path that is opened and reported */
-    const char *path; /* relative to the argument; of the argument: its name,
-                       * or empty for a directory */
-    uint64_t size;    /* of a file */
+    /* The path that its session keeps: relative to the client's folder; of
+     * other files, and with a flag that takes these, relative to the argument;
+     * of the argument its name, or empty for a directory. */
+    const char *path;
+    const char *below; /* relative to the argument; of the argument empty */
+    uint64_t size;     /* of a file */
     /* of a directory: its dialect, and the files that belong to it; NULL: all
      * of them */
     const struct wal__dialect *dialect;

@@ -5,10 +5,12 @@
  * Threads: one thread at a time.
  */
 #include "engine/convert/render/session_snapshot.h"
+#include "engine/convert/render/client_file.h"
 
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/convert/render/client_file.h"
 #include "format/json/json_value.h"
 #include "format/model/model_table.h"
 #include "format/model/model_timestamp.h"
@@ -195,6 +197,11 @@ wal__session_snapshot_read(struct wal__session_snapshot *snapshot,
     snapshot->is_fork = (info.flags & WAL_SESSION_FORK) != 0;
     set_created(&info, keep, &snapshot->session);
     snapshot->dialect = dialect_of_source(info.source);
+    if (snapshot->dialect != NULL) {
+        snapshot->session.file_dialect = snapshot->dialect->name;
+        snapshot->session.file =
+            wal__client_file(snapshot->dialect, info.id, info.source, keep);
+    }
     if (snapshot->dialect == NULL && snapshot->is_fork) {
         snapshot->dialect = dialect_of_lineage(store, info.id);
     }

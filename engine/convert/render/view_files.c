@@ -22,6 +22,7 @@ void wal__view_files_init(struct wal__view_files *files,
 {
     files->env = env;
     files->state_dir = -1;
+    files->temporary_dir = -1;
     wal__hashmap_init(&files->index_by_path, env->heap);
     wal__buf_init(&files->pending, env->heap);
 }
@@ -109,7 +110,8 @@ struct wal__view_file *wal__view_files_add(struct wal__view_files *files,
         free_file(files, file);
         return NULL;
     }
-    snprintf(file->temporary, sizeof(file->temporary), "%s.%u.tmp", files->key,
+    snprintf(file->temporary, sizeof(file->temporary), "%s%s.%u.tmp",
+             files->prefix != NULL ? files->prefix : "", files->key,
              is_document ? 9 : (unsigned)files->count % 8);
     WAL__ASSERT(files->count < files->capacity);
     files->items[files->count++] = file;
@@ -121,7 +123,7 @@ void wal__view_files_begin(struct wal__view_files *files, bool is_incremental)
     for (uint32_t i = 0; i < files->count; i++) {
         struct wal__view_file *file = files->items[i];
         wal__line_file_begin(&file->lines, is_incremental);
-        file->lines.state_dir = files->state_dir;
+        file->lines.state_dir = files->temporary_dir;
         file->is_current = is_incremental && !file->is_provisional;
         file->is_provisional = false;
         file->has_data = false;
@@ -164,7 +166,7 @@ static bool select_file(void *ctx, const char *path, bool is_document)
     file->is_provisional =
         is_document && files->is_past_stable && !file->is_current;
     file->is_current = true;
-    file->lines.state_dir = files->state_dir;
+    file->lines.state_dir = files->temporary_dir;
     files->current = file;
     file->data.size = 0;
     file->has_data = is_document;
@@ -291,8 +293,8 @@ static enum wal_status replace_document(struct wal__view_files *files,
     if (status != WAL_OK) {
         return status;
     }
-    status =
-        wal__view_fs_create(env, files->state_dir, file->temporary, &fd, error);
+    status = wal__view_fs_create(env, files->temporary_dir, file->temporary,
+                                 &fd, error);
 
     if (status == WAL_OK) {
         status = wal__view_fs_write(env, fd, file->data.data, file->data.size,
@@ -303,11 +305,12 @@ static enum wal_status replace_document(struct wal__view_files *files,
         }
         close(fd);
         if (status == WAL_OK) {
-            status = wal__view_fs_rename(env, files->state_dir, file->temporary,
-                                         directory, name, false, error);
+            status =
+                wal__view_fs_rename(env, files->temporary_dir, file->temporary,
+                                    directory, name, false, error);
         }
         if (status != WAL_OK) {
-            wal__view_fs_remove(env, files->state_dir, file->temporary);
+            wal__view_fs_remove(env, files->temporary_dir, file->temporary);
         }
     }
     close(directory);
@@ -417,7 +420,7 @@ enum wal_status wal__view_files_finish(struct wal__view_files *files,
     for (uint32_t i = 0; i < files->count && status == WAL_OK; i++) {
         struct wal__view_file *file = files->items[i];
         if (!file->is_document && file->is_current) {
-            file->lines.state_dir = files->state_dir;
+            file->lines.state_dir = files->temporary_dir;
             status = wal__line_file_finish(&file->lines, error);
         }
     }

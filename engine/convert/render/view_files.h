@@ -34,8 +34,10 @@ struct wal__view_files {
     const char *root;     /* NULL: lines are passed to `put` */
     wal_view_put_fn *put; /* receives lines */
     void *put_ctx;
-    const char *key; /* prefix of the names of the view's state files */
-    int state_dir;   /* directory of the state files; -1: not open */
+    const char *key;    /* prefix of the names of the view's state files */
+    int state_dir;      /* directory of the state files; -1: not open */
+    int temporary_dir;  /* directory of the temporary files; -1: not open */
+    const char *prefix; /* of the names of temporary files; or NULL */
     struct wal__view_file **items;
     uint32_t count;
     uint32_t capacity;

@@ -14,6 +14,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
+#include "engine/convert/view/view_place.h"
 #include "engine/convert/view/view_state.h"
 
 #define PARENT_DIRS_MAX 8 /* parent directories of a file that are searched */
@@ -51,22 +52,36 @@ static enum wal_status search_state_dir(struct view_search *search,
     return status;
 }
 
+static enum wal_status search_directory(struct view_search *search,
+                                        const char *name, const char *path,
+                                        struct wal_error *error)
+{
+    enum wal_status status;
+    DIR *state_dir = opendir(name);
+
+    if (state_dir == NULL) {
+        return WAL_OK;
+    }
+    status = search_state_dir(search, state_dir, path, error);
+    closedir(state_dir);
+    return status;
+}
+
 /* Searches the states of the root, which is the first `size` bytes of the
  * path. */
 static enum wal_status search_root(struct view_search *search, const char *path,
                                    size_t size, struct wal_error *error)
 {
     char name[PATH_MAX + sizeof(WAL__VIEW_STATE_DIR) + 1];
+    char place[PATH_MAX];
     enum wal_status status;
-    DIR *state_dir;
 
     snprintf(name, sizeof(name), "%.*s/" WAL__VIEW_STATE_DIR, (int)size, path);
-    state_dir = opendir(name);
-    if (state_dir == NULL) {
-        return WAL_OK;
+    status = search_directory(search, name, path + size + 1, error);
+    snprintf(name, sizeof(name), "%.*s", size > 0 ? (int)size : 1, path);
+    if (status == WAL_OK && !search->is_found && wal__view_place(name, place)) {
+        status = search_directory(search, place, path + size + 1, error);
     }
-    status = search_state_dir(search, state_dir, path + size + 1, error);
-    closedir(state_dir);
     snprintf(search->place.root, sizeof(search->place.root), "%.*s",
              size > 0 ? (int)size : 1, path);
     return status;

@@ -8,13 +8,48 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/convert/view/view_place.h"
 #include "format/bytes/assert.h"
 #include "format/model/model_table.h"
+
+/* Opens the directory of the state, and that of temporary files, which is on
+ * the file system of the root. */
+static enum wal_status open_directories(struct wal_view *view,
+                                        struct wal_error *error)
+{
+    struct wal__view_files *files = &view->files;
+    const char *name = NULL;
+    char place[PATH_MAX];
+    enum wal_status status =
+        wal__view_fs_open_parent(&view->env, view->root, "lock", true,
+                                 &files->temporary_dir, &name, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    files->prefix = wal__view_place(view->root, place) ? ".agentwal-" : "";
+    if (files->prefix[0] != '\0') {
+        return wal__view_fs_open_parent(&view->env, place, "lock", true,
+                                        &files->state_dir, &name, error);
+    }
+    close(files->temporary_dir);
+    files->temporary_dir = -1;
+    status = wal__view_fs_open_parent(&view->env, view->root,
+                                      WAL__VIEW_STATE_DIR "/lock", true,
+                                      &files->state_dir, &name, error);
+    if (status == WAL_OK) {
+        files->temporary_dir = fcntl(files->state_dir, F_DUPFD_CLOEXEC, 0);
+    }
+    return status != WAL_OK || files->temporary_dir >= 0
+               ? status
+               : wal__view_fs_fail(error, WAL__VIEW_STATE_DIR);
+}
 
 static enum wal_status lock_byte(struct wal__view_lock *view_lock,
                                  struct wal_error *error)
@@ -22,10 +57,7 @@ static enum wal_status lock_byte(struct wal__view_lock *view_lock,
     struct wal_view *view = view_lock->view;
     struct wal__json_span key = {(const uint8_t *)view->key, strlen(view->key)};
     struct flock byte = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-    const char *name = NULL;
-    enum wal_status status = wal__view_fs_open_parent(
-        &view->env, view->root, WAL__VIEW_STATE_DIR "/lock", true,
-        &view->files.state_dir, &name, error);
+    enum wal_status status = open_directories(view, error);
     int answer = -1;
 
     if (status != WAL_OK) {
@@ -33,7 +65,7 @@ static enum wal_status lock_byte(struct wal__view_lock *view_lock,
     }
     byte.l_start = (off_t)(wal__model_hash(0, key) >> 2);
     view_lock->lock_fd =
-        openat(view->files.state_dir, name,
+        openat(view->files.state_dir, "lock",
                O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (view_lock->lock_fd >= 0) {
         do {
@@ -50,8 +82,9 @@ static void remove_temporary_files(struct wal_view *view)
     char name[WAL__VIEW_NAME_SIZE];
 
     for (unsigned i = 0; i < 10; i++) {
-        snprintf(name, sizeof(name), "%s.%u.tmp", view->key, i);
-        wal__view_fs_remove(&view->env, view->files.state_dir, name);
+        snprintf(name, sizeof(name), "%s%s.%u.tmp", view->files.prefix,
+                 view->key, i);
+        wal__view_fs_remove(&view->env, view->files.temporary_dir, name);
     }
 }
 
@@ -123,5 +156,9 @@ void wal__view_lock_release(struct wal__view_lock *view_lock)
     if (files->state_dir >= 0) {
         close(files->state_dir);
         files->state_dir = -1;
+    }
+    if (files->temporary_dir >= 0) {
+        close(files->temporary_dir);
+        files->temporary_dir = -1;
     }
 }

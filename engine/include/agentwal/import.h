@@ -27,6 +27,11 @@
  * an import that failed or was stopped. The same sources give the same
  * sessions, in one import or in several.
  *
+ * Times: an entry has the time of its line, or that of the line before. The
+ * order of lists follows these. The metadata of an imported session has the
+ * member `imported`, the time of the import, and `created`, the first time in
+ * the source.
+ *
  * Durability: the entries of a source are durable when its report is made.
  *
  * Threads: any; calls may run at the same time, in several processes too. An
@@ -136,6 +141,13 @@ typedef int32_t wal_import_report_fn(void *ctx,
 typedef int32_t wal_import_progress_fn(void *ctx, struct wal_slice path,
                                        uint64_t done, uint64_t total);
 
+/* Called before a session is created: writes the id of the project of its
+ * directory, as the source names it, terminated by NUL, to project, which has
+ * `size` bytes. directory is terminated by NUL; it may not exist here. A result
+ * other than 0: the directory's path is the id. It may call this library. */
+typedef int32_t wal_import_project_fn(void *ctx, struct wal_slice directory,
+                                      char *project, uint64_t size);
+
 struct wal_import_options {
     uint32_t struct_size;
     uint32_t flags;           /* enum wal_import_selection */
@@ -145,7 +157,8 @@ struct wal_import_options {
                                * found, such as the store's; or empty */
     wal_import_progress_fn *progress; /* or null */
     wal_import_report_fn *report;     /* or null */
-    void *ctx;                        /* of both */
+    void *ctx;                        /* of the callbacks */
+    wal_import_project_fn *project;   /* or null: always the path */
 };
 
 /* What an import did; also when it failed or was stopped. The library fills
@@ -278,6 +291,7 @@ wal_import_follow_next(struct wal_import_follow *follow, uint32_t timeout_ms,
                        struct wal_import_result *result,
                        struct wal_error *error);
 
+/* Describes how the changes are found. Threads: one at a time per follow. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_import_follow_get_info(const struct wal_import_follow *follow,
                            struct wal_import_follow_info *info,

@@ -131,8 +131,11 @@ const char *wal__claude_path(const struct wal__model_session *session,
     struct wal__json_span id;
     struct wal__json_span agent;
     struct wal__model_path path;
+    const char *given = wal__model_client_path(session, stream, "claude");
 
-    (void)stream;
+    if (given != NULL) {
+        return given;
+    }
     wal__claude_split_id(session->id, arena, &id, &agent);
     id = wal__claude_uuid(id, arena);
     if (id.data == NULL) {

@@ -28,13 +28,16 @@ struct codex {
 static const char *codex_path(const struct wal__model_session *session,
                               uint32_t stream, struct wal__arena *arena)
 {
+    const char *given = wal__model_client_path(session, stream, "codex");
     struct wal__json_span id = wal__claude_uuid(session->id, arena);
     uint8_t time[WAL__MODEL_TIME_SIZE];
     char day[12] = "YYYY/MM/DD/";
     struct wal__model_path path;
     int64_t ms = 0;
 
-    (void)stream;
+    if (given != NULL) {
+        return given;
+    }
     (void)wal__model_time_read(session->time, &ms);
     (void)wal__model_time_write(ms, time);
     for (size_t i = 0; i < 10; i++) {

@@ -62,10 +62,17 @@ static void session_id(const struct wal__model_session *session,
 
 /* ------------------------------------------------------------- files --- */
 
+/* The project is a folder's name; the path of a directory is none. */
 static struct wal__json_span
 project_of(const struct wal__model_session *session)
 {
-    return wal__model_or(session->project, "\"global\"");
+    static const struct wal__json_span none = {NULL, 0};
+    struct wal__json_span project = session->project;
+
+    if (project.size > 0 && memchr(project.data, '/', project.size) != NULL) {
+        project = none;
+    }
+    return wal__model_or(project, "\"global\"");
 }
 
 static const char *opencode_path(const struct wal__model_session *session,

@@ -26,8 +26,11 @@ static bool is_plain(uint8_t byte)
 static const char *pi_path(const struct wal__model_session *session,
                            uint32_t stream, struct wal__arena *arena)
 {
-    (void)stream;
-    return wal__model_dashed_path(session, is_plain, true, arena);
+    const char *given = wal__model_client_path(session, stream, "pi");
+
+    return given != NULL
+               ? given
+               : wal__model_dashed_path(session, is_plain, true, arena);
 }
 
 /* An id has eight hexadecimal digits. */

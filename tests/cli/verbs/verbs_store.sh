@@ -64,6 +64,7 @@ code 2 agentwal --store '' list
 grep -q -- '--store: is empty' stderr || fail "empty --store"
 code 2 env AGENTWAL_STORE= agentwal list
 grep -q 'AGENTWAL_STORE: is empty' stderr || fail "empty variable"
+# shellcheck disable=SC2088  # not to be expanded
 for path in '~' '~/store' '~user/store'; do
     code 2 agentwal --store "$path" create
     grep -q 'the shell did not expand' stderr || fail "$path"

@@ -78,12 +78,13 @@ static void put_session(struct kit *kit, int64_t created_ms)
           wal__session_record_size(&session));
 }
 
-/* Answers the entry's sequence. */
+/* A message of a user; answers its sequence. */
 static uint64_t add(struct kit *kit, uint8_t stream, const char *time)
 {
+    static const char payload[] = "{\"role\":\"user\",\"content\":\"hello\"}";
     struct wal__entry_record entry = {.id = model_span("e"),
                                       .time = model_span(time),
-                                      .payload = model_span("{}")};
+                                      .payload = model_span(payload)};
 
     wal__entry_record_encode(&entry, kit->payload);
     apply(kit,

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# agentwal adopt imports the sessions of the clients in a home directory, and
+# nothing that is kept next to them.
+set -euo pipefail
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+count=12
+[ -z "${AGENTWAL_LONG:-}" ] || count=200
+total=$((3 * count))
+
+export HOME=$work/home
+unset CLAUDE_CONFIG_DIR CODEX_HOME PI_CODING_AGENT_DIR XDG_DATA_HOME \
+    XDG_CONFIG_HOME XDG_STATE_HOME AGENTWAL_STORE
+python3 "$here/../lib/make_home.py" "$HOME" "$count"
+export AGENTWAL_STORE=$store
+# Of the files only these may be read into the store.
+find "$HOME" -type f | sort >"$work/files"
+cp -r "$HOME" "$work/before"
+
+sessions() {
+    agentwal list --json | wc -l
+}
+
+no_secret() {
+    if grep -rqa sk-planted-secret "$store"; then
+        fail "a secret is in the store: $*"
+    fi
+}
+
+# The plan, without a terminal: nothing is done.
+code 0 agentwal adopt </dev/null
+grep -q "^Claude Code: $HOME/.claude: $count sessions, " "$work/stdout" ||
+    fail "the plan: $(cat "$work/stdout")"
+grep -q "^Codex: $HOME/.codex: $count sessions, " "$work/stdout" || fail codex
+grep -q "^pi: $HOME/.pi/agent: $count sessions, " "$work/stdout" || fail pi
+grep -q 'left out: .*credentials' "$work/stdout" || fail "what is left out"
+grep -q 'nothing was imported' "$work/stderr" || fail "that nothing was done"
+if grep -q planted "$work/stdout" "$work/stderr"; then
+    fail "the plan has a secret"
+fi
+[ ! -e "$store" ] || fail "the plan made a store"
+code 0 agentwal adopt --json </dev/null
+json 'len(rows) == 3 and all(r["leftOut"]["credentials"] > 0 for r in rows)' \
+    "$work/stdout"
+code 2 agentwal adopt --install --uninstall
+
+# The import.
+code 0 agentwal adopt --yes
+grep -q "^$total sessions, " "$work/stdout" || fail "$(cat "$work/stdout")"
+grep -q "agentwal import --follow $HOME/.claude $HOME/.codex $HOME/.pi/agent" \
+    "$work/stdout" || fail "how to follow"
+same "$total" "$(sessions)" "sessions after adopt"
+no_secret adopt
+diff -r "$work/before" "$HOME" || fail "adopt changed the home directory"
+
+# Again, and from other roots: each session once.
+for root in "$HOME/.claude/projects" "$HOME/.claude" "$HOME" \
+    "$HOME/.codex/sessions" "$work/before" "$HOME/.claude/projects/-srv-app_0"; do
+    code 0 agentwal import --json --summary "$root"
+    json 'rows[-1]["summary"]["appended"] == 0' "$work/stdout"
+    same "$total" "$(sessions)" "sessions after an import of $root"
+done
+code 0 agentwal adopt --yes
+grep -q ' 0 new entries, ' "$work/stdout" || fail "a second adopt adds entries"
+no_secret "imports from other roots"
+
+# Titles.
+agentwal list --json | json 'all(r["firstText"] and "<" not in r["firstText"]
+    for r in rows)'
+
+# What came in goes out at the path of its first import.
+code 0 agentwal export --dialect source "$work/out"
+same "$total" "$(find "$work/out" -type f | wc -l)" "files of an export"
+(cd "$work/out" && find . -type f) | while read -r path; do
+    for folder in .claude .codex .pi/agent; do
+        [ ! -e "$HOME/$folder/$path" ] || cmp "$HOME/$folder/$path" \
+            "$work/out/$path"
+    done
+done
+
+# Variables that name the folders.
+mkdir "$work/moved"
+cp -r "$HOME/.claude" "$work/moved/claude-files"
+cp -r "$HOME/.codex" "$work/moved/codex-files"
+HOME=$work/nobody CLAUDE_CONFIG_DIR=$work/moved/claude-files \
+    CODEX_HOME=$work/moved/codex-files AGENTWAL_STORE=$work/moved-store \
+    code 0 agentwal adopt --yes
+grep -q "^$((2 * count)) sessions, " "$work/stdout" || fail "moved folders"
+if grep -rqa sk-planted-secret "$work/moved-store"; then
+    fail "a secret of a moved folder"
+fi
+HOME=$work/nobody AGENTWAL_STORE=$work/no-store code 1 agentwal adopt --yes
+[ ! -e "$work/no-store" ] || fail "adopt without clients made a store"
+
+# The unit. A systemctl that only records its calls.
+mkdir "$work/bin"
+cat >"$work/bin/systemctl" <<EOF
+#!/bin/sh
+echo "\$@" >>"$work/calls"
+exit "\$(cat "$work/systemd")"
+EOF
+chmod +x "$work/bin/systemctl"
+unit=$HOME/.config/systemd/user/agentwal-import.service
+link=$HOME/.config/systemd/user/default.target.wants/agentwal-import.service
+echo 1 >"$work/systemd"
+code 0 agentwal adopt --install </dev/null
+[ ! -e "$unit" ] || fail "a plan installed the unit"
+PATH=$work/bin:$PATH code 0 agentwal adopt --yes --install
+grep -q 'could not be started' "$work/stderr" || fail "no systemd"
+line="ExecStart=\"$(readlink -f "$WALBIN/agentwal")\" --store \"$store\""
+line="$line import --follow \"$HOME/.claude\" \"$HOME/.codex\""
+grep -qxF "$line \"$HOME/.pi/agent\"" "$unit" || fail "the unit: $(cat "$unit")"
+[ -e "$link" ] || fail "the unit is not enabled"
+echo 0 >"$work/systemd"
+PATH=$work/bin:$PATH code 0 agentwal adopt --yes --install
+grep -q '^started' "$work/stdout" || fail "the unit was not started"
+grep -q -- '--user restart agentwal-import.service' "$work/calls" ||
+    fail "systemctl: $(cat "$work/calls")"
+PATH=$work/bin:$PATH code 0 agentwal adopt --uninstall
+{ [ ! -e "$unit" ] && [ ! -L "$link" ]; } || fail "the unit remains"
+grep -q -- '--user stop agentwal-import.service' "$work/calls" || fail "stop"
+PATH=$work/bin:$PATH code 0 agentwal adopt --uninstall
+grep -q 'no unit' "$work/stdout" || fail "a second uninstall"
+rm -r "$HOME/.config"
+
+# A view into the client's folder, then an import: no session twice.
+cp -r "$HOME/.claude" "$work/client"
+code 0 agentwal export --dialect claude "$HOME/.claude"
+same "$total" "$(find "$HOME/.claude/projects" -name '*.jsonl' | wc -l)" \
+    "sessions of the client after an export of all"
+for id in $(agentwal list --json | python3 -c '
+import json, sys
+print(*(json.loads(line)["sessionId"] for line in sys.stdin))'); do
+    same 1 "$(find "$HOME/.claude/projects" -name "*$id*.jsonl" | wc -l)" \
+        "files of session $id"
+done
+[ -z "$(find "$HOME/.claude" -name '.agentwal*')" ] ||
+    fail "the view left state in the client's folder"
+code 0 agentwal adopt --yes
+same "$total" "$(sessions)" "sessions after a view"
+diff -r "$work/client/projects" "$HOME/.claude/projects" |
+    grep -v "^Only in $HOME" && fail "the view changed the client's files"
+no_secret views

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# agentwal import of folders with files that no client wrote as expected.
+set -euo pipefail
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+export AGENTWAL_STORE=$store
+project=$work/home/.claude/projects/-srv
+mkdir -p "$project"
+row() { # ID NUMBER TEXT
+    printf '{"parentUuid":null,"isSidechain":false,"type":"user",'
+    printf '"cwd":"/srv","sessionId":"%s","uuid":"%s-%s",' "$1" "$1" "$2"
+    printf '"message":{"role":"user","content":"%s"},' "$3"
+    printf '"timestamp":"2026-02-03T09:00:00.000Z"}\n'
+}
+
+# Control characters in names and titles do not reach the terminal.
+evil=$(printf 'e\033[31m\001vil')
+row s1 1 'title \u001b[31m\u0007 end' >"$project/$evil.jsonl"
+{
+    printf '{"type":"summary","summary":"\\u001b]0;x\\u0007","leafUuid":"u"}\n'
+    row s2 1 'text'
+} >"$project/s2.jsonl"
+: >"$project/$(printf 'none\033[0m').jsonl"
+# A row of an unknown version and of an unknown type: kept as they are.
+{
+    row s3 1 'hello'
+    printf '{"type":"hologram","version":"99.0","sessionId":"s3","x":[1,2]}\n'
+} >"$project/s3.jsonl"
+mkdir -p "$work/home/.pi/agent/sessions/--srv--"
+time='"timestamp":"2026-02-03T09:00:00.000Z"'
+{
+    printf '{"type":"session","version":9,"id":"p9",%s,"cwd":"/srv"}\n' "$time"
+    printf '{"type":"message","id":"a1","parentId":null,%s,' "$time"
+    printf '"message":{"role":"user","content":"x"}}\n'
+} >"$work/home/.pi/agent/sessions/--srv--/t_p9.jsonl"
+code 0 agentwal import --verbose "$work/home"
+if grep -qP '[\x00-\x08\x0b-\x1f\x7f]' "$work/stdout" "$work/stderr"; then
+    fail "control characters in the output of import"
+fi
+grep -q 'the version is not known' "$work/stderr" || fail "unknown version"
+code 0 agentwal import "$work/home"
+grep -q 'warning: the version is not known (1 time)' "$work/stderr" ||
+    fail "a grouped warning: $(cat "$work/stderr")"
+code 0 agentwal list
+if grep -qP '[\x00-\x08\x0b-\x1f\x7f]' "$work/stdout"; then
+    fail "control characters in the list"
+fi
+grep -q '(no messages) none.*\.jsonl' "$work/stdout" || fail "a session without messages"
+code 0 agentwal export --dialect source "$work/out"
+cmp "$project/s3.jsonl" "$work/out/projects/-srv/s3.jsonl"
+cmp "$project/$evil.jsonl" "$work/out/projects/-srv/$evil.jsonl"
+cmp "$work/home/.pi/agent/sessions/--srv--/t_p9.jsonl" \
+    "$work/out/sessions/--srv--/t_p9.jsonl"
+
+# A folder that cannot be read is named, the rest is imported: exit code 1. An
+# argument that cannot be read is a failure.
+code 3 agentwal import "$work/none"
+mkdir "$project-locked"
+row s4 1 locked >"$project-locked/s4.jsonl"
+row s5 1 more >"$project/s5.jsonl"
+chmod 0 "$project-locked"
+drop=()
+if [ "$(id -u)" -eq 0 ]; then
+    drop=(setpriv --bounding-set=-all --inh-caps=-all)
+    "${drop[@]}" true 2>/dev/null || drop=()
+fi
+if "${drop[@]}" ls "$project-locked" >/dev/null 2>&1; then
+    chmod 700 "$project-locked"
+else
+    code 1 "${drop[@]}" agentwal import "$work/home"
+    chmod 700 "$project-locked"
+    grep -qF "agentwal: $project-locked: " "$work/stderr" || fail "not named"
+    grep -q '^failed: 1$' "$work/stdout" || fail "not counted"
+    agentwal list | grep -q more || fail "the rest was not imported"
+fi
+
+# Two clients with one session id: both are kept, and the second is named.
+row p9 1 other >"$project/p9.jsonl"
+code 0 agentwal import "$work/home/.claude"
+grep -qF "$project/p9.jsonl: another session has its id; kept as 'p9~2'" \
+    "$work/stderr" || fail "the same id: $(cat "$work/stderr")"
+
+# --all-files takes what is left out otherwise; a file by its name always is.
+printf '{"key":"value"}\n' >"$work/home/.claude/settings.json"
+code 0 agentwal import "$work/home"
+grep -q 'left out: 1 settings' "$work/stdout" || fail "settings"
+code 0 agentwal import --json --all-files "$work/home"
+json 'any(r["path"].endswith("settings.json") for r in rows)' "$work/stdout"
+code 0 agentwal --store "$work/other" import --json "$work/home/.claude/settings.json"
+json 'len(rows) == 1 and rows[0]["lines"] == 1' "$work/stdout"
+
+# walconv keeps files that are in no client's folder, and its output.
+mkdir -p "$work/plain/.claude"
+printf '{"n":1}\n' | tee "$work/plain/data" >"$work/plain/.claude/settings.json"
+walctl init "$work/old"
+code 0 walconv import --json "$work/old" "$work/plain"
+json 'len(rows) == 1 and rows[0]["path"].endswith("/data")
+    and "summary" not in rows[0]' "$work/stdout"
+
+# Views of all sessions leave out those without messages.
+code 0 agentwal export --dialect claude "$work/view"
+if grep -rq '"key":"value"' "$work/view"; then
+    fail "a view of settings"
+fi

@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# agentwal: what each verb prints for people, and with --json.
+set -euo pipefail
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
+cd "$work"
+export AGENTWAL_STORE=$store HOME=$work
+unset COLUMNS
+agentwal init
+line() {
+    printf '{"id":"%s","type":"message","payload":{"role":"user","content":"%s"}}\n' "$1" "$2"
+}
+# says PATTERN COMMAND...: prints a line that matches.
+says() {
+    local pattern=$1
+    shift
+    code 0 "$@"
+    grep -qE "$pattern" stdout || fail "$*: $(cat stdout)"
+}
+# gives EXPRESSION COMMAND...: prints JSON for which the expression holds.
+gives() {
+    local expression=$1
+    shift
+    code 0 "$@"
+    json "$expression" stdout
+}
+
+agentwal create --id s --title "A title" --cwd . >/dev/null
+line e1 one >one.jsonl
+line e2 two >two.jsonl
+says '^appended 1 entry to the session s; the last one is e1$' agentwal append s <one.jsonl
+says '^appended 0 entries to the session s; 1 known' agentwal append s <one.jsonl
+gives 'rows[0]["appendedCount"] == 1' agentwal append s --json <two.jsonl
+code 1 agentwal append s --expect-tail e1 <<<'{"type":"t","payload":{}}'
+[ ! -s stdout ] || fail "a conflict prints JSON for people"
+grep -q 'e2' stderr || fail "the conflict does not name the tail: $(cat stderr)"
+says '^queued 1 entry' agentwal append s --durability queued <<<'{"type":"t","payload":{}}'
+agentwal append s --each >each < <(line e4 four; line e5 five)
+same 2 "$(grep -c '^appended 1 entry' each)" "append --each"
+
+echo content >file
+says '^checkpoint c1: 1 file, 8 bytes; 1 new content, ' agentwal checkpoint s c1 file
+gives 'rows[0]["checkpointId"] == "c2" and rows[0]["newBlobs"] == 0' \
+    agentwal checkpoint s c2 file --json
+echo changed >file
+says '^restored 1 file: \+1 -1$' agentwal rewind s c1
+grep -q '^to undo: agentwal rewind s ' stdout || fail "no undo: $(cat stdout)"
+says '^restored 0 files' agentwal rewind s c1
+gives 'rows[0]["canRewind"] is True' agentwal rewind s c1 --json
+code 1 agentwal rewind s nothing
+[ ! -s stdout ] || fail "a refusal prints on standard output"
+code 1 agentwal rewind s nothing --json
+json 'rows[0]["canRewind"] is False' stdout
+says '^deleted the checkpoint c2$' agentwal checkpoint-delete s c2
+gives 'rows == [{"checkpointId": "c1"}]' agentwal checkpoint-delete s c1 --json
+says '^checkpoints of this session are now off$' agentwal checkpointing s off
+code 0 agentwal checkpoint s c3 file
+[ ! -s stdout ] || fail "a checkpoint was printed"
+grep -q 'checkpoints are off' stderr || fail "no note"
+gives 'rows[0]["checkpointing"] is False' agentwal checkpoint s c3 file --json
+[ ! -s stderr ] || fail "a note with --json"
+
+says '^redacted the entry e1$' agentwal redact s e1
+gives 'rows[0]["sessionId"] == "s"' agentwal redact s e2 --json
+says '^Sessions +1$' agentwal stats
+grep -qE '^Log +[0-9.]+ kB in 1 segment, [0-9.]+ [kM]B on disk$' stdout || fail "$(cat stdout)"
+gives 'rows[0]["sessions"] == 1 and rows[0]["logBytes"] > 1000' agentwal stats --json
+gives 'rows[0]["from"] == rows[0]["to"]' agentwal migrate --json
+says '^migrated from version [0-9]+ to [0-9]+: ' agentwal migrate
+says '^sound: 1 session' agentwal check
+gives 'rows[0]["sound"] is True' agentwal check --json
+code 0 agentwal salvage out
+same s "$(agentwal --store out latest)" "salvage"
+code 2 agentwal salvage
+code 2 agentwal salvage a --salvage b
+says '^log/' agentwal cat --frames
+gives 'len(rows) > 3' agentwal cat --frames --json
+segment=$(echo "$store"/log/*.seg)
+says 'OPEN' agentwal cat --frames "$segment"
+code 2 agentwal cat
+grep -q 'cat: too few arguments' stderr || fail "cat: $(cat stderr)"
+code 2 agentwal tree
+gives 'rows[0]["sessionId"] == "s"' agentwal list --json
+gives 'rows[0]["projectId"] == "global"' agentwal projects --json
+says '^session +s$' agentwal show s
+# The verbs print the same JSON as the tools.
+for verb in list projects; do
+    cmp <(agentwal "$verb" --json) <(walctl "$verb" "$store" --json) || fail "$verb"
+done
+for verb in show meta children head checkpoints; do
+    cmp <(agentwal "$verb" s --json) <(walctl "$verb" "$store" s --json) || fail "$verb"
+done
+cmp <(agentwal cat s) <(walcat "$store" s)
+
+cp "$AGENTWAL_SOURCE/tools/example/session.jsonl" .
+gives 'rows[0]["appended"] == 13' agentwal import --json session.jsonl
+id=$(field sessionId stdout)
+code 0 agentwal export --dialect source out-files
+cmp session.jsonl out-files/session.jsonl
+gives "rows[0]['path'].endswith('session.jsonl')" agentwal path --json --dialect source o "$id"
+gives "rows[0]['path'].endswith('.jsonl')" agentwal path --json --dialect claude o "$id"
+code 0 agentwal export --dialect source --session "${id: -7}" --stdout
+cmp session.jsonl stdout
+code 2 agentwal export --dialect source --session "$id" --stdout --json
+gives 'len(rows) > 5' agentwal dialects --json
+says '^deleted the session s \(A title\) with 7 entries$' agentwal delete s

@@ -7,7 +7,9 @@ set -euo pipefail
 
 agent=$AGENTWAL_BUILD/tests/agent
 lines=$(wc -l <"$AGENTWAL_SOURCE/examples/agent.c")
-[ "$lines" -ge 60 ] && [ "$lines" -le 120 ] || fail "it has $lines lines"
+if [ "$lines" -lt 60 ] || [ "$lines" -gt 120 ]; then
+    fail "it has $lines lines"
+fi
 mkdir "$work/tree"
 cd "$work/tree"
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the commands that README.md and the pages of docs/ show, and compares
-what they print.
+"""Runs the commands that documents show and compares what they print.
 
 A page is one shell session in a folder that has only tools/example;
 CONTRIBUTING.md is one in a copy of the sources. Of a page:
@@ -33,7 +32,8 @@ ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("WALBIN") or os.path.join(ROOT, "build", "bin")
 
-# A page that builds, which takes a minute: tests/packaging/contributing.sh.
+PAGES = ["README.md", "CHANGELOG.md", "SECURITY.md", "examples/README.md"]
+# It builds, which takes a minute: tests/packaging/contributing.sh.
 IN_SOURCES = "CONTRIBUTING.md"
 
 ID = re.compile(r"\b01[0-9a-f]{6}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-"
@@ -65,6 +65,9 @@ ELSEWHERE = {
     "bench/run.sh --long --filter list/1000000 --json docs/bench/results.json "
     "--add --plots docs/bench --page docs/benchmarks.md":
         "tests/cli/bench_run.sh",
+    "apt-get install cmake ninja-build gcc pkg-config liblz4-dev zlib1g-dev "
+    "libssl-dev libdeflate-dev libcmocka-dev libjansson-dev python3":
+        "tests/packaging/configure.sh",
     "cmake -S examples -B build && cmake --build build":
         "tests/style/install.sh",
 }
@@ -171,6 +174,19 @@ def copy_sources(folder):
             shutil.copy2(os.path.join(ROOT, name), path)
 
 
+def prepare(folder, path):
+    """What a page needs in its folder."""
+    if os.path.basename(path) == IN_SOURCES:
+        copy_sources(folder)
+        return
+    shutil.copytree(os.path.join(ROOT, "tools", "example"),
+                    os.path.join(folder, "tools", "example"))
+    if path.endswith(os.path.join("examples", "README.md")):
+        os.mkdir(os.path.join(folder, "build"))
+        os.symlink(os.path.join(os.path.dirname(BIN), "tests", "agent"),
+                   os.path.join(folder, "build", "agent"))
+
+
 class Shell:
     """A shell in the folder; a command is read from a file, so that commands
     that read their input do not read the next command."""
@@ -272,15 +288,7 @@ def check_page(path, examples, usage):
         faults.append("%s:%d: %s" % (path, number, fault))
     with tempfile.TemporaryDirectory(prefix="agentwal-docs.",
                                      dir="/tmp") as folder:
-        if os.path.basename(path) == IN_SOURCES:
-            copy_sources(folder)
-        else:
-            shutil.copytree(os.path.join(ROOT, "tools", "example"),
-                            os.path.join(folder, "tools", "example"))
-        if path.endswith(os.path.join("examples", "README.md")):
-            os.mkdir(os.path.join(folder, "build"))
-            os.symlink(os.path.join(os.path.dirname(BIN), "tests", "agent"),
-                       os.path.join(folder, "build", "agent"))
+        prepare(folder, path)
         for number, kind, name, lines in blocks(text):
             if kind == "transcript":
                 page_steps += steps(number, lines)
@@ -308,12 +316,9 @@ def main():
     for path in glob.glob(os.path.join(ROOT, "examples", "*.c")):
         with open(path, encoding="utf-8") as file:
             examples.append(" ".join(file.read().split()))
-    pages = sys.argv[1:] or [
-        os.path.join(ROOT, "README.md"),
-        os.path.join(ROOT, "CHANGELOG.md"),
-        os.path.join(ROOT, "SECURITY.md"),
-        os.path.join(ROOT, "examples", "README.md"),
-        *sorted(glob.glob(os.path.join(ROOT, "docs", "*.md")))]
+    pages = sys.argv[1:] or sorted(
+        glob.glob(os.path.join(ROOT, "docs", "*.md"))) + [
+            os.path.join(ROOT, name) for name in PAGES]
     faults, count = [], 0
     for line, test in ELSEWHERE.items():
         if not os.path.exists(os.path.join(ROOT, test)):

@@ -309,22 +309,10 @@ static void use_imports(struct wal_store *store)
     const struct wal_import_options options = {.struct_size = sizeof(options),
                                                .dialect = text("unknown")};
     const struct wal_slice path = text("source.jsonl");
-    struct wal_import_client client = {.struct_size = sizeof(client)};
-    struct wal_import_result result = {.struct_size = sizeof(result)};
-    struct wal_import_follow_info info = {.struct_size = sizeof(info)};
-    struct wal_import_follow *follow = NULL;
 
-    if (wal_import_dialect(0) == NULL ||
-        wal_import_left_out_name(WAL_IMPORT_CREDENTIALS) == NULL) {
+    if (wal_import_dialect(0) == NULL) {
         exit(1);
     }
-    EXPECT(WAL_END, wal_import_client(UINT32_MAX, &client, &error));
-    EXPECT(WAL_OK, wal_import_scan(NULL, 0, NULL, &result, &error));
-    EXPECT(WAL_ENOTFOUND,
-           wal_import_follow_open(store, &path, 1, &options, &follow, &error));
-    EXPECT(WAL_EINVAL, wal_import_follow_next(NULL, 0, NULL, &error));
-    EXPECT(WAL_EINVAL, wal_import_follow_get_info(NULL, &info, &error));
-    wal_import_follow_close(NULL);
     EXPECT(WAL_ENOTFOUND, wal_import_file(store, path, &options, NULL, &error));
     EXPECT(WAL_ENOTFOUND,
            wal_import_tree(store, &path, 1, &options, NULL, &error));

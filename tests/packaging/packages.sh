@@ -138,8 +138,7 @@ portable=$(echo "$PWD"/anywhere/agentwal-"$version"-linux-*)
 ! readelf -lW "$portable/bin/agentwal" | grep -q 'INTERP\|DYNAMIC' ||
     fail 'the portable program needs libraries'
 for file in LICENSE README.md CHANGELOG.md share/man/man1/agentwal.1 \
-    share/zsh/site-functions/_agentwal \
-    share/doc/agentwal/examples/session.jsonl; do
+    share/zsh/site-functions/_agentwal share/doc/agentwal/examples/session.jsonl; do
     [ -s "$portable/$file" ] || fail "the archive has no $file"
 done
 first_result "$portable/bin"

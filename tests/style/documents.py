@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""The size and the order of the documents.
+
+1. README.md has at most 900 words, SPEC.md at most 1,350 lines.
+2. docs/README.md links each page of docs/ once, and says what it answers.
+3. The tools are named `agentwal VERB`; the four names of before are in
+   docs/names.md alone.
+4. The ratios that README.md quotes are those of docs/bench/results.json.
+"""
+import glob
+import json
+import os
+import re
+import sys
+
+ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+README_WORDS, SPEC_LINES = 900, 1350
+OLD_NAMES = re.compile(r"\b(?:walctl|walcat|walcheck|walconv)\b(?!_|\.\w)")
+RATIO = "durable append, %d threads, mixed, to the best peer as it is used"
+
+
+def read(*path):
+    with open(os.path.join(ROOT, *path), encoding="utf-8") as file:
+        return file.read()
+
+
+def sizes():
+    words = len(read("README.md").split())
+    if words > README_WORDS:
+        yield "README.md has %d words" % words
+    lines = read("SPEC.md").count("\n")
+    if lines > SPEC_LINES:
+        yield "SPEC.md has %d lines" % lines
+
+
+def index():
+    page = read("docs", "README.md")
+    links = re.findall(r"^\| \[[^]]*\]\(([\w-]+\.md)\) \| .*\? \|$", page, re.M)
+    pages = [os.path.basename(path)
+             for path in glob.glob(os.path.join(ROOT, "docs", "*.md"))]
+    for name in sorted(set(pages) - {"README.md"}):
+        if links.count(name) != 1:
+            yield "docs/README.md: %d rows of %s" % (links.count(name), name)
+
+
+def old_names():
+    for path in sorted(glob.glob(os.path.join(ROOT, "*.md")) +
+                       glob.glob(os.path.join(ROOT, "docs", "*.md")) +
+                       glob.glob(os.path.join(ROOT, "examples", "*.md"))):
+        name = os.path.relpath(path, ROOT)
+        if name in ("docs/names.md", "CHANGELOG.md"):
+            continue
+        for number, line in enumerate(read(name).split("\n"), 1):
+            for word in OLD_NAMES.findall(line):
+                yield "%s:%d: %s; use: agentwal VERB" % (name, number, word)
+
+
+def ratios():
+    text = " ".join(read("README.md").split())
+    quoted = re.search(r"With 16 threads agentwal acknowledges ([\d.]+) times "
+                       r".* and ([\d.]+) times with 64", text)
+    if not quoted:
+        yield "README.md quotes no ratios"
+        return
+    rows = {row["question"]: row["ratio"]
+            for row in json.loads(read("docs", "bench", "results.json"))["rows"]}
+    for threads, shown in zip((16, 64), quoted.groups()):
+        measured = "%.1f" % rows[RATIO % threads]
+        if shown != measured:
+            yield "README.md: %s with %d threads, measured: %s" % (
+                shown, threads, measured)
+
+
+def main():
+    faults = [*sizes(), *index(), *old_names(), *ratios()]
+    print("\n".join(faults + ["%d faults" % len(faults)]))
+    return 1 if faults else 0
+
+
+sys.exit(main())

@@ -349,7 +349,7 @@ def check_rights(work):
     os.chmod(os.path.join(folder, "closed"), 0)
     os.mkdir(out, 0o555)
     run("walctl", "init", store)
-    done = run("walconv", "import", "--json", store, folder, code=3,
+    done = run("walconv", "import", "--json", store, folder, code=1,
                preexec_fn=drop_capabilities)
     assert [r["sessionId"] for r in rows_of(done)] == ["b"], done.stdout
     assert done.stderr.count(b"Permission denied") == 2, done.stderr

@@ -586,8 +586,8 @@ enum {
 
 /* Lists sessions as of this call, the one with the latest entry first; reads no
  * entries. SPEC.md 5.4 has the order. options may be null: all sessions. Close
- * *cursor with wal_session_cursor_close. Threads: any. Errors: WAL_ENOTFOUND for
- * lineage_of, WAL_EINVAL for `after`. */
+ * *cursor with wal_session_cursor_close. Threads: any. Errors: WAL_ENOTFOUND
+ * for lineage_of, WAL_EINVAL for `after`. */
 WAL_API WAL_MUST_USE enum wal_status wal_session_cursor_open(
     struct wal_store *store, const struct wal_session_cursor_options *options,
     struct wal_session_cursor **cursor, struct wal_error *error);

@@ -91,10 +91,13 @@ tree() {
     case $1 in
     gcc)
         dir=$(deps_build_dir "$root" gcc)
-        build "$dir" all -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++
         if [ "${#trees[@]}" -gt 1 ] && [ "${#names[@]}" -eq 0 ]; then
+            build "$dir" all -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ \
+                -DAGENTWAL_UNIT_TESTS=OFF
             run "$dir" -LE '^(unit|fuzz)$'
         else
+            build "$dir" all -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ \
+                -DAGENTWAL_UNIT_TESTS=ON
             run "$dir"
         fi
         ;;

@@ -57,6 +57,9 @@ LAYERS = {
     "tools/walcheck/": TOOL + BYTES + ["tools/store_file/"],
     "tools/walconv/": TOOL + BYTES,
     "tools/walctl/": TOOL + ["engine/convert/import_tree/"],
+    "tools/agentwal/": TOOL + BYTES + [
+        "tools/store_file/", "tools/walcat/", "tools/walcheck/",
+        "tools/walconv/", "tools/walctl/"],
     "bench/": [API],
     # Benchmarks that reach below the interface.
     "bench/internal/": [API, "bench/"] + BYTES + ENGINE,

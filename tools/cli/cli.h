@@ -26,6 +26,7 @@ enum cli_exit {
 
 /* Limits of agentwal.h, in bytes, that a command line can exceed. */
 enum {
+    CLI_NO_STORE = -1,
     CLI_ID_MAX = 255,
     CLI_TEXT_MAX = 4096,
     CLI_KEY_MAX = 1024
@@ -35,12 +36,19 @@ struct cli {
     const char *tool;
     const char *help;
     bool makes_store; /* the command creates the store that it names */
+
+    /* A verb of agentwal; NULL for the tools whose operands name the store. */
+    const char *verb;
+    const char *store;  /* --store, or NULL */
+    int store_at;       /* index among the operands; CLI_NO_STORE: none */
+    bool adds_to_store; /* the verb may create the store */
+
     bool json;
     bool no_progress;
     bool strict;
     bool force_network_fs;
     int count;    /* operands */
-    char **items; /* operands, in argv */
+    char **items; /* operands; with those of a verb, the store */
 };
 
 /* Values of an option that may be repeated. */
@@ -70,6 +78,14 @@ void cli_ensure_std_fds(void);
  */
 int cli_parse(struct cli *cli, int argc, char **argv,
               const struct cli_option *options);
+
+/* Returns the command that prints the help of the verb or tool, until the next
+ * call. */
+const char *cli_help_command(const struct cli *cli);
+
+/* Returns for_verb for a verb of agentwal, else for_tool. */
+const char *cli_advice(const struct cli *cli, const char *for_tool,
+                       const char *for_verb);
 
 /* Returns CLI_CONTINUE when the number of operands is from min to max, else
  * prints an error and returns CLI_USAGE. */
@@ -141,8 +157,15 @@ bool cli_slice_equal(struct wal_slice a, struct wal_slice b);
 /* Combines the options of the command line with these flags. */
 struct wal_open_options cli_open_options(const struct cli *cli, uint32_t flags);
 
-/* Opens a store with the options of the command line and these flags. Returns
- * CLI_CONTINUE, or prints the error and returns the exit code. */
+/* Inserts the store among the operands of a verb: --store, else AGENTWAL_STORE,
+ * else the user's data directory. Returns CLI_CONTINUE, or prints the error and
+ * returns the exit code. */
+int cli_insert_store(struct cli *cli);
+
+/* Opens a store with the options of the command line and these flags. A verb
+ * that adds to the store creates it with its missing parents, and prints that
+ * on standard error. Returns CLI_CONTINUE, or prints the error and returns the
+ * exit code. */
 int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
                    struct wal_store **store);
 

@@ -153,8 +153,8 @@ static int open_exact(const struct cli *cli, struct wal_store *store,
     enum wal_status status;
 
     if (found->count == 0) {
-        return cli_error(cli, CLI_NEGATIVE, name,
-                         "no such session (see: walctl list STORE)");
+        return cli_error(cli, CLI_NEGATIVE, name, "no such session (see: %s)",
+                         cli_advice(cli, "walctl list STORE", "agentwal list"));
     }
     if (found->count > 1) {
         return cli_error(cli, CLI_NEGATIVE, name,
@@ -194,7 +194,8 @@ static int open_candidate(const struct cli *cli, struct wal_store *store,
     } else if (is_whole && found.count == 0) {
         code = cli_error(cli, CLI_NEGATIVE, name,
                          "no such session; this command needs the complete id "
-                         "(see: walctl list STORE)");
+                         "(see: %s)",
+                         cli_advice(cli, "walctl list STORE", "agentwal list"));
     } else {
         code = open_exact(cli, store, name, &found, session);
     }

@@ -1,5 +1,5 @@
 /*
- * walcat.c - the command: prints the sessions, entries, branches or frames of
+ * walcat.c - the tool: prints the sessions, entries, branches or frames of
  * a store.
  *
  * Invariant: nothing is appended to the store. Reading holds no lock; only
@@ -204,44 +204,73 @@ static int check_options(const struct cli *cli, struct arguments *arguments)
     return CLI_CONTINUE;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+/* Reads the command line into *arguments. */
+static int read_arguments(struct cli *cli, int argc, char **argv,
+                          struct arguments *arguments)
 {
-    struct arguments arguments = {.view.tail = UINT64_MAX};
-    struct walcat_options *view = &arguments.view;
+    struct walcat_options *view = &arguments->view;
     const struct cli_option options[] = {
-        {.name = "frames", .flag = &arguments.frames},
+        {.name = "frames", .flag = &arguments->frames},
         {.name = "branch", .value = &view->branch},
         {.name = "up-to", .value = &view->up_to},
         {.name = "since-compaction", .flag = &view->since_compaction},
         {.name = "all", .flag = &view->all},
-        {.name = "stream", .value = &arguments.stream},
+        {.name = "stream", .value = &arguments->stream},
         {.name = "type", .value = &view->type},
-        {.name = "tail", .value = &arguments.tail},
+        {.name = "tail", .value = &arguments->tail},
         {.name = "deltas", .flag = &view->deltas},
         {.name = "redacted", .flag = &view->redacted},
         {.name = "text", .flag = &view->text},
-        {.name = "tree", .flag = &arguments.tree},
+        {.name = "tree", .flag = &arguments->tree},
         {.name = "follow", .flag = &view->follow},
         {.name = NULL},
     };
     int code = cli_parse(cli, argc, argv, options);
 
-    if (code == CLI_CONTINUE) {
-        code = check_options(cli, &arguments);
+    if (code == CLI_CONTINUE && arguments->frames && cli->verb != NULL &&
+        cli->count == 2) {
+        /* agentwal cat --frames SEGMENT: not the store, but its segment. */
+        cli->items++;
+        cli->count--;
     }
+    return code == CLI_CONTINUE ? check_options(cli, arguments) : code;
+}
+
+/* Runs the tool, or the verbs cat and tree, for which the session is not
+ * optional. */
+static int run(struct cli *cli, int argc, char **argv, bool is_tree)
+{
+    struct arguments arguments = {
+        .view.tail = UINT64_MAX,
+        .tree = is_tree,
+    };
+    int code = read_arguments(cli, argc, argv, &arguments);
+
     if (code != CLI_CONTINUE) {
         return code;
     }
     if (arguments.frames) {
         return walcat_print_frames(cli, cli->items[0]);
     }
+    if (cli->count == 1 && cli->verb != NULL) {
+        return cli_check_operands(cli, 2, 2);
+    }
     return cli->count == 1 ? show_sessions(cli) : show_session(cli, &arguments);
 }
 
-int main(int argc, char **argv)
+int walcat_cat(struct cli *cli, int argc, char **argv)
+{
+    return run(cli, argc, argv, false);
+}
+
+int walcat_tree(struct cli *cli, int argc, char **argv)
+{
+    return run(cli, argc, argv, true);
+}
+
+int walcat_main(int argc, char **argv)
 {
     struct cli cli = {.tool = "walcat", .help = help};
 
-    cli_ensure_std_fds();
-    return cli_finish(&cli, run(&cli, argc, argv));
+    return cli_finish(&cli, run(&cli, argc, argv, false));
 }

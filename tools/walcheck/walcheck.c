@@ -1,5 +1,5 @@
 /*
- * walcheck.c - the command: reads all of a store and reports its damage; with
+ * walcheck.c - the tool: reads all of a store and reports its damage; with
  * --salvage, builds a sound store from the readable records (SPEC.md 3.4).
  *
  * Invariant: walcheck writes nothing below the store that it reads.
@@ -29,48 +29,83 @@ enum {
     JOBS_MAX = 256
 };
 
-static int run(struct cli *cli, int argc, char **argv)
+/* A command line that was read. */
+struct request {
+    const char *salvage; /* null: report the damage */
+    const char *jobs;
+};
+
+static int run(struct cli *cli, const struct request *request)
 {
     struct check_store store = {
         .cli = cli,
         .format_version = WAL__FORMAT_VERSION,
-    };
-    const char *salvage = NULL;
-    const char *jobs = NULL;
-    const struct cli_option options[] = {
-        {.name = "salvage", .value = &salvage},
-        {.name = "jobs", .value = &jobs},
-        {.name = NULL},
+        .path = cli->items[0],
     };
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t count = processors > 0 ? (uint64_t)processors : 1;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = CLI_CONTINUE;
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 1, 1);
-    }
-    if (code == CLI_CONTINUE && jobs != NULL) {
-        code = cli_parse_number(cli, "--jobs", jobs, JOBS_MAX, &count);
+    if (request->jobs != NULL) {
+        code = cli_parse_number(cli, "--jobs", request->jobs, JOBS_MAX, &count);
     }
     if (code != CLI_CONTINUE) {
         return code;
     }
     store.jobs = count == 0 ? 1 : (unsigned)count;
     store.jobs = store.jobs > JOBS_MAX ? JOBS_MAX : store.jobs;
-    store.path = cli->items[0];
     code = check_store_run(&store);
     if (code == CLI_CONTINUE) {
-        code = salvage == NULL ? check_report(&store)
-                               : check_salvage(&store, salvage);
+        code = request->salvage == NULL
+                   ? check_report(&store)
+                   : check_salvage(&store, request->salvage);
     }
     check_store_deinit(&store);
     return code;
 }
 
-int main(int argc, char **argv)
+/* `count` is the number of operands. */
+static int read_request(struct cli *cli, int argc, char **argv, int count,
+                        struct request *request)
+{
+    const struct cli_option options[] = {
+        {.name = "jobs", .value = &request->jobs},
+        {.name = "salvage", .value = &request->salvage},
+        {.name = NULL},
+    };
+    int code = cli_parse(cli, argc, argv, options);
+
+    return code == CLI_CONTINUE ? cli_check_operands(cli, count, count) : code;
+}
+
+int walcheck_check(struct cli *cli, int argc, char **argv)
+{
+    struct request request = {.salvage = NULL};
+    int code = read_request(cli, argc, argv, 1, &request);
+
+    return code == CLI_CONTINUE ? run(cli, &request) : code;
+}
+
+int walcheck_salvage(struct cli *cli, int argc, char **argv)
+{
+    struct request request = {.salvage = NULL};
+    int code = read_request(cli, argc, argv, 2, &request);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (request.salvage != NULL) {
+        return cli_error(cli, CLI_USAGE, "--salvage",
+                         "not allowed: OUT is an operand (see %s)",
+                         cli_help_command(cli));
+    }
+    request.salvage = cli->items[1];
+    return run(cli, &request);
+}
+
+int walcheck_main(int argc, char **argv)
 {
     struct cli cli = {.tool = "walcheck", .help = help};
 
-    cli_ensure_std_fds();
-    return cli_finish(&cli, run(&cli, argc, argv));
+    return cli_finish(&cli, walcheck_check(&cli, argc, argv));
 }

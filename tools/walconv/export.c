@@ -364,9 +364,9 @@ static int check_dialect(const struct cli *cli, const char *name,
     }
     *dialect = wal__dialect_find(name);
     if (*dialect == NULL || (*dialect)->write_ops == NULL) {
-        return cli_error(cli, CLI_USAGE, "--dialect",
-                         "'%s' cannot be written (see: walconv dialects)",
-                         name);
+        return cli_error(
+            cli, CLI_USAGE, "--dialect", "'%s' cannot be written (see: %s)",
+            name, cli_advice(cli, "walconv dialects", "agentwal dialects"));
     }
     return CLI_CONTINUE;
 }

@@ -410,7 +410,8 @@ static int check_dialect(const struct cli *cli, const char *name)
     if (strcmp(name, "source") == 0) {
         return cli_error(cli, CLI_USAGE, "--dialect",
                          "'source' cannot be followed; use the dialect of the "
-                         "files, or walconv export");
+                         "files, or %s",
+                         cli_advice(cli, "walconv export", "agentwal export"));
     }
     for (uint32_t i = 0; (name_at = wal_view_dialect(i)) != NULL; i++) {
         if (strcmp(name_at, name) == 0) {
@@ -418,7 +419,8 @@ static int check_dialect(const struct cli *cli, const char *name)
         }
     }
     return cli_error(cli, CLI_USAGE, "--dialect",
-                     "'%s' cannot be written (see: walconv dialects)", name);
+                     "'%s' cannot be written (see: %s)", name,
+                     cli_advice(cli, "walconv dialects", "agentwal dialects"));
 }
 
 int walconv_follow(struct cli *cli, int argc, char **argv)

@@ -113,9 +113,9 @@ int walconv_import(struct cli *cli, int argc, char **argv)
     if (strcmp(dialect, "auto") == 0) {
         dialect = NULL;
     } else if (wal__dialect_find(dialect) == NULL) {
-        return cli_error(cli, CLI_USAGE, "--dialect",
-                         "'%s' is not a dialect (see: walconv dialects)",
-                         dialect);
+        return cli_error(
+            cli, CLI_USAGE, "--dialect", "'%s' is not a dialect (see: %s)",
+            dialect, cli_advice(cli, "walconv dialects", "agentwal dialects"));
     }
     code = cli_open_store(cli, cli->items[1], 0, &store);
     return code == CLI_CONTINUE

@@ -121,7 +121,7 @@ static void print_features(void)
     }
 }
 
-static int walconv_dialects(struct cli *cli, int argc, char **argv)
+int walconv_dialects(struct cli *cli, int argc, char **argv)
 {
     static const struct cli_option options[] = {{.name = NULL}};
     const struct wal__dialect *dialect;
@@ -188,7 +188,7 @@ static int run(struct cli *cli, int argc, char **argv)
 static void handle_sigbus(int number)
 {
     static const char text[] =
-        "walconv: a file became shorter while it was read\n";
+        "agentwal: a file became shorter while it was read\n";
     ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
 
     (void)number;
@@ -196,12 +196,17 @@ static void handle_sigbus(int number)
     _exit(CLI_FAILED);
 }
 
-int main(int argc, char **argv)
+void walconv_handle_truncation(void)
 {
     const struct sigaction on_sigbus = {.sa_handler = handle_sigbus};
+
+    (void)sigaction(SIGBUS, &on_sigbus, NULL);
+}
+
+int walconv_main(int argc, char **argv)
+{
     struct cli cli = {.tool = "walconv", .help = help};
 
-    cli_ensure_std_fds();
-    (void)sigaction(SIGBUS, &on_sigbus, NULL);
+    walconv_handle_truncation();
     return cli_finish(&cli, run(&cli, argc, argv));
 }

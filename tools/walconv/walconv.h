@@ -13,10 +13,18 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/progress.h"
 
+/* The tool: runs the command line and returns the exit code. */
+int walconv_main(int argc, char **argv);
+
+/* Makes the process exit with a message when a file becomes shorter while it is
+ * read. Call it before the commands that read or write session files. */
+void walconv_handle_truncation(void);
+
 int walconv_import(struct cli *cli, int argc, char **argv);
 int walconv_export(struct cli *cli, int argc, char **argv);
 int walconv_path(struct cli *cli, int argc, char **argv);
 int walconv_follow(struct cli *cli, int argc, char **argv);
+int walconv_dialects(struct cli *cli, int argc, char **argv);
 
 /* Returns CLI_CONTINUE if root is a directory, does not exist, or is NULL for
  * standard output; else prints an error and returns its exit code. */

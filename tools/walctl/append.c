@@ -234,7 +234,8 @@ static int set_durability(struct append *append, const char *name)
                      "'%s' is not durable, written or queued", name);
 }
 
-static int run(struct append *append, const struct cli *cli, bool each)
+static int run(struct append *append, const struct cli *cli, bool each,
+               bool creates)
 {
     struct wal_store *store = NULL;
     int code = cli_open_store(cli, cli->items[1], 0, &store);
@@ -242,7 +243,10 @@ static int run(struct append *append, const struct cli *cli, bool each)
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = cli_open_session(cli, store, cli->items[2], &append->session);
+    code =
+        creates
+            ? walctl_open_or_create(cli, store, cli->items[2], &append->session)
+            : cli_open_session(cli, store, cli->items[2], &append->session);
     if (code == CLI_CONTINUE) {
         code = each ? append_each(append) : append_batch(append);
         wal_session_close(append->session);
@@ -256,7 +260,9 @@ int walctl_append(struct cli *cli, int argc, char **argv)
     const char *expected = NULL;
     const char *stream_text = "0";
     bool each = false;
+    bool creates = false;
     const struct cli_option options[] = {
+        {.name = "create", .flag = &creates},
         {.name = "each", .flag = &each},
         {.name = "durability", .value = &durability},
         {.name = "expect-tail", .value = &expected},
@@ -280,6 +286,9 @@ int walctl_append(struct cli *cli, int argc, char **argv)
     if (code == CLI_CONTINUE) {
         code = cli_check_id(cli, "--expect-tail", expected);
     }
+    if (code == CLI_CONTINUE && creates) {
+        code = cli_check_new_id(cli, "SESSION", cli->items[2]);
+    }
     if (code != CLI_CONTINUE) {
         return code;
     }
@@ -288,7 +297,8 @@ int walctl_append(struct cli *cli, int argc, char **argv)
         append.options.flags = WAL_APPEND_EXPECT;
         append.options.expected_tail = cli_slice(expected);
     }
-    code = run(&append, cli, each);
+    cli->adds_to_store = creates;
+    code = run(&append, cli, each, creates);
     free(append.tail);
     free(append.entries);
     free(append.lines);

@@ -156,7 +156,7 @@ int walctl_checkpoint(struct cli *cli, int argc, char **argv)
     }
     if (cli->count == 4 && request.files_from == NULL) {
         return cli_error(cli, CLI_USAGE, cli->items[0],
-                         "no file given (see walctl --help)");
+                         "no file given (see %s)", cli_help_command(cli));
     }
     if (request.is_zero_ended && request.files_from == NULL) {
         return cli_error(cli, CLI_USAGE, "-0",

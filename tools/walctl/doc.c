@@ -328,6 +328,7 @@ int walctl_doc(struct cli *cli, int argc, char **argv)
     }
     verb = find_verb(cli);
     code = check(cli, &request, verb);
+    cli->adds_to_store = verb != NULL && verb->run == put && request.of_store;
     if (code == CLI_CONTINUE) {
         code = cli_open_store(cli, cli->items[2],
                               verb->writes ? 0 : WAL_OPEN_READ_ONLY,

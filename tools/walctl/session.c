@@ -39,6 +39,29 @@ static void find_project(struct wal_store *store,
     options->project = cli_slice(project);
 }
 
+int walctl_open_or_create(const struct cli *cli, struct wal_store *store,
+                          const char *id, struct wal_session **session)
+{
+    struct wal_session_options wanted = WAL_INIT(wal_session_options);
+    struct wal_error error = CLI_ERROR_INIT;
+    char found[CLI_PROJECT_SIZE];
+    char *directory;
+    enum wal_status status =
+        wal_session_open(store, cli_slice(id), session, &error);
+
+    if (status == WAL_ENOTFOUND) {
+        directory = cli_absolute_path(".");
+        cli_project_find(directory, found);
+        find_project(store, &wanted, directory, found);
+        wanted.id = cli_slice(id);
+        wanted.cwd = cli_slice(directory);
+        status = wal_session_create(store, &wanted, session, &error);
+        free(directory);
+    }
+    return status == WAL_OK ? CLI_CONTINUE
+                            : cli_report(cli, id, status, &error);
+}
+
 static int check_new_session(const struct cli *cli, const char *id,
                              const char *title, const char *meta,
                              const char *project)

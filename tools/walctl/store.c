@@ -204,11 +204,12 @@ int walctl_stats(struct cli *cli, int argc, char **argv)
     if (status != WAL_OK) {
         code = cli_report(cli, cli->items[1], status, &error);
     } else if (stats.costs.damaged > 0) {
-        code = cli_error(
-            cli, CLI_NEGATIVE, cli->items[1],
-            "%" PRIu64 " %s left out (see walcheck)", stats.costs.damaged,
-            cli_plural(stats.costs.damaged, "damaged checkpoint was",
-                       "damaged checkpoints were"));
+        code =
+            cli_error(cli, CLI_NEGATIVE, cli->items[1],
+                      "%" PRIu64 " %s left out (see %s)", stats.costs.damaged,
+                      cli_plural(stats.costs.damaged, "damaged checkpoint was",
+                                 "damaged checkpoints were"),
+                      cli_advice(cli, "walcheck", "agentwal check"));
     }
     wal_claim_cursor_close(stats.claims);
     walctl_costs_deinit(&stats.costs);

@@ -1,5 +1,5 @@
 /*
- * walctl.c - the command: creates stores and sessions, appends to them, and
+ * walctl.c - the tool: creates stores and sessions, appends to them, and
  * reports on them.
  *
  * Invariant: a command prints its result only after it is as durable as was
@@ -17,8 +17,9 @@ static const char help[] =
     "  init STORE                     create a store\n"
     "  create STORE [--id ID] [--cwd DIR] [--project ID] [--title T]\n"
     "         [--meta JSON]           create a session, print its id\n"
-    "  append STORE SESSION [--each] [--expect-tail ENTRY] [--stream N]\n"
-    "         [--durability durable|written|queued] < entries.jsonl\n"
+    "  append STORE SESSION [--create] [--each] [--expect-tail ENTRY]\n"
+    "         [--stream N] [--durability durable|written|queued]\n"
+    "         < entries.jsonl\n"
     "                                 append JSON objects, one per line\n"
     "  list STORE [--cwd DIR] [--project ID] [--limit N] [--cursor]\n"
     "       [--after CURSOR]          sessions, last active first; N 0: all\n"
@@ -145,10 +146,9 @@ static int run(struct cli *cli, int argc, char **argv)
                      name != NULL ? "no such command" : "no command given");
 }
 
-int main(int argc, char **argv)
+int walctl_main(int argc, char **argv)
 {
     struct cli cli = {.tool = "walctl", .help = help};
 
-    cli_ensure_std_fds();
     return cli_finish(&cli, run(&cli, argc, argv));
 }

@@ -11,6 +11,9 @@
 
 #include "tools/cli/cli.h"
 
+/* The tool: runs the command line and returns the exit code. */
+int walctl_main(int argc, char **argv);
+
 int walctl_init(struct cli *cli, int argc, char **argv);
 int walctl_create(struct cli *cli, int argc, char **argv);
 int walctl_append(struct cli *cli, int argc, char **argv);
@@ -73,6 +76,11 @@ int walctl_check_checkpoint_id(const struct cli *cli, const char *what,
 /* As cli_report, but names the file of the error if it has one. */
 int walctl_report_file(const struct cli *cli, const char *what,
                        enum wal_status status, const struct wal_error *error);
+
+/* Opens the session of an id, or creates it in the current directory when there
+ * is none. CLI_CONTINUE or the exit code. */
+int walctl_open_or_create(const struct cli *cli, struct wal_store *store,
+                          const char *id, struct wal_session **session);
 
 /* Reads all of standard input; the caller frees it. Null, after printing why,
  * if it cannot be read or has more than `most` bytes; then the text ends with

@@ -299,46 +299,52 @@ static void test_heal__power_lost_at_every_call(void **state)
  * the recovery that follows fails to sync; the power fails again at each call
  * of the next one. What was acknowledged before may not be written in place.
  */
-static void test_heal__power_lost_at_every_call_of_recovery(void **state)
+static bool lose_power_in_recovery(uint64_t skip, uint64_t seed)
 {
     const struct sim_power_loss kept = {.landing = SIM_PERSIST_ALL};
+    const struct sim_power_loss loss = {.garbage = true};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    void *made = NULL;
+    struct workload *w;
+    bool died;
+
+    assert_int_equal(set_up(&made), 0);
+    w = made;
+    ledger_set_context("power lost at call %llu, seed %llu",
+                       (unsigned long long)skip, (unsigned long long)seed);
+    workload_crash(w, &kept, seed);
+    (void)workload_start(w, 0);
+    fail_sync(w, 0);
+    assert_int_equal(workload_open_raw(w, 0, 0, &error), WAL_EIO);
+    workload_crash(w, NULL, 0);
+    (void)workload_start(w, 0);
+    sim_process_add_fault(w->actors[0].process,
+                          &(struct sim_fault){.call = SIM_ANY,
+                                              .after = skip,
+                                              .effect = SIM_KILL_AFTER});
+    open_until_dead(w, 0);
+    died = w->died;
+    w->died = false;
+    workload_crash(w, &loss, seed);
+    (void)workload_recover(w, LEDGER_POWER_LOSS, WORKLOAD_CLOSE);
+    settle(w, seed);
+    tear_down(&made);
+    return died;
+}
+
+static void test_heal__power_lost_at_every_call_of_recovery(void **state)
+{
     uint32_t cuts = 0;
     bool died = true;
 
     (void)state;
     for (uint64_t skip = 0; skip < CALLS_MAX && died; skip++) {
-        for (enum sim_persistence landing = SIM_PERSIST_NONE;
-             landing < SIM_PERSISTENCES; landing++) {
-            const struct sim_power_loss loss = {.landing = landing};
-            struct wal_error error = {.struct_size = sizeof(error)};
-            void *made = NULL;
-            struct workload *w;
-
-            assert_int_equal(set_up(&made), 0);
-            w = made;
-            ledger_set_context("power lost at call %llu, landing %d",
-                               (unsigned long long)skip, (int)landing);
-            workload_crash(w, &kept, skip);
-            (void)workload_start(w, 0);
-            fail_sync(w, 0);
-            assert_int_equal(workload_open_raw(w, 0, 0, &error), WAL_EIO);
-            workload_crash(w, NULL, 0);
-            (void)workload_start(w, 0);
-            sim_process_add_fault(
-                w->actors[0].process,
-                &(struct sim_fault){
-                    .call = SIM_ANY, .after = skip, .effect = SIM_KILL_AFTER});
-            open_until_dead(w, 0);
-            died = w->died;
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            died = lose_power_in_recovery(skip, seed);
             cuts += died;
-            w->died = false;
-            workload_crash(w, &loss, skip);
-            (void)workload_recover(w, LEDGER_POWER_LOSS, WORKLOAD_CLOSE);
-            settle(w, skip);
-            tear_down(&made);
         }
     }
-    assert_in_range(cuts, 5, CALLS_MAX * SIM_PERSISTENCES);
+    assert_in_range(cuts, 5, CALLS_MAX * 20);
 }
 
 /* What recovery found remains known after it healed the log. */

@@ -1,0 +1,140 @@
+/*
+ * agentwal.c - the program: runs a verb, or one of the tools whose name it was
+ * called by.
+ *
+ * Threads: the tools are single-threaded.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/agentwal/help.h"
+#include "tools/walcat/walcat.h"
+#include "tools/walcheck/walcheck.h"
+#include "tools/walconv/walconv.h"
+#include "tools/walctl/walctl.h"
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} tools[] = {
+    {"walcat", walcat_main},
+    {"walcheck", walcheck_main},
+    {"walconv", walconv_main},
+    {"walctl", walctl_main},
+};
+
+/* Removes `count` arguments. */
+static void remove_arguments(int *argc, char **argv, int at, int count)
+{
+    memmove(&argv[at], &argv[at + count],
+            (size_t)(*argc - at - count + 1) * sizeof(argv[0]));
+    *argc -= count;
+}
+
+/* Removes the options --store before the verb and returns the index of the
+ * verb; 0 if there is none. The other options before a verb are flags. */
+static int find_verb(struct cli *cli, int *argc, char **argv)
+{
+    static const char option[] = "--store";
+    size_t size = sizeof(option) - 1;
+    int at = 1;
+
+    while (at < *argc && argv[at][0] == '-') {
+        if (strcmp(argv[at], option) == 0 && at + 1 < *argc) {
+            cli->store = argv[at + 1];
+            remove_arguments(argc, argv, at, 2);
+        } else if (strncmp(argv[at], option, size) == 0 &&
+                   argv[at][size] == '=') {
+            cli->store = argv[at] + size + 1;
+            remove_arguments(argc, argv, at, 1);
+        } else {
+            at++;
+        }
+    }
+    return at < *argc ? at : 0;
+}
+
+static int report_no_verb(const struct cli *cli, const char *name)
+{
+    const char *nearest = verb_suggest(name);
+
+    if (nearest != NULL) {
+        return cli_error(cli, CLI_USAGE, name,
+                         "no such verb; did you mean %s? (see agentwal help)",
+                         nearest);
+    }
+    return cli_error(cli, CLI_USAGE, name, "no such verb (see agentwal help)");
+}
+
+/* Without a verb: the overview, or the version. */
+static int run_bare(struct cli *cli, int argc, char **argv)
+{
+    static const struct cli_option no_options[] = {{.name = NULL}};
+    int code;
+
+    cli->verb = "help";
+    cli->store_at = CLI_NO_STORE;
+    cli->help = "";
+    code = cli_parse(cli, argc, argv, no_options);
+    if (code == CLI_CONTINUE && argc > 1) {
+        return cli_error(cli, CLI_USAGE, "VERB",
+                         "no verb given (see agentwal help)");
+    }
+    return code;
+}
+
+static bool wants_overview(int argc, char **argv)
+{
+    return argc == 1 || strcmp(argv[1], "--help") == 0 ||
+           strcmp(argv[1], "-h") == 0;
+}
+
+static int run_verb(struct cli *cli, int argc, char **argv)
+{
+    int at = find_verb(cli, &argc, argv);
+    const struct verb *verb;
+    char *text;
+    int code;
+
+    if (at == 0 && wants_overview(argc, argv)) {
+        help_print_overview();
+        return CLI_OK;
+    }
+    if (at == 0) {
+        return run_bare(cli, argc, argv);
+    }
+    verb = verb_find(argv[at]);
+    if (verb == NULL) {
+        return report_no_verb(cli, argv[at]);
+    }
+    text = help_of_verb(verb);
+    cli->help = text;
+    cli->verb = verb->name;
+    cli->store_at = verb->store_at;
+    cli->adds_to_store = (verb->flags & VERB_ADDS) != 0;
+    if ((verb->flags & VERB_NAMELESS) != 0) {
+        remove_arguments(&argc, argv, at, 1);
+    }
+    if ((verb->flags & VERB_MAPS_FILES) != 0) {
+        walconv_handle_truncation();
+    }
+    code = verb->run(cli, argc, argv);
+    free(text);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct cli cli = {.tool = "agentwal", .verb = "help"};
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    const char *name = slash != NULL ? slash + 1 : argc > 0 ? argv[0] : "";
+
+    cli_ensure_std_fds();
+    for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
+        if (strcmp(tools[i].name, name) == 0) {
+            return tools[i].run(argc, argv);
+        }
+    }
+    return cli_finish(&cli, argc > 0 ? run_verb(&cli, argc, argv) : CLI_USAGE);
+}

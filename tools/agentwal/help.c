@@ -1,0 +1,268 @@
+/*
+ * help.c - print the help of the verbs, and the table as JSON.
+ *
+ * Threads: the tools are single-threaded.
+ */
+#include "tools/agentwal/help.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/json.h"
+
+enum {
+    INDENT = 23 /* of the text of an option */
+};
+
+static const char *const group_titles[VERB_GROUP_COUNT] = {
+    [VERB_CONVERT] = "Files of other clients",
+    [VERB_READ] = "Read",
+    [VERB_WRITE] = "Write",
+    [VERB_FILES] = "Checkpoints of files",
+    [VERB_CARE] = "Care of the store",
+};
+
+static const struct verb_option common_options[] = {
+    {"--store DIR", "the store; else AGENTWAL_STORE, else\n"
+                    "$XDG_DATA_HOME/agentwal (~/.local/share/agentwal)"},
+    {"--json", "results and errors as JSON"},
+    {"--no-progress", "no progress on standard error"},
+    {"--strict", "refuse what recovery cannot decide"},
+    {"--force-network-fs", "accept a store on a network file system"},
+    {"--help, --version", "print this help or the version, and exit"},
+    {NULL, NULL},
+};
+
+static const char overview_end[] = "\n"
+                                   "Options of every verb:\n";
+
+static const char names_text[] =
+    "\n"
+    "SESSION is an id, a unique beginning or ending of one (at least 4\n"
+    "characters), @latest (the newest of the current directory), or the path "
+    "of\n"
+    "a file that was imported. ENTRY, HEAD and CHECKPOINT are ids, or unique\n"
+    "beginnings or endings of them.\n"
+    "\n"
+    "Exit codes: 0 done; 1 the answer is no (damage found, conflict, not\n"
+    "found); 2 the command line is wrong; 3 could not do it.\n";
+
+/* Prints a text whose lines after the first one are indented. */
+static void print_indented(FILE *file, const char *text, int indent)
+{
+    for (; *text != '\0'; text++) {
+        putc(*text, file);
+        if (*text == '\n') {
+            fprintf(file, "%*s", indent, "");
+        }
+    }
+}
+
+static void print_options(FILE *file, const struct verb_option *options)
+{
+    for (; options != NULL && options->usage != NULL; options++) {
+        if (strlen(options->usage) > INDENT - 4) {
+            fprintf(file, "  %s\n%*s", options->usage, INDENT, "");
+        } else {
+            fprintf(file, "  %-*s", INDENT - 2, options->usage);
+        }
+        print_indented(file, options->text, INDENT);
+        putc('\n', file);
+    }
+}
+
+/* Prints the usage; its lines after the first one are other forms. A form that
+ * is too long for a line is broken between its parts. */
+static void print_usage(FILE *file, const struct verb *verb)
+{
+    static const char start[] = "Usage: agentwal ";
+    int indent = (int)sizeof(start) - 1;
+    int column = indent + (int)strlen(verb->name);
+    const char *at = verb->help->usage;
+
+    fprintf(file, "%s%s", start, verb->name);
+    while (*at != '\0') {
+        /* A part in brackets is not broken. */
+        size_t size = strcspn(at, at[0] == '[' ? "]\n" : " \n");
+        size += at[size] == ']' ? 1 : 0;
+        size += strcspn(at + size, " \n");
+        if (column + 1 + (int)size > 78) {
+            fprintf(file, "\n%*s", indent + 3, "");
+            column = indent + 3;
+        }
+        fprintf(file, " %.*s", (int)size, at);
+        column += 1 + (int)size;
+        at += size;
+        if (*at == '\n') {
+            fprintf(file, "\n%*s", indent - 1, "");
+            column = indent - 1;
+        }
+        at += *at != '\0' ? 1 : 0;
+    }
+    putc('\n', file);
+}
+
+char *help_of_verb(const struct verb *verb)
+{
+    const struct verb_help *help = verb->help;
+    const struct verb_example *example = help->examples;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+
+    if (file == NULL) {
+        return cli_copy_text("", 0);
+    }
+    print_usage(file, verb);
+    fprintf(file, "\n%s.\n", help->summary);
+    if (help->text != NULL) {
+        fprintf(file, "\n%s", help->text);
+    }
+    if (help->options != NULL) {
+        fputs("\nOptions:\n", file);
+        print_options(file, help->options);
+    }
+    fputs("\nExamples:\n", file);
+    for (; example->command != NULL; example++) {
+        fprintf(file, "  %s\n      %s\n", example->command, example->text);
+    }
+    fputs("\nOptions of every verb:\n", file);
+    print_options(file, common_options);
+    fputs(names_text, file);
+    fclose(file);
+    return text;
+}
+
+void help_print_overview(void)
+{
+    const struct verb *verb;
+    int group = -1;
+
+    printf("Usage: agentwal [--store DIR] VERB [OPTION]... [ARGUMENT]...\n"
+           "\n"
+           "The store in which AI agents keep their sessions.\n");
+    for (size_t i = 0; (verb = verb_at(i)) != NULL; i++) {
+        if ((int)verb->group != group) {
+            group = (int)verb->group;
+            printf("\n%s:\n", group_titles[group]);
+        }
+        printf("  %-18s %s\n", verb->name, verb->help->summary);
+    }
+    fputs(overview_end, stdout);
+    print_options(stdout, common_options);
+    printf(
+        "\nSee agentwal help VERB for its options and examples. Begin with:\n"
+        "  agentwal import ~/.claude\n"
+        "  agentwal list\n");
+}
+
+static void write_pairs(struct cli_json *json, const char *key,
+                        const char *name, const char *first, const char *text)
+{
+    cli_json_open(json, '{');
+    cli_json_key(json, key);
+    cli_json_text(json, cli_slice(first));
+    cli_json_key(json, name);
+    cli_json_text(json, cli_slice(text));
+    cli_json_close(json, '}');
+}
+
+static void write_options(struct cli_json *json,
+                          const struct verb_option *options)
+{
+    cli_json_key(json, "options");
+    cli_json_open(json, '[');
+    for (; options != NULL && options->usage != NULL; options++) {
+        write_pairs(json, "option", "text", options->usage, options->text);
+    }
+    cli_json_close(json, ']');
+}
+
+static void write_verb(struct cli_json *json, const struct verb *verb)
+{
+    const struct verb_help *help = verb->help;
+    const struct verb_example *example = help->examples;
+
+    cli_json_open(json, '{');
+    cli_json_key(json, "verb");
+    cli_json_text(json, cli_slice(verb->name));
+    cli_json_key(json, "group");
+    cli_json_text(json, cli_slice(group_titles[verb->group]));
+    cli_json_key(json, "usage");
+    cli_json_text(json, cli_slice(help->usage));
+    cli_json_key(json, "summary");
+    cli_json_text(json, cli_slice(help->summary));
+    cli_json_key(json, "text");
+    cli_json_text_or_null(json, cli_slice(help->text));
+    write_options(json, help->options);
+    cli_json_key(json, "examples");
+    cli_json_open(json, '[');
+    for (; example->command != NULL; example++) {
+        write_pairs(json, "command", "text", example->command, example->text);
+    }
+    cli_json_close(json, ']');
+    cli_json_close(json, '}');
+    cli_json_end_line(json);
+}
+
+/* Prints all verbs, and an object with the options of every verb. */
+static void write_table(void)
+{
+    const struct verb *verb;
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    for (size_t i = 0; (verb = verb_at(i)) != NULL; i++) {
+        write_verb(&json, verb);
+    }
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "verb");
+    cli_json_text_or_null(&json, cli_slice(NULL));
+    write_options(&json, common_options);
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
+static int print_verb(const struct cli *cli, const char *name)
+{
+    const struct verb *verb = verb_find(name);
+    const char *nearest = verb_suggest(name);
+    struct cli_json json;
+    char *text;
+
+    if (verb == NULL) {
+        return cli_error(cli, CLI_USAGE, name, "no such verb%s%s",
+                         nearest != NULL ? "; did you mean " : "",
+                         nearest != NULL ? nearest : "");
+    }
+    if (cli->json) {
+        cli_json_init(&json, stdout);
+        write_verb(&json, verb);
+        return CLI_OK;
+    }
+    text = help_of_verb(verb);
+    fputs(text, stdout);
+    free(text);
+    return CLI_OK;
+}
+
+int help_run(struct cli *cli, int argc, char **argv)
+{
+    static const struct cli_option no_options[] = {{.name = NULL}};
+    int code = cli_parse(cli, argc, argv, no_options);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = CLI_OK;
+    for (int i = 1; i < cli->count && code == CLI_OK; i++) {
+        code = print_verb(cli, cli->items[i]);
+    }
+    if (cli->count == 1 && cli->json) {
+        write_table();
+    } else if (cli->count == 1) {
+        help_print_overview();
+    }
+    return code;
+}

@@ -1,0 +1,91 @@
+/*
+ * help_care.c - the help of the verbs for care of the store.
+ *
+ * Threads: the tools are single-threaded.
+ */
+#include "tools/agentwal/help.h"
+
+const struct verb_help help_init = {
+    .usage = "",
+    .summary = "Create a store",
+    .text = "import, create, append --create and doc put --store create a "
+            "missing store too.\n",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal init", "the default store"},
+            {"agentwal --store /srv/sessions init",
+             "a store in another directory"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_check = {
+    .usage = "[--jobs N]",
+    .summary = "Read everything in the store and report the damage",
+    .text =
+        "It needs no write permission, and works while others use the store. "
+        "With\n"
+        "--strict an ambiguous tail is damage.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--jobs N", "read with N threads; one per processor without it"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal check", "exit code 0: sound, 1: damaged"},
+            {"agentwal check --json", "a report for programs"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_salvage = {
+    .usage = "OUT [--jobs N]",
+    .summary = "Build a sound store in OUT from everything that can be read",
+    .options =
+        (const struct verb_option[]){
+            {"--jobs N", "read with N threads; one per processor without it"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal salvage recovered", "OUT must not exist"},
+            {"agentwal --store recovered list", "the sessions that were saved"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_migrate = {
+    .usage = "[SESSION]",
+    .summary = "Convert the store, or a session, to this version",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal migrate", "the store"},
+            {"agentwal migrate 7f3a21c", "the schema of one session"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_accept_damage = {
+    .usage = "[SESSION]",
+    .summary = "Allow appends to sessions that lost entries",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal check", "see what was lost, first"},
+            {"agentwal accept-damage", "all damaged sessions"},
+            {"agentwal accept-damage 7f3a21c", "one session"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_help = {
+    .usage = "[VERB]...",
+    .summary = "Show the verbs, or how to use one",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal help", "all verbs"},
+            {"agentwal help rewind", "one verb"},
+            {"agentwal help --json", "the same for programs"},
+            {NULL, NULL},
+        },
+};

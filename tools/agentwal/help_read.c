@@ -1,0 +1,153 @@
+/*
+ * help_read.c - the help of the verbs for reading.
+ *
+ * Threads: the tools are single-threaded.
+ */
+#include "tools/agentwal/help.h"
+
+const struct verb_help help_list = {
+    .usage =
+        "[--cwd DIR] [--project ID] [--limit N] [--cursor] [--after CURSOR]",
+    .summary = "List the sessions, newest first",
+    .options =
+        (const struct verb_option[]){
+            {"--cwd DIR", "only sessions of this directory"},
+            {"--project ID", "only sessions of this project"},
+            {"--limit N", "at most N sessions; 0: all"},
+            {"--cursor", "print the cursor of the next page on standard error"},
+            {"--after CURSOR", "continue after a page"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal list --limit 20", "the 20 newest"},
+            {"agentwal list --cwd .", "those of this directory"},
+            {"agentwal list --json", "one JSON object per session"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_show = {
+    .usage = "SESSION",
+    .summary = "Show the details of a session",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal show @latest", "the newest session of this directory"},
+            {"agentwal show --json 7f3a21c", "as a JSON object"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_tree = {
+    .usage = "SESSION [--all] [--stream N] [--deltas] [--redacted]",
+    .summary = "Draw the branches of a session, with its heads",
+    .options =
+        (const struct verb_option[]){
+            {"--all", "all branches in log order"},
+            {"--stream N", "another stream than the conversation, which is 0"},
+            {"--deltas", "with entries of type message_delta_batch"},
+            {"--redacted", "with redacted entries"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal tree @latest", "the newest session of this directory"},
+            {"agentwal tree --deltas 7f3a21c",
+             "with the partial messages of a stream"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_cat = {
+    .usage =
+        "SESSION [--text] [--branch ENTRY|HEAD | --up-to ENTRY] [OPTION]...\n"
+        "cat --frames [SEGMENT]",
+    .summary = "Print the entries of a session, one JSON object per line",
+    .options =
+        (const struct verb_option[]){
+            {"--text", "a readable conversation"},
+            {"--branch ENTRY|HEAD",
+             "the branch of that entry or head instead of the live one"},
+            {"--up-to ENTRY", "the branch, ending with that entry"},
+            {"--since-compaction",
+             "from the first entry kept at the last compaction"},
+            {"--all", "all branches, in log order"},
+            {"--stream N", "another stream than the conversation, which is 0"},
+            {"--type T", "only entries of that type"},
+            {"--tail N", "only the last N; 0: none"},
+            {"--deltas", "with entries of type message_delta_batch"},
+            {"--redacted", "with redacted entries"},
+            {"--tree", "a drawing of the branches and heads"},
+            {"--follow", "print new entries until interrupted"},
+            {"--frames", "every frame of the store, or of a segment file"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal cat --text @latest", "read the newest conversation"},
+            {"agentwal cat --tail 5 7f3a21c", "its last five entries"},
+            {"agentwal cat --follow 7f3a21c", "watch a session"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_latest = {
+    .usage = "[--cwd DIR]",
+    .summary = "Print the id of the newest session",
+    .options =
+        (const struct verb_option[]){
+            {"--cwd DIR", "the newest of this directory"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal latest --cwd .", "the session to resume here"},
+            {"agentwal latest --json", "with its details"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_children = {
+    .usage = "SESSION",
+    .summary = "List the forks of a session",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal children 7f3a21c", "a table"},
+            {"agentwal children --json 7f3a21c", "one JSON object per session"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_projects = {
+    .usage = "",
+    .summary = "List the projects of the sessions",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal projects", "a table"},
+            {"agentwal projects --json", "one JSON object per project"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_project = {
+    .usage = "[DIR]",
+    .summary = "Print the project id of a directory",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal project", "of the current directory"},
+            {"agentwal list --project \"$(agentwal project)\"",
+             "the sessions of this repository"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_stats = {
+    .usage = "",
+    .summary = "Show the counts and sizes of the store",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal stats", "for people"},
+            {"agentwal stats --json", "with exact numbers"},
+            {NULL, NULL},
+        },
+};

@@ -1,0 +1,100 @@
+/*
+ * verbs.c - the table of the verbs.
+ *
+ * Invariant: the verbs of a group are adjacent, in the order of the help.
+ *
+ * Threads: the tools are single-threaded.
+ */
+#include "tools/agentwal/verbs.h"
+
+#include <string.h>
+
+#include "tools/agentwal/help.h"
+#include "tools/cli/suggest.h"
+#include "tools/walcat/walcat.h"
+#include "tools/walcheck/walcheck.h"
+#include "tools/walconv/walconv.h"
+#include "tools/walctl/walctl.h"
+
+enum {
+    NONE = CLI_NO_STORE,
+    MAPS = VERB_MAPS_FILES
+};
+
+/* name, group, flags, index of the store, function, help */
+static const struct verb verbs[] = {
+    {"import", VERB_CONVERT, VERB_ADDS | MAPS, 1, walconv_import, &help_import},
+    {"export", VERB_CONVERT, MAPS, 1, walconv_export, &help_export},
+    {"follow", VERB_CONVERT, MAPS, 1, walconv_follow, &help_follow},
+    {"path", VERB_CONVERT, MAPS, 1, walconv_path, &help_path},
+    {"dialects", VERB_CONVERT, 0, NONE, walconv_dialects, &help_dialects},
+    {"list", VERB_READ, 0, 1, walctl_list, &help_list},
+    {"show", VERB_READ, 0, 1, walctl_show, &help_show},
+    {"tree", VERB_READ, VERB_NAMELESS, 0, walcat_tree, &help_tree},
+    {"cat", VERB_READ, VERB_NAMELESS, 0, walcat_cat, &help_cat},
+    {"latest", VERB_READ, 0, 1, walctl_latest, &help_latest},
+    {"children", VERB_READ, 0, 1, walctl_children, &help_children},
+    {"projects", VERB_READ, 0, 1, walctl_projects, &help_projects},
+    {"project", VERB_READ, 0, NONE, walctl_project, &help_project},
+    {"stats", VERB_READ, 0, 1, walctl_stats, &help_stats},
+    {"create", VERB_WRITE, VERB_ADDS, 1, walctl_create, &help_create},
+    {"append", VERB_WRITE, 0, 1, walctl_append, &help_append},
+    {"fork", VERB_WRITE, 0, 1, walctl_fork, &help_fork},
+    {"head", VERB_WRITE, 0, 1, walctl_head, &help_head},
+    {"meta", VERB_WRITE, 0, 1, walctl_meta, &help_meta},
+    {"doc", VERB_WRITE, 0, 2, walctl_doc, &help_doc},
+    {"compact-session", VERB_WRITE, 0, 1, walctl_compact_session,
+     &help_compact_session},
+    {"redact", VERB_WRITE, 0, 1, walctl_redact, &help_redact},
+    {"delete", VERB_WRITE, 0, 1, walctl_delete, &help_delete},
+    {"checkpoint", VERB_FILES, 0, 1, walctl_checkpoint, &help_checkpoint},
+    {"checkpoints", VERB_FILES, 0, 1, walctl_checkpoints, &help_checkpoints},
+    {"checkpoint-show", VERB_FILES, 0, 1, walctl_checkpoint_show,
+     &help_checkpoint_show},
+    {"checkpoint-diff", VERB_FILES, 0, 1, walctl_checkpoint_diff,
+     &help_checkpoint_diff},
+    {"checkpoint-delete", VERB_FILES, 0, 1, walctl_checkpoint_delete,
+     &help_checkpoint_delete},
+    {"checkpoint-export", VERB_FILES, 0, 1, walctl_checkpoint_export,
+     &help_checkpoint_export},
+    {"checkpoint-import", VERB_FILES, 0, 1, walctl_checkpoint_import,
+     &help_checkpoint_import},
+    {"checkpointing", VERB_FILES, 0, 1, walctl_checkpointing,
+     &help_checkpointing},
+    {"rewind", VERB_FILES, 0, 1, walctl_rewind, &help_rewind},
+    {"init", VERB_CARE, VERB_ADDS, 1, walctl_init, &help_init},
+    {"check", VERB_CARE, VERB_NAMELESS, 0, walcheck_check, &help_check},
+    {"salvage", VERB_CARE, VERB_NAMELESS, 0, walcheck_salvage, &help_salvage},
+    {"migrate", VERB_CARE, 0, 1, walctl_migrate, &help_migrate},
+    {"accept-damage", VERB_CARE, 0, 1, walctl_accept_damage,
+     &help_accept_damage},
+    {"help", VERB_CARE, 0, NONE, help_run, &help_help},
+};
+
+const struct verb *verb_at(size_t index)
+{
+    return index < sizeof(verbs) / sizeof(verbs[0]) ? &verbs[index] : NULL;
+}
+
+const struct verb *verb_find(const char *name)
+{
+    const struct verb *verb;
+
+    for (size_t i = 0; (verb = verb_at(i)) != NULL; i++) {
+        if (strcmp(verb->name, name) == 0) {
+            return verb;
+        }
+    }
+    return NULL;
+}
+
+const char *verb_suggest(const char *name)
+{
+    struct cli_suggestion suggestion = {.typed = name};
+    const struct verb *verb;
+
+    for (size_t i = 0; (verb = verb_at(i)) != NULL; i++) {
+        cli_suggest(&suggestion, verb->name);
+    }
+    return suggestion.nearest;
+}

@@ -1,0 +1,73 @@
+/*
+ * verbs.h - the verbs of agentwal.
+ *
+ * One table has all of them; the help, the man page, the completion and the
+ * dispatch are made from it. A new verb is a line of the table in verbs.c and
+ * its help in one of the files help_*.c.
+ *
+ * Threads: the tools are single-threaded.
+ */
+#ifndef AGENTWAL_TOOLS_AGENTWAL_VERBS_H
+#define AGENTWAL_TOOLS_AGENTWAL_VERBS_H
+
+#include <stddef.h>
+
+#include "tools/cli/cli.h"
+
+enum verb_group {
+    VERB_CONVERT,
+    VERB_READ,
+    VERB_WRITE,
+    VERB_FILES,
+    VERB_CARE,
+    VERB_GROUP_COUNT
+};
+
+enum {
+    /* The verb creates the store that is missing. */
+    VERB_ADDS = 1,
+    /* Its name is not one of the operands that `run` gets. */
+    VERB_NAMELESS = 2,
+    /* It reads or writes session files through maps. */
+    VERB_MAPS_FILES = 4
+};
+
+struct verb_option {
+    const char *usage; /* "--at ENTRY"; NULL ends the list */
+    const char *text;
+};
+
+struct verb_example {
+    const char *command; /* NULL ends the list */
+    const char *text;
+};
+
+struct verb_help {
+    const char *usage;   /* operands and options, after the verb's name */
+    const char *summary; /* one sentence, without its full stop */
+    const char *text;    /* more, or NULL */
+    const struct verb_option *options;
+    const struct verb_example *examples;
+};
+
+struct verb {
+    const char *name;
+    enum verb_group group;
+    unsigned flags;
+    int store_at; /* index among the operands that `run` gets */
+    int (*run)(struct cli *cli, int argc, char **argv);
+    const struct verb_help *help;
+};
+
+/* Returns the verb at an index, in the order of the help, or NULL after the
+ * last one. */
+const struct verb *verb_at(size_t index);
+
+/* Returns the verb of a name, or NULL. */
+const struct verb *verb_find(const char *name);
+
+/* Returns the name in the table that is nearest to a mistyped one, or NULL when
+ * none is near. */
+const char *verb_suggest(const char *name);
+
+#endif

@@ -1,0 +1,317 @@
+/*
+ * options.c - the command line: options and operands.
+ *
+ * Invariant: a tool that rejects its command line prints one line with the
+ * argument and the reason, and changes nothing.
+ *
+ * Threads: the tools are single-threaded.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/json/json_scan.h"
+#include "tools/cli/cli.h"
+
+#define OPTIONS_MAX  32
+#define FIRST_OPTION 256 /* option values start above every character */
+
+static const char common_help[] =
+    "\n"
+    "  --json               results as JSON\n"
+    "  --no-progress        no progress on standard error\n"
+    "  --strict             refuse what recovery cannot decide\n"
+    "  --force-network-fs   accept a store on a network file system\n"
+    "  --help, --version    print this help or the version, and exit\n"
+    "\n"
+    "Exit codes: 0 done; 1 the answer is no (damage found, conflict, not\n"
+    "found); 2 the command line is wrong; 3 could not do it.\n";
+
+/* The tables that the command line is matched with. */
+enum {
+    TABLE_COUNT = 3
+};
+
+struct tables {
+    const struct cli_option *items[TABLE_COUNT];
+};
+
+static int set_option(struct cli *cli, const struct cli_option *option)
+{
+    if (option->flag != NULL && optarg != NULL) {
+        cli->store = optarg; /* --store=DIR of a verb with a flag --store */
+        return CLI_CONTINUE;
+    }
+    if (option->flag != NULL) {
+        *option->flag = true;
+        return CLI_CONTINUE;
+    }
+    if (option->value != NULL) {
+        *option->value = optarg;
+        return CLI_CONTINUE;
+    }
+    if (option->values == NULL) {
+        return cli_error(cli, CLI_USAGE, option->name, "not understood");
+    }
+    option->values->items = cli_realloc(option->values->items,
+                                        (option->values->count + 1) *
+                                            sizeof(option->values->items[0]));
+    option->values->items[option->values->count++] = optarg;
+    return CLI_CONTINUE;
+}
+
+static int bad_option(const struct cli *cli, int found, char **argv)
+{
+    const char *why = "no such option";
+
+    if (found == ':') {
+        why = "needs an argument";
+    } else if (optopt >= FIRST_OPTION) {
+        why = "takes no argument";
+    }
+    return cli_error(cli, CLI_USAGE, argv[optind - 1], "%s (see %s)", why,
+                     cli_help_command(cli));
+}
+
+static int argument_kind(const struct cli *cli, const struct cli_option *option)
+{
+    if (option->flag == NULL) {
+        return required_argument;
+    }
+    return cli->verb != NULL && strcmp(option->name, "store") == 0
+               ? optional_argument
+               : no_argument;
+}
+
+/* Builds the getopt_long list of the tables. Option number i of all has the
+ * value FIRST_OPTION + i. */
+static void list_options(const struct cli *cli, const struct tables *tables,
+                         struct option *list)
+{
+    int value = FIRST_OPTION;
+    size_t count = 0;
+
+    for (size_t t = 0; t < TABLE_COUNT; t++) {
+        const struct cli_option *option = tables->items[t];
+        for (; option->name != NULL && count < OPTIONS_MAX; option++) {
+            list[count++] = (struct option){
+                .name = option->name,
+                .has_arg = argument_kind(cli, option),
+                .val = value++,
+            };
+        }
+    }
+    list[count] = (struct option){.name = NULL};
+}
+
+/* Builds the getopt string of the table's short options. */
+static void list_short_options(const struct cli_option *options, char *letters)
+{
+    size_t count = 0;
+
+    letters[count++] = ':';
+    letters[count++] = 'h';
+    for (; options->name != NULL && count < OPTIONS_MAX; options++) {
+        if (options->letter != 0) {
+            letters[count++] = options->letter;
+            if (options->flag == NULL) {
+                letters[count++] = ':';
+            }
+        }
+    }
+    letters[count] = '\0';
+}
+
+/* Returns the option of a value that getopt_long returned, or NULL. */
+static const struct cli_option *find_option(const struct tables *tables,
+                                            int found)
+{
+    int left = found - FIRST_OPTION;
+
+    for (size_t t = 0; t < TABLE_COUNT; t++) {
+        const struct cli_option *option = tables->items[t];
+        for (; option->name != NULL; option++) {
+            if (found < FIRST_OPTION ? option->letter == found : left-- == 0) {
+                return option;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Reads the options. Returns CLI_CONTINUE or an exit code. */
+static int read_options(struct cli *cli, int argc, char **argv,
+                        const struct tables *tables, bool *help)
+{
+    struct option list[OPTIONS_MAX + 1];
+    char letters[2 * OPTIONS_MAX + 3];
+    int code = CLI_CONTINUE;
+    int found;
+
+    list_options(cli, tables, list);
+    list_short_options(tables->items[1], letters);
+    opterr = 0;
+    while (code == CLI_CONTINUE &&
+           (found = getopt_long(argc, argv, letters, list, NULL)) != -1) {
+        const struct cli_option *option = find_option(tables, found);
+        if (found == 'h') {
+            *help = true;
+        } else {
+            code = option != NULL ? set_option(cli, option)
+                                  : bad_option(cli, found, argv);
+        }
+    }
+    return code;
+}
+
+int cli_parse(struct cli *cli, int argc, char **argv,
+              const struct cli_option *options)
+{
+    bool help = false;
+    bool version = false;
+    const struct cli_option common[] = {
+        {.name = "help", .flag = &help},
+        {.name = "version", .flag = &version},
+        {.name = "json", .flag = &cli->json},
+        {.name = "no-progress", .flag = &cli->no_progress},
+        {.name = "strict", .flag = &cli->strict},
+        {.name = "force-network-fs", .flag = &cli->force_network_fs},
+        {.name = NULL},
+    };
+    const struct cli_option of_verbs[] = {
+        {.name = "store", .value = &cli->store},
+        {.name = NULL},
+    };
+    /* The verb's table comes first, so that its names are preferred. */
+    const struct tables tables = {
+        {common, options,
+         cli->verb != NULL
+             ? of_verbs
+             : &of_verbs[sizeof(of_verbs) / sizeof(of_verbs[0]) - 1]},
+    };
+    int code;
+
+    signal(SIGPIPE, SIG_IGN);
+    code = read_options(cli, argc, argv, &tables, &help);
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (help) {
+        printf("%s%s", cli->help, cli->verb == NULL ? common_help : "");
+        return CLI_OK;
+    }
+    if (version) {
+        printf("%s %s\n", cli->tool, wal_version());
+        return CLI_OK;
+    }
+    cli->items = argv + optind;
+    cli->count = argc - optind;
+    return cli->verb != NULL ? cli_insert_store(cli) : CLI_CONTINUE;
+}
+
+const char *cli_help_command(const struct cli *cli)
+{
+    static char text[64];
+
+    if (cli->verb != NULL) {
+        snprintf(text, sizeof(text), "agentwal help %s", cli->verb);
+    } else {
+        snprintf(text, sizeof(text), "%s --help", cli->tool);
+    }
+    return text;
+}
+
+int cli_check_operands(const struct cli *cli, int min, int max)
+{
+    const char *what = cli->verb;
+
+    if (what == NULL) {
+        what = cli->count > 0 ? cli->items[0] : "command line";
+    }
+    if (cli->count < min) {
+        return cli_error(cli, CLI_USAGE, what, "too few arguments (see %s)",
+                         cli_help_command(cli));
+    }
+    if (cli->count > max) {
+        return cli_error(cli, CLI_USAGE, cli->items[max],
+                         "too many arguments (see %s)", cli_help_command(cli));
+    }
+    return CLI_CONTINUE;
+}
+
+int cli_parse_number(const struct cli *cli, const char *option,
+                     const char *text, uint64_t max, uint64_t *number)
+{
+    char *end = NULL;
+    unsigned long long value;
+
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 ||
+        value > max) {
+        return cli_error(cli, CLI_USAGE, option,
+                         "'%s' is not a number from 0 to %llu", text,
+                         (unsigned long long)max);
+    }
+    *number = value;
+    return CLI_CONTINUE;
+}
+
+int cli_check_size(const struct cli *cli, const char *what, const char *text,
+                   size_t max)
+{
+    size_t size = text != NULL ? strlen(text) : 0;
+
+    return size <= max
+               ? CLI_CONTINUE
+               : cli_error(cli, CLI_USAGE, what,
+                           "is %zu bytes long; the maximum is %zu", size, max);
+}
+
+int cli_check_id(const struct cli *cli, const char *what, const char *id)
+{
+    return cli_check_size(cli, what, id, CLI_ID_MAX);
+}
+
+int cli_check_new_id(const struct cli *cli, const char *what, const char *id)
+{
+    const unsigned char *at = (const unsigned char *)id;
+
+    if (id == NULL) {
+        return CLI_CONTINUE;
+    }
+    if (id[0] == '\0') {
+        return cli_error(cli, CLI_USAGE, what, "is empty");
+    }
+    if (id[0] == '@') {
+        return cli_error(cli, CLI_USAGE, what,
+                         "'%s' begins with '@', as @latest does", id);
+    }
+    for (; *at != '\0'; at++) {
+        /* In UTF-8, C2 80 to C2 9F are control characters too. */
+        if (*at < 0x20 || *at == 0x7F || (at[0] == 0xC2 && at[1] < 0xA0)) {
+            return cli_error(cli, CLI_USAGE, what,
+                             "'%s' contains a control character", id);
+        }
+    }
+    return cli_check_id(cli, what, id);
+}
+
+int cli_check_object(const struct cli *cli, const char *what, const char *text)
+{
+    struct wal_slice slice = cli_slice(text);
+    enum wal__json_status json_status;
+
+    if (text == NULL) {
+        return CLI_CONTINUE;
+    }
+    json_status =
+        wal__json_members(slice.data, (size_t)slice.size, NULL, 0, NULL);
+    return json_status == WAL__JSON_OK
+               ? CLI_CONTINUE
+               : cli_error(cli, CLI_USAGE, what, "not a JSON object: %s",
+                           wal__json_status_text(json_status));
+}

@@ -99,11 +99,7 @@ wal__catalogue_put(struct wal__catalogue *catalogue,
  * - REDACT clears the text of the first user message;
  * - TOMBSTONE sets the deleted flag, ACCEPT clears the damaged flag.
  * Each sets last_sequence and adds to bytes. `segment` names ended segments
-<<<<<<< HEAD
- * only and is set by wal__catalogue_set_segment. The first record of the store
-=======
  * only, and is set by wal__catalogue_set_segment. The first record of the store
->>>>>>> times
  * creates the store's summary, whose updated_ms is the clock of its newest.
  * WAL_ECORRUPT when the record contradicts the catalogue or cannot be decoded;
  * WAL_ENOMEM. State is unchanged on failure.

@@ -387,7 +387,8 @@ struct wal_session_options {
                                  * not exist */
     struct wal_slice metadata;  /* a JSON object of at most 1 MiB, or empty */
     struct wal_slice source;    /* where it was imported from; opaque */
-    int64_t created_ms;         /* Unix time in milliseconds; 0: now */
+    int64_t created_ms;         /* Unix time in milliseconds; 0: now, also for
+                                 * one before 1970 or over a day ahead */
 };
 
 enum wal_session_flag {
@@ -412,13 +413,16 @@ struct wal_session_info {
     struct wal_slice metadata;
     struct wal_slice first_text; /* start of the first user message on the
                                   * branch, at most 160 bytes */
-    int64_t created_ms;          /* Unix time in milliseconds */
-    int64_t updated_ms;          /* of the newest record */
+    int64_t created_ms;          /* Unix time in milliseconds, of the creation
+                                  * or of the earliest entry */
+    int64_t updated_ms;          /* of the latest entry, or if there is none of
+                                  * the creation; orders lists */
     uint64_t entries;            /* of the conversation, own and inherited */
     uint64_t inherited;          /* on the branch up to the fork point, in the
                                   * fork point's stream */
     uint64_t bytes;              /* of the session's records in the log */
-    uint64_t last_sequence;      /* of its newest record; orders lists */
+    uint64_t last_sequence;      /* of its newest record; orders lists where
+                                  * updated_ms is equal */
     uint64_t metadata_version;   /* of metadata and the texts above; 0 from
                                   * wal_session_cursor_next */
     uint64_t documents;          /* its own document records, all versions */
@@ -445,8 +449,8 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_session_open(struct wal_store *store, struct wal_slice id,
                  struct wal_session **session, struct wal_error *error);
 
-/* Opens the newest session of a directory; cwd empty: of the whole store.
- * Threads: any. Errors: WAL_ENOTFOUND when there is none. */
+/* Opens the session of a directory that was active last, the first of a list;
+ * cwd empty: of the whole store. Threads: any. Errors: WAL_ENOTFOUND when there is none. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_open_latest(struct wal_store *store, struct wal_slice cwd,
                         struct wal_session **session, struct wal_error *error);
@@ -570,15 +574,17 @@ struct wal_session_cursor_options {
     struct wal_slice lineage_of; /* WAL_SESSION_CURSOR_LINEAGE: session id */
     struct wal_slice after;      /* position of wal_session_cursor_encode, used
                                   * with the same filters; empty: the start */
-    int64_t changed_after; /* sessions with a greater updated_ms; 0: all */
+    int64_t changed_after;   /* sessions with a greater updated_ms; 0: all */
+    uint64_t recorded_after; /* sessions with a greater last_sequence, such as
+                              * they have since wal_store_wait; 0: all */
 };
 
 enum {
     WAL_CURSOR_TEXT_SIZE = 64 /* bytes of a position with its terminator */
 };
 
-/* Lists sessions, newest first as of this call; reads no entries. options may
- * be null: all sessions. Close *cursor with wal_session_cursor_close. Threads:
+/* Lists sessions as of this call, the one with the latest entry first; reads no
+ * entries. SPEC.md 5.4 has the order. options may be null: all sessions. Close *cursor with wal_session_cursor_close. Threads:
  * any. Errors: WAL_ENOTFOUND for lineage_of, WAL_EINVAL for `after`. */
 WAL_API WAL_MUST_USE enum wal_status wal_session_cursor_open(
     struct wal_store *store, const struct wal_session_cursor_options *options,
@@ -592,9 +598,9 @@ wal_session_cursor_next(struct wal_session_cursor *cursor,
                         struct wal_session_info *info, struct wal_error *error);
 
 /* Writes a position that continues after the session returned last, terminated
- * by NUL. It is valid in every process and at any time. A session that gets a
- * record meanwhile moves to the front and is not returned again. Threads: one
- * at a time. */
+ * by NUL. It is valid in every process and at any time. A session that gets
+ * records meanwhile stays or moves towards the front, and is not returned
+ * again; SPEC.md 5.4 has the exception. Threads: one at a time. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_cursor_encode(struct wal_session_cursor *cursor,
                           char position[WAL_CURSOR_TEXT_SIZE],

@@ -152,6 +152,7 @@ struct wal__catalogue_filter {
     struct wal__span parent_id;
     struct wal__list_key after; /* only sessions strictly after it */
     int64_t changed_after;      /* only greater updated_ms; 0: all */
+    uint64_t recorded_after;    /* only greater last_sequence; 0: all */
 };
 
 /*

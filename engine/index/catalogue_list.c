@@ -38,6 +38,8 @@ static bool matches(const struct wal__catalogue_filter *filter,
                     const struct wal__summary *summary)
 {
     return is_changed(filter, summary) &&
+           (filter->recorded_after == 0 ||
+            summary->last_sequence > filter->recorded_after) &&
            matches_text(filter->cwd, summary->cwd) &&
            matches_text(filter->project, summary->project) &&
            matches_text(filter->source, summary->source) &&
@@ -83,6 +85,11 @@ static enum wal_status seek_snapshot(struct wal__catalogue_iter *iter,
     const struct wal__catalogue_filter *filter = &iter->filter;
     struct wal__snapshot_key key = {.after = filter->after};
 
+    if (filter->recorded_after != 0 && iter->snapshot_end > 0 &&
+        filter->recorded_after >= catalogue->header.last_sequence) {
+        iter->snapshot_end = 0; /* the overlay has all of them */
+        return WAL_OK;
+    }
     if (filter->cwd.size > 0) {
         key.hash = wal__id_hash(filter->cwd.data, filter->cwd.size);
         iter->cwd_hash = key.hash;

@@ -81,7 +81,7 @@ set_filter(struct wal_session_cursor *list,
 
 static bool is_filtered(const struct wal__catalogue_filter *filter)
 {
-    return filter->changed_after != 0 ||
+    return filter->changed_after != 0 || filter->recorded_after != 0 ||
            filter->cwd.size + filter->project.size + filter->prefix.size +
                    filter->source.size + filter->parent_id.size >
                0;
@@ -150,6 +150,7 @@ set_options(struct wal_session_cursor *list,
     }
     list->is_lineage = (options->flags & WAL_SESSION_CURSOR_LINEAGE) != 0;
     list->catalogue_filter.changed_after = options->changed_after;
+    list->catalogue_filter.recorded_after = options->recorded_after;
     status = set_filter(list, options, error);
     if (status != WAL_OK) {
         return status;

@@ -110,7 +110,7 @@ def check_interrupt(folder):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     if process.returncode != -signal.SIGINT or \
-            "interrupted: run it again to go on" not in errors:
+            "run it again to go on" not in errors:
         fail("an interrupt: %d, %r" % (process.returncode, errors))
     if run(store, "check").returncode != 0:
         fail("the store is not sound after an interrupt")

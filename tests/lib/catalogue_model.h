@@ -17,7 +17,7 @@ enum {
     MODEL_SESSIONS = 120,
     MODEL_TEXT_SIZE = 60,
     MODEL_PAYLOAD_SIZE = 1024,
-    MODEL_FILTERS = 12,
+    MODEL_FILTERS = 15,
     MODEL_CHUNK = 65536 /* what a snapshot is written in */
 };
 
@@ -56,6 +56,7 @@ struct model_filter {
     const char *source;
     const char *parent_id;
     int64_t changed_after;
+    uint64_t recorded_after;
 };
 
 /* Where a snapshot is written. */

@@ -78,18 +78,21 @@ bool model_equals(const struct wal__summary *summary,
 }
 
 const struct model_filter model_filters[MODEL_FILTERS] = {
-    {"", "", "", "", "", 0},
-    {"/home/3", "", "", "", "", 0},
-    {"/home/none", "", "", "", "", 0},
-    {"", "project 2", "", "", "", 0},
-    {"", "", "3", "", "", 0},
-    {"", "", "", "claude:1", "", 0},
-    {"", "", "", "", "parent-2", 0},
-    {"/home/1", "project 1", "", "", "parent-1", 0},
-    {"", "", "", "", "", 100000},
-    {"/home/2", "", "", "", "", 200000},
-    {"", "", "", "", "", INT64_MAX},
-    {"", "", "", "", "", -1},
+    {"", "", "", "", "", 0, 0},
+    {"/home/3", "", "", "", "", 0, 0},
+    {"/home/none", "", "", "", "", 0, 0},
+    {"", "project 2", "", "", "", 0, 0},
+    {"", "", "3", "", "", 0, 0},
+    {"", "", "", "claude:1", "", 0, 0},
+    {"", "", "", "", "parent-2", 0, 0},
+    {"/home/1", "project 1", "", "", "parent-1", 0, 0},
+    {"", "", "", "", "", 100000, 0},
+    {"/home/2", "", "", "", "", 200000, 0},
+    {"", "", "", "", "", INT64_MAX, 0},
+    {"", "", "", "", "", -1, 0},
+    {"", "", "", "", "", 0, 60},
+    {"/home/4", "", "", "", "", 0, 150},
+    {"", "", "", "", "", 0, UINT64_MAX},
 };
 
 static bool passes_filter(const char *filter, const char *text)
@@ -137,6 +140,8 @@ uint32_t model_list(const struct model *model,
             passes_filter(filter->parent_id, session->parent_id) &&
             (filter->changed_after == 0 ||
              session->numbers.updated_ms > filter->changed_after) &&
+            (filter->recorded_after == 0 ||
+             session->numbers.last_sequence > filter->recorded_after) &&
             strncmp(filter->prefix, session->id, strlen(filter->prefix)) == 0) {
             list[count++] = session;
         }
@@ -156,6 +161,7 @@ enum wal_status model_begin_list(struct wal__catalogue_iter *cursor,
         .source = model_span(texts->source),
         .parent_id = model_span(texts->parent_id),
         .changed_after = texts->changed_after,
+        .recorded_after = texts->recorded_after,
     };
 
     return wal__catalogue_iter_init(cursor, catalogue, &filter);
@@ -277,7 +283,7 @@ enum wal_status model_sink_write(void *ctx, const void *data, size_t size)
 
 const struct wal__catalogue_header model_header = {
     .position = 0x123456789,
-    .last_sequence = 77,
+    .last_sequence = 2000000, /* no record is after it */
     .chain = 0xabcdef,
     .uuid = "a store's uuid..",
 };

@@ -698,29 +698,32 @@ def check_import(wal, store, folder):
              by_ref(options), by_ref(result))
     same((result.appended, result.duplicates), (0, 2), "the file again")
     same(reports[1], (reports[0][0], 0), "the report of the file again")
-    wal.call("wal_import_scan", paths, ctypes.c_uint32(1), None,
-             by_ref(result))
-    same((result.sources, result.appended), (1, 0), "a scan")
+    check_follow(wal, store, path, paths, result)
+
+
+def check_follow(wal, store, path, paths, result):
+    wal.call("wal_import_scan", paths, ctypes.c_uint32(1), None, by_ref(result))
+    same((result.sources, result.bytes), (1, 16), "a scan")
+    kind = wal.function("wal_import_left_out_name", ctypes.c_char_p)
+    same(kind(ctypes.c_uint32(0)), b"credentials", "a kind that is left out")
+    client = wal.new("wal_import_client")
+    wal.call("wal_import_client", ctypes.c_uint32(0), by_ref(client))
+    same(bool(client.dialect), True, "a client")
     follow = ctypes.c_void_p()
     wal.call("wal_import_follow_open", store, paths, ctypes.c_uint32(1), None,
              by_ref(follow))
     wal.call("wal_import_follow_next", follow, ctypes.c_uint32(0),
              by_ref(result))
-    same((result.sources, result.appended), (1, 0), "a follow's first import")
+    same((result.sources, result.appended), (1, 0), "a first import")
+    with open(path, "ab") as file:
+        file.write(b'{"n":3}\n')
+    wal.call("wal_import_follow_next", follow, ctypes.c_uint32(5000),
+             by_ref(result))
+    same(result.appended, 1, "a line that was followed")
     info = wal.new("wal_import_follow_info")
     wal.call("wal_import_follow_get_info", follow, by_ref(info))
-    same((info.is_scanning, info.folders > 0), (0, True), "what is watched")
+    same(info.scans, 1, "scans")
     wal.free("wal_import_follow_close", follow)
-
-
-def check_clients(wal):
-    client = wal.new("wal_import_client")
-    wal.call("wal_import_client", ctypes.c_uint32(0), by_ref(client))
-    same(client.folder != b"" and client.name != b"", True, "a client")
-    wal.call("wal_import_client", ctypes.c_uint32(1 << 20), by_ref(client),
-             status="WAL_END")
-    name = wal.function("wal_import_left_out_name", ctypes.c_char_p)
-    same((name(0), name(1 << 20)), (b"credentials", None), "what is left out")
 
 
 def check_salvage(wal, path, folder):
@@ -766,7 +769,6 @@ def main():
     source, path = sys.argv[1:]
     wal = Library(path, source)
     check_constants(wal)
-    check_clients(wal)
     with tempfile.TemporaryDirectory() as folder:
         where = os.path.join(folder, "store").encode()
         store = check_store(wal, where)

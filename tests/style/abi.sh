@@ -5,13 +5,18 @@ set -euo pipefail
 
 "$AGENTWAL_SOURCE/engine/abi/abi.py" check
 
-# changed FILE SED: the sources with a change.
+# change FILE SED: a change of the copied sources.
+change() {
+    sed -i "$2" "sources/$1"
+    ! cmp -s "sources/$1" "$AGENTWAL_SOURCE/$1" || fail "no change: $2"
+}
+
+# changed FILE SED: the sources with this change alone.
 changed() {
     rm -rf sources
     mkdir sources
     cp -r "$AGENTWAL_SOURCE"/{CMakeLists.txt,engine,format} sources/
-    sed -i "$2" "sources/$1"
-    ! cmp -s "sources/$1" "$AGENTWAL_SOURCE/$1" || fail "no change: $2"
+    change "$@"
 }
 
 fail() {
@@ -30,14 +35,6 @@ renew() {
     AGENTWAL_SOURCE=$PWD/sources sources/engine/abi/abi.py renew 2>output
 }
 
-compatible() {
-    changed "$@"
-    reports 'compatible additions'
-    renew || fail "an addition is refused: $2"
-    AGENTWAL_SOURCE=$PWD/sources sources/engine/abi/abi.py check ||
-        fail "renewed, and different"
-}
-
 incompatible() {
     changed "$@"
     reports 'changed incompatibly'
@@ -45,11 +42,16 @@ incompatible() {
 
 header=engine/include/agentwal.h
 last='s/^    char last_id\[WAL_ID_SIZE\];.*/&\n    uint64_t extra;/'
-compatible $header "$last"
-compatible $header 's/^    WAL_APPEND_EXPECT = .*/&\n    WAL_APPEND_NEW = 1u << 9,/'
+changed $header "$last"
+change $header 's/^    WAL_APPEND_EXPECT = .*/&\n    WAL_APPEND_NEW = 1u << 9,/'
 # shellcheck disable=SC2016  # an address of sed
-compatible engine/base/status.c \
+change engine/base/status.c \
     '$a WAL_API int wal_new(void);\nint wal_new(void)\n{\n    return 0;\n}'
+reports 'compatible additions'
+renew || fail 'additions are refused'
+AGENTWAL_SOURCE=$PWD/sources sources/engine/abi/abi.py check ||
+    fail 'renewed, and different'
+
 incompatible $header 's/^    uint32_t appended;.*/    uint64_t extra;\n&/'
 incompatible $header "$last; s/^    uint64_t sequence;         [^ ]/    double sequence; &/
     s/double sequence;     *uint64_t sequence;/double sequence;/"

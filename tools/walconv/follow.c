@@ -2,10 +2,9 @@
  * follow.c - keep the views of all sessions current until interrupted.
  *
  * The process waits for durable records, then updates the views of the sessions
- * that have a record after scanned_sequence: the session list is ordered by
- * newest record. Separately it scans all sessions once after opening the store,
- * because a view's state is stored next to its files and may have changed while
- * no follower ran.
+ * that have a record after scanned_sequence. Separately it scans all sessions
+ * once after opening the store, because a view's state is stored next to its
+ * files and may have changed while no follower ran.
  *
  * Invariant: the store is only read. SIGINT and SIGTERM are unblocked only
  * during waits, so that no view is left half-written.
@@ -187,15 +186,17 @@ static enum wal_status update_relatives(struct follow *follow,
 static enum wal_status update_changed(struct follow *follow,
                                       struct wal_error *error)
 {
+    const struct wal_session_cursor_options options = {
+        .struct_size = sizeof(options),
+        .recorded_after = follow->scanned_sequence};
     struct wal_session_info info = WAL_INIT(wal_session_info);
     uint64_t durable = follow->durable;
     struct wal_session_cursor *list = NULL;
-    enum wal_status status =
-        wal_session_cursor_open(follow->views.target.store, NULL, &list, error);
+    enum wal_status status = wal_session_cursor_open(follow->views.target.store,
+                                                     &options, &list, error);
 
     while (status == WAL_OK && !must_stop() &&
-           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK &&
-           info.last_sequence > follow->scanned_sequence) {
+           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
         if (walconv_views_update(&follow->views, &info)) {
             status = update_relatives(follow, info.id, error);
         }

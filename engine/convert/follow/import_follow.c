@@ -296,7 +296,7 @@ static void init(struct wal_import_follow *follow, struct wal_store *store)
     follow->walk.directory = visit_directory;
     follow->walk.enter = enter_folder;
     follow->walk.ctx = follow;
-    wal__folder_watch_init(&follow->watch, heap);
+    follow->watch.fd = -1;
     wal__scan_stamps_init(&follow->stamps, heap);
     wal__pending_init(&follow->pending, heap);
 }
@@ -365,6 +365,7 @@ enum wal_status wal_import_follow_open(struct wal_store *store,
         wal_import_follow_close(opened);
         return status;
     }
+    wal__folder_watch_init(&opened->watch, &wal__heap_libc);
     *follow = opened;
     return WAL_OK;
 }

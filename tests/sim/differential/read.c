@@ -107,8 +107,10 @@ void differential_list(struct differential *run)
             differential_text(run, "from/%u", differential_random(run, 4));
     } else if (number != 0 &&
                reference_session_status(run->ref, number, &info) == WAL_OK) {
-        if (differential_one_in(run, 2)) {
+        if (differential_one_in(run, 3)) {
             options.parent = info.info.id;
+        } else if (differential_one_in(run, 2)) {
+            options.recorded_after = info.info.last_sequence;
         } else {
             options.changed_after = info.info.updated_ms;
         }

@@ -310,7 +310,9 @@ static void list_all(const struct reference *ref,
             matches(options->parent, at->info.parent_id) &&
             ref_begins_with(at->info.id, options->prefix) &&
             (options->changed_after == 0 ||
-             at->info.updated_ms > options->changed_after)) {
+             at->info.updated_ms > options->changed_after) &&
+            (options->recorded_after == 0 ||
+             at->info.last_sequence > options->recorded_after)) {
             *count += 1;
         }
     }

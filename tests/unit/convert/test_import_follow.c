@@ -477,8 +477,10 @@ static void test_follow__several_processes_add_nothing_twice(void **state)
     if (child == 0) {
         store = kit_store();
         follow = follow_path(store, "home");
-        for (unsigned i = 0; i < TRIES && (count_entries(store, "a") < ROWS ||
-                                           count_entries(store, "b") < ROWS);
+        /* Each row wakes it, possibly several times. */
+        for (unsigned i = 0;
+             i < ROWS * TRIES && (count_entries(store, "a") < ROWS ||
+                                  count_entries(store, "b") < ROWS);
              i++) {
             if (wal_import_follow_next(follow, WAIT_MS, NULL, NULL) != WAL_OK) {
                 _exit(2);

@@ -88,6 +88,7 @@ static void assert_rest(const struct wal__catalogue *catalogue,
         .parent_id = model_span(texts->parent_id),
         .after = after,
         .changed_after = texts->changed_after,
+        .recorded_after = texts->recorded_after,
     };
     struct wal__catalogue_iter cursor;
     struct wal__summary summary;

@@ -223,6 +223,37 @@ static void test_list_times__changed_after(void **state)
     kit_close(store);
 }
 
+/* Whatever their times: what a follower has to look at. */
+static void test_list_times__recorded_after(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session_cursor_options options = {.flags = 0};
+    char start[WAL_CURSOR_TEXT_SIZE];
+    struct wal_session *session;
+
+    add(store, "a", at(3));
+    add(store, "b", at(2));
+    store = reopen(store, true);
+    session = kit_session(store, "b");
+    options.recorded_after = kit_info(session).last_sequence;
+    wal_session_close(session);
+    for (int i = 0; i < 2; i++) {
+        start[0] = '\0';
+        assert_string_equal(read_page(store, options, start, 9), "");
+        store = reopen(store, i == 0);
+    }
+    append(store, "a", 1);
+    add(store, "c", at(9));
+    for (int i = 0; i < 3; i++) {
+        start[0] = '\0';
+        assert_string_equal(read_page(store, options, start, 1), "c");
+        assert_string_equal(read_page(store, options, start, 9), "a");
+        store = reopen(store, i == 0);
+    }
+    kit_close(store);
+}
+
 /* What an older library wrote, and what no library writes. */
 static void test_list_times__other_positions_are_refused(void **state)
 {
@@ -260,6 +291,7 @@ int main(void)
         KIT_TEST(test_list_times__first_entry_is_older_than_the_session),
         KIT_TEST(test_list_times__pages_while_sessions_change),
         KIT_TEST(test_list_times__changed_after),
+        KIT_TEST(test_list_times__recorded_after),
         KIT_TEST(test_list_times__other_positions_are_refused),
     };
 

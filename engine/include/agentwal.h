@@ -450,7 +450,8 @@ wal_session_open(struct wal_store *store, struct wal_slice id,
                  struct wal_session **session, struct wal_error *error);
 
 /* Opens the session of a directory that was active last, the first of a list;
- * cwd empty: of the whole store. Threads: any. Errors: WAL_ENOTFOUND when there is none. */
+ * cwd empty: of the whole store. Threads: any. Errors: WAL_ENOTFOUND when there
+ * is none. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_open_latest(struct wal_store *store, struct wal_slice cwd,
                         struct wal_session **session, struct wal_error *error);
@@ -584,8 +585,9 @@ enum {
 };
 
 /* Lists sessions as of this call, the one with the latest entry first; reads no
- * entries. SPEC.md 5.4 has the order. options may be null: all sessions. Close *cursor with wal_session_cursor_close. Threads:
- * any. Errors: WAL_ENOTFOUND for lineage_of, WAL_EINVAL for `after`. */
+ * entries. SPEC.md 5.4 has the order. options may be null: all sessions. Close
+ * *cursor with wal_session_cursor_close. Threads: any. Errors: WAL_ENOTFOUND
+ * for lineage_of, WAL_EINVAL for `after`. */
 WAL_API WAL_MUST_USE enum wal_status wal_session_cursor_open(
     struct wal_store *store, const struct wal_session_cursor_options *options,
     struct wal_session_cursor **cursor, struct wal_error *error);

@@ -13,7 +13,7 @@
 #include "tools/cli/short_id.h"
 
 static const char help[] =
-    "Usage: walcat [OPTION]... STORE            the sessions, newest first\n"
+    "Usage: walcat [OPTION]... STORE            the sessions, latest first\n"
     "       walcat [OPTION]... STORE SESSION    its entries, one per line\n"
     "       walcat --frames STORE|SEGMENT       every frame\n"
     "\n"

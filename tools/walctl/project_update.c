@@ -85,9 +85,9 @@ static int32_t release(void *ctx, const struct wal_session_info *now,
 }
 
 /* Updates one session. A session that was deleted or changed meanwhile is not a
- * failure. The newest is written even if it has the project already, because
- * the session that is written last is the newest, and a change without effect
- * is not written. */
+ * failure. The newest is written even if it has the project already, because of
+ * sessions with equal times the one that is written last is the newest, and a
+ * change without effect is not written. */
 static enum wal_status update_session(struct wal_store *store, const char *id,
                                       struct project_update *project_update,
                                       bool is_newest, uint64_t *count,

@@ -67,8 +67,8 @@ static enum wal_status create_session(struct wal__import_file *file,
     options.cwd = wal__slice_from_text(probe->cwd);
     wal__import_describe(file->import, probe->created, &options);
     if (file->copy.origin != NULL) {
-        /* By the age of a fork without entries another import recognises that
-         * this one is about to write it (file_session.c). */
+        /* A young fork without entries is one that another import is about to
+         * write (file_session.c). */
         options.created_ms = 0;
     }
     if (file->import->arena.has_failed) {

@@ -54,7 +54,7 @@ shows 'user: Decimal everywhere then.' 'files exported: 1; different' \
 cp "$example" 'my session.jsonl'
 run 0 file '../my session.jsonl'
 whole
-shows 'my session.jsonl: pi session'
+shows 'my session.jsonl' '1 session, 13 new entries, 0 known'
 
 # The commands to continue with work as they are printed.
 sed -n '/^Go on/,/agentwal help/s/^    //p' stdout >commands

@@ -479,6 +479,39 @@ static enum wal__fmt decode_header_with(size_t offset, uint32_t value)
     return fmt;
 }
 
+/* Version 2 is read for what it proves, and no other than these. */
+static void test_index_fmt__older_version_is_decoded_on_request(void **state)
+{
+    static const uint32_t versions[] = {0, 1, 2, 3, 4, UINT32_MAX};
+    struct wal__catalogue_header header = {.session_count = 3, .position = 9};
+    struct wal__catalogue_header read;
+    uint8_t at[WAL__CATALOGUE_HEADER_SIZE];
+    struct sample sample = make_sample();
+    struct wal__index index;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+        const struct wal__span bytes = {at, sizeof(at)};
+        uint32_t version = versions[i];
+        bool known = version == 2 || version == 3;
+
+        wal__put32(sample.bytes + 8, version);
+        wal__put32(sample.bytes + 108, wal__crc32(0, sample.bytes, 108));
+        assert_int_equal(
+            wal__index_decode_any((struct wal__span){sample.bytes, sample.size},
+                                  &index),
+            known ? WAL__FMT_OK : WAL__FMT_VERSION);
+        assert_true(!known || index.header.version == version);
+        wal__catalogue_header_encode(&header, at);
+        wal__put32(at + 8, version);
+        wal__put32(at + 124, wal__crc32(0, at, 124));
+        assert_int_equal(wal__catalogue_header_decode_any(bytes, &read),
+                         known ? WAL__FMT_OK : WAL__FMT_VERSION);
+        assert_true(!known || (read.version == version && read.position == 9));
+    }
+    free(sample.bytes);
+}
+
 static void test_index_fmt__header_field_out_of_range_is_rejected(void **state)
 {
     (void)state;
@@ -660,6 +693,7 @@ int main(void)
         cmocka_unit_test(test_index_fmt__empty_index_is_valid),
         cmocka_unit_test(test_index_fmt__truncated_index_is_rejected),
         cmocka_unit_test(test_index_fmt__flipped_bit_is_rejected),
+        cmocka_unit_test(test_index_fmt__older_version_is_decoded_on_request),
         cmocka_unit_test(test_index_fmt__header_field_out_of_range_is_rejected),
         cmocka_unit_test(
             test_index_fmt__postings_beyond_the_index_are_rejected),

@@ -156,6 +156,7 @@ static void test_resume__in_place_the_latest(void **state)
 
     assert_slice(kit_info(session).id, "two");
     assert_branch(session, "a b");
+    kit_append(session, "d", NULL);
     wal_session_close(session);
     session = resume(&bench, NULL, NULL, NULL);
     assert_slice(kit_info(session).id, "two");

@@ -62,15 +62,20 @@ static void session_id(const struct wal__model_session *session,
 
 /* ------------------------------------------------------------- files --- */
 
-/* The project is a folder's name; the path of a directory is none. */
+/* Returns the project if a folder can have its name: OpenCode's are hexadecimal.
+ * The path of a directory is none. */
 static struct wal__json_span
 project_of(const struct wal__model_session *session)
 {
-    static const struct wal__json_span none = {NULL, 0};
+    static const char other[] = "/\\:";
+    const struct wal__json_span none = {NULL, 0};
     struct wal__json_span project = session->project;
 
-    if (project.size > 0 && memchr(project.data, '/', project.size) != NULL) {
-        project = none;
+    for (size_t i = 0; i < sizeof(other) - 1; i++) {
+        if (project.size > 0 &&
+            memchr(project.data, other[i], project.size) != NULL) {
+            project = none;
+        }
     }
     return wal__model_or(project, "\"global\"");
 }

@@ -62,8 +62,8 @@ static void session_id(const struct wal__model_session *session,
 
 /* ------------------------------------------------------------- files --- */
 
-/* Returns the project if a folder can have its name: OpenCode's are hexadecimal.
- * The path of a directory is none. */
+/* Returns the project if a folder can have its name; the path of a directory
+ * cannot be one. */
 static struct wal__json_span
 project_of(const struct wal__model_session *session)
 {

@@ -147,10 +147,11 @@ test_catalogue_list__equal_sequences_are_ordered_by_number(void **state)
         COUNT = 20
     };
     struct wal__catalogue catalogue;
-    struct wal__catalogue_filter filter = {.after = {0, 0}};
+    struct wal__catalogue_filter filter;
     struct wal__span bytes = {NULL, 0};
 
     (void)state;
+    memset(&filter, 0, sizeof(filter));
     wal__catalogue_init(&catalogue, &wal__heap_libc);
     for (uint32_t i = 0; i < COUNT; i++) {
         uint32_t number = 1 + i * 7 % COUNT;

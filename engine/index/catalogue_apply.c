@@ -141,6 +141,7 @@ static enum wal_status apply_fork(struct change *change)
         return status;
     }
     summary->flags |= WAL__SUMMARY_FORK;
+    summary->flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
     summary->fork_sequence = record->frame->parent;
     summary->fork_record = record->frame->sequence;
     summary->fork_owner = fork.owner;
@@ -167,6 +168,21 @@ static void find_first_text(struct change *change,
     }
 }
 
+/* Keeps the flag while each entry of stream 0 is under the one before it. */
+static void apply_straight(struct wal__summary *summary,
+                           const struct wal__frame *frame)
+{
+    bool continues = (frame->flags & WAL__FRAME_MOVES_HEAD) != 0 &&
+                     frame->parent == summary->head_sequence;
+
+    if (summary->entries == 0 && continues &&
+        summary->head_sequence == summary->fork_sequence) {
+        summary->flags |= WAL__SUMMARY_STRAIGHT;
+    } else if (!continues) {
+        summary->flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
+    }
+}
+
 static enum wal_status apply_entry(struct change *change)
 {
     const struct wal__frame *frame = change->record->frame;
@@ -184,6 +200,7 @@ static enum wal_status apply_entry(struct change *change)
     if (frame->stream != 0) {
         return WAL_OK;
     }
+    apply_straight(summary, frame);
     summary->entries++;
     if (moves_head) {
         summary->head_sequence = frame->sequence;
@@ -209,6 +226,7 @@ static enum wal_status apply_head(struct change *change)
     if (frame->stream == 0 && wal__span_equal(head.name, name)) {
         summary->head_sequence = head.entry_id.size > 0 ? frame->parent : 0;
         summary->head_id = head.entry_id;
+        summary->flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
     }
     return WAL_OK;
 }

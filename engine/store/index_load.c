@@ -141,7 +141,7 @@ static uint64_t old_catalogue_position(const struct wal__core *core,
     struct wal__catalogue_header header;
 
     return wal__catalogue_header_decode_any(bytes, &header) == WAL__FMT_OK &&
-                   header.version != WAL__CATALOGUE_VERSION &&
+                   header.version < WAL__INDEX_VERSION_USED &&
                    memcmp(header.uuid, core->log.uuid, sizeof(header.uuid)) == 0
                ? header.position
                : 0;

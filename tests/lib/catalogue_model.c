@@ -173,6 +173,23 @@ static void make_time(const struct model_record *record,
     numbers->flags |= WAL__SUMMARY_ACTIVE;
 }
 
+/* The first entry is under the head that the session began with, and each one
+ * is under the head and moves it. */
+static void note_straight(const struct model_record *record,
+                          struct wal__summary *numbers)
+{
+    bool is_first = numbers->entries == 0 &&
+                    numbers->head_sequence == numbers->fork_sequence;
+    bool is_straight =
+        is_first || (numbers->flags & WAL__SUMMARY_STRAIGHT) != 0;
+
+    numbers->flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
+    if (is_straight && record->frame.flags == WAL__FRAME_MOVES_HEAD &&
+        record->frame.parent == numbers->head_sequence) {
+        numbers->flags |= WAL__SUMMARY_STRAIGHT;
+    }
+}
+
 static void make_entry(struct model_record *record,
                        struct model_session *session)
 {
@@ -189,7 +206,10 @@ static void make_entry(struct model_record *record,
     entry.time = model_span(time);
     record->frame.kind = WAL__KIND_MESSAGE;
     record->frame.stream = (uint8_t)model_random_below(2);
-    record->frame.flags = model_random_below(3) > 0 ? WAL__FRAME_MOVES_HEAD : 0;
+    record->frame.flags = model_random_below(9) > 0 ? WAL__FRAME_MOVES_HEAD : 0;
+    if (model_random_below(9) > 0) {
+        record->frame.parent = session->numbers.head_sequence;
+    }
     make_payload(record, session, payload);
     entry.payload = model_span(payload);
     wal__entry_record_encode(&entry, record->payload);
@@ -197,6 +217,7 @@ static void make_entry(struct model_record *record,
     if (record->frame.stream != 0) {
         return;
     }
+    note_straight(record, &session->numbers);
     session->numbers.entries++;
     if (record->frame.flags != 0) {
         session->numbers.head_sequence = record->frame.sequence;
@@ -243,6 +264,7 @@ static void make_fork(const struct model *model, struct model_record *record,
     wal__fork_record_encode(&fork, record->payload);
     finish(record, session, WAL__FRAME_FORK, wal__fork_record_size(&fork));
     session->numbers.flags |= WAL__SUMMARY_FORK;
+    session->numbers.flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
     session->numbers.fork_sequence = record->frame.parent;
     session->numbers.fork_record = record->frame.sequence;
     session->numbers.fork_owner = owner->numbers.number;
@@ -274,6 +296,7 @@ static void make_head(struct model_record *record,
     finish(record, session, WAL__FRAME_HEAD, wal__head_record_size(&head));
     if (is_main && record->frame.stream == 0) {
         session->numbers.head_sequence = record->frame.parent;
+        session->numbers.flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
         strcpy(session->head_id, entry_id);
     }
 }

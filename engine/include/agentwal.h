@@ -1025,6 +1025,9 @@ struct wal_entry_cursor_options {
     struct wal_slice up_to; /* branch: its last entry; empty: the head */
     uint64_t skip;          /* entries left out at the start */
     struct wal_slice head;  /* branch: of this head; empty: `main` */
+    uint64_t last;          /* of these, only the last; 0: all. On a branch
+                             * without skip and since_compaction, up to 65,536
+                             * are found without reading those before */
 };
 
 /*

@@ -418,6 +418,7 @@ void wal__core_detach(struct wal__core *core)
         }
         wal__heap_free(core->env.heap, core->branches);
         wal__hashmap_deinit(&core->branch_map);
+        wal__core_drop_lineages(core);
     }
     wal__core_release_claims(core);
     if (core->control.env != NULL) {

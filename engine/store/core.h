@@ -20,6 +20,7 @@
 #include "engine/index/branch.h"
 #include "engine/index/catalogue.h"
 #include "engine/index/documents.h"
+#include "engine/index/lineage_list.h"
 #include "engine/index/tail_index.h"
 #include "engine/log/log.h"
 #include "engine/process/control.h"
@@ -33,7 +34,8 @@ struct wal__branch_slot {
     struct wal__annotations annotations;
     struct wal__documents documents; /* loaded on first use */
     bool documents_loaded;
-    uint32_t pin_count; /* pinned slots are not evicted; under `state` */
+    uint32_t fork_owner; /* of the fork point; 0: none */
+    uint32_t pin_count;  /* pinned slots are not evicted; under `state` */
     bool loaded;
     uint64_t last_used; /* value of branch_clock, for eviction */
 };
@@ -81,7 +83,11 @@ struct wal__core {
     struct wal__branch_slot **branches;
     uint32_t branch_count;
     uint32_t branch_capacity;
+    uint32_t branch_evict_at; /* count at which eviction looks again */
     uint64_t branch_clock;
+    /* The ancestors of forks, by the session that owns the fork point. */
+    struct wal__lineage_entry *lineages;
+    uint32_t lineage_count;
     /* Sessions claimed by a handle of this store, under claim_mutex. */
     pthread_mutex_t claim_mutex;
     struct wal_session *claims;
@@ -212,6 +218,28 @@ enum wal_status wal__core_write_catalogue(struct wal__core *core,
 enum wal_status wal__core_write_indexes(struct wal__core *core,
                                         struct wal_error *error) WAL_MUST_USE;
 
+/* postings.c: the records of a session, newest first. State lock for writing,
+ * held from begin to the last call. */
+struct wal__posting_cursor {
+    struct wal__core *core;
+    uint32_t number;
+    uint64_t from;           /* sequence */
+    uint32_t tail;           /* posting of the tail index, + 1; 0: none left */
+    const uint8_t *postings; /* of an index, ascending */
+    uint32_t left;           /* of them */
+    uint64_t segment;        /* that they are in */
+    uint64_t next_segment;   /* before it; 0: none */
+};
+/* Begins at the newest record whose sequence is not above `from`. */
+void wal__posting_cursor_begin(struct wal__posting_cursor *cursor,
+                               struct wal__core *core,
+                               const struct wal__summary *summary,
+                               uint64_t from);
+/* The next older record; WAL_END after the oldest. */
+enum wal_status wal__posting_cursor_previous(struct wal__posting_cursor *cursor,
+                                             struct wal__posting *posting,
+                                             uint64_t *position) WAL_MUST_USE;
+
 /* postings.c: calls each for every record of a session, oldest first, until one
  * call fails. State lock for writing. */
 typedef enum wal_status wal__posting_fn(void *ctx,
@@ -258,6 +286,11 @@ enum wal_status wal__core_load_documents(struct wal__core *core,
 enum wal_status wal__core_get_branch(struct wal__core *core, uint32_t number,
                                      struct wal__branch_slot **slot,
                                      struct wal_error *error) WAL_MUST_USE;
+/* Loads the ids of the slot's own entries, without which no id is found in it;
+ * they stay loaded as long as the slot. State lock for writing. */
+enum wal_status wal__core_load_ids(struct wal__core *core,
+                                   struct wal__branch_slot *slot,
+                                   struct wal_error *error) WAL_MUST_USE;
 /* The cached slot, which may not be loaded, or NULL. State lock for reading or
  * writing. */
 struct wal__branch_slot *wal__core_cached_branch(struct wal__core *core,
@@ -265,6 +298,24 @@ struct wal__branch_slot *wal__core_cached_branch(struct wal__core *core,
 /* Frees all unpinned slots and empties the pinned ones. State lock for
  * writing. */
 void wal__core_evict_branches(struct wal__core *core);
+
+/*
+ * lineage_cache.c: the ancestors of a fork, the root first; empty when it is
+ * none. With with_ids the id table is complete for this fork. Release *view
+ * with wal__lineage_release. Evicts no slot. State lock for writing.
+ */
+enum wal_status wal__core_get_lineage(struct wal__core *core,
+                                      const struct wal__branch_slot *slot,
+                                      bool with_ids,
+                                      struct wal__lineage_view *view,
+                                      struct wal_error *error) WAL_MUST_USE;
+/* The same when it is cached and its id table complete; else false. Not to be
+ * released; valid as long as the state lock is held. State lock for reading. */
+bool wal__core_cached_lineage(const struct wal__core *core,
+                              const struct wal__branch_slot *slot,
+                              struct wal__lineage_view *view);
+/* Empties the cache. State lock for writing. */
+void wal__core_drop_lineages(struct wal__core *core);
 
 /* Location of an entry in the session's lineage. */
 struct wal__entry_location {
@@ -282,13 +333,12 @@ enum wal_status wal__core_find_id(struct wal__core *core, uint32_t number,
                                   struct wal__span id,
                                   struct wal__entry_location *found,
                                   struct wal_error *error) WAL_MUST_USE;
-/* The same, for the session's own entries only; slot is loaded. State lock for
- * reading. */
-enum wal_status wal__core_find_own_id(struct wal__core *core,
-                                      const struct wal__branch_slot *slot,
-                                      struct wal__span id,
-                                      struct wal__entry_location *found,
-                                      struct wal_error *error) WAL_MUST_USE;
+/* The same with what is loaded: WAL_ENOTFOUND, without an error, also when an
+ * index is missing. State lock for reading. */
+enum wal_status wal__core_find_cached_id(struct wal__core *core,
+                                         uint32_t number, struct wal__span id,
+                                         struct wal__entry_location *found,
+                                         struct wal_error *error) WAL_MUST_USE;
 /* Reads the id of the entry with this sequence number at the position, verified
  * by the record's header and hash. *id points into scratch or the segment's
  * map. Any thread; no lock. */
@@ -323,9 +373,9 @@ enum wal_status wal__core_is_on_path(struct wal__core *core, uint32_t number,
                                      uint64_t target, bool *on_path,
                                      struct wal_error *error) WAL_MUST_USE;
 
-/* The number of ancestors of an own entry of the session, across the lineage.
- * Computed from the path when the branch has no exact depth (an entry under one
- * older than its fork point). State lock for writing. */
+/* The number of ancestors of an entry that the session sees, across the
+ * lineage; counted run by run where a branch has no exact depth (an entry
+ * under one older than its fork point). State lock for writing. */
 enum wal_status wal__core_entry_depth(struct wal__core *core, uint32_t number,
                                       uint32_t stream, uint64_t sequence,
                                       uint64_t *depth,

@@ -274,6 +274,33 @@ static void start_run(const struct wal__branch *branch,
     stream->run_count++;
 }
 
+static bool is_compaction(const struct wal__posting *posting)
+{
+    return posting->kind == WAL__KIND_COMPACTION_SUMMARY ||
+           posting->kind == WAL__KIND_COMPACTION;
+}
+
+/* Adds the entry to the last run. Room was reserved. */
+static void push_entry(struct wal__stream *stream,
+                       const struct wal__posting *posting, uint64_t position)
+{
+    struct wal__run *run = &stream->runs[stream->run_count - 1];
+
+    stream->entries[stream->entry_count] = (struct wal__branch_entry){
+        .sequence = posting->sequence,
+        .position = position,
+        .run = stream->run_count - 1,
+        .kind = posting->kind,
+        .flags = posting->flags,
+    };
+    stream->entry_count++;
+    run->count++;
+    WAL__ASSERT(run->first + run->count == stream->entry_count);
+    if ((posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
+        stream->head = posting->sequence;
+    }
+}
+
 /* Room was reserved. */
 static void append_entry(const struct wal__branch *branch,
                          struct wal__stream *stream,
@@ -289,31 +316,35 @@ static void append_entry(const struct wal__branch *branch,
     if (!extends_run(stream, posting->parent)) {
         start_run(branch, stream, posting->parent);
     }
-    stream->entries[ordinal] = (struct wal__branch_entry){
-        .sequence = posting->sequence,
-        .position = position,
-        .run = stream->run_count - 1,
-        .kind = posting->kind,
-        .flags = posting->flags,
-    };
-    stream->entry_count++;
-    stream->runs[stream->run_count - 1].count++;
-    WAL__ASSERT(stream->runs[stream->run_count - 1].first +
-                    stream->runs[stream->run_count - 1].count ==
-                stream->entry_count);
+    push_entry(stream, posting, position);
     if (!branch->ids_deferred) {
         WAL__ASSERT(stream->ids.count == ordinal);
         wal__id_table_add(&stream->ids, posting->id_hash, position,
                           ordinal + 1);
     }
-    if (posting->kind == WAL__KIND_COMPACTION_SUMMARY ||
-        posting->kind == WAL__KIND_COMPACTION) {
+    if (is_compaction(posting)) {
         stream->compactions[stream->compaction_count] = ordinal;
         stream->compaction_count++;
     }
-    if ((posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
-        stream->head = posting->sequence;
+}
+
+/* Adds an entry to the first stream without an allocation, as most of a load
+ * are: it extends the last run, and there is room. False: nothing was done. */
+static bool extend_last_run(struct wal__branch *branch,
+                            const struct wal__posting *posting,
+                            uint64_t position)
+{
+    struct wal__stream *stream = branch->streams;
+
+    if (!branch->ids_deferred || branch->stream_count == 0 ||
+        stream->number != posting->stream || is_compaction(posting) ||
+        posting->type != WAL__FRAME_ENTRY ||
+        stream->entry_count == stream->entry_capacity ||
+        !extends_run(stream, posting->parent)) {
+        return false;
     }
+    push_entry(stream, posting, position);
+    return true;
 }
 
 /* Adds an ENTRY, or a HEAD that sets `main`. */
@@ -369,7 +400,8 @@ enum wal_status wal__branch_add(struct wal__branch *branch,
         posting->parent >= posting->sequence) {
         return WAL_ECORRUPT;
     }
-    if (posting->type == WAL__FRAME_ENTRY || sets_main_head(posting)) {
+    if (!extend_last_run(branch, posting, position) &&
+        (posting->type == WAL__FRAME_ENTRY || sets_main_head(posting))) {
         enum wal_status status = add_to_stream(branch, posting, position);
 
         if (status != WAL_OK) {

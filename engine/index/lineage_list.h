@@ -1,10 +1,10 @@
 /*
  * lineage_list.h - the sessions that forks descend from, and which of them may
- * own an id or a sequence number. Forks share it: a lineage is a list of levels,
- * the root first, and a fork's ancestors are a prefix of a list (its view).
- * Lists that part from another hold only the levels that differ. So a level
- * more costs the same at any depth, and a look-up reads one table, not every
- * ancestor.
+ * own an id or a sequence number. Forks share it: a lineage is a list of
+ * levels, the root first, and a fork's ancestors are a prefix of a list (its
+ * view). Lists that part from another hold only the levels that differ. So a
+ * level more costs the same at any depth, and a look-up reads one table, not
+ * every ancestor.
  *
  * A level's own entries have sequence numbers above its fork point, and its
  * fork point is an entry of the level before it: levels ascend by fork point. A

@@ -480,6 +480,36 @@ static void fill_lookup(const struct wal_entry_cursor *cursor,
     }
 }
 
+/* Finds the parent of the first entry of a run if its branch is loaded: that
+ * saves the exclusive lock. */
+static void find_inherited_parent(const struct wal_entry_cursor *cursor,
+                                  const struct wal__branch_slot *slot,
+                                  const struct wal__entry_location *found,
+                                  struct lookup *lookup)
+{
+    struct wal__core *core = cursor->core;
+    const struct wal__stream *stream =
+        wal__branch_stream(&slot->branch, found->stream);
+    const struct wal__run *run =
+        &stream->runs[stream->entries[found->ordinal].run];
+    struct wal__entry_location parent;
+    const struct wal__branch_entry *entry;
+
+    if (found->ordinal != run->first || run->parent == 0 ||
+        !wal__core_find_cached_sequence(
+            core, wal__core_cached_branch(core, cursor->session), found->stream,
+            run->parent, &parent)) {
+        return;
+    }
+    slot = wal__core_cached_branch(core, parent.session);
+    entry = &wal__branch_stream(&slot->branch, parent.stream)
+                 ->entries[parent.ordinal];
+    if (!wal__entry_cursor_is_hidden(cursor, &slot->annotations, entry)) {
+        lookup->parent = parent.sequence;
+        lookup->parent_position = parent.position;
+    }
+}
+
 /* Finds the entry under the shared lock; WAL_ENOTFOUND also when that would
  * need an index to be loaded. */
 static enum wal_status find_shared(struct wal_entry_cursor *cursor,
@@ -498,6 +528,7 @@ static enum wal_status find_shared(struct wal_entry_cursor *cursor,
     if (status == WAL_OK) {
         slot = wal__core_cached_branch(cursor->core, found.session);
         fill_lookup(cursor, slot, &found, lookup);
+        find_inherited_parent(cursor, slot, &found, lookup);
         status = lookup->depth_is_known ? WAL_OK : WAL_ENOTFOUND;
     }
     wal__core_unlock(cursor->core);

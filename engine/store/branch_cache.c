@@ -153,12 +153,21 @@ void wal__core_evict_branches(struct wal__core *core)
     wal__core_drop_lineages(core);
 }
 
+/* Most entries annotate nothing. */
+static bool annotates(const struct wal__posting *posting)
+{
+    return posting->type != WAL__FRAME_ENTRY ||
+           posting->kind == WAL__KIND_MESSAGE_DELTA_BATCH;
+}
+
 enum wal_status wal__branch_slot_apply(struct wal__branch_slot *slot,
                                        const struct wal__posting *posting,
                                        uint64_t position)
 {
     enum wal_status status =
-        wal__annotations_add(&slot->annotations, posting, position);
+        annotates(posting)
+            ? wal__annotations_add(&slot->annotations, posting, position)
+            : WAL_OK;
 
     if (status != WAL_OK) {
         return status;

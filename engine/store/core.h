@@ -352,6 +352,13 @@ enum wal_status wal__core_find_sequence(struct wal__core *core, uint32_t number,
                                         struct wal__entry_location *found,
                                         struct wal_error *error) WAL_MUST_USE;
 
+/* The same with what is loaded, from a loaded slot of the session; false also
+ * when an index is missing. State lock for reading. */
+bool wal__core_find_cached_sequence(struct wal__core *core,
+                                    const struct wal__branch_slot *slot,
+                                    uint32_t stream, uint64_t sequence,
+                                    struct wal__entry_location *found);
+
 /* Consecutive entries of a path that one session owns. */
 struct wal__path_range {
     uint32_t session;

@@ -329,6 +329,38 @@ enum wal_status wal__core_find_sequence(struct wal__core *core, uint32_t number,
     return status;
 }
 
+bool wal__core_find_cached_sequence(struct wal__core *core,
+                                    const struct wal__branch_slot *slot,
+                                    uint32_t stream, uint64_t sequence,
+                                    struct wal__entry_location *found)
+{
+    struct wal__lineage_view view;
+    const struct wal__stream *own_stream;
+    uint32_t ordinal;
+    uint32_t rank;
+
+    if (sequence <= slot->branch.fork_sequence) {
+        if (!wal__core_cached_lineage(core, slot, &view) ||
+            !wal__lineage_find_sequence(&view, sequence, &rank)) {
+            return false;
+        }
+        slot = wal__core_cached_branch(core,
+                                       wal__lineage_level(&view, rank).session);
+    }
+    if (slot == NULL || !slot->loaded) {
+        return false;
+    }
+    own_stream = wal__branch_stream(&slot->branch, stream);
+    if (own_stream == NULL ||
+        !wal__branch_find_sequence(own_stream, sequence, &ordinal)) {
+        return false;
+    }
+    *found = (struct wal__entry_location){own_stream->entries[ordinal].position,
+                                          sequence, slot->branch.session,
+                                          stream, ordinal};
+    return true;
+}
+
 /* Appends the part of the path that the place's owner has; *rest is the
  * sequence where the path continues in another session, or 0. */
 static enum wal_status add_ranges(struct wal__core *core,

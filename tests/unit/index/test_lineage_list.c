@@ -1,7 +1,7 @@
 /*
  * test_lineage_list.c - tests of engine/index/lineage_list against a naive
- * model: a tree of sessions, each with its source and the sequences of its entries.
- * AGENTWAL_SEED sets the seed.
+ * model: a tree of sessions, each with its source and the sequences of its
+ * entries. AGENTWAL_SEED sets the seed.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -298,34 +298,28 @@ void wal__tail_index_step_back(const struct wal__tail_index *tail,
     *newest = tail->previous[item];
 }
 
-enum wal_status wal__tail_index_collect(const struct wal__tail_index *tail,
-                                        uint32_t session, struct wal__buf *out)
+enum wal_status
+wal__tail_index_collect(const struct wal__tail_index *tail,
+                        const struct wal__tail_postings *postings,
+                        struct wal__buf *out)
 {
-    struct wal__tail_postings postings =
-        wal__tail_index_postings(tail, session);
-    size_t count = (size_t)postings.base_count + postings.count;
-    struct wal__posting posting;
+    size_t size = postings->count * sizeof(struct wal__posting);
     uint8_t *at;
-    enum wal_status status =
-        wal__buf_reserve(out, count * sizeof(posting), &at);
+    enum wal_status status = wal__buf_reserve(out, size, &at);
 
     if (status != WAL_OK) {
         return status;
     }
-    out->size += count * sizeof(posting);
-    for (uint32_t i = 0; i < postings.base_count; i++) {
-        wal__posting_decode(postings.base + (size_t)i * WAL__POSTING_SIZE,
-                            &posting);
-        memcpy(at, &posting, sizeof(posting));
-        at += sizeof(posting);
-    }
-    at += postings.count * sizeof(posting);
-    for (uint32_t i = postings.newest; i != 0; i = tail->previous[i - 1]) {
-        WAL__ASSERT(i <= tail->count && tail->previous[i - 1] < i);
+    out->size += size;
+    at += size;
+    for (uint32_t i = postings->newest; i != 0;) {
+        struct wal__posting posting;
+
+        wal__tail_index_step_back(tail, &i, &posting);
         at -= sizeof(posting);
-        memcpy(at, &tail->postings[i - 1], sizeof(posting));
+        memcpy(at, &posting, sizeof(posting));
     }
-    WAL__ASSERT(at + postings.count * sizeof(posting) == out->data + out->size);
+    WAL__ASSERT(at + size == out->data + out->size);
     return WAL_OK;
 }
 

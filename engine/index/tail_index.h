@@ -56,11 +56,6 @@ wal__tail_index_add(struct wal__tail_index *tail, uint32_t session,
 uint64_t wal__tail_index_last_before(const struct wal__tail_index *tail,
                                      uint64_t offset);
 
-/* Appends the postings of a session, ascending, to out (a buf of struct
- * wal__posting). */
-enum wal_status wal__tail_index_collect(const struct wal__tail_index *tail,
-                                        uint32_t session,
-                                        struct wal__buf *out) WAL_MUST_USE;
 /* The postings of one session. */
 struct wal__tail_postings {
     const uint8_t *base; /* encoded, ascending; before the others */
@@ -70,7 +65,13 @@ struct wal__tail_postings {
 };
 struct wal__tail_postings
 wal__tail_index_postings(const struct wal__tail_index *tail, uint32_t session);
-/* Decodes the posting of *newest, which is not 0, and steps to the one of the
+/* Appends those after the base, ascending, to out (a buf of struct
+ * wal__posting). */
+enum wal_status
+wal__tail_index_collect(const struct wal__tail_index *tail,
+                        const struct wal__tail_postings *postings,
+                        struct wal__buf *out) WAL_MUST_USE;
+/* Copies the posting of *newest, which is not 0, and steps to the one of the
  * session before it, or 0. Postings that were added since change nothing. */
 void wal__tail_index_step_back(const struct wal__tail_index *tail,
                                uint32_t *newest, struct wal__posting *posting);

@@ -62,6 +62,22 @@ static enum wal_status find_sources(struct wal__core *core,
     return status;
 }
 
+/* Visits encoded postings of a segment. */
+static enum wal_status visit_encoded(const uint8_t *postings, uint32_t count,
+                                     uint64_t segment, wal__posting_fn *each,
+                                     void *ctx)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
+        struct wal__posting posting;
+
+        wal__posting_decode(postings + (size_t)i * WAL__POSTING_SIZE, &posting);
+        status = each(ctx, &posting, wal__position(segment, posting.offset));
+    }
+    return status;
+}
+
 static enum wal_status visit_source(struct wal__core *core,
                                     const struct source *source,
                                     wal__posting_fn *each, void *ctx)
@@ -70,35 +86,38 @@ static enum wal_status visit_source(struct wal__core *core,
     enum wal_status status =
         wal__index_set_get(&core->indexes, source->segment, &index);
 
-    for (uint32_t i = 0; i < source->count && status == WAL_OK; i++) {
-        struct wal__posting posting;
+    return status == WAL_OK
+               ? visit_encoded(index->postings +
+                                   (size_t)source->first * WAL__POSTING_SIZE,
+                               source->count, source->segment, each, ctx)
+               : status;
+}
 
-        wal__posting_decode(index->postings +
-                                (size_t)(source->first + i) * WAL__POSTING_SIZE,
-                            &posting);
-        status =
-            each(ctx, &posting, wal__position(source->segment, posting.offset));
-    }
-    return status;
+static uint64_t tail_segment(const struct wal__core *core)
+{
+    return core->log.tail_segment == NULL ? 0 : core->log.tail_segment->id;
 }
 
 static enum wal_status visit_tail(struct wal__core *core, uint32_t number,
                                   wal__posting_fn *each, void *ctx)
 {
+    struct wal__tail_postings tail =
+        wal__tail_index_postings(&core->tail_index, number);
+    uint64_t segment = tail_segment(core);
     struct wal__buf postings;
-    enum wal_status status;
+    enum wal_status status =
+        visit_encoded(tail.base, tail.base_count, segment, each, ctx);
 
     wal__buf_init(&postings, core->env.heap);
-    status = wal__tail_index_collect(&core->tail_index, number, &postings);
-    WAL__ASSERT(postings.size == 0 || core->log.tail_segment != NULL);
+    if (status == WAL_OK) {
+        status = wal__tail_index_collect(&core->tail_index, &tail, &postings);
+    }
     for (size_t at = 0; at < postings.size && status == WAL_OK;
          at += sizeof(struct wal__posting)) {
         struct wal__posting posting;
 
         memcpy(&posting, postings.data + at, sizeof(posting));
-        status =
-            each(ctx, &posting,
-                 wal__position(core->log.tail_segment->id, posting.offset));
+        status = each(ctx, &posting, wal__position(segment, posting.offset));
     }
     wal__buf_deinit(&postings);
     return status;
@@ -126,12 +145,7 @@ enum wal_status wal__core_visit_postings(struct wal__core *core,
                             : status;
 }
 
-/* ------------------------------------------------------- newest first --- */
-
-static uint64_t tail_segment(const struct wal__core *core)
-{
-    return core->log.tail_segment == NULL ? 0 : core->log.tail_segment->id;
-}
+/* --- newest first ------------------------------------------------------- */
 
 /* Leaves out the postings above cursor->from. */
 static void seek_in_index(struct wal__posting_cursor *cursor)

@@ -53,6 +53,11 @@ done
 
 deps_install "$deps_test"
 
+# Scripts start Python thousands of times: the interpreter itself, not a
+# version manager's wrapper of it.
+python=$(python3 -c 'import sys; print(sys.executable)')
+PATH=$(dirname "$python"):$PATH
+
 # The sanitizers' runtimes cannot live with every layout of the address space.
 fixed_layout=()
 if setarch "$(uname -m)" -R true 2>/dev/null; then

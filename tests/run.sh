@@ -53,6 +53,8 @@ while [ $# -gt 0 ]; do
 done
 [ "${#trees[@]}" -gt 0 ] || trees=(asan tsan gcc)
 
+[ "${#names[@]}" -eq 0 ] || left_out=
+
 deps_install "$deps_test"
 
 # Scripts start Python thousands of times: the interpreter itself, not a

@@ -114,13 +114,22 @@ static void check_all_last(struct wal_session *session, const char *up_to)
     check_last(session, options);
 }
 
-/* Before and after the branch is loaded, in a store just opened. */
+/* In a store just opened, before the branch is loaded, with each set of flags;
+ * then as above. */
 static void check_reopened(struct reading *reading, const char *id,
                            const char *up_to)
 {
     struct wal_session *session;
 
-    reading_reopen(reading, 0);
+    for (uint32_t flags = 0; flags < 32; flags++) {
+        const struct wal_entry_cursor_options options = {
+            .struct_size = sizeof(options), .flags = flags};
+
+        reading_reopen(reading, 0);
+        session = kit_session(reading->store, id);
+        check_last(session, options);
+        wal_session_close(session);
+    }
     session = kit_session(reading->store, id);
     check_all_last(session, up_to);
     wal_session_close(session);
@@ -166,6 +175,25 @@ static void test_last__with_deltas_and_redactions(void **state)
     reading_deltas(reading.session, "d4");
     check_all_last(reading.session, "d");
     check_reopened(&reading, "s", "d");
+    reading_deinit(&reading);
+}
+
+/* Readers show who redacted the entry first. */
+static void test_last__of_an_entry_that_was_redacted_twice(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_entry again =
+        kit_entry("again", NULL, "{\"targetEntryId\":\"b\"}");
+
+    kit_append_all(reading.session, "a b");
+    reading_redact(reading.session, "b", "first");
+    again.type = kit_text("redaction");
+    again.stream = 1;
+    assert_int_equal(kit_try_append(reading.session, &again, NULL, NULL),
+                     WAL_OK);
+    kit_append_all(reading.session, "c");
+    check_reopened(&reading, "s", "c");
     reading_deinit(&reading);
 }
 
@@ -416,6 +444,25 @@ static void test_lineage__ids_after_a_fork_point_are_free(void **state)
     reading_deinit(&reading);
 }
 
+/* The ids up to the first fork point are known when the others fork. */
+static void test_lineage__ids_up_to_each_fork_point_are_taken(void **state)
+{
+    static const char *const points[] = {"a", "b", "d", "c"};
+    (void)state;
+    struct reading reading = reading_begin();
+
+    kit_append_all(reading.session, "a b c d");
+    for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+        struct wal_entry entry = kit_entry(points[i], NULL, "\"another\"");
+        struct wal_session *fork = kit_fork(reading.session, points[i], NULL);
+
+        assert_int_equal(kit_try_append(fork, &entry, NULL, NULL), WAL_EEXISTS);
+        kit_append_all(fork, "e");
+        wal_session_close(fork);
+    }
+    reading_deinit(&reading);
+}
+
 /* An entry under one that is older than the fork point, and a fork of it. */
 static void test_lineage__of_an_entry_under_an_older_one(void **state)
 {
@@ -534,6 +581,7 @@ int main(void)
         KIT_TEST(test_last__of_an_empty_session),
         KIT_TEST(test_last__of_a_branched_session),
         KIT_TEST(test_last__with_deltas_and_redactions),
+        KIT_TEST(test_last__of_an_entry_that_was_redacted_twice),
         KIT_TEST(test_last__under_a_hidden_root),
         KIT_TEST(test_last__after_the_head_moved_back),
         KIT_TEST(test_last__a_redaction_while_reading_hides_the_entry),
@@ -542,6 +590,7 @@ int main(void)
         KIT_TEST(test_lineage__of_deleted_sessions),
         KIT_TEST(test_lineage__of_redacted_entries),
         KIT_TEST(test_lineage__ids_after_a_fork_point_are_free),
+        KIT_TEST(test_lineage__ids_up_to_each_fork_point_are_taken),
         KIT_TEST(test_lineage__of_an_entry_under_an_older_one),
         KIT_TEST(test_ids__with_equal_hashes_are_distinguished),
     };

@@ -162,6 +162,7 @@ enum sim_call {
     SIM_PWRITEV,
     SIM_SYNC,
     SIM_ALLOCATE,
+    SIM_PUNCH,
     SIM_STAT,
     SIM_MAP,
     SIM_LOCK,

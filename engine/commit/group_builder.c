@@ -209,7 +209,7 @@ static struct wal__op *select_group(struct wal__op *first,
     return op;
 }
 
-/* The operations that are being written, between leader_begin and leader_end. */
+/* The operations that are written between leader_begin and leader_end. */
 struct building {
     struct wal__op *first;          /* of those without a result */
     const struct wal__op *in_doubt; /* end of those whose write failed, or

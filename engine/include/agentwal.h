@@ -711,9 +711,9 @@ struct wal_append_result {
  * WAL_ENOPARENT, WAL_EBADJSON, WAL_ETOOBIG, WAL_EREADONLY, WAL_EDAMAGED,
  * WAL_ESCHEMA, WAL_ENOTFOUND, WAL_ENOSPACE, WAL_EBUSY, WAL_ELOCKED. After
  * WAL_EPOISONED and WAL_EIO the outcome is unknown: append the same entries
- * again; what is there is skipped by its id. A process that is killed or stopped
- * while it syncs for this one causes neither: its part is taken over. SPEC.md,
- * Batches.
+ * again; what is there is skipped by its id. A process that is killed or
+ * stopped while it syncs for this one causes neither: its part is taken over.
+ * SPEC.md, Batches.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_append(struct wal_session *session, const struct wal_entry *entries,

@@ -376,7 +376,6 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
 {
     struct healing healing = {.log = log};
     struct wal__segment *old = log->tail_segment;
-    uint64_t spare;
     uint64_t durable = atomic_load(&log->shared->durable);
     uint64_t written = atomic_load(&log->shared->written);
     enum wal_status status;
@@ -386,7 +385,6 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
     if (status != WAL_OK) {
         goto done;
     }
-    spare = wal__prealloc_find_spare(log);
     wal__prealloc_next_header(log, &healing.header);
     status = copy_tail(&healing, durable, written);
     if (status != WAL_OK) {
@@ -401,7 +399,8 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
     status = wal__log_install(log, &healing.header, &healing.body, error);
     if (status == WAL_OK) {
         publish_healed(log, healing.header.id, body_offset(&healing));
-        wal__prealloc_remove_spare(log, spare);
+        wal__prealloc_remove_leftovers(log, wal__position_segment(written),
+                                       healing.header.id);
         if (old != NULL) {
             punch_rest(log, old, written);
         }

@@ -14,6 +14,7 @@
 #include "format/bytes/assert.h"
 
 enum {
+    LEFTOVERS_MAX = 64,             /* ids that are looked for */
     SEGMENT_SIZE_LEAST = 64 * 1024, /* on a disk that is nearly full */
     SEGMENT_SIZE_INITIAL = 1024 * 1024,
     SEGMENT_SIZE_REGULAR = 32 * 1024 * 1024
@@ -263,27 +264,40 @@ void wal__prealloc_next_header(const struct wal__log *log,
     fill_header(log, id > live ? id : live + 1, header);
 }
 
-uint64_t wal__prealloc_find_spare(struct wal__log *log)
+/* Whether the file of that id is a segment that was never published: one that
+ * was preallocated, or that a process began or healed to after `previous`. */
+static bool is_leftover(const struct wal__log *log, uint64_t id,
+                        uint64_t previous)
 {
-    uint64_t tail = log->tail_segment == NULL ? 0 : log->tail_segment->id;
+    struct wal__segment *segment = NULL;
+    bool leftover;
 
-    return log->highest_id > tail &&
-                   log->highest_id > wal__log_newest_id(log) &&
-                   is_usable(log, log->highest_id, 0)
-               ? log->highest_id
-               : 0;
+    if (wal__segment_open(log->env, log->directory, id, log->uuid, log->class,
+                          &segment, NULL) != WAL_OK) {
+        return false;
+    }
+    leftover = segment->has_open ? segment->open.previous_id <= previous
+                                 : is_uninitialised(segment);
+    wal__segment_close(segment);
+    return leftover;
 }
 
-void wal__prealloc_remove_spare(const struct wal__log *log, uint64_t id)
+void wal__prealloc_remove_leftovers(const struct wal__log *log,
+                                    uint64_t previous, uint64_t id)
 {
     const struct wal__io *io = log->env->io;
     char path[WAL__PATH_MAX];
     int ignored = 0;
 
-    WAL__ASSERT(id < wal__log_newest_id(log));
-    if (id != 0) {
-        wal__segment_path(log->env, log->directory, id, path);
-        (void)!io->unlink(io->ctx, path, &ignored);
+    WAL__ASSERT(log->append_lock_held && previous < id);
+    if (id - previous > LEFTOVERS_MAX) {
+        previous = id - LEFTOVERS_MAX;
+    }
+    for (uint64_t old = previous + 1; old < id; old++) {
+        if (is_leftover(log, old, previous)) {
+            wal__segment_path(log->env, log->directory, old, path);
+            (void)!io->unlink(io->ctx, path, &ignored);
+        }
     }
 }
 

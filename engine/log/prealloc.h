@@ -61,12 +61,12 @@ enum wal_status wal__prealloc_obtain(struct wal__log *log, uint64_t needed,
 void wal__prealloc_next_header(const struct wal__log *log,
                                struct wal__segment_header *header);
 
-/* Returns the id of a preallocated segment that was not begun, or 0; and removes
- * it once a segment above it is published: its id is not used again, since a
- * process may have failed to begin it and have it open. With append and
- * preallocation lock. */
-uint64_t wal__prealloc_find_spare(struct wal__log *log);
-void wal__prealloc_remove_spare(const struct wal__log *log, uint64_t id);
+/* Once segment `id`, which follows `previous`, is published: removes segments
+ * between them. They were preallocated, or processes that died began them or
+ * healed to them. Their ids are not used again: a process that failed to begin
+ * one may have it open. With append and preallocation lock. */
+void wal__prealloc_remove_leftovers(const struct wal__log *log,
+                                    uint64_t previous, uint64_t id);
 
 /* Returns the capacity of a segment that healing makes: 1 MiB, or as large as
  * it needs. It does not double: each healing would take the space again. */

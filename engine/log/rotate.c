@@ -288,6 +288,9 @@ static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed,
                                             has_index_file ? &index : NULL);
         wal__segment_release_file(ended);
     }
+    if (status == WAL_OK && ended != NULL) {
+        wal__prealloc_remove_leftovers(log, ended->id, id);
+    }
     log->must_rotate = false;
     log->highest_id = id > log->highest_id ? id : log->highest_id;
     if (status != WAL_OK && status != WAL_EPOISONED) {
@@ -329,16 +332,16 @@ static uint64_t space_needed(const struct wal__log *log, uint64_t size,
            SEAL_SIZE_MAX + wal__align_up(index_size, 8);
 }
 
-/* Whether the tail takes groups, and has room for this one and `spare` bytes
- * besides. */
+/* Whether the tail takes groups, and has room for this one, with `rest`
+ * bytes left. */
 static bool fits_tail(const struct wal__log *log, uint64_t needed,
-                      uint64_t spare)
+                      uint64_t rest)
 {
     const struct wal__segment *tail = log->tail_segment;
 
     return tail != NULL && !log->must_rotate && !tail->sealed &&
            atomic_load(&log->shared->closed_segment_id) != tail->id &&
-           atomic_load(&tail->end) + needed + spare <= tail->header.capacity;
+           atomic_load(&tail->end) + needed + rest <= tail->header.capacity;
 }
 
 enum wal_status wal__log_reserve(struct wal__log *log,

@@ -279,7 +279,7 @@ void wal__log_background_sync(struct wal__log *log)
         wal__log_check_poison(log, NULL) != WAL_OK) {
         return;
     }
-    /* Whoever holds the mutex syncs, or heals: there is nothing to wait for. */
+    /* The thread that holds the mutex syncs, or heals. */
     if (pthread_mutex_trylock(&log->sync_mutex) == 0) {
         (void)!sync_to(log, atomic_load(&log->shared->written), NULL);
         pthread_mutex_unlock(&log->sync_mutex);

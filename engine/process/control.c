@@ -59,21 +59,6 @@ static bool page_is_of_other_boot(const struct wal__control *control)
            memcmp(page->boot_id, boot_id, sizeof(boot_id)) != 0;
 }
 
-static uint64_t encode_poison(enum wal__poison_kind kind, uint32_t detail)
-{
-    return (uint64_t)kind << 32 | detail;
-}
-
-void wal__control_poison(struct wal__control_log *shared,
-                         enum wal__poison_kind kind, uint32_t detail)
-{
-    uint64_t none = 0;
-
-    WAL__ASSERT(kind != WAL__POISON_NONE);
-    (void)atomic_compare_exchange_strong(&shared->poison, &none,
-                                         encode_poison(kind, detail));
-}
-
 /* Returns the poison that a live page leaves to the next first opener. */
 static uint64_t left_poison(const struct wal__control_log *shared)
 {
@@ -85,7 +70,8 @@ static uint64_t left_poison(const struct wal__control_log *shared)
     }
     return poison != 0 || syncing == 0
                ? poison
-               : encode_poison(WAL__POISON_DEATH, (uint32_t)syncing);
+               : wal__control_encode_poison(WAL__POISON_DEATH,
+                                            (uint32_t)syncing);
 }
 
 /* Sets poison before it clears anything: when this process is killed here, the
@@ -131,7 +117,7 @@ static void reset_page(struct wal__control *control)
     struct wal__control_page *page = control->page;
     bool live = page_is_live(control, page);
     uint64_t doubt = !live && !page_is_of_other_boot(control)
-                         ? encode_poison(WAL__POISON_UNKNOWN, 0)
+                         ? wal__control_encode_poison(WAL__POISON_UNKNOWN, 0)
                          : 0;
 
     WAL__ASSERT(control->is_exclusive && control->holds_open_lock);

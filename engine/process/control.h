@@ -174,7 +174,9 @@ enum wal_status wal__control_finish_open(struct wal__control *control,
                                          struct wal_error *error) WAL_MUST_USE;
 void wal__control_close(struct wal__control *control);
 
-/* Poisons a log, unless it is poisoned: the first cause remains. */
+/* Poisons a log, unless it is poisoned: the first cause remains. poison.c */
+uint64_t wal__control_encode_poison(enum wal__poison_kind kind,
+                                    uint32_t detail);
 void wal__control_poison(struct wal__control_log *shared,
                          enum wal__poison_kind kind, uint32_t detail);
 

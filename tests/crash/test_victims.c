@@ -422,8 +422,7 @@ static void append_and_die(uint32_t number)
 }
 
 /* Healing after each death costs what it copies. */
-static void
-test_victims__killed_beside_a_live_process_cost_no_space(void **state)
+static void test_victims__killed_processes_leave_no_space(void **state)
 {
     uint32_t kills = is_long() ? 3000 : 150;
     struct wal_store_info info = {.struct_size = sizeof(info)};
@@ -453,7 +452,7 @@ int main(void)
         KIT_TEST(test_victims__killed),
         KIT_TEST(test_victims__stopped_for_less_than_the_timeout),
         KIT_TEST(test_victims__stopped_for_longer),
-        KIT_TEST(test_victims__killed_beside_a_live_process_cost_no_space),
+        KIT_TEST(test_victims__killed_processes_leave_no_space),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

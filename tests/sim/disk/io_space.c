@@ -1,6 +1,6 @@
 /*
- * io_space.c - the calls of the simulated disk on space: reserving it, giving it
- * back, and how much there is. One thread at a time.
+ * io_space.c - the calls of the simulated disk on space: reserving it, giving
+ * it back, and how much there is. One thread at a time.
  */
 #include <errno.h>
 

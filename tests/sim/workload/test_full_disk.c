@@ -1,6 +1,6 @@
 /*
- * test_full_disk.c - a disk that is full, or nearly: how much of it can be used,
- * what still works, and what errors say (SPEC.md 3.5).
+ * test_full_disk.c - a disk that is full, or nearly: how much of it can be
+ * used, what still works, and what errors say (SPEC.md 3.5).
  */
 #include "engine/store/session.h"
 #include "tests/sim/workload/recover_fixture.h"

@@ -448,8 +448,7 @@ static void test_stopped__two_holding_the_sync_lock(void **state)
     expect_content("a x b y c d");
 }
 
-/* It stopped while it healed for another one that was killed: what is written
- * and not durable cannot be told, until it continues or ends. */
+/* A process is stopped, or killed, while it heals for one that was killed. */
 static void test_stopped__while_healing(void **state)
 {
     (void)state;

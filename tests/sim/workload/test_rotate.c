@@ -140,6 +140,76 @@ static void test_rotate__killed_before_the_durable_end(void **state)
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
 }
 
+/* Looks at each call: a segment is published only when its OPEN is durable. */
+static void check_published(void *arg, const struct sim_event *event)
+{
+    struct workload *w = arg;
+    const struct wal__control_log *shared;
+    uint64_t id;
+    char path[128];
+
+    if (w->actors[0].store == NULL) {
+        return;
+    }
+    shared = w->actors[0].store->core.log.shared;
+    id = wal__position_segment(atomic_load(&shared->written));
+    (void)snprintf(path, sizeof(path), WORKLOAD_ROOT "/log/%016" PRIx64 ".seg",
+                   id);
+    if (id != 0 && !sim_file_is_durable(w->disk, path, HEADER, OPEN_SIZE)) {
+        ledger_fail("%s: segment %" PRIu64 " is published before its OPEN is "
+                    "durable",
+                    sim_call_name(event->call), id);
+    }
+}
+
+static void test_rotate__published_when_open_is_durable(void **state)
+{
+    struct workload *w = *state;
+
+    sim_disk_on_call(w->disk, check_published, w);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(workload_append(w, 0, i % 2, WAL_DURABLE, 2 * MIB),
+                         WAL_OK);
+        add_fault(w, 0, SIM_SYNC, ".seg", SIM_FAIL, i % 3);
+        assert_int_equal(workload_append(w, 0, i % 2, WAL_DURABLE, 300),
+                         WAL_OK);
+        sim_process_clear_faults(w->actors[0].process);
+    }
+    sim_disk_on_call(w->disk, NULL, NULL);
+}
+
+/* A process dies in the sync of OPEN, which failed: a later sync succeeds and
+ * proves nothing, so that recovery replaces the segment. */
+static void test_rotate__killed_in_the_failed_sync_of_open(void **state)
+{
+    struct workload *w = *state;
+
+    add_fault(w, 0, SIM_SYNC, "log/0000000000000002.seg", SIM_KILL_FAILED, 1);
+    rotate_until_dead(w, 0);
+    assert_true(w->died);
+    w->died = false;
+    assert_int_equal(workload_open(w, 0), WAL_OK);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    workload_crash(w, &nothing_lands, 0);
+    (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+}
+
+/* A preallocated segment that holds anything, the bytes of a torn OPEN, is not
+ * begun. */
+static void test_rotate__preallocated_segment_with_bytes_is_left(void **state)
+{
+    struct workload *w = *state;
+
+    die_at_open(w, 30);
+    w->died = false;
+    assert_int_equal(workload_open(w, 0), WAL_OK);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
+    assert_int_equal(wal__log_newest_id(&w->actors[0].store->core.log), 3);
+    assert_true(workload_check(w, 0));
+    workload_crash(w, &nothing_lands, 0);
+    (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+}
+
 /*
  * The power is cut at each call of a recovery that finds a poisoned log whose
  * tail holds only OPEN: a sector that is being written may turn to garbage, so
@@ -201,6 +271,9 @@ int main(void)
         TEST(test_rotate__preallocated_name_cannot_be_synced),
         cmocka_unit_test(test_rotate__killed_while_naming),
         TEST(test_rotate__killed_before_the_durable_end),
+        TEST(test_rotate__published_when_open_is_durable),
+        TEST(test_rotate__killed_in_the_failed_sync_of_open),
+        TEST(test_rotate__preallocated_segment_with_bytes_is_left),
         cmocka_unit_test(test_rotate__power_lost_while_recovering_open),
     };
 

@@ -92,7 +92,9 @@ static void test_wake__committer_takes_what_was_staged_meanwhile(void **state)
     pthread_t thread;
 
     (void)state;
-    for (int i = 0; i < 5; i++) {
+    for (const char *id = "a\0b\0c\0d\0"; *id != '\0'; id += 2) {
+        const struct wal_entry entry = kit_entry(id, NULL, "{}");
+
         assert_int_equal(pthread_create(&thread, NULL, append_durably, session),
                          0);
         await_sync();

@@ -398,12 +398,15 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
     }
     status = wal__log_install(log, &healing.header, &healing.body, error);
     if (status == WAL_OK) {
-        publish_healed(log, healing.header.id, body_offset(&healing));
-        wal__prealloc_remove_leftovers(log, wal__position_segment(written),
-                                       healing.header.id);
+        /* Before publishing: a process that dies after it leaves nothing to
+         * give back. The poison lasts until then, so that nobody appends to
+         * the old segment. */
         if (old != NULL) {
             punch_rest(log, old, written);
         }
+        wal__prealloc_remove_leftovers(log, wal__position_segment(written),
+                                       healing.header.id);
+        publish_healed(log, healing.header.id, body_offset(&healing));
     }
 
 done:

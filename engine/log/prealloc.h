@@ -61,7 +61,7 @@ enum wal_status wal__prealloc_obtain(struct wal__log *log, uint64_t needed,
 void wal__prealloc_next_header(const struct wal__log *log,
                                struct wal__segment_header *header);
 
-/* Once segment `id`, which follows `previous`, is published: removes segments
+/* Once segment `id`, which follows `previous`, is durable: removes segments
  * between them. They were preallocated, or processes that died began them or
  * healed to them. Their ids are not used again: a process that failed to begin
  * one may have it open. With append and preallocation lock. */

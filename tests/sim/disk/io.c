@@ -260,12 +260,14 @@ static enum wal_status io_sync(void *ctx, struct wal__file *file,
 {
     struct sim_op step = sim__op_begin(ctx, file_event(SIM_SYNC, file, 0, 0));
 
-    if (step.fault != NULL && step.fault->effect == SIM_KILL_FAILED) {
+    bool fails =
+        step.fault != NULL && (step.fault->effect == SIM_KILL_FAILED ||
+                               (step.error != 0 && !sim__op_kills(&step)));
+
+    if (fails) {
         sim__file_fail_sync(file->file, step.fault->partial);
     } else if (step.error == 0) {
         sim__file_sync(file->file);
-    } else if (step.fault != NULL && !sim__op_kills(&step)) {
-        sim__file_fail_sync(file->file, step.fault->partial);
     }
     return sim__op_finish(&step, sys_errno);
 }

@@ -17,7 +17,7 @@
 #include "tests/lib/sanitizers.h"
 
 enum {
-    CROWD = 8,
+    WAITERS = 8,
     SLOW_SYNC_MS = 30, /* waiters sleep: they spin for fast syncs only */
     PROMPT_MS = 500 * (WITH_ADDRESS_SANITIZER || WITH_THREAD_SANITIZER ? 4 : 1)
 };
@@ -110,13 +110,13 @@ static void test_wake__committer_takes_what_was_staged_meanwhile(void **state)
     kit_close(store);
 }
 
-/* --- a crowd that one sync completes -------------------------------------- */
+/* --- sync waiters ---------------------------------------------------------- */
 
-static void test_wake__all_of_a_crowd_are_woken(void **state)
+static void test_wake__all_sync_waiters_are_woken(void **state)
 {
     struct wal_store *store = open_slow();
     struct wal_session *session = kit_create(store, "s");
-    pthread_t threads[CROWD];
+    pthread_t threads[WAITERS];
 
     (void)state;
     for (int round = 0; round < 5; round++) {
@@ -126,11 +126,11 @@ static void test_wake__all_of_a_crowd_are_woken(void **state)
             pthread_create(&threads[0], NULL, append_durably, session), 0);
         await_sync();
         since = now_ms();
-        for (int i = 1; i < CROWD; i++) {
+        for (int i = 1; i < WAITERS; i++) {
             assert_int_equal(
                 pthread_create(&threads[i], NULL, append_durably, session), 0);
         }
-        for (int i = 0; i < CROWD; i++) {
+        for (int i = 0; i < WAITERS; i++) {
             assert_int_equal(pthread_join(threads[i], NULL), 0);
         }
         assert_in_range(now_ms() - since, 0, PROMPT_MS);
@@ -189,7 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_wake__committer_takes_what_was_staged_meanwhile),
-        KIT_TEST(test_wake__all_of_a_crowd_are_woken),
+        KIT_TEST(test_wake__all_sync_waiters_are_woken),
         KIT_TEST(test_wake__append_lock_is_not_retained_for_a_waiter),
     };
 

@@ -110,7 +110,7 @@ static void test_wake__committer_takes_what_was_staged_meanwhile(void **state)
     kit_close(store);
 }
 
-/* --- sync waiters ---------------------------------------------------------- */
+/* --- sync waiters --------------------------------------------------------- */
 
 static void test_wake__all_sync_waiters_are_woken(void **state)
 {

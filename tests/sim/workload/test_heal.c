@@ -205,6 +205,35 @@ test_heal__durable_position_is_a_success_on_a_poisoned_log(void **state)
     assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
 }
 
+/* The sync lock is taken over in the middle of a sync, and the process goes on:
+ * it raises no durable end, which others may have moved since. */
+static void lose_sync_lock(void *arg, const struct sim_event *event)
+{
+    struct wal__control_log *shared = arg;
+
+    if (event->call == SIM_SYNC) {
+        atomic_store(&shared->syncing_pid, 0);
+    }
+}
+
+static void test_heal__sync_that_was_taken_over_raises_nothing(void **state)
+{
+    struct workload *w = *state;
+    struct wal__log *log = &w->actors[0].store->core.log;
+    uint64_t durable = atomic_load(&log->shared->durable);
+
+    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    sim_disk_on_call(w->disk, lose_sync_lock, log->shared);
+    assert_int_equal(wal__log_sync(log, atomic_load(&log->end), NULL),
+                     WAL_EPOISONED);
+    sim_disk_on_call(w->disk, NULL, NULL);
+    assert_int_equal(atomic_load(&log->shared->durable), durable);
+    wal__log_set_durable(log, durable - 8);
+    assert_int_equal(atomic_load(&log->shared->durable), durable);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    settle(w, 15);
+}
+
 static void test_heal__failed_write(void **state)
 {
     struct workload *w = *state;
@@ -421,6 +450,7 @@ int main(void)
         TEST(test_heal__failed_sync_is_healed_by_who_waits),
         TEST(test_heal__unknown_outcome_names_its_cause),
         TEST(test_heal__durable_position_is_a_success_on_a_poisoned_log),
+        TEST(test_heal__sync_that_was_taken_over_raises_nothing),
         TEST(test_heal__failed_write),
         TEST(test_heal__sync_leader_died),
         TEST(test_heal__failed_sync_of_a_new_segment),

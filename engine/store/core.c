@@ -373,11 +373,13 @@ enum wal_status wal__core_shutdown(struct wal__core *core, bool is_persistent,
         return WAL_OK;
     }
     WAL__ASSERT(core->log_opened);
+    atomic_store(&core->fold.stop, true);
     /* Sync even when an operation failed: others must still become durable. */
     flush_status = wal__committer_flush(&core->committer, error);
     error = flush_status == WAL_OK ? error : NULL;
     status = wal__committer_sync(&core->committer, error);
     wal__committer_stop(&core->committer);
+    wal__core_stop_fold(core);
     if (core->env.read_only || !is_persistent) {
         return flush_status == WAL_OK ? status : flush_status;
     }
@@ -403,6 +405,7 @@ void wal__core_detach(struct wal__core *core)
     if (core->committer_ready) {
         WAL__ASSERT(core->log_opened);
         wal__committer_stop(&core->committer);
+        wal__core_stop_fold(core);
         wal__committer_deinit(&core->committer);
         core->committer_ready = false;
     }

@@ -14,7 +14,8 @@
 
 enum {
     WAL__INDEX_VERSION = 3,
-    WAL__CATALOGUE_VERSION = 3,
+    WAL__CATALOGUE_VERSION = 4,
+    WAL__CATALOGUE_VERSION_MIN = 3, /* of the ones that are used */
     WAL__INDEX_HEADER_SIZE = 112,
     WAL__SUMMARY_SIZE = 160,
     WAL__SUMMARY_FIRST_MAX = 160,  /* bytes of first_text */
@@ -93,6 +94,7 @@ enum wal__fmt wal__summary_decode(const uint8_t *at, struct wal__span texts,
                                   struct wal__summary *summary);
 /* Single fields of an encoded summary, for searches. */
 uint32_t wal__summary_number(const uint8_t *at);
+uint32_t wal__summary_flags(const uint8_t *at);
 uint64_t wal__summary_id_hash(const uint8_t *at);
 uint32_t wal__summary_text_offset(const uint8_t *at);
 void wal__posting_encode(const struct wal__posting *posting, uint8_t *out);
@@ -168,6 +170,7 @@ struct wal__catalogue_layout {
 
 void wal__catalogue_header_encode(const struct wal__catalogue_header *header,
                                   uint8_t *out);
+/* Accepts version 3 too: it keeps all deleted sessions, as this one may. */
 enum wal__fmt
 wal__catalogue_header_decode(struct wal__span bytes,
                              struct wal__catalogue_header *header);

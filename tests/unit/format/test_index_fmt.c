@@ -479,10 +479,11 @@ static enum wal__fmt decode_header_with(size_t offset, uint32_t value)
     return fmt;
 }
 
-/* Version 2 is read for what it proves, and no other than these. */
+/* Version 2 is read for what it proves, and no other than these. A catalogue of
+ * version 3 is used as the present one. */
 static void test_index_fmt__older_version_is_decoded_on_request(void **state)
 {
-    static const uint32_t versions[] = {0, 1, 2, 3, 4, UINT32_MAX};
+    static const uint32_t versions[] = {0, 1, 2, 3, 4, 5, UINT32_MAX};
     struct wal__catalogue_header header = {.session_count = 3, .position = 9};
     struct wal__catalogue_header read;
     uint8_t at[WAL__CATALOGUE_HEADER_SIZE];
@@ -505,9 +506,13 @@ static void test_index_fmt__older_version_is_decoded_on_request(void **state)
         wal__catalogue_header_encode(&header, at);
         wal__put32(at + 8, version);
         wal__put32(at + 124, wal__crc32(0, at, 124));
+        known = known || version == 4;
         assert_int_equal(wal__catalogue_header_decode_any(bytes, &read),
                          known ? WAL__FMT_OK : WAL__FMT_VERSION);
         assert_true(!known || (read.version == version && read.position == 9));
+        known = known && version != 2;
+        assert_int_equal(wal__catalogue_header_decode(bytes, &read),
+                         known ? WAL__FMT_OK : WAL__FMT_VERSION);
     }
     free(sample.bytes);
 }
@@ -634,7 +639,8 @@ test_index_fmt__catalogue_field_out_of_range_is_rejected(void **state)
     (void)state;
     assert_int_equal(decode_catalogue_with(8, 2), WAL__FMT_VERSION);
     assert_int_equal(decode_catalogue_with(8, 3), WAL__FMT_OK);
-    assert_int_equal(decode_catalogue_with(8, 4), WAL__FMT_VERSION);
+    assert_int_equal(decode_catalogue_with(8, 4), WAL__FMT_OK);
+    assert_int_equal(decode_catalogue_with(8, 5), WAL__FMT_VERSION);
     assert_int_equal(decode_catalogue_with(68, 3), WAL__FMT_OK);
     assert_int_equal(decode_catalogue_with(68, 4), WAL__FMT_FIELD);
     assert_int_equal(decode_catalogue_with(72, 1), WAL__FMT_FIELD);

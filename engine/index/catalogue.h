@@ -141,7 +141,8 @@ wal__catalogue_is_in_snapshot(const struct wal__catalogue *catalogue,
                               uint32_t number, bool *found) WAL_MUST_USE;
 
 /* Records that the segment, which has ended, is the newest one with records of
- * the session. Does nothing when it is recorded. Errors as wal__catalogue_get and wal__catalogue_put. */
+ * the session. Does nothing when it is recorded. Errors as wal__catalogue_get
+ * and wal__catalogue_put. */
 enum wal_status wal__catalogue_set_segment(struct wal__catalogue *catalogue,
                                            uint32_t number,
                                            uint64_t segment) WAL_MUST_USE;

@@ -18,7 +18,7 @@ enum {
     REBUILD_FRACTION = 8 /* more new documents than that: sort all */
 };
 
-/* --------------------------------------------------------------- sorting --- */
+/* ----------------------------------------------------------- sorting --- */
 
 struct sort_item {
     size_t offset; /* of the key */
@@ -119,7 +119,7 @@ static enum wal_status set_ranks(const struct wal__heap *heap,
     return WAL_OK;
 }
 
-/* ------------------------------------------------------------- searching --- */
+/* --------------------------------------------------------- searching --- */
 
 /* A search in an array: for the first key that is not before `key`, or that
  * does not begin with it. */
@@ -164,7 +164,7 @@ static enum wal_status find(const struct search *search, const uint32_t *ranks,
     return WAL_OK;
 }
 
-/* -------------------------------------------------------------- updating --- */
+/* ---------------------------------------------------------- updating --- */
 
 void wal__documents_drop_order(struct wal__documents *documents)
 {
@@ -267,7 +267,7 @@ static enum wal_status update(struct wal__documents *documents,
     return status;
 }
 
-/* -------------------------------------------------------------- visiting --- */
+/* ---------------------------------------------------------- visiting --- */
 
 /* The items of an array that are in a range. */
 struct slice {

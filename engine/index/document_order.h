@@ -29,8 +29,9 @@ struct wal__document_range {
 };
 
 /* Calls `visit` with the rank of each document of the range, and whether its
- * key is readable, in order, deleted ones included; stops at its first failure. WAL_ENOMEM; WAL_ECORRUPT or what
- * keys->read failed with: the order is then built anew by the next call. */
+ * key is readable, in order, deleted ones included; stops at its first failure.
+ * WAL_ENOMEM; WAL_ECORRUPT or what keys->read failed with: the order is then
+ * built anew by the next call. */
 typedef enum wal_status wal__document_visitor(void *ctx, uint32_t rank,
                                               bool is_readable);
 enum wal_status wal__documents_visit(struct wal__documents *documents,

@@ -19,11 +19,8 @@
 #include "format/bytes/assert.h"
 
 enum {
-    /* Written between two syncs: bounds how long closing waits for one. */
-    SYNC_STEP = 4 * 1024 * 1024,
-    /* Changed sessions: fewer are not worth a file, and a sixteenth of those in
-     * the snapshot keeps the bytes that folds write proportional to the log. */
-    FOLD_SLOTS_MIN = 4096,
+    /* A fraction of the sessions in the snapshot keeps the bytes that folds
+     * write proportional to those of the log. */
     FOLD_FRACTION = 16,
     FOLD_GROWTH = 256 * 1024 * 1024
 };
@@ -139,7 +136,8 @@ static enum wal_status write_piece(void *ctx, uint64_t offset, const void *data,
     }
     writer->file.offset = offset;
     status = wal__index_writer_write(&writer->file, data, size);
-    if (status == WAL_OK && offset + size >= writer->synced + SYNC_STEP) {
+    if (status == WAL_OK &&
+        offset + size >= writer->synced + writer->core->fold.sync_step) {
         writer->synced = offset + size;
         status = io->sync(io->ctx, writer->file.file, &writer->file.sys_errno);
     }
@@ -202,11 +200,9 @@ static bool must_fold(const struct wal__core *core)
     uint32_t count = wal__catalogue_overlay_count(&core->catalogue);
     uint32_t fraction =
         snapshot == NULL ? 0 : snapshot->header.session_count / FOLD_FRACTION;
-    uint32_t limit =
-        core->fold_slots_min != 0 ? core->fold_slots_min : FOLD_SLOTS_MIN;
     uint64_t growth = wal__core_log_growth(core);
 
-    return (count >= limit && count >= fraction) ||
+    return (count >= core->fold.slots_min && count >= fraction) ||
            (growth >= FOLD_GROWTH &&
             growth >= 2 * wal__core_snapshot_size(core));
 }
@@ -324,14 +320,14 @@ static void *fold_main(void *arg)
     if (get_fold(core, &fold)) {
         /* Derived: after a failure the frozen layer is kept. */
         if (make_snapshot(core, &fold, &snapshot) == WAL_OK &&
-            wal__core_write_lock(core, NULL) == WAL_OK) {
+            core->fold.lock(core, NULL) == WAL_OK) {
             if (core->fold.pending &&
                 core->fold.generation == fold.generation &&
                 covers_fold(core, snapshot)) {
                 adopt(core, snapshot);
                 snapshot = NULL;
             }
-            wal__core_unlock(core);
+            pthread_rwlock_unlock(&core->state);
         }
         wal__snapshot_release(snapshot);
         wal__catalogue_deinit(&fold.image);

@@ -13,7 +13,9 @@
 enum {
     DEFAULT_LOCK_TIMEOUT_MS = 500,
     PATH_RESERVE = 64,
-    APPEND_LOCKS_DRAIN_NS = 100000000
+    APPEND_LOCKS_DRAIN_NS = 100000000,
+    FOLD_SLOTS_MIN = 4096,
+    FOLD_SYNC_STEP = 4 * 1024 * 1024 /* how long closing may wait for it */
 };
 
 static void lock_state(void *ctx)
@@ -328,6 +330,9 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
     pthread_rwlock_init(&core->state, &attributes);
     pthread_rwlockattr_destroy(&attributes);
     atomic_init(&core->references, 1);
+    core->fold.lock = wal__core_write_lock;
+    core->fold.slots_min = FOLD_SLOTS_MIN;
+    core->fold.sync_step = FOLD_SYNC_STEP;
     wal__random_init(&core->random);
     pthread_mutex_init(&core->claim_mutex, NULL);
     pthread_mutex_init(&core->rewind_mutex, NULL);

@@ -38,17 +38,23 @@ struct wal__branch_slot {
     uint64_t last_used; /* value of branch_clock, for eviction */
 };
 
+struct wal__core;
+
 /* A snapshot of the catalogue that is being written (catalogue_file.c). */
 struct wal__fold {
     struct wal__catalogue image;
     struct wal__catalogue_header header;
     uint64_t generation; /* of the indexes at the freeze */
     bool pending;
+    uint32_t slots_min; /* fewer changed sessions are not worth a file */
+    uint32_t sync_step; /* bytes written between two syncs */
     /* The thread that writes it. */
     pthread_t thread;
     bool has_thread;      /* to be joined */
     _Atomic bool is_done; /* the thread changes nothing any more */
     _Atomic bool stop;    /* the store is closing */
+    /* Locks `state` for writing, after catching up (wal__core_write_lock). */
+    enum wal_status (*lock)(struct wal__core *core, struct wal_error *error);
 };
 
 struct wal__core {
@@ -81,7 +87,6 @@ struct wal__core {
     uint64_t snapshot_position; /* of the catalogue's snapshot; 0: none */
     uint64_t snapshot_sequence;
     struct wal__fold fold;
-    uint32_t fold_slots_min; /* changed sessions of a fold; 0: the default */
     bool is_loading;         /* the indexes are incomplete */
     uint64_t known_position; /* end of the log that a catalogue of any version
                               * names; 0: none */

@@ -1,7 +1,7 @@
 /*
- * index_snapshot.c - encodes and writes the indexes: a segment index, the index
- * file of the tail, and the catalogue's snapshot of a clean close (SPEC.md 2.12,
- * 2.13, 3.6). State lock.
+ * index_snapshot.c - encodes and writes the indexes: a segment index, and on a
+ * clean close the index file of the tail and the catalogue's snapshot (SPEC.md
+ * 2.12, 2.13, 3.6). State lock.
  */
 #include <string.h>
 

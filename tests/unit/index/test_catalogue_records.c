@@ -288,8 +288,8 @@ test_catalogue_records__deleted_session_is_not_restored(void **state)
 
 /* A chain of forks keeps what it came from, for as long as one of it is left:
  * each level is deleted but the last, then that too. */
-static void test_catalogue_records__deleted_session_stays_while_a_fork_needs_it(
-    void **state)
+static void
+test_catalogue_records__deleted_session_stays_while_a_fork_exists(void **state)
 {
     struct kit kit;
 
@@ -681,7 +681,7 @@ int main(void)
         cmocka_unit_test(
             test_catalogue_records__deleted_session_is_not_restored),
         cmocka_unit_test(
-            test_catalogue_records__deleted_session_stays_while_a_fork_needs_it),
+            test_catalogue_records__deleted_session_stays_while_a_fork_exists),
         cmocka_unit_test(
             test_catalogue_records__owner_of_the_first_message_is_kept),
         cmocka_unit_test(

@@ -175,13 +175,13 @@ void wal__documents_drop_order(struct wal__documents *documents)
     memset(order, 0, sizeof(*order));
 }
 
-/* Inserts the items [0, count) of a batch into the sorted array, the last one
- * first, so that each item of the array moves once. */
+/* Inserts a batch into a sorted array, the last item first, so that each item of
+ * the array moves once. */
 static enum wal_status insert_sorted(struct wal__documents *documents,
                                      const struct wal__document_keys *keys,
-                                     const struct batch *batch)
+                                     const struct batch *batch,
+                                     struct wal__document_ranks *sorted)
 {
-    struct wal__document_ranks *sorted = &documents->order.sorted;
     struct search search = {.documents = documents, .keys = keys};
     uint32_t added = batch_count(batch);
     uint32_t unreadable = sorted->unreadable;
@@ -214,20 +214,37 @@ static enum wal_status insert_sorted(struct wal__documents *documents,
     return WAL_OK;
 }
 
-/* Fills the batch with what is not in the sorted array, or with all documents
- * when these are many. */
-static enum wal_status fill_batch(struct wal__documents *documents,
-                                  const struct wal__document_keys *keys,
-                                  bool all, struct batch *batch)
+/* Where new documents go. */
+enum target {
+    TARGET_RECENT,
+    TARGET_SORTED, /* with those in `recent` */
+    TARGET_ALL     /* all documents are sorted anew */
+};
+
+static enum target choose_target(const struct wal__documents *documents)
 {
     const struct wal__document_order *order = &documents->order;
+    uint32_t added = documents->count - order->known + order->recent.count;
+
+    if (added <= RECENT_MAX) {
+        return TARGET_RECENT;
+    }
+    return added > documents->count / REBUILD_FRACTION ? TARGET_ALL
+                                                       : TARGET_SORTED;
+}
+
+static enum wal_status fill_batch(struct wal__documents *documents,
+                                  const struct wal__document_keys *keys,
+                                  enum target target, struct batch *batch)
+{
+    const struct wal__document_order *order = &documents->order;
+    uint32_t recent = target == TARGET_SORTED ? order->recent.count : 0;
     enum wal_status status = WAL_OK;
 
-    for (uint32_t i = 0; i < order->recent.count && !all && status == WAL_OK;
-         i++) {
+    for (uint32_t i = 0; i < recent && status == WAL_OK; i++) {
         status = add_to_batch(batch, documents, keys, order->recent.items[i]);
     }
-    for (uint32_t rank = all ? 0 : order->known;
+    for (uint32_t rank = target == TARGET_ALL ? 0 : order->known;
          rank < documents->count && status == WAL_OK; rank++) {
         status = add_to_batch(batch, documents, keys, rank);
     }
@@ -241,9 +258,7 @@ static enum wal_status update(struct wal__documents *documents,
                               const struct wal__document_keys *keys)
 {
     struct wal__document_order *order = &documents->order;
-    uint32_t added = documents->count - order->known + order->recent.count;
-    bool all =
-        added > RECENT_MAX && added > documents->count / REBUILD_FRACTION;
+    enum target target = choose_target(documents);
     struct batch batch;
     enum wal_status status;
 
@@ -252,12 +267,15 @@ static enum wal_status update(struct wal__documents *documents,
     }
     wal__buf_init(&batch.items, documents->heap);
     wal__buf_init(&batch.keys, documents->heap);
-    status = fill_batch(documents, keys, all, &batch);
-    if (status == WAL_OK && !all && added <= RECENT_MAX) {
-        status = set_ranks(documents->heap, &order->recent, &batch);
-    } else if (status == WAL_OK) {
-        status = all ? set_ranks(documents->heap, &order->sorted, &batch)
-                     : insert_sorted(documents, keys, &batch);
+    status = fill_batch(documents, keys, target, &batch);
+    if (status == WAL_OK) {
+        status = target == TARGET_ALL
+                     ? set_ranks(documents->heap, &order->sorted, &batch)
+                     : insert_sorted(documents, keys, &batch,
+                                     target == TARGET_RECENT ? &order->recent
+                                                             : &order->sorted);
+    }
+    if (target != TARGET_RECENT) {
         order->recent.count = 0;
         order->recent.unreadable = 0;
     }

@@ -175,8 +175,8 @@ void wal__documents_drop_order(struct wal__documents *documents)
     memset(order, 0, sizeof(*order));
 }
 
-/* Inserts a batch into a sorted array, the last item first, so that each item of
- * the array moves once. */
+/* Inserts a batch into a sorted array, the last item first, so that each item
+ * of the array moves once. */
 static enum wal_status insert_sorted(struct wal__documents *documents,
                                      const struct wal__document_keys *keys,
                                      const struct batch *batch,

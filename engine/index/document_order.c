@@ -42,11 +42,17 @@ static uint32_t batch_count(const struct batch *batch)
     return (uint32_t)(batch->items.size / sizeof(struct sort_item));
 }
 
+/* keys may be NULL when all are unreadable. */
+static struct wal__span item_key(const struct sort_item *item,
+                                 const uint8_t *keys)
+{
+    return (struct wal__span){item->size == 0 ? NULL : keys + item->offset,
+                              item->size};
+}
+
 static struct wal__span batch_key(const struct batch *batch, uint32_t i)
 {
-    const struct sort_item *item = &batch_items(batch)[i];
-
-    return (struct wal__span){batch->keys.data + item->offset, item->size};
+    return item_key(&batch_items(batch)[i], batch->keys.data);
 }
 
 static int compare_keys(struct wal__span a, struct wal__span b)
@@ -62,8 +68,7 @@ static int compare_items(const void *left, const void *right, void *ctx)
     const uint8_t *keys = ctx;
     const struct sort_item *a = left;
     const struct sort_item *b = right;
-    int order = compare_keys((struct wal__span){keys + a->offset, a->size},
-                             (struct wal__span){keys + b->offset, b->size});
+    int order = compare_keys(item_key(a, keys), item_key(b, keys));
 
     return order != 0 ? order : (a->rank > b->rank) - (a->rank < b->rank);
 }

@@ -148,7 +148,9 @@ static void check(const char *path)
     const char *folder = getenv("WALBIN");
     char command[600];
 
-    if (folder != NULL) {
+    (void)snprintf(command, sizeof(command), "%s/walcheck",
+                   folder == NULL ? "" : folder);
+    if (access(command, X_OK) == 0) {
         (void)snprintf(command, sizeof(command),
                        "%s/walcheck %s >report 2>&1 || { cat report; false; }",
                        folder, path);

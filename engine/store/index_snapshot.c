@@ -29,28 +29,32 @@ enum wal_status wal__core_encode_tail_index(void *ctx,
                                             struct wal__buf *out)
 {
     struct wal__core *core = ctx;
-    struct wal__buf encoded;
     enum wal_status status;
     uint8_t *at;
+    uint64_t bound = wal__tail_index_size_bound(&core->tail_index, 0, 0,
+                                                core->tail_text_max);
 
     header->last_session = core->catalogue.last_session;
-    wal__buf_init(&encoded, core->env.heap);
-    status = wal__tail_index_encode(&core->tail_index, header, summary_source,
-                                    core, &encoded);
-    if (status != WAL_OK) {
-        goto done;
+    /* Allocated once and moved in place: an index has megabytes, and memory
+     * that is freed may stay with the process. */
+    out->size = 0;
+    status = wal__buf_reserve(out, bound + WAL__FRAME_SIZE, &at);
+    if (status == WAL_OK) {
+        status = wal__tail_index_encode(&core->tail_index, header,
+                                        summary_source, core, out);
     }
-    status = wal__buf_reserve(out, WAL__FRAME_SIZE + encoded.size, &at);
-    if (status != WAL_OK) {
-        goto done;
+    if (status == WAL_OK) {
+        status = wal__buf_reserve(out, WAL__FRAME_SIZE, &at);
     }
-    memset(at, 0, WAL__FRAME_SIZE);
-    memcpy(at + WAL__FRAME_SIZE, encoded.data, encoded.size);
-    out->size += WAL__FRAME_SIZE + encoded.size;
+    if (status != WAL_OK) {
+        out->size = 0;
+        return status;
+    }
+    memmove(out->data + WAL__FRAME_SIZE, out->data, out->size);
+    memset(out->data, 0, WAL__FRAME_SIZE);
+    out->size += WAL__FRAME_SIZE;
     WAL__ASSERT(out->size <= out->capacity);
-done:
-    wal__buf_deinit(&encoded);
-    return status;
+    return WAL_OK;
 }
 
 /* Writes the catalogue up to the log's end when it has grown enough. */

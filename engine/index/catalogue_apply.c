@@ -331,8 +331,10 @@ static enum wal_status load_summary(struct change *change)
     return frame->type == WAL__FRAME_SESSION ? WAL_OK : WAL_ECORRUPT;
 }
 
-enum wal_status wal__catalogue_apply(struct wal__catalogue *catalogue,
-                                     const struct wal__log_record *record)
+/* flags: added to the summary. */
+static enum wal_status apply(struct wal__catalogue *catalogue,
+                             const struct wal__log_record *record,
+                             uint32_t flags)
 {
     struct change change;
     enum wal_status status;
@@ -352,9 +354,23 @@ enum wal_status wal__catalogue_apply(struct wal__catalogue *catalogue,
     if (change.summary.number == WAL__STORE_NUMBER) {
         change.summary.updated_ms = record->clock_ms;
     }
+    change.summary.flags |= flags;
     change.summary.last_sequence = record->frame->sequence;
     change.summary.bytes += wal__frame_total_size(record->frame->stored_size);
     return wal__catalogue_put(catalogue, &change.summary);
+}
+
+enum wal_status wal__catalogue_apply(struct wal__catalogue *catalogue,
+                                     const struct wal__log_record *record)
+{
+    return apply(catalogue, record, 0);
+}
+
+enum wal_status
+wal__catalogue_apply_deleted(struct wal__catalogue *catalogue,
+                             const struct wal__log_record *record)
+{
+    return apply(catalogue, record, WAL__SUMMARY_DELETED);
 }
 
 enum wal_status wal__catalogue_set_segment(struct wal__catalogue *catalogue,
@@ -363,7 +379,7 @@ enum wal_status wal__catalogue_set_segment(struct wal__catalogue *catalogue,
     struct wal__summary summary;
     enum wal_status status = wal__catalogue_get(catalogue, number, &summary);
 
-    if (status != WAL_OK) {
+    if (status != WAL_OK || summary.segment == segment) {
         return status;
     }
     summary.segment = segment;

@@ -40,6 +40,25 @@ struct wal__branch_slot {
     uint64_t last_used; /* value of branch_clock, for eviction */
 };
 
+struct wal__core;
+
+/* A snapshot of the catalogue that is being written (catalogue_file.c). */
+struct wal__fold {
+    struct wal__catalogue image;
+    struct wal__catalogue_header header;
+    uint64_t generation; /* of the indexes at the freeze */
+    bool pending;
+    uint32_t slots_min; /* fewer changed sessions are not worth a file */
+    uint32_t sync_step; /* bytes written between two syncs */
+    /* The thread that writes it. */
+    pthread_t thread;
+    bool has_thread;      /* to be joined */
+    _Atomic bool is_done; /* the thread changes nothing any more */
+    _Atomic bool stop;    /* the store is closing */
+    /* Locks `state` for writing, after catching up (wal__core_write_lock). */
+    enum wal_status (*lock)(struct wal__core *core, struct wal_error *error);
+};
+
 struct wal__core {
     struct wal__env env;
     struct wal__random random;
@@ -67,9 +86,10 @@ struct wal__core {
     _Atomic uint64_t redaction_generation;
     /* A derived file was damaged: load from the log, not from the snapshot. */
     bool rebuild_from_log;
-    struct wal__mapped_file snapshot; /* of the catalogue */
-    uint64_t snapshot_position;
+    uint64_t snapshot_position; /* of the catalogue's snapshot; 0: none */
     uint64_t snapshot_sequence;
+    struct wal__fold fold;
+    bool is_loading;         /* the indexes are incomplete */
     uint64_t known_position; /* end of the log that a catalogue of any version
                               * names; 0: none */
     struct wal__index_set indexes;
@@ -206,13 +226,39 @@ void wal__core_init_log_client(struct wal__core *core,
 enum wal_status wal__core_encode_tail_index(void *ctx,
                                             struct wal__index_header *header,
                                             struct wal__buf *out) WAL_MUST_USE;
+
+/* catalogue_file.c */
 void wal__core_catalogue_path(const struct wal__core *core,
                               char out[WAL__PATH_MAX]);
-/* Bytes of log after the catalogue's snapshot. */
+/* Maps the catalogue file. *old: the position that a valid one of another
+ * version names, or 0. WAL_ENOTFOUND, WAL_ECORRUPT, WAL_EIO, WAL_ENOMEM. */
+enum wal_status wal__core_open_snapshot(struct wal__core *core,
+                                        struct wal__snapshot **snapshot,
+                                        uint64_t *old) WAL_MUST_USE;
+/* Removes a catalogue file that a killed process did not complete. Of a process
+ * that is alone in the store. */
+void wal__core_remove_partial_catalogue(struct wal__core *core);
+/* Writes a catalogue file. deadline: the monotonic time in nanoseconds at which
+ * it is given up, of a process that is alone in the store; 0: when the store is
+ * closing. WAL_EBUSY: it was given up; WAL_EEXISTS: another process writes one.
+ */
+enum wal_status wal__core_write_catalogue(
+    struct wal__core *core, const struct wal__catalogue *image,
+    const struct wal__catalogue_header *header, uint64_t deadline) WAL_MUST_USE;
+/* Bytes of log after the catalogue's snapshot, and of the snapshot. */
 uint64_t wal__core_log_growth(const struct wal__core *core);
-enum wal_status wal__core_write_catalogue(struct wal__core *core,
-                                          uint64_t position, uint32_t chain,
-                                          struct wal_error *error) WAL_MUST_USE;
+uint64_t wal__core_snapshot_size(const struct wal__core *core);
+/* Starts a fold when many sessions have changed. The segment's successor is the
+ * tail, without records. State lock for writing. */
+void wal__core_fold_at_segment_end(struct wal__core *core,
+                                   const struct wal__segment *ended);
+/* Abandons a pending fold. State lock for writing. */
+void wal__core_drop_fold(struct wal__core *core);
+/* Ends the thread of a fold, after its present write; no other is started. Of
+ * the thread that closes the store, without a lock. */
+void wal__core_stop_fold(struct wal__core *core);
+
+/* index_snapshot.c */
 /* Writes the index file of the tail and, when it has grown enough, the
  * catalogue's snapshot. The log's end must be durable and marked. */
 enum wal_status wal__core_write_indexes(struct wal__core *core,
@@ -239,6 +285,13 @@ void wal__posting_cursor_begin(struct wal__posting_cursor *cursor,
 enum wal_status wal__posting_cursor_previous(struct wal__posting_cursor *cursor,
                                              struct wal__posting *posting,
                                              uint64_t *position) WAL_MUST_USE;
+
+/* index_load.c: restores the summary of a deleted session that the snapshot
+ * omits, as of the end of the newest segment before this one that has it.
+ * WAL_ENOTFOUND when none has. State lock for writing. */
+enum wal_status wal__core_restore_summary(struct wal__core *core,
+                                          uint32_t number,
+                                          uint64_t segment) WAL_MUST_USE;
 
 /* postings.c: calls each for every record of a session, oldest first, until one
  * call fails. State lock for writing. */

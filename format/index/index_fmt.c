@@ -305,6 +305,11 @@ uint32_t wal__summary_number(const uint8_t *at)
     return wal__get32(at + SUMMARY_NUMBER);
 }
 
+uint32_t wal__summary_flags(const uint8_t *at)
+{
+    return wal__get32(at + SUMMARY_FLAGS);
+}
+
 uint64_t wal__summary_id_hash(const uint8_t *at)
 {
     return wal__get64(at + SUMMARY_ID_HASH);

@@ -98,6 +98,7 @@ enum wal__fmt wal__summary_decode(const uint8_t *at, struct wal__span texts,
                                   struct wal__summary *summary);
 /* Single fields of an encoded summary, for searches. */
 uint32_t wal__summary_number(const uint8_t *at);
+uint32_t wal__summary_flags(const uint8_t *at);
 uint64_t wal__summary_id_hash(const uint8_t *at);
 uint32_t wal__summary_text_offset(const uint8_t *at);
 void wal__posting_encode(const struct wal__posting *posting, uint8_t *out);
@@ -173,6 +174,7 @@ struct wal__catalogue_layout {
 
 void wal__catalogue_header_encode(const struct wal__catalogue_header *header,
                                   uint8_t *out);
+/* Accepts version 3 too: it keeps all deleted sessions, as this one may. */
 enum wal__fmt
 wal__catalogue_header_decode(struct wal__span bytes,
                              struct wal__catalogue_header *header);

@@ -237,13 +237,25 @@ static void inherit(struct model_session *session,
     }
 }
 
-static void make_fork(const struct model *model, struct model_record *record,
+/* Any session that the catalogue has, or null. */
+static struct model_session *pick(struct model *model)
+{
+    for (int i = 0; model->count > 0 && i < 200; i++) {
+        struct model_session *session =
+            &model->sessions[model_random_below(model->count)];
+
+        if (!session->is_omitted) {
+            return session;
+        }
+    }
+    return NULL;
+}
+
+static void make_fork(struct model *model, struct model_record *record,
                       struct model_session *session)
 {
-    const struct model_session *owner =
-        &model->sessions[model_random_below(model->count)];
-    const struct model_session *source =
-        &model->sessions[model_random_below(model->count)];
+    const struct model_session *owner = pick(model);
+    const struct model_session *source = pick(model);
     struct wal__fork_record fork;
 
     if (owner == session || source == session) {
@@ -386,6 +398,46 @@ bool model_is_deleted(const struct model_session *session)
     return (session->numbers.flags & WAL__SUMMARY_DELETED) != 0;
 }
 
+static bool refers_to(const struct model_session *session, uint32_t number)
+{
+    const struct wal__summary *numbers = &session->numbers;
+
+    return numbers->number != number &&
+           (numbers->fork_owner == number || numbers->fork_source == number ||
+            numbers->first_owner == number);
+}
+
+static bool is_kept(const struct model *model, const bool *kept, uint32_t i)
+{
+    const struct model_session *session = &model->sessions[i];
+    bool keep = !session->is_omitted && !model_is_deleted(session);
+
+    for (uint32_t k = 0; k < model->count && !session->is_omitted; k++) {
+        keep = keep || (kept[k] && refers_to(&model->sessions[k],
+                                             session->numbers.number));
+    }
+    return keep;
+}
+
+void model_omit(struct model *model)
+{
+    bool kept[MODEL_SESSIONS] = {false};
+    bool changed = true;
+
+    while (changed) {
+        changed = false;
+        for (uint32_t i = 0; i < model->count; i++) {
+            bool keep = is_kept(model, kept, i);
+
+            changed = changed || keep != kept[i];
+            kept[i] = keep;
+        }
+    }
+    for (uint32_t i = 0; i < model->count; i++) {
+        model->sessions[i].is_omitted = !kept[i];
+    }
+}
+
 const struct model_session *model_find(const struct model *model,
                                        const char *id)
 {
@@ -410,9 +462,24 @@ static void choose_id(const struct model *model, char *id)
     }
 }
 
+/* Room for a session: an omitted one's is used again. */
+static struct model_session *new_session(struct model *model)
+{
+    for (uint32_t i = 0; i < model->count; i++) {
+        if (model->sessions[i].is_omitted) {
+            return &model->sessions[i];
+        }
+    }
+    return model->count < MODEL_SESSIONS ? &model->sessions[model->count++]
+                                         : NULL;
+}
+
 void model_make_record(struct model *model, struct model_record *record)
 {
-    struct model_session *session;
+    struct model_session *picked = pick(model);
+    struct model_session *session = picked == NULL || model_random_below(6) == 0
+                                        ? new_session(model)
+                                        : NULL;
 
     memset(record, 0, sizeof(*record));
     model->sequence += 1 + model_random_below(3);
@@ -420,9 +487,7 @@ void model_make_record(struct model *model, struct model_record *record)
     record->applied.position =
         wal__position(1 + model->sequence / 100, 4096 + model->sequence);
     record->applied.clock_ms = (int64_t)model->sequence * 1000;
-    if (model->count == 0 ||
-        (model->count < MODEL_SESSIONS && model_random_below(6) == 0)) {
-        session = &model->sessions[model->count++];
+    if (session != NULL) {
         memset(session, 0, sizeof(*session));
         model->last_session += 1 + model_random_below(5) / 4;
         session->numbers.number = model->last_session;
@@ -432,7 +497,7 @@ void model_make_record(struct model *model, struct model_record *record)
         session = &model->store;
         make_doc(model, record, session);
     } else {
-        session = &model->sessions[model_random_below(model->count)];
+        session = picked;
         make_change(model, record, session);
     }
     if (session == &model->store) {
@@ -446,10 +511,9 @@ void model_step(struct model *model, struct wal__catalogue *catalogue)
 {
     struct model_record record;
 
-    if (model->count > 0 && model_random_below(20) == 0) {
-        struct model_session *session =
-            &model->sessions[model_random_below(model->count)];
+    struct model_session *session = pick(model);
 
+    if (session != NULL && model_random_below(20) == 0) {
         session->numbers.flags |= WAL__SUMMARY_DAMAGED;
         assert_int_equal(
             wal__catalogue_mark_damaged(catalogue, session->numbers.number),

@@ -32,7 +32,7 @@ static void test_catalogue_list__is_a_snapshot_of_its_init(void **state)
         uint32_t count;
 
         model_begin(&model, &catalogue, &wal__heap_libc, 300);
-        bytes = model_swap_snapshot(&catalogue);
+        bytes = model_swap_snapshot(&catalogue, &model);
         for (int i = 0; i < 30; i++) {
             model_step(&model, &catalogue);
         }
@@ -119,7 +119,7 @@ static void test_catalogue_list__continues_after_every_position(void **state)
         uint32_t count;
 
         model_begin(&model, &catalogue, &wal__heap_libc, 300);
-        bytes = model_swap_snapshot(&catalogue);
+        bytes = model_swap_snapshot(&catalogue, &model);
         for (int i = 0; i < 30; i++) {
             model_step(&model, &catalogue);
         }
@@ -161,7 +161,7 @@ test_catalogue_list__equal_sequences_are_ordered_by_number(void **state)
         sprintf(id, "lost-%u", number);
         summary.id = model_span(id);
         if (i == COUNT / 2) {
-            bytes = model_swap_snapshot(&catalogue);
+            bytes = model_swap_snapshot(&catalogue, NULL);
         }
         assert_int_equal(wal__catalogue_put(&catalogue, &summary), WAL_OK);
     }
@@ -207,7 +207,7 @@ static void test_catalogue_list__last_page_reads_few_pages(void **state)
         sprintf(id, "s%u", number);
         assert_int_equal(model_put(&catalogue, number, id), WAL_OK);
     }
-    bytes = model_swap_snapshot(&catalogue);
+    bytes = model_swap_snapshot(&catalogue, NULL);
     assert_int_equal(wal__catalogue_iter_init(&cursor, &catalogue, &filter),
                      WAL_OK);
     for (uint32_t number = 10; number > 0; number--) {
@@ -217,11 +217,13 @@ static void test_catalogue_list__last_page_reads_few_pages(void **state)
     }
     assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary),
                      WAL_END);
-    for (uint64_t i = 0; i < catalogue.layout.table / 4096 / 8 + 1; i++) {
-        touched += (uint32_t)__builtin_popcount(catalogue.verified[i]);
+    for (uint64_t i = 0; i < catalogue.snapshot->layout.table / 4096 / 8 + 1;
+         i++) {
+        touched +=
+            (uint32_t)__builtin_popcount(catalogue.snapshot->verified[i]);
     }
     assert_in_range(touched, 3, PAGE_BITS);
-    assert_true(catalogue.layout.table / 4096 > 10 * PAGE_BITS);
+    assert_true(catalogue.snapshot->layout.table / 4096 > 10 * PAGE_BITS);
     wal__catalogue_iter_deinit(&cursor);
     wal__catalogue_deinit(&catalogue);
     model_free(bytes);

@@ -2,7 +2,7 @@
  * test_recover_index.c - opening with files in index/ that are of another life
  * of the log, or missing (SPEC.md 3.6).
  */
-#include "tests/sim/workload/recover_fixture.h"
+#include "tests/sim/recovery/recover_fixture.h"
 
 struct file_copy {
     uint8_t *bytes;

@@ -391,7 +391,8 @@ struct wal_session_options {
     struct wal_slice parent_id; /* session that this one came from; it need
                                  * not exist */
     struct wal_slice metadata;  /* a JSON object of at most 1 MiB, or empty */
-    struct wal_slice source;    /* where it was imported from; opaque */
+    struct wal_slice source;    /* where it was imported from; opaque; it never
+                                   changes */
     int64_t created_ms;         /* Unix time in milliseconds; 0: now, also for
                                  * one before 1970 or over a day ahead */
 };

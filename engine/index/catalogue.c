@@ -27,6 +27,7 @@ void wal__catalogue_init(struct wal__catalogue *catalogue,
                          const struct wal__heap *heap)
 {
     *catalogue = (struct wal__catalogue){.heap = heap};
+    wal__hashmap_init(&catalogue->by_source, heap);
 }
 
 void wal__catalogue_deinit(struct wal__catalogue *catalogue)
@@ -34,6 +35,7 @@ void wal__catalogue_deinit(struct wal__catalogue *catalogue)
     wal__overlay_release(catalogue->overlay);
     wal__overlay_release(catalogue->frozen);
     wal__snapshot_release(catalogue->snapshot);
+    wal__hashmap_deinit(&catalogue->by_source);
     wal__catalogue_init(catalogue, catalogue->heap);
 }
 
@@ -67,6 +69,8 @@ void wal__catalogue_share(const struct wal__catalogue *image,
 {
     WAL__ASSERT(image->overlay == NULL);
     *copy = *image;
+    wal__hashmap_init(&copy->by_source, copy->heap);
+    copy->sources_indexed = 0;
     (void)wal__snapshot_retain(copy->snapshot);
     (void)wal__overlay_retain(copy->frozen);
 }

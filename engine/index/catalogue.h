@@ -45,6 +45,10 @@ struct wal__catalogue {
     struct wal__overlay *overlay;   /* NULL until the first put */
     uint32_t last_session;          /* highest number assigned */
     uint32_t visible_count;         /* sessions that are found and listed */
+    /* The numbers up to sources_indexed by the hash of their source, which
+     * never changes (catalogue_source.c). */
+    struct wal__hashmap by_source;
+    uint32_t sources_indexed;
 };
 
 /* Checks the header of a snapshot, its sizes, page table and uuid. *snapshot
@@ -194,6 +198,8 @@ struct wal__catalogue_filter {
  * Iterates the sessions, newest first. The iterator keeps the layers of its
  * init, and the overlay's order then as a heap; in the snapshot it uses
  * by_recent, or by_cwd with a cwd filter, and finds the start by binary search.
+ * With a source filter it takes the sessions from by_source instead, when that
+ * has every session.
  * Each next() needs the caller's lock. It returns each session that passed the
  * filter at init once, at its position at init, which is `key` then, with its
  * present summary; sessions deleted since are skipped. WAL_END at the end;
@@ -234,6 +240,12 @@ enum wal_status wal__catalogue_write(const struct wal__catalogue *catalogue,
                                      const struct wal__catalogue_header *header,
                                      wal__write_callback *write,
                                      void *ctx) WAL_MUST_USE;
+
+/* Adds the sessions that are not there yet to by_source: the first call reads
+ * every summary, a later one those of new sessions. Errors as
+ * wal__catalogue_get; WAL_ENOMEM. */
+enum wal_status
+wal__catalogue_index_sources(struct wal__catalogue *catalogue) WAL_MUST_USE;
 
 /* The number of sessions in the overlay and the frozen layer, and the heap
  * memory of both in bytes. */

@@ -6,6 +6,7 @@
  * and skipped in the snapshot; a session that got a slot later is returned at
  * its position in the snapshot. Both sources are ordered by the keys at init,
  * and are those of init, whatever layers the catalogue has since.
+ * With a source filter all sessions may come from the heap.
  * The caller's lock: any readers; an iterator belongs to one thread.
  */
 #include <string.h>
@@ -33,8 +34,8 @@ static bool is_changed(const struct wal__catalogue_filter *filter,
            summary->updated_ms > filter->changed_after;
 }
 
-static bool matches(const struct wal__catalogue_filter *filter,
-                    const struct wal__summary *summary)
+bool wal__catalogue_filter_matches(const struct wal__catalogue_filter *filter,
+                                   const struct wal__summary *summary)
 {
     return is_changed(filter, summary) &&
            (filter->recorded_after == 0 ||
@@ -68,7 +69,7 @@ static bool slot_matches(const struct wal__catalogue_filter *filter,
         return true;
     }
     wal__overlay_get(layer, slot, &summary);
-    return matches(filter, &summary);
+    return wal__catalogue_filter_matches(filter, &summary);
 }
 
 /* Adds the slots of a layer that match, and that `newer` does not hide. */
@@ -145,14 +146,20 @@ wal__catalogue_iter_init(struct wal__catalogue_iter *iter,
         .key = filter->after,
         .heap = catalogue->heap,
     };
-    enum wal_status status = seek_snapshot(&opened);
+    enum wal_status status;
 
-    if (status != WAL_OK) {
-        return status;
+    if (filter->source.size > 0 && wal__catalogue_has_sources(catalogue)) {
+        opened.snapshot_end = 0;
+        status = wal__catalogue_iter_sources(&opened, catalogue);
+    } else {
+        status = seek_snapshot(&opened);
+        WAL__ASSERT(status != WAL_OK ||
+                    opened.snapshot_next <= opened.snapshot_end ||
+                    opened.snapshot_end == 0);
+        if (status == WAL_OK) {
+            status = init_heap(&opened, catalogue);
+        }
     }
-    WAL__ASSERT(opened.snapshot_next <= opened.snapshot_end ||
-                opened.snapshot_end == 0);
-    status = init_heap(&opened, catalogue);
     if (status != WAL_OK) {
         return status;
     }
@@ -224,7 +231,8 @@ static enum wal_status peek_snapshot(struct wal__catalogue_iter *iter,
             iter->snapshot_end = iter->snapshot_next;
             break;
         }
-        if (!had_slot(iter, row->number) && matches(&iter->filter, row)) {
+        if (!had_slot(iter, row->number) &&
+            wal__catalogue_filter_matches(&iter->filter, row)) {
             return WAL_OK;
         }
     }

@@ -423,15 +423,23 @@ static enum wal_status start(struct wal_session_cursor *list,
                              struct wal__span of, struct wal_error *error)
 {
     struct wal__core *core = list->core;
-    enum wal_status status = wal__core_read_lock(core, error);
+    bool by_source = list->catalogue_filter.source.size > 0;
+    enum wal_status status = by_source ? wal__core_write_lock(core, error)
+                                       : wal__core_read_lock(core, error);
 
     if (status != WAL_OK) {
         return status;
     }
     list->last_sequence = core->log.last_sequence;
     list->last_session = core->catalogue.last_session;
-    status = list->is_lineage ? begin_lineage(list, of, error)
-                              : fail_catalogue(begin(list), error);
+    if (by_source) {
+        status = fail_catalogue(wal__catalogue_index_sources(&core->catalogue),
+                                error);
+    }
+    if (status == WAL_OK) {
+        status = list->is_lineage ? begin_lineage(list, of, error)
+                                  : fail_catalogue(begin(list), error);
+    }
     wal__core_unlock(core);
     return status;
 }

@@ -95,6 +95,7 @@ static void make_session(struct model_record *record,
     if (session->numbers.session_position == 0) {
         session->numbers.created_ms = session->time_ms;
         session->numbers.updated_ms = session->time_ms;
+        strcpy(session->source, sources[model_random_below(3)]);
     } else if (session->numbers.created_ms > session->time_ms) {
         session->numbers.created_ms = session->time_ms;
     }
@@ -104,7 +105,6 @@ static void make_session(struct model_record *record,
     sprintf(session->project, "project %u", model_random_below(5));
     sprintf(session->title, "%.*s", (int)model_random_below(30),
             "a title of any length, or none");
-    strcpy(session->source, sources[model_random_below(3)]);
     strcpy(session->parent_id, parents[model_random_below(3)]);
     made = (struct wal__session_record){
         .created_ms = created_ms,

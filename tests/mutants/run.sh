@@ -1,22 +1,21 @@
 #!/usr/bin/env bash
 # run.sh [--build FOLDER] [--jobs N] [--named] [NUMBER]...
 #
-# Builds the tree once with all planted bugs of this folder in it, each behind
+# Builds the tree once with all planted bugs of this folder in it, each with
 # a switch, and runs the tests with one switched on after the other. The tests
-# that a bug names run first; when all of them pass, the tests of a plain run
-# but those labelled style and packaging. Prints a line for each bug:
+# that a bug names run first, in that order; when all of them pass, the tests of
+# a plain run but those labelled style and packaging. Prints a line for each bug:
 #
 #   NUMBER-NAME found by TEST, N s
 #   NUMBER-NAME hung TEST, N s    a test ran into its time limit
 #   NUMBER-NAME SURVIVED, N s
 #
-# Exits with 1 when fewer than 95 of 100 were found; hung is not found. The
-# named tests run once without a bug before: one that fails then exits with 2.
+# Exits with 1 when fewer than 95 of 100 were found; hung is not found.
 #
 # NUMBER...       only these bugs
 # --build FOLDER  where to copy and build; by default build-mutants in the
 #                 source. What is there is used again
-# --jobs N        as many tests at once; by default as many as processors
+# --jobs N        as many bugs at once; by default as many as processors
 # --named         only the tests that the bugs name
 set -euo pipefail
 
@@ -52,29 +51,64 @@ patch_of() {
     printf '%s\n' "$found"
 }
 
-# tests_of PATCH...: prints a pattern of the tests that they name.
+# tests_of NUMBER: prints the tests that the bug names.
 tests_of() {
-    local names
-    names=$(sed -n 's/^tests: *//p' "$@" | tr -s ' ' '\n' | sort -u | tr '\n' '|')
-    printf '^(%s)$' "${names%|}"
+    local patch
+    patch=$(patch_of "$1")
+    sed -n '/^--- /q;s/^tests: *//p' "$patch"
 }
 
-# failed LOG: prints how the first test that did not pass ended, and its name.
-# A failure that a test reports counts before one that ran out of time.
+# ctest_in FOLDER NUMBER OPTION...: runs ctest with one bug switched on; 0 is
+# none. FOLDER is where ctest writes, since several run at once.
+ctest_in() {
+    local folder=$1 number=$2
+    shift 2
+    mkdir -p "$folder"
+    printf 'subdirs("%s")\n' "$build/tree" >"$folder/CTestTestfile.cmake"
+    AGENTWAL_MUTANT=$number timeout "$((3 * limit))" env -u AGENTWAL_LONG \
+        ctest --test-dir "$folder" --timeout "$limit" --stop-on-failure \
+        --no-tests=error "$@" >"$folder/log" 2>&1
+}
+
+# failed FOLDER: prints how the first test that did not pass ended, and its
+# name. A failure that a test reports counts before one that ran out of time.
 failed() {
-    sed -n 's/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \([^ ]*\) .*\*\*\*\(Timeout\).*/hung \1/p
-        s/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \([^ ]*\) .*\*\*\*.*/found by \1/p' \
-        "$1" | sort | head -n 1
+    local line='^ *[0-9]*\/[0-9]* Test *#[0-9]*: \([^ ]*\) .*\*\*\*' found
+    found=$(sed -n "s/${line}Timeout.*/hung \1/p;s/$line.*/found by \1/p" \
+        "$1/log" | sort | head -n 1)
+    printf '%s\n' "${found:-hung}"
 }
 
-# tests NUMBER OPTION...: runs ctest with one bug switched on; none is 0.
-tests() {
-    local number=$1
-    shift
-    AGENTWAL_MUTANT=$number env -u AGENTWAL_LONG ctest \
-        --test-dir "$build/tree" -j "$jobs" \
-        --timeout "$limit" --stop-on-failure --no-tests=error "$@" \
-        >"$build/log.$number" 2>&1
+# check NUMBER FOLDER: prints how the bug ended.
+check() {
+    local number=$1 folder=$2 end='' name
+    for name in $(tests_of "$number"); do
+        ctest_in "$folder" "$number" -R "^$name\$" || {
+            end=$(failed "$folder")
+            break
+        }
+    done
+    if [ -z "$end" ] && [ -z "$named_only" ]; then
+        ctest_in "$folder" "$number" -j "$jobs" \
+            -LE '^(style|packaging|long|timing)$' || end=$(failed "$folder")
+    fi
+    case $end in
+    found*)
+        # A test that fails anyway finds nothing.
+        ctest_in "$folder.none" 0 -R "^${end##* }\$" ||
+            end="SURVIVED: ${end##* } fails without it"
+        ;;
+    esac
+    printf '%s\n' "${end:-SURVIVED}"
+}
+
+# try NUMBER: prints the line of the bug.
+try() {
+    local patch started=$SECONDS end
+    patch=$(patch_of "$1")
+    patch=${patch##*/}
+    end=$(check "$1" "$build/run/$1")
+    printf '%s %s, %d s\n' "${patch%.patch}" "$end" "$((SECONDS - started))"
 }
 
 mkdir -p "$build"
@@ -97,30 +131,13 @@ if [ ${#numbers[@]} -eq 0 ]; then
     done
 fi
 
-patches=()
+rm -rf "$build/run"
 for number in "${numbers[@]}"; do
-    patch=$(patch_of "$number")
-    patches+=("$patch")
-done
-tests 0 -R "$(tests_of "${patches[@]}")" || {
-    printf 'without a bug: %s\n' "$(failed "$build/log.0")"
-    exit 2
-}
-
-found=0
-for number in "${numbers[@]}"; do
-    patch=$(patch_of "$number")
-    name=${patch##*/}
-    started=$SECONDS
-    end=SURVIVED
-    tests "$number" -R "$(tests_of "$patch")" ||
-        end=$(failed "$build/log.$number")
-    if [ "$end" = SURVIVED ] && [ -z "$named_only" ]; then
-        tests "$number" -LE '^(style|packaging|long|timing)$' ||
-            end=$(failed "$build/log.$number")
-    fi
-    case $end in found*) found=$((found + 1)) ;; esac
-    printf '%s %s, %d s\n' "${name%.patch}" "$end" "$((SECONDS - started))"
-done
+    while [ "$(jobs -pr | wc -l)" -ge "$jobs" ]; do
+        wait -n
+    done
+    try "$number" &
+done | tee "$build/lines"
+found=$(grep -c ' found by ' "$build/lines" || true)
 printf '%d of %d found\n' "$found" "${#numbers[@]}"
 [ $((found * 100)) -ge $((${#numbers[@]} * 95)) ]

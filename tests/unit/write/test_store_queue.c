@@ -118,15 +118,21 @@ static struct wal_store *store;
 static struct wal_session *session;
 static struct wal_error error;
 
-static void open_store(uint32_t flags)
+static void open_with_mark(uint32_t flags, uint32_t idle_mark_ms)
 {
-    const struct wal_open_options options = {
-        .struct_size = sizeof(options), .flags = flags, .idle_mark_ms = 600000};
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = flags,
+                                             .idle_mark_ms = idle_mark_ms};
 
     store = NULL;
     assert_int_equal(wal__store_open("store", &options, &wal__heap_libc,
                                      &disk.io, &store, &error),
                      WAL_OK);
+}
+
+static void open_store(uint32_t flags)
+{
+    open_with_mark(flags, 600000);
 }
 
 static int enter(void **state)
@@ -493,6 +499,29 @@ static void test_flush__waits_for_earlier_operations(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(wal_flush(store, &error), WAL_OK);
     assert_int_equal(kit_info(session).entries, count);
+}
+
+/* The committer thread sleeps without a time: nothing was written since the
+ * store was opened. The caller that writes must wake it for the mark. */
+static void test_mark__first_append_of_an_idle_store_is_synced(void **state)
+{
+    (void)state;
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_WRITTEN};
+    const struct wal_entry entry = kit_entry("a", NULL, "1");
+    uint32_t before;
+
+    assert_int_equal(close_store(), WAL_OK);
+    open_with_mark(0, 10);
+    session = kit_session(store, "s");
+    pause_ms(200);
+    before = atomic_load(&disk.syncs);
+    assert_int_equal(wal_append(session, &entry, 1, &options, NULL, &error),
+                     WAL_OK);
+    for (int i = 0; i < 500 && atomic_load(&disk.syncs) == before; i++) {
+        pause_ms(20);
+    }
+    assert_true(atomic_load(&disk.syncs) > before);
 }
 
 /* COMMIT names the promise, whichever operation of the group it is for. */
@@ -875,6 +904,7 @@ int main(void)
         QUEUE_TEST(test_flush__waits_for_writing_and_not_for_syncing),
         QUEUE_TEST(test_flush__waits_for_earlier_operations),
         QUEUE_TEST(test_flush__misuse_is_refused),
+        QUEUE_TEST(test_mark__first_append_of_an_idle_store_is_synced),
         QUEUE_TEST(test_group__durable_before_queued_is_promised),
         QUEUE_TEST(test_failure__is_kept_until_it_is_returned),
         QUEUE_TEST(test_failure__is_returned_by_the_next_queued_call),

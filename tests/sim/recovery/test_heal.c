@@ -103,6 +103,23 @@ static void test_heal__next_append_heals(void **state)
     settle(w, 1);
 }
 
+/* The process that began the segment died after it published OPEN, before it
+ * raised the durable end: that is in the segment before. */
+static void test_heal__durable_end_is_before_the_tail(void **state)
+{
+    struct workload *w = *state;
+    struct wal__control_log *shared = w->actors[0].store->core.log.shared;
+    uint64_t before = atomic_load(&shared->durable);
+
+    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 2 * MIB), WAL_OK);
+    assert_true(sim_file_exists(w->disk, SECOND));
+    atomic_store(&shared->durable, before);
+    fail_sync(w, 0);
+    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_true(workload_check(w, 0));
+    settle(w, 1);
+}
+
 static void test_heal__is_done_once(void **state)
 {
     struct workload *w = *state;
@@ -444,6 +461,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_heal__next_append_heals),
+        TEST(test_heal__durable_end_is_before_the_tail),
         TEST(test_heal__is_done_once),
         TEST(test_heal__by_another_process),
         TEST(test_heal__written_groups_are_kept),

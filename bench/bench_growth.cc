@@ -6,16 +6,13 @@
  */
 #include <sys/stat.h>
 
-#include <atomic>
 #include <fstream>
-#include <thread>
 
 #include "bench/fill.h"
 
 namespace
 {
 
-const unsigned writers = 32; /* threads: each call is durable */
 const uint64_t in_prefix = 4;
 
 /* Anonymous memory of this process, in MiB. */
@@ -70,25 +67,6 @@ void make_session(wal_store *store, uint64_t number, bool removed)
     wal_session_close(session);
 }
 
-void make_sessions(wal_store *store, uint64_t count, bool removed)
-{
-    std::vector<std::thread> threads;
-    std::atomic<uint64_t> next = {0};
-
-    for (unsigned i = 0; i < writers; i++) {
-        threads.emplace_back([&] {
-            uint64_t number;
-
-            while ((number = next++) < count) {
-                make_session(store, number, removed);
-            }
-        });
-    }
-    for (std::thread &thread : threads) {
-        thread.join();
-    }
-}
-
 /* PATH COUNT REMOVED: memory, seconds to list, seconds to close, size of the
  * catalogue in MiB. */
 void make_and_measure(const bench::arguments &given)
@@ -98,7 +76,9 @@ void make_and_measure(const bench::arguments &given)
     wal_store *store = bench::open_store(given[0]);
     struct stat facts;
 
-    make_sessions(store, count, removed);
+    for (uint64_t i = 0; i < count; i++) {
+        make_session(store, i, removed);
+    }
     double memory = anonymous();
     double listing = list(store, removed ? 0 : count);
     double begin = bench::now();
@@ -122,7 +102,7 @@ void list_closed(const bench::arguments &given)
 
 void deleted_sessions(benchmark::State &state)
 {
-    const uint64_t count = bench::pick<uint64_t>(20000, 200000, 200000);
+    const uint64_t count = bench::pick<uint64_t>(20000, 50000, 200000);
     const std::string name = std::to_string(count) + " sessions made, deleted";
     bench::folder place;
     std::vector<double> found;
@@ -152,7 +132,7 @@ std::vector<double> make_store(const std::string &path, uint64_t count)
 
 void live_sessions(benchmark::State &state)
 {
-    const uint64_t count = bench::pick<uint64_t>(50000, 200000, 1000000);
+    const uint64_t count = bench::pick<uint64_t>(20000, 100000, 1000000);
     const std::string number = std::to_string(count);
     const std::string tenth = std::to_string(count / 10);
     bench::folder place;
@@ -192,29 +172,18 @@ std::string document_prefix(uint64_t number)
 void put_documents(wal_store *store, wal_session *session, uint64_t count)
 {
     const std::string value = "{\"a\":1}";
-    std::vector<std::thread> threads;
-    std::atomic<uint64_t> next = {0};
 
-    for (unsigned i = 0; i < writers; i++) {
-        threads.emplace_back([&] {
-            uint64_t number;
+    for (uint64_t i = 0; i < count; i++) {
+        std::string key =
+            document_prefix(i / in_prefix) + std::to_string(i % in_prefix);
+        wal_doc document = {};
 
-            while ((number = next++) < count) {
-                std::string key = document_prefix(number / in_prefix) +
-                                  std::to_string(number % in_prefix);
-                wal_doc document = {};
-
-                document.struct_size = sizeof(document);
-                document.key = bench::slice(key);
-                document.value = bench::slice(value);
-                bench::require(wal_doc_put(store, session, &document, nullptr,
-                                           nullptr) == WAL_OK,
-                               "cannot put a document");
-            }
-        });
-    }
-    for (std::thread &thread : threads) {
-        thread.join();
+        document.struct_size = sizeof(document);
+        document.key = bench::slice(key);
+        document.value = bench::slice(value);
+        bench::require(
+            wal_doc_put(store, session, &document, nullptr, nullptr) == WAL_OK,
+            "cannot put a document");
     }
 }
 
@@ -245,7 +214,7 @@ double find(wal_store *store, wal_session *session, uint64_t number)
 
 void documents(benchmark::State &state)
 {
-    const uint64_t count = bench::pick<uint64_t>(20000, 200000, 200000);
+    const uint64_t count = bench::pick<uint64_t>(20000, 50000, 200000);
     bench::folder place;
     wal_store *store = bench::open_store(place / "store");
     wal_session *session = bench::create_session(store, "s");

@@ -1,6 +1,6 @@
 /*
  * bench_depth.cc - does a session cost more the deeper its forks are? A chain of
- * forks, each with one entry of its own, is held against a single fork: making a
+ * forks, each with one entry, is held against a single fork: making a
  * level, a durable append, a read by id of an entry of the root, and the last 50
  * entries. Then the last 50 entries of a long session, in a fresh process.
  */
@@ -56,7 +56,7 @@ double read_last(wal_session *session)
     return gone;
 }
 
-/* A chain of forks, in a store of its own, and the times of its calls. */
+/* A chain of forks in a separate store, and the times of its calls. */
 struct chain {
     bench::folder place;
     wal_store *store;
@@ -88,7 +88,7 @@ struct chain {
     chain(const chain &) = delete;
     chain &operator=(const chain &) = delete;
 
-    /* A level is made beside the last one, so that the depth stays. */
+    /* A level is made from the last one, so that the depth stays. */
     void add_level()
     {
         double begin = bench::now();

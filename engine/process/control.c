@@ -122,6 +122,8 @@ static void reset_page(struct wal__control *control)
 
     WAL__ASSERT(control->is_exclusive && control->holds_open_lock);
     control->lock_file_replaced = doubt != 0;
+    /* Before the ends: readers follow none of a page without it. */
+    atomic_store(&page->logs[0].is_recovered, 0);
     if (!live) {
         atomic_store(&page->magic, 0);
     }

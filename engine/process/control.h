@@ -151,6 +151,8 @@ struct wal__control {
     bool lock_file_replaced;
     /* Of the sync lock that this process holds; with the log's sync_mutex. */
     uint32_t sync_round[WAL__LOG_COUNT];
+    /* The highest written ends that a reader has followed. */
+    _Atomic uint64_t followed[WAL__LOG_COUNT];
     bool holds_open_lock;
     bool is_exclusive;           /* it holds the participant lock exclusively */
     _Atomic uint64_t checked_ns; /* when LOCK was last checked */

@@ -163,8 +163,9 @@ struct wal__control {
  * page was reset, and the caller recovers, then calls
  * wal__control_finish_open; otherwise the page is live. A reset keeps the
  * durable end of each log, and poison when what is beyond it may be in the page
- * cache only; recovery clears both. A read-only opener that cannot use LOCK
- * gets a private page. WAL_ELOCKED: error->holder blocks the open for too long,
+ * cache only; recovery clears both. A read-only opener that finds no live
+ * process, or cannot use LOCK, gets a private page, with the durable ends that
+ * are known; UINT64_MAX: the former boot left nothing to sync. WAL_ELOCKED: error->holder blocks the open for too long,
  * or is stopped; 0: it is unknown.
  */
 enum wal_status wal__control_open(struct wal__control *control,

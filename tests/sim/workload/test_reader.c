@@ -18,11 +18,13 @@ struct watch {
     uint32_t looks;
 };
 
-/* Entries of a session; ~0: they cannot be read. */
-static uint32_t count_read(struct workload *w, uint32_t session)
+/* Entries of a session; with WAL_ENTRY_CURSOR_DURABLE those that are durable.
+ */
+static uint32_t count_read(struct workload *w, uint32_t session, uint32_t flags)
 {
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
-                                               .mode = WAL_ENTRY_CURSOR_ALL};
+                                               .mode = WAL_ENTRY_CURSOR_ALL,
+                                               .flags = flags};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_session *handle = NULL;
@@ -52,7 +54,7 @@ static uint32_t count_read(struct workload *w, uint32_t session)
 
 static void look(struct watch *watch)
 {
-    uint32_t count = count_read(watch->w, 0) + count_read(watch->w, 1);
+    uint32_t count = count_read(watch->w, 0, 0) + count_read(watch->w, 1, 0);
 
     watch->looks++;
     if (count < watch->seen) {
@@ -202,6 +204,65 @@ static void test_reader__sees_no_less_while_the_store_is_opened(void **state)
     }
 }
 
+/* --- without a writer ----------------------------------------------------- */
+
+static uint32_t open_and_count(struct workload *w, uint32_t flags)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    uint32_t count;
+
+    assert_int_equal(workload_open_raw(w, READER, WAL_OPEN_READ_ONLY, &error),
+                     WAL_OK);
+    count = count_read(w, 0, flags) + count_read(w, 1, flags);
+    assert_int_equal(workload_close(w, READER), WAL_OK);
+    return count;
+}
+
+/* The writer has died after entries that no sync covers: a reader that is alone
+ * shows them, and does not take them for durable. */
+static void test_reader__durable_end_is_that_of_the_last_sync(void **state)
+{
+    const struct sim_power_loss loss = {.landing = SIM_PERSIST_NONE};
+    struct workload *w = *state;
+    uint32_t durable = w->ledger->entry_count;
+
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(workload_append(w, WRITER, i % 2, WAL_WRITTEN, 300),
+                         WAL_OK);
+    }
+    workload_kill(w, WRITER);
+    assert_int_equal(open_and_count(w, 0), durable + 4);
+    assert_int_equal(open_and_count(w, WAL_ENTRY_CURSOR_DURABLE), durable);
+    workload_crash(w, &loss, 1);
+    assert_int_equal(open_and_count(w, WAL_ENTRY_CURSOR_DURABLE), durable);
+    assert_int_equal(open_and_count(w, 0), durable);
+    (void)workload_recover(w, LEDGER_POWER_LOSS, WORKLOAD_CLOSE);
+}
+
+/* What is found after a start of the machine is on the disk. */
+static void test_reader__durable_end_after_a_power_loss_is_the_end(void **state)
+{
+    const struct sim_power_loss loss = {.landing = SIM_PERSIST_ALL};
+    struct workload *w = *state;
+    uint32_t count = w->ledger->entry_count + 1;
+
+    assert_int_equal(workload_append(w, WRITER, 0, WAL_WRITTEN, 300), WAL_OK);
+    workload_crash(w, &loss, 1);
+    assert_int_equal(open_and_count(w, WAL_ENTRY_CURSOR_DURABLE), count);
+    assert_int_equal(open_and_count(w, WAL_ENTRY_CURSOR_DURABLE), count);
+}
+
+/* After a clean close everything is durable. */
+static void test_reader__durable_end_of_a_closed_store_is_the_end(void **state)
+{
+    struct workload *w = *state;
+    uint32_t count = w->ledger->entry_count + 1;
+
+    assert_int_equal(workload_append(w, WRITER, 0, WAL_WRITTEN, 300), WAL_OK);
+    assert_int_equal(workload_close(w, WRITER), WAL_OK);
+    assert_int_equal(open_and_count(w, WAL_ENTRY_CURSOR_DURABLE), count);
+}
+
 /* --- in the middle of a look --------------------------------------------- */
 
 /* At a call of the reader, the writer closes or dies and opens the store
@@ -348,6 +409,9 @@ int main(void)
         TEST(test_reader__sees_no_less_while_the_log_is_healed),
         cmocka_unit_test(test_reader__sees_no_less_while_the_store_is_opened),
         cmocka_unit_test(test_reader__sees_no_less_when_the_page_is_reset),
+        TEST(test_reader__durable_end_is_that_of_the_last_sync),
+        TEST(test_reader__durable_end_after_a_power_loss_is_the_end),
+        TEST(test_reader__durable_end_of_a_closed_store_is_the_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

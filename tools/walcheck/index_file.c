@@ -160,9 +160,8 @@ static void check_orphan(struct check_store *store, uint64_t id, bool is_pack)
         memcmp(index.header.uuid, store->uuid, sizeof(store->uuid)) == 0) {
         report_missing_segment(store, id, &index);
     } else {
-        check_damage_add_redundant(
-            &store->damages, name, 0, size,
-            "is the index of a segment that does not exist");
+        check_damage_add_note(&store->damages, name, 0, size,
+                              "is the index of a segment that does not exist");
     }
     free(bytes);
 }

@@ -243,8 +243,8 @@ static void read_lost(struct check_segment *segment, struct cli_file *file,
     }
 }
 
-static void init_scan_start(const struct check_segment *segment,
-                            struct wal__scan_start *start)
+void check_segment_init_start(const struct check_segment *segment,
+                              struct wal__scan_start *start)
 {
     const struct check_segment *previous = segment->previous;
 
@@ -288,7 +288,7 @@ bool check_segment_is_uninitialised(const struct check_segment *segment)
     if (cli_file_open(&file, segment->path) == 0) {
         const struct wal__scan_source source = {&file, cli_file_fetch};
 
-        init_scan_start(segment, &start);
+        check_segment_init_start(segment, &start);
         wal__scan(&source, &sink, &start, facts);
         uninitialised = facts->commit_offset == 0 &&
                         (facts->verdict == WAL__VERDICT_CLEAN ||
@@ -415,7 +415,7 @@ void check_segment_scan(const struct check_store *store,
     }
     const struct wal__scan_source source = {&file, cli_file_fetch};
 
-    init_scan_start(segment, &start);
+    check_segment_init_start(segment, &start);
     wal__scan(&source, &sink, &start, segment->facts);
     add_scan_damage(&scan);
     bound_final_damage(segment, &scan.found);

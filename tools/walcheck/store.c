@@ -199,8 +199,8 @@ static void set_tail(const struct check_segment *segment,
         facts->dirty_end > facts->end ? facts->dirty_end - facts->end : 0;
 }
 
-/* Sets both tails and collects all damage in log order, redundant damage
- * last. */
+/* Sets both tails and collects all damage in log order; redundant damage and
+ * notes come last. */
 static void collect_damages(struct check_store *store)
 {
     struct check_segments *both[] = {&store->log, &store->pack};
@@ -248,6 +248,8 @@ static int run_pass(struct check_store *store)
         check_blobs_verify(store);
         check_references(store);
     }
+    check_leftovers(&store->log);
+    check_leftovers(&store->pack);
     check_index_orphans(store);
     check_catalogue_finish(store);
     collect_damages(store);

@@ -106,8 +106,8 @@ void check_catalogue_load(struct check_store *store)
     if (error != 0) {
         if (error != ENOENT) {
             check_damage_add_note(&store->damages, name, 0, 0,
-                                  "cannot be opened: %s%s", strerror(error),
-                                  rebuilt);
+                                  "cannot be opened: %s%s",
+                                  cli_file_error(error), rebuilt);
         }
         return;
     }
@@ -115,8 +115,8 @@ void check_catalogue_load(struct check_store *store)
         report_damage(store, 0, 0, "is empty");
     } else if (cli_file_fetch(&file, 0, file.size) == NULL) {
         check_damage_add_note(&store->damages, name, file.error_offset, 0,
-                              "cannot be read: %s%s", strerror(file.error),
-                              rebuilt);
+                              "cannot be read: %s%s",
+                              cli_file_error(file.error), rebuilt);
     } else {
         catalogue->size = (size_t)file.size;
         catalogue->bytes = cli_alloc(catalogue->size);

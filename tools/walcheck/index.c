@@ -441,7 +441,8 @@ static void check_index_file(struct index_check *index_check)
     index_check->size = size;
     if (bytes == NULL && error != ENOENT) {
         check_damage_add_note(&index_check->store->damages, name, 0, size,
-                              "cannot be read: %s%s", strerror(error), rebuilt);
+                              "cannot be read: %s%s", cli_file_error(error),
+                              rebuilt);
     } else if (bytes != NULL) {
         fmt = check_bytes(index_check, (struct wal__span){bytes, (size_t)size});
         if (fmt != WAL__FMT_OK && fmt != WAL__FMT_VERSION) {

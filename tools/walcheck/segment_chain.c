@@ -64,15 +64,16 @@ static void list(struct check_store *store, struct check_segments *segments,
                  const char *folder)
 {
     char *path = check_path(store, folder);
-    DIR *directory = opendir(path);
     struct dirent *entry;
     uint64_t id;
+    int error;
+    DIR *directory = cli_directory_open(path, &error);
 
     if (directory == NULL) {
-        if (errno != ENOENT || strcmp(folder, "log") == 0) {
+        if (error != ENOENT || strcmp(folder, "log") == 0) {
             check_damage_add(&store->damages, folder, 0, 0,
                              "the directory cannot be read: %s",
-                             strerror(errno));
+                             cli_file_error(error));
         }
         free(path);
         return;

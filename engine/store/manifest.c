@@ -55,8 +55,11 @@ enum wal_status wal__manifest_probe(const struct wal__env *env, bool *exists,
         return wal__fail_open(error, WAL_ENOTSTORE, err, path,
                               "cannot open the manifest");
     }
-    *exists = status != WAL_ENOTFOUND;
-    return status == WAL_ENOMEM ? wal__no_memory(error) : WAL_OK;
+    *exists = status == WAL_OK || status == WAL_EREADONLY;
+    return *exists || status == WAL_ENOTFOUND
+               ? WAL_OK
+               : wal__fail_at(error, status, err, path, 0,
+                              "cannot examine the manifest");
 }
 
 enum wal_status wal__manifest_check_directories(const struct wal__env *env,

@@ -34,7 +34,8 @@ static bool is_rare_call(enum sim_call call)
 {
     return call == SIM_ALLOCATE || call == SIM_MAKE_DIRECTORY ||
            call == SIM_LIST || call == SIM_RENAME || call == SIM_UNLINK ||
-           call == SIM_SYNC_DIRECTORY || call == SIM_IS_NETWORK;
+           call == SIM_SYNC_DIRECTORY || call == SIM_IS_NETWORK ||
+           call == SIM_POPULATE;
 }
 
 /* Which call fails, and how. */
@@ -70,6 +71,9 @@ static void draw_failure(struct sched_event *event, uint64_t *fate)
     }
     event->call = (enum sim_call)(1 + sched__random(fate, SIM_STORE_CALLS - 1));
     event->countdown = sched__random(fate, is_rare_call(event->call) ? 2 : 12);
+    if (event->call == SIM_PUNCH) {
+        event->countdown = 0; /* healing makes one hole */
+    }
 }
 
 /* There is something to heal only after a sync or a write failed. */
@@ -80,7 +84,8 @@ static void plan_poison(struct sched *sched)
 
     event.countdown = sched__random(&sched->fault_random, 4);
     for (uint32_t i = 0; i < sched->event_count; i++) {
-        if (sched->events[i].place == SCHED_HEALING &&
+        if ((sched->events[i].place == SCHED_HEALING ||
+             sched->events[i].call == SIM_PUNCH) &&
             sched->event_count < SCHED_EVENTS) {
             sched->events[sched->event_count] = event;
             sched->event_count++;

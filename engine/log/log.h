@@ -100,7 +100,8 @@ struct wal__log {
                             * the pack that a COMMIT names */
     /* Of the pack: missing or damaged segments that the chain skips. */
     uint32_t lost_segment_count;
-    bool newest_segment_lost;     /* the newest of them came after the tail */
+    bool newest_segment_lost; /* the newest of them came after the tail */
+    bool has_unlinked; /* attach found segments that the chain does not name */
     struct wal__segment *retired; /* out of the chain; open until close */
     /* The group being built, or NULL. Its records are applied before they are
      * written, and resolving the next operation may read them. Of the holder
@@ -249,6 +250,17 @@ void wal__log_raise_pack_durable(struct wal__log *log, uint64_t position);
 /* Returns the durable end of the pack that the next COMMIT names: never less
  * than those before; 0 for the pack itself. */
 uint64_t wal__log_pack_durable(const struct wal__log *log);
+
+/* Appends the ids of all segment files to *ids, as uint64_t, ascending.
+ * segment_chain.c */
+enum wal_status wal__log_list_ids(const struct wal__log *log,
+                                  struct wal__buf *ids,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/* Removes what failed attempts left: segments below the tail that are not in
+ * the chain and hold no record that the chain lacks. Of the first opener, once
+ * the log is recovered. What cannot be removed stays. leftovers.c */
+void wal__log_remove_leftovers(struct wal__log *log);
 
 /* Raises highest_id to the highest id in the directory, including files of
  * dead processes: recovery takes the highest id that names a predecessor, so a

@@ -456,6 +456,9 @@ enum wal_status wal__log_recover(struct wal__log *log,
 
     if (log->control->is_first_opener) {
         status = recover_exclusive(log, state, strict, error);
+        if (status == WAL_OK && !log->needs_reload) {
+            wal__log_remove_leftovers(log);
+        }
     } else {
         if (log->tail_segment != NULL && log->tail_segment->sealed) {
             use_sealed_end(log);

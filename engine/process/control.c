@@ -370,8 +370,8 @@ enum wal_status wal__control_open(struct wal__control *control,
     if (status == WAL_ELOCKED) {
         return wal__lock_wait_failed(control, &lock_wait, error);
     }
-    return wal__fail_at(error, status, err, control->path, 0,
-                        "cannot open the lock file");
+    return wal__fail_open(error, status, err, control->path,
+                          "cannot open the lock file");
 }
 
 enum wal_status wal__control_finish_open(struct wal__control *control,

@@ -227,7 +227,8 @@ static enum wal_status read_manifest(struct wal__core *core,
     }
     status = wal__manifest_read(&core->env, &core->manifest, &read_only, error);
     core->env.read_only = core->env.read_only || read_only;
-    return status;
+    return status == WAL_OK ? wal__manifest_check_directories(&core->env, error)
+                            : status;
 }
 
 /* Creates the first segment of a new store, so that the first append does not

@@ -35,7 +35,7 @@ static bool is_rare_call(enum sim_call call)
     return call == SIM_ALLOCATE || call == SIM_MAKE_DIRECTORY ||
            call == SIM_LIST || call == SIM_RENAME || call == SIM_UNLINK ||
            call == SIM_SYNC_DIRECTORY || call == SIM_IS_NETWORK ||
-           call == SIM_PUNCH;
+           call == SIM_PUNCH || call == SIM_POPULATE;
 }
 
 /* Which call fails, and how. */
@@ -71,6 +71,9 @@ static void draw_failure(struct sched_event *event, uint64_t *fate)
     }
     event->call = (enum sim_call)(1 + sched__random(fate, SIM_STORE_CALLS - 1));
     event->countdown = sched__random(fate, is_rare_call(event->call) ? 2 : 12);
+    if (event->call == SIM_PUNCH) {
+        event->countdown = 0; /* healing makes one hole */
+    }
 }
 
 /* Whether the event needs a log that is healed, as the call does that gives

@@ -6,6 +6,7 @@
  */
 #include "engine/base/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -80,6 +81,21 @@ enum wal_status wal__fail_at(struct wal_error *error, enum wal_status status,
     status = fill(error, status, sys_errno, file, offset, format, arguments);
     va_end(arguments);
     return status;
+}
+
+enum wal_status wal__fail_open(struct wal_error *error, enum wal_status status,
+                               int sys_errno, const char *file,
+                               const char *what)
+{
+    const char *kind = sys_errno == ELOOP    ? "a symbolic link"
+                       : sys_errno == EISDIR ? "a directory"
+                       : sys_errno == ENXIO  ? "a FIFO, a socket or a device"
+                                             : NULL;
+
+    return kind == NULL
+               ? wal__fail_at(error, status, sys_errno, file, 0, "%s", what)
+               : wal__fail_at(error, status, 0, file, 0,
+                              "%s: it is %s, not a file", what, kind);
 }
 
 enum wal_status wal__fail(struct wal_error *error, enum wal_status status,

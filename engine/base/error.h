@@ -7,6 +7,12 @@
 
 #include "agentwal.h"
 
+/* As wal__fail_at, after io->open failed: names what is there instead of a
+ * regular file. */
+enum wal_status wal__fail_open(struct wal_error *error, enum wal_status status,
+                               int sys_errno, const char *file,
+                               const char *what);
+
 /*
  * Each of these fills *error, which may be NULL, and returns the status, so
  * that a failure is one line: return wal__invalid(error, "cursor must not be

@@ -4,7 +4,9 @@
  *
  * Invariants: the id of a number never changes, and no two visible sessions
  * have the same id; a frozen layer is never changed; every step that can fail
- * precedes the first change. The caller's lock: one writer, or any readers.
+ * precedes the first change; by_source has each session that was visible with a
+ * source when its number was indexed, also those that were deleted since.
+ * The caller's lock: one writer, or any readers.
  */
 #include "engine/index/catalogue.h"
 
@@ -259,4 +261,28 @@ enum wal_status wal__catalogue_mark_damaged(struct wal__catalogue *catalogue,
     }
     summary.flags |= WAL__SUMMARY_DAMAGED;
     return wal__catalogue_put(catalogue, &summary);
+}
+
+/* -------------------------------------------------------------- sources --- */
+
+enum wal_status wal__catalogue_index_sources(struct wal__catalogue *catalogue)
+{
+    while (catalogue->sources_indexed < catalogue->last_session) {
+        uint32_t number = catalogue->sources_indexed + 1;
+        struct wal__summary summary;
+        enum wal_status status =
+            wal__catalogue_get(catalogue, number, &summary);
+
+        if (status == WAL_OK && summary.source.size > 0 &&
+            !wal__summary_is_hidden(&summary)) {
+            status = wal__hashmap_add(
+                &catalogue->by_source,
+                wal__id_hash(summary.source.data, summary.source.size), number);
+        }
+        if (status != WAL_OK && status != WAL_ENOTFOUND) {
+            return status;
+        }
+        catalogue->sources_indexed = number;
+    }
+    return WAL_OK;
 }

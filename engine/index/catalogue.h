@@ -46,7 +46,7 @@ struct wal__catalogue {
     uint32_t last_session;          /* highest number assigned */
     uint32_t visible_count;         /* sessions that are found and listed */
     /* The numbers up to sources_indexed by the hash of their source, which
-     * never changes (catalogue_source.c). */
+     * never changes. */
     struct wal__hashmap by_source;
     uint32_t sources_indexed;
 };

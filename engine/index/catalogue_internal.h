@@ -52,23 +52,6 @@ static inline bool wal__summary_is_hidden(const struct wal__summary *summary)
 extern const struct wal__span wal__store_id;
 void wal__store_summary(struct wal__summary *summary);
 
-/* Whether by_source has every session. */
-static inline bool
-wal__catalogue_has_sources(const struct wal__catalogue *catalogue)
-{
-    return catalogue->sources_indexed == catalogue->last_session;
-}
-
-/* Makes the heap of an iterator with a source filter from by_source, which has
- * every session. WAL_ENOMEM, WAL_ECORRUPT. */
-enum wal_status wal__catalogue_iter_sources(
-    struct wal__catalogue_iter *iter,
-    const struct wal__catalogue *catalogue) WAL_MUST_USE;
-
-/* Whether the summary passes the filter, but for `after`. */
-bool wal__catalogue_filter_matches(const struct wal__catalogue_filter *filter,
-                                   const struct wal__summary *summary);
-
 /* Finds the summary in the overlay or the frozen layer; false, with *summary
  * untouched, when it is in neither. */
 bool wal__catalogue_get_changed(const struct wal__catalogue *catalogue,

@@ -34,8 +34,8 @@ static bool is_changed(const struct wal__catalogue_filter *filter,
            summary->updated_ms > filter->changed_after;
 }
 
-bool wal__catalogue_filter_matches(const struct wal__catalogue_filter *filter,
-                                   const struct wal__summary *summary)
+static bool matches(const struct wal__catalogue_filter *filter,
+                    const struct wal__summary *summary)
 {
     return is_changed(filter, summary) &&
            (filter->recorded_after == 0 ||
@@ -69,7 +69,7 @@ static bool slot_matches(const struct wal__catalogue_filter *filter,
         return true;
     }
     wal__overlay_get(layer, slot, &summary);
-    return wal__catalogue_filter_matches(filter, &summary);
+    return matches(filter, &summary);
 }
 
 /* Adds the slots of a layer that match, and that `newer` does not hide. */
@@ -104,6 +104,80 @@ static enum wal_status init_heap(struct wal__catalogue_iter *iter,
     add_slots(iter, catalogue->overlay, NULL);
     add_slots(iter, catalogue->frozen, catalogue->overlay);
     WAL__ASSERT(iter->item_count <= count);
+    wal__heapsort_make_heap(iter->items, iter->item_count);
+    return WAL_OK;
+}
+
+/* Whether by_source has every session. */
+static bool has_sources(const struct wal__catalogue *catalogue)
+{
+    return catalogue->sources_indexed == catalogue->last_session;
+}
+
+/* Adds the session to the heap when it passes the filter; `capacity` items have
+ * room. */
+static enum wal_status add_session(struct wal__catalogue_iter *iter,
+                                   const struct wal__catalogue *catalogue,
+                                   uint32_t number, uint32_t capacity)
+{
+    struct wal__summary summary;
+    struct wal__list_key key;
+    enum wal_status status = wal__catalogue_get(catalogue, number, &summary);
+
+    if (status != WAL_OK) {
+        return status == WAL_ENOTFOUND ? WAL_OK : status;
+    }
+    key = wal__summary_list_key(&summary);
+    if (!wal__summary_is_hidden(&summary) &&
+        wal__list_key_is_after(&key, &iter->filter.after) &&
+        matches(&iter->filter, &summary)) {
+        WAL__ASSERT(iter->item_count < capacity);
+        iter->items[iter->item_count++] = wal__list_key_to_item(&key);
+    }
+    return WAL_OK;
+}
+
+static uint32_t count_hashes(const struct wal__hashmap *map, uint64_t hash)
+{
+    uint32_t cursor = 0;
+    uint32_t number;
+    uint32_t count = 0;
+
+    while (wal__hashmap_find(map, hash, &cursor, &number)) {
+        count++;
+    }
+    return count;
+}
+
+/* Makes the heap of the sessions of by_source, which has every session. */
+static enum wal_status init_source_heap(struct wal__catalogue_iter *iter,
+                                        const struct wal__catalogue *catalogue)
+{
+    const struct wal__hashmap *map = &catalogue->by_source;
+    uint64_t hash =
+        wal__id_hash(iter->filter.source.data, iter->filter.source.size);
+    uint32_t capacity = count_hashes(map, hash);
+    uint32_t cursor = 0;
+    uint32_t number;
+
+    WAL__ASSERT(has_sources(catalogue));
+    if (capacity == 0) {
+        return WAL_OK;
+    }
+    iter->items =
+        wal__heap_resize(catalogue->heap, NULL, capacity, sizeof(*iter->items));
+    if (iter->items == NULL) {
+        return WAL_ENOMEM;
+    }
+    while (wal__hashmap_find(map, hash, &cursor, &number)) {
+        enum wal_status status = add_session(iter, catalogue, number, capacity);
+
+        if (status != WAL_OK) {
+            wal__heap_free(catalogue->heap, iter->items);
+            iter->items = NULL;
+            return status;
+        }
+    }
     wal__heapsort_make_heap(iter->items, iter->item_count);
     return WAL_OK;
 }
@@ -148,9 +222,9 @@ wal__catalogue_iter_init(struct wal__catalogue_iter *iter,
     };
     enum wal_status status;
 
-    if (filter->source.size > 0 && wal__catalogue_has_sources(catalogue)) {
+    if (filter->source.size > 0 && has_sources(catalogue)) {
         opened.snapshot_end = 0;
-        status = wal__catalogue_iter_sources(&opened, catalogue);
+        status = init_source_heap(&opened, catalogue);
     } else {
         status = seek_snapshot(&opened);
         WAL__ASSERT(status != WAL_OK ||
@@ -231,8 +305,7 @@ static enum wal_status peek_snapshot(struct wal__catalogue_iter *iter,
             iter->snapshot_end = iter->snapshot_next;
             break;
         }
-        if (!had_slot(iter, row->number) &&
-            wal__catalogue_filter_matches(&iter->filter, row)) {
+        if (!had_slot(iter, row->number) && matches(&iter->filter, row)) {
             return WAL_OK;
         }
     }

@@ -6,6 +6,7 @@
  */
 #include "engine/log/index_file.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,9 +51,11 @@ enum wal_status wal__mapped_file_open(const struct wal__env *env,
     int err = 0;
 
     status = io->open(io->ctx, path, 0, &opened.file, &err);
+    if (status == WAL_EIO && (err == ELOOP || err == EISDIR || err == ENXIO)) {
+        status = WAL_ECORRUPT; /* not a file: replaced, as a damaged one is */
+    }
     if (status != WAL_OK) {
-        return wal__fail_at(error, status, err, path, 0,
-                            "cannot open the file");
+        return wal__fail_open(error, status, err, path, "cannot open the file");
     }
     status = io->stat(io->ctx, opened.file, &stat, &err);
     if (status == WAL_OK && stat.size == 0) {

@@ -100,7 +100,8 @@ struct wal__log {
                             * the pack that a COMMIT names */
     /* Of the pack: missing or damaged segments that the chain skips. */
     uint32_t lost_segment_count;
-    bool newest_segment_lost;     /* the newest of them came after the tail */
+    bool newest_segment_lost; /* the newest of them came after the tail */
+    bool has_unlinked; /* attach found segments that the chain does not name */
     struct wal__segment *retired; /* out of the chain; open until close */
     /* The group being built, or NULL. Its records are applied before they are
      * written, and resolving the next operation may read them. Of the holder
@@ -184,6 +185,18 @@ enum wal_status wal__log_recover(struct wal__log *log,
                                  bool strict,
                                  struct wal_error *error) WAL_MUST_USE;
 
+/*
+ * Returns the end to catch up to: the written end. A handle that only reads
+ * holds no lock, so that the first opener may reset the page that it follows.
+ * Until that one has recovered, this is the end that was returned last, since
+ * recovery keeps every published record. Of the log, the end of the pack that
+ * its records refer to is kept too. Any thread. catch_up.c
+ */
+uint64_t wal__log_follow(struct wal__log *log);
+
+/* Whether there is something to catch up to. Any thread. catch_up.c */
+bool wal__log_is_behind(const struct wal__log *log);
+
 /* Applies what other processes published since the last call. On failure
  * needs_reload may be set. catch_up.c */
 enum wal_status wal__log_catch_up(struct wal__log *log,
@@ -237,6 +250,17 @@ void wal__log_raise_pack_durable(struct wal__log *log, uint64_t position);
 /* Returns the durable end of the pack that the next COMMIT names: never less
  * than those before; 0 for the pack itself. */
 uint64_t wal__log_pack_durable(const struct wal__log *log);
+
+/* Appends the ids of all segment files to *ids, as uint64_t, ascending.
+ * segment_chain.c */
+enum wal_status wal__log_list_ids(const struct wal__log *log,
+                                  struct wal__buf *ids,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/* Removes what failed attempts left: segments below the tail that are not in
+ * the chain and hold no record that the chain lacks. Of the first opener, once
+ * the log is recovered. What cannot be removed stays. leftovers.c */
+void wal__log_remove_leftovers(struct wal__log *log);
 
 /* Raises highest_id to the highest id in the directory, including files of
  * dead processes: recovery takes the highest id that names a predecessor, so a

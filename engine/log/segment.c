@@ -210,11 +210,9 @@ enum wal_status wal__segment_open(const struct wal__env *env,
         env->io->open(env->io->ctx, opened->path,
                       env->read_only ? 0 : WAL__IO_WRITE, &opened->file, &err);
     if (status != WAL_OK) {
-        wal__fail_at(error, status, err, opened->path, 0,
-                     status == WAL_ENOTFOUND
-                         ? "segment %016" PRIx64 " is missing"
-                         : "cannot open segment %016" PRIx64,
-                     id);
+        wal__fail_open(error, status, err, opened->path,
+                       status == WAL_ENOTFOUND ? "the segment is missing"
+                                               : "cannot open the segment");
         goto failed;
     }
     status = read_head(opened, uuid, class, error);
@@ -269,8 +267,8 @@ enum wal_status wal__segment_reopen_file(struct wal__segment *segment,
                       segment->env->read_only ? 0 : WAL__IO_WRITE,
                       &segment->file, &err);
     if (status != WAL_OK) {
-        return wal__fail_at(error, status, err, segment->path, 0,
-                            "cannot open the segment");
+        return wal__fail_open(error, status, err, segment->path,
+                              "cannot open the segment");
     }
     return WAL_OK;
 }

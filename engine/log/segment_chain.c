@@ -22,12 +22,11 @@ enum {
 /* The ids of the segment files in the directory, ascending. */
 struct listing {
     struct wal__buf ids;
-    enum wal_status status;
 };
 
 static enum wal_status collect_id(void *arg, const char *name)
 {
-    struct listing *listing = arg;
+    struct wal__buf *ids = arg;
     char *end = NULL;
     uint64_t id;
 
@@ -38,7 +37,7 @@ static enum wal_status collect_id(void *arg, const char *name)
     if (end != name + 16 || id == 0) {
         return WAL_OK;
     }
-    return wal__buf_append(&listing->ids, &id, sizeof(id));
+    return wal__buf_append(ids, &id, sizeof(id));
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -51,9 +50,8 @@ static int compare_ids(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static enum wal_status list_ids(const struct wal__log *log,
-                                struct listing *listing,
-                                struct wal_error *error)
+enum wal_status wal__log_list_ids(const struct wal__log *log,
+                                  struct wal__buf *ids, struct wal_error *error)
 {
     const struct wal__io *io = log->env->io;
     char path[WAL__PATH_MAX];
@@ -64,8 +62,7 @@ static enum wal_status list_ids(const struct wal__log *log,
     size =
         snprintf(path, sizeof(path), "%s/%s", log->env->root, log->directory);
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
-    wal__buf_init(&listing->ids, log->env->heap);
-    status = io->list(io->ctx, path, collect_id, listing, &err);
+    status = io->list(io->ctx, path, collect_id, ids, &err);
     if (status == WAL_ENOTFOUND) {
         return WAL_OK;
     }
@@ -73,11 +70,19 @@ static enum wal_status list_ids(const struct wal__log *log,
         return wal__fail_at(error, status, err, path, 0,
                             "cannot list the directory");
     }
-    if (listing->ids.size > 0) {
-        qsort(listing->ids.data, listing->ids.size / sizeof(uint64_t),
-              sizeof(uint64_t), compare_ids);
+    if (ids->size > 0) {
+        qsort(ids->data, ids->size / sizeof(uint64_t), sizeof(uint64_t),
+              compare_ids);
     }
     return WAL_OK;
+}
+
+static enum wal_status list_ids(const struct wal__log *log,
+                                struct listing *listing,
+                                struct wal_error *error)
+{
+    wal__buf_init(&listing->ids, log->env->heap);
+    return wal__log_list_ids(log, &listing->ids, error);
 }
 
 static uint64_t id_at(const struct listing *listing, size_t rank)
@@ -299,6 +304,19 @@ static enum wal_status store_chain(struct wal__log *log, struct wal__buf *chain)
     return WAL_OK;
 }
 
+/* Notes whether there are segments below the tail that are not in the chain. */
+static void find_unlinked(struct wal__log *log, const struct listing *listing)
+{
+    size_t count = listing->ids.size / sizeof(uint64_t);
+
+    for (size_t rank = 0; rank < count && !log->has_unlinked; rank++) {
+        uint64_t id = id_at(listing, rank);
+
+        log->has_unlinked =
+            id < log->tail_segment->id && wal__log_segment(log, id) == NULL;
+    }
+}
+
 static void close_chain(struct wal__buf *chain)
 {
     for (size_t at = 0; at < chain->size; at += sizeof(struct wal__segment *)) {
@@ -357,6 +375,9 @@ enum wal_status wal__log_attach(struct wal__log *log, struct wal_error *error)
         status = build_chain(log, &listing, newest, &chain, error);
         if (status == WAL_OK) {
             status = store_chain(log, &chain);
+            if (status == WAL_OK) {
+                find_unlinked(log, &listing);
+            }
         } else if (chain.size == 0) {
             wal__segment_close(newest);
         }

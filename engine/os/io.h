@@ -26,7 +26,8 @@ enum wal__io_open_flag {
     WAL__IO_WRITE = 1,     /* read and write; else read only */
     WAL__IO_CREATE = 2,    /* mode 0600 */
     WAL__IO_EXCLUSIVE = 4, /* with CREATE: fail with WAL_EEXISTS */
-    WAL__IO_TRUNCATE = 8
+    WAL__IO_TRUNCATE = 8,
+    WAL__IO_FOLLOW = 16 /* the path may be a symbolic link */
 };
 
 struct wal__io_stat {
@@ -52,7 +53,8 @@ struct wal__io {
     /* Files. WAL_ENOTFOUND (ENOENT, ENOTDIR), WAL_EEXISTS, WAL_EREADONLY
      * (EACCES, EPERM, EROFS), WAL_ENOSPACE (ENOSPC, EDQUOT, EFBIG),
      * WAL_ENOMEM, else WAL_EIO. Opening anything but a regular file is
-     * WAL_EIO. */
+     * WAL_EIO, at once: ELOOP for a symbolic link, EISDIR for a directory,
+     * ENXIO for any other (wal__fail_open). */
     enum wal_status (*open)(void *ctx, const char *path, int flags,
                             struct wal__file **file, int *sys_errno);
     void (*close)(void *ctx, struct wal__file *file);

@@ -196,9 +196,8 @@ static enum wal_status open_node(const struct node *node, int flags,
     enum wal_status status;
 
     descriptor_path(node, path);
-    status = wal__io_posix.open(NULL, path,
-                                flags & (WAL__IO_WRITE | WAL__IO_TRUNCATE),
-                                file, sys_errno);
+    flags = (flags & (WAL__IO_WRITE | WAL__IO_TRUNCATE)) | WAL__IO_FOLLOW;
+    status = wal__io_posix.open(NULL, path, flags, file, sys_errno);
     /* The file exists, but /proc does not any more. */
     return status == WAL_ENOTFOUND ? WAL_EIO : status;
 }

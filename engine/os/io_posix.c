@@ -49,13 +49,15 @@ static enum wal_status result_status(int result, int *sys_errno)
 static int open_flags(int flags)
 {
     /* O_NONBLOCK: do not wait for the other end if the path is a FIFO. It has
-     * no effect on regular files. */
-    int result = O_CLOEXEC | O_NONBLOCK;
+     * no effect on regular files. O_NOFOLLOW: a link in place of a store's file
+     * would lead to a file that is not the store's. */
+    int result = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
     result |= (flags & WAL__IO_WRITE) != 0 ? O_RDWR : O_RDONLY;
     result |= (flags & WAL__IO_CREATE) != 0 ? O_CREAT : 0;
     result |= (flags & WAL__IO_EXCLUSIVE) != 0 ? O_EXCL : 0;
     result |= (flags & WAL__IO_TRUNCATE) != 0 ? O_TRUNC : 0;
+    result |= (flags & WAL__IO_FOLLOW) != 0 ? 0 : O_NOFOLLOW;
     return result;
 }
 
@@ -70,7 +72,7 @@ static int check_regular(int fd)
     if (S_ISDIR(st.st_mode)) {
         return EISDIR;
     }
-    return S_ISREG(st.st_mode) ? 0 : EINVAL;
+    return S_ISREG(st.st_mode) ? 0 : ENXIO;
 }
 
 static enum wal_status file_open(void *ctx, const char *path, int flags,

@@ -214,7 +214,7 @@ wal__doc_cursor_open(struct wal__core *core, uint32_t number,
 {
     const struct wal_doc_cursor_options none = {.struct_size = sizeof(none)};
     struct wal__span prefix = {NULL, 0};
-    struct wal_doc_cursor *opened;
+    struct wal_doc_cursor *opened = NULL;
     enum wal_status status;
 
     options = options == NULL ? &none : options;

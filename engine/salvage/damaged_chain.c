@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "format/segment/repeat.h"
+
 struct linking {
     struct wal__damaged_store *store;
     struct wal__damaged_stream *stream;
@@ -194,6 +196,56 @@ static bool is_named(const struct wal__damaged_stream *stream, uint64_t id)
     return false;
 }
 
+/* The segment of the chain that follows the same end, or NULL. */
+static const struct wal__damaged_segment *
+find_successor(const struct wal__damaged_stream *stream,
+               const struct wal__damaged_segment *segment)
+{
+    const struct wal__damaged_segment *at = stream->tail;
+
+    while (at != NULL &&
+           (!at->has_open ||
+            at->open.previous_id != segment->open.previous_id ||
+            at->open.previous_end != segment->open.previous_end)) {
+        at = at->previous;
+    }
+    return at;
+}
+
+/* Whether a failed attempt left the segment, and the chain has all its records
+ * (SPEC.md 3.5). */
+static bool is_leftover(const struct linking *linking,
+                        const struct wal__damaged_segment *segment)
+{
+    struct wal__damaged_store *store = linking->store;
+    const struct wal__damaged_segment *successor =
+        segment->has_open ? find_successor(linking->stream, segment) : NULL;
+    struct wal__damaged_file file = {0};
+    struct wal__damaged_file other_file = {0};
+    struct wal__repeat_segment own = {
+        .source = {&file, wal__damaged_file_fetch}};
+    struct wal__repeat_segment other = {
+        .source = {&other_file, wal__damaged_file_fetch}};
+    bool is_left = false;
+
+    if (segment->has_open &&
+        wal__damaged_file_open(&file, &store->env, segment->name) == WAL_OK) {
+        bool compares = successor != NULL &&
+                        wal__damaged_file_open(&other_file, &store->env,
+                                               successor->name) == WAL_OK;
+
+        wal__damaged_init_start(segment, &own.start);
+        if (compares) {
+            wal__damaged_init_start(successor, &other.start);
+        }
+        is_left = wal__segment_repeats(&own, compares ? &other : NULL,
+                                       &store->facts) != WAL__REPEAT_NO;
+    }
+    wal__damaged_file_close(&file);
+    wal__damaged_file_close(&other_file);
+    return is_left;
+}
+
 /* Reports segments with records that are not in the chain. */
 static enum wal_status report_unlinked(struct linking *linking)
 {
@@ -205,7 +257,8 @@ static enum wal_status report_unlinked(struct linking *linking)
 
         if (segment->is_usable && segment != stream->tail &&
             segment->next == NULL &&
-            !is_uninitialised(linking->store, segment)) {
+            !is_uninitialised(linking->store, segment) &&
+            !is_leftover(linking, segment)) {
             reason = "no later segment names it as its predecessor";
         }
         if (reason != NULL && !is_named(stream, segment->id) &&

@@ -3,6 +3,7 @@
  * and parents of records that are lost, and durable ends (SPEC.md 2.11 to 2.13,
  * 2.20).
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,10 +141,18 @@ wal__damaged_list(const struct wal__damaged_store *store, const char *directory,
     const struct wal__io *io = store->env.io;
     struct listing listing = {suffix, each, ctx};
     char path[WAL__PATH_MAX];
+    struct wal__file *file = NULL;
     int err = 0;
     int size =
         snprintf(path, sizeof(path), "%s/%s", store->env.root, directory);
 
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    if (io->open(io->ctx, path, 0, &file, &err) == WAL_OK) {
+        io->close(io->ctx, file);
+        return WAL_ENOTFOUND;
+    }
+    if (err == ELOOP || err == ENXIO) {
+        return WAL_ENOTFOUND; /* a link or a device, not a directory */
+    }
     return io->list(io->ctx, path, take_name, &listing, &err);
 }

@@ -154,6 +154,10 @@ static enum wal_status on_record(void *ctx,
         return WAL_OK;
     }
     WAL__ASSERT(slot->branch.session == record->frame->session);
+    if (record->frame->type == WAL__FRAME_TOMBSTONE && slot->pin_count == 0) {
+        wal__branch_slot_deinit(slot); /* a fork of it may load it again */
+        return WAL_OK;
+    }
     return wal__branch_slot_apply(slot, &posting, record->position);
 }
 

@@ -18,7 +18,7 @@ enum {
     /* Unpinned slots that are kept whatever their size; more while all slots
      * are smaller than SIZE_MAX together. */
     UNPINNED_MAX = 64,
-    SLOTS_SIZE_MAX = 8 * 1024 * 1024
+    SLOTS_SIZE_MAX = 512 * 1024
 };
 
 struct wal__branch_slot *wal__core_cached_branch(struct wal__core *core,
@@ -108,8 +108,8 @@ static void free_unused(struct wal__core *core, uint64_t limit)
 }
 
 /* Frees the older half of the unpinned slots when there are too many. Looks
- * again after UNPINNED_MAX more while they are small, so that a slot costs the
- * same however many there are. */
+ * again when there are half as many more, so that a slot costs the same however
+ * many there are. */
 static void evict(struct wal__core *core)
 {
     uint64_t oldest = UINT64_MAX;
@@ -131,10 +131,9 @@ static void evict(struct wal__core *core)
     if (unpinned > UNPINNED_MAX && size > SLOTS_SIZE_MAX) {
         WAL__ASSERT(oldest <= core->branch_clock);
         free_unused(core, oldest + (core->branch_clock - oldest) / 2);
-    }
-    core->branch_evict_at = core->branch_count;
-    if (size <= SLOTS_SIZE_MAX) {
-        core->branch_evict_at += UNPINNED_MAX;
+        core->branch_evict_at = core->branch_count;
+    } else {
+        core->branch_evict_at = core->branch_count + core->branch_count / 2;
     }
 }
 

@@ -262,6 +262,7 @@ static enum wal_status open_folded(struct wal__core *core,
     if (status == WAL_OK &&
         (*snapshot)->header.position < fold->header.position) {
         wal__snapshot_release(*snapshot);
+        *snapshot = NULL;
         status = WAL_ENOTFOUND;
     }
     return status;

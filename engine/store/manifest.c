@@ -6,6 +6,7 @@
  */
 #include "engine/store/manifest.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +28,7 @@ enum wal_status wal__manifest_probe(const struct wal__env *env, bool *exists,
     const struct wal__io *io = env->io;
     char path[WAL__PATH_MAX];
     struct wal__io_stat stat;
+    struct wal__file *file = NULL;
     enum wal_status status;
     int err = 0;
 
@@ -39,22 +41,54 @@ enum wal_status wal__manifest_probe(const struct wal__env *env, bool *exists,
         return wal__fail_at(error, WAL_ENOTSTORE, 0, env->root, 0,
                             "the path of the store is a file, not a directory");
     }
-    if (status == WAL_OK) {
-        build_path(env, "MANIFEST", path);
-        status = io->path_stat(io->ctx, path, &stat, &err);
-        if (status == WAL_ENOTFOUND) {
-            return WAL_OK;
-        }
-    }
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, env->root, 0,
                             "cannot examine the directory");
     }
-    if (stat.is_directory) {
-        return wal__fail_at(error, WAL_ENOTSTORE, 0, path, 0,
-                            "the manifest is a directory, not a file");
+    /* By opening it: a link that leads nowhere is no missing file. */
+    build_path(env, "MANIFEST", path);
+    status = io->open(io->ctx, path, 0, &file, &err);
+    if (status == WAL_OK) {
+        io->close(io->ctx, file);
     }
-    *exists = true;
+    if (err == EISDIR || err == ELOOP || err == ENXIO) {
+        return wal__fail_open(error, WAL_ENOTSTORE, err, path,
+                              "cannot open the manifest");
+    }
+    *exists = status == WAL_OK || status == WAL_EREADONLY;
+    return *exists || status == WAL_ENOTFOUND
+               ? WAL_OK
+               : wal__fail_at(error, status, err, path, 0,
+                              "cannot examine the manifest");
+}
+
+enum wal_status wal__manifest_check_directories(const struct wal__env *env,
+                                                struct wal_error *error)
+{
+    static const char *const names[] = {"log", "pack", "index"};
+    const struct wal__io *io = env->io;
+    char path[WAL__PATH_MAX];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct wal__file *file = NULL;
+        int err = 0;
+
+        /* A directory is EISDIR. */
+        build_path(env, names[i], path);
+        if (io->open(io->ctx, path, 0, &file, &err) == WAL_OK) {
+            io->close(io->ctx, file);
+            return wal__fail_at(error, WAL_EIO, 0, path, 0,
+                                "a file is in place of the directory");
+        }
+        if (err == ELOOP || err == ENXIO) {
+            return wal__fail_at(error, WAL_EIO, 0, path, 0,
+                                err == ELOOP
+                                    ? "a symbolic link is in place of the "
+                                      "directory"
+                                    : "a FIFO, a socket or a device is in "
+                                      "place of the directory");
+        }
+    }
     return WAL_OK;
 }
 
@@ -111,8 +145,8 @@ enum wal_status wal__manifest_read(const struct wal__env *env,
         io->close(io->ctx, file);
     }
     if (status != WAL_OK) {
-        return wal__fail_at(error, status, err, path, 0,
-                            "cannot read the manifest");
+        return wal__fail_open(error, status, err, path,
+                              "cannot read the manifest");
     }
     fmt = choose_slot(bytes, manifest);
     if (is_newer(fmt)) {

@@ -13,6 +13,12 @@
 enum wal_status wal__manifest_probe(const struct wal__env *env, bool *exists,
                                     struct wal_error *error) WAL_MUST_USE;
 
+/* Refuses a file, a symbolic link or a device in place of a directory of the
+ * store; one that is missing is not its business. */
+enum wal_status
+wal__manifest_check_directories(const struct wal__env *env,
+                                struct wal_error *error) WAL_MUST_USE;
+
 /* Reads the valid slot with the highest generation. WAL_EVERSION reports the
  * version and features of the store and of the library. *read_only is set when
  * the store has features that this library cannot write. */

@@ -137,6 +137,9 @@ static void record_frame(struct wal__probe_result *beyond,
             commit.durable_off <= hit->offset) {
             beyond->watermark = commit.durable_off;
         }
+        if (hit->offset > WAL__SEGMENT_HEADER_SIZE + commit.group_size) {
+            beyond->has_later_group = true;
+        }
         if ((commit.flags & WAL__COMMIT_DURABLE) != 0) {
             beyond->last_durable_commit = hit->offset;
         }

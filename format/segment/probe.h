@@ -41,6 +41,8 @@ struct wal__probe_result {
     uint64_t last_sequence;
     /* offset of the last COMMIT with WAL__COMMIT_DURABLE; 0: none */
     uint64_t last_durable_commit;
+    /* a COMMIT ends a group after that of OPEN */
+    bool has_later_group;
     bool is_done;
 };
 

@@ -461,6 +461,13 @@ static bool skip_damage(struct scan *scan, uint32_t lost)
     return found;
 }
 
+/* Whether OPEN is not valid, and a group follows: OPEN is durable before
+ * anything else is written, so that it was damaged afterwards. */
+static bool has_lost_open(const struct scan *scan)
+{
+    return scan->at == WAL__SEGMENT_HEADER_SIZE && scan->beyond.has_later_group;
+}
+
 /* Applies the table of SPEC.md 3.4 at X; true: continue after damage. */
 static bool classify_end(struct scan *scan, uint32_t lost)
 {
@@ -483,7 +490,8 @@ static bool classify_end(struct scan *scan, uint32_t lost)
     if (beyond->sealed_end > scan->expected_end) {
         scan->expected_end = beyond->sealed_end;
     }
-    if (scan->at < result->watermark || scan->at < scan->expected_end) {
+    if (scan->at < result->watermark || scan->at < scan->expected_end ||
+        has_lost_open(scan)) {
         return skip_damage(scan, lost);
     }
     if (result->sealed_end == 0) {

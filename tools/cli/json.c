@@ -17,18 +17,9 @@
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
-/* Escape control characters in raw JSON too. */
-static bool is_for_terminal;
-
-void cli_json_set_terminal(bool is_terminal)
-{
-    is_for_terminal = is_terminal;
-}
-
 void cli_json_init(struct cli_json *json, FILE *file)
 {
-    json->file = file;
-    json->separate = false;
+    *json = (struct cli_json){.file = file};
 }
 
 static void begin_value(struct cli_json *json)
@@ -159,34 +150,74 @@ void cli_json_raw(struct cli_json *json, struct wal_slice text)
     cli_json_raw_continue(json, text);
 }
 
+/* The bytes of a character that begins so, if it may be a control character
+ * beyond ASCII; else 0. Most characters need no more than this. */
+static size_t size_of_control(uint8_t byte)
+{
+    return byte == 0xE2 ? 3 : byte == 0xC2 || byte == 0xD8 ? 2 : 0;
+}
+
+static void put_character(FILE *file, const uint8_t *data, size_t size)
+{
+    if (utf8_size(data, size) == size && utf8_is_control(data)) {
+        put_escaped(file, utf8_decode(data));
+    } else {
+        fwrite(data, 1, size, file);
+    }
+}
+
+/* Completes a character that the last piece ended in. Returns the number of
+ * bytes taken. */
+static size_t finish_held(struct cli_json *json, const uint8_t *data,
+                          size_t size)
+{
+    size_t whole = size_of_control(json->held[0]);
+    size_t taken = 0;
+
+    while (json->held_count < whole && taken < size) {
+        json->held[json->held_count++] = data[taken++];
+    }
+    if (json->held_count == whole) {
+        put_character(json->file, json->held, whole);
+        json->held_count = 0;
+    }
+    return taken;
+}
+
 void cli_json_raw_continue(struct cli_json *json, struct wal_slice text)
 {
-    const char *data = text.data;
-    size_t pending = 0;
+    const uint8_t *data = text.data;
+    size_t pending = 0; /* start of the bytes not written yet */
+    size_t at = 0;
 
-    if (text.size == 0) {
-        return; /* data may be NULL */
+    if (json->held_count > 0) {
+        pending = at = finish_held(json, data, text.size);
     }
-    /* Raw newlines in JSON are white space between tokens; characters that
-     * are not ASCII are in strings. */
-    for (size_t at = 0; at < text.size; at++) {
-        const uint8_t *byte = (const uint8_t *)data + at;
-        size_t step = 0;
-        if (*byte >= 0x7F && is_for_terminal) {
-            step = utf8_size(byte, text.size - at);
-            step = step > 0 && utf8_is_control(byte) ? step : 0;
-        } else if (*byte == '\n' || *byte == '\r') {
-            step = 1;
+    /* Raw newlines in JSON are white space between tokens; other control
+     * characters are in strings, where an escape is the same value. */
+    while (at < text.size) {
+        size_t size = size_of_control(data[at]);
+
+        if (size == 0 && data[at] != 0x7F &&
+            (json->keeps_breaks || (data[at] != '\n' && data[at] != '\r'))) {
+            at++;
+            continue;
         }
-        if (step > 0) {
-            fwrite(data + pending, 1, at - pending, json->file);
-            pending = at + step;
+        fwrite(data + pending, 1, at - pending, json->file);
+        if (size > text.size - at) {
+            json->held_count = text.size - at;
+            memcpy(json->held, data + at, json->held_count);
+            return;
         }
-        if (step > 0 && *byte >= 0x7F) {
-            put_escaped(json->file, utf8_decode(byte));
+        if (size > 0 || data[at] == 0x7F) {
+            put_character(json->file, data + at, size > 0 ? size : 1);
         }
+        at += size > 0 ? size : 1;
+        pending = at;
     }
-    fwrite(data + pending, 1, text.size - pending, json->file);
+    if (at > pending) {
+        fwrite(data + pending, 1, at - pending, json->file);
+    }
 }
 
 void cli_json_number(struct cli_json *json, uint64_t number)

@@ -17,14 +17,14 @@
 
 struct cli_json {
     FILE *file;
-    bool separate; /* the next value needs a comma */
+    bool separate;     /* the next value needs a comma */
+    bool keeps_breaks; /* raw values are written with their line breaks */
+    /* Of a raw value: the first bytes of a character, at a piece's end. */
+    uint8_t held[4];
+    size_t held_count;
 };
 
 void cli_json_init(struct cli_json *json, FILE *file);
-
-/* Makes the calls that write raw JSON escape the characters that would control
- * a terminal, which changes no value. */
-void cli_json_set_terminal(bool is_terminal);
 
 void cli_json_open(struct cli_json *json, char bracket);
 void cli_json_close(struct cli_json *json, char bracket);
@@ -43,10 +43,13 @@ void cli_json_text_or_null(struct cli_json *json, struct wal_slice text);
  * is not UTF-8. */
 void cli_json_path(struct cli_json *json, struct wal_slice path);
 
-/* Valid JSON, written without its line breaks. */
+/* Valid JSON, written without its line breaks (unless keeps_breaks), and with
+ * escapes for control characters: C1, DEL, line separators and those of
+ * bidirectional text. */
 void cli_json_raw(struct cli_json *json, struct wal_slice text);
 
-/* Continues the value that cli_json_raw began. */
+/* Continues the value that cli_json_raw began; a piece may end in the middle of
+ * a character. */
 void cli_json_raw_continue(struct cli_json *json, struct wal_slice text);
 
 void cli_json_number(struct cli_json *json, uint64_t number);

@@ -245,7 +245,6 @@ int cli_parse(struct cli *cli, int argc, char **argv,
         return CLI_CONTINUE;
     }
     terminal_init(cli->terminal, cli->no_colour);
-    cli_json_set_terminal(cli->terminal->is_terminal);
     return cli_insert_store(cli);
 }
 

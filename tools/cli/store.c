@@ -161,6 +161,25 @@ int cli_require_store(const struct cli *cli, const char *path)
                                                  : CLI_CONTINUE;
 }
 
+/*
+ * Warns where others may write the directory of a new store: they could put
+ * files in place of its files. Also with the sticky bit, with which they can
+ * still add names. A group that is the user's own is taken as private.
+ */
+static void warn_if_shared(const struct cli *cli, const char *path)
+{
+    struct stat stat_of;
+
+    if (stat(path, &stat_of) == 0 &&
+        ((stat_of.st_mode & S_IWOTH) != 0 ||
+         ((stat_of.st_mode & S_IWGRP) != 0 && stat_of.st_gid != getegid()))) {
+        cli_note(cli, path,
+                 "warning: other users may write to this directory, and put "
+                 "files in place of those of the store; chmod go-w prevents "
+                 "that");
+    }
+}
+
 int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
                    struct wal_store **store)
 {
@@ -187,6 +206,9 @@ int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
     }
     if (missing) {
         cli_note(cli, path, "created this store");
+    }
+    if ((flags & WAL_OPEN_CREATE) != 0) {
+        warn_if_shared(cli, path);
     }
     return CLI_CONTINUE;
 }

@@ -21,12 +21,47 @@ enum {
     BLOCK = 512 /* smallest unit that a disk fails to read */
 };
 
-int cli_file_open(struct cli_file *file, const char *path)
+const char *cli_file_error(int error)
+{
+    switch (error) {
+    case ELOOP:
+        return "it is a symbolic link";
+    case EISDIR:
+        return "it is a directory";
+    case ENXIO:
+        return "it is a FIFO, a socket or a device";
+    default:
+        return strerror(error);
+    }
+}
+
+DIR *cli_directory_open(const char *path, int *error)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    struct stat status;
+    DIR *directory = NULL;
+    int fd = open(path, flags);
+
+    *error = errno;
+    if (fd >= 0) {
+        directory = fdopendir(fd);
+        *error = errno;
+    } else if (*error == ENOTDIR && lstat(path, &status) == 0 &&
+               S_ISLNK(status.st_mode)) {
+        *error = ELOOP;
+    }
+    if (fd >= 0 && directory == NULL) {
+        close(fd);
+    }
+    return directory;
+}
+
+static int open_file(struct cli_file *file, const char *path, int flags)
 {
     struct stat status;
 
     *file = (struct cli_file){.fd = -1};
-    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
     if (file->fd < 0) {
         return errno;
     }
@@ -38,10 +73,20 @@ int cli_file_open(struct cli_file *file, const char *path)
     }
     if (!S_ISREG(status.st_mode)) {
         cli_file_close(file);
-        return S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+        return S_ISDIR(status.st_mode) ? EISDIR : ENXIO;
     }
     file->size = (uint64_t)status.st_size;
     return 0;
+}
+
+int cli_file_open(struct cli_file *file, const char *path)
+{
+    return open_file(file, path, O_NOFOLLOW);
+}
+
+int cli_file_open_operand(struct cli_file *file, const char *path)
+{
+    return open_file(file, path, 0);
 }
 
 void cli_file_close(struct cli_file *file)

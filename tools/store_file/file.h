@@ -10,6 +10,7 @@
 #ifndef AGENTWAL_TOOLS_STORE_FILE_FILE_H
 #define AGENTWAL_TOOLS_STORE_FILE_FILE_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,8 +34,16 @@ struct cli_file {
     uint64_t bad_end;      /* end of the last unreadable block; 0: none */
 };
 
-/* Opens a regular file. Returns 0 or an errno value. */
+/* Opens a regular file, never by a symbolic link, and never waits. Returns 0 or
+ * an errno value. */
 int cli_file_open(struct cli_file *file, const char *path);
+/* As cli_file_open, but follows a link that the user named. */
+int cli_file_open_operand(struct cli_file *file, const char *path);
+/* The text of such an errno value: what is there instead of a file. */
+const char *cli_file_error(int error);
+/* Opens a directory of a store, never by a symbolic link. Null: *error is the
+ * errno value. */
+DIR *cli_directory_open(const char *path, int *error);
 void cli_file_close(struct cli_file *file);
 
 /* Returns bytes [offset, offset + size), valid until the next call; NULL when

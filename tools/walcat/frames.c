@@ -489,14 +489,16 @@ static int list_open_file(struct listing *listing)
     return put_frames(listing);
 }
 
+/* The operand is `path` itself; a file of a store has a name below that. */
 static int list_file(const struct cli *cli, const char *path, const char *name)
 {
     struct listing listing = {.cli = cli, .name = name};
-    int error = cli_file_open(&listing.file, path);
+    int error = name == path ? cli_file_open_operand(&listing.file, path)
+                             : cli_file_open(&listing.file, path);
     int code;
 
     if (error != 0) {
-        return cli_error(cli, CLI_FAILED, path, "%s", strerror(error));
+        return cli_error(cli, CLI_FAILED, path, "%s", cli_file_error(error));
     }
     code = list_open_file(&listing);
     cli_file_close(&listing.file);
@@ -519,12 +521,19 @@ static int list_folder(const struct cli *cli, const char *store,
     char *path = cli_alloc(size);
     struct dirent **names = NULL;
     int code = CLI_OK;
-    int count;
+    int count = 0;
+    int error;
+    DIR *directory;
 
     snprintf(path, size, "%s/%s", store, folder);
-    count = scandir(path, &names, is_segment, alphasort);
-    if (count < 0 && errno != ENOENT) {
-        code = cli_error(cli, CLI_FAILED, path, "%s", strerror(errno));
+    directory = cli_directory_open(path, &error);
+    if (directory != NULL) {
+        count = scandirat(dirfd(directory), ".", &names, is_segment, alphasort);
+        error = errno;
+        closedir(directory);
+    }
+    if ((directory == NULL && error != ENOENT) || count < 0) {
+        code = cli_error(cli, CLI_FAILED, path, "%s", cli_file_error(error));
     }
     for (int i = 0; i < count; i++) {
         char name[NAME_MAX_SIZE];

@@ -17,13 +17,23 @@
 #include "tools/walcheck/walcheck.h"
 
 static const char name[] = "index/catalogue";
-static const char rebuilt[] = "; it is derived and will be rebuilt";
+static const char rebuilt[] = "; it is derived, and is built again when needed";
+static const char believed[] = "; it is derived: remove the directory index/ "
+                               "while no process has the store open";
 
 static void report_damage(struct check_store *store, uint64_t offset,
                           uint64_t size, const char *what)
 {
+    check_damage_add_note(&store->damages, name, offset, size, "%s%s", what,
+                          rebuilt);
+}
+
+/* The checksums are valid: readers use it. */
+static void report_difference(struct check_store *store, uint64_t offset,
+                              uint64_t size, const char *what)
+{
     check_damage_add_redundant(&store->damages, name, offset, size, "%s%s",
-                               what, rebuilt);
+                               what, believed);
 }
 
 static bool check_pages(struct check_store *store, const uint8_t *bytes,
@@ -95,18 +105,18 @@ void check_catalogue_load(struct check_store *store)
     free(path);
     if (error != 0) {
         if (error != ENOENT) {
-            check_damage_add_redundant(&store->damages, name, 0, 0,
-                                       "cannot be opened: %s%s",
-                                       strerror(error), rebuilt);
+            check_damage_add_note(&store->damages, name, 0, 0,
+                                  "cannot be opened: %s%s",
+                                  cli_file_error(error), rebuilt);
         }
         return;
     }
     if (file.size == 0) {
         report_damage(store, 0, 0, "is empty");
     } else if (cli_file_fetch(&file, 0, file.size) == NULL) {
-        check_damage_add_redundant(&store->damages, name, file.error_offset, 0,
-                                   "cannot be read: %s%s", strerror(file.error),
-                                   rebuilt);
+        check_damage_add_note(&store->damages, name, file.error_offset, 0,
+                              "cannot be read: %s%s",
+                              cli_file_error(file.error), rebuilt);
     } else {
         catalogue->size = (size_t)file.size;
         catalogue->bytes = cli_alloc(catalogue->size);
@@ -193,15 +203,16 @@ static void check_orders(struct check_store *store)
     uint64_t size = (uint64_t)catalogue->header.session_count * 4;
 
     if (!check_order(catalogue, layout->by_id, before_by_id)) {
-        report_damage(store, layout->by_id, size, "the order by id is wrong");
+        report_difference(store, layout->by_id, size,
+                          "the order by id is wrong");
     }
     if (!check_order(catalogue, layout->by_recent, before_by_recent)) {
-        report_damage(store, layout->by_recent, size,
-                      "the order by time is wrong");
+        report_difference(store, layout->by_recent, size,
+                          "the order by time is wrong");
     }
     if (!check_order(catalogue, layout->by_cwd, before_by_cwd)) {
-        report_damage(store, layout->by_cwd, size,
-                      "the order by directory is wrong");
+        report_difference(store, layout->by_cwd, size,
+                          "the order by directory is wrong");
     }
 }
 
@@ -268,7 +279,8 @@ static bool check_rank(struct check_store *store, uint32_t rank, uint32_t *last,
     const char *field = "number";
 
     if (!summary_at(catalogue, rank, summary) || summary->number <= *last) {
-        report_damage(store, at, WAL__SUMMARY_SIZE, "a summary is not valid");
+        report_difference(store, at, WAL__SUMMARY_SIZE,
+                          "a summary is not valid");
         return false;
     }
     *last = summary->number;
@@ -280,7 +292,7 @@ static bool check_rank(struct check_store *store, uint32_t rank, uint32_t *last,
         check_damage_add_redundant(&store->damages, name, at, WAL__SUMMARY_SIZE,
                                    "the %s of session %" PRIu32
                                    " differs from the log%s",
-                                   field, summary->number, rebuilt);
+                                   field, summary->number, believed);
         return false;
     }
     return true;
@@ -303,9 +315,10 @@ static void check_summaries(struct check_store *store)
         missing -= check_model_find(&store->model, summary.number)->is_kept;
     }
     if (missing > 0) {
-        report_damage(store, 12, 4, "it lacks sessions of the log");
+        report_difference(store, 12, 4, "it lacks sessions of the log");
     } else if (catalogue->header.hidden_count != hidden) {
-        report_damage(store, 68, 4, "its count of hidden sessions is wrong");
+        report_difference(store, 68, 4,
+                          "its count of hidden sessions is wrong");
     }
 }
 
@@ -322,7 +335,7 @@ void check_catalogue_compare(struct check_store *store,
     }
     catalogue->compared = true;
     if (wal__position_offset(header->position) > segment->facts->end) {
-        report_damage(store, 24, 8, "its position is after the log's end");
+        report_difference(store, 24, 8, "its position is after the log's end");
         return;
     }
     check_orders(store);
@@ -334,7 +347,7 @@ void check_catalogue_compare(struct check_store *store,
     }
     if (wal__position_offset(header->position) == segment->facts->end &&
         header->chain != segment->facts->chain) {
-        report_damage(store, 40, 4, "its chain differs from the log's");
+        report_difference(store, 40, 4, "its chain differs from the log's");
         return;
     }
     check_summaries(store);
@@ -346,7 +359,8 @@ void check_catalogue_finish(struct check_store *store)
 
     if (catalogue->bytes != NULL && !catalogue->compared &&
         !store->records_lost) {
-        report_damage(store, 24, 8, "its position is in no segment of the log");
+        report_difference(store, 24, 8,
+                          "its position is in no segment of the log");
     }
     free(catalogue->bytes);
     catalogue->bytes = NULL;

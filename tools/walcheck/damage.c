@@ -100,8 +100,30 @@ void check_damage_add_redundant(struct check_damages *damages, const char *file,
     va_list arguments;
 
     va_start(arguments, reason);
-    add(damages, file, offset, length, reason, arguments)->is_redundant = true;
+    add(damages, file, offset, length, reason, arguments)->kind =
+        CHECK_REDUNDANT;
     va_end(arguments);
+}
+
+void check_damage_add_note(struct check_damages *damages, const char *file,
+                           uint64_t offset, uint64_t length, const char *reason,
+                           ...)
+{
+    va_list arguments;
+
+    va_start(arguments, reason);
+    add(damages, file, offset, length, reason, arguments)->kind = CHECK_NOTE;
+    va_end(arguments);
+}
+
+size_t check_damages_count(const struct check_damages *damages)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < damages->count; i++) {
+        count += damages->items[i].kind != CHECK_NOTE;
+    }
+    return count;
 }
 
 void check_damage_session(struct check_damage *damage, uint32_t session)
@@ -137,9 +159,9 @@ void check_damages_sort(struct check_damages *damages)
         cli_alloc((damages->count + 1) * sizeof(*sorted));
     size_t count = 0;
 
-    for (int redundant = 0; redundant < 2; redundant++) {
+    for (int kind = CHECK_LOSS; kind <= CHECK_NOTE; kind++) {
         for (size_t i = 0; i < damages->count; i++) {
-            if (damages->items[i].is_redundant == (redundant != 0)) {
+            if ((int)damages->items[i].kind == kind) {
                 sorted[count++] = damages->items[i];
             }
         }

@@ -2,9 +2,10 @@
  * index.c - compares INDEX, SEAL and trailer of a segment, and its file in
  * index/, with the log (SPEC.md 2.10, 2.12).
  *
- * All of these are derived: their damage loses no record and is reported as
- * redundant. Where the log lost records, a valid index names the lost ones. An
- * index of another index version counts as missing, as in the engine.
+ * All of these are derived: their damage loses no record and is a note. One
+ * that differs from the log with valid checksums is damage: readers use it.
+ * Where the log lost records, a valid index names the lost ones. An index of
+ * another index version counts as missing, as in the engine.
  *
  * Invariant: check_indexes is called once for a segment, when the log is
  * replayed exactly to the segment's end.
@@ -20,7 +21,7 @@
 #include "tools/walcheck/pack.h"
 #include "tools/walcheck/walcheck.h"
 
-static const char rebuilt[] = "; it is derived and will be rebuilt";
+static const char rebuilt[] = "; it is derived, and is built again when needed";
 
 struct index_check {
     struct check_store *store;
@@ -34,9 +35,18 @@ struct index_check {
 static void report_damage(const struct index_check *index_check,
                           const char *what)
 {
+    check_damage_add_note(&index_check->store->damages, index_check->file,
+                          index_check->offset, index_check->size, "%s%s", what,
+                          rebuilt);
+}
+
+/* The checksums are valid: readers use it. */
+static void report_difference(const struct index_check *index_check,
+                              const char *what)
+{
     check_damage_add_redundant(&index_check->store->damages, index_check->file,
-                               index_check->offset, index_check->size, "%s%s",
-                               what, rebuilt);
+                               index_check->offset, index_check->size,
+                               "%s; it is derived: no record is lost", what);
 }
 
 /* --- postings ------------------------------------------------------------- */
@@ -110,7 +120,7 @@ static bool check_postings(const struct index_check *index_check,
             report_lost_record(index_check, &posting, summary->number);
         } else if (record == NULL ||
                    !posting_matches(record, &posting, summary->number)) {
-            report_damage(index_check, "a posting differs from its frame");
+            report_difference(index_check, "a posting differs from its frame");
             return false;
         }
     }
@@ -129,7 +139,7 @@ static void check_summaries(const struct index_check *index_check)
 
         if (wal__index_summary(&index_check->index, i, &summary) !=
             WAL__FMT_OK) {
-            report_damage(index_check, "a summary is not valid");
+            report_difference(index_check, "a summary is not valid");
             return;
         }
         if (!check_postings(index_check, &summary)) {
@@ -152,13 +162,14 @@ static void check_summaries(const struct index_check *index_check)
             check_damage_add_redundant(
                 &index_check->store->damages, index_check->file,
                 index_check->offset, index_check->size,
-                "the %s of session %" PRIu32 " differs from the log%s", field,
-                summary.number, rebuilt);
+                "the %s of session %" PRIu32
+                " differs from the log; it is derived: no record is lost",
+                field, summary.number);
             return;
         }
     }
     if (postings < index_check->segment->record_count) {
-        report_damage(index_check, "records of the log have no posting");
+        report_difference(index_check, "records of the log have no posting");
     }
 }
 
@@ -214,7 +225,7 @@ static enum wal__fmt check_bytes(struct index_check *index_check,
     if (fmt == WAL__FMT_OK && index_is_of_segment(index_check, &pack.header)) {
         fault = check_pack_index(index_check->segment, &pack);
         if (fault != NULL) {
-            report_damage(index_check, fault);
+            report_difference(index_check, fault);
         }
     }
     return fmt;
@@ -249,6 +260,21 @@ static bool read_frame(struct index_check *index_check, struct cli_file *file,
     return true;
 }
 
+static void report_index_frame(const struct index_check *index_check)
+{
+    const struct check_segment *segment = index_check->segment;
+
+    if (check_index_end(index_check->store, segment->id, segment->is_pack) ==
+        segment->known_end) {
+        check_damage_add_note(&index_check->store->damages, index_check->file,
+                              index_check->offset, index_check->size,
+                              "the INDEX frame is damaged; the segment's file "
+                              "in index/ replaces it");
+    } else {
+        report_damage(index_check, "the INDEX frame is damaged");
+    }
+}
+
 /* Returns the expected offset of SEAL, or 0 if it is unknown. */
 static uint64_t check_index_frame(struct index_check *index_check,
                                   struct cli_file *file)
@@ -258,7 +284,7 @@ static uint64_t check_index_frame(struct index_check *index_check,
     enum wal__fmt fmt;
 
     if (!read_frame(index_check, file, at, WAL__FRAME_INDEX, &payload)) {
-        report_damage(index_check, "the INDEX frame is damaged");
+        report_index_frame(index_check);
         return index_check->segment->has_trailer
                    ? index_check->segment->trailer.seal_offset
                    : 0;
@@ -289,7 +315,7 @@ static void check_seal_frame(struct index_check *index_check,
         (!segment->has_lost_records &&
          (seal.last_sequence != segment->facts->last_sequence ||
           seal.chain != segment->facts->chain))) {
-        report_damage(index_check, "the SEAL frame differs from the log");
+        report_difference(index_check, "the SEAL frame differs from the log");
     }
 }
 
@@ -320,7 +346,7 @@ static void check_trailer(struct index_check *index_check,
         (!segment->has_lost_records &&
          (trailer->last_sequence != segment->facts->last_sequence ||
           trailer->chain != segment->facts->chain))) {
-        report_damage(index_check, "the trailer differs from the log");
+        report_difference(index_check, "the trailer differs from the log");
     }
 }
 
@@ -340,7 +366,7 @@ static void check_gap(struct index_check *index_check, struct cli_file *file)
         const uint8_t *bytes = cli_file_fetch(file, at, sizeof(zeros));
 
         if (bytes == NULL || memcmp(bytes, zeros, sizeof(zeros)) != 0) {
-            check_damage_add_redundant(
+            check_damage_add_note(
                 &index_check->store->damages, index_check->file, at, 8,
                 bytes == NULL
                     ? "cannot be read; no record is there"
@@ -414,9 +440,9 @@ static void check_index_file(struct index_check *index_check)
     bytes = check_index_read(index_check->store, name, &size, &error);
     index_check->size = size;
     if (bytes == NULL && error != ENOENT) {
-        check_damage_add_redundant(&index_check->store->damages, name, 0, size,
-                                   "cannot be read: %s%s", strerror(error),
-                                   rebuilt);
+        check_damage_add_note(&index_check->store->damages, name, 0, size,
+                              "cannot be read: %s%s", cli_file_error(error),
+                              rebuilt);
     } else if (bytes != NULL) {
         fmt = check_bytes(index_check, (struct wal__span){bytes, (size_t)size});
         if (fmt != WAL__FMT_OK && fmt != WAL__FMT_VERSION) {

@@ -160,9 +160,8 @@ static void check_orphan(struct check_store *store, uint64_t id, bool is_pack)
         memcmp(index.header.uuid, store->uuid, sizeof(store->uuid)) == 0) {
         report_missing_segment(store, id, &index);
     } else {
-        check_damage_add_redundant(
-            &store->damages, name, 0, size,
-            "is the index of a segment that does not exist");
+        check_damage_add_note(&store->damages, name, 0, size,
+                              "is the index of a segment that does not exist");
     }
     free(bytes);
 }
@@ -170,10 +169,17 @@ static void check_orphan(struct check_store *store, uint64_t id, bool is_pack)
 void check_index_orphans(struct check_store *store)
 {
     char *path = check_path(store, "index");
-    DIR *directory = opendir(path);
     struct dirent *entry;
+    int error;
+    DIR *directory = cli_directory_open(path, &error);
 
     free(path);
+    if (directory == NULL && error != ENOENT) {
+        check_damage_add_redundant(&store->damages, "index", 0, 0,
+                                   "the directory cannot be read: %s; it is "
+                                   "derived: no record is lost",
+                                   cli_file_error(error));
+    }
     if (directory == NULL) {
         return; /* the directory is derived and may be missing */
     }

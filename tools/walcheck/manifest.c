@@ -149,7 +149,7 @@ static int read_manifest(struct check_store *store, struct cli_file *file)
 
     if (at == NULL) {
         check_damage_add(&store->damages, name, file->error_offset, 0,
-                         "cannot be read: %s", strerror(file->error));
+                         "cannot be read: %s", cli_file_error(file->error));
         return CLI_CONTINUE;
     }
     if (size > 0) {
@@ -169,6 +169,7 @@ int check_manifest(struct check_store *store)
     char *path = check_path(store, name);
     struct cli_file file;
     struct stat status;
+    bool is_special;
     int code;
     int error;
 
@@ -176,7 +177,7 @@ int check_manifest(struct check_store *store)
         error = errno;
         free(path);
         return cli_error(store->cli, CLI_FAILED, store->path, "%s",
-                         strerror(error));
+                         cli_file_error(error));
     }
     error = cli_file_open(&file, path);
     free(path);
@@ -185,15 +186,18 @@ int check_manifest(struct check_store *store)
         cli_file_close(&file);
         return code;
     }
-    if (error != ENOENT && error != EISDIR && error != EINVAL) {
+    is_special = error == ELOOP || error == EISDIR || error == ENXIO;
+    if (error != ENOENT && !is_special) {
         return cli_error(store->cli, CLI_FAILED, store->path,
-                         "MANIFEST cannot be opened: %s", strerror(error));
+                         "MANIFEST cannot be opened: %s",
+                         cli_file_error(error));
     }
     if (!has_log(store)) {
         return cli_error(store->cli, CLI_FAILED, store->path,
                          "is not a store: it has no MANIFEST");
     }
     check_damage_add(&store->damages, name, 0, 0,
-                     "is missing; the segments identify the store");
+                     "%s; the segments identify the store",
+                     is_special ? cli_file_error(error) : "is missing");
     return CLI_CONTINUE;
 }

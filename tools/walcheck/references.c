@@ -76,7 +76,7 @@ static void attribute_to_session(const struct check_store *store,
     for (size_t i = 0; segment != NULL && i < segment->damages.count; i++) {
         struct check_damage *damage = &segment->damages.items[i];
 
-        if (!damage->is_redundant && at >= damage->offset &&
+        if (damage->kind == CHECK_LOSS && at >= damage->offset &&
             at - damage->offset < damage->length) {
             check_damage_session(damage, session);
         }

@@ -5,6 +5,8 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "tools/cli/json.h"
 #include "tools/walcheck/walcheck.h"
@@ -51,7 +53,7 @@ void check_report_damage(struct cli_json *json, const struct check_model *model,
     }
     cli_json_close(json, ']');
     cli_json_key(json, "redundant");
-    cli_json_bool(json, damage->is_redundant);
+    cli_json_bool(json, damage->kind != CHECK_LOSS);
     cli_json_key(json, "reason");
     cli_json_text(json, cli_slice(damage->reason));
     cli_json_close(json, '}');
@@ -89,6 +91,22 @@ static void put_tail(struct cli_json *json, const struct check_tail *tail)
     cli_json_close(json, '}');
 }
 
+/* Writes an array of the notes, or of everything else. */
+static void put_damages(struct cli_json *json, const struct check_store *store,
+                        const char *key, bool notes)
+{
+    cli_json_key(json, key);
+    cli_json_open(json, '[');
+    for (size_t i = 0; i < store->damages.count; i++) {
+        const struct check_damage *damage = &store->damages.items[i];
+
+        if ((damage->kind == CHECK_NOTE) == notes) {
+            check_report_damage(json, &store->model, damage);
+        }
+    }
+    cli_json_close(json, ']');
+}
+
 static void report_json(const struct check_store *store, bool sound)
 {
     struct cli_json json;
@@ -111,12 +129,8 @@ static void report_json(const struct check_store *store, bool sound)
     cli_json_number(&json, check_model_count_sessions(&store->model, true));
     cli_json_key(&json, "recordCount");
     cli_json_number(&json, store->model.replayed_count);
-    cli_json_key(&json, "damage");
-    cli_json_open(&json, '[');
-    for (size_t i = 0; i < store->damages.count; i++) {
-        check_report_damage(&json, &store->model, &store->damages.items[i]);
-    }
-    cli_json_close(&json, ']');
+    put_damages(&json, store, "damage", false);
+    put_damages(&json, store, "notes", true);
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
 }
@@ -126,8 +140,10 @@ static void print_damage(const struct check_store *store,
 {
     char buffer[16];
 
-    printf("%s: %" PRIu64 ", %" PRIu64 " %s: ", damage->file, damage->offset,
-           damage->length, cli_plural(damage->length, "byte", "bytes"));
+    printf("%s%s: %" PRIu64 ", %" PRIu64 " %s: ",
+           damage->kind == CHECK_NOTE ? "note: " : "", damage->file,
+           damage->offset, damage->length,
+           cli_plural(damage->length, "byte", "bytes"));
     cli_print_text(stdout, cli_slice(damage->reason), 0, false);
     if (damage->last_sequence != 0) {
         printf("; sequence %" PRIu64 " to %" PRIu64, damage->first_sequence,
@@ -155,27 +171,103 @@ static void print_tail(const struct check_tail *tail)
     }
 }
 
+/* The number of sessions that damage names, each once. */
+static size_t count_damaged_sessions(const struct check_store *store)
+{
+    struct check_damage all = {.sessions = NULL};
+
+    for (size_t i = 0; i < store->damages.count; i++) {
+        const struct check_damage *damage = &store->damages.items[i];
+
+        for (size_t k = 0; k < damage->session_count; k++) {
+            check_damage_session(&all, damage->sessions[k]);
+        }
+    }
+    free(all.sessions);
+    return all.session_count;
+}
+
+static int by_sequence(const void *a, const void *b)
+{
+    const struct check_damage *x = *(const struct check_damage *const *)a;
+    const struct check_damage *y = *(const struct check_damage *const *)b;
+
+    return x->first_sequence < y->first_sequence
+               ? -1
+               : x->first_sequence > y->first_sequence;
+}
+
+/* The number of records of a stream that are known to be lost: several items
+ * may name the same one. */
+static uint64_t count_lost_records(const struct check_store *store,
+                                   bool of_pack)
+{
+    const struct check_damages *damages = &store->damages;
+    const struct check_damage **lost =
+        cli_alloc((damages->count + 1) * sizeof(*lost));
+    uint64_t counted = 0; /* up to this sequence number */
+    uint64_t records = 0;
+    size_t count = 0;
+
+    for (size_t i = 0; i < damages->count; i++) {
+        const struct check_damage *damage = &damages->items[i];
+
+        if (damage->kind == CHECK_LOSS && damage->last_sequence != 0 &&
+            (strncmp(damage->file, "pack/", 5) == 0) == of_pack) {
+            lost[count++] = damage;
+        }
+    }
+    qsort(lost, count, sizeof(*lost), by_sequence);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t first = lost[i]->first_sequence;
+
+        first = first > counted ? first : counted + 1;
+        if (lost[i]->last_sequence >= first) {
+            records += lost[i]->last_sequence - first + 1;
+            counted = lost[i]->last_sequence;
+        }
+    }
+    free(lost);
+    return records;
+}
+
+/* The last line: what was read of a sound store, what is damaged of another. */
+static void print_summary(const struct check_store *store, bool sound)
+{
+    size_t sessions = check_model_count_sessions(&store->model, false);
+    size_t records = store->model.replayed_count;
+    size_t segments = store->log.count + store->pack.count;
+    size_t damages = check_damages_count(&store->damages);
+    uint64_t lost;
+
+    if (sound) {
+        printf("sound: %zu %s, %zu %s, %zu %s\n", sessions,
+               cli_plural(sessions, "session", "sessions"), records,
+               cli_plural(records, "record", "records"), segments,
+               cli_plural(segments, "segment", "segments"));
+        return;
+    }
+    lost = count_lost_records(store, false) + count_lost_records(store, true);
+    printf("damaged: %zu %s, %zu of %zu %s, %" PRIu64 " lost %s\n", damages,
+           cli_plural(damages, "place", "places"),
+           count_damaged_sessions(store), sessions,
+           cli_plural(sessions, "session", "sessions"), lost,
+           cli_plural(lost, "record", "records"));
+}
+
 static void report_text(const struct check_store *store, bool sound)
 {
-    size_t sessions, records, segments;
-
     for (size_t i = 0; i < store->damages.count; i++) {
         print_damage(store, &store->damages.items[i]);
     }
     print_tail(&store->tail);
     print_tail(&store->pack_tail);
-    sessions = check_model_count_sessions(&store->model, false);
-    records = store->model.replayed_count;
-    segments = store->log.count + store->pack.count;
-    printf("%s: %zu %s, %zu %s, %zu %s\n", sound ? "sound" : "damaged",
-           sessions, cli_plural(sessions, "session", "sessions"), records,
-           cli_plural(records, "record", "records"), segments,
-           cli_plural(segments, "segment", "segments"));
+    print_summary(store, sound);
 }
 
 int check_report(const struct check_store *store)
 {
-    bool sound = store->damages.count == 0;
+    bool sound = check_damages_count(&store->damages) == 0;
     int code = sound ? CLI_OK : CLI_NEGATIVE;
 
     if (store->cli->json) {

@@ -79,7 +79,7 @@ static bool is_complete(const struct salvage *salvage)
     const struct check_damages *damages = &salvage->store->damages;
 
     for (size_t i = 0; i < damages->count; i++) {
-        if (!damages->items[i].is_redundant) {
+        if (damages->items[i].kind == CHECK_LOSS) {
             return false;
         }
     }
@@ -110,7 +110,10 @@ static void report_json(const struct salvage *salvage)
     cli_json_key(&json, "damage");
     cli_json_open(&json, '[');
     for (size_t i = 0; i < damages->count; i++) {
-        check_report_damage(&json, &salvage->store->model, &damages->items[i]);
+        if (damages->items[i].kind != CHECK_NOTE) {
+            check_report_damage(&json, &salvage->store->model,
+                                &damages->items[i]);
+        }
     }
     cli_json_close(&json, ']');
     cli_json_key(&json, "notes");
@@ -139,7 +142,7 @@ static void report_text(const struct salvage *salvage)
     for (size_t i = 0; i < damages->count; i++) {
         const struct check_damage *damage = &damages->items[i];
 
-        if (!damage->is_redundant) {
+        if (damage->kind == CHECK_LOSS) {
             printf("lost: %s: %" PRIu64 ", %" PRIu64 " %s, sequence %" PRIu64
                    " to %" PRIu64 ": ",
                    damage->file, damage->offset, damage->length,

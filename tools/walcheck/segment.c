@@ -243,8 +243,8 @@ static void read_lost(struct check_segment *segment, struct cli_file *file,
     }
 }
 
-static void init_scan_start(const struct check_segment *segment,
-                            struct wal__scan_start *start)
+void check_segment_init_start(const struct check_segment *segment,
+                              struct wal__scan_start *start)
 {
     const struct check_segment *previous = segment->previous;
 
@@ -288,7 +288,7 @@ bool check_segment_is_uninitialised(const struct check_segment *segment)
     if (cli_file_open(&file, segment->path) == 0) {
         const struct wal__scan_source source = {&file, cli_file_fetch};
 
-        init_scan_start(segment, &start);
+        check_segment_init_start(segment, &start);
         wal__scan(&source, &sink, &start, facts);
         uninitialised = facts->commit_offset == 0 &&
                         (facts->verdict == WAL__VERDICT_CLEAN ||
@@ -341,7 +341,7 @@ static void report_verdict(struct check_segment *segment, struct cli_file *file,
         segment->has_lost_records = true;
     } else if (facts->verdict == WAL__VERDICT_READ_ERROR) {
         check_damage_add(&segment->damages, segment->name, file->error_offset,
-                         0, "cannot be read: %s", strerror(file->error));
+                         0, "cannot be read: %s", cli_file_error(file->error));
         segment->has_lost_records = true;
     } else if (start->capacity == segment->known_end &&
                facts->end != segment->known_end &&
@@ -410,12 +410,12 @@ void check_segment_scan(const struct check_store *store,
         segment->facts->verdict = WAL__VERDICT_READ_ERROR;
         segment->has_lost_records = true;
         check_damage_add(&segment->damages, segment->name, 0, 0,
-                         "cannot be opened: %s", strerror(error));
+                         "cannot be opened: %s", cli_file_error(error));
         return;
     }
     const struct wal__scan_source source = {&file, cli_file_fetch};
 
-    init_scan_start(segment, &start);
+    check_segment_init_start(segment, &start);
     wal__scan(&source, &sink, &start, segment->facts);
     add_scan_damage(&scan);
     bound_final_damage(segment, &scan.found);
@@ -430,7 +430,7 @@ void check_segment_scan(const struct check_store *store,
     if (file.bad_end != 0) {
         check_damage_add(&segment->damages, segment->name, file.bad_offset,
                          file.bad_end - file.bad_offset, "cannot be read: %s",
-                         strerror(file.error));
+                         cli_file_error(file.error));
         segment->has_lost_records = true;
     }
     cli_file_close(&file);

@@ -6,8 +6,8 @@
  * names the predecessor. If a segment's OPEN is damaged, the next lower
  * segment counts as its predecessor.
  *
- * Invariant: every file with the name of a segment gets a role; a file that is
- * neither in the chain nor empty is damage.
+ * Invariant: every file with the name of a segment gets a role; a segment that
+ * is neither in the chain nor empty is for leftover.c.
  *
  * Threads: the main thread.
  */
@@ -64,15 +64,16 @@ static void list(struct check_store *store, struct check_segments *segments,
                  const char *folder)
 {
     char *path = check_path(store, folder);
-    DIR *directory = opendir(path);
     struct dirent *entry;
     uint64_t id;
+    int error;
+    DIR *directory = cli_directory_open(path, &error);
 
     if (directory == NULL) {
-        if (errno != ENOENT || strcmp(folder, "log") == 0) {
+        if (error != ENOENT || strcmp(folder, "log") == 0) {
             check_damage_add(&store->damages, folder, 0, 0,
                              "the directory cannot be read: %s",
-                             strerror(errno));
+                             cli_file_error(error));
         }
         free(path);
         return;
@@ -321,9 +322,9 @@ static void set_recorded_end(struct check_store *store,
     }
 }
 
-/* Reports segments with records that are not in the chain. */
-static void report_unlinked(struct check_store *store,
-                            struct check_segments *segments)
+/* Sets the roles of segments that are not in the chain. */
+static void judge_unlinked(struct check_store *store,
+                           struct check_segments *segments)
 {
     for (size_t i = 0; i < segments->count; i++) {
         struct check_segment *segment = segments->items[i];
@@ -337,11 +338,7 @@ static void report_unlinked(struct check_store *store,
         }
         if (check_segment_is_uninitialised(segment)) {
             segment->role = CHECK_PREALLOCATED;
-            continue;
         }
-        check_damage_add(
-            &segment->damages, segment->name, 0, segment->size,
-            "has records, but no later segment names it as its predecessor");
     }
 }
 
@@ -367,7 +364,7 @@ void check_chain(struct check_store *store, struct check_segments *segments,
         walk_chain(store, segments);
         set_recorded_end(store, segments->tail);
     }
-    report_unlinked(store, segments);
+    judge_unlinked(store, segments);
 }
 
 static bool is_named_as_previous(const struct check_segments *segments,

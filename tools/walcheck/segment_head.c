@@ -195,7 +195,7 @@ static void read_head(struct check_store *store, struct check_segment *segment,
     if (at == NULL) {
         check_damage_add(&segment->damages, segment->name, 0, size,
                          "the header cannot be read: %s",
-                         strerror(file->error));
+                         cli_file_error(file->error));
         return;
     }
     if (size > 0) {
@@ -233,7 +233,7 @@ void check_segment_read_head(struct check_store *store,
     segment->role = CHECK_UNREADABLE_SEGMENT;
     if (error != 0) {
         check_damage_add(&segment->damages, segment->name, 0, 0,
-                         "cannot be opened: %s", strerror(error));
+                         "cannot be opened: %s", cli_file_error(error));
         return;
     }
     segment->size = file.size;

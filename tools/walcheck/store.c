@@ -199,8 +199,8 @@ static void set_tail(const struct check_segment *segment,
         facts->dirty_end > facts->end ? facts->dirty_end - facts->end : 0;
 }
 
-/* Sets both tails and collects all damage in log order, redundant damage
- * last. */
+/* Sets both tails and collects all damage in log order; redundant damage and
+ * notes come last. */
 static void collect_damages(struct check_store *store)
 {
     struct check_segments *both[] = {&store->log, &store->pack};
@@ -224,6 +224,24 @@ static void collect_damages(struct check_store *store)
     store->damages = all;
 }
 
+/* LOCK holds nothing, but no process can write a store where it is no file. */
+static void check_lock(struct check_store *store)
+{
+    char *path = check_path(store, "LOCK");
+    struct cli_file file;
+    int error = cli_file_open(&file, path);
+
+    if (error == 0) {
+        cli_file_close(&file);
+    } else if (error == ELOOP || error == EISDIR || error == ENXIO) {
+        check_damage_add_redundant(&store->damages, "LOCK", 0, 0,
+                                   "%s, not a file; no process can write the "
+                                   "store, and no record is lost",
+                                   cli_file_error(error));
+    }
+    free(path);
+}
+
 static int run_pass(struct check_store *store)
 {
     int code = check_manifest(store);
@@ -231,6 +249,7 @@ static int run_pass(struct check_store *store)
     if (code != CLI_CONTINUE) {
         return code;
     }
+    check_lock(store);
     check_catalogue_load(store);
     check_chain(store, &store->log, "log", WAL__CLASS_LOG);
     check_chain(store, &store->pack, "pack", WAL__CLASS_PACK);
@@ -248,6 +267,8 @@ static int run_pass(struct check_store *store)
         check_blobs_verify(store);
         check_references(store);
     }
+    check_leftovers(&store->log);
+    check_leftovers(&store->pack);
     check_index_orphans(store);
     check_catalogue_finish(store);
     collect_damages(store);
@@ -264,14 +285,15 @@ static bool is_open_elsewhere(const struct check_store *store)
         .l_start = PARTICIPANT_LOCK,
         .l_len = 1,
     };
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct cli_file file;
     bool live = false;
 
-    free(path);
-    if (fd >= 0) {
-        live = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-        close(fd);
+    if (cli_file_open(&file, path) == 0) {
+        live =
+            fcntl(file.fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+        cli_file_close(&file);
     }
+    free(path);
     return live;
 }
 

@@ -35,6 +35,13 @@ int walcheck_salvage(struct cli *cli, int argc, char **argv);
 
 /* --- damage --------------------------------------------------------------- */
 
+enum check_kind {
+    CHECK_LOSS,      /* bytes that nothing replaces; mostly records are lost */
+    CHECK_REDUNDANT, /* one of two copies, or padding: no record is lost */
+    CHECK_NOTE       /* derived bytes, or what a failed attempt left: the store
+                      * is sound, and opening it mends them */
+};
+
 struct check_damage {
     char *file; /* below the store */
     uint64_t offset;
@@ -45,7 +52,7 @@ struct check_damage {
     size_t session_count;
     size_t session_capacity;
     char *reason;
-    bool is_redundant; /* redundant or derived bytes: no record is lost */
+    enum check_kind kind;
 };
 
 /* A list of damage; zeroed it is empty. */
@@ -66,16 +73,22 @@ struct check_damage *
 check_damage_add_once(struct check_damages *damages, const char *file,
                       uint64_t offset, uint64_t length, const char *reason, ...)
     __attribute__((format(printf, 5, 6)));
-/* As check_damage_add, for redundant or derived bytes. */
+/* As check_damage_add, for redundant bytes. */
 void check_damage_add_redundant(struct check_damages *damages, const char *file,
                                 uint64_t offset, uint64_t length,
                                 const char *reason, ...)
     __attribute__((format(printf, 5, 6)));
+/* Adds a note: not damage. */
+void check_damage_add_note(struct check_damages *damages, const char *file,
+                           uint64_t offset, uint64_t length, const char *reason,
+                           ...) __attribute__((format(printf, 5, 6)));
+/* The number of items that are damage. */
+size_t check_damages_count(const struct check_damages *damages);
 /* Adds a session to those that lost records; ignores 0 and repeats. */
 void check_damage_session(struct check_damage *damage, uint32_t session);
 /* Moves all items of `from` to the end of `to`. */
 void check_damages_move(struct check_damages *to, struct check_damages *from);
-/* Moves redundant damage after all other damage; keeps the order otherwise. */
+/* Orders by kind: losses first, notes last; keeps the order otherwise. */
 void check_damages_sort(struct check_damages *damages);
 /* Keeps only the items that `other` has too. */
 void check_damages_intersect(struct check_damages *damages,
@@ -130,6 +143,7 @@ enum check_role {
     CHECK_PREALLOCATED, /* preallocated, or uninitialised */
     CHECK_LINKED,
     CHECK_UNLINKED,          /* valid, but not in the chain */
+    CHECK_LEFTOVER,          /* not in the chain, and nothing is in it alone */
     CHECK_UNREADABLE_SEGMENT /* cannot be read at all */
 };
 
@@ -306,6 +320,11 @@ int check_manifest(struct check_store *store);
 void check_chain(struct check_store *store, struct check_segments *segments,
                  const char *folder, uint32_t class);
 
+/* Reports segments with records that are not in the chain, as what a failed
+ * attempt left where the chain has all of them. Call it when the chain has been
+ * scanned. leftover.c */
+void check_leftovers(struct check_segments *segments);
+
 /* Extends the known end of the pack to the position that the log depends on, or
  * reports the missing part. Call it after the log is replayed. */
 void check_chain_pack_end(struct check_store *store);
@@ -324,6 +343,9 @@ bool check_segment_is_empty(const struct check_segment *segment);
 /* Whether the segment has no group: its writer crashed while initialising it.
  * segment.c */
 bool check_segment_is_uninitialised(const struct check_segment *segment);
+/* Fills *start for a scan of the segment from its first group. */
+void check_segment_init_start(const struct check_segment *segment,
+                              struct wal__scan_start *start);
 /* Scans the whole segment: sets facts, records and damages. */
 void check_segment_scan(const struct check_store *store,
                         struct check_segment *segment);

@@ -170,6 +170,16 @@ static void print_document(const struct wal_doc *doc)
     cli_json_end_line(&json);
 }
 
+static void print_value(struct wal_slice value)
+{
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    json.keeps_breaks = true;
+    cli_json_raw(&json, value);
+    cli_json_end_line(&json);
+}
+
 static int get(const struct request *request)
 {
     struct wal_doc doc = WAL_INIT(wal_doc);
@@ -185,8 +195,7 @@ static int get(const struct request *request)
     if (status == WAL_OK && request->cli->json) {
         print_document(&doc);
     } else if (status == WAL_OK) {
-        fwrite(doc.value.data, 1, (size_t)doc.value.size, stdout);
-        putchar('\n');
+        print_value(doc.value);
     }
     wal_doc_cursor_close(docs);
     return status == WAL_OK ? CLI_OK : fail(request, status, &error);

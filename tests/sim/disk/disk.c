@@ -25,6 +25,7 @@ struct sim_disk *sim_disk_create(uint64_t seed)
     disk->next_process = 1000;
     disk->monotonic_ns = 1000000000;
     disk->time_granularity_ns = 1;
+    disk->populates = true;
     disk->boot_ms = INT64_C(1700000000000);
     sim__random_fill(&disk->random, disk->boot_id, sizeof(disk->boot_id));
     disk->root = sim__file_create(disk, true);
@@ -69,6 +70,11 @@ struct sim_disk *sim_disk_clone(struct sim_disk *disk)
 void sim_disk_set_limit(struct sim_disk *disk, uint64_t size)
 {
     disk->limit = size;
+}
+
+void sim_disk_set_populates(struct sim_disk *disk, bool populates)
+{
+    disk->populates = populates;
 }
 
 uint64_t sim_disk_used_bytes(const struct sim_disk *disk)

@@ -148,6 +148,7 @@ struct sim_disk {
     uint8_t boot_id[16];
     uint64_t limit;
     bool read_only;
+    bool populates;
     const char *network;
     void (*on_call)(void *arg, const struct sim_event *event);
     void *on_call_arg;

@@ -349,15 +349,56 @@ static enum wal_status io_map(void *ctx, struct wal__file *file, uint64_t size,
     return status;
 }
 
-/* Has no such call: what scans read goes through pread, and its faults. */
+/* The file that is mapped at an address, and where in it that is. */
+static struct sim_file *find_map(const struct sim_process *process,
+                                 const void *at, uint64_t *offset)
+{
+    for (size_t i = 0; i < process->map_count; i++) {
+        const uint8_t *start = process->maps[i].at;
+        const uint8_t *byte = at;
+
+        if (byte >= start && byte < start + SIM_FILE_MAX) {
+            *offset = (uint64_t)(byte - start);
+            return process->maps[i].file;
+        }
+    }
+    return NULL;
+}
+
+static bool has_bad_byte(const struct sim_file *file, uint64_t offset,
+                         uint64_t size)
+{
+    for (size_t i = 0; i < file->bad_count; i++) {
+        const struct sim_range *bad = &file->bad[i];
+
+        if (bad->offset < offset + size && offset < bad->offset + bad->size) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum wal_status io_populate(void *ctx, const void *at, uint64_t size,
                                    int *sys_errno)
 {
-    (void)ctx;
-    (void)at;
-    (void)size;
-    *sys_errno = EINVAL;
-    return WAL_EINVAL;
+    struct sim_process *process = ctx;
+    const struct sim_file *file;
+    uint64_t offset = 0;
+
+    if (!process->disk->populates) {
+        *sys_errno = EINVAL;
+        return WAL_EINVAL;
+    }
+    file = find_map(process, at, &offset);
+
+    struct sim_op step = sim__op_begin(
+        process, (struct sim_event){
+                     .call = SIM_POPULATE, .offset = offset, .size = size});
+
+    if (step.error == 0 && (file == NULL || has_bad_byte(file, offset, size))) {
+        step.error = EIO;
+    }
+    return sim__op_finish(&step, sys_errno);
 }
 
 static void io_unmap(void *ctx, void *at, uint64_t size)

@@ -33,6 +33,7 @@ const char *sim_call_name(enum sim_call call)
         [SIM_PUNCH] = "punch",
         [SIM_STAT] = "stat",
         [SIM_MAP] = "map",
+        [SIM_POPULATE] = "populate",
         [SIM_LOCK] = "lock",
         [SIM_PATH_STAT] = "path_stat",
         [SIM_MAKE_DIRECTORY] = "make_directory",

@@ -53,6 +53,10 @@ void sim_disk_set_read_only(struct sim_disk *disk, bool read_only);
 /* What is_network answers: this name, or no network for null. Borrowed. */
 void sim_disk_set_network(struct sim_disk *disk, const char *name);
 
+/* Whether maps can be populated, as on Linux; else populate answers EINVAL, and
+ * scans read by pread. A new disk can. */
+void sim_disk_set_populates(struct sim_disk *disk, bool populates);
+
 /* The clocks. Each call takes a microsecond; wait() takes its timeout, a
  * second at most. A power loss sets the ticks back. */
 void sim_disk_advance(struct sim_disk *disk, uint64_t ns);
@@ -106,7 +110,7 @@ uint64_t sim_file_size(struct sim_disk *disk, const char *path);
 void sim_file_flip_bit(struct sim_disk *disk, const char *path, uint64_t offset,
                        unsigned bit);
 /* A bad sector: reads of these bytes give EIO, whatever is written there. At
- * most 8 ranges a file. Maps read on. */
+ * most 8 ranges a file. To populate a map with them gives EIO too. */
 void sim_file_add_bad_range(struct sim_disk *disk, const char *path,
                             uint64_t offset, uint64_t size);
 void sim_file_clear_bad_ranges(struct sim_disk *disk, const char *path);
@@ -165,6 +169,7 @@ enum sim_call {
     SIM_PUNCH,
     SIM_STAT,
     SIM_MAP,
+    SIM_POPULATE, /* where the disk has the call: sim_disk_set_populates */
     SIM_LOCK,
     SIM_PATH_STAT,
     SIM_MAKE_DIRECTORY,

@@ -66,6 +66,35 @@ static void test_sim_io__map_shows_writes_and_outlives_the_file(void **state)
     m->io->unmap(m->io->ctx, at, 8192);
 }
 
+static enum wal_status populate(struct machine *m, const void *at,
+                                uint64_t size)
+{
+    return m->io->populate(m->io->ctx, at, size, &m->error);
+}
+
+static void test_sim_io__bad_bytes_cannot_be_populated(void **state)
+{
+    struct machine *m = *state;
+    struct wal__file *file = make(m, "a");
+    void *at = NULL;
+
+    assert_int_equal(m->io->allocate(m->io->ctx, file, 16384, &m->error),
+                     WAL_OK);
+    assert_int_equal(m->io->map(m->io->ctx, file, 16384, false, &at, &m->error),
+                     WAL_OK);
+    assert_int_equal(populate(m, at, 16384), WAL_OK);
+    sim_file_add_bad_range(m->disk, "a", 8192 + 512, 512);
+    assert_int_equal(populate(m, at, 8192), WAL_OK);
+    assert_int_equal(populate(m, (char *)at + 12288, 4096), WAL_OK);
+    assert_int_equal(populate(m, (char *)at + 8192, 4096), WAL_EIO);
+    assert_int_equal(m->error, EIO);
+    assert_int_equal(populate(m, at, 16384), WAL_EIO);
+    fail_next(m, SIM_POPULATE, false);
+    assert_int_equal(populate(m, at, 4096), WAL_EIO);
+    sim_disk_set_populates(m->disk, false);
+    assert_int_equal(populate(m, at, 4096), WAL_EINVAL);
+}
+
 static void test_sim_io__map_past_the_end_is_refused(void **state)
 {
     struct machine *m = *state;
@@ -293,6 +322,7 @@ int main(void)
         TEST(test_sim_io__written_bytes_are_read),
         TEST(test_sim_io__file_opened_to_read_refuses_writes),
         TEST(test_sim_io__map_shows_writes_and_outlives_the_file),
+        TEST(test_sim_io__bad_bytes_cannot_be_populated),
         TEST(test_sim_io__map_past_the_end_is_refused),
         TEST(test_sim_io__sparse_files_cost_no_memory),
         TEST(test_sim_io__disk_limit_returns_no_space),

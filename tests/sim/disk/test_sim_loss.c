@@ -383,6 +383,25 @@ static void test_sim_loss__stores_through_maps_wait_for_a_sync(void **state)
     sim_disk_destroy(copy);
 }
 
+/* The disk itself, of which nobody has made a copy since the store. */
+static void test_sim_loss__stores_through_maps_are_lost_in_place(void **state)
+{
+    struct machine *m = *state;
+    struct wal__file *file = make_sectors(m, "LOCK", 'o', 8);
+    void *at = NULL;
+    char letters[16];
+
+    assert_int_equal(sync_file(m, file), WAL_OK);
+    sync_dir(m, "/");
+    assert_int_equal(m->io->map(m->io->ctx, file, 4096, true, &at, &m->error),
+                     WAL_OK);
+    memset(at, 'm', 1024);
+    sim_disk_power_loss(
+        m->disk, &(struct sim_power_loss){.landing = SIM_PERSIST_NONE}, 1);
+    letters_of(m->disk, "LOCK", letters);
+    assert_string_equal(letters, "oooooooo");
+}
+
 /* ------------------------------------------------------ failed syncs --- */
 
 static void test_sim_loss__failed_sync_loses_bytes_for_good(void **state)
@@ -486,6 +505,7 @@ int main(void)
         TEST(test_sim_loss__unsafe_overwrite_damages_the_sector),
         TEST(test_sim_loss__same_seed_gives_the_same_disk),
         TEST(test_sim_loss__stores_through_maps_wait_for_a_sync),
+        TEST(test_sim_loss__stores_through_maps_are_lost_in_place),
         TEST(test_sim_loss__failed_sync_loses_bytes_for_good),
         TEST(test_sim_loss__failed_sync_may_write_some_bytes),
         TEST(test_sim_loss__changes_the_boot_id_and_kills_all),

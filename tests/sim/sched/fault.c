@@ -34,7 +34,8 @@ static bool is_rare_call(enum sim_call call)
 {
     return call == SIM_ALLOCATE || call == SIM_MAKE_DIRECTORY ||
            call == SIM_LIST || call == SIM_RENAME || call == SIM_UNLINK ||
-           call == SIM_SYNC_DIRECTORY || call == SIM_IS_NETWORK;
+           call == SIM_SYNC_DIRECTORY || call == SIM_IS_NETWORK ||
+           call == SIM_PUNCH || call == SIM_POPULATE;
 }
 
 /* Which call fails, and how. */
@@ -70,6 +71,17 @@ static void draw_failure(struct sched_event *event, uint64_t *fate)
     }
     event->call = (enum sim_call)(1 + sched__random(fate, SIM_STORE_CALLS - 1));
     event->countdown = sched__random(fate, is_rare_call(event->call) ? 2 : 12);
+    if (event->call == SIM_PUNCH) {
+        event->countdown = 0; /* healing makes one hole */
+    }
+}
+
+/* Whether the event needs a log that is healed, as the call does that gives
+ * space back. */
+static bool needs_healing(const struct sched_event *event)
+{
+    return event->place == SCHED_HEALING ||
+           (event->kind == EVENT_FAIL && event->call == SIM_PUNCH);
 }
 
 /* There is something to heal only after a sync or a write failed. */
@@ -80,7 +92,7 @@ static void plan_poison(struct sched *sched)
 
     event.countdown = sched__random(&sched->fault_random, 4);
     for (uint32_t i = 0; i < sched->event_count; i++) {
-        if (sched->events[i].place == SCHED_HEALING &&
+        if (needs_healing(&sched->events[i]) &&
             sched->event_count < SCHED_EVENTS) {
             sched->events[sched->event_count] = event;
             sched->event_count++;

@@ -114,7 +114,10 @@ struct sched_process {
     bool prealloc_requested;
     uint64_t prealloc_id;
     uint64_t prealloc_capacity;
-    bool read_only; /* the store could be opened to read only */
+    bool may_read_only;   /* the next opening may be to read only */
+    uint64_t read_random; /* whether it is */
+    bool read_only;       /* it is, or could not be opened otherwise */
+    bool seen[SCHED_OPS]; /* read_only: what the handle has shown */
     struct ledger_text texts[SCHED_BATCH_MAX]; /* of the call under way */
 };
 

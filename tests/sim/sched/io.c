@@ -297,7 +297,11 @@ static enum wal_status io_populate(void *ctx, const void *at, uint64_t size,
 {
     struct sched_process *process = ctx;
 
-    return process->base->populate(process->base->ctx, at, size, sys_errno);
+    enum wal_status status;
+
+    before(process, SIM_POPULATE, NULL, size);
+    status = process->base->populate(process->base->ctx, at, size, sys_errno);
+    return after(process, SIM_POPULATE, NULL, size, status);
 }
 
 static enum wal_status io_lock(void *ctx, struct wal__file *file,

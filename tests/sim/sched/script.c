@@ -12,7 +12,8 @@
 #include "engine/store/session.h"
 
 enum {
-    LARGE = 12000 /* payloads that fill a short segment */
+    LARGE = 12000,      /* payloads that fill a short segment */
+    READ_ONLY_ODDS = 5 /* one opening in N, after the first one */
 };
 
 static uint64_t random_below(struct sched_process *process, uint64_t sides)
@@ -53,6 +54,10 @@ bool sched__open(struct sched_process *process)
     if (process->store != NULL) {
         return true;
     }
+    if (process->may_read_only &&
+        sched__random(&process->read_random, READ_ONLY_ODDS) == 0) {
+        options.flags = WAL_OPEN_READ_ONLY;
+    }
     options.lock_timeout_ms = random_below(process, 8) == 0 ? 500 : 50;
     process->timeout_ms = options.lock_timeout_ms;
     process->blocked_byte = 0;
@@ -70,6 +75,7 @@ bool sched__open(struct sched_process *process)
         return false;
     }
     process->read_only = is_read_only(process->store);
+    memset(process->seen, 0, sizeof(process->seen));
     return true;
 }
 
@@ -501,6 +507,24 @@ static void run_step(struct sched_process *process)
     }
 }
 
+/* Of a handle that only reads: it remains open while others write, close and
+ * recover. */
+static void run_read_step(struct sched_process *process)
+{
+    struct sched *sched = process->sched;
+    uint64_t *random = &process->read_random;
+
+    if (sched__random(random, 4) == 0) {
+        (void)sched__close(process);
+        return;
+    }
+    /* Reading takes no turn from writing. */
+    process->steps_left += sched__random(random, 2) == 0;
+    step_read(process,
+              (uint32_t)sched__random(random, sched->ledger.session_count));
+    sched->counts->outcomes[SCHED_READ_ONLY]++;
+}
+
 void sched__script(struct sched_process *process)
 {
     while (process->steps_left > 0) {
@@ -508,8 +532,12 @@ void sched__script(struct sched_process *process)
         if (!sched__open(process)) {
             continue;
         }
-        if (process->read_only ||
-            (process->poisoned && random_below(process, 2) == 0)) {
+        process->may_read_only = true; /* there is a store */
+        if (process->read_only) {
+            run_read_step(process);
+            continue;
+        }
+        if (process->poisoned && random_below(process, 2) == 0) {
             (void)sched__close(process);
             continue;
         }
@@ -541,6 +569,7 @@ void sched__quiesce(struct sched_process *process)
     bool poisoned = process->poisoned;
 
     process->probed = false;
+    process->may_read_only = false;
     process->poisoned = false; /* reported before */
     if (process->read_only || process->failed_unlock) {
         (void)sched__close(process);

@@ -31,7 +31,7 @@ static void on_call(void *arg, const struct sim_event *event)
 {
     struct rest *rest = arg;
 
-    if (event->call != SIM_OPEN || event->path == NULL ||
+    if (event->call != SIM_OPEN || event->sys_errno != 0 ||
         strstr(event->path, "pack") == NULL ||
         !sim_file_exists(rest->workload->disk, event->path)) {
         return;

@@ -121,6 +121,7 @@ static void test_io_posix__descriptors_are_closed_on_exec(void **state)
 static void test_io_posix__only_regular_files_open(void **state)
 {
     (void)state;
+    struct wal__file *file = NULL;
     int sys_errno = 0;
     int before = open(".", O_RDONLY | O_CLOEXEC);
     int after;
@@ -130,8 +131,18 @@ static void test_io_posix__only_regular_files_open(void **state)
     assert_int_equal(mkfifo("f", 0600), 0);
     io_case_open_fails("d", 0, WAL_EIO, EISDIR);
     io_case_open_fails("d", WAL__IO_WRITE, WAL_EIO, EISDIR);
-    io_case_open_fails("f", 0, WAL_EIO, EINVAL);
-    io_case_open_fails("f", WAL__IO_WRITE, WAL_EIO, EINVAL);
+    io_case_open_fails("f", 0, WAL_EIO, ENXIO);
+    io_case_open_fails("f", WAL__IO_WRITE, WAL_EIO, ENXIO);
+    io_case_open_fails("/dev/null", 0, WAL_EIO, ENXIO);
+    assert_int_equal(symlink("none", "l"), 0);
+    io_case_open_fails("l", 0, WAL_EIO, ELOOP);
+    io_case_open_fails("l", WAL__IO_WRITE | WAL__IO_CREATE, WAL_EIO, ELOOP);
+    assert_int_not_equal(access("none", F_OK), 0);
+    assert_int_equal(io->open(NULL, "l",
+                              WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_FOLLOW,
+                              &file, &sys_errno),
+                     WAL_OK);
+    io->close(NULL, file);
 
     /* No descriptor is left open. */
     after = open(".", O_RDONLY | O_CLOEXEC);

@@ -1,0 +1,261 @@
+/*
+ * test_leftovers.c - segments that a failed attempt left, and that the chain
+ * has replaced since (SPEC.md 3.5): walcheck notes them, and the next process
+ * that opens the store alone removes them. Segments with records that the chain
+ * lacks stay.
+ */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agentwal/blob.h"
+#include "tests/sim/recovery/recover_fixture.h"
+
+#define THIRD    WORKLOAD_ROOT "/log/0000000000000003.seg"
+#define PACK_ONE WORKLOAD_ROOT "/pack/0000000000000001.seg"
+
+static void add_fault(struct workload *w, enum sim_call call, const char *path,
+                      bool sticky)
+{
+    sim_process_add_fault(
+        w->actors[0].process,
+        &(struct sim_fault){
+            .call = call, .path = path, .sticky = sticky, .sys_errno = EIO});
+}
+
+/* Healing makes segment 2 with two records and cannot sync its name; then it
+ * makes segment 3, and cannot remove segment 2. */
+static void leave_healed_segment(struct workload *w)
+{
+    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    add_fault(w, SIM_SYNC, ".seg", false);
+    add_fault(w, SIM_SYNC_DIRECTORY, "/store/log", true);
+    add_fault(w, SIM_UNLINK, ".seg", true);
+    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_EPOISONED);
+    sim_process_clear_faults(w->actors[0].process);
+    w->actors[0].poisoned = false;
+    add_fault(w, SIM_UNLINK, ".seg", true);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_true(sim_file_exists(w->disk, SECOND));
+}
+
+/* Runs walcheck on a copy of the store, and returns its exit code; `output` has
+ * what it prints. */
+static int run_walcheck(struct workload *w, const char *option)
+{
+    char command[1024];
+    int status;
+
+    assert_int_equal(system("rm -rf copy out"), 0);
+    assert_true(sim_disk_dump(w->disk, WORKLOAD_ROOT, "copy"));
+    (void)snprintf(command, sizeof(command),
+                   "\"$WALBIN/walcheck\" %s copy >output 2>&1", option);
+    status = system(command);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static bool output_has(const char *text)
+{
+    static char output[16384];
+    FILE *file = fopen("output", "r");
+    size_t size;
+
+    assert_non_null(file);
+    size = fread(output, 1, sizeof(output) - 1, file);
+    (void)fclose(file);
+    output[size] = '\0';
+    return strstr(output, text) != NULL;
+}
+
+static void expect_note(struct workload *w, const char *name)
+{
+    char line[128];
+
+    assert_int_equal(run_walcheck(w, "--json"), 0);
+    (void)snprintf(line, sizeof(line), "\"notes\":[{\"file\":\"%s\"", name);
+    if (!output_has(line) || !output_has("\"damage\":[]")) {
+        fail_msg("%s is not a note", name);
+    }
+    assert_int_equal(run_walcheck(w, "--salvage out"), 0);
+    assert_false(output_has("lost:"));
+}
+
+static bool exists_after_power_loss(struct workload *w, const char *path)
+{
+    struct sim_disk *copy = sim_disk_clone(w->disk);
+    bool exists;
+
+    sim_disk_power_loss(
+        copy, &(struct sim_power_loss){.landing = SIM_PERSIST_NONE}, 1);
+    exists = sim_file_exists(copy, path);
+    sim_disk_destroy(copy);
+    return exists;
+}
+
+/* Opens alone, which removes `path` durably, and finds everything. */
+static void expect_removed(struct workload *w, const char *path)
+{
+    crash(w);
+    assert_int_equal(workload_open(w, 0), WAL_OK);
+    assert_false(sim_file_exists(w->disk, path));
+    assert_false(exists_after_power_loss(w, path));
+    assert_int_equal(run_walcheck(w, "--json"), 0);
+    assert_true(output_has("\"notes\":[]"));
+    expect_all(w);
+}
+
+static void test_leftovers__healed_twice_is_a_note_and_removed(void **state)
+{
+    struct workload *w = *state;
+
+    leave_healed_segment(w);
+    expect_note(w, "log/0000000000000002.seg");
+    expect_removed(w, SECOND);
+}
+
+/* A process that opens while another one runs removes nothing. */
+static void test_leftovers__stay_while_another_process_runs(void **state)
+{
+    struct workload *w = *state;
+
+    leave_healed_segment(w);
+    assert_int_equal(workload_open(w, 1), WAL_OK);
+    assert_true(sim_file_exists(w->disk, SECOND));
+    assert_true(workload_check(w, 1));
+}
+
+/* Strict or read-only opening of the same store reads it, and a leftover that
+ * cannot be removed harms nothing. */
+static void test_leftovers__that_cannot_be_removed_stay(void **state)
+{
+    struct workload *w = *state;
+    const enum sim_call calls[] = {SIM_UNLINK, SIM_LIST, SIM_PREAD};
+
+    leave_healed_segment(w);
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        crash(w);
+        (void)workload_start(w, 0);
+        sim_process_add_fault(
+            w->actors[0].process,
+            &(struct sim_fault){.call = calls[i],
+                                .path = i == 1 ? "/log" : ".seg",
+                                .after = i == 1 ? 1 : 0,
+                                .sticky = i == 0,
+                                .sys_errno = EIO});
+        (void)open_with(w, 0);
+        sim_process_clear_faults(w->actors[0].process);
+        assert_true(i == 2 || sim_file_exists(w->disk, SECOND));
+    }
+    expect_removed(w, SECOND);
+}
+
+/* The first segment of the blob stream gets its name, and its directory cannot
+ * be synced. */
+static void
+test_leftovers__first_pack_segment_is_a_note_and_removed(void **state)
+{
+    static const uint8_t content[4000] = {1, 2, 3};
+    struct workload *w = *state;
+    struct wal_store *store = w->actors[0].store;
+    uint8_t digest[WAL_DIGEST_SIZE];
+
+    for (uint64_t after = 0; after < 3; after++) {
+        sim_process_add_fault(w->actors[0].process,
+                              &(struct sim_fault){.call = SIM_SYNC_DIRECTORY,
+                                                  .path = "/store/pack",
+                                                  .after = after,
+                                                  .sticky = true,
+                                                  .sys_errno = EIO});
+    }
+    add_fault(w, SIM_UNLINK, ".seg", true);
+    (void)!wal_blob_put(store, (struct wal_slice){content, sizeof(content)},
+                        digest, NULL);
+    sim_process_clear_faults(w->actors[0].process);
+    add_fault(w, SIM_UNLINK, ".seg", true);
+    assert_int_equal(wal_blob_put(store,
+                                  (struct wal_slice){content, sizeof(content)},
+                                  digest, NULL),
+                     WAL_OK);
+    assert_int_equal(run_walcheck(w, "--json"), 0);
+    assert_true(output_has("\"damage\":[]"));
+    crash(w);
+    assert_int_equal(workload_open(w, 0), WAL_OK);
+    assert_int_equal(run_walcheck(w, "--json"), 0);
+    assert_true(output_has("\"notes\":[]"));
+}
+
+/* A record of it is changed: it is not what the chain has. */
+static void test_leftovers__with_another_record_stays(void **state)
+{
+    struct workload *w = *state;
+    struct place entry;
+    struct frames frames;
+    uint8_t *frame;
+
+    leave_healed_segment(w);
+    entry = find(w, SECOND, WAL__FRAME_ENTRY, 0);
+    read_frames(w, SECOND, &frames);
+    frame = frames.bytes + entry.offset;
+    frame[WAL__FRAME_SIZE + entry.frame.stored_size - 3] ^= 1;
+    entry.frame.data_crc =
+        wal__crc32(0, frame + WAL__FRAME_SIZE, entry.frame.stored_size);
+    wal__frame_encode(&entry.frame, frames.salt, entry.offset, frame);
+    overwrite(w, SECOND, entry.offset, frame,
+              WAL__FRAME_SIZE + entry.frame.stored_size);
+    free(frames.bytes);
+    assert_int_equal(run_walcheck(w, ""), 1);
+    assert_true(output_has("no later segment names it as its predecessor"));
+    crash(w);
+    assert_int_equal(workload_open(w, 0), WAL_OK);
+    assert_true(sim_file_exists(w->disk, SECOND));
+    assert_true(workload_check(w, 0));
+}
+
+/* Power is lost after every call of an opening that removes one. */
+static void test_leftovers__removal_loses_nothing(void **state)
+{
+    struct workload *w = *state;
+    uint64_t calls = 0;
+
+    leave_healed_segment(w);
+    crash(w);
+    for (uint64_t after = 0; after <= calls; after++) {
+        struct workload *copy = workload_clone(w);
+
+        ledger_set_context("killed at call %llu", (unsigned long long)after);
+        (void)workload_start(copy, 0);
+        sim_process_add_fault(copy->actors[0].process,
+                              &(struct sim_fault){.call = SIM_ANY,
+                                                  .after = after,
+                                                  .effect = SIM_KILL_AFTER});
+        copy->died = false;
+        if (setjmp(copy->death) == 0) {
+            assert_int_equal(workload_open(copy, 0), WAL_OK);
+            assert_false(sim_file_exists(copy->disk, SECOND));
+        } else {
+            calls = after + 1;
+        }
+        workload_free_call(copy);
+        workload_crash(
+            copy, &(struct sim_power_loss){.landing = SIM_PERSIST_ANY}, after);
+        (void)workload_recover(copy, LEDGER_POWER_LOSS, WORKLOAD_KILL);
+        (void)workload_recover(copy, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+        assert_false(sim_file_exists(copy->disk, SECOND));
+        workload_destroy(copy);
+    }
+    assert_true(calls > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_leftovers__healed_twice_is_a_note_and_removed),
+        TEST(test_leftovers__stay_while_another_process_runs),
+        TEST(test_leftovers__that_cannot_be_removed_stay),
+        TEST(test_leftovers__first_pack_segment_is_a_note_and_removed),
+        TEST(test_leftovers__with_another_record_stays),
+        TEST(test_leftovers__removal_loses_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

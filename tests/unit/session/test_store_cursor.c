@@ -277,7 +277,7 @@ static void test_compaction__without_kept_entries_begins_at_itself(void **state)
     end(&bench);
 }
 
-/* The path to it has entries of a branch beside it. */
+/* The path to it leaves entries of another branch out. */
 static void test_compaction__of_a_branch_begins_at_itself(void **state)
 {
     (void)state;

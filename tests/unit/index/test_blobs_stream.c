@@ -209,6 +209,30 @@ static void test_stream__memory_is_bounded(void **state)
     free(read);
 }
 
+/* What is there need not be durable: whoever puts it again waits for it. */
+static void test_stream__content_put_again_names_its_end(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal__blob_store *blobs = &store->core.blobs;
+    struct kit_content content = kit_content(1, 2 * KIT_MIB, false);
+    const struct wal__span span = {content.data, content.size};
+    struct wal__blob_put_result first = {0};
+    struct wal__blob_put_result again = {0};
+    struct wal__digest digest;
+
+    assert_int_equal(wal__blob_put(blobs, span, NULL, &digest, &first, NULL),
+                     WAL_OK);
+    assert_true(wal__blob_store_durable_end(blobs) < first.end);
+    assert_int_equal(wal__blob_put(blobs, span, NULL, &digest, &again, NULL),
+                     WAL_OK);
+    assert_int_equal(again.new_blobs, 0);
+    assert_int_equal(wal__blob_store_sync(blobs, again.end, NULL), WAL_OK);
+    assert_true(wal__blob_store_durable_end(blobs) >= first.end);
+    kit_content_free(&content);
+    kit_close(store);
+}
+
 /* A record of chunks that are valid, in the order of another content. */
 static void test_stream__chunks_in_another_order_are_refused(void **state)
 {
@@ -257,6 +281,7 @@ static void test_stream__chunks_in_another_order_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        KIT_TEST(test_stream__content_put_again_names_its_end),
         KIT_TEST(test_stream__chunks_in_another_order_are_refused),
         KIT_TEST(test_stream__pieces_equal_the_whole),
         KIT_TEST(test_stream__unfinished_content_is_not_found),

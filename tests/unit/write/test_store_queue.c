@@ -543,6 +543,45 @@ static void test_group__durable_before_queued_is_promised(void **state)
     assert_int_equal(commit_flags_of_group(3), WAL__COMMIT_DURABLE);
 }
 
+/* Queues an entry with a payload that is kept as content. */
+static enum wal_status queue_large(const char *id, char letter)
+{
+    static char payload[300 * 1024];
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_QUEUED};
+    struct wal_entry entry = kit_entry(id, NULL, "");
+
+    memset(payload, letter, sizeof(payload));
+    payload[0] = '"';
+    payload[sizeof(payload) - 1] = '"';
+    entry.payload = (struct wal_slice){payload, sizeof(payload)};
+    return wal_append(session, &entry, 1, &options, NULL, &error);
+}
+
+/* The content of the first entry is durable already, that of the second one is
+ * not: the group waits for both. */
+static void test_group__content_of_a_later_entry_is_synced(void **state)
+{
+    (void)state;
+    struct wal_ticket *ticket;
+    uint32_t before;
+
+    assert_int_equal(queue_large("old", 'a'), WAL_OK);
+    assert_int_equal(wal_sync(store, &error), WAL_OK);
+    hold(&disk.holds_syncs, true);
+    ticket = submit("first", WAL_DURABLE, 0);
+    await_held();
+    assert_int_equal(queue_large("again", 'a'), WAL_OK);
+    assert_int_equal(queue_large("new", 'b'), WAL_OK);
+    before = atomic_load(&disk.syncs);
+    hold(&disk.holds_syncs, false);
+    assert_int_equal(wal_ticket_wait(ticket, -1, NULL, &error), WAL_OK);
+    wal_ticket_destroy(ticket);
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    /* That of the first operation, and of the contents. */
+    assert_int_equal(atomic_load(&disk.syncs) - before, 2);
+}
+
 static void test_flush__misuse_is_refused(void **state)
 {
     (void)state;
@@ -905,6 +944,7 @@ int main(void)
         QUEUE_TEST(test_flush__waits_for_earlier_operations),
         QUEUE_TEST(test_flush__misuse_is_refused),
         QUEUE_TEST(test_mark__first_append_of_an_idle_store_is_synced),
+        QUEUE_TEST(test_group__content_of_a_later_entry_is_synced),
         QUEUE_TEST(test_group__durable_before_queued_is_promised),
         QUEUE_TEST(test_failure__is_kept_until_it_is_returned),
         QUEUE_TEST(test_failure__is_returned_by_the_next_queued_call),

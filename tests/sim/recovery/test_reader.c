@@ -3,7 +3,7 @@
  * writes: heals, closes, dies, opens and recovers (SPEC.md 4.1). It holds no
  * lock, so that the first opener resets the control page that it follows.
  */
-#include "tests/sim/workload/recover_fixture.h"
+#include "tests/sim/recovery/recover_fixture.h"
 
 enum {
     WRITER = 0,

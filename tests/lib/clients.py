@@ -615,12 +615,26 @@ CLIENTS = {"pi": pi, "claude": claude, "codex": codex, "rollouts": rollouts,
            "opencode": opencode}
 
 
+def sorted_results(shown):
+    """Results that follow one another are in no order: OpenCode keeps each in
+    the part of its call."""
+    rows, run = [], []
+    for row in shown + [("end", "")]:
+        if row[0] == "result":
+            run.append(row)
+            continue
+        rows += sorted(run) + [row]
+        run = []
+    return rows[:-1]
+
+
 def misses(before, after):
     """What of `before` is not in `after`, in its order; None when all is.
 
     Another client may add placeholders, and join texts.
     """
     place, offset = 0, 0
+    before, after = sorted_results(before), sorted_results(after)
     for what, text in before:
         text = "".join(text.split())
         if text == "":

@@ -25,8 +25,10 @@ struct wal_view_options {
     struct wal_slice root;    /* directory in which the other program looks for
                                * sessions; made when it is missing, with its
                                * parents. Empty: put is called */
-    wal_view_put_fn *put;     /* takes the lines instead of files; documents
-                               * are left out. Or null */
+    wal_view_put_fn *put;     /* takes the lines instead of files. Of a client
+                               * that keeps a session in many documents: the
+                               * one file that it exports and imports. Other
+                               * documents are left out. Or null */
     void *ctx;                /* of put */
 };
 

@@ -35,7 +35,7 @@ same() {
 # json EXPRESSION [FILE]: a Python expression over rows, the list of the JSON
 # values that are the lines of the file or of standard input; true or fails.
 json() {
-    python3 -c '
+    python3 -ISc '
 import json, sys
 text = open(sys.argv[2], "rb") if len(sys.argv) > 2 else sys.stdin.buffer
 rows = [json.loads(line) for line in text]
@@ -48,7 +48,7 @@ if result is not True:
 
 # field NAME [FILE]: that member of the first JSON line.
 field() {
-    python3 -c '
+    python3 -ISc '
 import json, sys
 text = open(sys.argv[2], "rb") if len(sys.argv) > 2 else sys.stdin.buffer
 print(json.loads(next(iter(text)))[sys.argv[1]])

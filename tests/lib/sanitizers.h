@@ -17,7 +17,7 @@
 #if defined(__SANITIZE_ADDRESS__) || SANITIZERS_FEATURE(address_sanitizer)
 #define WITH_ADDRESS_SANITIZER 1
 enum {
-    SANITIZED_STRIDE = 4
+    SANITIZED_STRIDE = 8
 };
 #else
 #define WITH_ADDRESS_SANITIZER 0

@@ -77,7 +77,7 @@ struct workload {
 /* Whether AGENTWAL_LONG asks for every case, not a sample. */
 bool workload_is_long(void);
 /* The distance between two cases that a loop tries: 1 with AGENTWAL_LONG, else
- * `stride`. AddressSanitizer makes it four times as large, since the build
+ * `stride`. AddressSanitizer makes it eight times as large, since the build
  * without a sanitizer runs the whole sample. */
 uint32_t workload_sample(uint32_t stride);
 /* The number of cases that a loop tries: `long_count` with AGENTWAL_LONG, else

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/convert/source/checkpoint_manifest.h"
+#include "engine/convert/source/source_name.h"
 #include "tools/walconv/checkpoints.h"
 
 void walconv_write_loss(struct cli_json *json, const char *what, uint64_t count)
@@ -189,8 +190,16 @@ int walconv_view_export_checkpoints(const struct walconv_view *target,
 bool walconv_view_has_messages(const struct cli *cli,
                                const struct wal_session_info *info)
 {
-    return cli->verb == NULL || info->first_text.size > 0 ||
-           info->documents > 0 || (info->entries > 0 && info->source.size == 0);
+    struct wal__source source;
+    bool is_client =
+        !wal__source_parse(info->source, &source) ||
+        !wal__dialect_is(wal__dialect_find(source.dialect), "lines");
+
+    return cli->verb == NULL ||
+           (is_client &&
+            (info->first_text.size > 0 ||
+             (info->documents > 0 && info->cwd.size > 0) ||
+             (info->entries > 0 && info->source.size == 0)));
 }
 
 int walconv_view_export(const struct walconv_view *target, const char *id)

@@ -615,26 +615,12 @@ CLIENTS = {"pi": pi, "claude": claude, "codex": codex, "rollouts": rollouts,
            "opencode": opencode}
 
 
-def sorted_results(shown):
-    """Results that follow one another are in no order: OpenCode keeps each in
-    the part of its call."""
-    rows, run = [], []
-    for row in shown + [("end", "")]:
-        if row[0] == "result":
-            run.append(row)
-            continue
-        rows += sorted(run) + [row]
-        run = []
-    return rows[:-1]
-
-
 def misses(before, after):
     """What of `before` is not in `after`, in its order; None when all is.
 
     Another client may add placeholders, and join texts.
     """
     place, offset = 0, 0
-    before, after = sorted_results(before), sorted_results(after)
     for what, text in before:
         text = "".join(text.split())
         if text == "":
@@ -651,3 +637,16 @@ def misses(before, after):
         else:
             return what, text
     return None
+
+
+def misses_any_result(before, after):
+    """The same where results have no order among other messages: OpenCode has
+    each in the part of its call."""
+    results = {"".join(text.split()) for what, text in after
+               if what == "result"}
+    for what, text in before:
+        text = "".join(text.split())
+        if what == "result" and text and not any(text in r for r in results):
+            return what, text
+    return misses([row for row in before if row[0] != "result"],
+                  [row for row in after if row[0] != "result"])

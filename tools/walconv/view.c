@@ -187,19 +187,32 @@ int walconv_view_export_checkpoints(const struct walconv_view *target,
                : cli_report(target->cli, id, status, &error);
 }
 
-bool walconv_view_has_messages(const struct cli *cli,
+/* Whether it is a transcript of a subagent: its client finds it by its path
+ * next to that of the session that started it. Other clients have no place for
+ * it. */
+static bool is_subagent(const struct wal_session_info *info)
+{
+    return memmem(info->id.data, (size_t)info->id.size, "~agent-", 7) != NULL;
+}
+
+bool walconv_view_has_messages(const struct cli *cli, const char *dialect,
                                const struct wal_session_info *info)
 {
     struct wal__source source;
+    bool is_imported = wal__source_parse(info->source, &source);
     bool is_client =
-        !wal__source_parse(info->source, &source) ||
+        !is_imported ||
         !wal__dialect_is(wal__dialect_find(source.dialect), "lines");
 
-    return cli->verb == NULL ||
-           (is_client &&
-            (info->first_text.size > 0 ||
-             (info->documents > 0 && info->cwd.size > 0) ||
-             (info->entries > 0 && info->source.size == 0)));
+    if (cli->verb == NULL) {
+        return true;
+    }
+    if (is_imported && is_client && is_subagent(info)) {
+        return info->entries > 0 && strcmp(source.dialect, dialect) == 0;
+    }
+    return is_client && (info->first_text.size > 0 ||
+                         (info->documents > 0 && info->cwd.size > 0) ||
+                         (info->entries > 0 && info->source.size == 0));
 }
 
 int walconv_view_export(const struct walconv_view *target, const char *id)

@@ -399,8 +399,31 @@ def calls_are_shown(work):
     assert "[call Glob" in tree, tree
 
 
+def subagents_are_next_to_their_session(work):
+    """Claude's SDK 0.3 lists subagents in the folder of the session that
+    started them, whatever directory they worked in; no other client shows
+    them, nor what no client wrote."""
+    home, store = work + "/home/.claude", work + "/store"
+    claude_session(home)
+    write(home + "/projects/-w/" + CLAUDE + "/subagents/agent-abc.jsonl",
+          dict(claude_row(3, "user", "sub"), isSidechain=True, cwd="/other",
+               agentId="abc"))
+    write(work + "/notes.jsonl", {"type": "note", "role": "user",
+                                  "content": "not a session"})
+    run("agentwal", "--store", store, "init")
+    run("agentwal", "--store", store, "import", home, work + "/notes.jsonl")
+    for dialect, expected in (("claude", 2), ("pi", 1), ("codex", 1)):
+        out = work + "/" + dialect
+        run("agentwal", "--store", store, "export", "--dialect", dialect, out)
+        files = glob.glob(out + "/**/*.jsonl", recursive=True)
+        assert len(files) == expected, files
+    assert os.path.exists(work + "/claude/projects/-w/" + CLAUDE +
+                          "/subagents/agent-abc.jsonl")
+
+
 def main():
-    for rule in (head_follows_the_client, head_goes_back_with_the_client,
+    for rule in (subagents_are_next_to_their_session,
+                 head_follows_the_client, head_goes_back_with_the_client,
                  answer_stays_in_the_branch,
                  files_have_the_time_of_the_session,
                  entries_follow_the_documents, client_follows_the_documents,

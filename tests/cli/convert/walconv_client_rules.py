@@ -169,6 +169,55 @@ def answer_stays_in_the_branch(work):
     assert own["message"]["role"] == "assistant", own
 
 
+def moved_head_is_what_the_client_follows(work):
+    """pi 0.73 resumes at the last line, also where that only marks a head that
+    was moved back; its turn is a branch if the log went on meanwhile."""
+    place = Place(work, claude_session)
+    run("walctl", "head", place.store, place.session, "main", uuid(1))
+    place.export("pi")
+    file = one(place.out + "/sessions/**/*.jsonl")
+    assert texts(file) == ["go"], texts(file)
+    write(file, pi_entry("aaaa0001", read(file)[-1]["id"], "of pi"))
+    place.append("of the log")
+    row = place.import_()[0]
+    assert row["appended"] == 1 and row["damaged"] == [], row
+    place.export("pi")
+    assert texts(file) == ["go", "of the log"], texts(file)
+    rows = {row["id"]: row for row in read(file)}
+    own = rows[rows["aaaa0001"]["parentId"]]
+    assert own["message"]["content"][0]["text"] == "go", own
+
+
+CODEX = "22222222-2222-4222-8222-222222222222"
+
+
+def codex_session(home):
+    """A rollout that ends in an item of an answer: its counts never came."""
+    def line(kind, **payload):
+        return {"timestamp": TIME % 1, "type": kind, "payload": payload}
+
+    def message(role, kind, text):
+        return line("response_item", type="message", role=role,
+                    content=[{"type": kind, "text": text}])
+    write(home + "/sessions/2025/09/29/rollout-2025-09-29T10-00-01-" + CODEX +
+          ".jsonl",
+          line("session_meta", id=CODEX, timestamp=TIME % 1, cwd="/w",
+               originator="o", cli_version="0"),
+          message("user", "input_text", "go"),
+          message("assistant", "output_text", "gone"))
+
+
+def entries_follow_the_last_answer(work):
+    """Codex 0.169 writes the counts of an answer after it; an entry that comes
+    instead is a child of the answer, in every client."""
+    place = Place(work, codex_session)
+    place.append("then")
+    place.export("pi")
+    file = one(place.out + "/sessions/**/*.jsonl")
+    assert texts(file) == ["go", "gone", "then"], texts(file)
+    assert read(file)[-1]["message"]["role"] == "user", read(file)
+
+
 def files_have_the_time_of_the_session(work):
     """Claude's SDK 0.3 and pi 0.73 sort sessions by the times of files."""
     place = Place(work, claude_session)
@@ -425,6 +474,8 @@ def main():
     for rule in (subagents_are_next_to_their_session,
                  head_follows_the_client, head_goes_back_with_the_client,
                  answer_stays_in_the_branch,
+                 moved_head_is_what_the_client_follows,
+                 entries_follow_the_last_answer,
                  files_have_the_time_of_the_session,
                  entries_follow_the_documents, client_follows_the_documents,
                  titles_are_carried, storage_is_one_file_on_standard_output,

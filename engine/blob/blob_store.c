@@ -345,12 +345,12 @@ enum wal_status wal__blob_store_finish(struct wal__blob_store *blobs,
         return WAL_OK; /* the stream is empty */
     }
     pthread_mutex_lock(&blobs->write_mutex);
-    status = wal__log_sync(log, atomic_load(&log->end), error);
-    if (status != WAL_OK) {
-        goto done;
+    status = wal__leader_sync(log, &blobs->leader_client,
+                              atomic_load(&log->end), error);
+    if (status == WAL_OK) {
+        status =
+            wal__leader_write_mark(log, &blobs->leader_client, true, error);
     }
-    status = wal__leader_write_mark(log, &blobs->leader_client, error);
-done:
     pthread_mutex_unlock(&blobs->write_mutex);
     return status;
 }

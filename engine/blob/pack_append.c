@@ -207,6 +207,23 @@ static enum wal_status append_all(struct wal__blob_store *blobs,
     return status;
 }
 
+/* One attempt. WAL_EPOISONED: the next one heals the stream first. */
+static enum wal_status try_append(struct wal__blob_store *blobs,
+                                  struct wal__blob_prepared *prepared,
+                                  uint32_t count,
+                                  struct wal__blob_put_result *result,
+                                  struct wal_error *error)
+{
+    enum wal_status status =
+        wal__leader_begin(&blobs->log, &blobs->leader_client, true, error);
+
+    if (status == WAL_OK) {
+        status = append_all(blobs, prepared, count, result, error);
+        wal__leader_end(&blobs->log, &blobs->leader_client);
+    }
+    return status;
+}
+
 enum wal_status wal__pack_append(struct wal__blob_store *blobs,
                                  struct wal__blob_prepared *prepared,
                                  uint32_t count,
@@ -221,11 +238,10 @@ enum wal_status wal__pack_append(struct wal__blob_store *blobs,
     }
     if (!all_stored) {
         pthread_mutex_lock(&blobs->write_mutex);
-        status =
-            wal__leader_begin(&blobs->log, &blobs->leader_client, true, error);
-        if (status == WAL_OK) {
-            status = append_all(blobs, prepared, count, result, error);
-            wal__leader_end(&blobs->log, &blobs->leader_client);
+        status = try_append(blobs, prepared, count, result, error);
+        for (int i = 0; status == WAL_EPOISONED && i < WAL__HEAL_ATTEMPTS;
+             i++) {
+            status = try_append(blobs, prepared, count, result, error);
         }
         pthread_mutex_unlock(&blobs->write_mutex);
     }
@@ -238,34 +254,22 @@ enum wal_status wal__pack_append(struct wal__blob_store *blobs,
     return status;
 }
 
-/* wal__leader_begin heals the stream, also if nothing is written. */
-static enum wal_status retry_failed_sync(struct wal__blob_store *blobs,
-                                         struct wal_error *error)
-{
-    enum wal_status status;
-
-    pthread_mutex_lock(&blobs->write_mutex);
-    status = wal__leader_begin(&blobs->log, &blobs->leader_client, true, error);
-    if (status == WAL_OK) {
-        wal__leader_end(&blobs->log, &blobs->leader_client);
-    }
-    pthread_mutex_unlock(&blobs->write_mutex);
-    return status;
-}
-
 enum wal_status wal__blob_store_sync(struct wal__blob_store *blobs,
                                      uint64_t end, struct wal_error *error)
 {
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
     if (end == 0) {
         return WAL_OK;
     }
-    /* Content that is found in the stream may be part of a failed sync. */
-    if (atomic_load(&blobs->log.shared->poison) != 0) {
-        status = retry_failed_sync(blobs, error);
+    status = wal__log_sync(&blobs->log, end, NULL);
+    if (status != WAL_OK) {
+        pthread_mutex_lock(&blobs->write_mutex);
+        status =
+            wal__leader_sync(&blobs->log, &blobs->leader_client, end, error);
+        pthread_mutex_unlock(&blobs->write_mutex);
     }
-    return status == WAL_OK ? wal__log_sync(&blobs->log, end, error) : status;
+    return status;
 }
 
 uint64_t wal__blob_store_durable_end(const struct wal__blob_store *blobs)

@@ -109,22 +109,6 @@ static struct wal__op *write_list(struct wal__committer *committer,
 
 /* --- syncing ------------------------------------------------------------ */
 
-static enum wal_status sync_to(struct wal__log *log, uint64_t position,
-                               struct wal_error *error)
-{
-    enum wal_status status = wal__log_sync(log, position, error);
-    int32_t holder = error->holder;
-
-    if (status == WAL_ELOCKED) {
-        wal__fail(error, status,
-                  "process %d holds the sync lock: the entries are written, "
-                  "but whether they are durable is unknown",
-                  (int)holder);
-        error->holder = holder;
-    }
-    return status;
-}
-
 /* Syncs what the operations of the list wait for, if it has any, and completes
  * them; returns their number. */
 static uint32_t sync_list(struct wal__committer *committer,
@@ -143,7 +127,8 @@ static uint32_t sync_list(struct wal__committer *committer,
         count++;
     }
     if (count > 0) {
-        status = sync_to(committer->log, position, &error);
+        status = wal__leader_sync(committer->log, &committer->client, position,
+                                  &error);
     }
     if (status == WAL_OK) {
         atomic_fetch_add(&committer->acknowledged, count);

@@ -222,17 +222,42 @@ enum wal_status wal__committer_flush(struct wal__committer *committer,
     return wal__async_errors_take(&committer->async_errors, error);
 }
 
+/* Makes the caller the leader, though nothing may be staged. */
+static void acquire_leadership(struct wal__committer *committer)
+{
+    pthread_mutex_lock(&committer->mutex);
+    while (committer->has_leader) {
+        pthread_cond_wait(&committer->state_changed, &committer->mutex);
+    }
+    committer->has_leader = true;
+    pthread_mutex_unlock(&committer->mutex);
+}
+
+static void release_leadership(struct wal__committer *committer)
+{
+    pthread_mutex_lock(&committer->mutex);
+    wal__commit_cycle_end(committer);
+    pthread_mutex_unlock(&committer->mutex);
+}
+
 enum wal_status wal__committer_sync(struct wal__committer *committer,
                                     struct wal_error *error)
 {
     enum wal_status async_status = wal__committer_flush(committer, error);
+    struct wal__log *log = committer->log;
+    uint64_t end = atomic_load(&log->end);
     enum wal_status status;
 
-    if (committer->log->env->read_only) {
+    if (log->env->read_only) {
         return async_status;
     }
-    status = wal__log_sync(committer->log, atomic_load(&committer->log->end),
-                           async_status == WAL_OK ? error : NULL);
+    status = wal__log_sync(log, end, NULL);
+    if (status != WAL_OK) {
+        acquire_leadership(committer);
+        status = wal__leader_sync(log, &committer->client, end,
+                                  async_status == WAL_OK ? error : NULL);
+        release_leadership(committer);
+    }
     return async_status == WAL_OK ? status : async_status;
 }
 
@@ -248,10 +273,10 @@ uint32_t wal__committer_queued_count(struct wal__committer *committer)
 
 /* Of the leader, without the mutex. */
 static enum wal_status write_mark(struct wal__committer *committer,
-                                  struct wal_error *error)
+                                  bool allow_heal, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__leader_write_mark(committer->log, &committer->client, error);
+    enum wal_status status = wal__leader_write_mark(
+        committer->log, &committer->client, allow_heal, error);
 
     committer->needs_mark = false;
     return status;
@@ -262,16 +287,9 @@ enum wal_status wal__committer_write_mark(struct wal__committer *committer,
 {
     enum wal_status status;
 
-    pthread_mutex_lock(&committer->mutex);
-    while (committer->has_leader) {
-        pthread_cond_wait(&committer->state_changed, &committer->mutex);
-    }
-    committer->has_leader = true;
-    pthread_mutex_unlock(&committer->mutex);
-    status = write_mark(committer, error);
-    pthread_mutex_lock(&committer->mutex);
-    wal__commit_cycle_end(committer);
-    pthread_mutex_unlock(&committer->mutex);
+    acquire_leadership(committer);
+    status = write_mark(committer, true, error);
+    release_leadership(committer);
     return status;
 }
 
@@ -337,7 +355,7 @@ static void *committer_main(void *arg)
             pthread_mutex_unlock(&committer->mutex);
             /* After a failure the log is poisoned, or the mark is written after
              * the next group. */
-            (void)!write_mark(committer, NULL);
+            (void)!write_mark(committer, false, NULL);
             pthread_mutex_lock(&committer->mutex);
             wal__commit_cycle_end(committer);
         }

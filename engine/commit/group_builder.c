@@ -130,12 +130,12 @@ static enum wal_status add_op(struct wal__committer *committer,
 }
 
 /* Resolves the operations [first, end) and writes those that are not refused as
- * one group. */
-static void write_group(struct wal__committer *committer, struct wal__op *first,
-                        struct wal__op *end)
+ * one group. WAL_EPOISONED: the write failed, and they have no result yet. */
+static enum wal_status write_group(struct wal__committer *committer,
+                                   struct wal__op *first, struct wal__op *end,
+                                   struct wal_error *error)
 {
     struct wal__log *log = committer->log;
-    struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status = WAL_OK;
     struct wal__group group;
     struct wal__buf sessions;
@@ -150,6 +150,7 @@ static void write_group(struct wal__committer *committer, struct wal__op *first,
             continue;
         }
         op->next_sequence = group.next_sequence;
+        op->written = false;
         wal__op_clear(op);
         op->status = op->resolve(committer->client.ctx, op);
         if (op->status == WAL_OK) {
@@ -158,7 +159,7 @@ static void write_group(struct wal__committer *committer, struct wal__op *first,
         if (status != WAL_OK) {
             /* Records were applied that are not in the log. */
             log->needs_reload = true;
-            wal__fail(&error, status, "no memory");
+            wal__fail(error, status, "no memory");
             break;
         }
     }
@@ -166,11 +167,11 @@ static void write_group(struct wal__committer *committer, struct wal__op *first,
         group.sessions = (const uint32_t *)(void *)sessions.data;
         group.session_count = (uint32_t)(sessions.size / sizeof(uint32_t));
         WAL__ASSERT(group.session_count <= WAL__COMMIT_SESSIONS_MAX);
-        status = wal__group_write(&group, log, &error);
+        status = wal__group_write(&group, log, error);
         committer->needs_mark = true;
     }
-    if (status != WAL_OK) {
-        set_missing_results(first, end, status, &error);
+    if (status != WAL_OK && status != WAL_EPOISONED) {
+        set_missing_results(first, end, status, error);
     }
     for (struct wal__op *op = first; op != end; op = op->next) {
         op->position = atomic_load(&log->end);
@@ -178,6 +179,7 @@ static void write_group(struct wal__committer *committer, struct wal__op *first,
     log->pending_group = NULL;
     wal__group_deinit(&group);
     wal__buf_deinit(&sessions);
+    return status == WAL_EPOISONED ? status : WAL_OK;
 }
 
 /* Returns the end of the operations from `first` that fit one group, at least
@@ -189,6 +191,7 @@ static struct wal__op *select_group(struct wal__op *first,
     uint32_t count = 0;
 
     memset(reservation, 0, sizeof(*reservation));
+    reservation->uses_reserve = true;
     while (op != NULL && count < GROUP_OPS_MAX &&
            (count == 0 ||
             (reservation->size + op->reservation.size <= GROUP_SIZE_MAX &&
@@ -198,11 +201,98 @@ static struct wal__op *select_group(struct wal__op *first,
         reservation->frames += op->reservation.frames;
         reservation->sessions += op->reservation.sessions;
         reservation->texts += op->reservation.texts;
+        reservation->uses_reserve &= op->reservation.uses_reserve;
         count++;
         op = op->next;
     }
     WAL__ASSERT(op != first && count <= GROUP_OPS_MAX);
     return op;
+}
+
+/* The operations that are written between leader_begin and leader_end. */
+struct building {
+    struct wal__op *first;          /* of those without a result */
+    const struct wal__op *in_doubt; /* end of those whose write failed, or
+                                     * `first` */
+};
+
+/* Writes one group. WAL_EPOISONED: what building->first begins with has no
+ * result, and the log must be healed. */
+static enum wal_status build_one(struct wal__committer *committer,
+                                 struct building *building,
+                                 struct wal_error *error)
+{
+    struct wal__log_reservation reservation;
+    struct wal__op *end = select_group(building->first, &reservation);
+    enum wal_status status = wal__log_check_poison(committer->log, error);
+
+    building->in_doubt = building->first;
+    if (status == WAL_OK) {
+        status = wal__leader_reserve(committer->log, &reservation, error);
+    }
+    if (status == WAL_OK) {
+        status = write_group(committer, building->first, end, error);
+        building->in_doubt = status == WAL_OK ? building->first : end;
+    }
+    if (status == WAL_OK) {
+        building->first = end;
+    }
+    return status;
+}
+
+/*
+ * Heals the log after a write or sync failed, by acquiring the append lock
+ * again. Where a write failed, its group was not published: after healing it is
+ * not in the log, and is written anew. Sets all results on failure, and holds
+ * nothing then.
+ */
+static bool begin_again(struct wal__committer *committer,
+                        struct building *building,
+                        const struct wal_error *cause)
+{
+    struct wal_error healing = {.struct_size = sizeof(healing)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal__log *log = committer->log;
+    enum wal_status status;
+
+    wal__leader_end(log, &committer->client);
+    status = wal__leader_begin(log, &committer->client, true, &healing);
+    if (status == WAL_OK) {
+        return true;
+    }
+    if (building->in_doubt != building->first) {
+        set_missing_results(building->first, building->in_doubt,
+                            wal__leader_fail_unknown(cause, &healing, &error),
+                            &error);
+    }
+    set_missing_results(building->first, NULL, status, &healing);
+    return false;
+}
+
+/* Writes groups until all operations have a result. Returns false when the
+ * locks are not held any more. */
+static bool build_all(struct wal__committer *committer, struct wal__op *first)
+{
+    struct building building = {first, first};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status = WAL_OK;
+    int attempts = 0;
+
+    while (status == WAL_OK && building.first != NULL) {
+        status = build_one(committer, &building, &error);
+        if (status == WAL_EPOISONED && attempts++ < WAL__HEAL_ATTEMPTS) {
+            if (!begin_again(committer, &building, &error)) {
+                return false;
+            }
+            status = WAL_OK;
+        } else if (status == WAL_EPOISONED) {
+            const struct wal_error again = {.text = "it fails repeatedly"};
+
+            status = wal__leader_fail_unknown(&error, &again, &error);
+        }
+    }
+    set_missing_results(building.first, NULL, status, &error);
+    return true;
 }
 
 void wal__group_build(struct wal__committer *committer, struct wal__op *first)
@@ -218,21 +308,11 @@ void wal__group_build(struct wal__committer *committer, struct wal__op *first)
         return;
     }
     WAL__ASSERT(log->append_lock_held);
-    while (status == WAL_OK && first != NULL) {
-        struct wal__log_reservation reservation;
-        struct wal__op *end = select_group(first, &reservation);
-
-        status = wal__leader_reserve(log, &reservation, &error);
-        if (status == WAL_OK) {
-            write_group(committer, first, end);
-            status = wal__log_check_poison(log, &error);
-        }
-        if (status == WAL_OK) {
-            first = end;
-        }
+    if (!build_all(committer, first)) {
+        return;
     }
-    set_missing_results(first, NULL, status, &error);
-    if (status == WAL_OK && committer->retain_append_lock) {
+    if (committer->retain_append_lock &&
+        wal__log_check_poison(log, NULL) == WAL_OK) {
         wal__leader_end_retaining_lock(log, &committer->client);
     } else {
         wal__leader_end(log, &committer->client);

@@ -96,6 +96,45 @@ void wal__leader_end_retaining_lock(struct wal__log *log,
     wal__log_retain_append_lock(log);
 }
 
+enum wal_status wal__leader_fail_unknown(const struct wal_error *cause,
+                                         const struct wal_error *healing,
+                                         struct wal_error *error)
+{
+    return wal__fail_at(
+        error, WAL_EPOISONED,
+        cause->sys_errno != 0 ? cause->sys_errno : healing->sys_errno, NULL, 0,
+        "%.160s, and the log could not be healed: %.200s; whether what was "
+        "written is kept is unknown: send it again with the same ids",
+        cause->text, healing->text);
+}
+
+enum wal_status wal__leader_sync(struct wal__log *log,
+                                 const struct wal__leader_client *client,
+                                 uint64_t position, struct wal_error *error)
+{
+    struct wal_error cause = {.struct_size = sizeof(cause)};
+    struct wal_error healing = {.struct_size = sizeof(healing)};
+    enum wal_status status = wal__log_sync(log, position, &cause);
+
+    for (int i = 0; status == WAL_EPOISONED && i < WAL__HEAL_ATTEMPTS; i++) {
+        if (wal__leader_begin(log, client, true, &healing) != WAL_OK) {
+            break;
+        }
+        wal__leader_end(log, client);
+        status = wal__log_sync(log, position, &cause);
+    }
+    if (status == WAL_OK || wal__log_is_durable(log, position)) {
+        return WAL_OK;
+    }
+    if (status == WAL_EPOISONED) {
+        return wal__leader_fail_unknown(&cause, &healing, error);
+    }
+    return wal__fail_at(error, WAL_EPOISONED, cause.sys_errno, NULL, 0,
+                        "%.200s; whether what was written is kept is unknown: "
+                        "send it again with the same ids",
+                        cause.text);
+}
+
 /* Removes the index file of the tail segment, which an append makes stale. */
 static enum wal_status remove_tail_index(struct wal__log *log,
                                          struct wal_error *error)
@@ -140,11 +179,11 @@ static bool needs_mark(const struct wal__log *log)
                log->tail_segment->id;
 }
 
-enum wal_status wal__leader_write_mark(struct wal__log *log,
-                                       const struct wal__leader_client *client,
-                                       struct wal_error *error)
+static enum wal_status write_mark(struct wal__log *log,
+                                  const struct wal__leader_client *client,
+                                  bool allow_heal, struct wal_error *error)
 {
-    enum wal_status status = wal__leader_begin(log, client, false, error);
+    enum wal_status status = wal__leader_begin(log, client, allow_heal, error);
     struct wal__group group;
 
     if (status != WAL_OK) {
@@ -166,5 +205,18 @@ enum wal_status wal__leader_write_mark(struct wal__log *log,
 
 done:
     wal__leader_end(log, client);
+    return status;
+}
+
+enum wal_status wal__leader_write_mark(struct wal__log *log,
+                                       const struct wal__leader_client *client,
+                                       bool allow_heal, struct wal_error *error)
+{
+    enum wal_status status = write_mark(log, client, allow_heal, error);
+
+    for (int i = 0;
+         allow_heal && status == WAL_EPOISONED && i < WAL__HEAL_ATTEMPTS; i++) {
+        status = write_mark(log, client, true, error);
+    }
     return status;
 }

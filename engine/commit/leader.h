@@ -36,6 +36,23 @@ void wal__leader_end(struct wal__log *log,
 void wal__leader_end_retaining_lock(struct wal__log *log,
                                     const struct wal__leader_client *client);
 
+/*
+ * Makes everything before `position` durable, as wal__log_sync; heals the log
+ * where that is needed. Without the append lock; of the thread that may lead.
+ * WAL_EPOISONED: healing failed, or a process that runs syncs for longer than
+ * others wait for it; what was written may be durable or not.
+ */
+enum wal_status wal__leader_sync(struct wal__log *log,
+                                 const struct wal__leader_client *client,
+                                 uint64_t position,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/* Fills *error with a cause, why healing failed, and what follows for a caller
+ * whose entries may be in the log: one sentence. Returns WAL_EPOISONED. */
+enum wal_status wal__leader_fail_unknown(const struct wal_error *cause,
+                                         const struct wal_error *healing,
+                                         struct wal_error *error);
+
 /* Makes room for a group; removes the index file of the tail segment first.
  * Between begin and end. */
 enum wal_status
@@ -45,9 +62,15 @@ wal__leader_reserve(struct wal__log *log,
 
 /* Writes a commit mark, which closes the ambiguous window: syncs, appends a
  * COMMIT that records it, syncs again. Does nothing when the end is marked.
- * Begins and ends by itself. */
+ * Begins and ends by itself. With allow_heal it heals a poisoned log. */
 enum wal_status wal__leader_write_mark(struct wal__log *log,
                                        const struct wal__leader_client *client,
+                                       bool allow_heal,
                                        struct wal_error *error) WAL_MUST_USE;
+
+enum {
+    WAL__HEAL_ATTEMPTS = 4 /* of one caller: processes may die one after the
+                            * other */
+};
 
 #endif

@@ -14,7 +14,8 @@
 
 enum {
     REQUEST_PREFETCH_SIZE = 256, /* bytes that the next caller sets */
-    RESULT_PREFETCH_SIZE = 64
+    RESULT_PREFETCH_SIZE = 64,
+    RESERVE_USE_MAX = 4096 /* bytes of frames that may be in the reserve */
 };
 
 /* --- the pool ----------------------------------------------------------- */
@@ -239,8 +240,27 @@ enum wal_status wal__op_add_frame(struct wal__op *op, uint32_t size,
     return WAL_OK;
 }
 
+/* Whether the operation only deletes or redacts. Each REDACT may have the entry
+ * that orders it. */
+static bool uses_reserve(const struct wal__op *op)
+{
+    uint32_t removals = 0;
+    uint32_t entries = 0;
+
+    for (uint32_t i = 0; i < op->frame_count; i++) {
+        uint8_t type = op->frames[i].frame.type;
+
+        removals += type == WAL__FRAME_TOMBSTONE || type == WAL__FRAME_REDACT;
+        entries += type == WAL__FRAME_ENTRY;
+    }
+    return removals > 0 && entries <= removals &&
+           removals + entries == op->frame_count &&
+           op->bytes.size <= RESERVE_USE_MAX;
+}
+
 void wal__op_finish(struct wal__op *op)
 {
+    op->reservation.uses_reserve = uses_reserve(op);
     op->reservation.size = op->bytes.size;
     op->reservation.frames = op->frame_count;
     op->reservation.sessions = 1;

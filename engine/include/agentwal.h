@@ -95,9 +95,12 @@ enum wal_status {
     WAL_ETORN = -8,        /* strict: the tail cannot be decided */
     WAL_ECORRUPT = -9,     /* acknowledged bytes are damaged */
     WAL_EVERSION = -10,    /* a newer format, or unknown feature bits */
-    WAL_ELOCKED = -11,     /* another process holds a lock: error->holder */
-    WAL_EPOISONED = -12,   /* a write or sync failed and its outcome is unknown;
-                            * reads continue, and the next append heals */
+    WAL_ELOCKED = -11,     /* another process holds a lock: error->holder;
+                            * nothing was written */
+    WAL_EPOISONED = -12,   /* a write or sync failed, or a process died or
+                            * stopped in one, and healing failed: the outcome
+                            * is unknown. Reads continue; the next append heals
+                            */
     WAL_ENOMEM = -13,      /* out of memory; nothing changed */
     WAL_EBUSY = -14,       /* the queue is full, a ticket is pending, or handles
                             * of a closed store are open */
@@ -235,7 +238,8 @@ struct wal_open_options {
     uint32_t struct_size;
     uint32_t flags;           /* enum wal_open_flag */
     uint32_t queue_limit;     /* operations in the queue; 0: 256 */
-    uint32_t lock_timeout_ms; /* until WAL_ELOCKED; 0: 500 */
+    uint32_t lock_timeout_ms; /* until WAL_ELOCKED; 20 times that for a process
+                               * that runs; 0: 500 */
     uint32_t idle_mark_ms;    /* idle time until a commit mark; 0: 100 */
     uint32_t group_align;    /* with CREATE: 0, 512 or 4096 bytes; aligns groups
                                * for devices without power-safe overwrite */
@@ -316,7 +320,8 @@ WAL_API enum wal_status wal_close(struct wal_store *store,
                                   struct wal_error *error);
 
 /* Waits until everything appended on this handle before the call is durable,
- * whatever its durability class. Threads: any. Errors: those of wal_append. */
+ * whatever its durability class. Threads: any. Errors: an asynchronous error
+ * not yet reported; WAL_EPOISONED: it may be durable or not. */
 WAL_API WAL_MUST_USE enum wal_status wal_sync(struct wal_store *store,
                                               struct wal_error *error);
 
@@ -705,8 +710,10 @@ struct wal_append_result {
  * Threads: any. Errors, with nothing written: WAL_ECONFLICT, WAL_EEXISTS,
  * WAL_ENOPARENT, WAL_EBADJSON, WAL_ETOOBIG, WAL_EREADONLY, WAL_EDAMAGED,
  * WAL_ESCHEMA, WAL_ENOTFOUND, WAL_ENOSPACE, WAL_EBUSY, WAL_ELOCKED. After
- * WAL_EPOISONED and WAL_EIO the outcome is unknown: look the ids up. SPEC.md,
- * Batches.
+ * WAL_EPOISONED and WAL_EIO the outcome is unknown: append the same entries
+ * again; what is there is skipped by its id. A process that is killed or
+ * stopped while it syncs for this one causes neither: its part is taken over.
+ * SPEC.md, Batches.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_append(struct wal_session *session, const struct wal_entry *entries,
@@ -779,8 +786,8 @@ struct wal_head {
  * that the head had, terminated by NUL.
  *
  * Threads: any. Errors, with nothing changed: WAL_ECONFLICT, WAL_ENOTFOUND for
- * the entry, WAL_ETOOBIG beyond 4,096 heads, and those of wal_append. SPEC.md,
- * Heads.
+ * the entry, WAL_ETOOBIG beyond 4,096 heads; and those of wal_append, where an
+ * unknown outcome is settled by moving again. SPEC.md, Heads.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_head_move(struct wal_session *session,
                                                    const struct wal_head *head,
@@ -839,8 +846,9 @@ struct wal_doc {
  * WAL_DOC_EXPECT therefore put distinct values. version may be null; it takes
  * the newest version.
  *
- * Threads: any. Errors, with nothing changed: WAL_ECONFLICT, WAL_EBADJSON, and
- * those of wal_append. SPEC.md, Documents.
+ * Threads: any. Errors, with nothing changed: WAL_ECONFLICT, WAL_EBADJSON; and
+ * those of wal_append, where an unknown outcome is settled by putting again.
+ * SPEC.md, Documents.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_doc_put(struct wal_store *store,
                                                  struct wal_session *session,

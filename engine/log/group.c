@@ -135,16 +135,16 @@ static uint64_t encode_commit(const struct wal__log *log,
     return wal__frame_total_size(frame->stored_size);
 }
 
-enum wal_status wal__log_write_failed(struct wal__log *log, int err,
+enum wal_status wal__log_write_failed(struct wal__log *log,
+                                      enum wal__poison_kind kind, int err,
                                       struct wal_error *error)
 {
-    wal__log_poison(log);
+    wal__control_poison(log->shared, kind, (uint32_t)err);
     log->needs_reload = true;
     return wal__fail_at(error, WAL_EPOISONED, err, log->tail_segment->path,
                         wal__position_offset(atomic_load(&log->end)),
-                        "a write to the log failed; whether its entries are in "
-                        "the log is unknown: open the store again and look "
-                        "them up by id");
+                        "a %s the log failed",
+                        kind == WAL__POISON_SYNC ? "sync of" : "write to");
 }
 
 void wal__log_publish(struct wal__log *log)
@@ -198,7 +198,7 @@ enum wal_status wal__group_write(struct wal__group *group, struct wal__log *log,
                                 (int)(group->iov.size / sizeof(struct iovec)),
                                 offset, &err);
     if (status != WAL_OK) {
-        return wal__log_write_failed(log, err, error);
+        return wal__log_write_failed(log, WAL__POISON_WRITE, err, error);
     }
     WAL__ASSERT(wal__position(log->tail_segment->id, end) >
                 atomic_load(&log->end));

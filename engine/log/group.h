@@ -53,9 +53,10 @@ enum wal_status wal__group_write(struct wal__group *group, struct wal__log *log,
  * it. */
 void wal__log_publish(struct wal__log *log);
 
-/* Poisons the log after a write or sync of the tail failed, and fills *error.
- * Returns WAL_EPOISONED. */
-enum wal_status wal__log_write_failed(struct wal__log *log, int err,
+/* Poisons the log after a write or sync of the tail failed: WAL__POISON_WRITE
+ * or WAL__POISON_SYNC. Fills *error, and returns WAL_EPOISONED. */
+enum wal_status wal__log_write_failed(struct wal__log *log,
+                                      enum wal__poison_kind kind, int err,
                                       struct wal_error *error);
 
 #endif

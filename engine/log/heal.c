@@ -9,8 +9,8 @@
  * as before, and healing can start again. Healing omits nothing that was
  * published: where a group is no longer readable, the log remains poisoned.
  *
- * With append lock and state lock; acquires the sync lock, then the
- * preallocation lock.
+ * With append lock and state lock; acquires the preallocation lock, then the
+ * sync lock.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -21,6 +21,10 @@
 #include "engine/process/control_lock.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
+
+enum {
+    PAGE_SIZE = 4096 /* what holes are rounded to */
+};
 
 /* The copy: the body of the new segment, which follows its header. */
 struct healing {
@@ -92,41 +96,66 @@ static enum wal_status add_commit(struct healing *healing,
     return pad_group(healing);
 }
 
-/* Adds the group with OPEN, which ends the old segment at the cut. */
-static enum wal_status add_open(struct healing *healing, uint64_t previous_id,
-                                uint64_t last_sequence)
+/* Adds the group with OPEN: `size` bytes of an encoded record. */
+static enum wal_status add_open_group(struct healing *healing,
+                                      const uint8_t *record, uint32_t size,
+                                      uint64_t last_sequence)
 {
     const struct wal__log *log = healing->log;
     const struct wal__io *io = log->env->io;
-    struct wal__open_record open = {.previous_id = previous_id,
-                                    .previous_end =
-                                        previous_id == 0 ? 0 : healing->cut,
-                                    .last_sequence = last_sequence,
-                                    .chain = healing->chain,
-                                    .epoch = log->epoch};
     struct wal__commit_record commit = {.first_sequence = last_sequence + 1,
                                         .frame_count = 1,
                                         .epoch = log->epoch,
                                         .clock_ms = io->now_ms(io->ctx),
                                         .pack_durable =
                                             wal__log_pack_durable(log)};
-    uint32_t size = (uint32_t)wal__open_record_size(0);
     struct wal__frame frame = {
         .type = WAL__FRAME_OPEN, .stored_size = size, .raw_size = size};
     uint8_t *at;
 
     WAL__ASSERT(healing->body.size == 0);
-    WAL__ASSERT(previous_id < healing->header.id);
     if (wal__buf_reserve(&healing->body, wal__frame_total_size(size), &at) !=
         WAL_OK) {
         return WAL_ENOMEM;
     }
     memset(at, 0, wal__frame_total_size(size));
-    wal__open_record_encode(&open, NULL, at + WAL__FRAME_SIZE);
+    memcpy(at + WAL__FRAME_SIZE, record, size);
     frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, size);
     finish_frame(healing, &frame);
     commit.group_size = (uint32_t)healing->body.size;
     return add_commit(healing, &commit, NULL);
+}
+
+/* Adds an OPEN that ends the old segment at the cut; `facts` are those of the
+ * scan up to there, or NULL without an old segment. */
+static enum wal_status add_open(struct healing *healing, uint64_t previous_id,
+                                const struct wal__scan_result *facts)
+{
+    const struct wal__log *log = healing->log;
+    uint32_t count = facts == NULL ? 0 : facts->damage_count;
+    struct wal__open_record open = {.previous_id = previous_id,
+                                    .previous_end = healing->cut,
+                                    .chain = healing->chain,
+                                    .epoch = log->epoch};
+    enum wal_status status;
+    uint8_t *record;
+
+    WAL__ASSERT(previous_id < healing->header.id);
+    WAL__ASSERT((previous_id == 0) == (facts == NULL));
+    open.damage_count = count < WAL__DAMAGE_MAX ? count : WAL__DAMAGE_MAX;
+    open.last_sequence = facts == NULL ? 0 : facts->last_sequence;
+    record = wal__heap_zalloc(log->env->heap,
+                              wal__open_record_size(open.damage_count));
+    if (record == NULL) {
+        return WAL_ENOMEM;
+    }
+    wal__open_record_encode(&open, facts == NULL ? NULL : facts->damage,
+                            record);
+    status = add_open_group(healing, record,
+                            (uint32_t)wal__open_record_size(open.damage_count),
+                            open.last_sequence);
+    wal__heap_free(log->env->heap, record);
+    return status;
 }
 
 /* Copies a group of the old segment frame by frame. Payloads and sequence
@@ -173,7 +202,7 @@ static bool copy_range(void *ctx, const struct wal__scan_range *range)
 }
 
 /* Scans the tail segment from `offset` to `end`, and copies its groups when
- * `copies`. Fails unless whole groups fill that range. */
+ * `copies`: fails then unless whole groups fill that range. */
 static enum wal_status read_tail(struct healing *healing, uint64_t offset,
                                  uint64_t end, bool copies,
                                  struct wal__scan_result *facts,
@@ -199,8 +228,11 @@ static enum wal_status read_tail(struct healing *healing, uint64_t offset,
     if (healing->status != WAL_OK) {
         return healing->status;
     }
+    /* Damage is before the cut only: from there on whole groups are copied. */
     if (status == WAL_OK &&
-        (facts->verdict != WAL__VERDICT_CLEAN || facts->end != end)) {
+        (facts->end != end ||
+         (facts->verdict != WAL__VERDICT_CLEAN &&
+          (copies || facts->verdict != WAL__VERDICT_DAMAGED)))) {
         status = WAL_ECORRUPT;
     }
     return status;
@@ -218,18 +250,47 @@ static uint64_t find_cut(const struct wal__segment *tail, uint64_t durable)
                : wal__segment_open_end(tail);
 }
 
-/* The tail was never published: it has only its OPEN, whose sync failed. */
-static enum wal_status skip_unpublished_tail(struct healing *healing,
-                                             uint64_t durable)
+/*
+ * The tail is not published, or recovery found only an OPEN there. It holds
+ * nothing else, so that the new segment takes its place, with the same record.
+ */
+static enum wal_status replace_tail(struct healing *healing, uint64_t durable)
 {
-    const struct wal__open_record *open = &healing->log->tail_segment->open;
+    struct wal__log *log = healing->log;
+    struct wal__segment *tail = log->tail_segment;
+    struct wal__open_record open = tail->open;
+    uint8_t record[sizeof(open) + 8];
+    struct wal__buf scratch;
+    struct wal__frame frame;
+    struct wal__span payload;
+    enum wal_status status = WAL_OK;
 
-    healing->chain = open->chain;
-    healing->cut = open->previous_end;
-    return wal__position(open->previous_id, healing->cut) == durable ||
-                   (open->previous_id == 0 && durable == 0)
-               ? add_open(healing, open->previous_id, open->last_sequence)
-               : WAL_ECORRUPT;
+    healing->chain = open.chain;
+    healing->cut = open.previous_end;
+    if (wal__position(open.previous_id, healing->cut) != durable &&
+        (open.previous_id != 0 || durable != 0)) {
+        return WAL_ECORRUPT;
+    }
+    if (open.damage_count == 0) {
+        /* The write of the record may be what failed. */
+        wal__open_record_encode(&open, NULL, record);
+        return add_open_group(healing, record,
+                              (uint32_t)wal__open_record_size(0),
+                              open.last_sequence);
+    }
+    wal__buf_init(&scratch, log->env->heap);
+    status =
+        wal__log_read(log, wal__position(tail->id, WAL__SEGMENT_HEADER_SIZE),
+                      &scratch, &frame, &payload, NULL);
+    if (status == WAL_OK) {
+        status =
+            frame.type == WAL__FRAME_OPEN
+                ? add_open_group(healing, payload.data, (uint32_t)payload.size,
+                                 open.last_sequence)
+                : WAL_ECORRUPT;
+    }
+    wal__buf_deinit(&scratch);
+    return status;
 }
 
 /* Builds the body of the new segment from what follows the durable end. */
@@ -243,10 +304,10 @@ static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
     enum wal_status status;
 
     if (tail == NULL) {
-        return add_open(healing, 0, 0);
+        return add_open(healing, 0, NULL);
     }
     if (wal__position_segment(written) != tail->id) {
-        return skip_unpublished_tail(healing, durable);
+        return replace_tail(healing, durable);
     }
     if (wal__position_segment(durable) > tail->id) {
         return WAL_ECORRUPT;
@@ -260,7 +321,7 @@ static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
                        facts, tail->open.last_sequence, tail->open.chain);
     if (status == WAL_OK) {
         healing->chain = facts->chain;
-        status = add_open(healing, tail->id, facts->last_sequence);
+        status = add_open(healing, tail->id, facts);
     }
     if (status == WAL_OK && healing->cut < end) {
         status = read_tail(healing, healing->cut, end, true, facts,
@@ -268,6 +329,28 @@ static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
     }
     wal__heap_free(log->env->heap, facts);
     return status;
+}
+
+/* Gives the space after the published end of the old segment back: nothing is
+ * written there any more. What follows may be a group that was never published,
+ * or a SEAL whose sync failed: healing has decided that neither counts. Where
+ * the file system has no holes, the space is lost. */
+static void punch_rest(const struct wal__log *log, struct wal__segment *old,
+                       uint64_t written)
+{
+    const struct wal__io *io = log->env->io;
+    uint64_t from = wal__segment_open_end(old);
+    int ignored = 0;
+
+    if (wal__position_segment(written) == old->id &&
+        wal__position_offset(written) > from) {
+        from = wal__position_offset(written);
+    }
+    from = wal__align_up(from, PAGE_SIZE);
+    if (from < old->header.capacity && old->file != NULL) {
+        (void)!io->punch(io->ctx, old->file, from, old->header.capacity - from,
+                         &ignored);
+    }
 }
 
 /*
@@ -284,15 +367,15 @@ static void publish_healed(struct wal__log *log, uint64_t id, uint64_t end)
     atomic_store(&shared->closed_segment_id, 0);
     atomic_store(&shared->indexed_tail_id, 0);
     atomic_store(&shared->written, wal__position(id, end));
-    atomic_store(&shared->durable, wal__position(id, end));
+    wal__log_set_durable(log, wal__position(id, end));
     atomic_store(&shared->poison, 0);
     wal__control_notify(log->control, log->log_id, WAL__LOG_EVENT_WRITTEN);
-    wal__control_notify(log->control, log->log_id, WAL__LOG_EVENT_DURABLE);
 }
 
 static enum wal_status heal(struct wal__log *log, struct wal_error *error)
 {
     struct healing healing = {.log = log};
+    struct wal__segment *old = log->tail_segment;
     uint64_t durable = atomic_load(&log->shared->durable);
     uint64_t written = atomic_load(&log->shared->written);
     enum wal_status status;
@@ -308,22 +391,23 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
         /* The next first opener recovers the log by the decision table. */
         status = wal__fail_at(
             error, status == WAL_ENOMEM ? status : WAL_EPOISONED, 0,
-            log->tail_segment == NULL ? NULL : log->tail_segment->path,
-            healing.cut,
-            "a write or sync of the store failed, and the groups written since "
-            "are not all readable: close the store in every process and open "
-            "it again");
-        goto done;
-    }
-    status = wal__prealloc_lock(log, error);
-    if (status != WAL_OK) {
+            old == NULL ? NULL : old->path, healing.cut,
+            "the groups written since the last sync are not all readable: "
+            "close the store in every process and open it again");
         goto done;
     }
     status = wal__log_install(log, &healing.header, &healing.body, error);
     if (status == WAL_OK) {
+        /* Before publishing: a process that dies after it leaves nothing to
+         * give back. The poison lasts until then, so that nobody appends to
+         * the old segment. */
+        if (old != NULL) {
+            punch_rest(log, old, written);
+        }
+        wal__prealloc_remove_leftovers(log, wal__position_segment(written),
+                                       healing.header.id);
         publish_healed(log, healing.header.id, body_offset(&healing));
     }
-    wal__prealloc_unlock(log);
 
 done:
     wal__buf_deinit(&healing.body);
@@ -332,17 +416,22 @@ done:
 
 enum wal_status wal__log_heal(struct wal__log *log, struct wal_error *error)
 {
-    uint64_t sync_lock = WAL__LOCK_SYNC + log->log_id;
-    enum wal_status status;
+    enum wal_status status = wal__prealloc_lock_for_rotation(log, error);
 
     WAL__ASSERT(log->append_lock_held && log->pending_group == NULL);
+    if (status != WAL_OK) {
+        return status;
+    }
     pthread_mutex_lock(&log->sync_mutex);
-    status = wal__control_lock(log->control, sync_lock, log->log_id, error);
+    status = wal__log_lock_sync(log, UINT64_MAX, error);
     if (status == WAL_OK) {
-        atomic_store(&log->shared->syncing_pid, 0); /* of a process that died */
+        /* Of a process that died, or that lost the lock. */
+        atomic_store(&log->shared->syncing_pid, 0);
         status = heal(log, error);
-        wal__control_unlock(log->control, sync_lock, log->log_id);
+        wal__control_unlock(log->control, WAL__LOCK_SYNC + log->log_id,
+                            log->log_id);
     }
     pthread_mutex_unlock(&log->sync_mutex);
+    wal__prealloc_unlock(log);
     return status;
 }

@@ -201,6 +201,9 @@ struct wal__log_reservation {
     uint32_t frames;
     uint32_t sessions;
     uint64_t texts; /* bytes, of these sessions' summaries */
+    /* Deletions and redactions only: on a full disk they may take the last
+     * bytes of the tail segment, which other groups leave. */
+    bool uses_reserve;
 };
 
 /*
@@ -214,9 +217,11 @@ enum wal_status wal__log_reserve(struct wal__log *log,
 
 /*
  * Makes everything before `position` durable; UINT64_MAX means everything
- * written, with at least one more sync. Callers of all processes share one
- * sync where they can. Acquires sync_mutex, then the sync lock. WAL_EPOISONED:
- * a sync failed; WAL_ELOCKED: error->holder keeps the sync lock. sync.c
+ * written, with at least one more sync. WAL_OK at once when it is durable, also
+ * on a poisoned log. Callers of all processes share one sync where they can.
+ * Acquires sync_mutex, then the sync lock. WAL_EPOISONED: the log must be
+ * healed first (wal__leader_sync does); WAL_ELOCKED: error->holder, which runs,
+ * keeps the sync lock; WAL_EIO. sync.c
  */
 enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
                               struct wal_error *error) WAL_MUST_USE;
@@ -244,19 +249,30 @@ enum wal_status wal__log_find_highest_id(struct wal__log *log,
 enum wal_status wal__log_sync_directory(const struct wal__log *log,
                                         struct wal_error *error) WAL_MUST_USE;
 
-/* Publishes the durable end after a successful sync, and wakes those who wait
- * for it. With the sync lock, or of a segment not yet published. sync.c */
+/* Whether everything before `position` is known to be durable. sync.c */
+bool wal__log_is_durable(const struct wal__log *log, uint64_t position);
+
+/* Acquires the sync lock, with sync_mutex; takes it over from processes that do
+ * not run, which poisons the log. WAL_END: `position` became durable first;
+ * WAL_ELOCKED: error->holder keeps it. sync.c */
+enum wal_status wal__log_lock_sync(struct wal__log *log, uint64_t position,
+                                   struct wal_error *error) WAL_MUST_USE;
+
+/* Raises the durable end after a successful sync, and wakes those who wait for
+ * it. Never lowers it: the sync may be that of a process that lost the sync
+ * lock. sync.c */
 void wal__log_set_durable(struct wal__log *log, uint64_t position);
 
 /* Poisons the log when a process died while it synced. Costs one load while no
  * process syncs. With the append lock. sync.c */
 void wal__log_check_dead_syncer(struct wal__log *log);
 
-/* Poisons the log for every process; and fails with WAL_EPOISONED when it is
- * poisoned. sync.c */
-void wal__log_poison(struct wal__log *log);
+/* Fails with WAL_EPOISONED and the cause when the log is poisoned; or always.
+ * sync.c */
 enum wal_status wal__log_check_poison(const struct wal__log *log,
                                       struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__log_fail_poisoned(const struct wal__log *log,
+                                       struct wal_error *error);
 
 /* Fills the header of the tail's index, except for the counts. rotate.c */
 void wal__log_index_header(const struct wal__log *log,

@@ -14,6 +14,8 @@
 #include "format/bytes/assert.h"
 
 enum {
+    LEFTOVERS_MAX = 64,             /* ids that are looked for */
+    SEGMENT_SIZE_LEAST = 64 * 1024, /* on a disk that is nearly full */
     SEGMENT_SIZE_INITIAL = 1024 * 1024,
     SEGMENT_SIZE_REGULAR = 32 * 1024 * 1024
 };
@@ -84,6 +86,31 @@ uint64_t wal__prealloc_next_capacity(const struct wal__log *log,
     return capacity;
 }
 
+uint64_t wal__prealloc_least_capacity(uint64_t needed)
+{
+    uint64_t least = needed > SEGMENT_SIZE_LEAST ? needed : SEGMENT_SIZE_LEAST;
+
+    return wal__align_up(least, WAL__SEGMENT_HEADER_SIZE);
+}
+
+uint64_t wal__prealloc_smaller_capacity(uint64_t capacity, uint64_t needed)
+{
+    uint64_t least = wal__prealloc_least_capacity(needed);
+    uint64_t half = wal__align_up(capacity / 2, WAL__SEGMENT_HEADER_SIZE);
+
+    return half > least ? half : least;
+}
+
+uint64_t wal__prealloc_healing_capacity(uint64_t needed)
+{
+    uint64_t capacity = SEGMENT_SIZE_INITIAL;
+
+    while (capacity < needed) {
+        capacity *= 2;
+    }
+    return capacity < WAL__SEGMENT_MAX ? capacity : WAL__SEGMENT_MAX;
+}
+
 static void fill_header(const struct wal__log *log, uint64_t id,
                         struct wal__segment_header *header)
 {
@@ -146,6 +173,17 @@ enum wal_status wal__prealloc_lock(struct wal__log *log,
     return status;
 }
 
+enum wal_status wal__prealloc_lock_for_rotation(struct wal__log *log,
+                                                struct wal_error *error)
+{
+    enum wal_status status;
+
+    atomic_store(&log->shared->rotation_waiting, 1);
+    status = wal__prealloc_lock(log, error);
+    atomic_store(&log->shared->rotation_waiting, 0);
+    return status;
+}
+
 void wal__prealloc_unlock(struct wal__log *log)
 {
     wal__control_unlock(log->control, WAL__LOCK_PREALLOC + log->log_id,
@@ -182,6 +220,23 @@ static enum wal_status renew_name(const struct wal__log *log, uint64_t id,
     return wal__log_sync_directory(log, error);
 }
 
+/* Makes a segment of the regular capacity, or halves that until the disk has
+ * the space, down to what is needed. */
+static enum wal_status make_as_large_as_fits(struct wal__log *log, uint64_t id,
+                                             uint64_t needed,
+                                             struct wal_error *error)
+{
+    uint64_t least = wal__prealloc_least_capacity(needed);
+    uint64_t capacity = wal__prealloc_next_capacity(log, needed);
+    enum wal_status status = make_segment(log, id, capacity, 0, NULL, error);
+
+    while (status == WAL_ENOSPACE && capacity > least) {
+        capacity = wal__prealloc_smaller_capacity(capacity, needed);
+        status = make_segment(log, id, capacity, 0, NULL, error);
+    }
+    return status;
+}
+
 enum wal_status wal__prealloc_obtain(struct wal__log *log, uint64_t needed,
                                      uint64_t *id, struct wal_error *error)
 {
@@ -193,10 +248,8 @@ enum wal_status wal__prealloc_obtain(struct wal__log *log, uint64_t needed,
         *id = log->highest_id;
         status = renew_name(log, *id, error);
     } else {
-        uint64_t capacity = wal__prealloc_next_capacity(log, needed);
-
         *id = next_id(log);
-        status = make_segment(log, *id, capacity, 0, NULL, error);
+        status = make_as_large_as_fits(log, *id, needed, error);
     }
     WAL__ASSERT(*id > tail);
     return status;
@@ -209,6 +262,43 @@ void wal__prealloc_next_header(const struct wal__log *log,
     uint64_t id = next_id(log);
 
     fill_header(log, id > live ? id : live + 1, header);
+}
+
+/* Whether the file of that id is a segment that was never published: one that
+ * was preallocated, or that a process began or healed to after `previous`. */
+static bool is_leftover(const struct wal__log *log, uint64_t id,
+                        uint64_t previous)
+{
+    struct wal__segment *segment = NULL;
+    bool leftover;
+
+    if (wal__segment_open(log->env, log->directory, id, log->uuid, log->class,
+                          &segment, NULL) != WAL_OK) {
+        return false;
+    }
+    leftover = segment->has_open ? segment->open.previous_id <= previous
+                                 : is_uninitialised(segment);
+    wal__segment_close(segment);
+    return leftover;
+}
+
+void wal__prealloc_remove_leftovers(const struct wal__log *log,
+                                    uint64_t previous, uint64_t id)
+{
+    const struct wal__io *io = log->env->io;
+    char path[WAL__PATH_MAX];
+    int ignored = 0;
+
+    WAL__ASSERT(log->append_lock_held && previous < id);
+    if (id - previous > LEFTOVERS_MAX) {
+        previous = id - LEFTOVERS_MAX;
+    }
+    for (uint64_t old = previous + 1; old < id; old++) {
+        if (is_leftover(log, old, previous)) {
+            wal__segment_path(log->env, log->directory, old, path);
+            (void)!io->unlink(io->ctx, path, &ignored);
+        }
+    }
 }
 
 /* --- preallocation ------------------------------------------------------ */

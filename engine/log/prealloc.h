@@ -21,6 +21,11 @@ struct wal__prealloc_job {
  * WAL_ELOCKED. */
 enum wal_status wal__prealloc_lock(struct wal__log *log,
                                    struct wal_error *error) WAL_MUST_USE;
+/* The same with the append lock: a segment that is being zeroed is finished
+ * without further zeros. */
+enum wal_status
+wal__prealloc_lock_for_rotation(struct wal__log *log,
+                                struct wal_error *error) WAL_MUST_USE;
 void wal__prealloc_unlock(struct wal__log *log);
 
 /* Whether the tail segment is full enough to preallocate the next one, and
@@ -55,5 +60,21 @@ enum wal_status wal__prealloc_obtain(struct wal__log *log, uint64_t needed,
  * append lock. */
 void wal__prealloc_next_header(const struct wal__log *log,
                                struct wal__segment_header *header);
+
+/* Once segment `id`, which follows `previous`, is durable: removes segments
+ * between them. They were preallocated, or processes that died began them or
+ * healed to them. Their ids are not used again: a process that failed to begin
+ * one may have it open. With append and preallocation lock. */
+void wal__prealloc_remove_leftovers(const struct wal__log *log,
+                                    uint64_t previous, uint64_t id);
+
+/* Returns the capacity of a segment that healing makes: 1 MiB, or as large as
+ * it needs. It does not double: each healing would take the space again. */
+uint64_t wal__prealloc_healing_capacity(uint64_t needed);
+
+/* Returns the least capacity of a segment for `needed` bytes; and the next
+ * smaller one to try when the disk has no space for `capacity`. */
+uint64_t wal__prealloc_least_capacity(uint64_t needed);
+uint64_t wal__prealloc_smaller_capacity(uint64_t capacity, uint64_t needed);
 
 #endif

@@ -131,72 +131,59 @@ static enum wal_status scan_tail(struct wal__log *log,
     return wal__replay_scan(log, log->tail_segment, &start, &log->facts, error);
 }
 
-/* Writes the bytes [from, end) of the tail segment again, unchanged. */
-static enum wal_status rewrite(struct wal__log *log, uint64_t from,
-                               uint64_t end, int *err)
-{
-    const struct wal__io *io = log->env->io;
-    struct wal__segment *tail = log->tail_segment;
-    enum wal_status status = WAL_OK;
-    struct wal__segment_reader reader;
-
-    WAL__ASSERT(from < end && end <= tail->header.capacity);
-    wal__segment_reader_init(&reader, tail);
-    while (from < end && status == WAL_OK) {
-        uint64_t size = end - from < PROBE_SIZE ? end - from : PROBE_SIZE;
-        const uint8_t *bytes = wal__segment_reader_fetch(&reader, from, size);
-        struct iovec iov = {(void *)(uintptr_t)bytes, (size_t)size};
-
-        if (bytes == NULL) {
-            status = reader.status;
-            *err = reader.sys_errno;
-            break;
-        }
-        status = wal__io_write_full(io, tail->file, &iov, 1, from, err);
-        from += size;
-    }
-    wal__segment_reader_deinit(&reader);
-    return status;
-}
-
 /* Starts the epoch of the groups that this process writes. */
 static void start_epoch(struct wal__log *log)
 {
     log->epoch = atomic_fetch_add(&log->shared->epoch, 1) + 1;
 }
 
+/* Publishes, for healing, what the tail holds from `from` on; or the end of its
+ * predecessor when it holds only OPEN, whose segment is then replaced. */
+static void publish_for_healing(struct wal__log *log, uint64_t from)
+{
+    struct wal__control_log *shared = log->shared;
+    const struct wal__segment *tail = log->tail_segment;
+    uint64_t open_end = wal__segment_open_end(tail);
+    uint64_t durable =
+        wal__position(tail->id, from > open_end ? from : open_end);
+    uint64_t written = wal__position(tail->id, log->facts.end);
+
+    if (log->facts.end <= open_end) {
+        durable = tail->open.previous_id == 0
+                      ? 0
+                      : wal__position(tail->open.previous_id,
+                                      tail->open.previous_end);
+        written = durable;
+    }
+    atomic_store(&shared->durable, durable);
+    atomic_store(&shared->closed_segment_id, log->must_rotate ? tail->id : 0);
+    atomic_store(&shared->epoch, log->last_epoch);
+    atomic_store(&shared->written, written);
+}
+
 /*
  * Heals the log that an earlier process left poisoned: copies what it keeps
  * from `from` on to a new segment, which the caller loads afterwards
- * (log->needs_reload). WAL_EPOISONED: the tail cannot be copied, because it has
- * damage before its end, or only OPEN. A torn OPEN alone loses nothing; where
- * more follows, OPEN was synced before it.
+ * (log->needs_reload). Where that fails the log remains poisoned, and can be
+ * read; the next append heals it.
  */
 static enum wal_status heal_tail(struct wal__log *log, uint64_t from,
                                  struct wal_error *error)
 {
-    const struct wal__segment *tail = log->tail_segment;
-    uint64_t open_end = wal__segment_open_end(tail);
-    enum wal_status status;
+    enum wal_status status = wal__log_lock_append(log, error);
 
-    if (log->facts.end <= open_end) {
-        return WAL_EPOISONED;
-    }
-    status = wal__log_lock_append(log, error);
     if (status != WAL_OK) {
         return status;
     }
-    atomic_store(&log->shared->epoch, log->last_epoch);
+    publish_for_healing(log, from);
     start_epoch(log);
-    atomic_store(&log->shared->durable,
-                 wal__position(tail->id, from > open_end ? from : open_end));
-    atomic_store(&log->shared->written,
-                 wal__position(tail->id, log->facts.end));
     status = wal__log_heal(log, error);
     wal__log_unlock_append(log);
     if (status == WAL_OK) {
         status = wal__log_catch_up(log, error);
         WAL__ASSERT(status != WAL_OK || log->needs_reload);
+    } else if (status == WAL_ENOSPACE || status == WAL_EPOISONED) {
+        status = WAL_OK;
     }
     return status;
 }
@@ -206,20 +193,15 @@ static enum wal_status sync_tail(struct wal__log *log, uint64_t from,
 {
     const struct wal__io *io = log->env->io;
     struct wal__segment *tail = log->tail_segment;
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
     int err = 0;
 
-    if (atomic_load(&log->shared->poison) != 0) {
-        status = rewrite(log, from, log->facts.end, &err);
-    }
-    if (status == WAL_OK) {
-        atomic_store(&log->shared->syncing_pid, log->control->process_id);
-        status = io->sync(io->ctx, tail->file, &err);
-        atomic_fetch_add(&log->syncs, 1);
-    }
+    atomic_store(&log->shared->syncing_pid, log->control->process_id);
+    status = io->sync(io->ctx, tail->file, &err);
+    atomic_fetch_add(&log->syncs, 1);
     if (status != WAL_OK) {
         /* The control page keeps the poison for the next opener. */
-        atomic_store(&log->shared->poison, 1);
+        wal__control_poison(log->shared, WAL__POISON_SYNC, (uint32_t)err);
         return wal__fail_at(error, status, err, tail->path, from,
                             "cannot make the end of the log durable");
     }
@@ -230,19 +212,18 @@ static enum wal_status sync_tail(struct wal__log *log, uint64_t from,
 /*
  * Makes the kept end of the log durable. Where a sync failed in an earlier
  * process, what is beyond the durable end may be in the page cache only, and
- * the kernel treats it as clean. It is copied to a new segment, because it may
- * be durable nevertheless: the control page does not survive a power loss, so
- * the durable end may be an older one, and a power loss may destroy bytes that
- * are being written. Only a tail that cannot be copied is written in place.
- * Derived files stop at the durable end: known_end is one.
+ * the kernel treats it as clean. It is copied to a new segment, never written
+ * again in place, because it may be durable nevertheless: the control page does
+ * not survive a power loss, so the durable end may be an older one, and a power
+ * loss may destroy bytes that are being written. Derived files stop at the
+ * durable end: known_end is one. *published: healing has published the end.
  */
 static enum wal_status make_tail_durable(struct wal__log *log,
-                                         uint64_t known_end,
+                                         uint64_t known_end, bool *published,
                                          struct wal_error *error)
 {
     uint64_t durable = atomic_load(&log->shared->durable);
     uint64_t from = log->facts.watermark;
-    enum wal_status status = WAL_EPOISONED;
 
     if (wal__position_segment(durable) == log->tail_segment->id &&
         wal__position_offset(durable) > from) {
@@ -254,10 +235,9 @@ static enum wal_status make_tail_durable(struct wal__log *log,
     if (from >= log->facts.end) {
         return WAL_OK;
     }
-    if (atomic_load(&log->shared->poison) != 0) {
-        status = heal_tail(log, from, error);
-    }
-    return status == WAL_EPOISONED ? sync_tail(log, from, error) : status;
+    *published = atomic_load(&log->shared->poison) != 0;
+    return *published ? heal_tail(log, from, error)
+                      : sync_tail(log, from, error);
 }
 
 static enum wal_status apply_strict_mode(const struct wal__log *log,
@@ -392,6 +372,7 @@ static enum wal_status recover_exclusive(struct wal__log *log,
                                          bool strict, struct wal_error *error)
 {
     enum wal_status status = find_end(log, state, error);
+    bool published = false;
 
     if (status != WAL_OK) {
         return status;
@@ -405,10 +386,11 @@ static enum wal_status recover_exclusive(struct wal__log *log,
         atomic_load(&log->shared->indexed_tail_id) != log->tail_segment->id) {
         status = wal__log_sync_directory(log, error);
         if (status == WAL_OK) {
-            status = make_tail_durable(log, state->known_end, error);
+            status =
+                make_tail_durable(log, state->known_end, &published, error);
         }
-        if (status != WAL_OK || log->needs_reload) {
-            return status; /* healing has published the end */
+        if (status != WAL_OK || published) {
+            return status;
         }
     }
     publish_recovered(log);

@@ -17,6 +17,7 @@
 #include "format/bytes/crc32.h"
 
 enum {
+    RESERVE_SIZE = 16 * 1024,   /* of each segment: wal__log_reserve */
     MARK_SIZE_MAX = 4096 + 256, /* a commit mark, aligned */
     SEAL_SIZE_MAX =
         WAL__FRAME_SIZE + WAL__FRAME_SIZE + WAL__SEAL_SIZE + WAL__TRAILER_SIZE
@@ -120,7 +121,9 @@ static enum wal_status write_seal(struct wal__log *log, struct wal__buf *index,
             io, log->tail_segment->file, &iov, 1,
             log->tail_segment->header.capacity - WAL__TRAILER_SIZE, &err);
     }
-    return status == WAL_OK ? WAL_OK : wal__log_write_failed(log, err, error);
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__log_write_failed(log, WAL__POISON_WRITE, err, error);
 }
 
 /* Ends the tail segment: encodes its index, appends index and SEAL when *seal,
@@ -224,7 +227,7 @@ static enum wal_status initialise_segment(struct wal__log *log,
         status = log->env->io->sync(log->env->io->ctx, segment->file, &err);
         atomic_fetch_add(&log->syncs, 1);
         if (status != WAL_OK) {
-            status = wal__log_write_failed(log, err, error);
+            status = wal__log_write_failed(log, WAL__POISON_SYNC, err, error);
         } else {
             wal__log_publish(log);
             wal__log_set_durable(log, atomic_load(&log->end));
@@ -285,6 +288,9 @@ static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed,
                                             has_index_file ? &index : NULL);
         wal__segment_release_file(ended);
     }
+    if (status == WAL_OK && ended != NULL) {
+        wal__prealloc_remove_leftovers(log, ended->id, id);
+    }
     log->must_rotate = false;
     log->highest_id = id > log->highest_id ? id : log->highest_id;
     if (status != WAL_OK && status != WAL_EPOISONED) {
@@ -299,11 +305,8 @@ done:
 static enum wal_status rotate(struct wal__log *log, uint64_t needed,
                               struct wal_error *error)
 {
-    enum wal_status status;
+    enum wal_status status = wal__prealloc_lock_for_rotation(log, error);
 
-    atomic_store(&log->shared->rotation_waiting, 1);
-    status = wal__prealloc_lock(log, error);
-    atomic_store(&log->shared->rotation_waiting, 0);
     if (status != WAL_OK) {
         return status;
     }
@@ -329,6 +332,18 @@ static uint64_t space_needed(const struct wal__log *log, uint64_t size,
            SEAL_SIZE_MAX + wal__align_up(index_size, 8);
 }
 
+/* Whether the tail takes groups, and has room for this one, with `rest`
+ * bytes left. */
+static bool fits_tail(const struct wal__log *log, uint64_t needed,
+                      uint64_t rest)
+{
+    const struct wal__segment *tail = log->tail_segment;
+
+    return tail != NULL && !log->must_rotate && !tail->sealed &&
+           atomic_load(&log->shared->closed_segment_id) != tail->id &&
+           atomic_load(&tail->end) + needed + rest <= tail->header.capacity;
+}
+
 enum wal_status wal__log_reserve(struct wal__log *log,
                                  const struct wal__log_reservation *reservation,
                                  struct wal_error *error)
@@ -337,16 +352,13 @@ enum wal_status wal__log_reserve(struct wal__log *log,
     uint64_t bound = log->client.index_bound(
         ctx, reservation->frames, reservation->sessions, reservation->texts);
     uint64_t fresh = bound - log->client.index_bound(ctx, 0, 0, 0);
+    uint64_t in_tail = space_needed(log, reservation->size, bound);
+    enum wal_status status;
     uint64_t needed;
 
     WAL__ASSERT(log->append_lock_held && !log->append_lock_retained);
     WAL__ASSERT(bound >= fresh);
-    if (log->tail_segment != NULL && !log->must_rotate &&
-        !log->tail_segment->sealed &&
-        atomic_load(&log->shared->closed_segment_id) != log->tail_segment->id &&
-        atomic_load(&log->tail_segment->end) +
-                space_needed(log, reservation->size, bound) <=
-            log->tail_segment->header.capacity) {
+    if (fits_tail(log, in_tail, RESERVE_SIZE)) {
         return WAL_OK;
     }
     needed =
@@ -360,7 +372,13 @@ enum wal_status wal__log_reserve(struct wal__log *log,
                          " bytes; a segment has at most %d",
                          needed, (int)WAL__SEGMENT_MAX);
     }
-    return rotate(log, needed, error);
+    needed += needed + RESERVE_SIZE <= WAL__SEGMENT_MAX ? RESERVE_SIZE : 0;
+    status = rotate(log, needed, error);
+    if (status == WAL_ENOSPACE && reservation->uses_reserve &&
+        fits_tail(log, in_tail, 0)) {
+        return WAL_OK;
+    }
+    return status;
 }
 
 enum wal_status wal__log_install(struct wal__log *log,
@@ -369,12 +387,17 @@ enum wal_status wal__log_install(struct wal__log *log,
                                  struct wal_error *error)
 {
     uint64_t bound = log->client.index_bound(log->client.ctx, 0, 0, 0);
-    uint64_t needed =
-        WAL__SEGMENT_HEADER_SIZE + space_needed(log, body->size, bound);
+    uint64_t needed = WAL__SEGMENT_HEADER_SIZE + RESERVE_SIZE +
+                      space_needed(log, body->size, bound);
     enum wal_status status;
 
     WAL__ASSERT(log->append_lock_held && header->id > log->highest_id);
-    header->capacity = wal__prealloc_next_capacity(log, needed);
+    WAL__ASSERT(header->id > wal__log_newest_id(log));
+    if (needed > WAL__SEGMENT_MAX) {
+        /* Without room for more: the next append rotates, and the index is a
+         * file in index/. */
+        needed = WAL__SEGMENT_HEADER_SIZE + body->size + WAL__TRAILER_SIZE;
+    }
     if (needed > WAL__SEGMENT_MAX) {
         return wal__fail(error, WAL_EPOISONED,
                          "the unsynced end of the log needs %" PRIu64
@@ -382,8 +405,17 @@ enum wal_status wal__log_install(struct wal__log *log,
                          "every process and open it again",
                          needed, (int)WAL__SEGMENT_MAX);
     }
-    status = wal__segment_install(log->env, log->directory, header, body->data,
-                                  body->size, error);
+    header->capacity = wal__prealloc_healing_capacity(needed);
+    for (;;) {
+        status = wal__segment_install(log->env, log->directory, header,
+                                      body->data, body->size, error);
+        if (status != WAL_ENOSPACE ||
+            header->capacity <= wal__prealloc_least_capacity(needed)) {
+            break;
+        }
+        header->capacity =
+            wal__prealloc_smaller_capacity(header->capacity, needed);
+    }
     log->highest_id = header->id;
     return status;
 }

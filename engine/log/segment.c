@@ -453,6 +453,32 @@ done:
     return status;
 }
 
+static enum wal_status fail_create(const struct wal__env *env,
+                                   enum wal_status status, int err,
+                                   const char *path, uint64_t capacity,
+                                   struct wal_error *error)
+{
+    uint64_t free_size;
+
+    if (status != WAL_ENOSPACE) {
+        return wal__fail_at(error, status, err, path, 0,
+                            "cannot create a segment of %" PRIu64 " bytes",
+                            capacity);
+    }
+    free_size = env->io->free_space(env->io->ctx, env->root);
+    if (free_size == UINT64_MAX) {
+        return wal__fail_at(error, status, err, path, 0,
+                            "no space for a new segment of %" PRIu64
+                            " bytes: free disk space",
+                            capacity);
+    }
+    return wal__fail_at(error, status, err, path, 0,
+                        "no space for a new segment: it needs %" PRIu64
+                        " bytes, and %" PRIu64
+                        " are free: free disk space, or raise the quota",
+                        capacity, free_size);
+}
+
 /* Creates the file under a temporary name and renames it when it is complete.
  * *named: it has the segment's name, also on failure. */
 static enum wal_status
@@ -484,16 +510,9 @@ create_and_rename(const struct wal__env *env, const char *directory,
         /* Best effort: the next attempt truncates the file. */
         (void)!io->unlink(io->ctx, temporary, &ignored);
     }
-    if (status != WAL_OK) {
-        return wal__fail_at(error, status, err, path, 0,
-                            status == WAL_ENOSPACE
-                                ? "no space for a new segment of %" PRIu64
-                                  " bytes: free disk space"
-                                : "cannot create a segment of %" PRIu64
-                                  " bytes",
-                            header->capacity);
-    }
-    return WAL_OK;
+    return status == WAL_OK
+               ? WAL_OK
+               : fail_create(env, status, err, path, header->capacity, error);
 }
 
 enum wal_status

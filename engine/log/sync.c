@@ -2,9 +2,15 @@
  * sync.c - making the log durable, by one sync for all waiters, and the poison
  * that a failed one leaves (SPEC.md 3.3, 4.2). Any thread.
  *
- * Invariant: the durable end never exceeds what a successful sync has covered;
- * after a failed sync no call in any process reports that anything is durable,
- * until the log is healed.
+ * Invariant: the durable end only rises, and never exceeds what a successful
+ * sync has covered. After a failed sync, or one whose outcome nobody knows, no
+ * process syncs or appends until the log is healed: a later sync may succeed
+ * without the bytes that the failed one dropped.
+ *
+ * A process that lost the sync lock to a takeover may be anywhere in
+ * sync_and_publish. So each of its stores must be harmless late: the durable
+ * end is raised, never set; syncing_pid is changed only from the expected
+ * value; the poison of a log that was healed since costs another healing.
  *
  * Lock order: append lock, sync_mutex, sync lock byte. A sync acquires no other
  * lock while it holds them.
@@ -16,29 +22,65 @@
 
 enum {
     UNSYNCED_SIZE_MAX = 4 * 1024 * 1024, /* before a background sync */
-    SMALL_SYNC_SIZE = 1024 * 1024 /* larger syncs are not typical durations */
+    SMALL_SYNC_SIZE = 1024 * 1024, /* larger syncs are not typical durations */
+    TAKEOVERS_MAX = 4 /* of stopped processes, each a lock timeout long */
 };
-
-void wal__log_poison(struct wal__log *log)
-{
-    atomic_store(&log->shared->poison, 1);
-}
 
 enum wal_status wal__log_check_poison(const struct wal__log *log,
                                       struct wal_error *error)
 {
-    if (atomic_load(&log->shared->poison) == 0) {
-        return WAL_OK;
+    return atomic_load(&log->shared->poison) == 0
+               ? WAL_OK
+               : wal__log_fail_poisoned(log, error);
+}
+
+enum wal_status wal__log_fail_poisoned(const struct wal__log *log,
+                                       struct wal_error *error)
+{
+    uint64_t poison = atomic_load(&log->shared->poison);
+    uint32_t detail = (uint32_t)poison;
+    enum wal_status status = WAL_EPOISONED;
+
+    switch ((enum wal__poison_kind)(poison >> 32)) {
+    case WAL__POISON_WRITE:
+        return wal__fail_at(error, status, (int)detail, NULL, 0,
+                            "a write to the log failed");
+    case WAL__POISON_SYNC:
+        return wal__fail_at(error, status, (int)detail, NULL, 0,
+                            "a sync of the log failed");
+    case WAL__POISON_DEATH:
+        return wal__fail(error, status,
+                         "process %u died while it synced the log", detail);
+    case WAL__POISON_STOPPED:
+        if (detail == 0) {
+            return wal__fail(error, status,
+                             "a process was stopped while it synced the log");
+        }
+        return wal__fail(error, status,
+                         "process %u was stopped while it synced the log",
+                         detail);
+    case WAL__POISON_NONE: /* healed just now */
+    case WAL__POISON_UNKNOWN:
+    default:
+        return wal__fail(error, status,
+                         "a sync of the log may have failed in an earlier "
+                         "process");
     }
-    return wal__fail(error, WAL_EPOISONED,
-                     "a write or sync of the store failed; whether what it "
-                     "covered is durable is unknown; reads work, and the next "
-                     "append heals the log");
+}
+
+bool wal__log_is_durable(const struct wal__log *log, uint64_t position)
+{
+    return atomic_load(&log->shared->durable) >= position;
 }
 
 void wal__log_set_durable(struct wal__log *log, uint64_t position)
 {
-    atomic_store(&log->shared->durable, position);
+    uint64_t durable = atomic_load(&log->shared->durable);
+
+    while (durable < position &&
+           !atomic_compare_exchange_weak(&log->shared->durable, &durable,
+                                         position)) {
+    }
     wal__control_notify(log->control, log->log_id, WAL__LOG_EVENT_DURABLE);
 }
 
@@ -72,9 +114,12 @@ static enum wal_status sync_written(struct wal__log *log, uint64_t written,
  * died while it synced. What its sync covered is unknown. */
 static void poison_if_syncer_died(struct wal__log *log)
 {
-    if (atomic_load(&log->shared->syncing_pid) != 0) {
-        wal__log_poison(log);
-        atomic_store(&log->shared->syncing_pid, 0);
+    uint64_t syncing = atomic_load(&log->shared->syncing_pid);
+
+    if (syncing != 0) {
+        wal__control_poison(log->shared, WAL__POISON_DEATH, (uint32_t)syncing);
+        (void)atomic_compare_exchange_strong(&log->shared->syncing_pid,
+                                             &syncing, 0);
     }
 }
 
@@ -96,40 +141,87 @@ void wal__log_check_dead_syncer(struct wal__log *log)
     pthread_mutex_unlock(&log->sync_mutex);
 }
 
-/* With the sync lock: syncs up to the written end, and publishes it. */
+/* Publishes this process as the one that syncs. False: the log is poisoned, or
+ * another process syncs, which lost the lock and continues. Poison is read
+ * after that: a sync that failed before has set it. */
+static bool begin_sync(struct wal__log *log)
+{
+    struct wal__control_log *shared = log->shared;
+    uint64_t syncing = 0;
+
+    poison_if_syncer_died(log);
+    if (!atomic_compare_exchange_strong(&shared->syncing_pid, &syncing,
+                                        log->control->process_id)) {
+        wal__control_poison(shared, WAL__POISON_STOPPED, (uint32_t)syncing);
+        return false;
+    }
+    return atomic_load(&shared->poison) == 0;
+}
+
+static void end_sync(struct wal__log *log)
+{
+    uint64_t own = log->control->process_id;
+
+    (void)atomic_compare_exchange_strong(&log->shared->syncing_pid, &own, 0);
+}
+
+/* Whether this process is still the one that syncs: then no other sync of the
+ * segment can have failed since begin_sync. */
+static bool still_syncs(const struct wal__log *log)
+{
+    return atomic_load(&log->shared->syncing_pid) == log->control->process_id;
+}
+
+/* Between begin_sync and end_sync: syncs up to the written end, and publishes
+ * it. */
 static enum wal_status sync_and_publish(struct wal__log *log,
                                         struct wal_error *error)
 {
     struct wal__control_log *shared = log->shared;
     const struct wal__io *io = log->env->io;
-    uint64_t begin, written, durable;
+    uint64_t begin = io->monotonic_ns(io->ctx);
+    uint64_t written = atomic_load(&shared->written);
+    uint64_t durable = atomic_load(&shared->durable);
     enum wal_status status;
     int err = 0;
 
-    poison_if_syncer_died(log);
-    status = wal__log_check_poison(log, error);
-    if (status != WAL_OK) {
-        return status;
-    }
-    begin = io->monotonic_ns(io->ctx);
-    atomic_store(&shared->syncing_pid, log->control->process_id);
-    written = atomic_load(&shared->written);
-    durable = atomic_load(&shared->durable);
     status = sync_written(log, written, &err);
     if (written - durable < SMALL_SYNC_SIZE) {
         atomic_store(&log->last_sync_ns, io->monotonic_ns(io->ctx) - begin);
     }
-    if (status == WAL_OK) {
-        wal__log_set_durable(log, written);
-    } else {
-        wal__log_poison(log);
-        status =
-            wal__fail_at(error, WAL_EPOISONED, err, NULL, 0,
-                         "a sync failed; whether what it covered is durable "
-                         "is unknown: open the store again and look the "
-                         "entries up by id");
+    if (status != WAL_OK) {
+        wal__control_poison(shared, WAL__POISON_SYNC, (uint32_t)err);
     }
-    atomic_store(&shared->syncing_pid, 0);
+    if (status != WAL_OK || !still_syncs(log)) {
+        return wal__log_fail_poisoned(log, error);
+    }
+    wal__log_set_durable(log, written);
+    return WAL_OK;
+}
+
+static enum wal_status sync_if_sound(struct wal__log *log,
+                                     struct wal_error *error)
+{
+    enum wal_status status = begin_sync(log)
+                                 ? sync_and_publish(log, error)
+                                 : wal__log_fail_poisoned(log, error);
+
+    end_sync(log);
+    return status;
+}
+
+enum wal_status wal__log_lock_sync(struct wal__log *log, uint64_t position,
+                                   struct wal_error *error)
+{
+    enum wal_status status;
+    int takeovers = 0;
+
+    do {
+        status = wal__control_lock_unless_durable(log->control,
+                                                  WAL__LOCK_SYNC + log->log_id,
+                                                  log->log_id, position, error);
+    } while (status == WAL_ELOCKED && takeovers++ < TAKEOVERS_MAX &&
+             wal__control_take_over_sync_lock(log->control, log->log_id));
     return status;
 }
 
@@ -137,30 +229,22 @@ static enum wal_status sync_and_publish(struct wal__log *log,
 static enum wal_status sync_to(struct wal__log *log, uint64_t position,
                                struct wal_error *error)
 {
-    uint64_t lock = WAL__LOCK_SYNC + log->log_id;
     enum wal_status status;
 
-    if (atomic_load(&log->shared->durable) >= position) {
-        return wal__log_check_poison(log, error);
+    if (wal__log_is_durable(log, position)) {
+        return WAL_OK;
     }
-    status = wal__control_lock_unless_durable(log->control, lock, log->log_id,
-                                              position, error);
-    if (status == WAL_END) {
-        return wal__log_check_poison(log, error);
+    status = wal__log_lock_sync(log, position, error);
+    if (status == WAL_OK) {
+        if (!wal__log_is_durable(log, position)) {
+            status = sync_if_sound(log, error);
+        }
+        wal__control_unlock(log->control, WAL__LOCK_SYNC + log->log_id,
+                            log->log_id);
     }
-    if (status != WAL_OK) {
-        /* The groups are written: the status must not deny that. */
-        return status == WAL_ELOCKED
-                   ? status
-                   : wal__fail_at(error, WAL_EIO, 0, log->control->path, lock,
-                                  "cannot acquire the sync lock; whether what "
-                                  "was written is durable is unknown");
-    }
-    if (atomic_load(&log->shared->durable) < position) {
-        status = sync_and_publish(log, error);
-    }
-    wal__control_unlock(log->control, lock, log->log_id);
-    return status;
+    /* Another process may have healed the log meanwhile. */
+    return status == WAL_END || wal__log_is_durable(log, position) ? WAL_OK
+                                                                   : status;
 }
 
 enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
@@ -171,8 +255,8 @@ enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
     if (position == UINT64_MAX) {
         position = atomic_load(&log->shared->written) + 1;
     }
-    if (atomic_load(&log->shared->durable) >= position) {
-        return wal__log_check_poison(log, error);
+    if (wal__log_is_durable(log, position)) {
+        return WAL_OK;
     }
     pthread_mutex_lock(&log->sync_mutex);
     status = sync_to(log, position, error);
@@ -195,9 +279,7 @@ void wal__log_background_sync(struct wal__log *log)
         wal__log_check_poison(log, NULL) != WAL_OK) {
         return;
     }
-    /* The thread that creates preallocated segments calls this with
-     * prealloc_mutex held, and healing acquires that after sync_mutex: to wait
-     * here would be a deadlock. */
+    /* The thread that holds the mutex syncs, or heals. */
     if (pthread_mutex_trylock(&log->sync_mutex) == 0) {
         (void)!sync_to(log, atomic_load(&log->shared->written), NULL);
         pthread_mutex_unlock(&log->sync_mutex);

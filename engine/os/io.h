@@ -74,6 +74,11 @@ struct wal__io {
      * the file. */
     enum wal_status (*allocate)(void *ctx, struct wal__file *file,
                                 uint64_t size, int *sys_errno);
+    /* Gives the disk space of a range back; its bytes then read as zeros, and
+     * the size remains (a hole). Not durable. Fails where the file system has
+     * no holes. */
+    enum wal_status (*punch)(void *ctx, struct wal__file *file, uint64_t offset,
+                             uint64_t size, int *sys_errno);
     enum wal_status (*stat)(void *ctx, struct wal__file *file,
                             struct wal__io_stat *out, int *sys_errno);
     /* Maps the file's first `size` bytes, shared; read-only unless writable.
@@ -114,6 +119,10 @@ struct wal__io {
      * to name[32]. */
     enum wal_status (*is_network)(void *ctx, const char *path, bool *network,
                                   char *name, int *sys_errno);
+
+    /* Returns the bytes that may still be allocated in a directory, or
+     * UINT64_MAX when that is unknown. */
+    uint64_t (*free_space)(void *ctx, const char *path);
 
     /* Clocks, identity, random bytes. These do not fail. */
     int64_t (*now_ms)(void *ctx);        /* Unix time */

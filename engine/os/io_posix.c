@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -226,6 +227,19 @@ static enum wal_status file_allocate(void *ctx, struct wal__file *file,
     if (result < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
         return allocate_by_writing(file->fd, size, sys_errno);
     }
+    return result_status(result, sys_errno);
+}
+
+static enum wal_status file_punch(void *ctx, struct wal__file *file,
+                                  uint64_t offset, uint64_t size,
+                                  int *sys_errno)
+{
+    (void)ctx;
+    int result;
+
+    WAL__RETRY_EINTR(
+        result, fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                          (off_t)offset, (off_t)size));
     return result_status(result, sys_errno);
 }
 
@@ -492,6 +506,16 @@ static enum wal_status path_is_network(void *ctx, const char *path,
     return WAL_OK;
 }
 
+static uint64_t path_free_space(void *ctx, const char *path)
+{
+    (void)ctx;
+    struct statvfs fs;
+    int result;
+
+    WAL__RETRY_EINTR(result, statvfs(path, &fs));
+    return result < 0 ? UINT64_MAX : (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
 const struct wal__io wal__io_posix = {
     .open = file_open,
     .close = file_close,
@@ -500,6 +524,7 @@ const struct wal__io wal__io_posix = {
     .sync = file_sync,
     .write_back = file_write_back,
     .allocate = file_allocate,
+    .punch = file_punch,
     .stat = file_stat,
     .map = file_map,
     .unmap = file_unmap,
@@ -513,6 +538,7 @@ const struct wal__io wal__io_posix = {
     .remove_directory = path_remove_directory,
     .sync_directory = path_sync_directory,
     .is_network = path_is_network,
+    .free_space = path_free_space,
     .now_ms = wal__clock_now_ms,
     .monotonic_ns = wal__clock_monotonic_ns,
     .random = wal__random_system,

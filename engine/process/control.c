@@ -19,7 +19,7 @@
 #define CONTROL_MAGIC 0x4b434f4c4c415741ull /* "AWALLOCK" */
 
 enum {
-    CONTROL_VERSION = 6,
+    CONTROL_VERSION = 7,
     CHECK_INTERVAL_NS = 10000000 /* between two looks at LOCK */
 };
 
@@ -59,10 +59,25 @@ static bool page_is_of_other_boot(const struct wal__control *control)
            memcmp(page->boot_id, boot_id, sizeof(boot_id)) != 0;
 }
 
+/* Returns the poison that a live page leaves to the next first opener. */
+static uint64_t left_poison(const struct wal__control_log *shared)
+{
+    uint64_t poison = atomic_load(&shared->poison);
+    uint64_t syncing = atomic_load(&shared->syncing_pid);
+
+    if (syncing == 0) {
+        syncing = atomic_load(&shared->open_syncing_pid);
+    }
+    return poison != 0 || syncing == 0
+               ? poison
+               : wal__control_encode_poison(WAL__POISON_DEATH,
+                                            (uint32_t)syncing);
+}
+
 /* Sets poison before it clears anything: when this process is killed here, the
  * next one finds the poison. */
 static void reset_log(struct wal__control_log *shared, uint64_t durable,
-                      uint32_t poison)
+                      uint64_t poison)
 {
     struct wal__control_log fresh;
 
@@ -101,22 +116,21 @@ static void reset_page(struct wal__control *control)
 {
     struct wal__control_page *page = control->page;
     bool live = page_is_live(control, page);
-    uint32_t poisoned = !live && !page_is_of_other_boot(control);
+    uint64_t doubt = !live && !page_is_of_other_boot(control)
+                         ? wal__control_encode_poison(WAL__POISON_UNKNOWN, 0)
+                         : 0;
 
     WAL__ASSERT(control->is_exclusive && control->holds_open_lock);
-    control->lock_file_replaced = poisoned != 0;
+    control->lock_file_replaced = doubt != 0;
     if (!live) {
         atomic_store(&page->magic, 0);
     }
     memset(page->claims, 0, sizeof(page->claims));
     for (uint32_t i = 0; i < WAL__LOG_COUNT; i++) {
         struct wal__control_log *shared = &page->logs[i];
-        bool failed = atomic_load(&shared->poison) != 0 ||
-                      atomic_load(&shared->syncing_pid) != 0 ||
-                      atomic_load(&shared->open_syncing_pid) != 0;
 
         reset_log(shared, live ? atomic_load(&shared->durable) : 0,
-                  live ? failed : poisoned);
+                  live ? left_poison(shared) : doubt);
     }
     if (!live) {
         identify_page(control);

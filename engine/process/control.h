@@ -43,6 +43,17 @@ struct wal__wait_word {
     _Atomic uint32_t waiters;
 };
 
+/* Why a log is poisoned: a kind and its detail. */
+enum wal__poison_kind {
+    WAL__POISON_NONE = 0,
+    WAL__POISON_UNKNOWN = 1, /* the page of an earlier process is void */
+    WAL__POISON_WRITE = 2,   /* a write failed; detail: errno */
+    WAL__POISON_SYNC = 3,    /* a sync failed; detail: errno */
+    WAL__POISON_DEATH = 4,   /* a process died while it synced; its id */
+    WAL__POISON_STOPPED = 5  /* a process did not run while it synced; its id,
+                              * or 0 */
+};
+
 /* The page's part for one log. Ends are positions, and only rise while the page
  * is in use. */
 struct wal__control_log {
@@ -54,13 +65,14 @@ struct wal__control_log {
     _Atomic uint64_t indexed_tail_id;     /* a tail that has an index file */
     _Atomic uint64_t epoch;               /* of the last process that joined */
     _Atomic uint64_t last_appender_epoch; /* of the last writer */
-    _Atomic uint32_t poison;              /* a write or sync failed */
-    _Atomic uint32_t append_holder;       /* process id, or 0 */
-    _Atomic uint64_t holder_start;        /* start time of append_holder */
-    _Atomic uint32_t rotation_waiting;    /* for the preallocation lock */
-    _Atomic uint32_t is_recovered;        /* of log 0: recovery is done */
-    _Atomic uint32_t prealloc_holder;     /* process id, or 0 */
-    _Atomic uint32_t sync_holder;         /* process id, or 0 */
+    _Atomic uint64_t poison;        /* kind << 32 | detail; 0: not poisoned */
+    _Atomic uint32_t sync_round;    /* takeovers of the sync lock */
+    _Atomic uint32_t append_holder; /* process id, or 0 */
+    _Atomic uint64_t holder_start;  /* start time of append_holder */
+    _Atomic uint32_t rotation_waiting; /* for the preallocation lock */
+    _Atomic uint32_t is_recovered;     /* of log 0: recovery is done */
+    _Atomic uint32_t prealloc_holder;  /* process id, or 0 */
+    _Atomic uint32_t sync_holder;      /* process id, or 0 */
     _Atomic uint32_t open_syncing_pid; /* of a running sync of OPEN; 0: none */
     uint32_t reserved;
     struct wal__wait_word wait_words[WAL__WAIT_COUNT];
@@ -106,8 +118,14 @@ enum wal__lock_byte {
     WAL__LOCK_OPEN = 4098,        /* opening the store */
     WAL__LOCK_REWIND = 4099,      /* rewinding files */
     WAL__LOCK_APPEND = 4104,      /* + log_id: appending */
-    WAL__LOCK_SYNC = 4112,        /* + log_id: syncing */
+    WAL__LOCK_SYNC = 4112,        /* + log_id: syncing, in round 0 */
     WAL__LOCK_PREALLOC = 4120     /* + log_id: preallocating */
+};
+
+/* The sync lock is a byte for each round: a takeover begins the next. */
+enum {
+    WAL__LOCK_SYNC_STRIDE = 1024,
+    WAL__SYNC_ROUNDS = 1 << 20 /* after them the bytes repeat */
 };
 
 /* + session number: claiming it. */
@@ -131,6 +149,8 @@ struct wal__control {
     bool is_first_opener;
     /* No valid page: LOCK may be new while processes lock its predecessor. */
     bool lock_file_replaced;
+    /* Of the sync lock that this process holds; with the log's sync_mutex. */
+    uint32_t sync_round[WAL__LOG_COUNT];
     bool holds_open_lock;
     bool is_exclusive;           /* it holds the participant lock exclusively */
     _Atomic uint64_t checked_ns; /* when LOCK was last checked */
@@ -153,6 +173,12 @@ enum wal_status wal__control_open(struct wal__control *control,
 enum wal_status wal__control_finish_open(struct wal__control *control,
                                          struct wal_error *error) WAL_MUST_USE;
 void wal__control_close(struct wal__control *control);
+
+/* Poisons a log, unless it is poisoned: the first cause remains. poison.c */
+uint64_t wal__control_encode_poison(enum wal__poison_kind kind,
+                                    uint32_t detail);
+void wal__control_poison(struct wal__control_log *shared,
+                         enum wal__poison_kind kind, uint32_t detail);
 
 /* Tries to make the participant lock exclusive. True: this process is the only
  * one, and holds the lock until wal__control_finish_open or close. */

@@ -14,7 +14,9 @@
 #include "format/bytes/assert.h"
 
 enum {
-    POLL_INTERVAL_NS = 5000000
+    POLL_INTERVAL_NS = 5000000,
+    IDLE_NS_MIN = 10000000, /* that a holder is seen not to run */
+    RUNNING_FACTOR = 20     /* times the lock timeout, while the holder runs */
 };
 
 enum wal_status wal__control_set_lock(struct wal__control *control,
@@ -64,6 +66,17 @@ static _Atomic uint32_t *holder_of(struct wal__control *control, uint64_t byte,
     }
 }
 
+/* Whether the holder that the page names is a process that runs. */
+static bool holder_runs(struct wal__control *control, uint64_t byte,
+                        uint32_t log_id)
+{
+    const struct wal__io *io = control->env->io;
+    uint32_t holder = atomic_load(holder_of(control, byte, log_id));
+
+    return holder != 0 && io->process_start_time(io->ctx, holder) != 0 &&
+           !io->process_is_stopped(io->ctx, holder);
+}
+
 static enum wal_status fail_locked(struct wal__control *control, uint64_t byte,
                                    uint32_t log_id, struct wal_error *error)
 {
@@ -79,6 +92,40 @@ static enum wal_status fail_locked(struct wal__control *control, uint64_t byte,
     return status;
 }
 
+/* Returns the byte of the sync lock in a round. */
+static uint64_t sync_byte(uint32_t log_id, uint32_t round)
+{
+    return WAL__LOCK_SYNC + log_id +
+           (uint64_t)(round % WAL__SYNC_ROUNDS) * WAL__LOCK_SYNC_STRIDE;
+}
+
+/* Tries once to lock the byte of the present round. The round is read again
+ * under the lock: it is not held by a process that was late. */
+static enum wal_status try_sync_byte(struct wal__control *control,
+                                     uint32_t log_id, int *err)
+{
+    const struct wal__control_log *shared = &control->page->logs[log_id];
+
+    for (;;) {
+        uint32_t round = atomic_load(&shared->sync_round);
+        uint64_t byte = sync_byte(log_id, round);
+        enum wal_status status =
+            wal__control_set_lock(control, byte, WAL__IO_LOCK_EXCLUSIVE, err);
+
+        if (status != WAL_OK) {
+            return status;
+        }
+        if (atomic_load(&shared->sync_round) == round) {
+            control->sync_round[log_id] = round;
+            return WAL_OK;
+        }
+        status = wal__control_set_lock(control, byte, WAL__IO_LOCK_NONE, err);
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+}
+
 enum wal_status wal__control_try_lock(struct wal__control *control,
                                       uint64_t byte, uint32_t log_id, int *err)
 {
@@ -86,8 +133,10 @@ enum wal_status wal__control_try_lock(struct wal__control *control,
 
     WAL__ASSERT(byte >= WAL__LOCK_APPEND && log_id < WAL__LOG_COUNT);
     WAL__ASSERT(byte % 8 == log_id);
-    status = wal__control_set_lock(control, byte, WAL__IO_LOCK_EXCLUSIVE, err);
-
+    status =
+        byte == WAL__LOCK_SYNC + log_id
+            ? try_sync_byte(control, log_id, err)
+            : wal__control_set_lock(control, byte, WAL__IO_LOCK_EXCLUSIVE, err);
     if (status != WAL_OK) {
         return status;
     }
@@ -110,23 +159,57 @@ static enum wal_status try_lock_unless_durable(struct wal__control *control,
     return wal__control_try_lock(control, byte, log_id, err);
 }
 
-/* Tries until the lock timeout expires. The wait word is read before each try,
- * so that an unlock in between ends the wait. */
+/* A wait for a lock. */
+struct wait {
+    uint64_t since_ns;
+    /* Since when each look, after the lock timeout, found this holder not to
+     * run; 0: it runs. */
+    uint64_t idle_since_ns;
+    uint32_t idle_holder;
+};
+
+/* Whether the wait has expired: after the lock timeout, unless the holder runs.
+ * It may be slow, and to be refused for that helps nobody. One look does not
+ * suffice: a holder may be about to publish its name. */
+static bool wait_is_over(struct wal__control *control, uint64_t byte,
+                         uint32_t log_id, struct wait *wait)
+{
+    const struct wal__io *io = control->env->io;
+    uint64_t timeout_ns = (uint64_t)control->env->lock_timeout_ms * 1000000;
+    uint64_t now = io->monotonic_ns(io->ctx);
+    uint32_t holder = atomic_load(holder_of(control, byte, log_id));
+
+    if (now - wait->since_ns < timeout_ns) {
+        return false;
+    }
+    if (holder_runs(control, byte, log_id)) {
+        wait->idle_since_ns = 0;
+    } else if (wait->idle_since_ns == 0 || wait->idle_holder != holder) {
+        wait->idle_since_ns = now;
+        wait->idle_holder = holder;
+    }
+    return now - wait->since_ns >= timeout_ns * RUNNING_FACTOR ||
+           (wait->idle_since_ns != 0 &&
+            now - wait->idle_since_ns >= IDLE_NS_MIN);
+}
+
+/* Tries until the wait expires. The wait word is read before each try, so that
+ * an unlock in between ends the wait. */
 static enum wal_status wait_for_lock(struct wal__control *control,
                                      uint64_t byte, uint32_t log_id,
                                      uint64_t position, int *err)
 {
     struct wal__wait_word *wait_word = wait_word_of(control, byte, log_id);
     const struct wal__io *io = control->env->io;
-    uint64_t deadline = io->monotonic_ns(io->ctx) +
-                        (uint64_t)control->env->lock_timeout_ms * 1000000;
+    struct wait wait = {.since_ns = io->monotonic_ns(io->ctx)};
 
     for (;;) {
         uint32_t seen = atomic_load(&wait_word->word);
         enum wal_status status =
             try_lock_unless_durable(control, byte, log_id, position, err);
 
-        if (status != WAL_ELOCKED || io->monotonic_ns(io->ctx) >= deadline) {
+        if (status != WAL_ELOCKED ||
+            wait_is_over(control, byte, log_id, &wait)) {
             return status;
         }
         io->futex_wait(io->ctx, (const uint32_t *)&wait_word->word, seen,
@@ -167,6 +250,24 @@ enum wal_status wal__control_lock(struct wal__control *control, uint64_t byte,
                                             error);
 }
 
+bool wal__control_take_over_sync_lock(struct wal__control *control,
+                                      uint32_t log_id)
+{
+    struct wal__control_log *shared = &control->page->logs[log_id];
+    uint64_t byte = WAL__LOCK_SYNC + log_id;
+    uint32_t round = atomic_load(&shared->sync_round);
+    uint32_t holder = atomic_load(&shared->sync_holder);
+
+    if (holder_runs(control, byte, log_id)) {
+        return false;
+    }
+    /* Before the round: the next holder must not trust a sync. */
+    wal__control_poison(shared, WAL__POISON_STOPPED, holder);
+    (void)atomic_compare_exchange_strong(&shared->sync_round, &round,
+                                         round + 1);
+    return true;
+}
+
 bool wal__control_has_waiters(struct wal__control *control, uint64_t byte,
                               uint32_t log_id)
 {
@@ -177,17 +278,24 @@ void wal__control_unlock(struct wal__control *control, uint64_t byte,
                          uint32_t log_id)
 {
     struct wal__wait_word *wait_word = wait_word_of(control, byte, log_id);
+    enum wal__wait_queue queue = wait_queue_of(byte);
+    _Atomic uint32_t *holder = holder_of(control, byte, log_id);
     const struct wal__io *io = control->env->io;
+    uint32_t own = control->process_id;
     int ignored = 0;
 
     WAL__ASSERT(byte % 8 == log_id);
-    atomic_store(holder_of(control, byte, log_id), 0);
+    /* Another process may have taken the sync lock over. */
+    (void)atomic_compare_exchange_strong(holder, &own, 0);
+    if (byte == WAL__LOCK_SYNC + log_id) {
+        byte = sync_byte(log_id, control->sync_round[log_id]);
+    }
     /* A lock that the kernel does not release now is released with the file;
      * until then other processes report its holder. */
     (void)!wal__control_set_lock(control, byte, WAL__IO_LOCK_NONE, &ignored);
     if (atomic_load(&wait_word->waiters) != 0) {
         atomic_fetch_add(&wait_word->word, 1);
         io->futex_wake(io->ctx, (const uint32_t *)&wait_word->word,
-                       wait_queue_of(byte) == WAL__WAIT_SYNC ? UINT32_MAX : 1);
+                       queue == WAL__WAIT_SYNC ? UINT32_MAX : 1);
     }
 }

@@ -21,8 +21,9 @@ enum wal_status wal__control_set_lock(struct wal__control *control,
                                       uint64_t byte, enum wal__io_lock mode,
                                       int *err) WAL_MUST_USE;
 
-/* Acquires a lock; waits at most the store's lock timeout, woken by the holder
- * and at least every 5 ms. WAL_ELOCKED: error->holder holds it. */
+/* Acquires a lock; waits at most the store's lock timeout, or 20 times as long
+ * while the holder runs. Woken by the holder, and at least every 5 ms.
+ * WAL_ELOCKED: error->holder holds it. */
 enum wal_status wal__control_lock(struct wal__control *control, uint64_t byte,
                                   uint32_t log_id,
                                   struct wal_error *error) WAL_MUST_USE;
@@ -36,6 +37,15 @@ wal__control_lock_unless_durable(struct wal__control *control, uint64_t byte,
 enum wal_status wal__control_try_lock(struct wal__control *control,
                                       uint64_t byte, uint32_t log_id,
                                       int *err) WAL_MUST_USE;
+/*
+ * Takes the sync lock away from a holder that does not run: poisons the log and
+ * begins a round with another lock byte. False when the holder runs. The former
+ * holder may continue at any time: it can raise the durable end by what its
+ * sync covered, and poison; both are harmless (SPEC.md 4.2). Any thread, after
+ * waiting for the lock.
+ */
+bool wal__control_take_over_sync_lock(struct wal__control *control,
+                                      uint32_t log_id);
 /* Whether a process waits for a lock that this one holds. */
 bool wal__control_has_waiters(struct wal__control *control, uint64_t byte,
                               uint32_t log_id);

@@ -96,7 +96,7 @@ code 0 walcheck "$work/out"
 
 # A failed salvage leaves no files.
 code 3 walcheck --salvage "$work/none/out" "$store"
-for blocks in 100 1100; do
+for blocks in 100 900; do
     got=0
     (trap '' XFSZ && ulimit -f $blocks &&
         walcheck --salvage "$work/full" "$store") \

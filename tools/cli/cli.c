@@ -241,9 +241,6 @@ static const char *hint(const struct cli *cli, enum wal_status status)
     if (status == WAL_ELOCKED) {
         return "wait for the process that holds the lock, or end it";
     }
-    if (status == WAL_EPOISONED) {
-        return "close and open the store again";
-    }
     if (status == WAL_ENOSPACE) {
         return "check free space, quotas and the file size limit";
     }

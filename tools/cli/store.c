@@ -197,6 +197,9 @@ int cli_close_store(const struct cli *cli, const char *path,
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_close(store, &error);
 
+    if (status == WAL_EPOISONED && code != CLI_OK && code != CLI_CONTINUE) {
+        return code; /* the same failure, which was reported */
+    }
     if (status != WAL_OK) {
         return cli_worse_code(code, cli_report(cli, path, status, &error));
     }

@@ -10,10 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
 #include "format/model/dialect.h"
 #include "tools/cli/entry.h"
 #include "tools/walctl/walctl.h"
+
+enum {
+    ID_SIZE = 36,    /* of a UUID */
+    ATTEMPTS_MAX = 3 /* while the outcome is unknown */
+};
 
 /* Larger than any batch that the engine accepts. */
 #define INPUT_MAX ((size_t)256 << 20)
@@ -30,7 +37,8 @@ struct append {
     size_t line;   /* number of the current line */
     size_t *lines; /* line numbers of the entries */
     size_t line_capacity;
-    char *tail; /* with --each: the next expected tail */
+    char *tail;           /* with --each: the next expected tail */
+    char id[ID_SIZE + 1]; /* with --each: of a line without one */
 };
 
 /* Adds the entry of a line; ignores a blank line. */
@@ -59,6 +67,31 @@ static int parse_entry(struct append *append, const char *line, size_t size)
     append->lines[append->count] = append->line;
     append->count++;
     return CLI_CONTINUE;
+}
+
+/* Gives an entry without an id one, a UUID of version 7: with an id it can be
+ * sent again. Without random bytes the library makes the id. */
+static void complete_id(struct append *append, struct wal_entry *entry)
+{
+    struct timespec now;
+    uint64_t ms;
+    uint8_t bytes[10];
+
+    if (entry->id.size > 0 || entry->id.data != NULL) {
+        return;
+    }
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+        return;
+    }
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    (void)snprintf(append->id, sizeof(append->id),
+                   "%08x-%04x-7%01x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+                   (unsigned)(ms >> 16 & UINT32_MAX), (unsigned)(ms & 0xffff),
+                   bytes[0] & 0x0fu, bytes[1], (bytes[2] & 0x3fu) | 0x80u,
+                   bytes[3], bytes[4], bytes[5], bytes[6], bytes[7], bytes[8],
+                   bytes[9]);
+    entry->id = cli_slice(append->id);
 }
 
 /* Whether the text has the id between quotation marks. */
@@ -114,6 +147,14 @@ static int fail_entries(const struct append *append, enum wal_status status,
     return cli_report(append->cli, what, status, error);
 }
 
+/* With --each: whether an append has an unknown outcome, and may be repeated by
+ * its id. */
+static bool may_send_again(const struct append *append, enum wal_status status)
+{
+    return append->tail != NULL && append->entries[0].id.size > 0 &&
+           (status == WAL_EPOISONED || status == WAL_EIO);
+}
+
 static int send_entries(struct append *append, struct wal_append_result *result)
 {
     struct wal_error error = CLI_ERROR_INIT;
@@ -128,6 +169,11 @@ static int send_entries(struct append *append, struct wal_append_result *result)
     status =
         wal_append(append->session, append->entries, (uint32_t)append->count,
                    &append->options, result, &error);
+    for (int i = 1; i < ATTEMPTS_MAX && may_send_again(append, status); i++) {
+        status = wal_append(append->session, append->entries,
+                            (uint32_t)append->count, &append->options, result,
+                            &error);
+    }
     if (status == WAL_OK) {
         walctl_print_appended(append->cli, append->session, result,
                               append->options.durability == WAL_QUEUED ? &queued
@@ -203,6 +249,7 @@ static int append_each(struct append *append)
         append->count = 0;
         code = parse_entry(append, line, size);
         if (code == CLI_CONTINUE && append->count > 0) {
+            complete_id(append, &append->entries[0]);
             code = send_entries(append, &result);
         }
         if (code == CLI_CONTINUE && append->count > 0) {

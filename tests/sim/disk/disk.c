@@ -77,7 +77,7 @@ uint64_t sim_disk_used_bytes(const struct sim_disk *disk)
 
     for (const struct sim_file *file = disk->files; file != NULL;
          file = file->next) {
-        used += file->allocated;
+        used += file->allocated - file->punched;
     }
     return used;
 }

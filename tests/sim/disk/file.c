@@ -187,6 +187,7 @@ struct sim_file *sim__file_clone(struct sim_file *file, struct sim_disk *disk)
     sim__file_copy_inode(file, copy);
     copy->size = file->size;
     copy->allocated = file->allocated;
+    copy->punched = file->punched;
     memcpy(copy->bad, file->bad, sizeof(copy->bad));
     copy->bad_count = file->bad_count;
     clone_content(file, copy);
@@ -354,6 +355,7 @@ void sim__file_truncate(struct sim_file *file)
     sim__file_store(file, 0, NULL, change->size);
     file->size = 0;
     file->allocated = 0;
+    file->punched = 0;
     sim__file_update_mtime(file);
     refresh_shadow(file);
 }

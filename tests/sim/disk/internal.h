@@ -88,6 +88,7 @@ struct sim_file {
     int64_t durable_ctime_ns;
     uint64_t size;
     uint64_t allocated;
+    uint64_t punched;  /* bytes of that which are holes */
     uint8_t *content;  /* SIM_FILE_MAX bytes of address space, or null */
     uint64_t *touched; /* a bit for each page that may differ from zeros */
     uint64_t pages;    /* no page from here on is touched */
@@ -292,6 +293,16 @@ struct wal__file *sim__handle_add(struct sim_process *process,
 /* sim_tree.c */
 extern const struct wal__worktree_io sim__tree_table;
 void sim__trees_free(struct sim_process *process);
+
+/* io_space.c: the calls on space, and what writes need of it */
+uint64_t sim__round_to_page(uint64_t size);
+uint64_t sim__room_for(const struct sim_disk *disk,
+                       const struct sim_file *file);
+enum wal_status sim__io_allocate(void *ctx, struct wal__file *file,
+                                 uint64_t size, int *sys_errno);
+enum wal_status sim__io_punch(void *ctx, struct wal__file *file,
+                              uint64_t offset, uint64_t size, int *sys_errno);
+uint64_t sim__io_free_space(void *ctx, const char *path);
 
 /* sim_io_names.c: the calls on names */
 enum wal_status sim__io_path_stat(void *ctx, const char *path,

@@ -161,27 +161,6 @@ static enum wal_status io_pread(void *ctx, struct wal__file *file, void *data,
     return status;
 }
 
-static uint64_t round_to_page(uint64_t size)
-{
-    return (size + SIM_PAGE_SIZE - 1) / SIM_PAGE_SIZE * SIM_PAGE_SIZE;
-}
-
-/* How long the file may become. */
-static uint64_t room_for(const struct sim_disk *disk,
-                         const struct sim_file *file)
-{
-    if (disk->limit == 0) {
-        return SIM_FILE_MAX;
-    }
-
-    uint64_t used = sim_disk_used_bytes(disk);
-    uint64_t room = used < disk->limit ? disk->limit - used : 0;
-
-    room += file->allocated;
-    room -= room % SIM_PAGE_SIZE;
-    return room < SIM_FILE_MAX ? room : SIM_FILE_MAX;
-}
-
 static struct sim_bytes *gather(const struct iovec *iov, int count,
                                 uint64_t size)
 {
@@ -205,7 +184,7 @@ static int write_some(struct wal__file *handle, const struct iovec *iov,
                       int count, uint64_t offset, uint64_t *size)
 {
     struct sim_file *file = handle->file;
-    uint64_t room = room_for(file->disk, file);
+    uint64_t room = sim__room_for(file->disk, file);
 
     if (!handle->writable) {
         return EBADF;
@@ -224,7 +203,7 @@ static int write_some(struct wal__file *handle, const struct iovec *iov,
     }
 
     uint64_t end = offset + *size;
-    uint64_t allocated = round_to_page(end);
+    uint64_t allocated = sim__round_to_page(end);
 
     sim__file_resize(file, end > file->size ? end : file->size,
                      allocated > file->allocated ? allocated : file->allocated);
@@ -281,44 +260,14 @@ static enum wal_status io_sync(void *ctx, struct wal__file *file,
 {
     struct sim_op step = sim__op_begin(ctx, file_event(SIM_SYNC, file, 0, 0));
 
-    if (step.error == 0) {
-        sim__file_sync(file->file);
-    } else if (step.fault != NULL && !sim__op_kills(&step)) {
+    bool fails =
+        step.fault != NULL && (step.fault->effect == SIM_KILL_FAILED ||
+                               (step.error != 0 && !sim__op_kills(&step)));
+
+    if (fails) {
         sim__file_fail_sync(file->file, step.fault->partial);
-    }
-    return sim__op_finish(&step, sys_errno);
-}
-
-static int reserve(const struct wal__file *handle, uint64_t size)
-{
-    struct sim_file *file = handle->file;
-    uint64_t allocated = round_to_page(size);
-
-    if (size == 0) {
-        return 0;
-    }
-    if (!handle->writable) {
-        return EBADF;
-    }
-    if (size > SIM_FILE_MAX) {
-        return EFBIG;
-    }
-    if (size > file->allocated && size > room_for(file->disk, file)) {
-        return ENOSPC;
-    }
-    sim__file_resize(file, size > file->size ? size : file->size,
-                     allocated > file->allocated ? allocated : file->allocated);
-    return 0;
-}
-
-static enum wal_status io_allocate(void *ctx, struct wal__file *file,
-                                   uint64_t size, int *sys_errno)
-{
-    struct sim_op step =
-        sim__op_begin(ctx, file_event(SIM_ALLOCATE, file, 0, size));
-
-    if (step.error == 0) {
-        step.error = reserve(file, size);
+    } else if (step.error == 0) {
+        sim__file_sync(file->file);
     }
     return sim__op_finish(&step, sys_errno);
 }
@@ -326,7 +275,7 @@ static enum wal_status io_allocate(void *ctx, struct wal__file *file,
 struct wal__io_stat sim__stat_of(const struct sim_file *file)
 {
     return (struct wal__io_stat){.size = file->size,
-                                 .allocated = file->allocated,
+                                 .allocated = file->allocated - file->punched,
                                  .device = 1,
                                  .inode = file->inode,
                                  .is_directory = file->is_directory};
@@ -550,7 +499,8 @@ const struct wal__io sim__io_table = {
     .pread = io_pread,
     .pwritev = io_pwritev,
     .sync = io_sync,
-    .allocate = io_allocate,
+    .allocate = sim__io_allocate,
+    .punch = sim__io_punch,
     .stat = io_stat,
     .map = io_map,
     .unmap = io_unmap,
@@ -564,6 +514,7 @@ const struct wal__io sim__io_table = {
     .remove_directory = sim__io_remove_directory,
     .sync_directory = sim__io_sync_directory,
     .is_network = sim__io_is_network,
+    .free_space = sim__io_free_space,
     .now_ms = io_now_ms,
     .monotonic_ns = io_monotonic_ns,
     .random = io_random,

@@ -30,6 +30,7 @@ const char *sim_call_name(enum sim_call call)
         [SIM_PWRITEV] = "pwritev",
         [SIM_SYNC] = "sync",
         [SIM_ALLOCATE] = "allocate",
+        [SIM_PUNCH] = "punch",
         [SIM_STAT] = "stat",
         [SIM_MAP] = "map",
         [SIM_LOCK] = "lock",

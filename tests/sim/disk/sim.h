@@ -162,6 +162,7 @@ enum sim_call {
     SIM_PWRITEV,
     SIM_SYNC,
     SIM_ALLOCATE,
+    SIM_PUNCH,
     SIM_STAT,
     SIM_MAP,
     SIM_LOCK,
@@ -191,7 +192,8 @@ const char *sim_call_name(enum sim_call call);
 enum sim_effect {
     SIM_FAIL,        /* the call answers sys_errno */
     SIM_KILL_BEFORE, /* the process dies instead of the call */
-    SIM_KILL_AFTER   /* the process dies when the call is done */
+    SIM_KILL_AFTER,  /* the process dies when the call is done */
+    SIM_KILL_FAILED  /* SIM_SYNC: it fails, and the process dies in it */
 };
 
 /*

@@ -319,13 +319,18 @@ void sched__step(struct sched_process *process, bool before)
 
 /* ------------------------------------------------------------- blows --- */
 
+/* The death of a process that syncs poisons, and so does taking the lock over
+ * from one that is stopped. */
+static void note_syncer(struct sched_process *process)
+{
+    process->sched->may_poison |= sched__holds(process, WAL__LOCK_SYNC) ||
+                                  sched__holds(process, WAL__LOCK_SYNC + 1);
+}
+
 static void kill_process(struct sched_process *process)
 {
-    struct sched *sched = process->sched;
-
     process->kills++;
-    sched->may_poison |= sched__holds(process, WAL__LOCK_SYNC) ||
-                         sched__holds(process, WAL__LOCK_SYNC + 1);
+    note_syncer(process);
     sim_process_kill(process->process);
     sched__remove_process(process);
 }
@@ -351,6 +356,7 @@ static void stop_process(struct sched_process *process)
     static const uint64_t spans_ms[] = {1, 40, 700, 700, 3000, 15000};
     struct sched *sched = process->sched;
 
+    note_syncer(process);
     process->stopped = true;
     process->stopped_since_ns = sched__now(sched);
     process->dies = sched__random(&sched->fault_random, 4) == 0;

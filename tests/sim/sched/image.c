@@ -100,17 +100,21 @@ static void make_sessions(uint32_t size, uint32_t count)
     WAL__ASSERT(!maker.failed);
 }
 
-/* One more batch, whose write, or the sync of it, fails. */
+/* One more batch, whose write, or the sync of it, fails; nor can it be
+ * healed. */
 static void make_failure(enum sim_call call)
 {
     struct sched_process *process = &maker.processes[0];
     struct sim_fault fault = {
         .call = call, .path = ".seg", .sys_errno = EIO, .put = 200};
+    struct sim_fault unhealed = {
+        .call = SIM_OPEN, .path = ".seg.new", .sticky = true, .sys_errno = EIO};
 
     sched__append(process, 0, WAL_WRITTEN, 300);
     process->failed = true;
     maker.may_poison = true;
     sim_process_add_fault(process->process, &fault);
+    sim_process_add_fault(process->process, &unhealed);
     sched__append(process, 1, WAL_DURABLE, 500);
     WAL__ASSERT(!maker.failed && process->poisoned);
     make_kill();

@@ -12,6 +12,17 @@
 
 /* ------------------------------------------------------------- locks --- */
 
+/* The byte of round 0 for one of a later round of the sync lock. */
+static uint64_t nominal_byte(uint64_t byte)
+{
+    bool is_later = byte >= WAL__LOCK_SYNC + WAL__LOCK_SYNC_STRIDE &&
+                    byte < WAL__LOCK_CLAIM;
+
+    return is_later ? WAL__LOCK_SYNC +
+                          (byte - WAL__LOCK_SYNC) % WAL__LOCK_SYNC_STRIDE
+                    : byte;
+}
+
 static struct sched_lock *lock_at(struct sched *sched, uint64_t byte)
 {
     switch (byte) {
@@ -231,6 +242,18 @@ static enum wal_status io_allocate(void *ctx, struct wal__file *file,
     return after(process, SIM_ALLOCATE, path_of(file), size, status);
 }
 
+static enum wal_status io_punch(void *ctx, struct wal__file *file,
+                                uint64_t offset, uint64_t size, int *sys_errno)
+{
+    struct sched_process *process = ctx;
+    enum wal_status status;
+
+    before(process, SIM_PUNCH, path_of(file), offset);
+    status =
+        process->base->punch(process->base->ctx, file, offset, size, sys_errno);
+    return after(process, SIM_PUNCH, path_of(file), offset, status);
+}
+
 static enum wal_status io_stat(void *ctx, struct wal__file *file,
                                struct wal__io_stat *out, int *sys_errno)
 {
@@ -293,9 +316,9 @@ static enum wal_status io_lock(void *ctx, struct wal__file *file,
     status =
         process->base->lock(process->base->ctx, file, offset, mode, sys_errno);
     if (status == WAL_OK) {
-        track_lock(process, offset, mode);
+        track_lock(process, nominal_byte(offset), mode);
     } else if (status == WAL_ELOCKED) {
-        track_blocked(process, offset);
+        track_blocked(process, nominal_byte(offset));
     } else if (mode == WAL__IO_LOCK_NONE) {
         process->failed_unlock = true;
         process->sched->may_lock = true;
@@ -419,6 +442,14 @@ static enum wal_status io_is_network(void *ctx, const char *path, bool *network,
     return after(process, SIM_IS_NETWORK, path, 0, status);
 }
 
+static uint64_t io_free_space(void *ctx, const char *path)
+{
+    struct sched_process *process = ctx;
+
+    before(process, SIM_ANY, NULL, 0);
+    return process->base->free_space(process->base->ctx, path);
+}
+
 /* --------------------------------------------------- clocks and chance --- */
 
 static int64_t io_now_ms(void *ctx)
@@ -535,6 +566,7 @@ static const struct wal__io table = {
     .pwritev = io_pwritev,
     .sync = io_sync,
     .allocate = io_allocate,
+    .punch = io_punch,
     .stat = io_stat,
     .map = io_map,
     .unmap = io_unmap,
@@ -548,6 +580,7 @@ static const struct wal__io table = {
     .remove_directory = io_remove_directory,
     .sync_directory = io_sync_directory,
     .is_network = io_is_network,
+    .free_space = io_free_space,
     .now_ms = io_now_ms,
     .monotonic_ns = io_monotonic_ns,
     .random = io_random,

@@ -91,8 +91,7 @@ static void check_expected(struct sched *sched, uint32_t number)
 
 static bool is_unknown(enum wal_status status)
 {
-    return status == WAL_EIO || status == WAL_EPOISONED ||
-           status == WAL_ELOCKED;
+    return status == WAL_EIO || status == WAL_EPOISONED;
 }
 
 void sched__op_end(struct sched_process *process, uint32_t number,

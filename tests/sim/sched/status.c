@@ -8,7 +8,7 @@
 #include "engine/process/control.h"
 
 enum {
-    POLL_SLACK_NS = 11000000 /* two looks at a lock, and some calls */
+    POLL_SLACK_NS = 22000000 /* four looks at a lock, and some calls */
 };
 
 /* Whether a process was stopped at that time or later, or is still stopped. */
@@ -115,6 +115,7 @@ static void check_locked(struct sched_process *process,
     uint64_t waited = sched__now(sched) - process->blocked_ns;
     uint64_t limit = (uint64_t)process->timeout_ms * 1000000;
     uint64_t since = process->blocked_ns;
+    const struct sched_process *holder;
 
     if (process->blocked_byte == 0) {
         sched__fail(sched, "%s answers WAL_ELOCKED, and no lock was held: %s",
@@ -134,6 +135,12 @@ static void check_locked(struct sched_process *process,
         check_open_refused(process, error, what);
         return;
     }
+    /* A holder that runs is waited for longer. */
+    holder = sched__exclusive_holder(sched, process->blocked_byte);
+    if (holder != NULL && holder->stopped &&
+        holder->stopped_since_ns > process->blocked_ns + limit) {
+        limit = holder->stopped_since_ns - process->blocked_ns;
+    }
     if (process->continued_ns < process->blocked_ns &&
         (waited > limit + POLL_SLACK_NS || waited + POLL_SLACK_NS < limit)) {
         sched__fail(sched, "%s answers WAL_ELOCKED after %llu us, not %u ms",
@@ -152,7 +159,10 @@ static bool is_explained(const struct sched_process *process,
 
     switch ((int)status) {
     case WAL_EPOISONED:
-        return sched->may_poison;
+        /* A call of this process failed, so that healing did; or healing had to
+         * wait for too long. */
+        return process->failed || space ||
+               (sched->may_poison && was_stopped(sched, 0));
     case WAL_EIO:
     case WAL_ENOMEM:
         return process->failed;

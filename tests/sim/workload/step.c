@@ -39,7 +39,6 @@ void workload__record_answer(struct workload *workload, uint32_t number,
         return;
     case WAL_EIO:
     case WAL_EPOISONED:
-    case WAL_ELOCKED:
         if (durability != WAL_QUEUED) {
             return; /* it may be there */
         }
@@ -47,6 +46,7 @@ void workload__record_answer(struct workload *workload, uint32_t number,
     case WAL_ENOSPACE:
     case WAL_ENOMEM:
     case WAL_EREADONLY:
+    case WAL_ELOCKED:
         break;
     default:
         ledger_fail("step %u: batch %u answers %d: %s (%s)", workload->step,

@@ -3,6 +3,7 @@
  * processes live: the next append heals it (SPEC.md 4.2).
  */
 #include "agentwal/blob.h"
+#include "engine/store/session.h"
 #include "tests/sim/workload/recover_fixture.h"
 
 enum {
@@ -19,10 +20,22 @@ static void fail_sync(struct workload *w, uint32_t actor)
                                               .sys_errno = EIO});
 }
 
+/* Healing by this process fails until its faults are cleared. */
+static void fail_healing(struct workload *w, uint32_t actor)
+{
+    sim_process_add_fault(w->actors[actor].process,
+                          &(struct sim_fault){.call = SIM_OPEN,
+                                              .path = ".seg.new",
+                                              .sticky = true,
+                                              .sys_errno = EIO});
+}
+
 static void poison(struct workload *w)
 {
     fail_sync(w, 0);
+    fail_healing(w, 0);
     assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_EPOISONED);
+    sim_process_clear_faults(w->actors[0].process);
     w->actors[0].poisoned = false; /* it stays open */
 }
 
@@ -35,6 +48,25 @@ static int32_t store_state(struct workload *w, uint32_t actor)
     return info.status;
 }
 
+static enum wal_status put(struct workload *w, uint32_t actor, uint32_t size)
+{
+    struct ledger *ledger = w->ledger;
+    uint32_t number = ledger_add_blob(ledger, ledger->blob_count, size, 0);
+    struct ledger_blob *blob = &ledger->blobs[number];
+    uint8_t *bytes = ledger_blob_bytes(blob);
+    struct wal_error error = {.struct_size = sizeof(error)};
+    uint8_t digest[WAL_DIGEST_SIZE];
+    enum wal_status status =
+        wal_blob_put(w->actors[actor].store, (struct wal_slice){bytes, size},
+                     digest, &error);
+
+    if (status == WAL_OK) {
+        blob->state = LEDGER_DURABLE;
+    }
+    free(bytes);
+    return status;
+}
+
 /* An append whose process may die at it. */
 static void append_until_dead(struct workload *w, uint32_t actor,
                               uint32_t session)
@@ -44,15 +76,6 @@ static void append_until_dead(struct workload *w, uint32_t actor,
     }
     workload_kill(w, actor);
     workload_free_call(w);
-}
-
-/* An opening whose process may die at it. */
-static void open_until_dead(struct workload *w, uint32_t actor)
-{
-    w->died = false;
-    if (setjmp(w->death) == 0) {
-        assert_int_equal(workload_open(w, actor), WAL_OK);
-    }
 }
 
 /* After whatever it was: all that was promised is there, also without power,
@@ -129,6 +152,88 @@ static void test_heal__written_groups_are_kept(void **state)
     settle(w, 4);
 }
 
+/* The caller that waits for the sync heals, and its append succeeds. */
+static void test_heal__failed_sync_is_healed_by_who_waits(void **state)
+{
+    struct workload *w = *state;
+
+    for (uint32_t i = 0; i < 4; i++) {
+        fail_sync(w, 0);
+        assert_int_equal(workload_append(w, 0, i % 2, WAL_DURABLE, 300),
+                         WAL_OK);
+        assert_int_equal(store_state(w, 0), WAL_OK);
+    }
+    assert_int_equal(put(w, 0, 4000), WAL_OK);
+    fail_sync(w, 0);
+    assert_int_equal(put(w, 0, 5000), WAL_OK);
+    workload_crash(w, NULL, 0);
+    (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+    settle(w, 13);
+}
+
+/* The error names the failed sync once, and why healing failed. */
+static void test_heal__unknown_outcome_names_its_cause(void **state)
+{
+    struct workload *w = *state;
+    struct wal_error error = {.struct_size = sizeof(error)};
+
+    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    fail_sync(w, 0);
+    fail_healing(w, 0);
+    assert_int_equal(wal_sync(w->actors[0].store, &error), WAL_EPOISONED);
+    assert_int_equal(error.sys_errno, EIO);
+    assert_non_null(strstr(error.text, "a sync of the log failed"));
+    assert_non_null(strstr(error.text, "cannot create a segment"));
+    assert_non_null(strstr(error.text, "send it again with the same ids"));
+    sim_process_clear_faults(w->actors[0].process);
+    assert_int_equal(wal_sync(w->actors[0].store, &error), WAL_OK);
+    settle(w, 14);
+}
+
+/* What a sync has covered is durable, whatever poisons the log afterwards. */
+static void
+test_heal__durable_position_is_a_success_on_a_poisoned_log(void **state)
+{
+    struct workload *w = *state;
+    struct wal__log *log = &w->actors[0].store->core.log;
+    uint64_t durable = atomic_load(&log->shared->durable);
+
+    poison(w);
+    assert_true(atomic_load(&log->shared->poison) != 0);
+    assert_int_equal(wal__log_sync(log, durable, NULL), WAL_OK);
+    assert_int_equal(wal__log_sync(log, durable + 8, NULL), WAL_EPOISONED);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+}
+
+/* The sync lock is taken over in the middle of a sync, and the process goes on:
+ * it raises no durable end, which others may have moved since. */
+static void lose_sync_lock(void *arg, const struct sim_event *event)
+{
+    struct wal__control_log *shared = arg;
+
+    if (event->call == SIM_SYNC) {
+        atomic_store(&shared->syncing_pid, 0);
+    }
+}
+
+static void test_heal__sync_that_was_taken_over_raises_nothing(void **state)
+{
+    struct workload *w = *state;
+    struct wal__log *log = &w->actors[0].store->core.log;
+    uint64_t durable = atomic_load(&log->shared->durable);
+
+    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    sim_disk_on_call(w->disk, lose_sync_lock, log->shared);
+    assert_int_equal(wal__log_sync(log, atomic_load(&log->end), NULL),
+                     WAL_EPOISONED);
+    sim_disk_on_call(w->disk, NULL, NULL);
+    assert_int_equal(atomic_load(&log->shared->durable), durable);
+    wal__log_set_durable(log, durable - 8);
+    assert_int_equal(atomic_load(&log->shared->durable), durable);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    settle(w, 15);
+}
+
 static void test_heal__failed_write(void **state)
 {
     struct workload *w = *state;
@@ -137,8 +242,7 @@ static void test_heal__failed_write(void **state)
         w->actors[0].process,
         &(struct sim_fault){
             .call = SIM_PWRITEV, .path = ".seg", .sys_errno = EIO, .put = 100});
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_EPOISONED);
-    w->actors[0].poisoned = false;
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
     assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
     assert_true(workload_check(w, 0));
     settle(w, 5);
@@ -294,125 +398,7 @@ static void test_heal__power_lost_at_every_call(void **state)
     assert_in_range(cuts, 5, CALLS_MAX * SIM_PERSISTENCES);
 }
 
-/*
- * Three faults: the power fails, and the control page forgets what is durable;
- * the recovery that follows fails to sync; the power fails again at each call
- * of the next one. What was acknowledged before may not be written in place.
- */
-static bool lose_power_in_recovery(uint64_t skip, uint64_t seed)
-{
-    const struct sim_power_loss kept = {.landing = SIM_PERSIST_ALL};
-    const struct sim_power_loss loss = {.garbage = true};
-    struct wal_error error = {.struct_size = sizeof(error)};
-    void *made = NULL;
-    struct workload *w;
-    bool died;
-
-    assert_int_equal(set_up(&made), 0);
-    w = made;
-    ledger_set_context("power lost at call %llu, seed %llu",
-                       (unsigned long long)skip, (unsigned long long)seed);
-    workload_crash(w, &kept, seed);
-    (void)workload_start(w, 0);
-    fail_sync(w, 0);
-    assert_int_equal(workload_open_raw(w, 0, 0, &error), WAL_EIO);
-    workload_crash(w, NULL, 0);
-    (void)workload_start(w, 0);
-    sim_process_add_fault(w->actors[0].process,
-                          &(struct sim_fault){.call = SIM_ANY,
-                                              .after = skip,
-                                              .effect = SIM_KILL_AFTER});
-    open_until_dead(w, 0);
-    died = w->died;
-    w->died = false;
-    workload_crash(w, &loss, seed);
-    (void)workload_recover(w, LEDGER_POWER_LOSS, WORKLOAD_CLOSE);
-    settle(w, seed);
-    tear_down(&made);
-    return died;
-}
-
-static void test_heal__power_lost_at_every_call_of_recovery(void **state)
-{
-    uint32_t cuts = 0;
-    bool died = true;
-
-    (void)state;
-    for (uint64_t skip = 0; skip < CALLS_MAX && died; skip++) {
-        for (uint64_t seed = 0; seed < 20; seed++) {
-            died = lose_power_in_recovery(skip, seed);
-            cuts += died;
-        }
-    }
-    assert_in_range(cuts, 5, CALLS_MAX * 20);
-}
-
-/* What recovery found remains known after it healed the log. */
-static void test_heal__recovery_reports_a_torn_tail(void **state)
-{
-    const struct sim_power_loss kept = {.landing = SIM_PERSIST_ALL};
-    struct workload *w = *state;
-    struct wal_store_info info;
-
-    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
-    write_torn_group(w);
-    workload_crash(w, &kept, 1);
-    (void)workload_start(w, 0);
-    fail_sync(w, 0);
-    assert_int_equal(open_with(w, 0), WAL_EIO);
-    crash(w);
-    info = expect_tail(w, WAL_TAIL_TORN);
-    assert_int_equal(info.tail_segment, 1);
-    assert_int_equal(info.segments, 2);
-    expect_all(w);
-}
-
-/* A tail with damage before its end cannot be copied: recovery writes what is
- * after it in place. */
-static void test_heal__recovery_of_a_damaged_tail(void **state)
-{
-    const struct sim_power_loss kept = {.landing = SIM_PERSIST_ALL};
-    struct workload *w = *state;
-
-    for (uint32_t i = 0; i < 6; i++) {
-        assert_int_equal(workload_append(w, 0, i % 2, WAL_DURABLE, 300),
-                         WAL_OK);
-    }
-    flip_frame(w, FIRST, find(w, FIRST, WAL__FRAME_ENTRY, 0));
-    workload_crash(w, &kept, 1);
-    (void)workload_start(w, 0);
-    fail_sync(w, 0);
-    assert_int_equal(open_with(w, 0), WAL_EIO);
-    crash(w);
-    assert_int_equal(open_with(w, 0), WAL_OK);
-    assert_int_equal(status_of(w).segments, 1);
-    assert_int_equal(store_state(w, 0), WAL_OK);
-    assert_true(is_damaged(w, 0));
-    assert_int_equal(count_entries(w, 1), 6);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 /* --- content ------------------------------------------------------------ */
-
-static enum wal_status put(struct workload *w, uint32_t actor, uint32_t size)
-{
-    struct ledger *ledger = w->ledger;
-    uint32_t number = ledger_add_blob(ledger, ledger->blob_count, size, 0);
-    struct ledger_blob *blob = &ledger->blobs[number];
-    uint8_t *bytes = ledger_blob_bytes(blob);
-    struct wal_error error = {.struct_size = sizeof(error)};
-    uint8_t digest[WAL_DIGEST_SIZE];
-    enum wal_status status =
-        wal_blob_put(w->actors[actor].store, (struct wal_slice){bytes, size},
-                     digest, &error);
-
-    if (status == WAL_OK) {
-        blob->state = LEDGER_DURABLE;
-    }
-    free(bytes);
-    return status;
-}
 
 /* A put that fails to sync poisons content, and not the log; the next one
  * heals it, by whichever process. */
@@ -424,7 +410,9 @@ static void test_heal__next_put_heals_content(void **state)
         assert_int_equal(workload_open(w, by), WAL_OK);
         assert_int_equal(put(w, 0, 5000), WAL_OK);
         fail_sync(w, 0);
+        fail_healing(w, 0);
         assert_int_equal(put(w, 0, 6000), WAL_EPOISONED);
+        sim_process_clear_faults(w->actors[0].process);
         assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
         assert_true(workload_check(w, by));
         assert_int_equal(put(w, by, 7000), WAL_OK);
@@ -443,7 +431,9 @@ static void test_heal__the_same_content_again_heals(void **state)
 
     assert_int_equal(put(w, 0, 3000), WAL_OK);
     fail_sync(w, 0);
+    fail_healing(w, 0);
     assert_int_equal(put(w, 0, 90000), WAL_EPOISONED);
+    sim_process_clear_faults(w->actors[0].process);
     w->ledger->blob_count--;
     assert_int_equal(put(w, 0, 90000), WAL_OK);
     assert_true(workload_check(w, 0));
@@ -457,17 +447,18 @@ int main(void)
         TEST(test_heal__is_done_once),
         TEST(test_heal__by_another_process),
         TEST(test_heal__written_groups_are_kept),
+        TEST(test_heal__failed_sync_is_healed_by_who_waits),
+        TEST(test_heal__unknown_outcome_names_its_cause),
+        TEST(test_heal__durable_position_is_a_success_on_a_poisoned_log),
+        TEST(test_heal__sync_that_was_taken_over_raises_nothing),
         TEST(test_heal__failed_write),
         TEST(test_heal__sync_leader_died),
         TEST(test_heal__failed_sync_of_a_new_segment),
-        TEST(test_heal__recovery_reports_a_torn_tail),
-        TEST(test_heal__recovery_of_a_damaged_tail),
         TEST(test_heal__next_put_heals_content),
         TEST(test_heal__the_same_content_again_heals),
         cmocka_unit_test(test_heal__every_call_fails),
         cmocka_unit_test(test_heal__killed_at_every_call),
         cmocka_unit_test(test_heal__power_lost_at_every_call),
-        cmocka_unit_test(test_heal__power_lost_at_every_call_of_recovery),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

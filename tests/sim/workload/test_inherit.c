@@ -43,10 +43,48 @@ static void test_inherit__unreadable_end_is_not_empty(void **state)
     workload_destroy(w);
 }
 
+/* A process dies in the middle of a write: another one leaves the segment with
+ * the torn group. */
+static void test_inherit__torn_group_ends_the_segment(void **state)
+{
+    const struct sim_power_loss loss = {.landing = SIM_PERSIST_ALL};
+    struct workload *w =
+        workload_create(&(struct workload_options){.seed = 1, .actors = 2});
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+
+    (void)state;
+    ledger_set_context("test_inherit");
+    assert_int_equal(workload_open(w, 0), WAL_OK);
+    assert_int_equal(workload_add_session(w, 0), WAL_OK);
+    assert_int_equal(workload_open(w, 1), WAL_OK);
+    assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 40), WAL_OK);
+    sim_process_add_fault(w->actors[0].process,
+                          &(struct sim_fault){.call = SIM_PWRITEV,
+                                              .path = ".seg",
+                                              .put = 500,
+                                              .effect = SIM_KILL_BEFORE});
+    if (setjmp(w->death) == 0) {
+        (void)workload_append(w, 0, 0, WAL_DURABLE, 3000);
+    }
+    workload_kill(w, 0);
+    workload_free_call(w);
+    assert_true(w->died);
+    w->died = false;
+    assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 40), WAL_OK);
+    assert_int_equal(wal_store_get_info(w->actors[1].store, &info, NULL),
+                     WAL_OK);
+    assert_int_equal(info.segments, 2);
+    assert_true(workload_check(w, 1));
+    workload_crash(w, &loss, 1);
+    (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+    workload_destroy(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_inherit__unreadable_end_is_not_empty),
+        cmocka_unit_test(test_inherit__torn_group_ends_the_segment),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -382,7 +382,8 @@ static void test_control__stale_page_is_rejected(void **state)
         assert_int_equal(atomic_load(&stream->is_recovered), 0);
         assert_int_equal(atomic_load(&stream->append_holder), 0);
         assert_int_equal(atomic_load(&stream->sync_holder), 0);
-        assert_int_equal(atomic_load(&stream->poison), doubt);
+        assert_int_equal(atomic_load(&stream->poison) >> 32,
+                         doubt ? WAL__POISON_UNKNOWN : WAL__POISON_NONE);
         assert_int_equal(
             atomic_load(&stream->wait_words[WAL__WAIT_APPEND].waiters), 0);
         assert_int_equal(atomic_load(&members->first.page->claims[0].start), 0);

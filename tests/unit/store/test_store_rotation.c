@@ -352,14 +352,18 @@ static void test_rotation__during_a_paused_session(void **state)
     end(&bench);
 }
 
-/* Another process holds the sync lock. */
+/* Other processes hold the sync lock, in every round. */
 static atomic_bool is_held;
 
 static enum wal_status lock_or_not(void *ctx, struct wal__file *file,
                                    uint64_t offset, enum wal__io_lock mode,
                                    int *sys_errno)
 {
-    if (is_held && offset == WAL__LOCK_SYNC && mode == WAL__IO_LOCK_EXCLUSIVE) {
+    bool is_sync_lock =
+        offset < WAL__LOCK_CLAIM && offset % WAL__LOCK_SYNC_STRIDE ==
+                                        WAL__LOCK_SYNC % WAL__LOCK_SYNC_STRIDE;
+
+    if (is_held && is_sync_lock && mode == WAL__IO_LOCK_EXCLUSIVE) {
         return WAL_ELOCKED;
     }
     return wal__io_posix.lock(ctx, file, offset, mode, sys_errno);

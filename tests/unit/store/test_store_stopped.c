@@ -30,6 +30,7 @@ enum trap_call {
     AT_JOIN,  /* sharing the member lock */
     AT_INDEX, /* writing an index file */
     AT_WRITE,
+    AT_SEGMENT, /* creating a segment */
     AT_SYNC
 };
 
@@ -85,6 +86,9 @@ static enum wal_status open_file(void *ctx, const char *path, int flags,
     if (strstr(path, ".idx.new") != NULL) {
         reach_trap(AT_INDEX);
     }
+    if (strstr(path, ".seg.new") != NULL) {
+        reach_trap(AT_SEGMENT);
+    }
     return wal__io_posix.open(ctx, path, flags, file, sys_errno);
 }
 
@@ -114,8 +118,8 @@ static enum wal_status append(struct wal_session *session, const char *id,
     return wal_append(session, &entry, 1, &options, NULL, error);
 }
 
-/* Opens, appends "x", closes. */
-static int live(void)
+/* Opens, appends, closes. */
+static int live(const char *id)
 {
     struct wal_open_options options = {.struct_size = sizeof(options)};
     struct wal__io io = wal__io_posix;
@@ -131,7 +135,7 @@ static int live(void)
     if (wal__store_open("store", &options, &wal__heap_libc, &io, &store,
                         &error) != WAL_OK ||
         wal_session_open(store, kit_text("s"), &session, &error) != WAL_OK ||
-        append(session, "x", WAL_DURABLE, &error) != WAL_OK) {
+        append(session, id, WAL_DURABLE, &error) != WAL_OK) {
         (void)fprintf(stderr, "%s\n", error.text);
         return 1;
     }
@@ -139,8 +143,8 @@ static int live(void)
     return wal_close(store, &error) == WAL_OK ? 0 : 2;
 }
 
-/* Returns when the process has reached the call. */
-static pid_t start(enum trap_call call, int signal)
+/* Returns when the process, which appends `id`, has reached the call. */
+static pid_t start_as(const char *id, enum trap_call call, int signal)
 {
     int fds[2];
     int how = 0;
@@ -154,7 +158,7 @@ static pid_t start(enum trap_call call, int signal)
         trap.call = call;
         trap.signal = signal;
         trap.pipe_fd = fds[1];
-        _exit(live());
+        _exit(live(id));
     }
     assert_int_equal(read(fds[0], &byte, 1), 1);
     (void)close(fds[0]);
@@ -164,6 +168,11 @@ static pid_t start(enum trap_call call, int signal)
         assert_true(WIFSTOPPED(how));
     }
     return child;
+}
+
+static pid_t start(enum trap_call call, int signal)
+{
+    return start_as("x", call, signal);
 }
 
 static void resume_child(pid_t child)
@@ -360,6 +369,9 @@ static void test_stopped__holding_the_append_lock(void **state)
     since = now_ms();
     expect_locked(append(session, "b", WAL_WRITTEN, &error), &error, child,
                   since);
+    since = now_ms();
+    expect_locked(append(session, "b", WAL_DURABLE, &error), &error, child,
+                  since);
     resume_child(child);
     assert_int_equal(append(session, "c", WAL_DURABLE, NULL), WAL_OK);
     assert_branch(session, "a x c");
@@ -367,9 +379,8 @@ static void test_stopped__holding_the_append_lock(void **state)
     kit_close(store);
 }
 
-static void test_stopped__holding_the_sync_lock(void **state)
+static void stop_at_sync(bool killed)
 {
-    (void)state;
     struct wal_error error = KIT_ERROR;
     struct wal_store *store;
     struct wal_session *session;
@@ -382,16 +393,93 @@ static void test_stopped__holding_the_sync_lock(void **state)
     child = start(AT_SYNC, SIGSTOP);
     assert_int_equal(append(session, "b", WAL_WRITTEN, NULL), WAL_OK);
     since = now_ms();
-    assert_int_equal(append(session, "c", WAL_DURABLE, &error), WAL_ELOCKED);
-    assert_int_equal(error.holder, child);
+    /* The lock is taken over, once. */
+    assert_int_equal(append(session, "c", WAL_DURABLE, &error), WAL_OK);
     assert_in_range(now_ms() - since, TIMEOUT_MS - 1, LIMIT_MS);
-    end(child);
-    /* The groups of its sync are written again, and no append fails. */
+    since = now_ms();
     assert_int_equal(append(session, "d", WAL_DURABLE, &error), WAL_OK);
-    assert_branch(session, "a x b c d");
+    assert_in_range(now_ms() - since, 0, TIMEOUT_MS - 1);
+    if (killed) {
+        end(child);
+    } else {
+        resume_child(child); /* its append succeeds */
+    }
+    assert_int_equal(append(session, "e", WAL_DURABLE, &error), WAL_OK);
+    assert_branch(session, "a x b c d e");
     wal_session_close(session);
     kit_close(store);
-    expect_content("a x b c d");
+    expect_content("a x b c d e");
+}
+
+static void test_stopped__holding_the_sync_lock(void **state)
+{
+    (void)state;
+    stop_at_sync(false);
+}
+
+static void test_stopped__and_killed_holding_the_sync_lock(void **state)
+{
+    (void)state;
+    stop_at_sync(true);
+}
+
+/* Two processes, one after the other, are stopped with it. */
+static void test_stopped__two_holding_the_sync_lock(void **state)
+{
+    (void)state;
+    struct wal_store *store;
+    struct wal_session *session;
+    pid_t first;
+    pid_t second;
+
+    prepare("a");
+    store = open_store(0);
+    session = kit_session(store, "s");
+    first = start_as("x", AT_SYNC, SIGSTOP);
+    assert_int_equal(append(session, "b", WAL_DURABLE, NULL), WAL_OK);
+    second = start_as("y", AT_SYNC, SIGSTOP);
+    assert_int_equal(append(session, "c", WAL_DURABLE, NULL), WAL_OK);
+    resume_child(second);
+    resume_child(first);
+    assert_int_equal(append(session, "d", WAL_DURABLE, NULL), WAL_OK);
+    assert_branch(session, "a x b y c d");
+    wal_session_close(session);
+    kit_close(store);
+    expect_content("a x b y c d");
+}
+
+/* A process is stopped, or killed, while it heals for one that was killed. */
+static void test_stopped__while_healing(void **state)
+{
+    (void)state;
+    struct wal_error error = KIT_ERROR;
+    struct wal_store *store;
+    struct wal_session *session;
+    uint64_t since;
+    pid_t child;
+    int how = 0;
+
+    prepare("a");
+    store = open_store(0);
+    session = kit_session(store, "s");
+    child = start(AT_SYNC, SIGKILL);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    child = start_as("y", AT_SEGMENT, SIGSTOP);
+    since = now_ms();
+    expect_locked(append(session, "b", WAL_DURABLE, &error), &error, child,
+                  since);
+    resume_child(child);
+    assert_int_equal(append(session, "c", WAL_DURABLE, &error), WAL_OK);
+    assert_branch(session, "a x y c");
+    child = start_as("z", AT_SYNC, SIGKILL);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    child = start_as("w", AT_SEGMENT, SIGKILL);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(append(session, "d", WAL_DURABLE, &error), WAL_OK);
+    assert_branch(session, "a x y c z d");
+    wal_session_close(session);
+    kit_close(store);
+    expect_content("a x y c z d");
 }
 
 static void test_killed__holding_the_sync_lock(void **state)
@@ -430,6 +518,9 @@ int main(void)
         KIT_TEST(test_slow__opening_waits_for_recovery),
         KIT_TEST(test_stopped__holding_the_append_lock),
         KIT_TEST(test_stopped__holding_the_sync_lock),
+        KIT_TEST(test_stopped__and_killed_holding_the_sync_lock),
+        KIT_TEST(test_stopped__two_holding_the_sync_lock),
+        KIT_TEST(test_stopped__while_healing),
         KIT_TEST(test_killed__holding_the_sync_lock),
     };
 

@@ -1,0 +1,197 @@
+/*
+ * test_store_wake.c - tests of who is woken, and when (SPEC.md 4.3): each wake
+ * has a wait that looks again by itself after a while, so that a lost one costs
+ * time only. These tests bound the time.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "engine/api/api_store.h"
+#include "engine/base/heap.h"
+#include "engine/log/append_lock.h"
+#include "engine/process/control_lock.h"
+#include "engine/store/session.h"
+#include "format/bytes/assert.h"
+#include "tests/lib/kit/store_kit.h"
+#include "tests/lib/sanitizers.h"
+
+enum {
+    WAITERS = 8,
+    SLOW_SYNC_MS = 30, /* waiters sleep: they spin for fast syncs only */
+    PROMPT_MS = 500 * (WITH_ADDRESS_SANITIZER || WITH_THREAD_SANITIZER ? 4 : 1)
+};
+
+static struct wal__io io;
+static _Atomic uint32_t syncs;
+static atomic_bool in_sync;
+
+static void pause_ms(long ms)
+{
+    const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+
+    (void)nanosleep(&time, NULL);
+}
+
+static uint64_t now_ms(void)
+{
+    return wal__io_posix.monotonic_ns(NULL) / 1000000;
+}
+
+static enum wal_status slow_sync(void *ctx, struct wal__file *file,
+                                 int *sys_errno)
+{
+    atomic_store(&in_sync, true);
+    atomic_fetch_add(&syncs, 1);
+    pause_ms(SLOW_SYNC_MS);
+    atomic_store(&in_sync, false);
+    return wal__io_posix.sync(ctx, file, sys_errno);
+}
+
+/* No mark for a minute: nothing but wakes. */
+static struct wal_store *open_slow(void)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_CREATE,
+                                             .idle_mark_ms = 60000};
+    struct wal_store *store = NULL;
+
+    io = wal__io_posix;
+    io.sync = slow_sync;
+    assert_int_equal(
+        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL),
+        WAL_OK);
+    return store;
+}
+
+static void await_sync(void)
+{
+    while (!atomic_load(&in_sync)) {
+        pause_ms(1);
+    }
+}
+
+/* --- what is staged while another thread leads ---------------------------- */
+
+static void *append_durably(void *arg)
+{
+    const struct wal_slice payload = WAL_STR("{}");
+
+    WAL__ASSERT(wal_append_one(arg, "note", payload, NULL, NULL) == WAL_OK);
+    return NULL;
+}
+
+static void test_wake__committer_takes_what_was_staged_meanwhile(void **state)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_WRITTEN};
+    struct wal_store *store = open_slow();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_ticket *ticket = NULL;
+    uint64_t since;
+    pthread_t thread;
+
+    (void)state;
+    for (const char *id = "a\0b\0c\0d\0"; *id != '\0'; id += 2) {
+        const struct wal_entry entry = kit_entry(id, NULL, "{}");
+
+        assert_int_equal(pthread_create(&thread, NULL, append_durably, session),
+                         0);
+        await_sync();
+        since = now_ms();
+        assert_int_equal(
+            wal_submit(session, &entry, 1, &options, &ticket, NULL), WAL_OK);
+        assert_int_equal(wal_ticket_wait(ticket, 10000, NULL, NULL), WAL_OK);
+        assert_in_range(now_ms() - since, 0, PROMPT_MS);
+        wal_ticket_destroy(ticket);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+    }
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* --- sync waiters --------------------------------------------------------- */
+
+static void test_wake__all_sync_waiters_are_woken(void **state)
+{
+    struct wal_store *store = open_slow();
+    struct wal_session *session = kit_create(store, "s");
+    pthread_t threads[WAITERS];
+
+    (void)state;
+    for (int round = 0; round < 5; round++) {
+        uint64_t since;
+
+        assert_int_equal(
+            pthread_create(&threads[0], NULL, append_durably, session), 0);
+        await_sync();
+        since = now_ms();
+        for (int i = 1; i < WAITERS; i++) {
+            assert_int_equal(
+                pthread_create(&threads[i], NULL, append_durably, session), 0);
+        }
+        for (int i = 0; i < WAITERS; i++) {
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+        }
+        assert_in_range(now_ms() - since, 0, PROMPT_MS);
+    }
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* --- the append lock ------------------------------------------------------ */
+
+struct waiter {
+    struct wal__log *log;
+    enum wal_status status;
+};
+
+static void *wait_for_append_lock(void *arg)
+{
+    struct waiter *waiter = arg;
+
+    waiter->status = wal__log_lock_append(waiter->log, NULL);
+    if (waiter->status == WAL_OK) {
+        wal__log_unlock_append(waiter->log);
+    }
+    return NULL;
+}
+
+/* A leader that may retain the lock releases it for another process. */
+static void test_wake__append_lock_is_not_retained_for_a_waiter(void **state)
+{
+    struct wal_store *first = open_slow();
+    struct wal_store *second = kit_open("store", 0);
+    struct wal__log *log = &first->core.log;
+    struct waiter waiter = {.log = &second->core.log};
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(wal__log_lock_append(log, NULL), WAL_OK);
+    wal__log_retain_append_lock(log);
+    assert_true(log->append_lock_retained);
+    assert_int_equal(
+        pthread_create(&thread, NULL, wait_for_append_lock, &waiter), 0);
+    while (!wal__control_has_waiters(log->control, WAL__LOCK_APPEND, 0)) {
+        pause_ms(1);
+    }
+    assert_int_equal(wal__log_lock_append(log, NULL), WAL_OK);
+    wal__log_retain_append_lock(log);
+    assert_false(log->append_lock_retained);
+    assert_false(log->append_lock_held);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(waiter.status, WAL_OK);
+    kit_close(second);
+    kit_close(first);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_wake__committer_takes_what_was_staged_meanwhile),
+        KIT_TEST(test_wake__all_sync_waiters_are_woken),
+        KIT_TEST(test_wake__append_lock_is_not_retained_for_a_waiter),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -158,6 +158,10 @@ struct wal__model_session {
     struct wal__json_span time; /* of creation; ISO 8601 */
     struct wal__json_span updated;
     struct wal__json_span parent; /* session or file it was forked from */
+    /* Id and time of the session that started this one, a subagent's; or
+     * empty. */
+    struct wal__json_span starter;
+    struct wal__json_span starter_time;
     struct wal__json_span project;
     struct wal__json_span provider;
     struct wal__json_span model;

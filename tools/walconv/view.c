@@ -188,8 +188,7 @@ int walconv_view_export_checkpoints(const struct walconv_view *target,
 }
 
 /* Whether it is a transcript of a subagent: its client finds it by its path
- * next to that of the session that started it. Other clients have no place for
- * it. */
+ * next to that of the session that started it. */
 static bool is_subagent(const struct wal_session_info *info)
 {
     return memmem(info->id.data, (size_t)info->id.size, "~agent-", 7) != NULL;
@@ -208,7 +207,9 @@ bool walconv_view_has_messages(const struct cli *cli, const char *dialect,
         return true;
     }
     if (is_imported && is_client && is_subagent(info)) {
-        return info->entries > 0 && strcmp(source.dialect, dialect) == 0;
+        /* OpenCode shows it below its parent, others in the list. */
+        return info->entries > 0 && (strcmp(source.dialect, dialect) == 0 ||
+                                     strcmp(dialect, "opencode") == 0);
     }
     return is_client && (info->first_text.size > 0 ||
                          (info->documents > 0 && info->cwd.size > 0) ||

@@ -48,19 +48,26 @@ static size_t opencode_make_id(const struct wal__model_writer *writer,
     return WAL__OPENCODE_ID_SIZE;
 }
 
-/* Determines the session's id; ids of later sessions sort first. */
-static void session_id(const struct wal__model_session *session,
-                       char id[WAL__OPENCODE_ID_SIZE])
+/* Determines a session's id; ids of later sessions sort first. */
+static void make_session_id(struct wal__json_span own,
+                            struct wal__json_span time,
+                            char id[WAL__OPENCODE_ID_SIZE])
 {
     int64_t ms = 0;
 
-    if (wal__opencode_is_id(session->id, "ses_")) {
-        memcpy(id, session->id.data, WAL__OPENCODE_ID_SIZE);
+    if (wal__opencode_is_id(own, "ses_")) {
+        memcpy(id, own.data, WAL__OPENCODE_ID_SIZE);
         return;
     }
-    (void)wal__model_time_read(session->time, &ms);
+    (void)wal__model_time_read(time, &ms);
     wal__opencode_id_make(id, "ses_", ~((uint64_t)ms << 12) & 0xFFFFFFFFFFFF,
-                          wal__model_string_hash(0, session->id));
+                          wal__model_string_hash(0, own));
+}
+
+static void session_id(const struct wal__model_session *session,
+                       char id[WAL__OPENCODE_ID_SIZE])
+{
+    make_session_id(session->id, session->time, id);
 }
 
 /* ------------------------------------------------------------- files --- */
@@ -382,6 +389,7 @@ static bool opencode_end(struct wal__model_writer *writer)
     const char *path = opencode_path(session, 0, writer->scratch);
     struct wal__opencode_writer *state = writer->state;
     struct wal__json_out *out = &writer->out;
+    char starter[WAL__OPENCODE_ID_SIZE];
     int64_t created = 0;
     int64_t updated;
 
@@ -403,8 +411,10 @@ static bool opencode_end(struct wal__model_writer *writer)
     wal__json_out_member(out, "projectID", project_of(session));
     wal__json_out_member(out, "directory",
                          wal__model_or(session->cwd, "\"/\""));
-    if (wal__opencode_is_id(session->parent, "ses_")) {
-        wal__json_out_member(out, "parentID", session->parent);
+    /* The client lists no session with a parent, so a fork has none. */
+    if (session->starter.size > 0) {
+        make_session_id(session->starter, session->starter_time, starter);
+        wal__json_out_member(out, "parentID", wal__opencode_id_span(starter));
     }
     wal__json_out_member(out, "title",
                          wal__model_or(session->title, "\"New session\""));

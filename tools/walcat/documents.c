@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "agentwal/convert.h"
-#include "engine/convert/render/entry_meta.h"
 #include "engine/convert/source/source_name.h"
 #include "format/json/json_value.h"
 #include "tools/cli/cli.h"
@@ -150,19 +149,25 @@ void walcat_documents_deinit(struct walcat_documents *documents)
 size_t walcat_documents_parent(const struct walcat_documents *documents,
                                const struct wal_entry *entry)
 {
-    struct wal__json_span after = wal__entry_meta(entry).after;
-    size_t at = documents->count;
+    size_t count = documents->count;
+    struct wal__json_token after = {.kind = WAL__JSON_NONE};
 
-    if (entry->parent_id.size > 0 || entry->stream != 0 || at == 0) {
-        return documents->count;
+    if (entry->parent_id.size > 0 || entry->stream != 0 || count == 0) {
+        return count;
     }
-    while (after.size > 0 && at > 0) {
-        const struct wal_slice *id = &documents->items[--at].id;
-        if (wal__json_string_equals(after, id->data, (size_t)id->size)) {
-            return at;
+    if (entry->meta.size > 0 &&
+        wal__json_find(entry->meta.data, (size_t)entry->meta.size, "after",
+                       &after) == WAL__JSON_OK &&
+        after.kind == WAL__JSON_STRING) {
+        for (size_t i = 0; i < count; i++) {
+            const struct wal_slice *id = &documents->items[i].id;
+            if (wal__json_string_equals(after.span, id->data,
+                                        (size_t)id->size)) {
+                return i;
+            }
         }
     }
-    return documents->count - 1;
+    return count - 1;
 }
 
 size_t walcat_documents_compaction(const struct walcat_documents *documents)

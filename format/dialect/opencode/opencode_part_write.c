@@ -71,22 +71,30 @@ static bool sorts_after(const struct wal__opencode_writer *state,
            (is_first || memcmp(id.data, state->message, id.size) > 0);
 }
 
+/* A hash of an id, and of the session that is written. */
+static uint64_t hash_in_session(const struct wal__opencode_writer *state,
+                                struct wal__json_span id)
+{
+    return wal__model_hash(wal__model_string_hash(0, id),
+                           wal__opencode_id_span(state->session));
+}
+
 bool wal__opencode_begin_message(struct wal__model_writer *writer,
-                                 struct wal__json_span id,
+                                 struct wal__json_span id, bool is_copy,
                                  struct wal__json_span time)
 {
     struct wal__opencode_writer *state = writer->state;
 
     state->time = wal__opencode_time_ms(state, time);
     state->last_result[0] = '\0';
-    if (sorts_after(state, id)) {
+    if (!is_copy && sorts_after(state, id)) {
         memcpy(state->message, id.data, WAL__OPENCODE_ID_SIZE);
         state->last_message = wal__opencode_id_number(id);
     } else {
         wal__opencode_id_make(
             state->message, "msg_",
             wal__opencode_next_number(&state->last_message, state->time),
-            wal__model_string_hash(0, id));
+            hash_in_session(state, id));
     }
     memcpy(state->previous, state->message, WAL__OPENCODE_ID_SIZE);
     return wal__opencode_select_file(writer, "storage/message/", state->session,
@@ -103,8 +111,8 @@ bool wal__opencode_add_user(struct wal__model_writer *writer)
                                 (struct wal__json_span){NULL, 0});
 }
 
-static void make_part_id(struct wal__opencode_writer *state,
-                         char id[WAL__OPENCODE_ID_SIZE])
+void wal__opencode_make_part_id(struct wal__opencode_writer *state,
+                                char id[WAL__OPENCODE_ID_SIZE])
 {
     uint64_t number = wal__opencode_next_number(&state->last_part, state->time);
 
@@ -122,7 +130,7 @@ static bool open_part(struct wal__model_writer *writer,
     struct wal__json_out *out = &writer->out;
 
     if (id[0] == '\0') {
-        make_part_id(state, id);
+        wal__opencode_make_part_id(state, id);
     }
     if (!wal__opencode_select_file(writer, "storage/part/", message,
                                    wal__opencode_id_span(id))) {
@@ -231,7 +239,7 @@ static void write_attachments(struct wal__model_writer *writer,
             wal__json_out_member_open(out, "attachments", '[');
             is_open = true;
         }
-        make_part_id(state, id);
+        wal__opencode_make_part_id(state, id);
         wal__json_out_open(out, '{');
         wal__json_out_member(out, "id", wal__opencode_id_span(id));
         wal__json_out_member(out, "sessionID",

@@ -28,6 +28,10 @@ struct wal__opencode_call {
 };
 
 struct wal__opencode_writer {
+    /* The documents are those of another session, as in a fork: no id of them
+     * is kept, because the client keeps messages and parts of all sessions by
+     * their ids. */
+    bool is_copy;
     char session[WAL__OPENCODE_ID_SIZE];
     char message[WAL__OPENCODE_ID_SIZE]; /* the last one */
     char user[WAL__OPENCODE_ID_SIZE];    /* the last one of a user */
@@ -70,11 +74,16 @@ bool wal__opencode_select_file(struct wal__model_writer *writer,
                                const char folder[WAL__OPENCODE_ID_SIZE],
                                struct wal__json_span id);
 
-/* Begins the next message: determines its id, which is the given one if the
- * client sorts that after the last message's, and selects its file. */
+/* Begins the next message: determines its id, and selects its file. The id is
+ * the given one unless it is of another session (`is_copy`), or the client does
+ * not sort it after the last message's. */
 bool wal__opencode_begin_message(struct wal__model_writer *writer,
-                                 struct wal__json_span id,
+                                 struct wal__json_span id, bool is_copy,
                                  struct wal__json_span time);
+
+/* Generates the id of a part of the last message. */
+void wal__opencode_make_part_id(struct wal__opencode_writer *state,
+                                char id[WAL__OPENCODE_ID_SIZE]);
 
 /* Records that the last message is a user's. */
 bool wal__opencode_add_user(struct wal__model_writer *writer);

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "format/json/json_value.h"
 #include "format/model/model_content.h"
 #include "format/model/model_member.h"
 
@@ -26,8 +27,9 @@ static bool write_document(struct wal__model_writer *writer,
             return false;
         }
         id = wal__member_string(&own);
-        is_changed |= id.size != ids[i].json.size ||
-                      memcmp(id.data, ids[i].json.data, id.size) != 0;
+        is_changed |=
+            id.size != ids[i].json.size ||
+            (id.size > 0 && memcmp(id.data, ids[i].json.data, id.size) != 0);
     }
     if (is_changed) {
         wal__json_out_overridden(&writer->out, value, ids, count);
@@ -37,19 +39,28 @@ static bool write_document(struct wal__model_writer *writer,
     return !writer->out.has_failed;
 }
 
-static bool write_part(struct wal__model_writer *writer,
+static bool write_part(struct wal__model_writer *writer, bool is_copy,
                        struct wal__json_span value)
 {
-    const struct wal__opencode_writer *state = writer->state;
-    const struct wal__json_override ids[2] = {
+    struct wal__opencode_writer *state = writer->state;
+    struct wal__json_override ids[3] = {
         {"sessionID", wal__opencode_id_span(state->session)},
-        {"messageID", wal__opencode_id_span(state->message)}};
+        {"messageID", wal__opencode_id_span(state->message)},
+        {.key = "id"}};
     struct wal__json_member id = {.key = "id"};
+    char made[WAL__OPENCODE_ID_SIZE];
 
-    return wal__model_members(value, &id, 1, NULL) == WAL__JSON_OK &&
-           wal__opencode_select_file(writer, "storage/part/", state->message,
-                                     wal__member_string(&id)) &&
-           write_document(writer, value, ids, 2);
+    if (wal__model_members(value, &id, 1, NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    ids[2].json = wal__member_string(&id);
+    if (is_copy) {
+        wal__opencode_make_part_id(state, made);
+        ids[2].json = wal__opencode_id_span(made);
+    }
+    return wal__opencode_select_file(writer, "storage/part/", state->message,
+                                     ids[2].json) &&
+           write_document(writer, value, ids, 3);
 }
 
 /* The user's message that an answer names: its own, if there is one. */
@@ -65,11 +76,13 @@ static struct wal__json_span parent_of(const struct wal__opencode_writer *state,
                : wal__opencode_id_span(state->user);
 }
 
+/* Sets *is_copy: the message is of another session. */
 static bool write_info(struct wal__model_writer *writer,
-                       struct wal__json_span value)
+                       struct wal__json_span value, bool *is_copy)
 {
     enum {
         ID,
+        SESSION,
         ROLE,
         PARENT,
         CREATED,
@@ -77,6 +90,7 @@ static bool write_info(struct wal__model_writer *writer,
     };
     struct wal__json_member members[COUNT] = {
         [ID] = {.key = "id"},
+        [SESSION] = {.key = "sessionID"},
         [ROLE] = {.key = "role"},
         [PARENT] = {.key = "parentID"},
         [CREATED] = {.parent = "time", .key = "created"}};
@@ -85,9 +99,16 @@ static bool write_info(struct wal__model_writer *writer,
         {.key = "id"}, {.key = "sessionID"}, {.key = "parentID"}};
     bool is_user;
 
-    if (wal__model_members(value, members, COUNT, NULL) != WAL__JSON_OK ||
-        !wal__opencode_begin_message(writer, wal__member_string(&members[ID]),
-                                     members[CREATED].value.span)) {
+    if (wal__model_members(value, members, COUNT, NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    ids[1].json = wal__member_string(&members[SESSION]);
+    *is_copy = ids[1].json.size == 0
+                   ? state->is_copy
+                   : !wal__json_string_equals(ids[1].json, state->session + 1,
+                                              sizeof(state->session) - 2);
+    if (!wal__opencode_begin_message(writer, wal__member_string(&members[ID]),
+                                     *is_copy, members[CREATED].value.span)) {
         return false;
     }
     is_user = wal__line_string_is(&members[ROLE], "user");
@@ -105,14 +126,15 @@ bool wal__opencode_write_raw(struct wal__model_writer *writer,
     struct wal__json_member members[2] = {{.key = "info"}, {.key = "parts"}};
     struct wal__json_token part;
     struct wal__json_scan scan;
+    bool is_copy;
 
     if (wal__model_members(message, members, 2, NULL) != WAL__JSON_OK ||
-        !write_info(writer, members[0].value.span)) {
+        !write_info(writer, members[0].value.span, &is_copy)) {
         return false;
     }
     wal__model_array_begin(&scan, members[1].value.span);
     while (wal__model_array_next(&scan, &part)) {
-        if (!write_part(writer, part.span)) {
+        if (!write_part(writer, is_copy, part.span)) {
             return false;
         }
     }

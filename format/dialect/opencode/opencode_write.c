@@ -17,6 +17,7 @@
 #include "format/dialect/opencode/opencode_part_write.h"
 #include "format/dialect/opencode/opencode_raw.h"
 #include "format/json/json_character.h"
+#include "format/json/json_value.h"
 #include "format/model/model_member.h"
 #include "format/model/model_path.h"
 #include "format/model/model_timestamp.h"
@@ -214,7 +215,7 @@ static bool open_message(struct wal__model_writer *writer,
 {
     struct wal__opencode_writer *state = writer->state;
 
-    if (!wal__opencode_begin_message(writer, id, time)) {
+    if (!wal__opencode_begin_message(writer, id, state->is_copy, time)) {
         return false;
     }
     wal__json_out_open(&writer->out, '{');
@@ -296,6 +297,19 @@ static bool write_compaction(struct wal__model_writer *writer,
 
 /* ----------------------------------------------------------- session --- */
 
+/* Whether the session's own document is of another session. */
+static bool is_copy(const struct wal__model_writer *writer,
+                    const struct wal__opencode_writer *state)
+{
+    const struct wal__model_session *session = writer->session;
+    struct wal__json_member id = {.key = "id"};
+
+    return session->dialect == writer->dialect && session->raw.size > 0 &&
+           wal__model_members(session->raw, &id, 1, NULL) == WAL__JSON_OK &&
+           !wal__json_string_equals(wal__member_string(&id), state->session + 1,
+                                    sizeof(state->session) - 2);
+}
+
 static bool opencode_begin(struct wal__model_writer *writer)
 {
     struct wal__opencode_writer *state =
@@ -308,6 +322,7 @@ static bool opencode_begin(struct wal__model_writer *writer)
     state->users.arena = writer->arena;
     session_id(writer->session, state->session);
     memcpy(state->message, state->session, WAL__OPENCODE_ID_SIZE);
+    state->is_copy = is_copy(writer, state);
     (void)wal__model_time_read(writer->session->time, &state->time);
     state->provider = writer->session->provider;
     state->model = writer->session->model;

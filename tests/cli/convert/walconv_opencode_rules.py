@@ -213,6 +213,67 @@ def forks_are_listed(work):
     assert "parentID" not in session and session["id"] != SES, session
 
 
+def check_ids(out):
+    """Ids of the storage are unique, and references agree with the names."""
+    seen = set()
+    for path in glob.glob(out + "/storage/*/*/*.json"):
+        kind, folder, name = path[:-5].split("/")[-3:]
+        value = json.load(open(path, encoding="utf-8"))
+        assert value["id"] == name and name not in seen, path
+        seen.add(name)
+        if kind == "message":
+            assert value["sessionID"] == folder, path
+        elif kind == "part":
+            assert value["messageID"] == folder, path
+            assert os.path.exists("%s/storage/message/%s/%s.json" % (
+                out, value["sessionID"], folder)), path
+
+
+def copies_have_ids_of_their_own(work):
+    """OpenCode 1.2 moves messages and parts into tables by their ids, and finds
+    parts by the id of the message alone: no two sessions share an id."""
+    place = Place(work, opencode_session)
+    pending = {"id": message_id(4).replace("msg_", "prt_"), "type": "tool",
+               "sessionID": SES, "messageID": message_id(3), "callID": "c",
+               "tool": "t", "state": {"status": "running", "input": {}}}
+    opencode_message(place.home + "/storage", SES, 3, "assistant", "calls")
+    with open(place.home + "/storage/part/" + message_id(3) + "/" +
+              pending["id"] + ".json", "w", encoding="utf-8") as file:
+        json.dump(pending, file)
+    place.import_(place.home)
+    run("walctl", "fork", place.store, place.session, "--id", "the-fork")
+    for fork in ("the-fork", place.session, "the-fork"):
+        run("walconv", "export", "--dialect", "opencode", "--session", fork,
+            place.store, place.out)
+    check_ids(place.out)
+    assert len(glob.glob(place.out + "/storage/message/*/*.json")) == 6
+    assert len(glob.glob(place.out + "/storage/part/*/*.json")) == 8
+    for path in glob.glob(place.out + "/storage/message/*/*.json"):
+        value = json.load(open(path, encoding="utf-8"))
+        above = os.path.join(os.path.dirname(path), "%s.json")
+        if value.get("parentID"):
+            assert os.path.exists(above % value["parentID"]), value
+
+
+def summaries_have_ids_of_their_own(work):
+    """The same for what has no id in the log: two sessions of one second, each
+    with a summary."""
+    def sessions(home):
+        for number in range(2):
+            write("%s/sessions/--w--/%d.jsonl" % (home, number),
+                  {"type": "session", "version": 3, "id": "pi%d" % number,
+                   "timestamp": "2026-03-01T00:00:00.000Z", "cwd": "/w"},
+                  pi_entry("aaaa0001", None, "go"),
+                  {"type": "compaction", "id": "aaaa0002", "tokensBefore": 9,
+                   "parentId": "aaaa0001", "summary": "the gist",
+                   "timestamp": "2026-03-01T00:00:00.000Z",
+                   "firstKeptEntryId": "aaaa0001"})
+    place = Place(work, sessions)
+    run("walconv", "export", "--dialect", "opencode", place.store, place.out)
+    check_ids(place.out)
+    assert len(glob.glob(place.out + "/storage/message/*/*.json")) == 6
+
+
 def own_documents_keep_their_bytes(work):
     """OpenCode 1.0 to 1.2 undo by the steps, snapshots and patches in parts of
     their own; a session goes on after them, and they stay as they are."""
@@ -245,7 +306,8 @@ def main():
                  storage_is_one_file_on_standard_output,
                  client_goes_on_in_documents,
                  client_renames_and_goes_on_in_documents, forks_are_listed,
-                 own_documents_keep_their_bytes):
+                 copies_have_ids_of_their_own,
+                 summaries_have_ids_of_their_own, own_documents_keep_their_bytes):
         with tempfile.TemporaryDirectory() as work:
             rule(work)
             print(rule.__name__)

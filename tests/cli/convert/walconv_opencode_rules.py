@@ -5,6 +5,7 @@ seen."""
 import glob
 import json
 import os
+import subprocess
 import sys
 import tempfile
 
@@ -12,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "..", "lib"))
 sys.dont_write_bytecode = True
 from client_place import (  # noqa: E402
-    SES, Place, claude_session, message_id, one, opencode_message,
+    SES, TOOLS, Place, claude_session, message_id, one, opencode_message,
     opencode_session, opencode_texts, pi_entry, read, rows_of, run, texts,
     write)
 
@@ -66,6 +67,17 @@ def documents_are_shown(work):
         ["go", "gone", "then"], tree
     assert "<- main" in lines[2] and not lines[2].startswith((" ", "├", "└"))
 
+    # What a compaction keeps begins after the documents.
+    place.append("next")
+    entry = {"type": "compaction", "payload": {
+        "summary": "the gist", "firstKeptEntryId": rows_of(run(
+            "walcat", "--tail", "1", place.store, place.session))[0]["id"]}}
+    subprocess.run([os.path.join(TOOLS, "walctl"), "append", place.store,
+                    place.session], input=json.dumps(entry).encode(),
+                   check=True, capture_output=True)
+    assert shown("--since-compaction") == ["next"]
+    text = run("walcat", "--text", place.store, place.session).decode()
+
     # A fork has the documents too.
     run("walctl", "fork", place.store, place.session, "--id", "the-fork")
     fork = run("walcat", "--text", place.store, "the-fork").decode()
@@ -84,6 +96,33 @@ def documents_are_shown(work):
     assert [row["id"] for row in rows if "content" in row["payload"]] == \
         [message_id(1)], rows
     assert rows[-1]["parentId"] == message_id(1), rows
+
+
+def compactions_of_the_client_are_known(work):
+    """OpenCode 1.0 compacts by a part of a message of the user, and a summary
+    as its answer."""
+    def session(home):
+        storage = home + "/storage"
+        opencode_session(home)
+        opencode_message(storage, SES, 3, "user", "")
+        part = one(storage + "/part/" + message_id(3) + "/*")
+        with open(part, "w", encoding="utf-8") as file:
+            json.dump({"id": message_id(3).replace("msg_", "prt_"),
+                       "sessionID": SES, "messageID": message_id(3),
+                       "type": "compaction", "auto": True}, file)
+        opencode_message(storage, SES, 4, "assistant", "gist", summary=True)
+        opencode_message(storage, SES, 5, "user", "more")
+    place = Place(work, session)
+    place.append("then")
+
+    def cat(*options):
+        return [row["payload"].get("summary") or row["payload"]["content"]
+                for row in rows_of(run("walcat", *options, place.store,
+                                       place.session))]
+    gist = [{"type": "text", "text": "more"}]
+    assert cat("--since-compaction") == ["gist", gist, "then"]
+    assert cat("--since-compaction", "--tail", "2") == [gist, "then"]
+    assert len(cat()) == 5
 
 
 def client_follows_the_documents(work):
@@ -302,6 +341,7 @@ def own_documents_keep_their_bytes(work):
 
 def main():
     for rule in (entries_follow_the_documents, documents_are_shown,
+                 compactions_of_the_client_are_known,
                  client_follows_the_documents, titles_are_carried,
                  storage_is_one_file_on_standard_output,
                  client_goes_on_in_documents,

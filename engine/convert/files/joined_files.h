@@ -5,8 +5,8 @@
  *
  * Threads: one thread at a time.
  */
-#ifndef AGENTWAL_ENGINE_CONVERT_RENDER_JOINED_FILES_H
-#define AGENTWAL_ENGINE_CONVERT_RENDER_JOINED_FILES_H
+#ifndef AGENTWAL_ENGINE_CONVERT_FILES_JOINED_FILES_H
+#define AGENTWAL_ENGINE_CONVERT_FILES_JOINED_FILES_H
 
 #include "engine/convert/files/view_files.h"
 

@@ -12,8 +12,8 @@
  *
  * Threads: one thread at a time.
  */
-#ifndef AGENTWAL_ENGINE_CONVERT_RENDER_LINE_FILE_H
-#define AGENTWAL_ENGINE_CONVERT_RENDER_LINE_FILE_H
+#ifndef AGENTWAL_ENGINE_CONVERT_FILES_LINE_FILE_H
+#define AGENTWAL_ENGINE_CONVERT_FILES_LINE_FILE_H
 
 #include "engine/convert/files/fingerprint.h"
 #include "engine/convert/files/view_fs.h"

@@ -16,17 +16,19 @@
 
 #define SEARCH_MAX ((uint64_t)64 << 20) /* bytes of a file that are searched */
 
-/* Gives a complete file its name unless the name is taken. A link, unlike a
- * rename, never replaces a file that the client has just made. */
+/* Gives a complete file its name unless the name is taken: *exists. A link,
+ * unlike a rename, never replaces a file that the client has just made. */
 static enum wal_status link_new(const struct wal__shared_file *file,
-                                int directory, const char *name,
+                                int directory, const char *name, bool *exists,
                                 struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     (void)wal__view_fault_point(file->env, 0);
-    if (linkat(file->temporary_dir, file->temporary, directory, name, 0) != 0 &&
-        errno != EEXIST) {
+    *exists =
+        linkat(file->temporary_dir, file->temporary, directory, name, 0) != 0;
+    if (*exists && errno != EEXIST) {
+        *exists = false;
         status =
             wal__view_fs_rename(file->env, file->temporary_dir, file->temporary,
                                 directory, name, true, error);
@@ -37,8 +39,9 @@ static enum wal_status link_new(const struct wal__shared_file *file,
     return status;
 }
 
+/* Creates the file unless it was made meanwhile: *exists. */
 static enum wal_status create(const struct wal__shared_file *file,
-                              int directory, const char *name,
+                              int directory, const char *name, bool *exists,
                               struct wal_error *error)
 {
     struct wal__file_stamp stamp;
@@ -58,7 +61,7 @@ static enum wal_status create(const struct wal__shared_file *file,
         wal__view_fs_remove(file->env, file->temporary_dir, file->temporary);
         return status;
     }
-    return link_new(file, directory, name, error);
+    return link_new(file, directory, name, exists, error);
 }
 
 /* Opens the parent directory; *exists: something has the file's name. */
@@ -85,7 +88,7 @@ enum wal_status wal__shared_file_create(const struct wal__shared_file *file,
         open_parent(file, &directory, &name, &exists, error);
 
     if (status == WAL_OK && !exists) {
-        status = create(file, directory, name, error);
+        status = create(file, directory, name, &exists, error);
     }
     if (directory >= 0) {
         close(directory);
@@ -93,19 +96,20 @@ enum wal_status wal__shared_file_create(const struct wal__shared_file *file,
     return status;
 }
 
-/* Whether a line of the text begins with these bytes. */
+/* Whether a line of the text begins with these bytes; one without its newline
+ * may be torn. */
 static bool has_line(const uint8_t *text, size_t size, const void *line,
                      size_t line_size)
 {
     const uint8_t *end = text + size;
+    const uint8_t *newline;
 
-    while (text < end) {
-        const uint8_t *newline = memchr(text, '\n', (size_t)(end - text));
-        if ((size_t)(end - text) >= line_size &&
+    while ((newline = memchr(text, '\n', (size_t)(end - text))) != NULL) {
+        if ((size_t)(newline - text) >= line_size &&
             memcmp(text, line, line_size) == 0) {
             return true;
         }
-        text = newline != NULL ? newline + 1 : end;
+        text = newline + 1;
     }
     return false;
 }
@@ -162,32 +166,45 @@ static enum wal_status append(const struct wal__shared_file *file,
     return status;
 }
 
+/* Appends the line to a file that exists, unless that has it. */
+static enum wal_status append_new(const struct wal__shared_file *file,
+                                  int directory, const char *name,
+                                  struct wal_error *error)
+{
+    struct wal__file_stamp stamp = {.size = 0};
+    int fd = -1;
+    bool is_found = false;
+    bool is_ended = true;
+    enum wal_status status =
+        wal__view_fs_open(directory, name, &fd, &stamp, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (stamp.size <= SEARCH_MAX) {
+        status = search(file, fd, stamp.size, &is_found, &is_ended, error);
+    }
+    if (status == WAL_OK && !is_found && stamp.size <= SEARCH_MAX) {
+        status = append(file, directory, name, is_ended, error);
+    }
+    close(fd);
+    return status;
+}
+
 enum wal_status wal__shared_file_add_line(const struct wal__shared_file *file,
                                           struct wal_error *error)
 {
-    struct wal__file_stamp stamp = {.size = 0};
     const char *name = NULL;
     int directory = -1;
-    int fd = -1;
     bool exists = false;
-    bool is_found = false;
-    bool is_ended = true;
     enum wal_status status =
         open_parent(file, &directory, &name, &exists, error);
 
     if (status == WAL_OK && !exists) {
-        status = create(file, directory, name, error);
-    } else if (status == WAL_OK) {
-        status = wal__view_fs_open(directory, name, &fd, &stamp, error);
-        if (status == WAL_OK && stamp.size <= SEARCH_MAX) {
-            status = search(file, fd, stamp.size, &is_found, &is_ended, error);
-        }
-        if (status == WAL_OK && !is_found && stamp.size <= SEARCH_MAX) {
-            status = append(file, directory, name, is_ended, error);
-        }
+        status = create(file, directory, name, &exists, error);
     }
-    if (fd >= 0) {
-        close(fd);
+    if (status == WAL_OK && exists) {
+        status = append_new(file, directory, name, error);
     }
     if (directory >= 0) {
         close(directory);

@@ -7,8 +7,8 @@
  *
  * Threads: any; several processes may write the same file.
  */
-#ifndef AGENTWAL_ENGINE_CONVERT_RENDER_SHARED_FILE_H
-#define AGENTWAL_ENGINE_CONVERT_RENDER_SHARED_FILE_H
+#ifndef AGENTWAL_ENGINE_CONVERT_FILES_SHARED_FILE_H
+#define AGENTWAL_ENGINE_CONVERT_FILES_SHARED_FILE_H
 
 #include "engine/convert/files/view_fs.h"
 

@@ -7,8 +7,8 @@
  *
  * Threads: one thread at a time.
  */
-#ifndef AGENTWAL_ENGINE_CONVERT_RENDER_VIEW_FILES_H
-#define AGENTWAL_ENGINE_CONVERT_RENDER_VIEW_FILES_H
+#ifndef AGENTWAL_ENGINE_CONVERT_FILES_VIEW_FILES_H
+#define AGENTWAL_ENGINE_CONVERT_FILES_VIEW_FILES_H
 
 #include "agentwal/convert.h"
 #include "engine/base/buf.h"

@@ -7,8 +7,8 @@
  *
  * Threads: one thread at a time per index.
  */
-#ifndef AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_INDEX_H
-#define AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_INDEX_H
+#ifndef AGENTWAL_ENGINE_CONVERT_STATE_VIEW_INDEX_H
+#define AGENTWAL_ENGINE_CONVERT_STATE_VIEW_INDEX_H
 
 #include "agentwal/convert.h"
 #include "engine/base/heap.h"

@@ -7,8 +7,8 @@
  *
  * Threads: one thread at a time.
  */
-#ifndef AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_STATE_H
-#define AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_STATE_H
+#ifndef AGENTWAL_ENGINE_CONVERT_STATE_VIEW_STATE_H
+#define AGENTWAL_ENGINE_CONVERT_STATE_VIEW_STATE_H
 
 #include "engine/convert/files/view_files.h"
 

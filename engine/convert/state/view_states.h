@@ -4,8 +4,8 @@
  *
  * Threads: one thread at a time.
  */
-#ifndef AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_STATES_H
-#define AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_STATES_H
+#ifndef AGENTWAL_ENGINE_CONVERT_STATE_VIEW_STATES_H
+#define AGENTWAL_ENGINE_CONVERT_STATE_VIEW_STATES_H
 
 #include "engine/base/hashmap.h"
 #include "engine/convert/files/view_fs.h"

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                "..", "..", "lib"))
+                                "..", "..", "lib", "kit"))
 sys.dont_write_bytecode = True
 from client_place import (  # noqa: E402
     CLAUDE, TIME, TOOLS, Place, claude_row, claude_session, one, pi_entry,

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                "..", "..", "lib"))
+                                "..", "..", "lib", "kit"))
 sys.dont_write_bytecode = True
 from client_place import (  # noqa: E402
     SES, TOOLS, Place, claude_session, message_id, one, opencode_message,
@@ -268,7 +268,7 @@ def check_ids(out):
                 out, value["sessionID"], folder)), path
 
 
-def copies_have_ids_of_their_own(work):
+def no_two_sessions_share_an_id(work):
     """OpenCode 1.2 moves messages and parts into tables by their ids, and finds
     parts by the id of the message alone: no two sessions share an id."""
     place = Place(work, opencode_session)
@@ -294,7 +294,7 @@ def copies_have_ids_of_their_own(work):
             assert os.path.exists(above % value["parentID"]), value
 
 
-def summaries_have_ids_of_their_own(work):
+def no_two_summaries_share_an_id(work):
     """The same for what has no id in the log: two sessions of one second, each
     with a summary."""
     def sessions(home):
@@ -314,8 +314,8 @@ def summaries_have_ids_of_their_own(work):
 
 
 def own_documents_keep_their_bytes(work):
-    """OpenCode 1.0 to 1.2 undo by the steps, snapshots and patches in parts of
-    their own; a session goes on after them, and they stay as they are."""
+    """OpenCode 1.0 to 1.2 undo by the steps, snapshots and patches in their
+    parts; a session goes on after them, and they stay as they are."""
     def session(home):
         opencode_session(home)
         folder = home + "/storage/part/" + message_id(2)
@@ -346,8 +346,8 @@ def main():
                  storage_is_one_file_on_standard_output,
                  client_goes_on_in_documents,
                  client_renames_and_goes_on_in_documents, forks_are_listed,
-                 copies_have_ids_of_their_own,
-                 summaries_have_ids_of_their_own, own_documents_keep_their_bytes):
+                 no_two_sessions_share_an_id,
+                 no_two_summaries_share_an_id, own_documents_keep_their_bytes):
         with tempfile.TemporaryDirectory() as work:
             rule(work)
             print(rule.__name__)

@@ -1,7 +1,7 @@
 /*
- * test_shared_file.c - files that views share with a client: whoever makes the
- * file at the same time, and wherever a process dies, no byte of another program
- * changes and the line gets in.
+ * test_shared_file.c - files that views share with a client: if the client
+ * makes the file at the same time, and if a process dies at any step, no byte
+ * of another program changes and the line gets in.
  */
 #include "engine/convert/files/shared_file.h"
 #include "tests/lib/kit/store_kit.h"

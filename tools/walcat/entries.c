@@ -195,7 +195,8 @@ static void process_entries(struct printer *printer,
     }
 }
 
-static enum wal_status open_cursor(struct printer *printer, uint64_t skip,
+/* last: the number of entries at the end to read; 0: all. */
+static enum wal_status open_cursor(struct printer *printer, uint64_t last,
                                    struct wal_entry_cursor **cursor,
                                    struct wal_error *error)
 {
@@ -210,7 +211,7 @@ static enum wal_status open_cursor(struct printer *printer, uint64_t skip,
             (view->redacted ? WAL_ENTRY_CURSOR_REDACTED : 0U),
         .stream = view->stream,
         .up_to = cli_slice(view->branch != NULL ? view->branch : view->up_to),
-        .skip = skip,
+        .last = last,
     };
     enum wal_status status =
         wal_entry_cursor_open(printer->session, &options, cursor, error);
@@ -298,7 +299,9 @@ static enum wal_status open_view(struct printer *printer,
                                  struct wal_error *error)
 {
     const struct walcat_options *view = printer->view;
-    enum wal_status status = open_cursor(printer, 0, cursor, error);
+    bool is_tail = view->tail > 0 && view->tail != UINT64_MAX;
+    enum wal_status status = open_cursor(
+        printer, is_tail && view->type == NULL ? view->tail : 0, cursor, error);
     uint64_t documents;
     uint64_t count;
 
@@ -308,24 +311,20 @@ static enum wal_status open_view(struct printer *printer,
     if (status != WAL_OK || view->tail == UINT64_MAX) {
         return status;
     }
-    documents = printer->documents_to - printer->documents_from;
     count = wal_entry_cursor_remaining(*cursor);
-    if (view->type != NULL) {
-        count += documents;
-        printer->ring_size = view->tail < count ? view->tail : count;
-        printer->ring =
-            cli_alloc((size_t)printer->ring_size * sizeof(*printer->ring));
-    }
-    if (view->tail > 0 && (view->type != NULL || view->tail >= count)) {
-        if (view->type == NULL && view->tail - count < documents) {
-            printer->documents_from += documents - (view->tail - count);
+    documents = printer->documents_to - printer->documents_from;
+    if (!is_tail || view->type == NULL) {
+        uint64_t left = view->tail > count ? view->tail - count : 0;
+        if (left < documents) {
+            printer->documents_from = printer->documents_to - (size_t)left;
         }
         return status;
     }
-    printer->documents_from = printer->documents_to;
-    wal_entry_cursor_close(*cursor);
-    *cursor = NULL;
-    return open_cursor(printer, count - view->tail, cursor, error);
+    count += documents;
+    printer->ring_size = view->tail < count ? view->tail : count;
+    printer->ring =
+        cli_alloc((size_t)printer->ring_size * sizeof(*printer->ring));
+    return status;
 }
 
 static int follow(struct printer *printer, uint64_t seen)
@@ -395,7 +394,9 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
         cli_start_pager(cli);
     }
     process_documents(&printer);
-    process_entries(&printer, cursor, 0);
+    if (view->tail > 0) {
+        process_entries(&printer, cursor, 0);
+    }
     print_ring(&printer);
     wal_entry_cursor_close(cursor);
     code = view->follow ? follow(&printer, seen) : printer.code;

@@ -3,7 +3,7 @@
  *
  * Threads: one thread at a time.
  */
-#include "engine/convert/render/view_files.h"
+#include "engine/convert/files/view_files.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,8 +11,11 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
-#include "engine/convert/render/heap_arena.h"
+#include "engine/convert/files/heap_arena.h"
+#include "engine/convert/files/joined_files.h"
+#include "engine/convert/files/shared_file.h"
 #include "format/bytes/assert.h"
+#include "format/json/json_out.h"
 #include "format/model/model_table.h"
 
 #define PENDING_SIZE ((size_t)64 << 10)
@@ -65,8 +68,8 @@ static uint64_t path_hash(const char *path)
         0, (struct wal__json_span){(const uint8_t *)path, strlen(path)});
 }
 
-static struct wal__view_file *find_file(const struct wal__view_files *files,
-                                        const char *path)
+struct wal__view_file *wal__view_files_find(const struct wal__view_files *files,
+                                            const char *path)
 {
     uint32_t cursor = 0;
     uint32_t index;
@@ -152,10 +155,11 @@ static bool no_memory(struct wal__view_files *files)
     return fail(files, wal__no_memory(&files->error));
 }
 
-static bool select_file(void *ctx, const char *path, bool is_document)
+static bool select_file(void *ctx, const char *path, enum wal__output_kind kind)
 {
     struct wal__view_files *files = ctx;
-    struct wal__view_file *file = find_file(files, path);
+    bool is_document = kind != WAL__OUTPUT_LINES;
+    struct wal__view_file *file = wal__view_files_find(files, path);
 
     if (file == NULL) {
         file = wal__view_files_add(files, path, is_document);
@@ -163,6 +167,8 @@ static bool select_file(void *ctx, const char *path, bool is_document)
             return no_memory(files);
         }
     }
+    file->kind = kind;
+    file->is_shared = is_document && kind != WAL__OUTPUT_DOCUMENT;
     file->is_provisional =
         is_document && files->is_past_stable && !file->is_current;
     file->is_current = true;
@@ -215,8 +221,11 @@ static bool put(void *ctx, const void *data, size_t size)
         return files->status == WAL_OK;
     }
     WAL__ASSERT(file != NULL);
-    if (files->root == NULL) {
-        return file->is_document || buffer_output(files, data, size);
+    if (files->root == NULL && !file->is_document) {
+        return buffer_output(files, data, size);
+    }
+    if (files->root == NULL && files->dialect->write_ops->join == NULL) {
+        return true;
     }
     if (file->is_document) {
         return wal__buf_append(&file->data, data, size) == WAL_OK ||
@@ -256,6 +265,14 @@ void wal__view_files_set_stable(struct wal__view_files *files)
 }
 
 /* ---------------------------------------------------------- documents --- */
+
+static bool put_joined(void *ctx, const void *data, size_t size)
+{
+    struct wal__view_files *files = ctx;
+
+    files->lines += size > 0 && ((const char *)data)[size - 1] == '\n' ? 1 : 0;
+    return buffer_output(files, data, size);
+}
 
 /* Whether the file has the content of the document. */
 static bool matches_file(struct wal__view_file *file, int directory,
@@ -327,7 +344,8 @@ static void count_lines(struct wal__view_files *files,
     }
 }
 
-/* Determines whether the document must be written, and sets its saved state. */
+/* Determines whether the document must be written, and sets its saved state.
+ * Fails if the file has what another program wrote. */
 static enum wal_status check_document(struct wal__view_files *files,
                                       struct wal__view_file *file,
                                       struct wal_error *error)
@@ -336,6 +354,7 @@ static enum wal_status check_document(struct wal__view_files *files,
     struct wal__file_stamp stamp = {.size = 0};
     const char *name = NULL;
     int directory = -1;
+    bool is_own;
     enum wal_status status =
         wal__view_fs_open_parent(files->env, files->root, file->lines.path,
                                  true, &directory, &name, error);
@@ -344,7 +363,16 @@ static enum wal_status check_document(struct wal__view_files *files,
         return status;
     }
     file->is_same = matches_file(file, directory, name, &stamp);
+    /* Without a state, a document next to a file of lines is made again. */
+    is_own = file->is_same ||
+             (!saved->is_known && files->dialect->write_ops->join == NULL) ||
+             wal__line_file_is_own(saved, directory, name, &stamp);
     close(directory);
+    if (!is_own) {
+        return wal__fail_at(error, WAL_ECHANGED, 0, file->lines.path, 0, "%s",
+                            saved->is_known ? "another program wrote to it"
+                                            : "exists with other content");
+    }
     saved->has_old_stamp = saved->is_known;
     saved->old_stamp = saved->stamp;
     saved->is_known = true;
@@ -362,7 +390,19 @@ static enum wal_status write_document(struct wal__view_files *files,
 {
     enum wal_status status = WAL_OK;
 
-    if (!file->is_same) {
+    if (file->is_shared) {
+        const struct wal__shared_file shared = {.env = files->env,
+                                                .root = files->root,
+                                                .path = file->lines.path,
+                                                .temporary_dir =
+                                                    files->temporary_dir,
+                                                .temporary = file->temporary,
+                                                .data = file->data.data,
+                                                .size = file->data.size};
+        status = file->kind == WAL__OUTPUT_SHARED_LINE
+                     ? wal__shared_file_add_line(&shared, error)
+                     : wal__shared_file_create(&shared, error);
+    } else if (!file->is_same) {
         status = replace_document(files, file, error);
         count_lines(files, file);
     }
@@ -384,7 +424,7 @@ static enum wal_status write_documents(struct wal__view_files *files,
 
     for (uint32_t i = 0; i < files->count && status == WAL_OK; i++) {
         struct wal__view_file *file = files->items[i];
-        if (file->has_data) {
+        if (file->has_data && !file->is_shared) {
             status = check_document(files, file, error);
             is_same &= file->is_same;
         }
@@ -400,6 +440,26 @@ static enum wal_status write_documents(struct wal__view_files *files,
     return status;
 }
 
+/* Passes the documents to `put` as one file. */
+static bool join_documents(struct wal__view_files *files)
+{
+    struct wal__json_out out = {.put = put_joined, .ctx = files};
+    struct wal__joined_files joined = {.files = files};
+    struct wal__model_documents documents;
+    bool is_done;
+
+    if (files->dialect->write_ops->join == NULL) {
+        return true;
+    }
+    if (!wal__joined_files_init(&joined, &documents)) {
+        return no_memory(files);
+    }
+    is_done = files->dialect->write_ops->join(&documents, &out) &&
+              !out.has_failed && put_joined(files, "\n", 1);
+    wal__joined_files_deinit(&joined);
+    return is_done || (files->status == WAL_OK ? no_memory(files) : false);
+}
+
 /* ------------------------------------------------------------- commit --- */
 
 enum wal_status wal__view_files_finish(struct wal__view_files *files,
@@ -412,7 +472,8 @@ enum wal_status wal__view_files_finish(struct wal__view_files *files,
         return status;
     }
     if (files->root == NULL) {
-        if (!call_callback(files, files->pending.data, files->pending.size)) {
+        if (!join_documents(files) ||
+            !call_callback(files, files->pending.data, files->pending.size)) {
             wal__error_copy(error, &files->error);
         }
         return files->status;
@@ -421,6 +482,7 @@ enum wal_status wal__view_files_finish(struct wal__view_files *files,
         struct wal__view_file *file = files->items[i];
         if (!file->is_document && file->is_current) {
             file->lines.state_dir = files->temporary_dir;
+            file->lines.modified_ms = files->modified_ms;
             status = wal__line_file_finish(&file->lines, error);
         }
     }
@@ -496,7 +558,8 @@ bool wal__view_files_are_unchanged(struct wal__view_files *files,
                                    bool include_documents)
 {
     for (uint32_t i = 0; i < files->count; i++) {
-        if ((include_documents || !files->items[i]->is_document) &&
+        if (!files->items[i]->is_shared &&
+            (include_documents || !files->items[i]->is_document) &&
             !wal__line_file_is_unchanged(&files->items[i]->lines)) {
             return false;
         }

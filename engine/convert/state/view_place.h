@@ -5,8 +5,8 @@
  *
  * Threads: any; the environment is read.
  */
-#ifndef AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_PLACE_H
-#define AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_PLACE_H
+#ifndef AGENTWAL_ENGINE_CONVERT_STATE_VIEW_PLACE_H
+#define AGENTWAL_ENGINE_CONVERT_STATE_VIEW_PLACE_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -2,24 +2,29 @@
  * view_files.h - the files of a view, as a writer's output (SPEC.md 10.3).
  *
  * Files of lines are updated as their content is put. Documents are collected
- * in memory until they are complete, and then replaced if they differ.
+ * in memory until they are complete, and then replaced if they differ. Files
+ * that are shared with the client itself are only added to.
  *
  * Threads: one thread at a time.
  */
-#ifndef AGENTWAL_ENGINE_CONVERT_RENDER_VIEW_FILES_H
-#define AGENTWAL_ENGINE_CONVERT_RENDER_VIEW_FILES_H
+#ifndef AGENTWAL_ENGINE_CONVERT_FILES_VIEW_FILES_H
+#define AGENTWAL_ENGINE_CONVERT_FILES_VIEW_FILES_H
 
 #include "agentwal/convert.h"
 #include "engine/base/buf.h"
 #include "engine/base/hashmap.h"
-#include "engine/convert/render/line_file.h"
-#include "format/model/model.h"
+#include "engine/convert/files/line_file.h"
+#include "format/model/dialect.h"
 
 #define WAL__VIEW_NAME_SIZE 64
 
 struct wal__view_file {
     struct wal__line_file lines; /* path and saved state, of both kinds */
     bool is_document;
+    /* Not the view's: in no state, and replaced or removed by nobody. It is
+     * also a document. */
+    bool is_shared;
+    enum wal__output_kind kind;
     bool is_current;     /* part of the view in this run */
     bool is_provisional; /* a document that the next run may not have */
     bool has_data;       /* a document whose content was put */
@@ -28,16 +33,18 @@ struct wal__view_file {
     char temporary[WAL__VIEW_NAME_SIZE];
 };
 
-/* The owner sets the first five fields and zeroes the others. */
+/* The owner sets the first six fields and zeroes the others. */
 struct wal__view_files {
     const struct wal__view_env *env;
     const char *root;     /* NULL: lines are passed to `put` */
     wal_view_put_fn *put; /* receives lines */
     void *put_ctx;
-    const char *key;    /* prefix of the names of the view's state files */
-    int state_dir;      /* directory of the state files; -1: not open */
-    int temporary_dir;  /* directory of the temporary files; -1: not open */
-    const char *prefix; /* of the names of temporary files; or NULL */
+    const struct wal__dialect *dialect; /* of the documents for `put` */
+    const char *key;     /* prefix of the names of the view's state files */
+    int state_dir;       /* directory of the state files; -1: not open */
+    int temporary_dir;   /* directory of the temporary files; -1: not open */
+    const char *prefix;  /* of the names of temporary files; or NULL */
+    int64_t modified_ms; /* of the files of lines; 0: now */
     struct wal__view_file **items;
     uint32_t count;
     uint32_t capacity;
@@ -66,6 +73,10 @@ void wal__view_files_clear(struct wal__view_files *files);
 /* Adds a file of the view; NULL: no memory. */
 struct wal__view_file *wal__view_files_add(struct wal__view_files *files,
                                            const char *path, bool is_document);
+
+/* Returns the file with the path, or NULL. */
+struct wal__view_file *wal__view_files_find(const struct wal__view_files *files,
+                                            const char *path);
 
 /* Starts a run over all content, or with `is_incremental` over the new
  * content. */

@@ -7,8 +7,8 @@
  *
  * Threads: one thread at a time per fingerprint.
  */
-#ifndef AGENTWAL_ENGINE_CONVERT_RENDER_FINGERPRINT_H
-#define AGENTWAL_ENGINE_CONVERT_RENDER_FINGERPRINT_H
+#ifndef AGENTWAL_ENGINE_CONVERT_FILES_FINGERPRINT_H
+#define AGENTWAL_ENGINE_CONVERT_FILES_FINGERPRINT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
  *
  * Threads: one thread at a time per fingerprint.
  */
-#include "engine/convert/render/fingerprint.h"
+#include "engine/convert/files/fingerprint.h"
 
 #include <string.h>
 

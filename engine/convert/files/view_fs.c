@@ -4,7 +4,7 @@
  *
  * Threads: any thread.
  */
-#include "engine/convert/render/view_fs.h"
+#include "engine/convert/files/view_fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -245,6 +245,18 @@ enum wal_status wal__view_fs_sync(const struct wal__view_env *env, int fd,
     }
     fill_stamp(&stat, stamp);
     return WAL_OK;
+}
+
+void wal__view_fs_set_time(int fd, int64_t ms)
+{
+    const struct timespec times[2] = {
+        {.tv_nsec = UTIME_OMIT},
+        {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000 * 1000000)},
+    };
+
+    if (ms > 0) {
+        (void)futimens(fd, times); /* a file without it is complete as well */
+    }
 }
 
 enum wal_status wal__view_fs_rename(const struct wal__view_env *env, int from,

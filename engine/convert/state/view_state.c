@@ -1,10 +1,10 @@
 /*
- * view_state.c - reads and writes the state of a view (view_state.h, SPEC.md
+ * view_state.c - reads the state of a view (view_state.h, SPEC.md
  * 10.4).
  *
  * Threads: one thread at a time.
  */
-#include "engine/convert/view/view_state.h"
+#include "engine/convert/state/view_state.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,187 +13,13 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
-#include "engine/convert/render/heap_arena.h"
+#include "engine/convert/files/heap_arena.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_out.h"
 #include "format/json/json_value.h"
 #include "format/model/model_member.h"
 
-#define STATE_VERSION 1
-#define STATE_MAX     ((uint64_t)256 << 20)
-#define CHECK_KEY     ",\"check\":\""
-#define CHECK_SIZE    (sizeof(CHECK_KEY) - 1 + 16 + 3) /* 16 digits, "}\n */
-
-/* ------------------------------------------------------------ writing --- */
-
-static bool put(void *ctx, const void *data, size_t size)
-{
-    return wal__buf_append(ctx, data, size) == WAL_OK;
-}
-
-static void put_hex(struct wal__json_out *out, uint64_t value)
-{
-    char text[19];
-
-    snprintf(text, sizeof(text), "\"%016" PRIx64 "\"", value);
-    wal__json_out_literal(out, text);
-}
-
-static void put_number(struct wal__json_out *out, const char *key,
-                       uint64_t number)
-{
-    wal__json_out_member_int(out, key, (int64_t)number);
-}
-
-static void put_stamp(struct wal__json_out *out, const char *key,
-                      const struct wal__file_stamp *stamp)
-{
-    wal__json_out_key(out, key);
-    wal__json_out_open(out, '[');
-    wal__json_out_number(out, (int64_t)stamp->size);
-    wal__json_out_number(out, stamp->mtime_ns);
-    wal__json_out_number(out, (int64_t)stamp->inode);
-    wal__json_out_close(out, ']');
-}
-
-static void put_fingerprint(struct wal__json_out *out, const char *key,
-                            const struct wal__fingerprint *digest)
-{
-    wal__json_out_key(out, key);
-    wal__json_out_open(out, '[');
-    put_hex(out, digest->value);
-    put_hex(out, digest->part);
-    wal__json_out_number(out, (int64_t)digest->size);
-    wal__json_out_close(out, ']');
-}
-
-static void put_file(struct wal__json_out *out,
-                     const struct wal__view_file *file, bool append_pending)
-{
-    struct wal__saved_file saved =
-        append_pending ? file->lines.saved : wal__view_file_to_save(file);
-    const char *path = file->lines.path;
-
-    if (!saved.is_known) {
-        return;
-    }
-    wal__json_out_open(out, '{');
-    /* Paths are always UTF-8. */
-    wal__json_out_member_text(
-        out, "path",
-        (struct wal__json_span){(const uint8_t *)path, strlen(path)});
-    wal__json_out_member_bool(out, "document", file->is_document);
-    put_stamp(out, "stamp", &saved.stamp);
-    if (saved.has_old_stamp) {
-        put_stamp(out, "old", &saved.old_stamp);
-    }
-    put_fingerprint(out, "digest", &saved.fingerprint);
-    put_fingerprint(out, "settled", &saved.stable);
-    wal__json_out_close(out, '}');
-}
-
-static void put_losses(struct wal__json_out *out, const uint64_t *losses)
-{
-    wal__json_out_key(out, "losses");
-    wal__json_out_open(out, '{');
-    for (unsigned i = 0; i < WAL__FEATURE_COUNT; i++) {
-        if (losses[i] > 0) {
-            put_number(out, wal__feature_text((enum wal__feature)i), losses[i]);
-        }
-    }
-    wal__json_out_close(out, '}');
-}
-
-static void put_identity(struct wal__json_out *out,
-                         const struct wal__view_identity *identity)
-{
-    struct wal__json_span session = {identity->session.data,
-                                     (size_t)identity->session.size};
-    char uuid[33];
-
-    for (size_t i = 0; i < 16; i++) {
-        snprintf(uuid + 2 * i, 3, "%02x", identity->store[i]);
-    }
-    wal__json_out_member_int(out, "version", STATE_VERSION);
-    wal__json_out_member_str(out, "store", uuid);
-    wal__json_out_member_text(out, "session", session);
-    wal__json_out_member_str(out, "dialect", identity->dialect);
-}
-
-static bool encode(const struct wal__view_identity *identity,
-                   const struct wal__view_files *files,
-                   const struct wal__view_position *position,
-                   struct wal__buf *buf)
-{
-    struct wal__json_out out = {.put = put, .ctx = buf};
-    struct wal__fingerprint digest = {.size = 0};
-    char check[CHECK_SIZE + 1];
-
-    wal__json_out_open(&out, '{');
-    put_identity(&out, identity);
-    wal__json_out_member_bool(&out, "verbatim", position->is_verbatim);
-    wal__json_out_member_bool(&out, "open", position->append_pending);
-    put_number(&out, "entries", position->entries[0]);
-    put_number(&out, "entries1", position->entries[1]);
-    put_number(&out, "total", position->total);
-    put_number(&out, "redacted", position->redacted);
-    put_number(&out, "seen", position->session_sequence);
-    put_number(&out, "newest", position->entry_sequence);
-    wal__json_out_key(&out, "known");
-    put_hex(&out, position->session_hash);
-    put_number(&out, "documents", position->documents);
-    put_number(&out, "unreadable", position->unreadable);
-    put_losses(&out, position->losses);
-    wal__json_out_key(&out, "files");
-    wal__json_out_open(&out, '[');
-    for (uint32_t i = 0; i < files->count; i++) {
-        put_file(&out, files->items[i], position->append_pending);
-    }
-    wal__json_out_close(&out, ']');
-    wal__fingerprint_update(&digest, buf->data, buf->size);
-    snprintf(check, sizeof(check), CHECK_KEY "%016" PRIx64 "\"}\n",
-             digest.value ^ digest.part);
-    return !out.has_failed && put(buf, check, CHECK_SIZE);
-}
-
-enum wal_status wal__view_state_write(const char *name,
-                                      const struct wal__view_identity *identity,
-                                      const struct wal__view_files *files,
-                                      const struct wal__view_position *position,
-                                      bool is_durable,
-                                      struct wal__file_stamp *stamp,
-                                      struct wal_error *error)
-{
-    const struct wal__view_env *env = files->env;
-    char temporary[WAL__VIEW_NAME_SIZE];
-    struct wal__buf buf;
-    enum wal_status status;
-    int fd = -1;
-
-    WAL__ASSERT(files->state_dir >= 0);
-    wal__buf_init(&buf, env->heap);
-    snprintf(temporary, sizeof(temporary), "%s.8.tmp", files->key);
-    if (!encode(identity, files, position, &buf)) {
-        wal__buf_deinit(&buf);
-        return wal__no_memory(error);
-    }
-    status = wal__view_fs_create(env, files->state_dir, temporary, &fd, error);
-    if (status == WAL_OK) {
-        status = wal__view_fs_write(env, fd, buf.data, buf.size, error);
-        if (status == WAL_OK) {
-            status = wal__view_fs_sync(env, fd, is_durable, stamp, error);
-        }
-        close(fd);
-    }
-    wal__buf_deinit(&buf);
-    if (status == WAL_OK) {
-        status = wal__view_fs_rename(env, files->state_dir, temporary,
-                                     files->state_dir, name, is_durable, error);
-    }
-    return status;
-}
-
-/* ------------------------------------------------------------ reading --- */
+#define STATE_MAX ((uint64_t)256 << 20)
 
 enum {
     S_VERSION,
@@ -212,6 +38,7 @@ enum {
     S_DOCUMENTS,
     S_UNREADABLE,
     S_LOSSES,
+    S_HEAD,
     S_FILES,
     S_COUNT
 };
@@ -233,6 +60,7 @@ static const char *const keys[S_COUNT] = {
     [S_DOCUMENTS] = "documents",
     [S_UNREADABLE] = "unreadable",
     [S_LOSSES] = "losses",
+    [S_HEAD] = "head",
     [S_FILES] = "files",
 };
 
@@ -371,7 +199,7 @@ static bool matches_store(const struct wal__json_member *members,
         snprintf(uuid + 2 * i, 3, "%02x", store[i]);
     }
     return read_number(&members[S_VERSION].value, &version) &&
-           version == STATE_VERSION &&
+           version == WAL__VIEW_STATE_VERSION &&
            members[S_STORE].value.kind == WAL__JSON_STRING &&
            wal__json_string_is(members[S_STORE].value.span, uuid);
 }
@@ -387,6 +215,20 @@ static bool matches_identity(const struct wal__json_member *members,
            members[S_DIALECT].value.kind == WAL__JSON_STRING &&
            wal__json_string_is(members[S_DIALECT].value.span,
                                identity->dialect);
+}
+
+static bool copy_text(const struct wal__json_member *member, char *text,
+                      size_t room)
+{
+    size_t size = 0;
+
+    if (member->value.kind != WAL__JSON_STRING ||
+        wal__json_unescape(member->value.span, (uint8_t *)text, room - 1, &size,
+                           NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    text[size] = '\0';
+    return true;
 }
 
 static bool read_losses(struct wal__json_span object, uint64_t *losses)
@@ -410,15 +252,16 @@ static bool read_losses(struct wal__json_span object, uint64_t *losses)
 static bool is_checksum_valid(const uint8_t *data, size_t size)
 {
     struct wal__fingerprint digest = {.size = 0};
-    char check[CHECK_SIZE + 1];
+    char check[WAL__VIEW_CHECK_SIZE + 1];
 
-    if (size < CHECK_SIZE) {
+    if (size < WAL__VIEW_CHECK_SIZE) {
         return false;
     }
-    wal__fingerprint_update(&digest, data, size - CHECK_SIZE);
-    snprintf(check, sizeof(check), CHECK_KEY "%016" PRIx64 "\"}\n",
+    wal__fingerprint_update(&digest, data, size - WAL__VIEW_CHECK_SIZE);
+    snprintf(check, sizeof(check), WAL__VIEW_CHECK_KEY "%016" PRIx64 "\"}\n",
              digest.value ^ digest.part);
-    return memcmp(data + size - CHECK_SIZE, check, CHECK_SIZE) == 0;
+    return memcmp(data + size - WAL__VIEW_CHECK_SIZE, check,
+                  WAL__VIEW_CHECK_SIZE) == 0;
 }
 
 static enum wal_status decode(const uint8_t *data, size_t size,
@@ -448,6 +291,9 @@ static enum wal_status decode(const uint8_t *data, size_t size,
         !read_number(&members[S_UNREADABLE].value, &read.unreadable) ||
         !read_losses(members[S_LOSSES].value.span, read.losses)) {
         return WAL_ECORRUPT;
+    }
+    if (!copy_text(&members[S_HEAD], read.head, sizeof(read.head))) {
+        read.head[0] = '\0';
     }
     read.is_verbatim = wal__member_is_true(&members[S_VERBATIM]);
     read.append_pending = wal__member_is_true(&members[S_OPEN]);
@@ -527,44 +373,50 @@ enum wal_status wal__view_state_read(const char *name,
 
 /* ------------------------------------------------------------ finding --- */
 
-static bool copy_text(const struct wal__json_member *member, char *text,
-                      size_t room)
+/* Whether the document is a session's own. */
+static bool is_session(const char *path)
 {
-    size_t size = 0;
+    static const char above[] = "storage/session/";
 
-    if (member->value.kind != WAL__JSON_STRING ||
-        wal__json_unescape(member->value.span, (uint8_t *)text, room - 1, &size,
-                           NULL) != WAL__JSON_OK) {
-        return false;
-    }
-    text[size] = '\0';
-    return true;
+    return strncmp(path, above, sizeof(above) - 1) == 0;
 }
 
-static bool has_file(struct wal__json_span array, const char *path)
+/* Whether the file leads to its session: a file of lines, or the document of
+ * a session. */
+static bool leads_to_session(struct wal__json_span file, char path[4096])
+{
+    struct wal__json_member members[] = {{.key = "path"}, {.key = "document"}};
+
+    return wal__model_members(file, members, 2, NULL) == WAL__JSON_OK &&
+           copy_text(&members[0], path, 4096) &&
+           (!wal__member_is_true(&members[1]) || is_session(path));
+}
+
+static enum wal_status list_files(struct wal__json_span array,
+                                  const struct wal_view_info *place,
+                                  wal__view_state_each *each, void *ctx,
+                                  struct wal_error *error)
 {
     struct wal__json_scan scan;
     struct wal__json_token value;
+    char path[4096];
 
     wal__model_array_begin(&scan, array);
     while (wal__model_array_next(&scan, &value)) {
-        struct wal__json_member members[] = {{.key = "path"},
-                                             {.key = "document"}};
-        if (wal__model_members(value.span, members, 2, NULL) == WAL__JSON_OK &&
-            members[0].value.kind == WAL__JSON_STRING &&
-            wal__json_string_is(members[0].value.span, path)) {
-            return !wal__member_is_true(&members[1]);
+        if (leads_to_session(value.span, path) && !each(ctx, path, place)) {
+            return wal__no_memory(error);
         }
     }
-    return false;
+    return WAL_OK;
 }
 
-enum wal_status wal__view_state_find(const struct wal__view_env *env,
+enum wal_status wal__view_state_list(const struct wal__view_env *env,
                                      int state_dir, const char *name,
-                                     const uint8_t store[16], const char *path,
-                                     struct wal_view_info *place,
-                                     bool *is_found, struct wal_error *error)
+                                     const uint8_t store[16],
+                                     wal__view_state_each *each, void *ctx,
+                                     struct wal_error *error)
 {
+    struct wal_view_info place = {.struct_size = sizeof(place)};
     struct wal__json_member members[S_COUNT];
     struct wal__file_stamp stamp = {.size = 0};
     struct wal__json_span text;
@@ -572,7 +424,6 @@ enum wal_status wal__view_state_find(const struct wal__view_env *env,
     enum wal_status status =
         read_state(env, state_dir, name, &data, &stamp, error);
 
-    *is_found = false;
     if (status != WAL_OK || data == NULL) {
         return status;
     }
@@ -580,14 +431,14 @@ enum wal_status wal__view_state_find(const struct wal__view_env *env,
     for (size_t i = 0; i < S_COUNT; i++) {
         members[i] = (struct wal__json_member){.key = keys[i]};
     }
-    *is_found =
-        is_checksum_valid(text.data, text.size) &&
+    if (is_checksum_valid(text.data, text.size) &&
         wal__model_members(text, members, S_COUNT, NULL) == WAL__JSON_OK &&
         matches_store(members, store) &&
-        has_file(members[S_FILES].value.span, path) &&
-        copy_text(&members[S_SESSION], place->session,
-                  sizeof(place->session)) &&
-        copy_text(&members[S_DIALECT], place->dialect, sizeof(place->dialect));
+        copy_text(&members[S_SESSION], place.session, sizeof(place.session)) &&
+        copy_text(&members[S_DIALECT], place.dialect, sizeof(place.dialect))) {
+        status =
+            list_files(members[S_FILES].value.span, &place, each, ctx, error);
+    }
     wal__heap_free(env->heap, data);
-    return WAL_OK;
+    return status;
 }

@@ -3,7 +3,7 @@
  *
  * Threads: any.
  */
-#include "engine/convert/view/view_place.h"
+#include "engine/convert/state/view_place.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "engine/convert/clients/client_place.h"
-#include "engine/convert/render/view_fs.h"
+#include "engine/convert/files/view_fs.h"
 #include "engine/convert/source/source_name.h"
 
 /* Whether the root is a client's folder, and not only below one. */

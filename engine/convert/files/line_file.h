@@ -12,11 +12,11 @@
  *
  * Threads: one thread at a time.
  */
-#ifndef AGENTWAL_ENGINE_CONVERT_RENDER_LINE_FILE_H
-#define AGENTWAL_ENGINE_CONVERT_RENDER_LINE_FILE_H
+#ifndef AGENTWAL_ENGINE_CONVERT_FILES_LINE_FILE_H
+#define AGENTWAL_ENGINE_CONVERT_FILES_LINE_FILE_H
 
-#include "engine/convert/render/fingerprint.h"
-#include "engine/convert/render/view_fs.h"
+#include "engine/convert/files/fingerprint.h"
+#include "engine/convert/files/view_fs.h"
 
 enum wal__line_mode {
     WAL__LINES_IDLE,    /* no content was put yet */
@@ -44,6 +44,8 @@ struct wal__line_owner {
 
 /* The owner sets the first six fields and zeroes the others. */
 struct wal__line_file {
+    int64_t
+        modified_ms; /* time of the session's last entry, for the file; or 0 */
     const struct wal__view_env *env;
     const struct wal__line_owner *owner;
     const char *root;
@@ -100,5 +102,11 @@ void wal__line_file_remove(struct wal__line_file *file);
 
 /* Closes all descriptors and removes an uncommitted temporary file. */
 void wal__line_file_end(struct wal__line_file *file);
+
+/* Whether a file is missing, or has what the saved state says. *stamp is that
+ * of the file, if it exists. */
+bool wal__line_file_is_own(const struct wal__saved_file *saved, int directory,
+                           const char *name,
+                           const struct wal__file_stamp *stamp);
 
 #endif

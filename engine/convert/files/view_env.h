@@ -4,8 +4,8 @@
  *
  * Threads: read only.
  */
-#ifndef AGENTWAL_ENGINE_CONVERT_RENDER_VIEW_ENV_H
-#define AGENTWAL_ENGINE_CONVERT_RENDER_VIEW_ENV_H
+#ifndef AGENTWAL_ENGINE_CONVERT_FILES_VIEW_ENV_H
+#define AGENTWAL_ENGINE_CONVERT_FILES_VIEW_ENV_H
 
 #include "engine/base/heap.h"
 

@@ -7,10 +7,15 @@
  *
  * Threads: one thread at a time.
  */
-#ifndef AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_STATE_H
-#define AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_STATE_H
+#ifndef AGENTWAL_ENGINE_CONVERT_STATE_VIEW_STATE_H
+#define AGENTWAL_ENGINE_CONVERT_STATE_VIEW_STATE_H
 
-#include "engine/convert/render/view_files.h"
+#include "engine/convert/files/view_files.h"
+
+#define WAL__VIEW_STATE_VERSION 1
+#define WAL__VIEW_CHECK_KEY     ",\"check\":\""
+/* Bytes of the check: 16 digits, and "}\n. */
+#define WAL__VIEW_CHECK_SIZE    (sizeof(WAL__VIEW_CHECK_KEY) - 1 + 16 + 3)
 
 /* The position up to which a view was written. */
 struct wal__view_position {
@@ -27,6 +32,9 @@ struct wal__view_position {
     uint64_t documents;      /* records of documents */
     uint64_t unreadable;     /* entries */
     uint64_t losses[WAL__FEATURE_COUNT];
+    /* Id of the entry after which the client continues in the files; empty:
+     * unknown, or none. */
+    char head[WAL_ID_SIZE];
 };
 
 /* What a state belongs to. */
@@ -45,13 +53,17 @@ enum wal_status wal__view_state_read(const char *name,
                                      struct wal__file_stamp *stamp,
                                      struct wal_error *error) WAL_MUST_USE;
 
-/* *is_found: the state belongs to the store and has the file, which is one of
- * lines; *place then describes the view, except for the root. */
-enum wal_status wal__view_state_find(const struct wal__view_env *env,
+/* Takes a file of a view, below its root; *place describes the view, except for
+ * the root. False: no memory. */
+typedef bool wal__view_state_each(void *ctx, const char *path,
+                                  const struct wal_view_info *place);
+
+/* Passes the files of a state that lead to its session: those of lines, and the
+ * document of a session. Nothing, if it is not of the store. */
+enum wal_status wal__view_state_list(const struct wal__view_env *env,
                                      int state_dir, const char *name,
-                                     const uint8_t store[16], const char *path,
-                                     struct wal_view_info *place,
-                                     bool *is_found,
+                                     const uint8_t store[16],
+                                     wal__view_state_each *each, void *ctx,
                                      struct wal_error *error) WAL_MUST_USE;
 
 /* Writes the state: files as they are after their commit, or, when

@@ -3,7 +3,7 @@
  *
  * Threads: one thread at a time.
  */
-#include "engine/convert/render/line_file.h"
+#include "engine/convert/files/line_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -378,6 +378,8 @@ enum wal_status wal__line_file_finish(struct wal__line_file *file,
         struct wal_error own = {.struct_size = sizeof(own)};
         status = flush(file, error);
         if (status == WAL_OK) {
+            /* Clients sort sessions by the times of their files. */
+            wal__view_fs_set_time(file->out_fd, file->modified_ms);
             status = wal__view_fs_sync(file->env, file->out_fd, true,
                                        &file->stamp, &own);
             if (status != WAL_OK) {
@@ -435,6 +437,39 @@ bool wal__line_file_is_unchanged(struct wal__line_file *file)
         close(directory);
     }
     return is_unchanged;
+}
+
+bool wal__line_file_is_own(const struct wal__saved_file *saved, int directory,
+                           const char *name,
+                           const struct wal__file_stamp *stamp)
+{
+    struct wal__fingerprint fingerprint = {.size = 0};
+    struct wal__file_stamp now;
+    uint8_t piece[4096];
+    ssize_t got = 1;
+    int fd = -1;
+    enum wal_status status =
+        wal__view_fs_open(directory, name, &fd, &now, NULL);
+
+    if (status != WAL_OK) {
+        return status == WAL_ENOTFOUND;
+    }
+    if (!saved->is_known) {
+        close(fd);
+        return false;
+    }
+    if (wal__file_stamp_equal(stamp, &saved->stamp) ||
+        (saved->has_old_stamp &&
+         wal__file_stamp_equal(stamp, &saved->old_stamp))) {
+        close(fd);
+        return true;
+    }
+    while ((got = read(fd, piece, sizeof(piece))) > 0) {
+        wal__fingerprint_update(&fingerprint, piece, (size_t)got);
+    }
+    close(fd);
+    return got == 0 &&
+           wal__fingerprint_equal(&fingerprint, &saved->fingerprint);
 }
 
 void wal__line_file_remove(struct wal__line_file *file)

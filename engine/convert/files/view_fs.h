@@ -6,13 +6,13 @@
  *
  * Threads: any thread.
  */
-#ifndef AGENTWAL_ENGINE_CONVERT_RENDER_VIEW_FS_H
-#define AGENTWAL_ENGINE_CONVERT_RENDER_VIEW_FS_H
+#ifndef AGENTWAL_ENGINE_CONVERT_FILES_VIEW_FS_H
+#define AGENTWAL_ENGINE_CONVERT_FILES_VIEW_FS_H
 
 #include <stdbool.h>
 
 #include "agentwal.h"
-#include "engine/convert/render/view_env.h"
+#include "engine/convert/files/view_env.h"
 
 #define WAL__VIEW_STATE_DIR \
     ".agentwal" /* directory of the library's own files */
@@ -64,6 +64,9 @@ enum wal_status wal__view_fs_sync(const struct wal__view_env *env, int fd,
                                   bool is_durable,
                                   struct wal__file_stamp *stamp,
                                   struct wal_error *error) WAL_MUST_USE;
+
+/* Sets the time of the last change of a file, in milliseconds; 0: leaves it. */
+void wal__view_fs_set_time(int fd, int64_t ms);
 
 /* Renames a file, replacing any file of that name; syncs the directory if
  * is_durable. */

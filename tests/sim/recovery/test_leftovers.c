@@ -80,6 +80,31 @@ static void expect_note(struct workload *w, const char *name)
     assert_false(output_has("lost:"));
 }
 
+/* What happens in log/ and pack/ after a segment is removed. */
+struct removal {
+    bool has_removed;
+    bool is_synced;
+};
+
+static void see_removal(void *arg, const struct sim_event *event)
+{
+    struct removal *removal = arg;
+
+    if (event->sys_errno != 0 || event->path == NULL) {
+        return;
+    }
+    if (event->call == SIM_UNLINK && strstr(event->path, ".seg") != NULL &&
+        strstr(event->path, ".new") == NULL) {
+        removal->has_removed = true;
+        removal->is_synced = false;
+    } else if (event->call == SIM_SYNC_DIRECTORY) {
+        removal->is_synced = true;
+    } else if (event->call == SIM_PWRITEV || event->call == SIM_RENAME) {
+        /* Nothing else is changed before the removal is durable. */
+        assert_true(!removal->has_removed || removal->is_synced);
+    }
+}
+
 static bool exists_after_power_loss(struct workload *w, const char *path)
 {
     struct sim_disk *copy = sim_disk_clone(w->disk);
@@ -95,8 +120,13 @@ static bool exists_after_power_loss(struct workload *w, const char *path)
 /* Opens alone, which removes `path` durably, and finds everything. */
 static void expect_removed(struct workload *w, const char *path)
 {
+    struct removal removal = {false, false};
+
     crash(w);
+    sim_disk_on_call(w->disk, see_removal, &removal);
     assert_int_equal(workload_open(w, 0), WAL_OK);
+    sim_disk_on_call(w->disk, NULL, NULL);
+    assert_true(removal.has_removed && removal.is_synced);
     assert_false(sim_file_exists(w->disk, path));
     assert_false(exists_after_power_loss(w, path));
     assert_int_equal(run_walcheck(w, "--json"), 0);

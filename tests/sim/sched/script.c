@@ -12,7 +12,7 @@
 #include "engine/store/session.h"
 
 enum {
-    LARGE = 12000,      /* payloads that fill a short segment */
+    LARGE = 12000,     /* payloads that fill a short segment */
     READ_ONLY_ODDS = 5 /* one opening in N, after the first one */
 };
 

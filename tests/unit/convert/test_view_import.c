@@ -1,6 +1,8 @@
 /*
  * test_view_import.c - tests of lines that other programs add to a view.
  */
+#include "engine/convert/state/view_index.h"
+#include "engine/convert/state/view_states.h"
 #include "tests/lib/kit/view_kit.h"
 
 #include <glob.h>
@@ -565,6 +567,40 @@ static void test_view_import__file_finds_its_view(void **state)
     kit_close(store);
 }
 
+/* An index reads each state once, and those that are new or have changed when
+ * it does not know a path. */
+static void test_view_import__index_knows_new_views(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 2);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+    struct wal_view *other = view_kit_open(store, session, "pi", "root");
+    struct wal_view_info place = {.struct_size = sizeof(place)};
+    struct wal__view_index index;
+
+    wal__view_index_init(&index, store, &wal__heap_libc);
+    (void)view_kit_flush(view);
+    assert_int_equal(wal__view_index_find(&index, kit_text(view_kit_path(view)),
+                                          &place, NULL),
+                     WAL_OK);
+    assert_string_equal(place.dialect, "claude");
+    (void)view_kit_flush(other);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(wal__view_index_find(&index,
+                                              kit_text(view_kit_path(other)),
+                                              &place, NULL),
+                         WAL_OK);
+        assert_string_equal(place.dialect, "pi");
+    }
+    assert_int_equal(index.items[0]->state_count, 2);
+    wal__view_index_deinit(&index);
+    wal_view_close(other);
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -580,6 +616,7 @@ int main(void)
         KIT_TEST(test_view_import__native_session_as_claude),
         KIT_TEST(test_view_import__linear_dialect),
         KIT_TEST(test_view_import__file_finds_its_view),
+        KIT_TEST(test_view_import__index_knows_new_views),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -209,7 +209,7 @@ static void test_stream__memory_is_bounded(void **state)
     free(read);
 }
 
-/* What is there need not be durable: whoever puts it again waits for it. */
+/* What is there need not be durable: a caller that puts it again waits. */
 static void test_stream__content_put_again_names_its_end(void **state)
 {
     (void)state;

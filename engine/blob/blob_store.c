@@ -424,7 +424,7 @@ enum wal_status wal__blob_store_read_lock(struct wal__blob_store *blobs,
     enum wal_status status;
 
     pthread_rwlock_rdlock(&blobs->index_lock);
-    if (!wal__log_is_behind(&blobs->log)) {
+    if (!wal__log_needs_catch_up(&blobs->log)) {
         return WAL_OK;
     }
     pthread_rwlock_unlock(&blobs->index_lock);
@@ -476,7 +476,7 @@ static enum wal_status find(struct wal__blob_store *blobs,
 
     *position = 0;
     pthread_rwlock_rdlock(&blobs->index_lock);
-    current = blobs->indexes_loaded && !wal__log_is_behind(&blobs->log);
+    current = blobs->indexes_loaded && !wal__log_needs_catch_up(&blobs->log);
     if (current) {
         *position = wal__blob_find_locked(blobs, digest);
     }

@@ -56,7 +56,7 @@ uint64_t wal__log_follow(struct wal__log *log)
     return written;
 }
 
-bool wal__log_is_behind(const struct wal__log *log)
+bool wal__log_needs_catch_up(const struct wal__log *log)
 {
     uint64_t end = atomic_load(&log->end);
 

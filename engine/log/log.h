@@ -194,7 +194,7 @@ enum wal_status wal__log_recover(struct wal__log *log,
 uint64_t wal__log_follow(struct wal__log *log);
 
 /* Whether there is something to catch up to. Any thread. catch_up.c */
-bool wal__log_is_behind(const struct wal__log *log);
+bool wal__log_needs_catch_up(const struct wal__log *log);
 
 /* Applies what other processes published since the last call. On failure
  * needs_reload may be set. catch_up.c */

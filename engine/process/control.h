@@ -165,8 +165,8 @@ struct wal__control {
  * durable end of each log, and poison when what is beyond it may be in the page
  * cache only; recovery clears both. A read-only opener that finds no live
  * process, or cannot use LOCK, gets a private page, with the durable ends that
- * are known; UINT64_MAX: the former boot left nothing to sync. WAL_ELOCKED: error->holder blocks the open for too long,
- * or is stopped; 0: it is unknown.
+ * are known; UINT64_MAX: the former boot left nothing to sync. WAL_ELOCKED:
+ * error->holder blocks the open for too long, or is stopped; 0: it is unknown.
  */
 enum wal_status wal__control_open(struct wal__control *control,
                                   const struct wal__env *env,

@@ -472,7 +472,7 @@ enum wal_status wal__core_read_lock(struct wal__core *core,
     enum wal_status status = WAL_OK;
 
     pthread_rwlock_rdlock(&core->state);
-    if (!wal__log_is_behind(&core->log)) {
+    if (!wal__log_needs_catch_up(&core->log)) {
         return WAL_OK;
     }
     pthread_rwlock_unlock(&core->state);
@@ -493,7 +493,7 @@ enum wal_status wal__core_write_lock(struct wal__core *core,
     pthread_rwlock_wrlock(&core->state);
     if (core->log.needs_reload) {
         status = reload(core, error);
-    } else if (wal__log_is_behind(&core->log)) {
+    } else if (wal__log_needs_catch_up(&core->log)) {
         status = wal__log_catch_up(&core->log, error);
         if (status == WAL_OK && core->log.needs_reload) {
             status = reload(core, error);

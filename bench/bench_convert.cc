@@ -20,7 +20,7 @@
 #include <fstream>
 #include <thread>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 #include "bench/transcript.h"
 
 namespace

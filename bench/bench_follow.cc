@@ -11,7 +11,7 @@
 #include <chrono>
 #include <thread>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 namespace
 {

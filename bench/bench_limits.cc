@@ -10,7 +10,7 @@
 
 #include <cstring>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 namespace
 {

@@ -13,7 +13,7 @@
 #include <cmath>
 #include <thread>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 namespace
 {

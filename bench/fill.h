@@ -4,7 +4,7 @@
 #ifndef AGENTWAL_BENCH_FILL_H
 #define AGENTWAL_BENCH_FILL_H
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 namespace bench
 {

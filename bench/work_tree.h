@@ -6,7 +6,7 @@
 #ifndef AGENTWAL_BENCH_WORK_TREE_H
 #define AGENTWAL_BENCH_WORK_TREE_H
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 namespace bench
 {

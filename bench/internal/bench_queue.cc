@@ -5,7 +5,7 @@
  */
 #include <ctime>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 extern "C" {
 #include "engine/api/api_store.h"

@@ -8,7 +8,7 @@
 #include <libdeflate.h>
 #endif
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 extern "C" {
 #include "format/bytes/crc32.h"

@@ -10,7 +10,7 @@
 #ifndef AGENTWAL_BENCH_PEERS_PEER_H
 #define AGENTWAL_BENCH_PEERS_PEER_H
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 #include <memory>
 

@@ -305,7 +305,7 @@ static enum wal_status fill_info(struct wal__core *core,
     }
     info->format_version = core->manifest.version;
     memcpy(info->uuid, core->manifest.uuid, sizeof(info->uuid));
-    info->sessions = wal__catalogue_visible_count(&core->catalogue);
+    info->sessions = core->catalogue.visible_count;
     fill_tail(core, info);
     fill_log(core, info);
     wal__core_unlock(core);

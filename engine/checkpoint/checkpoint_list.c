@@ -68,10 +68,7 @@ static enum wal_status add_document(struct wal_checkpoint_cursor *checkpoints,
     bool is_live = true;
 
     WAL__ASSERT(rank < count);
-    /* Versions of one document share its key. */
-    for (; rank < count && items[rank].key_offset == newest->key_offset &&
-           items[rank].key_size == newest->key_size;
-         rank++) {
+    for (; rank < count && items[rank].document == newest->document; rank++) {
         is_live = is_live && !items[rank].deleted;
         item.created_sequence =
             is_live ? items[rank].sequence : item.created_sequence;
@@ -79,7 +76,7 @@ static enum wal_status add_document(struct wal_checkpoint_cursor *checkpoints,
     WAL__ASSERT(rank > item.rank);
     *end = rank;
     /* A document with an unreadable key may be any document. */
-    if (newest->deleted || newest->key_size == 0) {
+    if (newest->deleted || newest->is_unreadable) {
         return WAL_OK;
     }
     return wal__buf_append(&checkpoints->items, &item, sizeof(item));

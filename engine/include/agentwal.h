@@ -391,7 +391,8 @@ struct wal_session_options {
     struct wal_slice parent_id; /* session that this one came from; it need
                                  * not exist */
     struct wal_slice metadata;  /* a JSON object of at most 1 MiB, or empty */
-    struct wal_slice source;    /* where it was imported from; opaque */
+    struct wal_slice source;    /* where it was imported from; opaque; it never
+                                   changes */
     int64_t created_ms;         /* Unix time in milliseconds; 0: now, also for
                                  * one before 1970 or over a day ahead */
 };
@@ -1033,6 +1034,9 @@ struct wal_entry_cursor_options {
     struct wal_slice up_to; /* branch: its last entry; empty: the head */
     uint64_t skip;          /* entries left out at the start */
     struct wal_slice head;  /* branch: of this head; empty: `main` */
+    uint64_t last;          /* of these, only the last; 0: all. On a branch
+                             * without skip and since_compaction, up to 65,536
+                             * are found without reading those before */
 };
 
 /*

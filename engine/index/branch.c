@@ -17,9 +17,7 @@
 
 static_assert(sizeof(struct wal__branch_entry) == 24, "memory per entry");
 
-#define IDS_CAPACITY_MIN UINT32_C(16)
-#define IDS_CAPACITY_MAX (UINT32_C(1) << 31)
-#define EXPECTED_MAX     (UINT32_C(1) << 24)
+#define EXPECTED_MAX (UINT32_C(1) << 24)
 
 void wal__branch_init(struct wal__branch *branch, const struct wal__heap *heap,
                       uint32_t session)
@@ -28,12 +26,12 @@ void wal__branch_init(struct wal__branch *branch, const struct wal__heap *heap,
 }
 
 static void free_stream(const struct wal__heap *heap,
-                        const struct wal__stream *stream)
+                        struct wal__stream *stream)
 {
     wal__heap_free(heap, stream->entries);
     wal__heap_free(heap, stream->runs);
     wal__heap_free(heap, stream->compactions);
-    wal__heap_free(heap, stream->ids);
+    wal__id_table_clear(&stream->ids, heap);
 }
 
 void wal__branch_deinit(struct wal__branch *branch)
@@ -114,108 +112,17 @@ uint64_t wal__branch_head(const struct wal__branch *branch, uint32_t stream)
 
 /* ----------------------------------------------------------------- ids --- */
 
-/*
- * Open addressing with linear probing. A slot holds 32 bits of the hash, so
- * that a look-up reads one cache line of the table and nothing else.
- */
-
-static uint32_t fold_hash(uint64_t id_hash)
-{
-    return (uint32_t)(id_hash ^ id_hash >> 32);
-}
-
-static bool ids_fit(uint32_t capacity, uint64_t count)
-{
-    return count <= capacity / 4 * UINT64_C(3);
-}
-
-/* There is a free slot. */
-static void insert_id(struct wal__branch_id_slot *ids, uint32_t capacity,
-                      const struct wal__branch_id_slot *id)
-{
-    uint32_t mask = capacity - 1;
-    uint32_t slot = id->hash & mask;
-
-    WAL__ASSERT((capacity & mask) == 0 && id->number != 0);
-    while (ids[slot].number != 0) {
-        slot = (slot + 1) & mask;
-    }
-    ids[slot] = *id;
-}
-
-/* Moves the ids to a table of another capacity. */
-static enum wal_status resize_ids(const struct wal__heap *heap,
-                                  struct wal__stream *stream, uint32_t capacity)
-{
-    struct wal__branch_id_slot *ids =
-        wal__heap_zalloc(heap, capacity * sizeof(*ids));
-
-    if (ids == NULL) {
-        return WAL_ENOMEM;
-    }
-    for (uint32_t i = 0; i < stream->id_capacity; i++) {
-        if (stream->ids[i].number != 0) {
-            insert_id(ids, capacity, &stream->ids[i]);
-        }
-    }
-    wal__heap_free(heap, stream->ids);
-    stream->ids = ids;
-    stream->id_capacity = capacity;
-    return WAL_OK;
-}
-
-static enum wal_status reserve_id(const struct wal__heap *heap,
-                                  struct wal__stream *stream)
-{
-    uint64_t needed = (uint64_t)stream->entry_count + 1;
-    uint32_t capacity = stream->id_capacity;
-
-    if (ids_fit(capacity, needed)) {
-        return WAL_OK;
-    }
-    if (capacity == IDS_CAPACITY_MAX) {
-        return WAL_ENOMEM;
-    }
-    capacity = capacity == 0 ? IDS_CAPACITY_MIN : capacity * 2;
-    WAL__ASSERT(ids_fit(capacity, needed));
-    return resize_ids(heap, stream, capacity);
-}
-
-/* The slot with this hash after *skip others in probe order; decrements *skip
- * for each of those. */
-static const struct wal__branch_id_slot *
-find_in_stream(const struct wal__stream *stream, uint32_t hash, uint32_t *skip)
-{
-    if (stream->id_capacity == 0) {
-        return NULL;
-    }
-
-    uint32_t mask = stream->id_capacity - 1;
-    uint32_t slot = hash & mask;
-
-    for (; stream->ids[slot].number != 0; slot = (slot + 1) & mask) {
-        if (stream->ids[slot].hash != hash) {
-            continue;
-        }
-        if (*skip == 0) {
-            WAL__ASSERT(stream->ids[slot].number <= stream->entry_count);
-            return &stream->ids[slot];
-        }
-        (*skip)--;
-    }
-    return NULL;
-}
-
 bool wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
                          uint32_t *cursor, struct wal__branch_hit *hit)
 {
     /* Equal hashes are rare, so each call probes again from the start. */
     uint32_t skip = *cursor;
 
+    WAL__ASSERT(!branch->ids_deferred);
     for (uint32_t i = 0; i < branch->stream_count; i++) {
         const struct wal__stream *stream = &branch->streams[i];
-        const struct wal__branch_id_slot *id =
-            find_in_stream(stream, fold_hash(id_hash), &skip);
+        const struct wal__id_slot *id =
+            wal__id_table_find(&stream->ids, id_hash, UINT32_MAX, &skip);
 
         if (id != NULL) {
             (*cursor)++;
@@ -229,10 +136,57 @@ bool wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
 
 /* -------------------------------------------------------------- adding --- */
 
+void wal__branch_defer_ids(struct wal__branch *branch)
+{
+    WAL__ASSERT(branch->stream_count == 0);
+    branch->ids_deferred = true;
+}
+
+enum wal_status wal__branch_add_id(struct wal__branch *branch,
+                                   const struct wal__posting *posting,
+                                   uint64_t position)
+{
+    struct wal__stream *stream = find_stream(branch, posting->stream);
+    enum wal_status status;
+
+    WAL__ASSERT(branch->ids_deferred);
+    if (stream == NULL || stream->ids.count == stream->entry_count ||
+        stream->entries[stream->ids.count].sequence != posting->sequence) {
+        return WAL_ECORRUPT;
+    }
+    status =
+        wal__id_table_reserve(&stream->ids, branch->heap, stream->entry_count);
+    if (status == WAL_OK) {
+        wal__id_table_add(&stream->ids, posting->id_hash, position,
+                          stream->ids.count + 1);
+    }
+    return status;
+}
+
+enum wal_status wal__branch_end_ids(struct wal__branch *branch)
+{
+    for (uint32_t i = 0; i < branch->stream_count; i++) {
+        if (branch->streams[i].ids.count != branch->streams[i].entry_count) {
+            return WAL_ECORRUPT;
+        }
+    }
+    branch->ids_deferred = false;
+    return WAL_OK;
+}
+
+void wal__branch_drop_ids(struct wal__branch *branch)
+{
+    WAL__ASSERT(branch->ids_deferred);
+    for (uint32_t i = 0; i < branch->stream_count; i++) {
+        wal__id_table_clear(&branch->streams[i].ids, branch->heap);
+    }
+}
+
 /* Reserves room for one more entry, run, compaction and id. */
-static enum wal_status reserve_entry(const struct wal__heap *heap,
+static enum wal_status reserve_entry(const struct wal__branch *branch,
                                      struct wal__stream *stream)
 {
+    const struct wal__heap *heap = branch->heap;
     struct wal__branch_entry *entries =
         wal__heap_grow_array(heap, stream->entries, stream->entry_count,
                              &stream->entry_capacity, sizeof(*entries));
@@ -259,7 +213,10 @@ static enum wal_status reserve_entry(const struct wal__heap *heap,
         return WAL_ENOMEM;
     }
     stream->compactions = compactions;
-    return reserve_id(heap, stream);
+    return branch->ids_deferred
+               ? WAL_OK
+               : wal__id_table_reserve(&stream->ids, heap,
+                                       (uint64_t)stream->entry_count + 1);
 }
 
 /* Reserves room for the expected entries of a new stream. Without the memory
@@ -267,10 +224,9 @@ static enum wal_status reserve_entry(const struct wal__heap *heap,
 static void reserve_expected(const struct wal__branch *branch,
                              struct wal__stream *stream)
 {
-    uint32_t capacity = IDS_CAPACITY_MIN;
     struct wal__branch_entry *entries;
 
-    WAL__ASSERT(stream->entry_capacity == 0 && stream->id_capacity == 0);
+    WAL__ASSERT(stream->entry_capacity == 0 && stream->ids.capacity == 0);
     entries = wal__heap_alloc(branch->heap,
                               (size_t)branch->expected * sizeof(*entries));
     if (entries == NULL) {
@@ -278,10 +234,10 @@ static void reserve_expected(const struct wal__branch *branch,
     }
     stream->entries = entries;
     stream->entry_capacity = branch->expected;
-    while (!ids_fit(capacity, branch->expected)) {
-        capacity *= 2;
+    if (!branch->ids_deferred) {
+        (void)!wal__id_table_reserve(&stream->ids, branch->heap,
+                                     branch->expected);
     }
-    (void)!resize_ids(branch->heap, stream, capacity);
 }
 
 /* Sets depth and is_depth_exact of a run that begins under `parent`. */
@@ -318,6 +274,33 @@ static void start_run(const struct wal__branch *branch,
     stream->run_count++;
 }
 
+static bool is_compaction(const struct wal__posting *posting)
+{
+    return posting->kind == WAL__KIND_COMPACTION_SUMMARY ||
+           posting->kind == WAL__KIND_COMPACTION;
+}
+
+/* Adds the entry to the last run. Room was reserved. */
+static void push_entry(struct wal__stream *stream,
+                       const struct wal__posting *posting, uint64_t position)
+{
+    struct wal__run *run = &stream->runs[stream->run_count - 1];
+
+    stream->entries[stream->entry_count] = (struct wal__branch_entry){
+        .sequence = posting->sequence,
+        .position = position,
+        .run = stream->run_count - 1,
+        .kind = posting->kind,
+        .flags = posting->flags,
+    };
+    stream->entry_count++;
+    run->count++;
+    WAL__ASSERT(run->first + run->count == stream->entry_count);
+    if ((posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
+        stream->head = posting->sequence;
+    }
+}
+
 /* Room was reserved. */
 static void append_entry(const struct wal__branch *branch,
                          struct wal__stream *stream,
@@ -327,36 +310,41 @@ static void append_entry(const struct wal__branch *branch,
 
     WAL__ASSERT(ordinal < stream->entry_capacity &&
                 stream->run_count < stream->run_capacity &&
-                stream->compaction_count < stream->compaction_capacity &&
-                ids_fit(stream->id_capacity, (uint64_t)ordinal + 1));
+                stream->compaction_count < stream->compaction_capacity);
     WAL__ASSERT(ordinal == 0 ||
                 stream->entries[ordinal - 1].sequence < posting->sequence);
     if (!extends_run(stream, posting->parent)) {
         start_run(branch, stream, posting->parent);
     }
-    stream->entries[ordinal] = (struct wal__branch_entry){
-        .sequence = posting->sequence,
-        .position = position,
-        .run = stream->run_count - 1,
-        .kind = posting->kind,
-        .flags = posting->flags,
-    };
-    stream->entry_count++;
-    stream->runs[stream->run_count - 1].count++;
-    WAL__ASSERT(stream->runs[stream->run_count - 1].first +
-                    stream->runs[stream->run_count - 1].count ==
-                stream->entry_count);
-    insert_id(stream->ids, stream->id_capacity,
-              &(struct wal__branch_id_slot){
-                  position, fold_hash(posting->id_hash), ordinal + 1});
-    if (posting->kind == WAL__KIND_COMPACTION_SUMMARY ||
-        posting->kind == WAL__KIND_COMPACTION) {
+    push_entry(stream, posting, position);
+    if (!branch->ids_deferred) {
+        WAL__ASSERT(stream->ids.count == ordinal);
+        wal__id_table_add(&stream->ids, posting->id_hash, position,
+                          ordinal + 1);
+    }
+    if (is_compaction(posting)) {
         stream->compactions[stream->compaction_count] = ordinal;
         stream->compaction_count++;
     }
-    if ((posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
-        stream->head = posting->sequence;
+}
+
+/* Adds an entry to the first stream without an allocation, as most of a load
+ * are: it extends the last run, and there is room. False: nothing was done. */
+static bool extend_last_run(struct wal__branch *branch,
+                            const struct wal__posting *posting,
+                            uint64_t position)
+{
+    struct wal__stream *stream = branch->streams;
+
+    if (!branch->ids_deferred || branch->stream_count == 0 ||
+        stream->number != posting->stream || is_compaction(posting) ||
+        posting->type != WAL__FRAME_ENTRY ||
+        stream->entry_count == stream->entry_capacity ||
+        !extends_run(stream, posting->parent)) {
+        return false;
     }
+    push_entry(stream, posting, position);
+    return true;
 }
 
 /* Adds an ENTRY, or a HEAD that sets `main`. */
@@ -379,7 +367,7 @@ static enum wal_status add_to_stream(struct wal__branch *branch,
         reserve_expected(branch, stream);
     }
     if (is_entry) {
-        status = reserve_entry(branch->heap, stream);
+        status = reserve_entry(branch, stream);
         if (status != WAL_OK) {
             if (is_new) {
                 free_stream(branch->heap, stream);
@@ -412,7 +400,8 @@ enum wal_status wal__branch_add(struct wal__branch *branch,
         posting->parent >= posting->sequence) {
         return WAL_ECORRUPT;
     }
-    if (posting->type == WAL__FRAME_ENTRY || sets_main_head(posting)) {
+    if (!extend_last_run(branch, posting, position) &&
+        (posting->type == WAL__FRAME_ENTRY || sets_main_head(posting))) {
         enum wal_status status = add_to_stream(branch, posting, position);
 
         if (status != WAL_OK) {
@@ -446,6 +435,30 @@ bool wal__branch_find_sequence(const struct wal__stream *stream,
         }
     }
     return false;
+}
+
+bool wal__branch_find_position(const struct wal__stream *stream,
+                               uint64_t position, uint32_t *ordinal)
+{
+    uint32_t low = 0;
+    uint32_t high = stream->entry_count;
+
+    /* Positions ascend as sequences do. */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (stream->entries[middle].position < position) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == stream->entry_count ||
+        stream->entries[low].position != position) {
+        return false;
+    }
+    *ordinal = low;
+    return true;
 }
 
 uint64_t wal__branch_depth(const struct wal__stream *stream, uint32_t ordinal)
@@ -521,4 +534,19 @@ bool wal__branch_find_compaction(const struct wal__stream *stream,
     }
     *ordinal = stream->compactions[low - 1];
     return true;
+}
+
+uint64_t wal__branch_size(const struct wal__branch *branch)
+{
+    uint64_t size = 0;
+
+    for (uint32_t i = 0; i < branch->stream_count; i++) {
+        const struct wal__stream *stream = &branch->streams[i];
+
+        size += sizeof(*stream) +
+                (uint64_t)stream->entry_capacity * sizeof(*stream->entries) +
+                (uint64_t)stream->run_capacity * sizeof(*stream->runs) +
+                (uint64_t)stream->ids.capacity * sizeof(*stream->ids.slots);
+    }
+    return size;
 }

@@ -13,6 +13,7 @@
 #define AGENTWAL_ENGINE_INDEX_BRANCH_H
 
 #include "engine/base/buf.h"
+#include "engine/index/id_table.h"
 #include "format/index/index_fmt.h"
 
 struct wal__branch_entry {
@@ -22,14 +23,6 @@ struct wal__branch_entry {
     uint8_t kind;
     uint8_t flags;
     uint16_t reserved;
-};
-
-/* A slot of the id table. It holds the record's position, so that a look-up can
- * prefetch the record before it reads struct wal__branch_entry. */
-struct wal__branch_id_slot {
-    uint64_t position;
-    uint32_t hash;   /* of id_hash */
-    uint32_t number; /* ordinal + 1; 0: free slot */
 };
 
 struct wal__run {
@@ -55,9 +48,8 @@ struct wal__stream {
     uint32_t *compactions; /* ordinals of compaction entries, ascending */
     uint32_t compaction_count;
     uint32_t compaction_capacity;
-    struct wal__branch_id_slot *ids; /* by hash */
-    uint32_t id_capacity;            /* a power of two, or 0 */
-    uint64_t head;                   /* sequence of the head `main`; 0: none */
+    struct wal__id_table ids; /* numbers are ordinals + 1 */
+    uint64_t head;            /* sequence of the head `main`; 0: none */
 };
 
 struct wal__branch {
@@ -71,6 +63,7 @@ struct wal__branch {
     uint64_t inherited_depth; /* depth of a child of the fork point */
     uint64_t last_sequence;   /* of the newest record added */
     uint32_t expected;        /* entries, by wal__branch_expect */
+    bool ids_deferred;        /* by wal__branch_defer_ids */
 };
 
 void wal__branch_init(struct wal__branch *branch, const struct wal__heap *heap,
@@ -101,6 +94,19 @@ enum wal_status wal__branch_add(struct wal__branch *branch,
                                 const struct wal__posting *posting,
                                 uint64_t position) WAL_MUST_USE;
 
+/* Leaves the ids of entries out until they are added below: a reader that looks
+ * up no id does not pay for the table. Before any record is added. */
+void wal__branch_defer_ids(struct wal__branch *branch);
+/* Adds the id of an entry that was added before: all entries again, in the same
+ * order, then end. WAL_ECORRUPT when this is not the next one. */
+enum wal_status wal__branch_add_id(struct wal__branch *branch,
+                                   const struct wal__posting *posting,
+                                   uint64_t position) WAL_MUST_USE;
+/* From now on entries are added with their ids. WAL_ECORRUPT when some are
+ * missing; on failure the caller drops the ids. */
+enum wal_status wal__branch_end_ids(struct wal__branch *branch) WAL_MUST_USE;
+void wal__branch_drop_ids(struct wal__branch *branch);
+
 /* The stream, or null if no own entry and no HEAD was added to it; valid until
  * the next add. wal__branch_head needs no stream to exist. */
 const struct wal__stream *wal__branch_stream(const struct wal__branch *branch,
@@ -115,7 +121,7 @@ struct wal__branch_hit {
 };
 
 /* Iterates own entries that may have this id hash; all that have it are among
- * them. Set *cursor to 0 first; false at the end. */
+ * them. The ids are not deferred. Set *cursor to 0 first; false at the end. */
 bool wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
                          uint32_t *cursor, struct wal__branch_hit *hit);
 
@@ -123,6 +129,10 @@ bool wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
  * the stream has none. */
 bool wal__branch_find_sequence(const struct wal__stream *stream,
                                uint64_t sequence, uint32_t *ordinal);
+
+/* The same by the position of its record. */
+bool wal__branch_find_position(const struct wal__stream *stream,
+                               uint64_t position, uint32_t *ordinal);
 
 uint64_t wal__branch_depth(const struct wal__stream *stream, uint32_t ordinal);
 
@@ -153,5 +163,8 @@ enum wal_status wal__branch_path(const struct wal__branch *branch,
 bool wal__branch_find_compaction(const struct wal__stream *stream,
                                  const struct wal__entry_range *range,
                                  uint32_t *ordinal);
+
+/* Bytes of memory of the branch. */
+uint64_t wal__branch_size(const struct wal__branch *branch);
 
 #endif

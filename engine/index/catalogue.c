@@ -1,25 +1,21 @@
 /*
- * catalogue.c - looks sessions up, and keeps the overlay of changed summaries
- * (catalogue.h, SPEC.md 2.13).
+ * catalogue.c - looks sessions up in the layers of the catalogue, changes them,
+ * and replaces layers (catalogue.h, SPEC.md 2.13).
  *
  * Invariants: the id of a number never changes, and no two visible sessions
- * have the same id; slots are never removed or reordered, so that an iterator
- * knows from the slot count at init which slots it covers; every step that can
- * fail precedes the first change. The caller's lock: one writer, or any
- * readers.
+ * have the same id; a frozen layer is never changed; every step that can fail
+ * precedes the first change; by_source has each session that was visible with a
+ * source when its number was indexed, also those that were deleted since.
+ * The caller's lock: one writer, or any readers.
  */
 #include "engine/index/catalogue.h"
 
 #include <string.h>
 
 #include "engine/index/catalogue_internal.h"
+#include "engine/index/catalogue_overlay.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
-
-enum {
-    HEAD_ID_CAPACITY_MIN = 36, /* a UUID */
-    SLOTS_CAPACITY_MIN = 16
-};
 
 const struct wal__span wal__store_id = {(const uint8_t *)"store", 5};
 
@@ -33,48 +29,110 @@ void wal__catalogue_init(struct wal__catalogue *catalogue,
                          const struct wal__heap *heap)
 {
     *catalogue = (struct wal__catalogue){.heap = heap};
-    wal__hashmap_init(&catalogue->by_number, heap);
-    wal__hashmap_init(&catalogue->by_id, heap);
+    wal__hashmap_init(&catalogue->by_source, heap);
 }
 
 void wal__catalogue_deinit(struct wal__catalogue *catalogue)
 {
-    const struct wal__heap *heap = catalogue->heap;
+    wal__overlay_release(catalogue->overlay);
+    wal__overlay_release(catalogue->frozen);
+    wal__snapshot_release(catalogue->snapshot);
+    wal__hashmap_deinit(&catalogue->by_source);
+    wal__catalogue_init(catalogue, catalogue->heap);
+}
 
-    for (uint32_t i = 0; i < catalogue->slot_count; i++) {
-        wal__heap_free(heap, catalogue->slots[i]);
-    }
-    wal__heap_free(heap, catalogue->slots);
-    wal__hashmap_deinit(&catalogue->by_number);
-    wal__hashmap_deinit(&catalogue->by_id);
-    wal__snapshot_release(catalogue);
-    wal__catalogue_init(catalogue, heap);
+uint32_t wal__catalogue_overlay_count(const struct wal__catalogue *catalogue)
+{
+    uint32_t count = catalogue->overlay == NULL ? 0 : catalogue->overlay->count;
+
+    return catalogue->frozen == NULL ? count : count + catalogue->frozen->count;
 }
 
 uint64_t wal__catalogue_overlay_size(const struct wal__catalogue *catalogue)
 {
-    uint64_t map_slots =
-        (uint64_t)catalogue->by_number.capacity + catalogue->by_id.capacity;
+    return wal__overlay_size(catalogue->overlay) +
+           wal__overlay_size(catalogue->frozen);
+}
 
-    return catalogue->slot_bytes +
-           catalogue->slot_capacity * sizeof(*catalogue->slots) +
-           map_slots * (sizeof(*catalogue->by_id.hashes) +
-                        sizeof(*catalogue->by_id.values));
+/* --------------------------------------------------------------- layers --- */
+
+void wal__catalogue_attach(struct wal__catalogue *catalogue,
+                           struct wal__snapshot *snapshot)
+{
+    WAL__ASSERT(catalogue->snapshot == NULL && catalogue->overlay == NULL);
+    catalogue->snapshot = snapshot;
+    catalogue->last_session = snapshot->header.last_session;
+    catalogue->visible_count =
+        snapshot->header.session_count - snapshot->header.hidden_count;
+}
+
+void wal__catalogue_share(const struct wal__catalogue *image,
+                          struct wal__catalogue *copy)
+{
+    WAL__ASSERT(image->overlay == NULL);
+    *copy = *image;
+    wal__hashmap_init(&copy->by_source, copy->heap);
+    copy->sources_indexed = 0;
+    (void)wal__snapshot_retain(copy->snapshot);
+    (void)wal__overlay_retain(copy->frozen);
+}
+
+void wal__catalogue_freeze(struct wal__catalogue *catalogue,
+                           struct wal__catalogue *image)
+{
+    WAL__ASSERT(catalogue->frozen == NULL);
+    catalogue->frozen = catalogue->overlay;
+    catalogue->overlay = NULL;
+    wal__catalogue_share(catalogue, image);
+}
+
+void wal__catalogue_adopt(struct wal__catalogue *catalogue,
+                          struct wal__snapshot *snapshot)
+{
+    wal__snapshot_release(catalogue->snapshot);
+    wal__overlay_release(catalogue->frozen);
+    catalogue->snapshot = snapshot;
+    catalogue->frozen = NULL;
 }
 
 /* ----------------------------------------------------------- looking up --- */
+
+bool wal__catalogue_get_changed(const struct wal__catalogue *catalogue,
+                                uint32_t number, struct wal__summary *summary)
+{
+    const struct wal__overlay *layer = catalogue->overlay;
+    uint32_t slot;
+    bool found = wal__overlay_find(layer, number, &slot);
+
+    if (!found) {
+        layer = catalogue->frozen;
+        found = wal__overlay_find(layer, number, &slot);
+    }
+    if (found) {
+        wal__overlay_get(layer, slot, summary);
+    }
+    return found;
+}
 
 enum wal_status wal__catalogue_get(const struct wal__catalogue *catalogue,
                                    uint32_t number,
                                    struct wal__summary *summary)
 {
-    uint32_t slot;
+    return wal__catalogue_get_changed(catalogue, number, summary)
+               ? WAL_OK
+               : wal__snapshot_get(catalogue->snapshot, number, summary);
+}
 
-    if (wal__catalogue_find_slot(catalogue, number, &slot)) {
-        *summary = catalogue->slots[slot]->summary;
-        return WAL_OK;
-    }
-    return wal__snapshot_get(catalogue, number, summary);
+enum wal_status
+wal__catalogue_is_in_snapshot(const struct wal__catalogue *catalogue,
+                              uint32_t number, bool *found)
+{
+    uint32_t rank;
+    enum wal_status status =
+        wal__snapshot_find_rank(catalogue->snapshot, number, &rank);
+
+    *found = status == WAL_OK;
+    return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
 enum wal_status wal__catalogue_find(const struct wal__catalogue *catalogue,
@@ -82,15 +140,16 @@ enum wal_status wal__catalogue_find(const struct wal__catalogue *catalogue,
                                     struct wal__summary *summary)
 {
     uint64_t hash = wal__id_hash(id.data, id.size);
-    uint32_t cursor = 0;
+    uint32_t newer;
     uint32_t slot;
 
-    while (wal__hashmap_find(&catalogue->by_id, hash, &cursor, &slot)) {
-        const struct wal__summary *found = &catalogue->slots[slot]->summary;
-
-        WAL__ASSERT(slot < catalogue->slot_count && found->id_hash == hash);
-        if (wal__span_equal(found->id, id) && !wal__summary_is_hidden(found)) {
-            *summary = *found;
+    if (wal__overlay_find_id(catalogue->overlay, id, hash, &slot)) {
+        wal__overlay_get(catalogue->overlay, slot, summary);
+        return WAL_OK;
+    }
+    if (wal__overlay_find_id(catalogue->frozen, id, hash, &slot)) {
+        wal__overlay_get(catalogue->frozen, slot, summary);
+        if (!wal__overlay_find(catalogue->overlay, summary->number, &newer)) {
             return WAL_OK;
         }
     }
@@ -98,70 +157,6 @@ enum wal_status wal__catalogue_find(const struct wal__catalogue *catalogue,
 }
 
 /* -------------------------------------------------------------- putting --- */
-
-static uint8_t *copy_text(struct wal__span *text, uint8_t *at)
-{
-    if (text->size > 0) {
-        memcpy(at, text->data, text->size);
-    }
-    text->data = at;
-    return at + text->size;
-}
-
-static size_t slot_size(const struct wal__overlay_slot *slot)
-{
-    return sizeof(*slot) + slot->text_capacity;
-}
-
-static struct wal__overlay_slot *create_slot(const struct wal__heap *heap,
-                                             const struct wal__summary *summary)
-{
-    size_t room = summary->head_id.size < HEAD_ID_CAPACITY_MIN
-                      ? HEAD_ID_CAPACITY_MIN - summary->head_id.size
-                      : 0;
-    size_t capacity = wal__summary_text_size(summary) + room;
-    struct wal__overlay_slot *slot =
-        wal__heap_alloc(heap, sizeof(*slot) + capacity);
-    uint8_t *at;
-
-    if (slot == NULL) {
-        return NULL;
-    }
-    slot->summary = *summary;
-    slot->text_capacity = (uint32_t)capacity;
-    at = copy_text(&slot->summary.id, slot->text);
-    at = copy_text(&slot->summary.parent_id, at);
-    at = copy_text(&slot->summary.cwd, at);
-    at = copy_text(&slot->summary.project, at);
-    at = copy_text(&slot->summary.title, at);
-    at = copy_text(&slot->summary.source, at);
-    at = copy_text(&slot->summary.first_text, at);
-    at = copy_text(&slot->summary.head_id, at);
-    WAL__ASSERT((size_t)(at - slot->text) + room == capacity);
-    return slot;
-}
-
-static bool is_same_text(struct wal__span a, struct wal__span b)
-{
-    return a.size == b.size && (a.size == 0 || a.data == b.data);
-}
-
-/* Whether all texts but the head's id are those in the slot, and the head's id
- * fits. */
-static bool fits_in_place(const struct wal__overlay_slot *slot,
-                          const struct wal__summary *summary)
-{
-    const struct wal__summary *own = &slot->summary;
-
-    return is_same_text(own->id, summary->id) &&
-           is_same_text(own->parent_id, summary->parent_id) &&
-           is_same_text(own->cwd, summary->cwd) &&
-           is_same_text(own->project, summary->project) &&
-           is_same_text(own->title, summary->title) &&
-           is_same_text(own->source, summary->source) &&
-           is_same_text(own->first_text, summary->first_text) &&
-           wal__summary_text_size(summary) <= slot->text_capacity;
-}
 
 /* WAL_ECORRUPT when another visible session has the id. Hidden sessions may
  * share an id. */
@@ -195,163 +190,60 @@ static enum wal_status check_change(const struct wal__catalogue *catalogue,
     return wal__summary_is_hidden(from) ? check_id(catalogue, to) : WAL_OK;
 }
 
-static void update_hidden_count(struct wal__catalogue *catalogue,
-                                bool was_hidden,
-                                const struct wal__summary *summary)
-{
-    catalogue->hidden_count += wal__summary_is_hidden(summary);
-    catalogue->hidden_count -= was_hidden;
-}
-
-/* Sets the fields that do not come from the summary put. */
-static void reset_slot_fields(struct wal__overlay_slot *slot, uint64_t id_hash)
-{
-    slot->summary.id_hash = id_hash;
-    slot->summary.first_posting = 0;
-    slot->summary.posting_count = 0;
-}
-
-static enum wal_status replace(struct wal__catalogue *catalogue, uint32_t index,
-                               const struct wal__summary *summary)
-{
-    struct wal__overlay_slot *old = catalogue->slots[index];
-    size_t head_offset = (size_t)(old->summary.head_id.data - old->text);
-    uint64_t id_hash = old->summary.id_hash;
-    bool was_hidden = wal__summary_is_hidden(&old->summary);
-    struct wal__overlay_slot *slot;
-    enum wal_status status = check_change(catalogue, &old->summary, summary);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    if (fits_in_place(old, summary)) {
-        uint8_t *to = old->text + head_offset;
-
-        WAL__ASSERT(head_offset + summary->head_id.size <= old->text_capacity);
-        if (summary->head_id.size > 0) {
-            memmove(to, summary->head_id.data, summary->head_id.size);
-        }
-        old->summary = *summary;
-        old->summary.head_id.data = to;
-        reset_slot_fields(old, id_hash);
-        update_hidden_count(catalogue, was_hidden, summary);
-        return WAL_OK;
-    }
-    slot = create_slot(catalogue->heap, summary);
-    if (slot == NULL) {
-        return WAL_ENOMEM;
-    }
-    reset_slot_fields(slot, id_hash);
-    WAL__ASSERT(catalogue->slot_bytes >= slot_size(old));
-    catalogue->slot_bytes += slot_size(slot);
-    catalogue->slot_bytes -= slot_size(old);
-    catalogue->slots[index] = slot;
-    update_hidden_count(catalogue, was_hidden, summary);
-    wal__heap_free(catalogue->heap, old);
-    return WAL_OK;
-}
-
-/* Checks a summary whose number has no slot: *is_new if the snapshot does not
- * have it either, *was_hidden if it is hidden there. WAL_ECORRUPT when number
- * and id contradict the snapshot or the overlay. */
-static enum wal_status check_new(const struct wal__catalogue *catalogue,
+/* Checks a summary against the present one of its number, and reports whether
+ * that is visible. */
+static enum wal_status check_put(const struct wal__catalogue *catalogue,
                                  const struct wal__summary *summary,
-                                 bool *is_new, bool *was_hidden)
+                                 bool *was_visible)
 {
-    struct wal__summary row;
+    struct wal__summary present;
     enum wal_status status =
-        wal__snapshot_get(catalogue, summary->number, &row);
+        wal__catalogue_get(catalogue, summary->number, &present);
 
-    if (status != WAL_OK && status != WAL_ENOTFOUND) {
-        return status;
+    *was_visible = status == WAL_OK && !wal__summary_is_hidden(&present);
+    if (status == WAL_ENOTFOUND) {
+        return check_id(catalogue, summary);
     }
-    *is_new = status == WAL_ENOTFOUND;
-    *was_hidden = !*is_new && wal__summary_is_hidden(&row);
-    return *is_new ? check_id(catalogue, summary)
-                   : check_change(catalogue, &row, summary);
-}
-
-static enum wal_status reserve_slot(struct wal__catalogue *catalogue)
-{
-    uint32_t capacity = catalogue->slot_capacity;
-    enum wal_status status = wal__hashmap_reserve(&catalogue->by_number, 1);
-
-    if (status == WAL_OK) {
-        status = wal__hashmap_reserve(&catalogue->by_id, 1);
-    }
-    if (status != WAL_OK || catalogue->slot_count < capacity) {
-        return status;
-    }
-    WAL__ASSERT(catalogue->slot_count == capacity &&
-                capacity <= UINT32_MAX / 2);
-    /* The maps bound the capacity far below an overflow. */
-    capacity = capacity == 0 ? SLOTS_CAPACITY_MIN : capacity * 2;
-
-    struct wal__overlay_slot **slots = wal__heap_resize(
-        catalogue->heap, catalogue->slots, capacity, sizeof(*slots));
-
-    if (slots == NULL) {
-        return WAL_ENOMEM;
-    }
-    catalogue->slots = slots;
-    catalogue->slot_capacity = capacity;
-    return WAL_OK;
-}
-
-static enum wal_status insert(struct wal__catalogue *catalogue,
-                              const struct wal__summary *summary)
-{
-    uint64_t id_hash = wal__id_hash(summary->id.data, summary->id.size);
-    uint32_t index = catalogue->slot_count;
-    struct wal__overlay_slot *slot;
-    bool is_new;
-    bool was_hidden;
-    enum wal_status status =
-        check_new(catalogue, summary, &is_new, &was_hidden);
-
-    if (status == WAL_OK) {
-        status = reserve_slot(catalogue);
-    }
-    if (status != WAL_OK) {
-        return status;
-    }
-    slot = create_slot(catalogue->heap, summary);
-    if (slot == NULL) {
-        return WAL_ENOMEM;
-    }
-    reset_slot_fields(slot, id_hash);
-    WAL__ASSERT(index < catalogue->slot_capacity);
-    status = wal__hashmap_add(&catalogue->by_number, summary->number, index);
-    WAL__ASSERT(status == WAL_OK);
-    status = wal__hashmap_add(&catalogue->by_id, id_hash, index);
-    WAL__ASSERT(status == WAL_OK);
-    catalogue->slots[index] = slot;
-    catalogue->slot_count++;
-    WAL__ASSERT(catalogue->by_number.count == catalogue->slot_count &&
-                catalogue->by_id.count == catalogue->slot_count);
-    catalogue->slot_bytes += slot_size(slot);
-    catalogue->session_count += is_new;
-    update_hidden_count(catalogue, was_hidden, summary);
-    if (catalogue->last_session < summary->number &&
-        summary->number != WAL__STORE_NUMBER) {
-        catalogue->last_session = summary->number;
-    }
-    return WAL_OK;
+    return status == WAL_OK ? check_change(catalogue, &present, summary)
+                            : status;
 }
 
 enum wal_status wal__catalogue_put(struct wal__catalogue *catalogue,
                                    const struct wal__summary *summary)
 {
-    uint32_t slot;
+    struct wal__summary put = *summary;
+    enum wal_status status;
+    bool was_visible;
 
     if (!wal__summary_is_valid(summary) ||
         (summary->number == WAL__STORE_NUMBER &&
          !wal__span_equal(summary->id, wal__store_id))) {
         return WAL_ECORRUPT;
     }
-    return wal__catalogue_find_slot(catalogue, summary->number, &slot)
-               ? replace(catalogue, slot, summary)
-               : insert(catalogue, summary);
+    status = check_put(catalogue, summary, &was_visible);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (catalogue->overlay == NULL) {
+        catalogue->overlay = wal__overlay_create(catalogue->heap);
+    }
+    if (catalogue->overlay == NULL) {
+        return WAL_ENOMEM;
+    }
+    put.id_hash = wal__id_hash(put.id.data, put.id.size);
+    put.first_posting = 0;
+    put.posting_count = 0;
+    status = wal__overlay_put(catalogue->overlay, &put);
+    if (status != WAL_OK) {
+        return status;
+    }
+    catalogue->visible_count += !wal__summary_is_hidden(&put);
+    catalogue->visible_count -= was_visible;
+    if (catalogue->last_session < put.number &&
+        put.number != WAL__STORE_NUMBER) {
+        catalogue->last_session = put.number;
+    }
+    return WAL_OK;
 }
 
 enum wal_status wal__catalogue_mark_damaged(struct wal__catalogue *catalogue,
@@ -369,4 +261,28 @@ enum wal_status wal__catalogue_mark_damaged(struct wal__catalogue *catalogue,
     }
     summary.flags |= WAL__SUMMARY_DAMAGED;
     return wal__catalogue_put(catalogue, &summary);
+}
+
+/* -------------------------------------------------------------- sources --- */
+
+enum wal_status wal__catalogue_index_sources(struct wal__catalogue *catalogue)
+{
+    while (catalogue->sources_indexed < catalogue->last_session) {
+        uint32_t number = catalogue->sources_indexed + 1;
+        struct wal__summary summary;
+        enum wal_status status =
+            wal__catalogue_get(catalogue, number, &summary);
+
+        if (status == WAL_OK && summary.source.size > 0 &&
+            !wal__summary_is_hidden(&summary)) {
+            status = wal__hashmap_add(
+                &catalogue->by_source,
+                wal__id_hash(summary.source.data, summary.source.size), number);
+        }
+        if (status != WAL_OK && status != WAL_ENOTFOUND) {
+            return status;
+        }
+        catalogue->sources_indexed = number;
+    }
+    return WAL_OK;
 }

@@ -1,11 +1,14 @@
 /*
- * catalogue.h - the state of every session (SPEC.md 2.13): a mapped snapshot,
- * and an overlay of the summaries that changed since. Memory grows with the
- * number of changed sessions, not of all. Look-ups and lists read no entries.
+ * catalogue.h - the state of every session (SPEC.md 2.13), in layers: a mapped
+ * snapshot, a frozen layer that is being written to the next snapshot, and the
+ * overlay of the summaries that changed since. A newer layer hides the same
+ * session in an older one. Memory grows with the number of changed sessions,
+ * not of all. Look-ups and lists read no entries.
  *
- * Deleted sessions keep their number, since forks share their entries. They and
- * the store's summary (number WAL__STORE_NUMBER, id "store") are hidden: they
- * are not found by id and not listed. No two visible sessions have the same id.
+ * Deleted sessions keep their number, since forks share their entries; a
+ * snapshot omits those that no other session refers to. They and the store's
+ * summary (number WAL__STORE_NUMBER, id "store") are hidden: they are not found
+ * by id and not listed. No two visible sessions have the same id.
  *
  * The caller's lock: one writer, or any readers. Spans in summaries are valid
  * while that lock is held. The texts of a summary are contiguous and start with
@@ -20,48 +23,70 @@
 #include "engine/log/log_record.h"
 #include "format/index/index_fmt.h"
 
-struct wal__overlay_slot; /* a summary and its texts, in one allocation */
+struct wal__overlay; /* a layer in memory (catalogue_overlay.h) */
 
-struct wal__catalogue {
+/* A mapped catalogue file. Counted, since iterators outlive its replacement. */
+struct wal__snapshot {
     const struct wal__heap *heap;
-    /* The snapshot: borrowed from the caller's map, or null. */
-    const uint8_t *bytes;
+    _Atomic uint32_t references;
+    struct wal__span bytes;
     struct wal__catalogue_header header;
     struct wal__catalogue_layout layout;
     uint8_t *verified; /* one bit per page; readers set it atomically */
-    /* The overlay. */
-    struct wal__overlay_slot **slots;
-    uint32_t slot_count;
-    uint32_t slot_capacity;
-    uint64_t slot_bytes; /* memory of all slots */
-    struct wal__hashmap by_number;
-    struct wal__hashmap by_id;
-    uint32_t last_session;  /* highest number assigned */
-    uint32_t session_count; /* in snapshot and overlay, hidden ones included */
-    uint32_t hidden_count;
+    /* Unmaps the bytes after the last release; NULL: they are borrowed. */
+    void (*unmap)(void *owner);
+    void *owner;
 };
 
-/* The number of sessions that can be found and listed. */
-static inline uint32_t
-wal__catalogue_visible_count(const struct wal__catalogue *catalogue)
-{
-    return catalogue->session_count - catalogue->hidden_count;
-}
+struct wal__catalogue {
+    const struct wal__heap *heap;
+    struct wal__snapshot *snapshot; /* NULL: none */
+    struct wal__overlay *frozen;    /* NULL: none; not changed any more */
+    struct wal__overlay *overlay;   /* NULL until the first put */
+    uint32_t last_session;          /* highest number assigned */
+    uint32_t visible_count;         /* sessions that are found and listed */
+    /* The numbers up to sources_indexed by the hash of their source, which
+     * never changes. */
+    struct wal__hashmap by_source;
+    uint32_t sources_indexed;
+};
+
+/* Checks the header of a snapshot, its sizes, page table and uuid. *snapshot
+ * gets one reference. The bytes stay mapped until the last release.
+ * WAL_ECORRUPT when it is not a valid snapshot of this store. */
+enum wal_status
+wal__snapshot_open(const struct wal__heap *heap, struct wal__span bytes,
+                   const uint8_t uuid[16],
+                   struct wal__snapshot **snapshot) WAL_MUST_USE;
+/* NULL is allowed. Any thread. */
+struct wal__snapshot *wal__snapshot_retain(struct wal__snapshot *snapshot);
+void wal__snapshot_release(struct wal__snapshot *snapshot);
 
 void wal__catalogue_init(struct wal__catalogue *catalogue,
                          const struct wal__heap *heap);
 void wal__catalogue_deinit(struct wal__catalogue *catalogue);
 
+/* Attaches a snapshot to an empty catalogue, and takes over its reference. */
+void wal__catalogue_attach(struct wal__catalogue *catalogue,
+                           struct wal__snapshot *snapshot);
+
 /*
- * Attaches a snapshot after checking its header, sizes, page table and uuid.
- * The bytes must stay mapped until deinit. The overlay must be empty.
- * WAL_ECORRUPT when it is not a valid snapshot of this store; the catalogue
- * then stays empty.
+ * Replacing the snapshot while the catalogue is in use: freeze makes the
+ * overlay a frozen layer, of which there is none yet, and returns an image: a
+ * catalogue that never changes and is read without a lock, to be written as a
+ * snapshot and deinitialised. adopt replaces the snapshot and the frozen layer
+ * by a snapshot that covers both, and takes over its reference; where it covers
+ * records that came after the freeze, they must have been applied. Neither
+ * changes what a look-up returns, except that adopt forgets the sessions that
+ * the snapshot omits. Iterators keep the layers that they began with.
  */
-enum wal_status
-wal__catalogue_attach_snapshot(struct wal__catalogue *catalogue,
-                               struct wal__span bytes,
-                               const uint8_t uuid[16]) WAL_MUST_USE;
+void wal__catalogue_freeze(struct wal__catalogue *catalogue,
+                           struct wal__catalogue *image);
+void wal__catalogue_adopt(struct wal__catalogue *catalogue,
+                          struct wal__snapshot *snapshot);
+/* Makes a copy of an image, to be deinitialised too. */
+void wal__catalogue_share(const struct wal__catalogue *image,
+                          struct wal__catalogue *copy);
 
 /* The summary of a number, hidden ones included, and of the id of a visible
  * session. WAL_ENOTFOUND, or WAL_ECORRUPT when a page of the snapshot is
@@ -93,8 +118,10 @@ wal__catalogue_put(struct wal__catalogue *catalogue,
  * - ENTRY of any stream raises updated_ms and lowers created_ms to its time
  *   (session_time.h); the first one replaces updated_ms;
  * - ENTRY of stream 0 counts in `entries`, becomes the head if the frame has
- *   WAL__FRAME_MOVES_HEAD, and may be the first user message;
- * - HEAD named "main" of stream 0 sets the head;
+ *   WAL__FRAME_MOVES_HEAD, and may be the first user message; the first one
+ *   sets the straight flag if it is under the head with which the session
+ *   began, and each one that does not continue the path clears it;
+ * - HEAD named "main" of stream 0 sets the head and clears the straight flag;
  * - DOC and DOC_DELETE count in `documents`;
  * - REDACT clears the text of the first user message;
  * - TOMBSTONE sets the deleted flag, ACCEPT clears the damaged flag.
@@ -107,9 +134,21 @@ wal__catalogue_put(struct wal__catalogue *catalogue,
 enum wal_status
 wal__catalogue_apply(struct wal__catalogue *catalogue,
                      const struct wal__log_record *record) WAL_MUST_USE;
+/* The same for a record of a session that is deleted by a later record: its
+ * summary is hidden from the first record on, since its id may be used again.
+ */
+enum wal_status
+wal__catalogue_apply_deleted(struct wal__catalogue *catalogue,
+                             const struct wal__log_record *record) WAL_MUST_USE;
+/* Whether the snapshot has the session. A deleted one that is missing there may
+ * have been omitted. WAL_ECORRUPT. */
+enum wal_status
+wal__catalogue_is_in_snapshot(const struct wal__catalogue *catalogue,
+                              uint32_t number, bool *found) WAL_MUST_USE;
 
 /* Records that the segment, which has ended, is the newest one with records of
- * the session. Errors as wal__catalogue_get and wal__catalogue_put. */
+ * the session. Does nothing when it is recorded. Errors as wal__catalogue_get
+ * and wal__catalogue_put. */
 enum wal_status wal__catalogue_set_segment(struct wal__catalogue *catalogue,
                                            uint32_t number,
                                            uint64_t segment) WAL_MUST_USE;
@@ -156,21 +195,26 @@ struct wal__catalogue_filter {
 };
 
 /*
- * Iterates the sessions, newest first. The iterator keeps the overlay's order
- * at init as a heap; in the snapshot it uses by_recent, or by_cwd with a cwd
- * filter, and finds the start by binary search. Each next() needs the caller's
- * lock. It returns each session that passed the filter at init once, at its
- * position at init, which is `key` then, with its present summary; sessions
- * deleted since are skipped. WAL_END at the end; *summary is undefined then.
- * The filter's texts and the snapshot must outlive the iterator.
+ * Iterates the sessions, newest first. The iterator keeps the layers of its
+ * init, and the overlay's order then as a heap; in the snapshot it uses
+ * by_recent, or by_cwd with a cwd filter, and finds the start by binary search.
+ * With a source filter it takes the sessions from by_source instead, when that
+ * has every session.
+ * Each next() needs the caller's lock. It returns each session that passed the
+ * filter at init once, at its position at init, which is `key` then, with its
+ * present summary; sessions deleted since are skipped. WAL_END at the end;
+ * *summary is undefined then. The filter's texts must outlive the iterator.
  */
 struct wal__catalogue_iter {
     struct wal__catalogue_filter filter;
     uint64_t cwd_hash;
-    struct wal__heapsort_item *overlay; /* wal__list_key as item */
-    uint32_t overlay_count;             /* not returned yet */
-    uint32_t slot_count;                /* of the overlay at init */
-    uint32_t snapshot_next;             /* item of by_recent or by_cwd */
+    struct wal__snapshot *snapshot;
+    struct wal__overlay *frozen;
+    struct wal__overlay *overlay;
+    uint32_t slot_count;              /* of the overlay at init */
+    struct wal__heapsort_item *items; /* of both layers; list keys */
+    uint32_t item_count;              /* not returned yet */
+    uint32_t snapshot_next;           /* item of by_recent or by_cwd */
     uint32_t snapshot_end;
     struct wal__list_key key; /* of the session returned last */
     const struct wal__heap *heap;
@@ -184,18 +228,28 @@ wal__catalogue_iter_next(struct wal__catalogue_iter *iter,
                          struct wal__summary *summary) WAL_MUST_USE;
 void wal__catalogue_iter_deinit(struct wal__catalogue_iter *iter);
 
-/* Writes a new snapshot file that merges snapshot and overlay. `write` gets
- * consecutive pieces of 64 KiB; the last one may be smaller. The caller sets
- * position, last_sequence, chain and uuid of the header. Allocates about 32
- * bytes per session while it runs. WAL_ETOOBIG beyond 4 GiB of texts. */
-typedef enum wal_status wal__write_callback(void *ctx, const void *data,
-                                            size_t size);
+/* Writes a new snapshot file that merges all layers, and omits the deleted
+ * sessions that no other session refers to. `write` gets consecutive pieces of
+ * 64 KiB, of which the last may be smaller, and then the final header, at
+ * offset 0. The caller sets position, last_sequence, chain and uuid of the
+ * header. Allocates about 8 bytes per session, and 50 per slot, while it runs.
+ * WAL_ETOOBIG beyond 4 GiB of texts. */
+typedef enum wal_status wal__write_callback(void *ctx, uint64_t offset,
+                                            const void *data, size_t size);
 enum wal_status wal__catalogue_write(const struct wal__catalogue *catalogue,
                                      const struct wal__catalogue_header *header,
                                      wal__write_callback *write,
                                      void *ctx) WAL_MUST_USE;
 
-/* The heap memory of the overlay in bytes. */
+/* Adds the sessions that are not there yet to by_source: the first call reads
+ * every summary, a later one those of new sessions. Errors as
+ * wal__catalogue_get; WAL_ENOMEM. */
+enum wal_status
+wal__catalogue_index_sources(struct wal__catalogue *catalogue) WAL_MUST_USE;
+
+/* The number of sessions in the overlay and the frozen layer, and the heap
+ * memory of both in bytes. */
+uint32_t wal__catalogue_overlay_count(const struct wal__catalogue *catalogue);
 uint64_t wal__catalogue_overlay_size(const struct wal__catalogue *catalogue);
 
 #endif

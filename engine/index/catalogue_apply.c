@@ -141,6 +141,7 @@ static enum wal_status apply_fork(struct change *change)
         return status;
     }
     summary->flags |= WAL__SUMMARY_FORK;
+    summary->flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
     summary->fork_sequence = record->frame->parent;
     summary->fork_record = record->frame->sequence;
     summary->fork_owner = fork.owner;
@@ -167,6 +168,21 @@ static void find_first_text(struct change *change,
     }
 }
 
+/* Keeps the flag while each entry of stream 0 is under the one before it. */
+static void apply_straight(struct wal__summary *summary,
+                           const struct wal__frame *frame)
+{
+    bool continues = (frame->flags & WAL__FRAME_MOVES_HEAD) != 0 &&
+                     frame->parent == summary->head_sequence;
+
+    if (summary->entries == 0 && continues &&
+        summary->head_sequence == summary->fork_sequence) {
+        summary->flags |= WAL__SUMMARY_STRAIGHT;
+    } else if (!continues) {
+        summary->flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
+    }
+}
+
 static enum wal_status apply_entry(struct change *change)
 {
     const struct wal__frame *frame = change->record->frame;
@@ -184,6 +200,7 @@ static enum wal_status apply_entry(struct change *change)
     if (frame->stream != 0) {
         return WAL_OK;
     }
+    apply_straight(summary, frame);
     summary->entries++;
     if (moves_head) {
         summary->head_sequence = frame->sequence;
@@ -209,6 +226,7 @@ static enum wal_status apply_head(struct change *change)
     if (frame->stream == 0 && wal__span_equal(head.name, name)) {
         summary->head_sequence = head.entry_id.size > 0 ? frame->parent : 0;
         summary->head_id = head.entry_id;
+        summary->flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
     }
     return WAL_OK;
 }
@@ -313,8 +331,10 @@ static enum wal_status load_summary(struct change *change)
     return frame->type == WAL__FRAME_SESSION ? WAL_OK : WAL_ECORRUPT;
 }
 
-enum wal_status wal__catalogue_apply(struct wal__catalogue *catalogue,
-                                     const struct wal__log_record *record)
+/* flags: added to the summary. */
+static enum wal_status apply(struct wal__catalogue *catalogue,
+                             const struct wal__log_record *record,
+                             uint32_t flags)
 {
     struct change change;
     enum wal_status status;
@@ -334,9 +354,23 @@ enum wal_status wal__catalogue_apply(struct wal__catalogue *catalogue,
     if (change.summary.number == WAL__STORE_NUMBER) {
         change.summary.updated_ms = record->clock_ms;
     }
+    change.summary.flags |= flags;
     change.summary.last_sequence = record->frame->sequence;
     change.summary.bytes += wal__frame_total_size(record->frame->stored_size);
     return wal__catalogue_put(catalogue, &change.summary);
+}
+
+enum wal_status wal__catalogue_apply(struct wal__catalogue *catalogue,
+                                     const struct wal__log_record *record)
+{
+    return apply(catalogue, record, 0);
+}
+
+enum wal_status
+wal__catalogue_apply_deleted(struct wal__catalogue *catalogue,
+                             const struct wal__log_record *record)
+{
+    return apply(catalogue, record, WAL__SUMMARY_DELETED);
 }
 
 enum wal_status wal__catalogue_set_segment(struct wal__catalogue *catalogue,
@@ -345,7 +379,7 @@ enum wal_status wal__catalogue_set_segment(struct wal__catalogue *catalogue,
     struct wal__summary summary;
     enum wal_status status = wal__catalogue_get(catalogue, number, &summary);
 
-    if (status != WAL_OK) {
+    if (status != WAL_OK || summary.segment == segment) {
         return status;
     }
     summary.segment = segment;

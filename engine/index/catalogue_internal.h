@@ -1,7 +1,7 @@
 /*
- * catalogue_internal.h - shared by the files of the catalogue: the rows of the
- * mapped snapshot, whose pages are verified at the first access, and the
- * overlay's slots (SPEC.md 2.13). For catalogue*.c alone.
+ * catalogue_internal.h - shared by the files of the catalogue: list keys, and
+ * the rows of the mapped snapshot, whose pages are verified at the first access
+ * (SPEC.md 2.13). For catalogue*.c alone.
  *
  * Threads as in catalogue.h; several readers may verify a page concurrently.
  */
@@ -12,14 +12,6 @@
 
 #include "engine/index/catalogue.h"
 #include "format/segment/record.h"
-
-/* A summary and its texts. The head's id is the last text, with some room to
- * grow, since it is the only text that changes with each append. */
-struct wal__overlay_slot {
-    struct wal__summary summary;
-    uint32_t text_capacity;
-    uint8_t text[];
-};
 
 static inline struct wal__list_key
 wal__summary_list_key(const struct wal__summary *summary)
@@ -60,51 +52,50 @@ static inline bool wal__summary_is_hidden(const struct wal__summary *summary)
 extern const struct wal__span wal__store_id;
 void wal__store_summary(struct wal__summary *summary);
 
-/* Finds the overlay's slot of a session; false, with *slot untouched, if it has
- * none. */
-static inline bool
-wal__catalogue_find_slot(const struct wal__catalogue *catalogue,
-                         uint32_t number, uint32_t *slot)
-{
-    uint32_t cursor = 0;
-    bool found =
-        wal__hashmap_find(&catalogue->by_number, number, &cursor, slot);
+/* Finds the summary in the overlay or the frozen layer; false, with *summary
+ * untouched, when it is in neither. */
+bool wal__catalogue_get_changed(const struct wal__catalogue *catalogue,
+                                uint32_t number, struct wal__summary *summary);
 
-    WAL__ASSERT(!found || (*slot < catalogue->slot_count &&
-                           catalogue->slots[*slot]->summary.number == number));
-    return found;
-}
-
-/* The snapshot's session count; 0 without a snapshot. */
-uint32_t wal__snapshot_count(const struct wal__catalogue *catalogue);
-
-/* Detaches the snapshot, if any. */
-void wal__snapshot_release(struct wal__catalogue *catalogue);
+/* The snapshot's session count; NULL: 0. */
+uint32_t wal__snapshot_count(const struct wal__snapshot *snapshot);
 
 /* Reads an item, below wal__snapshot_count, of by_id, by_recent or by_cwd
  * (`section` is an offset of the layout). This and all calls below return
  * WAL_ECORRUPT when the snapshot is damaged. */
-enum wal_status wal__snapshot_rank(const struct wal__catalogue *catalogue,
+enum wal_status wal__snapshot_rank(const struct wal__snapshot *snapshot,
                                    uint64_t section, uint32_t item,
                                    uint32_t *rank) WAL_MUST_USE;
 
 /* Prefetches the summary and the texts of items that follow this one in a
  * section: in that order every summary is a cache miss. Any item is allowed. */
-void wal__snapshot_prefetch(const struct wal__catalogue *catalogue,
+void wal__snapshot_prefetch(const struct wal__snapshot *snapshot,
                             uint64_t section, uint64_t item);
 
 /* The summary of a rank below wal__snapshot_count. This and all calls below
  * leave *summary undefined on failure. */
-enum wal_status wal__snapshot_row(const struct wal__catalogue *catalogue,
+enum wal_status wal__snapshot_row(const struct wal__snapshot *snapshot,
                                   uint32_t rank,
                                   struct wal__summary *summary) WAL_MUST_USE;
 
-/* The summary of a number; WAL_ENOTFOUND. */
-enum wal_status wal__snapshot_get(const struct wal__catalogue *catalogue,
+/* Single fields of the summary of a rank. */
+enum wal_status wal__snapshot_number(const struct wal__snapshot *snapshot,
+                                     uint32_t rank,
+                                     uint32_t *number) WAL_MUST_USE;
+enum wal_status wal__snapshot_flags(const struct wal__snapshot *snapshot,
+                                    uint32_t rank, uint32_t *number,
+                                    uint32_t *flags) WAL_MUST_USE;
+
+/* The rank and the summary of a number; WAL_ENOTFOUND, also when snapshot is
+ * NULL. */
+enum wal_status wal__snapshot_find_rank(const struct wal__snapshot *snapshot,
+                                        uint32_t number,
+                                        uint32_t *rank) WAL_MUST_USE;
+enum wal_status wal__snapshot_get(const struct wal__snapshot *snapshot,
                                   uint32_t number,
                                   struct wal__summary *summary) WAL_MUST_USE;
-/* The summary of an id, among sessions that are neither hidden nor in the
- * overlay; WAL_ENOTFOUND. */
+/* The summary of an id, among sessions that are neither hidden nor in another
+ * layer; WAL_ENOTFOUND. */
 enum wal_status wal__snapshot_find(const struct wal__catalogue *catalogue,
                                    struct wal__span id,
                                    struct wal__summary *summary) WAL_MUST_USE;
@@ -117,11 +108,10 @@ struct wal__snapshot_key {
 
 /* The first item of by_recent that is strictly after key->after; the first item
  * of by_cwd that has a higher hash, or the same hash and is after it. */
-enum wal_status
-wal__snapshot_recent_begin(const struct wal__catalogue *catalogue,
-                           const struct wal__snapshot_key *key,
-                           uint32_t *item) WAL_MUST_USE;
-enum wal_status wal__snapshot_cwd_begin(const struct wal__catalogue *catalogue,
+enum wal_status wal__snapshot_recent_begin(const struct wal__snapshot *snapshot,
+                                           const struct wal__snapshot_key *key,
+                                           uint32_t *item) WAL_MUST_USE;
+enum wal_status wal__snapshot_cwd_begin(const struct wal__snapshot *snapshot,
                                         const struct wal__snapshot_key *key,
                                         uint32_t *item) WAL_MUST_USE;
 

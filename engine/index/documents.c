@@ -23,9 +23,7 @@ void wal__documents_deinit(struct wal__documents *documents)
     if (documents->heap == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < documents->count; i++) {
-        wal__heap_free(documents->heap, documents->items[i].key);
-    }
+    wal__documents_drop_order(documents);
     wal__heap_free(documents->heap, documents->items);
     wal__heap_free(documents->heap, documents->versions);
     wal__hashmap_deinit(&documents->by_hash);
@@ -128,20 +126,4 @@ wal__documents_previous(const struct wal__documents *documents,
     WAL__ASSERT(version->previous <= documents->version_count);
     return version->previous == 0 ? NULL
                                   : &documents->versions[version->previous - 1];
-}
-
-enum wal_status wal__documents_set_key(struct wal__documents *documents,
-                                       struct wal__document *document,
-                                       struct wal__span key)
-{
-    uint8_t *copy = wal__heap_alloc(documents->heap, key.size);
-
-    if (copy == NULL) {
-        return WAL_ENOMEM;
-    }
-    WAL__ASSERT(document->key == NULL && key.size <= UINT32_MAX);
-    memcpy(copy, key.data, key.size);
-    document->key = copy;
-    document->key_size = (uint32_t)key.size;
-    return WAL_OK;
 }

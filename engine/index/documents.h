@@ -1,7 +1,7 @@
 /*
  * documents.h - the documents of one session, or of the store: each key with
- * its versions, newest first (SPEC.md 5.8). Built from postings; a key's text
- * is read only when documents are sorted by key.
+ * its versions, newest first (SPEC.md 5.8). Built from postings; the texts of
+ * keys stay in the log (document_order.h).
  *
  * A document is identified by the hash of its key: the writer of a document
  * refuses a key whose hash equals that of another key.
@@ -27,9 +27,21 @@ struct wal__doc_version {
 
 struct wal__document {
     uint64_t key_hash;
-    uint32_t newest;   /* rank of its newest version */
-    uint32_t key_size; /* 0: not read yet */
-    uint8_t *key;      /* heap */
+    uint32_t newest; /* rank of its newest version */
+};
+
+/* Ranks of documents, ascending by key. */
+struct wal__document_ranks {
+    uint32_t *items;
+    uint32_t count;
+    uint32_t unreadable; /* of these, the first: their keys are unreadable */
+};
+
+/* Built by document_order.c. */
+struct wal__document_order {
+    struct wal__document_ranks sorted;
+    struct wal__document_ranks recent; /* not in `sorted` yet */
+    uint32_t known;                    /* documents that are in one of them */
 };
 
 struct wal__documents {
@@ -41,6 +53,7 @@ struct wal__documents {
     uint32_t version_count;
     uint32_t version_capacity;
     struct wal__hashmap by_hash; /* key hash -> rank in items */
+    struct wal__document_order order;
 };
 
 void wal__documents_init(struct wal__documents *documents,
@@ -66,9 +79,7 @@ const struct wal__doc_version *
 wal__documents_previous(const struct wal__documents *documents,
                         const struct wal__doc_version *version);
 
-/* Stores a copy of the text of a document's key, which has none yet. */
-enum wal_status wal__documents_set_key(struct wal__documents *documents,
-                                       struct wal__document *document,
-                                       struct wal__span key) WAL_MUST_USE;
+/* Frees the order by key, which is built again when it is needed. */
+void wal__documents_drop_order(struct wal__documents *documents);
 
 #endif

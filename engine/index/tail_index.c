@@ -269,60 +269,57 @@ uint64_t wal__tail_index_last_before(const struct wal__tail_index *tail,
     return base_last_before(tail, offset);
 }
 
-/* The postings of one session. */
-struct posting_list {
-    uint32_t base_first;
-    uint32_t base_count;
-    uint32_t newest; /* after the base, + 1; 0: none */
-    uint32_t count;  /* after the base */
-};
-
-static struct posting_list find_posting_list(const struct wal__tail_index *tail,
-                                             uint32_t session)
+struct wal__tail_postings
+wal__tail_index_postings(const struct wal__tail_index *tail, uint32_t session)
 {
-    struct posting_list posting_list = {0};
+    struct wal__tail_postings postings = {0};
     struct wal__summary part;
     uint32_t rank;
 
     if (wal__index_find(&tail->base, session, &part) == WAL__FMT_OK) {
-        posting_list.base_first = part.first_posting;
-        posting_list.base_count = part.posting_count;
+        postings.base = base_posting(tail, part.first_posting);
+        postings.base_count = part.posting_count;
     }
     if (find_rank(tail, session, &rank)) {
-        posting_list.newest = tail->newest[rank];
-        posting_list.count = tail->counts[rank];
+        postings.newest = tail->newest[rank];
+        postings.count = tail->counts[rank];
     }
-    return posting_list;
+    return postings;
 }
 
-enum wal_status wal__tail_index_collect(const struct wal__tail_index *tail,
-                                        uint32_t session, struct wal__buf *out)
+void wal__tail_index_step_back(const struct wal__tail_index *tail,
+                               uint32_t *newest, struct wal__posting *posting)
 {
-    struct posting_list posting_list = find_posting_list(tail, session);
-    size_t count = (size_t)posting_list.base_count + posting_list.count;
-    struct wal__posting posting;
+    uint32_t item = *newest - 1;
+
+    WAL__ASSERT(*newest != 0 && item < tail->count);
+    WAL__ASSERT(tail->previous[item] <= item);
+    *posting = tail->postings[item];
+    *newest = tail->previous[item];
+}
+
+enum wal_status
+wal__tail_index_collect(const struct wal__tail_index *tail,
+                        const struct wal__tail_postings *postings,
+                        struct wal__buf *out)
+{
+    size_t size = postings->count * sizeof(struct wal__posting);
     uint8_t *at;
-    enum wal_status status =
-        wal__buf_reserve(out, count * sizeof(posting), &at);
+    enum wal_status status = wal__buf_reserve(out, size, &at);
 
     if (status != WAL_OK) {
         return status;
     }
-    out->size += count * sizeof(posting);
-    for (uint32_t i = 0; i < posting_list.base_count; i++) {
-        wal__posting_decode(base_posting(tail, posting_list.base_first + i),
-                            &posting);
-        memcpy(at, &posting, sizeof(posting));
-        at += sizeof(posting);
-    }
-    at += posting_list.count * sizeof(posting);
-    for (uint32_t i = posting_list.newest; i != 0; i = tail->previous[i - 1]) {
-        WAL__ASSERT(i <= tail->count && tail->previous[i - 1] < i);
+    out->size += size;
+    at += size;
+    for (uint32_t i = postings->newest; i != 0;) {
+        struct wal__posting posting;
+
+        wal__tail_index_step_back(tail, &i, &posting);
         at -= sizeof(posting);
-        memcpy(at, &tail->postings[i - 1], sizeof(posting));
+        memcpy(at, &posting, sizeof(posting));
     }
-    WAL__ASSERT(at + posting_list.count * sizeof(posting) ==
-                out->data + out->size);
+    WAL__ASSERT(at + size == out->data + out->size);
     return WAL_OK;
 }
 
@@ -455,16 +452,16 @@ static enum wal_status encode_summary(struct wal__buf *out,
 }
 
 static void encode_postings(const struct wal__tail_index *tail,
-                            const struct posting_list *posting_list,
+                            const struct wal__tail_postings *postings,
                             uint8_t *at)
 {
-    size_t size = (size_t)posting_list->base_count * WAL__POSTING_SIZE;
+    size_t size = (size_t)postings->base_count * WAL__POSTING_SIZE;
 
     if (size > 0) {
-        memcpy(at, base_posting(tail, posting_list->base_first), size);
+        memcpy(at, postings->base, size);
     }
-    at += size + (size_t)posting_list->count * WAL__POSTING_SIZE;
-    for (uint32_t i = posting_list->newest; i != 0; i = tail->previous[i - 1]) {
+    at += size + (size_t)postings->count * WAL__POSTING_SIZE;
+    for (uint32_t i = postings->newest; i != 0; i = tail->previous[i - 1]) {
         WAL__ASSERT(i <= tail->count && tail->previous[i - 1] < i);
         at -= WAL__POSTING_SIZE;
         wal__posting_encode(&tail->postings[i - 1], at);
@@ -477,8 +474,8 @@ static enum wal_status encode_session(const struct wal__tail_index *tail,
                                       struct offsets *offsets,
                                       struct wal__buf *out)
 {
-    struct posting_list posting_list = find_posting_list(tail, number);
-    uint32_t count = posting_list.base_count + posting_list.count;
+    struct wal__tail_postings postings = wal__tail_index_postings(tail, number);
+    uint32_t count = postings.base_count + postings.count;
     struct wal__summary summary;
     enum wal_status status = source(ctx, number, &summary);
 
@@ -495,7 +492,7 @@ static enum wal_status encode_session(const struct wal__tail_index *tail,
     if (status != WAL_OK) {
         return status;
     }
-    encode_postings(tail, &posting_list,
+    encode_postings(tail, &postings,
                     out->data + offsets->postings +
                         (size_t)offsets->first_posting * WAL__POSTING_SIZE);
     offsets->summary += WAL__SUMMARY_SIZE;

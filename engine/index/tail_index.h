@@ -56,11 +56,25 @@ wal__tail_index_add(struct wal__tail_index *tail, uint32_t session,
 uint64_t wal__tail_index_last_before(const struct wal__tail_index *tail,
                                      uint64_t offset);
 
-/* Appends the postings of a session, ascending, to out (a buf of struct
+/* The postings of one session. */
+struct wal__tail_postings {
+    const uint8_t *base; /* encoded, ascending; before the others */
+    uint32_t base_count;
+    uint32_t newest; /* of those after the base, + 1; 0: none */
+    uint32_t count;  /* after the base */
+};
+struct wal__tail_postings
+wal__tail_index_postings(const struct wal__tail_index *tail, uint32_t session);
+/* Appends those after the base, ascending, to out (a buf of struct
  * wal__posting). */
-enum wal_status wal__tail_index_collect(const struct wal__tail_index *tail,
-                                        uint32_t session,
-                                        struct wal__buf *out) WAL_MUST_USE;
+enum wal_status
+wal__tail_index_collect(const struct wal__tail_index *tail,
+                        const struct wal__tail_postings *postings,
+                        struct wal__buf *out) WAL_MUST_USE;
+/* Copies the posting of *newest, which is not 0, and steps to the one of the
+ * session before it, or 0. Postings that were added since change nothing. */
+void wal__tail_index_step_back(const struct wal__tail_index *tail,
+                               uint32_t *newest, struct wal__posting *posting);
 /* Whether the session has a posting in the segment. */
 bool wal__tail_index_has_session(const struct wal__tail_index *tail,
                                  uint32_t session);

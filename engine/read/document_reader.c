@@ -4,15 +4,15 @@
  * lock.
  *
  * The texts of keys are read from the log when documents are first ordered, and
- * cached in the session's slot.
+ * where a prefix is searched.
  */
 #include "engine/read/document_reader.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/index/document_order.h"
 #include "engine/store/input_text.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
@@ -37,141 +37,89 @@ static enum wal_status read_record(struct wal_doc_cursor *docs,
     return status;
 }
 
-/* Reads the text of a document's key from any version that is readable. */
-static enum wal_status read_key(struct wal_doc_cursor *docs,
-                                struct wal__documents *documents,
-                                struct wal__document *document,
-                                struct wal_error *error)
+/* Context of reading keys. */
+struct key_reader {
+    struct wal_doc_cursor *docs;
+    const struct wal__documents *documents;
+    struct wal_error *error;
+};
+
+/* Reads the key of a version; the hash in the record's header verifies it. */
+static enum wal_status read_key_at(struct wal_doc_cursor *docs,
+                                   const struct wal__doc_version *version,
+                                   uint64_t key_hash, struct wal__span *key,
+                                   struct wal_error *error)
 {
-    const struct wal__doc_version *version =
-        wal__documents_newest(documents, document);
-    struct wal__doc_record record;
+    struct wal__span first;
     struct wal__frame frame;
-    enum wal_status status;
+    enum wal_status status =
+        wal__log_peek(&docs->core->log, version->position, WAL__DOC_KEY_END,
+                      &docs->scratch, &frame, &first, error);
 
-    WAL__ASSERT(document->key_size == 0);
-    do {
-        status = read_record(docs, version->position, version->sequence, &frame,
-                             &record, error);
-        version = wal__documents_previous(documents, version);
-    } while ((status == WAL_ECORRUPT || status == WAL_EIO) && version != NULL);
-    return status == WAL_OK
-               ? wal__documents_set_key(documents, document, record.key)
-               : status;
-}
-
-/* Reads the key of a document unless it is cached. An unreadable key is left
- * empty: the document sorts first, and reading it reports the damage.
- * WAL_ECORRUPT is returned unless the indexes were rebuilt from the log
- * already, since an index may be at fault. */
-static enum wal_status load_key(struct wal_doc_cursor *docs,
-                                struct wal__documents *documents,
-                                struct wal__document *document,
-                                struct wal_error *error)
-{
-    struct wal_error local_error = {.struct_size = sizeof(local_error)};
-    enum wal_status status;
-
-    if (document->key_size > 0) {
-        return WAL_OK;
-    }
-    status = read_key(docs, documents, document, &local_error);
-    if (status == WAL_EIO ||
-        (status == WAL_ECORRUPT && docs->core->rebuild_from_log)) {
-        return WAL_OK;
-    }
-    if (status != WAL_OK) {
-        wal__error_copy(error, &local_error);
+    if (status == WAL_OK && (frame.sequence != version->sequence ||
+                             !wal__doc_record_key(first, key) ||
+                             wal__id_hash(key->data, key->size) != key_hash)) {
+        status =
+            wal__fail_at(error, WAL_ECORRUPT, 0, NULL,
+                         wal__position_offset(version->position),
+                         "the document with version %" PRIu64 " is damaged",
+                         version->sequence);
     }
     return status;
 }
 
-/* Adds a version; its key is at `offset` in keys. */
-static enum wal_status add_version(struct wal_doc_cursor *docs,
-                                   const struct wal__document *document,
-                                   const struct wal__doc_version *version,
-                                   size_t offset)
+/* Reads a document's key from any version that is readable: the key that
+ * orders it. An unreadable key is WAL_ENOTFOUND: the document sorts first, and
+ * reading it reports the damage. WAL_ECORRUPT is returned unless the indexes
+ * were rebuilt from the log already, since an index may be at fault. */
+static enum wal_status read_key(void *ctx, const struct wal__document *document,
+                                struct wal__span *key)
 {
-    struct wal__doc_cursor_item item = {.key_offset = offset,
-                                        .key_size = document->key_size,
-                                        .deleted = version->deleted,
-                                        .sequence = version->sequence,
-                                        .position = version->position};
+    const struct key_reader *reader = ctx;
+    const struct wal__doc_version *version =
+        wal__documents_newest(reader->documents, document);
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status;
 
-    WAL__ASSERT(offset + document->key_size <= docs->keys.size);
-    return wal__buf_append(&docs->items, &item, sizeof(item));
+    do {
+        status =
+            read_key_at(reader->docs, version, document->key_hash, key, &error);
+        version = wal__documents_previous(reader->documents, version);
+    } while ((status == WAL_ECORRUPT || status == WAL_EIO) && version != NULL);
+    if (status == WAL_EIO ||
+        (status == WAL_ECORRUPT && reader->docs->core->rebuild_from_log)) {
+        return WAL_ENOTFOUND;
+    }
+    if (status != WAL_OK) {
+        wal__error_copy(reader->error, &error);
+    }
+    return status;
 }
 
 /* Adds the versions of a document that the flags ask for. */
-static enum wal_status add_document(struct wal_doc_cursor *docs,
-                                    const struct wal__documents *documents,
-                                    const struct wal__document *document)
+static enum wal_status add_document(void *ctx, uint32_t rank, bool is_readable)
 {
+    const struct key_reader *reader = ctx;
+    const struct wal__documents *documents = reader->documents;
     const struct wal__doc_version *version =
-        wal__documents_newest(documents, document);
-    size_t offset = docs->keys.size;
-    bool history = (docs->flags & WAL_DOC_CURSOR_HISTORY) != 0;
+        wal__documents_newest(documents, &documents->items[rank]);
+    bool history = (reader->docs->flags & WAL_DOC_CURSOR_HISTORY) != 0;
     enum wal_status status = WAL_OK;
 
     if (version->deleted && !history) {
         return WAL_OK;
     }
-    status = wal__buf_append(&docs->keys, document->key, document->key_size);
     do {
-        if (status == WAL_OK) {
-            status = add_version(docs, document, version, offset);
-        }
+        struct wal__doc_cursor_item item = {.document = rank,
+                                            .deleted = version->deleted,
+                                            .is_unreadable = !is_readable,
+                                            .sequence = version->sequence,
+                                            .position = version->position};
+
+        status = wal__buf_append(&reader->docs->items, &item, sizeof(item));
         version = wal__documents_previous(documents, version);
     } while (status == WAL_OK && history && version != NULL);
     return status;
-}
-
-/* Whether the document is selected. An unreadable key matches every prefix;
- * reserved keys match only a prefix. */
-static bool has_prefix(const struct wal__document *document,
-                       struct wal__span prefix)
-{
-    const struct wal__span key = {document->key, document->key_size};
-
-    if (key.size == 0) {
-        return true;
-    }
-    if (prefix.size == 0) {
-        return !wal__doc_key_is_reserved(key);
-    }
-    return key.size >= prefix.size &&
-           memcmp(key.data, prefix.data, prefix.size) == 0;
-}
-
-/* By key, then newest first. */
-static int compare(const void *left, const void *right, void *ctx)
-{
-    const uint8_t *keys = ctx;
-    const struct wal__doc_cursor_item *a = left;
-    const struct wal__doc_cursor_item *b = right;
-    size_t size = a->key_size < b->key_size ? a->key_size : b->key_size;
-    int order = size == 0
-                    ? 0
-                    : memcmp(keys + a->key_offset, keys + b->key_offset, size);
-
-    if (order != 0) {
-        return order;
-    }
-    if (a->key_size != b->key_size) {
-        return a->key_size < b->key_size ? -1 : 1;
-    }
-    return a->sequence > b->sequence ? -1 : a->sequence < b->sequence;
-}
-
-static void sort(struct wal_doc_cursor *docs)
-{
-    struct wal__doc_cursor_item *items = (void *)docs->items.data;
-    size_t count = docs->items.size / sizeof(*items);
-
-    WAL__ASSERT(docs->items.size % sizeof(*items) == 0);
-    if (count > 0) {
-        qsort_r(items, count, sizeof(*items), compare, docs->keys.data);
-    }
 }
 
 /* WAL_ENOTFOUND when the session was deleted. */
@@ -183,6 +131,30 @@ static enum wal_status check_session(const struct wal_doc_cursor *docs,
     return docs->number == WAL__STORE_NUMBER
                ? WAL_OK
                : wal__session_find(docs->core, docs->number, &summary, error);
+}
+
+/* Adds the documents with the prefix, or all that are not reserved. */
+static enum wal_status visit(struct wal_doc_cursor *docs,
+                             struct wal__documents *documents,
+                             struct wal__span prefix, struct wal_error *error)
+{
+    static const uint8_t not_reserved[] = {1};
+    struct key_reader reader = {docs, documents, error};
+    const struct wal__document_keys keys = {read_key, &reader};
+    struct wal__document_range range = {prefix, prefix};
+    enum wal_status status = WAL_ECORRUPT;
+
+    if (prefix.size == 0) {
+        range.from = (struct wal__span){not_reserved, sizeof(not_reserved)};
+    }
+    /* A key that was readable when it was sorted may be so no more: then all
+     * are sorted again. */
+    for (int attempt = 0; attempt < 2 && status == WAL_ECORRUPT; attempt++) {
+        docs->items.size = 0;
+        status = wal__documents_visit(documents, &keys, &range, add_document,
+                                      &reader);
+    }
+    return status;
 }
 
 /* State lock for writing. */
@@ -199,15 +171,7 @@ static enum wal_status collect(struct wal_doc_cursor *docs,
     if (status != WAL_OK || slot == NULL) {
         return status;
     }
-    for (uint32_t i = 0; i < slot->documents.count && status == WAL_OK; i++) {
-        struct wal__document *document = &slot->documents.items[i];
-
-        status = load_key(docs, &slot->documents, document, error);
-        if (status == WAL_OK && has_prefix(document, prefix)) {
-            status = add_document(docs, &slot->documents, document);
-        }
-    }
-    return status;
+    return visit(docs, &slot->documents, prefix, error);
 }
 
 static enum wal_status
@@ -238,7 +202,6 @@ enum wal_status wal__doc_cursor_create_empty(struct wal__core *core,
     made->core = core;
     made->number = number;
     wal__buf_init(&made->items, core->env.heap);
-    wal__buf_init(&made->keys, core->env.heap);
     wal__buf_init(&made->scratch, core->env.heap);
     *docs = made;
     return WAL_OK;
@@ -251,7 +214,7 @@ wal__doc_cursor_open(struct wal__core *core, uint32_t number,
 {
     const struct wal_doc_cursor_options none = {.struct_size = sizeof(none)};
     struct wal__span prefix = {NULL, 0};
-    struct wal_doc_cursor *opened;
+    struct wal_doc_cursor *opened = NULL;
     enum wal_status status;
 
     options = options == NULL ? &none : options;
@@ -277,7 +240,6 @@ wal__doc_cursor_open(struct wal__core *core, uint32_t number,
         wal__doc_cursor_close(opened);
         return status == WAL_ENOMEM ? wal__no_memory(error) : status;
     }
-    sort(opened);
     *docs = opened;
     return WAL_OK;
 }
@@ -311,7 +273,6 @@ enum wal_status wal__doc_cursor_next(struct wal_doc_cursor *docs,
         return WAL_END;
     }
     item = &items[docs->next];
-    WAL__ASSERT(item->key_offset + item->key_size <= docs->keys.size);
     status = read_record(docs, item->position, item->sequence, &frame, &record,
                          error);
     if (status != WAL_ENOMEM) {
@@ -400,7 +361,6 @@ void wal__doc_cursor_close(struct wal_doc_cursor *docs)
         return;
     }
     wal__buf_deinit(&docs->items);
-    wal__buf_deinit(&docs->keys);
     wal__buf_deinit(&docs->scratch);
     wal__heap_free(docs->core->env.heap, docs);
 }

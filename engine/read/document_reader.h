@@ -7,11 +7,11 @@
 
 #include "engine/store/session.h"
 
-/* A version to return, and its document's key. */
+/* A version to return, and the rank of its document. */
 struct wal__doc_cursor_item {
-    size_t key_offset; /* in `keys` */
-    uint32_t key_size;
+    uint32_t document;
     bool deleted;
+    bool is_unreadable; /* the key */
     uint64_t sequence;
     uint64_t position;
 };
@@ -21,7 +21,6 @@ struct wal_doc_cursor {
     uint32_t number;       /* session, or WAL__STORE_NUMBER */
     uint32_t flags;        /* enum wal_doc_cursor_flag */
     struct wal__buf items; /* of struct wal__doc_cursor_item, in order */
-    struct wal__buf keys;
     size_t next;
     struct wal__buf scratch;
 };

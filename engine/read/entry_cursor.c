@@ -3,7 +3,8 @@
  * are looked up a block at a time under the state lock; records are read
  * without a lock. One thread at a time.
  *
- * Invariant: the block holds the entries from (range, range_index) on.
+ * Invariant: the block holds the entries from (range, range_index) on, or from
+ * item_next on.
  */
 #include "engine/read/entry_cursor.h"
 
@@ -148,7 +149,11 @@ static enum wal_status fill_block(struct wal_entry_cursor *cursor,
 
     cursor->block_count = 0;
     cursor->block_index = 0;
-    if (!cursor->all) {
+    if (cursor->is_tail && !wal__entry_cursor_is_stale(cursor)) {
+        wal__entry_cursor_fill_from_tail(cursor);
+        return WAL_OK;
+    }
+    if (!cursor->all && !cursor->is_tail) {
         status = fill_shared(cursor, error);
     }
     if (status != WAL_OK || cursor->block_count > 0) {
@@ -158,10 +163,14 @@ static enum wal_status fill_block(struct wal_entry_cursor *cursor,
     if (status != WAL_OK) {
         return status;
     }
-    if (wal__entry_cursor_is_stale(cursor)) {
+    if (cursor->is_tail) {
+        status = wal__entry_cursor_refresh_tail(cursor, error);
+    } else if (wal__entry_cursor_is_stale(cursor)) {
         status = wal__entry_cursor_refresh(cursor, error);
     }
-    if (status == WAL_OK) {
+    if (status == WAL_OK && cursor->is_tail) {
+        wal__entry_cursor_fill_from_tail(cursor);
+    } else if (status == WAL_OK) {
         status = fill_from_ranges(cursor, true, error);
     }
     wal__core_unlock(cursor->core);
@@ -176,9 +185,13 @@ static void advance(struct wal_entry_cursor *cursor)
 
     WAL__ASSERT(cursor->block_index < cursor->block_count &&
                 cursor->remaining > 0);
-    WAL__ASSERT(cursor->range_index < ranges[cursor->range].count);
     cursor->block_index++;
     cursor->remaining--;
+    if (cursor->is_tail) {
+        cursor->item_next++;
+        return;
+    }
+    WAL__ASSERT(cursor->range_index < ranges[cursor->range].count);
     cursor->range_index++;
     if (cursor->range_index == ranges[cursor->range].count) {
         cursor->range++;
@@ -467,6 +480,36 @@ static void fill_lookup(const struct wal_entry_cursor *cursor,
     }
 }
 
+/* Finds the parent of the first entry of a run if its branch is loaded: that
+ * saves the exclusive lock. */
+static void find_inherited_parent(const struct wal_entry_cursor *cursor,
+                                  const struct wal__branch_slot *slot,
+                                  const struct wal__entry_location *found,
+                                  struct lookup *lookup)
+{
+    struct wal__core *core = cursor->core;
+    const struct wal__stream *stream =
+        wal__branch_stream(&slot->branch, found->stream);
+    const struct wal__run *run =
+        &stream->runs[stream->entries[found->ordinal].run];
+    struct wal__entry_location parent;
+    const struct wal__branch_entry *entry;
+
+    if (found->ordinal != run->first || run->parent == 0 ||
+        !wal__core_find_cached_sequence(
+            core, wal__core_cached_branch(core, cursor->session), found->stream,
+            run->parent, &parent)) {
+        return;
+    }
+    slot = wal__core_cached_branch(core, parent.session);
+    entry = &wal__branch_stream(&slot->branch, parent.stream)
+                 ->entries[parent.ordinal];
+    if (!wal__entry_cursor_is_hidden(cursor, &slot->annotations, entry)) {
+        lookup->parent = parent.sequence;
+        lookup->parent_position = parent.position;
+    }
+}
+
 /* Finds the entry under the shared lock; WAL_ENOTFOUND also when that would
  * need an index to be loaded. */
 static enum wal_status find_shared(struct wal_entry_cursor *cursor,
@@ -480,12 +523,12 @@ static enum wal_status find_shared(struct wal_entry_cursor *cursor,
     if (status != WAL_OK) {
         return status;
     }
-    slot = wal__core_cached_branch(cursor->core, cursor->session);
-    status = slot != NULL && slot->loaded
-                 ? wal__core_find_own_id(cursor->core, slot, id, &found, error)
-                 : WAL_ENOTFOUND;
+    status = wal__core_find_cached_id(cursor->core, cursor->session, id, &found,
+                                      error);
     if (status == WAL_OK) {
+        slot = wal__core_cached_branch(cursor->core, found.session);
         fill_lookup(cursor, slot, &found, lookup);
+        find_inherited_parent(cursor, slot, &found, lookup);
         status = lookup->depth_is_known ? WAL_OK : WAL_ENOTFOUND;
     }
     wal__core_unlock(cursor->core);

@@ -9,7 +9,10 @@
 #include "engine/store/session.h"
 
 enum {
-    WAL__ENTRY_CURSOR_BLOCK = 256
+    WAL__ENTRY_CURSOR_BLOCK = 256,
+    /* Last entries that are found without the branch; more of them take the
+     * time of building it anyway. */
+    WAL__ENTRY_CURSOR_TAIL = 65536
 };
 
 /* Consecutive entries of a session, all of them visible. */
@@ -46,6 +49,11 @@ struct wal_entry_cursor {
     uint32_t range;       /* of the next entry */
     uint32_t range_index; /* of the next entry in its range */
     uint64_t remaining;   /* entries */
+    /* Reading the last entries: they are listed, and there are no ranges. */
+    bool is_tail;
+    uint64_t end;          /* sequence of the path's last entry */
+    struct wal__buf items; /* struct wal__entry_cursor_item */
+    uint32_t item_next;
     /* as of which the ranges and the block were built */
     uint64_t redaction_generation;
     /* The next entries. */
@@ -96,6 +104,22 @@ wal__entry_cursor_find_compaction(struct wal_entry_cursor *cursor,
                                   struct wal_error *error) WAL_MUST_USE;
 
 /*
+ * entry_cursor_tail.c: lists the last `last` visible entries, at most
+ * WAL__ENTRY_CURSOR_TAIL, of the path that ends at the sequence `end`. State
+ * lock for writing. WAL_ENOTFOUND when the end was lost.
+ */
+enum wal_status
+wal__entry_cursor_fill_tail(struct wal_entry_cursor *cursor, uint64_t end,
+                            uint64_t last,
+                            struct wal_error *error) WAL_MUST_USE;
+/* As wal__entry_cursor_refresh, for the entries that remain. */
+enum wal_status
+wal__entry_cursor_refresh_tail(struct wal_entry_cursor *cursor,
+                               struct wal_error *error) WAL_MUST_USE;
+/* Fills the empty block. Needs no lock. */
+void wal__entry_cursor_fill_from_tail(struct wal_entry_cursor *cursor);
+
+/*
  * entry_cursor_visibility.c. Functions with a slot or a range need the state
  * lock for writing.
  */
@@ -104,6 +128,9 @@ wal__entry_cursor_find_compaction(struct wal_entry_cursor *cursor,
 bool wal__entry_cursor_is_hidden(const struct wal_entry_cursor *cursor,
                                  const struct wal__annotations *annotations,
                                  const struct wal__branch_entry *entry);
+
+/* Returns WAL_EPOISONED. */
+enum wal_status wal__entry_cursor_fail_lost(struct wal_error *error);
 
 /* The range's stream; WAL_EPOISONED when it no longer has the whole range. */
 enum wal_status wal__entry_cursor_find_stream(

@@ -201,9 +201,7 @@ static void skip_entries(struct wal_entry_cursor *cursor, uint64_t count)
         (const void *)cursor->ranges.data;
 
     WAL__ASSERT(cursor->range == 0 && cursor->range_index == 0);
-    if (count > cursor->remaining) {
-        count = cursor->remaining;
-    }
+    WAL__ASSERT(count <= cursor->remaining);
     cursor->remaining -= count;
     while (count > 0) {
         uint32_t left = ranges[cursor->range].count - cursor->range_index;
@@ -219,19 +217,26 @@ static void skip_entries(struct wal_entry_cursor *cursor, uint64_t count)
     }
 }
 
+/* The number of entries that the options leave out at the start. */
+static uint64_t count_skipped(const struct wal_entry_cursor *cursor,
+                              const struct wal_entry_cursor_options *options)
+{
+    uint64_t count = cursor->remaining;
+    uint64_t skip = options->skip < count ? options->skip : count;
+
+    return options->last > 0 && options->last < count - skip
+               ? count - options->last
+               : skip;
+}
+
 static enum wal_status fill_ranges(struct wal_entry_cursor *cursor,
                                    const struct request *request,
                                    struct wal_error *error)
 {
-    struct wal__summary summary;
     struct wal__buf path;
     uint64_t cut = 0;
-    enum wal_status status =
-        wal__session_find(cursor->core, cursor->session, &summary, error);
+    enum wal_status status;
 
-    if (status != WAL_OK) {
-        return status;
-    }
     wal__buf_init(&path, cursor->core->env.heap);
     status = cursor->all ? add_all(cursor, &path, error)
                          : add_path(cursor, request, &path, error);
@@ -251,11 +256,55 @@ static enum wal_status fill_ranges(struct wal_entry_cursor *cursor,
     }
     status = build_ranges(cursor, &path, cut, error);
     if (status == WAL_OK) {
-        skip_entries(cursor, request->options->skip);
+        skip_entries(cursor, count_skipped(cursor, request->options));
     }
 done:
     wal__buf_deinit(&path);
     return status;
+}
+
+/* Whether only the end of a path is read. */
+static bool is_tail(const struct wal_entry_cursor *cursor,
+                    const struct wal_entry_cursor_options *options)
+{
+    return options->last > 0 && options->last <= WAL__ENTRY_CURSOR_TAIL &&
+           options->skip == 0 && !cursor->all &&
+           (cursor->flags & WAL_ENTRY_CURSOR_SINCE_COMPACTION) == 0;
+}
+
+static enum wal_status fill_tail(struct wal_entry_cursor *cursor,
+                                 const struct request *request,
+                                 const struct wal__summary *summary,
+                                 struct wal_error *error)
+{
+    uint64_t end = summary->head_sequence;
+    enum wal_status status = WAL_OK;
+
+    /* The catalogue has the head `main` of stream 0. */
+    if (cursor->stream != 0 || request->up_to.size > 0 ||
+        !wal__head_is_main(request->head)) {
+        status = find_end(cursor, request, &end, error);
+    }
+    return status == WAL_OK && end != 0
+               ? wal__entry_cursor_fill_tail(cursor, end,
+                                             request->options->last, error)
+               : status;
+}
+
+static enum wal_status fill_cursor(struct wal_entry_cursor *cursor,
+                                   const struct request *request,
+                                   struct wal_error *error)
+{
+    struct wal__summary summary;
+    enum wal_status status =
+        wal__session_find(cursor->core, cursor->session, &summary, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    return is_tail(cursor, request->options)
+               ? fill_tail(cursor, request, &summary, error)
+               : fill_ranges(cursor, request, error);
 }
 
 static enum wal_status check_options(struct request *request,
@@ -306,6 +355,7 @@ create(const struct wal_session *session,
         cursor->all = options->mode == WAL_ENTRY_CURSOR_ALL;
         cursor->limit = UINT64_MAX;
         wal__buf_init(&cursor->ranges, heap);
+        wal__buf_init(&cursor->items, heap);
         wal__buf_init(&cursor->scratch, heap);
         wal__buf_init(&cursor->aux_scratch, heap);
         wal__buf_init(&cursor->redaction_json, heap);
@@ -362,7 +412,7 @@ enum wal_status wal__entry_cursor_open(
             opened->limit = atomic_load(&core->log.shared->durable);
         }
         opened->redaction_generation = atomic_load(&core->redaction_generation);
-        status = fill_ranges(opened, &request, error);
+        status = fill_cursor(opened, &request, error);
         wal__core_unlock(core);
     }
     if (status != WAL_OK) {
@@ -391,6 +441,7 @@ void wal__entry_cursor_close(struct wal_entry_cursor *cursor)
         return;
     }
     wal__buf_deinit(&cursor->ranges);
+    wal__buf_deinit(&cursor->items);
     wal__buf_deinit(&cursor->scratch);
     wal__buf_deinit(&cursor->aux_scratch);
     wal__buf_deinit(&cursor->redaction_json);

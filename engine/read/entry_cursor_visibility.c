@@ -102,6 +102,13 @@ static uint32_t next_hidden(const struct wal_entry_cursor *cursor,
 
 /* --- ranges -------------------------------------------------------------- */
 
+enum wal_status wal__entry_cursor_fail_lost(struct wal_error *error)
+{
+    return wal__fail(error, WAL_EPOISONED,
+                     "entries of this cursor were lost when a sync failed; "
+                     "open a new one");
+}
+
 enum wal_status wal__entry_cursor_find_stream(
     const struct wal_entry_cursor *cursor, const struct wal__branch_slot *slot,
     const struct wal__entry_cursor_range *range,
@@ -112,10 +119,7 @@ enum wal_status wal__entry_cursor_find_stream(
 
     if (found == NULL || range->first > found->entry_count ||
         range->count > found->entry_count - range->first) {
-        return wal__fail(
-            error, WAL_EPOISONED,
-            "entries of this cursor were lost when a sync failed; open "
-            "a new one");
+        return wal__entry_cursor_fail_lost(error);
     }
     *stream = found;
     return WAL_OK;

@@ -2,11 +2,15 @@
  * session_list.c - session cursors: the sessions of the catalogue, or the
  * ancestors of a session (SPEC.md 5.4).
  *
+ * The catalogue's iterator keeps what it reads, also where the indexes are
+ * reloaded. Only when that is damaged does the cursor begin anew, with the
+ * indexes that were rebuilt.
+ *
  * Invariant: `seen` contains every session that was returned, and `key` is the
  * rearmost position at which one was returned: every session without a record
- * since the open is returned before a session at that position. After the
- * indexes are reloaded the cursor continues there. One thread at a time; the
- * state lock is taken inside.
+ * since the open is returned before a session at that position. A cursor that
+ * begins anew continues there. One thread at a time; the state lock is taken
+ * inside.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -133,6 +137,7 @@ static enum wal_status set_after(struct wal_session_cursor *list,
     list->catalogue_filter.after.sequence = sequence;
     list->catalogue_filter.after.number = (uint32_t)number;
     list->key = list->catalogue_filter.after;
+    list->is_page = number != 0;
     return WAL_OK;
 }
 
@@ -307,8 +312,8 @@ static enum wal_status begin(struct wal_session_cursor *list)
     return status;
 }
 
-/* Restarts at the newest session after the indexes were reloaded, which
- * invalidated the catalogue cursor. was_returned() skips the sessions that were
+/* Restarts at the newest session after the indexes were rebuilt, since the
+ * catalogue cursor met damage. was_returned() skips the sessions that were
  * returned before. */
 static enum wal_status restart(struct wal_session_cursor *list)
 {
@@ -318,24 +323,26 @@ static enum wal_status restart(struct wal_session_cursor *list)
     list->cursor.heap = list->core->env.heap;
     memset(&list->catalogue_filter.after, 0,
            sizeof(list->catalogue_filter.after));
-    list->reloaded = true;
+    list->is_damaged = false;
+    list->is_restarted = true;
     list->retry_session = 0;
     return begin(list);
 }
 
-/* Whether the session was returned before a reload. Sessions without a record
+/* Whether the session was returned before a restart. Sessions without a record
  * since the open keep their place and are compared by key; those with records
- * may have moved and are looked up in `seen`. */
+ * may have moved and are looked up in `seen`. Of a page, they may have been on
+ * an earlier one: as if they had moved before this page was opened, they are
+ * left out. */
 static bool was_returned(const struct wal_session_cursor *list)
 {
     const struct wal__list_key *key = &list->cursor.key;
 
-    WAL__ASSERT(list->generation == list->core->generation);
-    if (!list->reloaded) {
+    if (!list->is_restarted) {
         return false;
     }
     if (key->sequence > list->last_sequence) {
-        return key->number > list->last_session ||
+        return list->is_page || key->number > list->last_session ||
                wal__bitset_contains(&list->seen, key->number);
     }
     return !wal__list_key_is_after(key, &list->key);
@@ -349,14 +356,37 @@ static enum wal_status next_summary(struct wal_session_cursor *list,
 
     if (list->retry_session != 0) {
         status = wal__catalogue_get(catalogue, list->retry_session, summary);
-        if (status != WAL_OK || (summary->flags & WAL__SUMMARY_DELETED) == 0) {
+        if (status != WAL_ENOTFOUND &&
+            (status != WAL_OK ||
+             (summary->flags & WAL__SUMMARY_DELETED) == 0)) {
             return status;
         }
-        list->retry_session = 0;
+        list->retry_session = 0; /* deleted since */
     }
     do {
         status = wal__catalogue_iter_next(&list->cursor, catalogue, summary);
     } while (status == WAL_OK && was_returned(list));
+    return status;
+}
+
+/* The next summary; when the cursor's layers are damaged, of the indexes that
+ * were rebuilt since. */
+static enum wal_status next_or_restart(struct wal_session_cursor *list,
+                                       struct wal__summary *summary)
+{
+    const struct wal__core *core = list->core;
+    enum wal_status status;
+
+    do {
+        status = WAL_OK;
+        if (list->is_damaged && list->generation != core->generation) {
+            status = restart(list);
+        }
+        if (status == WAL_OK) {
+            status = next_summary(list, summary);
+        }
+        list->is_damaged = list->is_damaged || status == WAL_ECORRUPT;
+    } while (status == WAL_ECORRUPT && list->generation != core->generation);
     return status;
 }
 
@@ -365,18 +395,11 @@ static enum wal_status next_in_catalogue(struct wal_session_cursor *list,
 {
     struct wal__core *core = list->core;
     struct wal__summary summary;
-    enum wal_status status = WAL_OK;
+    enum wal_status status = next_or_restart(list, &summary);
 
-    if (list->generation != core->generation) {
-        status = restart(list);
-    }
-    if (status == WAL_OK) {
-        status = next_summary(list, &summary);
-    }
     if (status != WAL_OK) {
         return status;
     }
-    WAL__ASSERT(list->generation == core->generation);
     list->retry_session = summary.number;
     status = wal__bitset_reserve(&list->seen, summary.number);
     if (status == WAL_OK) {
@@ -387,7 +410,7 @@ static enum wal_status next_in_catalogue(struct wal_session_cursor *list,
     }
     list->retry_session = 0;
     wal__bitset_set(&list->seen, summary.number);
-    /* After a reload a session that moved to the front may be returned. */
+    /* After a restart a session that moved to the front may be returned. */
     if (wal__list_key_is_after(&list->cursor.key, &list->key)) {
         list->key = list->cursor.key;
     }
@@ -400,15 +423,23 @@ static enum wal_status start(struct wal_session_cursor *list,
                              struct wal__span of, struct wal_error *error)
 {
     struct wal__core *core = list->core;
-    enum wal_status status = wal__core_read_lock(core, error);
+    bool by_source = list->catalogue_filter.source.size > 0;
+    enum wal_status status = by_source ? wal__core_write_lock(core, error)
+                                       : wal__core_read_lock(core, error);
 
     if (status != WAL_OK) {
         return status;
     }
     list->last_sequence = core->log.last_sequence;
     list->last_session = core->catalogue.last_session;
-    status = list->is_lineage ? begin_lineage(list, of, error)
-                              : fail_catalogue(begin(list), error);
+    if (by_source) {
+        status = fail_catalogue(wal__catalogue_index_sources(&core->catalogue),
+                                error);
+    }
+    if (status == WAL_OK) {
+        status = list->is_lineage ? begin_lineage(list, of, error)
+                                  : fail_catalogue(begin(list), error);
+    }
     wal__core_unlock(core);
     return status;
 }

@@ -62,6 +62,71 @@ static enum wal_status apply_to_tail(struct wal__core *core,
     return WAL_OK;
 }
 
+/* Restores what a FORK refers to, if the snapshot omits it. */
+static enum wal_status restore_source(struct wal__core *core,
+                                      const struct wal__log_record *record,
+                                      uint32_t number)
+{
+    struct wal__summary summary;
+    enum wal_status status =
+        wal__catalogue_get(&core->catalogue, number, &summary);
+
+    return status == WAL_ENOTFOUND
+               ? wal__core_restore_summary(
+                     core, number, wal__position_segment(record->position))
+               : status;
+}
+
+static enum wal_status restore_sources(struct wal__core *core,
+                                       const struct wal__log_record *record)
+{
+    struct wal__fork_record fork;
+    enum wal_status status;
+
+    if (record->frame->type != WAL__FRAME_FORK) {
+        return WAL_OK;
+    }
+    if (wal__fork_record_decode(record->payload, &fork) != WAL__FMT_OK) {
+        return WAL_ECORRUPT;
+    }
+    status = restore_source(core, record, fork.owner);
+    return status == WAL_OK ? restore_source(core, record, fork.source)
+                            : status;
+}
+
+/*
+ * Applies a record that the snapshot covers, of a session that it omits: the
+ * session was deleted, but its segment has not ended, and the segment's index
+ * will have it.
+ */
+static enum wal_status apply_omitted(struct wal__core *core,
+                                     const struct wal__log_record *record)
+{
+    uint32_t number = record->frame->session;
+    struct wal__summary summary;
+    bool is_covered = false;
+    enum wal_status status =
+        wal__catalogue_is_in_snapshot(&core->catalogue, number, &is_covered);
+
+    if (status != WAL_OK || is_covered || number == 0) {
+        return status;
+    }
+    status = wal__catalogue_get(&core->catalogue, number, &summary);
+    if (status == WAL_ENOTFOUND) {
+        status = wal__core_restore_summary(
+            core, number, wal__position_segment(record->position));
+        /* Its first record is in this segment. */
+        status = status == WAL_ENOTFOUND ? WAL_OK : status;
+    }
+    if (status == WAL_OK) {
+        status = restore_sources(core, record);
+    }
+    return status == WAL_OK
+               ? wal__catalogue_apply_deleted(&core->catalogue, record)
+           : status == WAL_ENOTFOUND ? WAL_ECORRUPT
+                                     : status;
+}
+
 static enum wal_status on_record(void *ctx,
                                  const struct wal__log_record *record)
 {
@@ -75,11 +140,11 @@ static enum wal_status on_record(void *ctx,
     if (status != WAL_OK) {
         return status;
     }
-    if (record->frame->sequence > core->snapshot_sequence) {
-        status = wal__catalogue_apply(&core->catalogue, record);
-        if (status != WAL_OK) {
-            return status;
-        }
+    status = record->frame->sequence > core->snapshot_sequence
+                 ? wal__catalogue_apply(&core->catalogue, record)
+                 : apply_omitted(core, record);
+    if (status != WAL_OK) {
+        return status;
     }
     if (record->frame->type == WAL__FRAME_REDACT) {
         atomic_fetch_add(&core->redaction_generation, 1);
@@ -89,6 +154,10 @@ static enum wal_status on_record(void *ctx,
         return WAL_OK;
     }
     WAL__ASSERT(slot->branch.session == record->frame->session);
+    if (record->frame->type == WAL__FRAME_TOMBSTONE && slot->pin_count == 0) {
+        wal__branch_slot_deinit(slot); /* a fork of it may load it again */
+        return WAL_OK;
+    }
     return wal__branch_slot_apply(slot, &posting, record->position);
 }
 
@@ -130,7 +199,7 @@ static enum wal_status on_orphan(void *ctx,
     struct wal__summary summary;
     enum wal_status status;
 
-    if (core->snapshot.at != NULL || number == 0) {
+    if (core->catalogue.snapshot != NULL || number == 0) {
         return WAL_ECORRUPT; /* the snapshot may be what is damaged */
     }
     status = wal__catalogue_get(&core->catalogue, number, &summary);
@@ -232,10 +301,6 @@ static enum wal_status store_index(struct wal__core *core,
     return status;
 }
 
-enum {
-    SNAPSHOT_GROWTH = 256 * 1024 * 1024
-};
-
 static enum wal_status on_segment_end(void *ctx,
                                       const struct wal__segment *segment,
                                       const struct wal__buf *index)
@@ -255,12 +320,8 @@ static enum wal_status on_segment_end(void *ctx,
     if (status == WAL_OK) {
         status = reset_tail_index(core, segment->id);
     }
-    if (status == WAL_OK && wal__core_log_growth(core) >= SNAPSHOT_GROWTH &&
-        wal__core_log_growth(core) >= 2 * core->snapshot.size) {
-        /* Derived: without it the next opening only merges more indexes. */
-        (void)!wal__core_write_catalogue(
-            core, wal__position(segment->id, atomic_load(&segment->end)),
-            core->log.tail_segment->open.chain, NULL);
+    if (status == WAL_OK) {
+        wal__core_fold_at_segment_end(core, segment);
     }
     return status;
 }

@@ -15,7 +15,10 @@
 #include "format/bytes/assert.h"
 
 enum {
-    UNPINNED_MAX = 64
+    /* Unpinned slots that are kept whatever their size; more while all slots
+     * are smaller than SIZE_MAX together. */
+    UNPINNED_MAX = 64,
+    SLOTS_SIZE_MAX = 512 * 1024
 };
 
 struct wal__branch_slot *wal__core_cached_branch(struct wal__core *core,
@@ -86,27 +89,14 @@ static void rebuild_map(struct wal__core *core)
     }
 }
 
-/* Frees the older half of the unpinned slots when there are more than
- * UNPINNED_MAX. */
-static void evict(struct wal__core *core)
+static uint64_t slot_size(const struct wal__branch_slot *slot)
 {
-    uint64_t oldest = UINT64_MAX;
-    uint32_t unpinned = 0;
-    uint64_t limit;
+    return sizeof(*slot) + wal__branch_size(&slot->branch);
+}
 
-    for (uint32_t i = 0; i < core->branch_count; i++) {
-        if (core->branches[i]->pin_count == 0) {
-            unpinned++;
-            if (core->branches[i]->last_used < oldest) {
-                oldest = core->branches[i]->last_used;
-            }
-        }
-    }
-    if (unpinned <= UNPINNED_MAX) {
-        return;
-    }
-    WAL__ASSERT(oldest <= core->branch_clock);
-    limit = oldest + (core->branch_clock - oldest) / 2;
+/* Frees the unpinned slots that were last used at or before `limit`. */
+static void free_unused(struct wal__core *core, uint64_t limit)
+{
     for (uint32_t i = 0; i < core->branch_count; i++) {
         if (core->branches[i]->pin_count == 0 &&
             core->branches[i]->last_used <= limit) {
@@ -115,6 +105,36 @@ static void evict(struct wal__core *core)
         }
     }
     rebuild_map(core);
+}
+
+/* Frees the older half of the unpinned slots when there are too many. Looks
+ * again when there are half as many more, so that a slot costs the same however
+ * many there are. */
+static void evict(struct wal__core *core)
+{
+    uint64_t oldest = UINT64_MAX;
+    uint32_t unpinned = 0;
+    uint64_t size = 0;
+
+    if (core->branch_count < core->branch_evict_at) {
+        return;
+    }
+    for (uint32_t i = 0; i < core->branch_count; i++) {
+        const struct wal__branch_slot *slot = core->branches[i];
+
+        size += slot_size(slot);
+        if (slot->pin_count == 0) {
+            unpinned++;
+            oldest = slot->last_used < oldest ? slot->last_used : oldest;
+        }
+    }
+    if (unpinned > UNPINNED_MAX && size > SLOTS_SIZE_MAX) {
+        WAL__ASSERT(oldest <= core->branch_clock);
+        free_unused(core, oldest + (core->branch_clock - oldest) / 2);
+        core->branch_evict_at = core->branch_count;
+    } else {
+        core->branch_evict_at = core->branch_count + core->branch_count / 2;
+    }
 }
 
 void wal__core_evict_branches(struct wal__core *core)
@@ -129,6 +149,14 @@ void wal__core_evict_branches(struct wal__core *core)
         wal__branch_slot_deinit(core->branches[i]);
     }
     rebuild_map(core);
+    wal__core_drop_lineages(core);
+}
+
+/* Most entries annotate nothing. */
+static bool annotates(const struct wal__posting *posting)
+{
+    return posting->type != WAL__FRAME_ENTRY ||
+           posting->kind == WAL__KIND_MESSAGE_DELTA_BATCH;
 }
 
 enum wal_status wal__branch_slot_apply(struct wal__branch_slot *slot,
@@ -136,7 +164,9 @@ enum wal_status wal__branch_slot_apply(struct wal__branch_slot *slot,
                                        uint64_t position)
 {
     enum wal_status status =
-        wal__annotations_add(&slot->annotations, posting, position);
+        annotates(posting)
+            ? wal__annotations_add(&slot->annotations, posting, position)
+            : WAL_OK;
 
     if (status != WAL_OK) {
         return status;
@@ -149,6 +179,44 @@ enum wal_status wal__branch_slot_apply(struct wal__branch_slot *slot,
     return slot->documents_loaded
                ? wal__documents_add(&slot->documents, posting, position)
                : WAL_OK;
+}
+
+static enum wal_status add_id(void *ctx, const struct wal__posting *posting,
+                              uint64_t position)
+{
+    struct wal__branch *branch = ctx;
+
+    return posting->type == WAL__FRAME_ENTRY
+               ? wal__branch_add_id(branch, posting, position)
+               : WAL_OK;
+}
+
+enum wal_status wal__core_load_ids(struct wal__core *core,
+                                   struct wal__branch_slot *slot,
+                                   struct wal_error *error)
+{
+    struct wal__branch *branch = &slot->branch;
+    struct wal__summary summary;
+    enum wal_status status;
+
+    WAL__ASSERT(slot->loaded);
+    if (!branch->ids_deferred) {
+        return WAL_OK;
+    }
+    status = wal__catalogue_get(&core->catalogue, branch->session, &summary);
+    if (status == WAL_OK) {
+        status = wal__core_visit_postings(core, &summary, add_id, branch);
+    }
+    if (status == WAL_OK) {
+        status = wal__branch_end_ids(branch);
+    }
+    if (status != WAL_OK) {
+        wal__branch_drop_ids(branch);
+        return wal__fail(error, status,
+                         "cannot load the ids of session %" PRIu32 ": %s",
+                         branch->session, wal_status_text(status));
+    }
+    return WAL_OK;
 }
 
 /* Context of loading a branch. */
@@ -234,7 +302,9 @@ enum wal_status wal__core_get_branch(struct wal__core *core, uint32_t number,
         }
     }
     WAL__ASSERT(found->branch.session == number && !found->loaded);
+    found->fork_owner = summary.fork_owner;
     wal__branch_expect(&found->branch, summary.entries);
+    wal__branch_defer_ids(&found->branch);
     branch_load = (struct branch_load){found, &summary};
     status =
         wal__core_visit_postings(core, &summary, add_posting, &branch_load);

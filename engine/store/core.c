@@ -13,7 +13,9 @@
 enum {
     DEFAULT_LOCK_TIMEOUT_MS = 500,
     PATH_RESERVE = 64,
-    APPEND_LOCKS_DRAIN_NS = 100000000
+    APPEND_LOCKS_DRAIN_NS = 100000000,
+    FOLD_SLOTS_MIN = 4096,
+    FOLD_SYNC_STEP = 4 * 1024 * 1024 /* how long closing may wait for it */
 };
 
 static void lock_state(void *ctx)
@@ -329,6 +331,9 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
     pthread_rwlock_init(&core->state, &attributes);
     pthread_rwlockattr_destroy(&attributes);
     atomic_init(&core->references, 1);
+    core->fold.lock = wal__core_write_lock;
+    core->fold.slots_min = FOLD_SLOTS_MIN;
+    core->fold.sync_step = FOLD_SYNC_STEP;
     wal__random_init(&core->random);
     pthread_mutex_init(&core->claim_mutex, NULL);
     pthread_mutex_init(&core->rewind_mutex, NULL);
@@ -374,11 +379,13 @@ enum wal_status wal__core_shutdown(struct wal__core *core, bool is_persistent,
         return WAL_OK;
     }
     WAL__ASSERT(core->log_opened);
+    atomic_store(&core->fold.stop, true);
     /* Sync even when an operation failed: others must still become durable. */
     flush_status = wal__committer_flush(&core->committer, error);
     error = flush_status == WAL_OK ? error : NULL;
     status = wal__committer_sync(&core->committer, error);
     wal__committer_stop(&core->committer);
+    wal__core_stop_fold(core);
     if (core->env.read_only || !is_persistent) {
         return flush_status == WAL_OK ? status : flush_status;
     }
@@ -404,6 +411,7 @@ void wal__core_detach(struct wal__core *core)
     if (core->committer_ready) {
         WAL__ASSERT(core->log_opened);
         wal__committer_stop(&core->committer);
+        wal__core_stop_fold(core);
         wal__committer_deinit(&core->committer);
         core->committer_ready = false;
     }
@@ -419,6 +427,7 @@ void wal__core_detach(struct wal__core *core)
         }
         wal__heap_free(core->env.heap, core->branches);
         wal__hashmap_deinit(&core->branch_map);
+        wal__core_drop_lineages(core);
     }
     wal__core_release_claims(core);
     if (core->control.env != NULL) {

@@ -20,6 +20,7 @@
 #include "engine/index/branch.h"
 #include "engine/index/catalogue.h"
 #include "engine/index/documents.h"
+#include "engine/index/lineage_list.h"
 #include "engine/index/tail_index.h"
 #include "engine/log/log.h"
 #include "engine/process/control.h"
@@ -33,9 +34,29 @@ struct wal__branch_slot {
     struct wal__annotations annotations;
     struct wal__documents documents; /* loaded on first use */
     bool documents_loaded;
-    uint32_t pin_count; /* pinned slots are not evicted; under `state` */
+    uint32_t fork_owner; /* of the fork point; 0: none */
+    uint32_t pin_count;  /* pinned slots are not evicted; under `state` */
     bool loaded;
     uint64_t last_used; /* value of branch_clock, for eviction */
+};
+
+struct wal__core;
+
+/* A snapshot of the catalogue that is being written (catalogue_file.c). */
+struct wal__fold {
+    struct wal__catalogue image;
+    struct wal__catalogue_header header;
+    uint64_t generation; /* of the indexes at the freeze */
+    bool pending;
+    uint32_t slots_min; /* fewer changed sessions are not worth a file */
+    uint32_t sync_step; /* bytes written between two syncs */
+    /* The thread that writes it. */
+    pthread_t thread;
+    bool has_thread;      /* to be joined */
+    _Atomic bool is_done; /* the thread changes nothing any more */
+    _Atomic bool stop;    /* the store is closing */
+    /* Locks `state` for writing, after catching up (wal__core_write_lock). */
+    enum wal_status (*lock)(struct wal__core *core, struct wal_error *error);
 };
 
 struct wal__core {
@@ -65,9 +86,10 @@ struct wal__core {
     _Atomic uint64_t redaction_generation;
     /* A derived file was damaged: load from the log, not from the snapshot. */
     bool rebuild_from_log;
-    struct wal__mapped_file snapshot; /* of the catalogue */
-    uint64_t snapshot_position;
+    uint64_t snapshot_position; /* of the catalogue's snapshot; 0: none */
     uint64_t snapshot_sequence;
+    struct wal__fold fold;
+    bool is_loading;         /* the indexes are incomplete */
     uint64_t known_position; /* end of the log that a catalogue of any version
                               * names; 0: none */
     struct wal__index_set indexes;
@@ -81,7 +103,11 @@ struct wal__core {
     struct wal__branch_slot **branches;
     uint32_t branch_count;
     uint32_t branch_capacity;
+    uint32_t branch_evict_at; /* count at which eviction looks again */
     uint64_t branch_clock;
+    /* The ancestors of forks, by the session that owns the fork point. */
+    struct wal__lineage_entry *lineages;
+    uint32_t lineage_count;
     /* Sessions claimed by a handle of this store, under claim_mutex. */
     pthread_mutex_t claim_mutex;
     struct wal_session *claims;
@@ -200,17 +226,72 @@ void wal__core_init_log_client(struct wal__core *core,
 enum wal_status wal__core_encode_tail_index(void *ctx,
                                             struct wal__index_header *header,
                                             struct wal__buf *out) WAL_MUST_USE;
+
+/* catalogue_file.c */
 void wal__core_catalogue_path(const struct wal__core *core,
                               char out[WAL__PATH_MAX]);
-/* Bytes of log after the catalogue's snapshot. */
+/* Maps the catalogue file. *old: the position that a valid one of another
+ * version names, or 0. WAL_ENOTFOUND, WAL_ECORRUPT, WAL_EIO, WAL_ENOMEM. */
+enum wal_status wal__core_open_snapshot(struct wal__core *core,
+                                        struct wal__snapshot **snapshot,
+                                        uint64_t *old) WAL_MUST_USE;
+/* Removes a catalogue file that a killed process did not complete. Of a process
+ * that is alone in the store. */
+void wal__core_remove_partial_catalogue(struct wal__core *core);
+/* Writes a catalogue file. deadline: the monotonic time in nanoseconds at which
+ * it is given up, of a process that is alone in the store; 0: when the store is
+ * closing. WAL_EBUSY: it was given up; WAL_EEXISTS: another process writes one.
+ */
+enum wal_status wal__core_write_catalogue(
+    struct wal__core *core, const struct wal__catalogue *image,
+    const struct wal__catalogue_header *header, uint64_t deadline) WAL_MUST_USE;
+/* Bytes of log after the catalogue's snapshot, and of the snapshot. */
 uint64_t wal__core_log_growth(const struct wal__core *core);
-enum wal_status wal__core_write_catalogue(struct wal__core *core,
-                                          uint64_t position, uint32_t chain,
-                                          struct wal_error *error) WAL_MUST_USE;
+uint64_t wal__core_snapshot_size(const struct wal__core *core);
+/* Starts a fold when many sessions have changed. The segment's successor is the
+ * tail, without records. State lock for writing. */
+void wal__core_fold_at_segment_end(struct wal__core *core,
+                                   const struct wal__segment *ended);
+/* Abandons a pending fold. State lock for writing. */
+void wal__core_drop_fold(struct wal__core *core);
+/* Ends the thread of a fold, after its present write; no other is started. Of
+ * the thread that closes the store, without a lock. */
+void wal__core_stop_fold(struct wal__core *core);
+
+/* index_snapshot.c */
 /* Writes the index file of the tail and, when it has grown enough, the
  * catalogue's snapshot. The log's end must be durable and marked. */
 enum wal_status wal__core_write_indexes(struct wal__core *core,
                                         struct wal_error *error) WAL_MUST_USE;
+
+/* postings.c: the records of a session, newest first. State lock for writing,
+ * held from begin to the last call. */
+struct wal__posting_cursor {
+    struct wal__core *core;
+    uint32_t number;
+    uint64_t from;           /* sequence */
+    uint32_t tail;           /* posting of the tail index, + 1; 0: none left */
+    const uint8_t *postings; /* of an index, ascending */
+    uint32_t left;           /* of them */
+    uint64_t segment;        /* that they are in */
+    uint64_t next_segment;   /* before it; 0: none */
+};
+/* Begins at the newest record whose sequence is not above `from`. */
+void wal__posting_cursor_begin(struct wal__posting_cursor *cursor,
+                               struct wal__core *core,
+                               const struct wal__summary *summary,
+                               uint64_t from);
+/* The next older record; WAL_END after the oldest. */
+enum wal_status wal__posting_cursor_previous(struct wal__posting_cursor *cursor,
+                                             struct wal__posting *posting,
+                                             uint64_t *position) WAL_MUST_USE;
+
+/* index_load.c: restores the summary of a deleted session that the snapshot
+ * omits, as of the end of the newest segment before this one that has it.
+ * WAL_ENOTFOUND when none has. State lock for writing. */
+enum wal_status wal__core_restore_summary(struct wal__core *core,
+                                          uint32_t number,
+                                          uint64_t segment) WAL_MUST_USE;
 
 /* postings.c: calls each for every record of a session, oldest first, until one
  * call fails. State lock for writing. */
@@ -258,6 +339,11 @@ enum wal_status wal__core_load_documents(struct wal__core *core,
 enum wal_status wal__core_get_branch(struct wal__core *core, uint32_t number,
                                      struct wal__branch_slot **slot,
                                      struct wal_error *error) WAL_MUST_USE;
+/* Loads the ids of the slot's own entries, without which no id is found in it;
+ * they stay loaded as long as the slot. State lock for writing. */
+enum wal_status wal__core_load_ids(struct wal__core *core,
+                                   struct wal__branch_slot *slot,
+                                   struct wal_error *error) WAL_MUST_USE;
 /* The cached slot, which may not be loaded, or NULL. State lock for reading or
  * writing. */
 struct wal__branch_slot *wal__core_cached_branch(struct wal__core *core,
@@ -265,6 +351,24 @@ struct wal__branch_slot *wal__core_cached_branch(struct wal__core *core,
 /* Frees all unpinned slots and empties the pinned ones. State lock for
  * writing. */
 void wal__core_evict_branches(struct wal__core *core);
+
+/*
+ * lineage_cache.c: the ancestors of a fork, the root first; empty when it is
+ * none. With with_ids the id table is complete for this fork. Release *view
+ * with wal__lineage_release. Evicts no slot. State lock for writing.
+ */
+enum wal_status wal__core_get_lineage(struct wal__core *core,
+                                      const struct wal__branch_slot *slot,
+                                      bool with_ids,
+                                      struct wal__lineage_view *view,
+                                      struct wal_error *error) WAL_MUST_USE;
+/* The same when it is cached and its id table complete; else false. Not to be
+ * released; valid as long as the state lock is held. State lock for reading. */
+bool wal__core_cached_lineage(const struct wal__core *core,
+                              const struct wal__branch_slot *slot,
+                              struct wal__lineage_view *view);
+/* Empties the cache. State lock for writing. */
+void wal__core_drop_lineages(struct wal__core *core);
 
 /* Location of an entry in the session's lineage. */
 struct wal__entry_location {
@@ -282,13 +386,12 @@ enum wal_status wal__core_find_id(struct wal__core *core, uint32_t number,
                                   struct wal__span id,
                                   struct wal__entry_location *found,
                                   struct wal_error *error) WAL_MUST_USE;
-/* The same, for the session's own entries only; slot is loaded. State lock for
- * reading. */
-enum wal_status wal__core_find_own_id(struct wal__core *core,
-                                      const struct wal__branch_slot *slot,
-                                      struct wal__span id,
-                                      struct wal__entry_location *found,
-                                      struct wal_error *error) WAL_MUST_USE;
+/* The same with what is loaded: WAL_ENOTFOUND, without an error, also when an
+ * index is missing. State lock for reading. */
+enum wal_status wal__core_find_cached_id(struct wal__core *core,
+                                         uint32_t number, struct wal__span id,
+                                         struct wal__entry_location *found,
+                                         struct wal_error *error) WAL_MUST_USE;
 /* Reads the id of the entry with this sequence number at the position, verified
  * by the record's header and hash. *id points into scratch or the segment's
  * map. Any thread; no lock. */
@@ -301,6 +404,13 @@ enum wal_status wal__core_find_sequence(struct wal__core *core, uint32_t number,
                                         uint32_t stream, uint64_t sequence,
                                         struct wal__entry_location *found,
                                         struct wal_error *error) WAL_MUST_USE;
+
+/* The same with what is loaded, from a loaded slot of the session; false also
+ * when an index is missing. State lock for reading. */
+bool wal__core_find_cached_sequence(struct wal__core *core,
+                                    const struct wal__branch_slot *slot,
+                                    uint32_t stream, uint64_t sequence,
+                                    struct wal__entry_location *found);
 
 /* Consecutive entries of a path that one session owns. */
 struct wal__path_range {
@@ -323,9 +433,9 @@ enum wal_status wal__core_is_on_path(struct wal__core *core, uint32_t number,
                                      uint64_t target, bool *on_path,
                                      struct wal_error *error) WAL_MUST_USE;
 
-/* The number of ancestors of an own entry of the session, across the lineage.
- * Computed from the path when the branch has no exact depth (an entry under one
- * older than its fork point). State lock for writing. */
+/* The number of ancestors of an entry that the session sees, across the
+ * lineage; counted run by run where a branch has no exact depth (an entry
+ * under one older than its fork point). State lock for writing. */
 enum wal_status wal__core_entry_depth(struct wal__core *core, uint32_t number,
                                       uint32_t stream, uint64_t sequence,
                                       uint64_t *depth,

@@ -17,8 +17,8 @@
 void wal__core_unload_indexes(struct wal__core *core)
 {
     wal__core_evict_branches(core);
+    wal__core_drop_fold(core);
     wal__catalogue_deinit(&core->catalogue);
-    wal__mapped_file_close(&core->env, &core->snapshot);
     wal__index_set_deinit(&core->indexes);
     wal__tail_index_deinit(&core->tail_index);
     wal__index_slot_deinit(&core->env, &core->tail_base);
@@ -56,6 +56,7 @@ struct index_names {
     struct wal__core *core;
     uint64_t newest;  /* id of the newest live segment */
     uint64_t missing; /* newer id that a valid file names; 0: none */
+    bool has_partial; /* a catalogue that a killed process did not complete */
 };
 
 static enum wal_status check_index_name(void *arg, const char *name)
@@ -68,6 +69,9 @@ static enum wal_status check_index_name(void *arg, const char *name)
 
     WAL__ASSERT(index_names->missing == 0 ||
                 index_names->missing > index_names->newest);
+    if (strcmp(name, "catalogue.new") == 0) {
+        index_names->has_partial = true;
+    }
     if (strlen(name) != 20 || strcmp(name + 16, ".idx") != 0) {
         return WAL_OK;
     }
@@ -104,7 +108,7 @@ static enum wal_status check_index_names(struct wal__core *core,
                                          struct wal_error *error)
 {
     const struct wal__io *io = core->env.io;
-    struct index_names index_names = {core, 0, 0};
+    struct index_names index_names = {.core = core};
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int err = 0;
@@ -124,6 +128,9 @@ static enum wal_status check_index_names(struct wal__core *core,
         return wal__fail_at(error, status, err, path, 0,
                             "cannot list the directory");
     }
+    if (index_names.has_partial && !core->env.read_only) {
+        wal__core_remove_partial_catalogue(core);
+    }
     if (index_names.missing != 0 &&
         !created_since_list(core, index_names.missing)) {
         return wal__fail_at(error, WAL_ECORRUPT, 0, path, 0,
@@ -134,17 +141,14 @@ static enum wal_status check_index_names(struct wal__core *core,
     return WAL_OK;
 }
 
-/* The position that a catalogue of another version names; 0: none. */
-static uint64_t old_catalogue_position(const struct wal__core *core,
-                                       struct wal__span bytes)
+/* Whether the snapshot belongs to this segment chain. */
+static bool is_of_chain(struct wal__core *core,
+                        const struct wal__snapshot *snapshot, uint32_t count)
 {
-    struct wal__catalogue_header header;
+    uint64_t id = wal__position_segment(snapshot->header.position);
 
-    return wal__catalogue_header_decode_any(bytes, &header) == WAL__FMT_OK &&
-                   header.version != WAL__CATALOGUE_VERSION &&
-                   memcmp(header.uuid, core->log.uuid, sizeof(header.uuid)) == 0
-               ? header.position
-               : 0;
+    return wal__log_segment(&core->log, id) != NULL &&
+           indexes_complete(core, count);
 }
 
 /* Uses the catalogue's snapshot when it is valid and belongs to this segment
@@ -152,75 +156,103 @@ static uint64_t old_catalogue_position(const struct wal__core *core,
 static enum wal_status load_snapshot(struct wal__core *core, uint32_t count,
                                      struct wal_error *error)
 {
-    char path[WAL__PATH_MAX];
-    struct wal__span bytes;
-    enum wal_status status;
-    uint64_t position = 0;
-    uint64_t old_position;
-
-    WAL__ASSERT(core->snapshot.at == NULL && core->snapshot_position == 0);
-    wal__core_catalogue_path(core, path);
-    status =
+    struct wal__snapshot *snapshot = NULL;
+    uint64_t old_position = 0;
+    enum wal_status status =
         core->rebuild_from_log
             ? WAL_ENOTFOUND
-            : wal__mapped_file_open(&core->env, path, &core->snapshot, NULL);
+            : wal__core_open_snapshot(core, &snapshot, &old_position);
+
+    WAL__ASSERT(core->catalogue.snapshot == NULL &&
+                core->snapshot_position == 0);
+    if (status == WAL_ENOMEM) {
+        return status;
+    }
     if (status != WAL_OK) {
-        return status == WAL_ENOMEM ? status
-                                    : check_index_names(core, 0, error);
-    }
-    bytes.data = core->snapshot.at;
-    bytes.size = core->snapshot.size;
-    status =
-        wal__catalogue_attach_snapshot(&core->catalogue, bytes, core->log.uuid);
-    if (status == WAL_OK) {
-        position = core->catalogue.header.position;
-        status = check_index_names(core, position, error);
-        if (status == WAL_OK &&
-            wal__log_segment(&core->log, wal__position_segment(position)) !=
-                NULL &&
-            indexes_complete(core, count)) {
-            core->snapshot_position = position;
-            core->known_position = position;
-            core->snapshot_sequence = core->catalogue.header.last_sequence;
-            return WAL_OK;
-        }
-    }
-    old_position = old_catalogue_position(core, bytes);
-    wal__catalogue_deinit(&core->catalogue);
-    wal__catalogue_init(&core->catalogue, core->env.heap);
-    wal__mapped_file_close(&core->env, &core->snapshot);
-    if (status == WAL_ECORRUPT && position == 0) {
         core->known_position = old_position;
-        return check_index_names(core, old_position, error); /* not valid */
+        return check_index_names(core, old_position, error);
     }
-    return status;
+    status = check_index_names(core, snapshot->header.position, error);
+    if (status != WAL_OK || !is_of_chain(core, snapshot, count)) {
+        wal__snapshot_release(snapshot);
+        return status;
+    }
+    core->snapshot_position = snapshot->header.position;
+    core->known_position = snapshot->header.position;
+    core->snapshot_sequence = snapshot->header.last_sequence;
+    wal__catalogue_attach(&core->catalogue, snapshot);
+    return WAL_OK;
 }
 
-/* Merges the sessions of a segment index into the catalogue. `ended` is the
+/* Merges a session of a segment index into the catalogue. `ended` is the
  * segment's id, or 0 for the tail. */
+static enum wal_status merge_summary(struct wal__core *core, uint64_t ended,
+                                     struct wal__summary *summary)
+{
+    struct wal__summary present;
+    enum wal_status status = WAL_OK;
+
+    if (ended != 0) {
+        summary->segment = ended;
+    }
+    if (summary->last_sequence > core->snapshot_sequence) {
+        return wal__catalogue_put(&core->catalogue, summary);
+    }
+    if (ended != 0) {
+        /* The segment ended after the snapshot was taken. */
+        status = wal__catalogue_set_segment(&core->catalogue, summary->number,
+                                            ended);
+        /* Deleted, and omitted from the snapshot. */
+        return status == WAL_ENOTFOUND ? WAL_OK : status;
+    }
+    status = wal__catalogue_get(&core->catalogue, summary->number, &present);
+    /* The index of the tail will have it when the tail ends. */
+    return status == WAL_ENOTFOUND
+               ? wal__catalogue_put(&core->catalogue, summary)
+               : status;
+}
+
+/* Whether the snapshot was taken when this segment had ended: its summaries
+ * name the segment then. */
+static bool is_covered(const struct wal__core *core,
+                       const struct wal__index *index, uint64_t ended)
+{
+    struct wal__summary summary;
+    struct wal__summary present;
+
+    if (ended == 0 ||
+        core->snapshot_position != wal__position(ended, index->header.end)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < index->header.session_count; i++) {
+        if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
+            return false;
+        }
+        if (wal__catalogue_get(&core->catalogue, summary.number, &present) ==
+            WAL_OK) {
+            return present.segment == ended;
+        }
+    }
+    return true; /* all were deleted */
+}
+
+/* Merges the sessions of a segment index into the catalogue. `ended` as
+ * above. */
 static enum wal_status merge_index(struct wal__core *core,
                                    const struct wal__index *index,
                                    uint64_t ended)
 {
-    for (uint32_t i = 0; i < index->header.session_count; i++) {
+    uint32_t count =
+        is_covered(core, index, ended) ? 0 : index->header.session_count;
+
+    for (uint32_t i = 0; i < count; i++) {
         struct wal__summary summary;
         enum wal_status status;
 
         if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
-        if (ended != 0) {
-            summary.segment = ended;
-        }
-        if (summary.last_sequence > core->snapshot_sequence) {
-            status = wal__catalogue_put(&core->catalogue, &summary);
-        } else if (ended != 0) {
-            /* The segment ended after the snapshot was taken. */
-            status = wal__catalogue_set_segment(&core->catalogue,
-                                                summary.number, ended);
-        } else {
-            status = WAL_OK;
-        }
+        status = merge_summary(core, ended, &summary);
         if (status != WAL_OK) {
             return status;
         }
@@ -229,6 +261,34 @@ static enum wal_status merge_index(struct wal__core *core,
         core->catalogue.last_session = index->header.last_session;
     }
     return WAL_OK;
+}
+
+enum wal_status wal__core_restore_summary(struct wal__core *core,
+                                          uint32_t number, uint64_t segment)
+{
+    for (uint32_t i = wal__log_segment_count(&core->log); i > 0; i--) {
+        uint64_t id = wal__log_segment_at(&core->log, i - 1)->id;
+        const struct wal__index *index;
+        struct wal__summary summary;
+        enum wal_status status;
+
+        if (id >= segment) {
+            continue;
+        }
+        status = wal__index_set_get(&core->indexes, id, &index);
+        if (status == WAL_ENOMEM || status == WAL_EIO) {
+            return status;
+        }
+        if (status != WAL_OK) {
+            return WAL_ECORRUPT;
+        }
+        if (wal__index_find(index, number, &summary) == WAL__FMT_OK) {
+            summary.segment = id;
+            summary.flags |= WAL__SUMMARY_DELETED;
+            return wal__catalogue_put(&core->catalogue, &summary);
+        }
+    }
+    return WAL_ENOTFOUND;
 }
 
 static enum wal_status load_segment(struct wal__core *core,
@@ -360,7 +420,7 @@ static enum wal_status load(struct wal__core *core, struct wal_error *error)
     uint32_t before;
 
     wal__core_unload_indexes(core);
-    WAL__ASSERT(core->snapshot.at == NULL && core->tail_text_max == 0);
+    WAL__ASSERT(core->catalogue.snapshot == NULL && core->tail_text_max == 0);
     init_indexes(core);
     core->generation++;
     atomic_fetch_add(&core->redaction_generation, 1);
@@ -389,13 +449,16 @@ static enum wal_status load(struct wal__core *core, struct wal_error *error)
 static enum wal_status load_or_rebuild(struct wal__core *core,
                                        struct wal_error *error)
 {
-    enum wal_status status = load(core, error);
+    enum wal_status status;
 
-    if (status == WAL_ECORRUPT && core->snapshot.at != NULL) {
+    core->is_loading = true;
+    status = load(core, error);
+    if (status == WAL_ECORRUPT && core->catalogue.snapshot != NULL) {
         /* Pages of the snapshot are verified on first use: retry without it. */
         core->rebuild_from_log = true;
         status = load(core, error);
     }
+    core->is_loading = false;
     return status;
 }
 

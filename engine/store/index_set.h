@@ -45,12 +45,12 @@ enum wal_status wal__index_set_put(struct wal__index_set *set, uint64_t id,
 enum wal_status wal__index_slot_open(const struct wal__env *env, uint64_t id,
                                      const uint8_t uuid[16],
                                      struct wal__index_slot *slot) WAL_MUST_USE;
-/* Whether it is of the present version: an older one only proves what the log
- * had. */
+/* Whether it is of a version that is used: an older one only proves what the
+ * log had. */
 static inline bool
 wal__index_slot_is_current(const struct wal__index_slot *slot)
 {
-    return slot->index.header.version == WAL__INDEX_VERSION;
+    return slot->index.header.version >= WAL__INDEX_VERSION_USED;
 }
 void wal__index_slot_deinit(const struct wal__env *env,
                             struct wal__index_slot *slot);

@@ -32,7 +32,9 @@ struct wal_session_cursor {
     struct wal__catalogue_filter catalogue_filter;
     struct wal__catalogue_iter cursor;
     uint64_t generation;    /* of the indexes that the cursor reads */
-    bool reloaded;          /* the indexes were reloaded since the open */
+    bool is_damaged;        /* what the cursor reads; to be read anew */
+    bool is_restarted;      /* it was */
+    bool is_page;           /* it began after a position */
     uint64_t last_sequence; /* of the log at the open */
     uint32_t last_session;  /* highest session number at the open */
     /* session that the last call failed to return, to be returned next, or 0 */

@@ -16,6 +16,10 @@ enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
         return wal__fail(error, WAL_ENOTFOUND, "session \"%.*s\" was deleted",
                          (int)summary->id.size, (const char *)summary->id.data);
     }
+    if (status == WAL_ENOTFOUND) {
+        /* The catalogue forgets deleted sessions. */
+        return wal__fail(error, status, "the session was deleted");
+    }
     if (status != WAL_OK) {
         return wal__fail(error, status, "cannot read the catalogue: %s",
                          wal_status_text(status));

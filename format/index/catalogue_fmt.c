@@ -83,7 +83,7 @@ enum wal__fmt wal__catalogue_header_decode(struct wal__span bytes,
     struct wal__catalogue_header read;
     enum wal__fmt fmt = wal__catalogue_header_decode_any(bytes, &read);
 
-    if (fmt == WAL__FMT_OK && read.version != WAL__CATALOGUE_VERSION) {
+    if (fmt == WAL__FMT_OK && read.version < WAL__INDEX_VERSION_USED) {
         fmt = WAL__FMT_VERSION;
     }
     if (fmt == WAL__FMT_OK) {

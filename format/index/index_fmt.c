@@ -151,7 +151,8 @@ enum {
     UUID_SIZE = 16,
     VERSION_MIN = 2,
     SUMMARY_FLAGS_KNOWN = WAL__SUMMARY_FORK | WAL__SUMMARY_DAMAGED |
-                          WAL__SUMMARY_DELETED | WAL__SUMMARY_ACTIVE,
+                          WAL__SUMMARY_DELETED | WAL__SUMMARY_ACTIVE |
+                          WAL__SUMMARY_STRAIGHT,
     POSTING_COUNT_MAX = WAL__SEGMENT_MAX / WAL__FRAME_SIZE
 };
 
@@ -304,6 +305,11 @@ uint32_t wal__summary_number(const uint8_t *at)
     return wal__get32(at + SUMMARY_NUMBER);
 }
 
+uint32_t wal__summary_flags(const uint8_t *at)
+{
+    return wal__get32(at + SUMMARY_FLAGS);
+}
+
 uint64_t wal__summary_id_hash(const uint8_t *at)
 {
     return wal__get64(at + SUMMARY_ID_HASH);
@@ -426,7 +432,7 @@ enum wal__fmt wal__index_decode(struct wal__span bytes,
     struct wal__index read;
     enum wal__fmt fmt = wal__index_decode_any(bytes, &read);
 
-    if (fmt == WAL__FMT_OK && read.header.version != WAL__INDEX_VERSION) {
+    if (fmt == WAL__FMT_OK && read.header.version < WAL__INDEX_VERSION_USED) {
         fmt = WAL__FMT_VERSION;
     }
     if (fmt == WAL__FMT_OK) {

@@ -13,8 +13,10 @@
 #include "format/bytes/fmt.h"
 
 enum {
-    WAL__INDEX_VERSION = 3,
-    WAL__CATALOGUE_VERSION = 3,
+    WAL__INDEX_VERSION = 4,
+    WAL__CATALOGUE_VERSION = 4,
+    /* Of both: the oldest version that is used like the present one. */
+    WAL__INDEX_VERSION_USED = 3,
     WAL__INDEX_HEADER_SIZE = 112,
     WAL__SUMMARY_SIZE = 160,
     WAL__SUMMARY_FIRST_MAX = 160,  /* bytes of first_text */
@@ -30,7 +32,10 @@ enum wal__summary_flag {
     WAL__SUMMARY_FORK = 1,
     WAL__SUMMARY_DAMAGED = 2,
     WAL__SUMMARY_DELETED = 4,
-    WAL__SUMMARY_ACTIVE = 8 /* has an entry, of any stream */
+    WAL__SUMMARY_ACTIVE = 8, /* has an entry, of any stream */
+    /* Its entries of stream 0 are one path to `main`, from the root or the fork
+     * point on. Unset: not known. */
+    WAL__SUMMARY_STRAIGHT = 16
 };
 
 /* The state of a session; spans are borrowed. */
@@ -93,6 +98,7 @@ enum wal__fmt wal__summary_decode(const uint8_t *at, struct wal__span texts,
                                   struct wal__summary *summary);
 /* Single fields of an encoded summary, for searches. */
 uint32_t wal__summary_number(const uint8_t *at);
+uint32_t wal__summary_flags(const uint8_t *at);
 uint64_t wal__summary_id_hash(const uint8_t *at);
 uint32_t wal__summary_text_offset(const uint8_t *at);
 void wal__posting_encode(const struct wal__posting *posting, uint8_t *out);
@@ -168,6 +174,7 @@ struct wal__catalogue_layout {
 
 void wal__catalogue_header_encode(const struct wal__catalogue_header *header,
                                   uint8_t *out);
+/* Accepts version 3 too: it keeps all deleted sessions, as this one may. */
 enum wal__fmt
 wal__catalogue_header_decode(struct wal__span bytes,
                              struct wal__catalogue_header *header);

@@ -178,6 +178,14 @@ void wal__doc_record_encode(const struct wal__doc_record *doc, uint8_t *out);
 enum wal__fmt wal__doc_record_decode(struct wal__span payload,
                                      struct wal__doc_record *doc);
 
+enum {
+    WAL__DOC_KEY_END = 16 + 1024 /* upper bound of the key's end */
+};
+
+/* Finds the key in the first bytes of a payload; false if they do not hold it.
+ */
+bool wal__doc_record_key(struct wal__span first, struct wal__span *key);
+
 /* REDACT. The frame's session, parent and stream are the target's session,
  * sequence and stream. */
 struct wal__redact_record {

@@ -68,6 +68,22 @@ enum wal__fmt wal__doc_record_decode(struct wal__span payload,
     return WAL__FMT_OK;
 }
 
+bool wal__doc_record_key(struct wal__span first, struct wal__span *key)
+{
+    size_t size;
+
+    if (first.size < DOC_TEXTS) {
+        return false;
+    }
+    size = wal__get16(first.data + DOC_KEY_SIZE);
+    if (size == 0 || size > WAL__KEY_MAX || size > first.size - DOC_TEXTS) {
+        return false;
+    }
+    key->data = first.data + DOC_TEXTS;
+    key->size = size;
+    return true;
+}
+
 /* REDACT (2.15) */
 
 enum {

@@ -103,9 +103,18 @@ static void forge_index(uint8_t *at, size_t size)
 
 /* ------------------------------------------------------------ catalogue --- */
 
-static enum wal_status append(void *ctx, const void *data, size_t size)
+static enum wal_status append(void *ctx, uint64_t offset, const void *data,
+                              size_t size)
 {
-    return wal__buf_append(ctx, data, size);
+    struct wal__buf *out = ctx;
+
+    if (offset < out->size) { /* the header, last */
+        require(offset == 0 && size <= out->size);
+        memcpy(out->data, data, size);
+        return WAL_OK;
+    }
+    require(offset == out->size);
+    return wal__buf_append(out, data, size);
 }
 
 static void list(const struct wal__catalogue *catalogue,
@@ -126,7 +135,7 @@ static void list(const struct wal__catalogue *catalogue,
 /* Gets the summary of every session, and puts some of them. */
 static void ask(struct wal__catalogue *catalogue)
 {
-    uint32_t count = catalogue->session_count;
+    uint32_t count = catalogue->snapshot->header.session_count;
     struct wal__catalogue_filter all = {.cwd = {NULL, 0}};
 
     list(catalogue, &all);
@@ -155,27 +164,28 @@ static void ask(struct wal__catalogue *catalogue)
 static void read_snapshot(struct wal__span bytes)
 {
     struct wal__catalogue catalogue;
-    struct wal__catalogue again;
+    struct wal__snapshot *snapshot;
+    struct wal__snapshot *again;
     struct wal__buf out;
 
     if (bytes.size < WAL__CATALOGUE_HEADER_SIZE) {
         return;
     }
-    wal__catalogue_init(&catalogue, &wal__heap_libc);
-    if (wal__catalogue_attach_snapshot(&catalogue, bytes,
-                                       bytes.data + CATALOGUE_UUID) != WAL_OK) {
+    if (wal__snapshot_open(&wal__heap_libc, bytes, bytes.data + CATALOGUE_UUID,
+                           &snapshot) != WAL_OK) {
         return;
     }
+    wal__catalogue_init(&catalogue, &wal__heap_libc);
+    wal__catalogue_attach(&catalogue, snapshot);
     ask(&catalogue);
     wal__buf_init(&out, &wal__heap_libc);
-    if (wal__catalogue_write(&catalogue, &catalogue.header, append, &out) ==
+    if (wal__catalogue_write(&catalogue, &snapshot->header, append, &out) ==
         WAL_OK) {
-        wal__catalogue_init(&again, &wal__heap_libc);
-        require(wal__catalogue_attach_snapshot(
-                    &again, (struct wal__span){out.data, out.size},
-                    catalogue.header.uuid) == WAL_OK);
-        require(again.session_count == catalogue.session_count);
-        wal__catalogue_deinit(&again);
+        require(wal__snapshot_open(&wal__heap_libc,
+                                   (struct wal__span){out.data, out.size},
+                                   snapshot->header.uuid, &again) == WAL_OK);
+        require(again->header.session_count <= snapshot->header.session_count);
+        wal__snapshot_release(again);
     }
     wal__buf_deinit(&out);
     wal__catalogue_deinit(&catalogue);
@@ -213,7 +223,8 @@ static void read_header(struct wal__span bytes)
     struct wal__catalogue_header header;
     uint8_t encoded[WAL__CATALOGUE_HEADER_SIZE];
 
-    if (wal__catalogue_header_decode(bytes, &header) != WAL__FMT_OK) {
+    if (wal__catalogue_header_decode(bytes, &header) != WAL__FMT_OK ||
+        header.version != WAL__CATALOGUE_VERSION) {
         return;
     }
     wal__catalogue_header_encode(&header, encoded);

@@ -823,9 +823,9 @@ static void test_golden__index_version_2_is_rebuilt(void **state)
         assert_int_equal(list(disk, found), count);
         assert_memory_equal(found, wanted, sizeof(found));
     }
-    assert_int_equal(version_of_index(disk, "0000000000000003.idx"), 3);
-    assert_int_equal(version_of_index(disk, "0000000000000001.idx"), 3);
-    assert_int_equal(version_of_index(disk, "catalogue"), 3);
+    assert_int_equal(version_of_index(disk, "0000000000000003.idx"), 4);
+    assert_int_equal(version_of_index(disk, "0000000000000001.idx"), 4);
+    assert_int_equal(version_of_index(disk, "catalogue"), 4);
     forge_catalogue(forged);
     assert_int_equal(list(forged, found), count);
     assert_int_equal(found[0].updated_ms, GOLDEN_INDEX_2_TIME);

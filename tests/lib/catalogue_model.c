@@ -95,6 +95,7 @@ static void make_session(struct model_record *record,
     if (session->numbers.session_position == 0) {
         session->numbers.created_ms = session->time_ms;
         session->numbers.updated_ms = session->time_ms;
+        strcpy(session->source, sources[model_random_below(3)]);
     } else if (session->numbers.created_ms > session->time_ms) {
         session->numbers.created_ms = session->time_ms;
     }
@@ -104,7 +105,6 @@ static void make_session(struct model_record *record,
     sprintf(session->project, "project %u", model_random_below(5));
     sprintf(session->title, "%.*s", (int)model_random_below(30),
             "a title of any length, or none");
-    strcpy(session->source, sources[model_random_below(3)]);
     strcpy(session->parent_id, parents[model_random_below(3)]);
     made = (struct wal__session_record){
         .created_ms = created_ms,
@@ -173,6 +173,23 @@ static void make_time(const struct model_record *record,
     numbers->flags |= WAL__SUMMARY_ACTIVE;
 }
 
+/* The first entry is under the head that the session began with, and each one
+ * is under the head and moves it. */
+static void note_straight(const struct model_record *record,
+                          struct wal__summary *numbers)
+{
+    bool is_first = numbers->entries == 0 &&
+                    numbers->head_sequence == numbers->fork_sequence;
+    bool is_straight =
+        is_first || (numbers->flags & WAL__SUMMARY_STRAIGHT) != 0;
+
+    numbers->flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
+    if (is_straight && record->frame.flags == WAL__FRAME_MOVES_HEAD &&
+        record->frame.parent == numbers->head_sequence) {
+        numbers->flags |= WAL__SUMMARY_STRAIGHT;
+    }
+}
+
 static void make_entry(struct model_record *record,
                        struct model_session *session)
 {
@@ -189,7 +206,10 @@ static void make_entry(struct model_record *record,
     entry.time = model_span(time);
     record->frame.kind = WAL__KIND_MESSAGE;
     record->frame.stream = (uint8_t)model_random_below(2);
-    record->frame.flags = model_random_below(3) > 0 ? WAL__FRAME_MOVES_HEAD : 0;
+    record->frame.flags = model_random_below(9) > 0 ? WAL__FRAME_MOVES_HEAD : 0;
+    if (model_random_below(9) > 0) {
+        record->frame.parent = session->numbers.head_sequence;
+    }
     make_payload(record, session, payload);
     entry.payload = model_span(payload);
     wal__entry_record_encode(&entry, record->payload);
@@ -197,6 +217,7 @@ static void make_entry(struct model_record *record,
     if (record->frame.stream != 0) {
         return;
     }
+    note_straight(record, &session->numbers);
     session->numbers.entries++;
     if (record->frame.flags != 0) {
         session->numbers.head_sequence = record->frame.sequence;
@@ -216,13 +237,25 @@ static void inherit(struct model_session *session,
     }
 }
 
-static void make_fork(const struct model *model, struct model_record *record,
+/* Any session that the catalogue has, or null. */
+static struct model_session *pick(struct model *model)
+{
+    for (int i = 0; model->count > 0 && i < 200; i++) {
+        struct model_session *session =
+            &model->sessions[model_random_below(model->count)];
+
+        if (!session->is_omitted) {
+            return session;
+        }
+    }
+    return NULL;
+}
+
+static void make_fork(struct model *model, struct model_record *record,
                       struct model_session *session)
 {
-    const struct model_session *owner =
-        &model->sessions[model_random_below(model->count)];
-    const struct model_session *source =
-        &model->sessions[model_random_below(model->count)];
+    const struct model_session *owner = pick(model);
+    const struct model_session *source = pick(model);
     struct wal__fork_record fork;
 
     if (owner == session || source == session) {
@@ -243,6 +276,7 @@ static void make_fork(const struct model *model, struct model_record *record,
     wal__fork_record_encode(&fork, record->payload);
     finish(record, session, WAL__FRAME_FORK, wal__fork_record_size(&fork));
     session->numbers.flags |= WAL__SUMMARY_FORK;
+    session->numbers.flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
     session->numbers.fork_sequence = record->frame.parent;
     session->numbers.fork_record = record->frame.sequence;
     session->numbers.fork_owner = owner->numbers.number;
@@ -274,6 +308,7 @@ static void make_head(struct model_record *record,
     finish(record, session, WAL__FRAME_HEAD, wal__head_record_size(&head));
     if (is_main && record->frame.stream == 0) {
         session->numbers.head_sequence = record->frame.parent;
+        session->numbers.flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
         strcpy(session->head_id, entry_id);
     }
 }
@@ -363,6 +398,46 @@ bool model_is_deleted(const struct model_session *session)
     return (session->numbers.flags & WAL__SUMMARY_DELETED) != 0;
 }
 
+static bool refers_to(const struct model_session *session, uint32_t number)
+{
+    const struct wal__summary *numbers = &session->numbers;
+
+    return numbers->number != number &&
+           (numbers->fork_owner == number || numbers->fork_source == number ||
+            numbers->first_owner == number);
+}
+
+static bool is_kept(const struct model *model, const bool *kept, uint32_t i)
+{
+    const struct model_session *session = &model->sessions[i];
+    bool keep = !session->is_omitted && !model_is_deleted(session);
+
+    for (uint32_t k = 0; k < model->count && !session->is_omitted; k++) {
+        keep = keep || (kept[k] && refers_to(&model->sessions[k],
+                                             session->numbers.number));
+    }
+    return keep;
+}
+
+void model_omit(struct model *model)
+{
+    bool kept[MODEL_SESSIONS] = {false};
+    bool changed = true;
+
+    while (changed) {
+        changed = false;
+        for (uint32_t i = 0; i < model->count; i++) {
+            bool keep = is_kept(model, kept, i);
+
+            changed = changed || keep != kept[i];
+            kept[i] = keep;
+        }
+    }
+    for (uint32_t i = 0; i < model->count; i++) {
+        model->sessions[i].is_omitted = !kept[i];
+    }
+}
+
 const struct model_session *model_find(const struct model *model,
                                        const char *id)
 {
@@ -387,9 +462,24 @@ static void choose_id(const struct model *model, char *id)
     }
 }
 
+/* Room for a session: an omitted one's is used again. */
+static struct model_session *new_session(struct model *model)
+{
+    for (uint32_t i = 0; i < model->count; i++) {
+        if (model->sessions[i].is_omitted) {
+            return &model->sessions[i];
+        }
+    }
+    return model->count < MODEL_SESSIONS ? &model->sessions[model->count++]
+                                         : NULL;
+}
+
 void model_make_record(struct model *model, struct model_record *record)
 {
-    struct model_session *session;
+    struct model_session *picked = pick(model);
+    struct model_session *session = picked == NULL || model_random_below(6) == 0
+                                        ? new_session(model)
+                                        : NULL;
 
     memset(record, 0, sizeof(*record));
     model->sequence += 1 + model_random_below(3);
@@ -397,9 +487,7 @@ void model_make_record(struct model *model, struct model_record *record)
     record->applied.position =
         wal__position(1 + model->sequence / 100, 4096 + model->sequence);
     record->applied.clock_ms = (int64_t)model->sequence * 1000;
-    if (model->count == 0 ||
-        (model->count < MODEL_SESSIONS && model_random_below(6) == 0)) {
-        session = &model->sessions[model->count++];
+    if (session != NULL) {
         memset(session, 0, sizeof(*session));
         model->last_session += 1 + model_random_below(5) / 4;
         session->numbers.number = model->last_session;
@@ -409,7 +497,7 @@ void model_make_record(struct model *model, struct model_record *record)
         session = &model->store;
         make_doc(model, record, session);
     } else {
-        session = &model->sessions[model_random_below(model->count)];
+        session = picked;
         make_change(model, record, session);
     }
     if (session == &model->store) {
@@ -423,10 +511,9 @@ void model_step(struct model *model, struct wal__catalogue *catalogue)
 {
     struct model_record record;
 
-    if (model->count > 0 && model_random_below(20) == 0) {
-        struct model_session *session =
-            &model->sessions[model_random_below(model->count)];
+    struct model_session *session = pick(model);
 
+    if (session != NULL && model_random_below(20) == 0) {
         session->numbers.flags |= WAL__SUMMARY_DAMAGED;
         assert_int_equal(
             wal__catalogue_mark_damaged(catalogue, session->numbers.number),

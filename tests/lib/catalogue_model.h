@@ -24,6 +24,7 @@ enum {
 struct model_session {
     struct wal__summary numbers; /* without spans */
     int64_t time_ms;             /* of its newest SESSION or ENTRY */
+    bool is_omitted;             /* from a snapshot */
     char id[MODEL_TEXT_SIZE];
     char head_id[MODEL_TEXT_SIZE];
     char parent_id[MODEL_TEXT_SIZE];
@@ -96,6 +97,9 @@ bool model_equals(const struct wal__summary *summary,
 
 bool model_is_deleted(const struct model_session *session);
 
+/* Marks the deleted sessions that no other refers to as omitted. */
+void model_omit(struct model *model);
+
 /* The session that is found by the id, or null. */
 const struct model_session *model_find(const struct model *model,
                                        const char *id);
@@ -127,13 +131,21 @@ void model_assert_same(const struct wal__catalogue *catalogue,
                        const struct model *model);
 
 /* The wal__write_callback of a sink; every piece but the last must be whole. */
-enum wal_status model_sink_write(void *ctx, const void *data, size_t size);
+enum wal_status model_sink_write(void *ctx, uint64_t offset, const void *data,
+                                 size_t size);
 
-/* A snapshot, to be freed with model_free. */
-struct wal__span model_write(const struct wal__catalogue *catalogue);
+/* A snapshot, to be freed with model_free. The model, if any, forgets what a
+ * snapshot omits. */
+struct wal__span model_write(const struct wal__catalogue *catalogue,
+                             struct model *model);
 void model_free(struct wal__span bytes);
 
+/* Opens a snapshot, whose bytes stay borrowed, and attaches it. */
+enum wal_status model_attach(struct wal__catalogue *catalogue,
+                             struct wal__span bytes, const uint8_t uuid[16]);
+
 /* Puts a snapshot in the place of the overlay; the same to be freed. */
-struct wal__span model_swap_snapshot(struct wal__catalogue *catalogue);
+struct wal__span model_swap_snapshot(struct wal__catalogue *catalogue,
+                                     struct model *model);
 
 #endif

@@ -186,7 +186,8 @@ static void process_entries(struct printer *printer,
     }
 }
 
-static enum wal_status open_cursor(struct printer *printer, uint64_t skip,
+/* last: the number of entries at the end to read; 0: all. */
+static enum wal_status open_cursor(struct printer *printer, uint64_t last,
                                    struct wal_entry_cursor **cursor,
                                    struct wal_error *error)
 {
@@ -201,7 +202,7 @@ static enum wal_status open_cursor(struct printer *printer, uint64_t skip,
             (view->redacted ? WAL_ENTRY_CURSOR_REDACTED : 0U),
         .stream = view->stream,
         .up_to = cli_slice(view->branch != NULL ? view->branch : view->up_to),
-        .skip = skip,
+        .last = last,
     };
     enum wal_status status =
         wal_entry_cursor_open(printer->session, &options, cursor, error);
@@ -239,24 +240,19 @@ static enum wal_status open_view(struct printer *printer,
                                  struct wal_error *error)
 {
     const struct walcat_options *view = printer->view;
-    enum wal_status status = open_cursor(printer, 0, cursor, error);
+    bool is_tail = view->tail > 0 && view->tail != UINT64_MAX;
+    enum wal_status status = open_cursor(
+        printer, is_tail && view->type == NULL ? view->tail : 0, cursor, error);
     uint64_t count;
 
-    if (status != WAL_OK || view->tail == UINT64_MAX) {
+    if (status != WAL_OK || !is_tail || view->type == NULL) {
         return status;
     }
     count = wal_entry_cursor_remaining(*cursor);
-    if (view->type != NULL) {
-        printer->ring_size = view->tail < count ? view->tail : count;
-        printer->ring =
-            cli_alloc((size_t)printer->ring_size * sizeof(*printer->ring));
-    }
-    if (view->tail > 0 && (view->type != NULL || view->tail >= count)) {
-        return status;
-    }
-    wal_entry_cursor_close(*cursor);
-    *cursor = NULL;
-    return open_cursor(printer, count - view->tail, cursor, error);
+    printer->ring_size = view->tail < count ? view->tail : count;
+    printer->ring =
+        cli_alloc((size_t)printer->ring_size * sizeof(*printer->ring));
+    return status;
 }
 
 static int follow(struct printer *printer, uint64_t seen)
@@ -323,7 +319,9 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
     if (!view->follow) {
         cli_start_pager(cli);
     }
-    process_entries(&printer, cursor, 0);
+    if (view->tail > 0) {
+        process_entries(&printer, cursor, 0);
+    }
     print_ring(&printer);
     wal_entry_cursor_close(cursor);
     return view->follow ? follow(&printer, seen) : printer.code;

@@ -218,46 +218,107 @@ static void check_orders(struct check_store *store)
 
 /* --- against the log ------------------------------------------------------ */
 
+/* Marks a session that another one refers to; true when it was not marked. */
+static bool mark(const struct check_model *model, uint32_t number)
+{
+    struct check_session *session =
+        number == 0 ? NULL : check_model_find(model, number);
+    bool is_new = session != NULL && !session->is_kept;
+
+    if (is_new) {
+        session->is_kept = true;
+    }
+    return is_new;
+}
+
+/* Marks the sessions that a catalogue must have: those that are not deleted,
+ * and what they refer to. Returns their number. */
+static size_t mark_kept(const struct check_model *model)
+{
+    bool changed = true;
+    size_t count = 0;
+
+    for (size_t i = 0; i < model->session_count; i++) {
+        struct check_session *session = model->sessions[i];
+
+        session->is_kept = (session->state.flags & WAL__SUMMARY_DELETED) == 0;
+    }
+    while (changed) {
+        changed = false;
+        for (size_t i = model->session_count; i > 0; i--) {
+            const struct check_session *session = model->sessions[i - 1];
+            const struct wal__summary *state = &session->state;
+
+            if (session->is_kept) {
+                changed |= mark(model, state->fork_owner);
+                changed |= mark(model, state->fork_source);
+                changed |= mark(model, state->first_owner);
+            }
+        }
+    }
+    for (size_t i = 0; i < model->session_count; i++) {
+        count += model->sessions[i]->is_kept;
+    }
+    return count;
+}
+
+static bool is_hidden(const struct wal__summary *summary)
+{
+    return (summary->flags & WAL__SUMMARY_DELETED) != 0 ||
+           summary->number == WAL__STORE_NUMBER;
+}
+
+/* Compares the summary of a rank with the log; false after a report. *last is
+ * the number of the rank before. */
+static bool check_rank(struct check_store *store, uint32_t rank, uint32_t *last,
+                       struct wal__summary *summary)
+{
+    const struct check_catalogue *catalogue = &store->catalogue;
+    uint64_t at = catalogue->layout.summaries + rank * WAL__SUMMARY_SIZE;
+    const struct check_session *session;
+    const char *field = "number";
+
+    if (!summary_at(catalogue, rank, summary) || summary->number <= *last) {
+        report_difference(store, at, WAL__SUMMARY_SIZE,
+                          "a summary is not valid");
+        return false;
+    }
+    *last = summary->number;
+    session = check_model_find(&store->model, summary->number);
+    if (session != NULL) {
+        field = check_summary(session, summary);
+    }
+    if (field != NULL) {
+        check_damage_add_redundant(&store->damages, name, at, WAL__SUMMARY_SIZE,
+                                   "the %s of session %" PRIu32
+                                   " differs from the log%s",
+                                   field, summary->number, believed);
+        return false;
+    }
+    return true;
+}
+
 static void check_summaries(struct check_store *store)
 {
     const struct check_catalogue *catalogue = &store->catalogue;
-    size_t hidden = store->model.session_count -
-                    check_model_count_sessions(&store->model, false);
+    size_t missing = mark_kept(&store->model);
+    uint32_t hidden = 0;
     uint32_t last = 0;
 
-    if (catalogue->header.session_count != store->model.session_count) {
-        report_difference(store, 12, 4,
-                          "it has more or fewer sessions than the log");
-        return;
-    }
-    if (catalogue->header.hidden_count != hidden) {
-        report_difference(store, 68, 4,
-                          "it has more or fewer hidden sessions than the log");
-        return;
-    }
     for (uint32_t i = 0; i < catalogue->header.session_count; i++) {
-        uint64_t at = catalogue->layout.summaries + i * WAL__SUMMARY_SIZE;
-        const struct check_session *session;
         struct wal__summary summary;
-        const char *field = "number";
 
-        if (!summary_at(catalogue, i, &summary) || summary.number <= last) {
-            report_difference(store, at, WAL__SUMMARY_SIZE,
-                              "a summary is not valid");
+        if (!check_rank(store, i, &last, &summary)) {
             return;
         }
-        last = summary.number;
-        session = check_model_find(&store->model, summary.number);
-        if (session != NULL) {
-            field = check_summary(session, &summary);
-        }
-        if (field != NULL) {
-            check_damage_add_redundant(
-                &store->damages, name, at, WAL__SUMMARY_SIZE,
-                "the %s of session %" PRIu32 " differs from the log%s", field,
-                summary.number, believed);
-            return;
-        }
+        hidden += is_hidden(&summary);
+        missing -= check_model_find(&store->model, summary.number)->is_kept;
+    }
+    if (missing > 0) {
+        report_difference(store, 12, 4, "it lacks sessions of the log");
+    } else if (catalogue->header.hidden_count != hidden) {
+        report_difference(store, 68, 4,
+                          "its count of hidden sessions is wrong");
     }
 }
 

@@ -275,6 +275,21 @@ static void replay_first_text(struct replay *replay)
     session->first_size = size;
 }
 
+/* Unset where the log does not prove it: an index may leave it out. */
+static void replay_straight(struct wal__summary *state,
+                            const struct wal__posting *posting)
+{
+    bool is_under_head = posting->parent == state->head_sequence &&
+                         (posting->flags & WAL__FRAME_MOVES_HEAD) != 0;
+
+    if (!is_under_head) {
+        state->flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
+    } else if (state->entries == 0 &&
+               state->head_sequence == state->fork_sequence) {
+        state->flags |= WAL__SUMMARY_STRAIGHT;
+    }
+}
+
 static void replay_entry(struct replay *replay)
 {
     const struct wal__posting *posting = &replay->record->posting;
@@ -296,6 +311,7 @@ static void replay_entry(struct replay *replay)
         return;
     }
     replay_first_text(replay);
+    replay_straight(state, posting);
     state->entries++;
     if ((posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
         state->head_sequence = posting->sequence;
@@ -326,6 +342,7 @@ static void replay_head(const struct replay *replay)
     if (record->posting.stream == 0 && head.name.size == main_head.size &&
         memcmp(head.name.data, main_head.data, main_head.size) == 0) {
         replay->session->state.head_sequence = record->posting.parent;
+        replay->session->state.flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
         replay->session->head_hash = hash_of(head.entry_id);
     }
 }

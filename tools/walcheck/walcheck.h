@@ -197,6 +197,7 @@ struct check_session {
     uint32_t number;
     bool damaged; /* some of its records are lost or invalid */
     bool has_record;
+    bool is_kept;     /* the catalogue must have it */
     uint8_t *payload; /* payload of the newest SESSION record */
     struct wal__session_record record; /* its texts point into payload */
     struct wal__summary state;         /* without its texts */

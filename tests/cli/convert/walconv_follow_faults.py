@@ -62,7 +62,14 @@ class Follow:
         used = self.seconds_used() - used
         assert used < 0.25 * (time.monotonic() - begin), used
 
+    def catches(self, number):
+        """Whether it got as far as to handle the signal."""
+        with open("/proc/%d/status" % self.process.pid) as file:
+            caught = next(l for l in file if l.startswith("SigCgt:"))
+        return int(caught.split()[1], 16) >> (number - 1) & 1 == 1
+
     def stop(self, lines=0, number=signal.SIGTERM):
+        self.wait_for(lambda: self.catches(number), "a handler")
         self.process.send_signal(number)
         self.process.wait(LATE)
         assert self.process.returncode == 0, self.process.returncode

@@ -48,6 +48,12 @@ void differential_iterate(struct differential *run)
     if (differential_one_in(run, 4)) {
         options.skip = differential_random(run, 12);
     }
+    /* How many are durable is not known, so neither is the first of the last
+     * ones. */
+    if (differential_one_in(run, 2) &&
+        (options.flags & WAL_ENTRY_CURSOR_DURABLE) == 0) {
+        options.last = differential_random(run, 12);
+    }
     differential_check_read(run, number, &options);
 }
 

@@ -34,6 +34,8 @@ static void open_iter(struct differential *run)
     options.flags |= differential_one_in(run, 2) ? WAL_ENTRY_CURSOR_DELTAS : 0;
     options.mode = differential_one_in(run, 2) ? WAL_ENTRY_CURSOR_ALL
                                                : WAL_ENTRY_CURSOR_BRANCH;
+    options.last =
+        differential_one_in(run, 2) ? differential_random(run, 12) : 0;
     held->number = number;
     held->flags = options.flags;
     (void)differential_compare_status(

@@ -15,7 +15,16 @@ static bool is_text(struct wal_slice slice, const char *text)
 }
 
 enum {
-    EVERYTHING = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED
+    EVERYTHING = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED,
+    TAIL = 3
+};
+
+/* The last entries of a branch, read before anything else of the session. */
+struct tail {
+    uint32_t numbers[TAIL];
+    uint64_t depths[TAIL];
+    uint32_t parents[TAIL];
+    uint32_t count;
 };
 
 void ledger_mix(struct ledger_checker *checker, uint64_t value)
@@ -69,12 +78,13 @@ static void find_path(struct ledger_checker *checker, uint32_t entry)
 
 static struct wal_entry_cursor *begin(struct ledger_checker *checker,
                                       uint32_t mode, uint32_t flags,
-                                      uint32_t stream)
+                                      uint32_t stream, uint64_t last)
 {
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
                                                .mode = mode,
                                                .flags = flags,
-                                               .stream = stream};
+                                               .stream = stream,
+                                               .last = last};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status =
@@ -321,7 +331,7 @@ void ledger_read_stream(struct ledger_checker *checker, uint32_t stream)
     struct wal_entry_cursor *cursor = begin(
         checker, WAL_ENTRY_CURSOR_ALL,
         EVERYTHING | (reads_durable(checker) ? WAL_ENTRY_CURSOR_DURABLE : 0u),
-        stream);
+        stream, 0);
     uint32_t number;
 
     if (cursor == NULL) {
@@ -379,7 +389,7 @@ static void read_flagged(struct ledger_checker *checker, uint32_t stream,
 {
     uint32_t head = checker->view->heads[checker->session][stream];
     struct wal_entry_cursor *cursor =
-        begin(checker, WAL_ENTRY_CURSOR_BRANCH, flags, stream);
+        begin(checker, WAL_ENTRY_CURSOR_BRANCH, flags, stream, 0);
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     bool compact = (flags & WAL_ENTRY_CURSOR_SINCE_COMPACTION) != 0;
@@ -410,9 +420,78 @@ static void read_flagged(struct ledger_checker *checker, uint32_t stream,
     wal_entry_cursor_close(cursor);
 }
 
-static void read_branch(struct ledger_checker *checker, uint32_t stream)
+static void read_tail(struct ledger_checker *checker, uint32_t stream,
+                      uint32_t flags, struct tail *tail)
+{
+    struct wal_entry_cursor *cursor =
+        begin(checker, WAL_ENTRY_CURSOR_BRANCH, flags, stream, TAIL);
+    struct wal_entry entry;
+    uint32_t number;
+
+    tail->count = 0;
+    while ((number = next(checker, cursor, &entry)) != LEDGER_NONE) {
+        WAL__ASSERT(tail->count < TAIL);
+        tail->numbers[tail->count] = number;
+        tail->depths[tail->count] = entry.depth;
+        tail->parents[tail->count] =
+            ledger_find_entry(checker->ledger, entry.parent_id);
+        tail->count++;
+    }
+    wal_entry_cursor_close(cursor);
+}
+
+/* Whether an entry of the path before `end` is in view. */
+static bool has_visible(const struct ledger_checker *checker, uint32_t end,
+                        bool hides)
+{
+    while (end > 0 && hides && is_hidden(checker, checker->path[end - 1])) {
+        end--;
+    }
+    return end > 0;
+}
+
+/* The tail is the end of the path that was found last. */
+static void expect_tail(const struct ledger_checker *checker, bool hides,
+                        const struct tail *tail)
+{
+    uint32_t at = checker->path_size;
+
+    for (uint32_t left = tail->count; left > 0; left--) {
+        uint32_t above;
+
+        do {
+            at -= at > 0;
+        } while (at > 0 && hides && is_hidden(checker, checker->path[at]));
+        above = at;
+        do {
+            above = above == 0 ? LEDGER_NONE : above - 1;
+        } while (above != LEDGER_NONE && hides &&
+                 is_hidden(checker, checker->path[above]));
+        above = above == LEDGER_NONE ? LEDGER_NONE : checker->path[above];
+        if (checker->path_size == 0 ||
+            tail->numbers[left - 1] != checker->path[at] ||
+            tail->depths[left - 1] != at || tail->parents[left - 1] != above) {
+            ledger_fail("session %u: of the last entries of a branch one is "
+                        "%u (depth %llu, under %d), not %u under %d",
+                        checker->session, tail->numbers[left - 1],
+                        (unsigned long long)tail->depths[left - 1],
+                        (int)tail->parents[left - 1], checker->path[at],
+                        (int)above);
+        }
+    }
+    if (tail->count < TAIL && has_visible(checker, at, hides)) {
+        ledger_fail("session %u: of the last entries of a branch only %u are "
+                    "there",
+                    checker->session, tail->count);
+    }
+}
+
+static void read_branch(struct ledger_checker *checker, uint32_t stream,
+                        const struct tail tails[2])
 {
     find_path(checker, checker->view->heads[checker->session][stream]);
+    expect_tail(checker, false, &tails[0]);
+    expect_tail(checker, true, &tails[1]);
     read_flagged(checker, stream, EVERYTHING);
     read_flagged(checker, stream, 0);
     read_flagged(checker, stream, WAL_ENTRY_CURSOR_SINCE_COMPACTION);
@@ -456,6 +535,7 @@ static void check_info(struct ledger_checker *checker, uint32_t own)
 void ledger_read_session(struct ledger_checker *checker)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
+    struct tail tails[LEDGER_STREAMS][2];
     char id[LEDGER_TEXT];
     enum wal_status status;
     uint32_t at = checker->ledger->sessions[checker->session].at;
@@ -480,13 +560,17 @@ void ledger_read_session(struct ledger_checker *checker)
     }
     checker->view->sessions[checker->session] = true;
     ledger_mix(checker, checker->session);
+    for (uint32_t stream = 0; stream < LEDGER_STREAMS; stream++) {
+        read_tail(checker, stream, EVERYTHING, &tails[stream][0]);
+        read_tail(checker, stream, 0, &tails[stream][1]);
+    }
     ledger_check_documents(checker);
     for (uint32_t stream = 0; stream < LEDGER_STREAMS; stream++) {
         ledger_read_stream(checker, stream);
         own = stream == 0 ? checker->own : own;
     }
     for (uint32_t stream = 0; stream < LEDGER_STREAMS; stream++) {
-        read_branch(checker, stream);
+        read_branch(checker, stream, tails[stream]);
     }
     ledger_check_heads(checker);
     check_info(checker, own);

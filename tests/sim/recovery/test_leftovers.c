@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "agentwal/blob.h"
-#include "tests/sim/workload/recover_fixture.h"
+#include "tests/sim/recovery/recover_fixture.h"
 
 #define THIRD    WORKLOAD_ROOT "/log/0000000000000003.seg"
 #define PACK_ONE WORKLOAD_ROOT "/pack/0000000000000001.seg"

@@ -4,7 +4,7 @@
  * durable, MANIFEST after everything that it refers to, and an index of the
  * tail is gone for good before the first append.
  */
-#include "tests/sim/workload/recover_fixture.h"
+#include "tests/sim/recovery/recover_fixture.h"
 
 struct order {
     struct sim_disk *disk;

@@ -3,7 +3,7 @@
  * other (SPEC.md 3.4): what was promised and cannot be read is reported, also
  * where the segment then looks like one that was never begun.
  */
-#include "tests/sim/workload/recover_fixture.h"
+#include "tests/sim/recovery/recover_fixture.h"
 
 #define CATALOGUE WORKLOAD_ROOT "/index/catalogue"
 

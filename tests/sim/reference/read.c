@@ -195,6 +195,11 @@ enum wal_status reference_read(const struct reference *ref, uint32_t number,
         *count += 1;
     }
     free(path.items);
+    if (options->last > 0 && options->last < *count) {
+        memmove(list, list + (*count - options->last),
+                (size_t)options->last * sizeof(*list));
+        *count = (uint32_t)options->last;
+    }
     *entries = list;
     return WAL_OK;
 }

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "engine/api/api_store.h"
+#include "engine/store/session.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/sanitizers.h"
 
@@ -197,6 +198,12 @@ enum wal_status workload_open_raw(struct workload *workload, uint32_t number,
     status =
         wal__store_open(WORKLOAD_ROOT, &options, &actor->heap.heap,
                         sim_process_io(actor->process), &actor->store, error);
+    if (status == WAL_OK) {
+        /* Every segment that ends has its sessions folded, with more syncs
+         * than one. */
+        actor->store->core.fold.slots_min = 1;
+        actor->store->core.fold.sync_step = 1;
+    }
     if (status != WAL_OK && arena_heap_count(&actor->arena) != 0) {
         ledger_fail("step %u: an opening that failed (%d) leaves %zu blocks",
                     workload->step, status, arena_heap_count(&actor->arena));

@@ -217,8 +217,8 @@ static void test_index_fmt__summary_field_out_of_range_is_rejected(void **state)
     assert_int_equal(decode_with(0, 4, 1), WAL__FMT_OK);
     assert_int_equal(decode_with(0, 4, 0), WAL__FMT_FIELD);
     assert_int_equal(decode_with(0, 4, UINT32_MAX), WAL__FMT_OK);
-    assert_int_equal(decode_with(4, 4, 15), WAL__FMT_OK);
-    assert_int_equal(decode_with(4, 4, 16), WAL__FMT_FIELD);
+    assert_int_equal(decode_with(4, 4, 31), WAL__FMT_OK);
+    assert_int_equal(decode_with(4, 4, 32), WAL__FMT_FIELD);
     assert_int_equal(decode_with(112, 4, 62), WAL__FMT_OK);
     assert_int_equal(decode_with(112, 4, 63), WAL__FMT_FIELD);
     assert_int_equal(decode_with(112, 4, 64), WAL__FMT_FIELD);
@@ -479,10 +479,11 @@ static enum wal__fmt decode_header_with(size_t offset, uint32_t value)
     return fmt;
 }
 
-/* Version 2 is read for what it proves, and no other than these. */
+/* Version 2 is read for what it proves, and no other than these. A catalogue of
+ * version 3 is used as the present one. */
 static void test_index_fmt__older_version_is_decoded_on_request(void **state)
 {
-    static const uint32_t versions[] = {0, 1, 2, 3, 4, UINT32_MAX};
+    static const uint32_t versions[] = {0, 1, 2, 3, 4, 5, UINT32_MAX};
     struct wal__catalogue_header header = {.session_count = 3, .position = 9};
     struct wal__catalogue_header read;
     uint8_t at[WAL__CATALOGUE_HEADER_SIZE];
@@ -493,7 +494,7 @@ static void test_index_fmt__older_version_is_decoded_on_request(void **state)
     for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
         const struct wal__span bytes = {at, sizeof(at)};
         uint32_t version = versions[i];
-        bool known = version == 2 || version == 3;
+        bool known = version >= 2 && version <= 4;
 
         wal__put32(sample.bytes + 8, version);
         wal__put32(sample.bytes + 108, wal__crc32(0, sample.bytes, 108));
@@ -505,9 +506,13 @@ static void test_index_fmt__older_version_is_decoded_on_request(void **state)
         wal__catalogue_header_encode(&header, at);
         wal__put32(at + 8, version);
         wal__put32(at + 124, wal__crc32(0, at, 124));
+        known = known || version == 4;
         assert_int_equal(wal__catalogue_header_decode_any(bytes, &read),
                          known ? WAL__FMT_OK : WAL__FMT_VERSION);
         assert_true(!known || (read.version == version && read.position == 9));
+        known = known && version != 2;
+        assert_int_equal(wal__catalogue_header_decode(bytes, &read),
+                         known ? WAL__FMT_OK : WAL__FMT_VERSION);
     }
     free(sample.bytes);
 }
@@ -517,7 +522,8 @@ static void test_index_fmt__header_field_out_of_range_is_rejected(void **state)
     (void)state;
     assert_int_equal(decode_header_with(8, 2), WAL__FMT_VERSION);
     assert_int_equal(decode_header_with(8, 3), WAL__FMT_OK);
-    assert_int_equal(decode_header_with(8, 4), WAL__FMT_VERSION);
+    assert_int_equal(decode_header_with(8, 4), WAL__FMT_OK);
+    assert_int_equal(decode_header_with(8, 5), WAL__FMT_VERSION);
     assert_int_equal(decode_header_with(12, POSTINGS + 1), WAL__FMT_FIELD);
     assert_int_equal(decode_header_with(12, SESSIONS - 1), WAL__FMT_FIELD);
     assert_int_equal(decode_header_with(12, SESSIONS + 1), WAL__FMT_SHORT);
@@ -634,7 +640,8 @@ test_index_fmt__catalogue_field_out_of_range_is_rejected(void **state)
     (void)state;
     assert_int_equal(decode_catalogue_with(8, 2), WAL__FMT_VERSION);
     assert_int_equal(decode_catalogue_with(8, 3), WAL__FMT_OK);
-    assert_int_equal(decode_catalogue_with(8, 4), WAL__FMT_VERSION);
+    assert_int_equal(decode_catalogue_with(8, 4), WAL__FMT_OK);
+    assert_int_equal(decode_catalogue_with(8, 5), WAL__FMT_VERSION);
     assert_int_equal(decode_catalogue_with(68, 3), WAL__FMT_OK);
     assert_int_equal(decode_catalogue_with(68, 4), WAL__FMT_FIELD);
     assert_int_equal(decode_catalogue_with(72, 1), WAL__FMT_FIELD);

@@ -342,6 +342,23 @@ static void begin(struct wal__branch *branch, const struct wal__heap *heap,
     }
 }
 
+/* Adds the ids of a branch that was loaded without. */
+static enum wal_status add_ids(struct wal__branch *branch,
+                               const struct model *model)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < model->count && status == WAL_OK; i++) {
+        const struct wal__posting *posting = &model->postings[i];
+
+        if (posting->type == WAL__FRAME_ENTRY) {
+            status = wal__branch_add_id(branch, posting,
+                                        position_of(posting->sequence));
+        }
+    }
+    return status == WAL_OK ? wal__branch_end_ids(branch) : status;
+}
+
 static void test_branch__random_trees_agree_with_a_parent_walk(void **state)
 {
     static struct model model;
@@ -351,9 +368,16 @@ static void test_branch__random_trees_agree_with_a_parent_walk(void **state)
         struct wal__branch branch;
         uint64_t sequence = FORK_SEQUENCE;
         uint32_t records = (uint32_t)random_u64() % RECORDS;
+        uint32_t loaded = (uint32_t)random_u64() % (records + 1);
 
         begin(&branch, &wal__heap_libc, &model);
+        if (round % 2 == 0) {
+            wal__branch_defer_ids(&branch);
+        }
         while (model.count < records) {
+            if (branch.ids_deferred && model.count == loaded) {
+                assert_int_equal(add_ids(&branch, &model), WAL_OK);
+            }
             sequence += 1 + random_u64() % 3;
 
             struct wal__posting posting = random_posting(&model, sequence);
@@ -363,9 +387,46 @@ static void test_branch__random_trees_agree_with_a_parent_walk(void **state)
                 WAL_OK);
             model.postings[model.count++] = posting;
         }
+        if (branch.ids_deferred) {
+            assert_int_equal(add_ids(&branch, &model), WAL_OK);
+        }
         assert_same(&branch, &model);
         wal__branch_deinit(&branch);
     }
+}
+
+static void test_branch__ids_of_other_entries_are_corrupt(void **state)
+{
+    struct faulty_heap heap;
+    struct wal__branch branch;
+    struct wal__posting posting = {.type = WAL__FRAME_ENTRY, .sequence = 1};
+
+    (void)state;
+    faulty_heap_init(&heap, &wal__heap_libc);
+    wal__branch_init(&branch, &heap.heap, 1);
+    wal__branch_defer_ids(&branch);
+    for (posting.sequence = 1; posting.sequence <= 3; posting.sequence++) {
+        assert_int_equal(wal__branch_add(&branch, &posting, posting.sequence),
+                         WAL_OK);
+    }
+    posting.sequence = 2;
+    assert_int_equal(wal__branch_add_id(&branch, &posting, 2), WAL_ECORRUPT);
+    posting.sequence = 1;
+    posting.stream = 1;
+    assert_int_equal(wal__branch_add_id(&branch, &posting, 1), WAL_ECORRUPT);
+    posting.stream = 0;
+    faulty_heap_fail(&heap, 1, false);
+    assert_int_equal(wal__branch_add_id(&branch, &posting, 1), WAL_ENOMEM);
+    for (posting.sequence = 1; posting.sequence <= 3; posting.sequence++) {
+        assert_int_equal(wal__branch_end_ids(&branch), WAL_ECORRUPT);
+        assert_int_equal(
+            wal__branch_add_id(&branch, &posting, posting.sequence), WAL_OK);
+    }
+    assert_int_equal(wal__branch_add_id(&branch, &posting, 4), WAL_ECORRUPT);
+    wal__branch_drop_ids(&branch);
+    assert_int_equal(wal__branch_end_ids(&branch), WAL_ECORRUPT);
+    wal__branch_deinit(&branch);
+    assert_int_equal(heap.live, 0);
 }
 
 static void test_branch__failed_allocation_changes_nothing(void **state)
@@ -544,6 +605,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_branch__random_trees_agree_with_a_parent_walk),
+        cmocka_unit_test(test_branch__ids_of_other_entries_are_corrupt),
         cmocka_unit_test(test_branch__failed_allocation_changes_nothing),
         cmocka_unit_test(
             test_branch__failed_allocation_of_a_path_leaves_the_buffer),

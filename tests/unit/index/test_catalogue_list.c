@@ -32,7 +32,7 @@ static void test_catalogue_list__is_a_snapshot_of_its_init(void **state)
         uint32_t count;
 
         model_begin(&model, &catalogue, &wal__heap_libc, 300);
-        bytes = model_swap_snapshot(&catalogue);
+        bytes = model_swap_snapshot(&catalogue, &model);
         for (int i = 0; i < 30; i++) {
             model_step(&model, &catalogue);
         }
@@ -119,9 +119,16 @@ static void test_catalogue_list__continues_after_every_position(void **state)
         uint32_t count;
 
         model_begin(&model, &catalogue, &wal__heap_libc, 300);
-        bytes = model_swap_snapshot(&catalogue);
+        bytes = model_swap_snapshot(&catalogue, &model);
         for (int i = 0; i < 30; i++) {
+            if (round % 2 == 0 && i % 15 == 0) {
+                assert_int_equal(wal__catalogue_index_sources(&catalogue),
+                                 WAL_OK);
+            }
             model_step(&model, &catalogue);
+        }
+        if (round % 4 == 0) {
+            assert_int_equal(wal__catalogue_index_sources(&catalogue), WAL_OK);
         }
         count = model_list(&model, filter, wanted);
         for (uint32_t i = 0; i < count; i++) {
@@ -161,7 +168,7 @@ test_catalogue_list__equal_sequences_are_ordered_by_number(void **state)
         sprintf(id, "lost-%u", number);
         summary.id = model_span(id);
         if (i == COUNT / 2) {
-            bytes = model_swap_snapshot(&catalogue);
+            bytes = model_swap_snapshot(&catalogue, NULL);
         }
         assert_int_equal(wal__catalogue_put(&catalogue, &summary), WAL_OK);
     }
@@ -186,6 +193,17 @@ test_catalogue_list__equal_sequences_are_ordered_by_number(void **state)
     model_free(bytes);
 }
 
+static uint32_t count_pages_read(const struct wal__catalogue *catalogue)
+{
+    const struct wal__snapshot *snapshot = catalogue->snapshot;
+    uint32_t count = 0;
+
+    for (uint64_t i = 0; i < snapshot->layout.table / 4096 / 8 + 1; i++) {
+        count += (uint32_t)__builtin_popcount(snapshot->verified[i]);
+    }
+    return count;
+}
+
 /* The pages before a place are searched through, never walked. */
 static void test_catalogue_list__last_page_reads_few_pages(void **state)
 {
@@ -198,7 +216,6 @@ static void test_catalogue_list__last_page_reads_few_pages(void **state)
     struct wal__catalogue_filter filter = {.after = {0, 1000011, 11}};
     struct wal__summary summary;
     struct wal__span bytes;
-    uint32_t touched = 0;
     char id[16];
 
     (void)state;
@@ -207,7 +224,7 @@ static void test_catalogue_list__last_page_reads_few_pages(void **state)
         sprintf(id, "s%u", number);
         assert_int_equal(model_put(&catalogue, number, id), WAL_OK);
     }
-    bytes = model_swap_snapshot(&catalogue);
+    bytes = model_swap_snapshot(&catalogue, NULL);
     assert_int_equal(wal__catalogue_iter_init(&cursor, &catalogue, &filter),
                      WAL_OK);
     for (uint32_t number = 10; number > 0; number--) {
@@ -217,11 +234,70 @@ static void test_catalogue_list__last_page_reads_few_pages(void **state)
     }
     assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary),
                      WAL_END);
-    for (uint64_t i = 0; i < catalogue.layout.table / 4096 / 8 + 1; i++) {
-        touched += (uint32_t)__builtin_popcount(catalogue.verified[i]);
+    assert_in_range(count_pages_read(&catalogue), 3, PAGE_BITS);
+    assert_true(catalogue.snapshot->layout.table / 4096 > 10 * PAGE_BITS);
+    wal__catalogue_iter_deinit(&cursor);
+    wal__catalogue_deinit(&catalogue);
+    model_free(bytes);
+}
+
+static void put_with_source(struct wal__catalogue *catalogue, uint32_t number,
+                            uint32_t flags)
+{
+    char id[16];
+    char source[16];
+    struct wal__summary summary = {
+        .number = number, .flags = flags, .last_sequence = number};
+
+    sprintf(id, "s%u", number);
+    sprintf(source, "file-%u", number / 2);
+    summary.id = model_span(id);
+    summary.source = model_span(source);
+    assert_int_equal(wal__catalogue_put(catalogue, &summary), WAL_OK);
+}
+
+/* Once the sources are indexed, only the sessions of one are read, also those
+ * that were created since. */
+static void test_catalogue_list__source_reads_its_sessions_alone(void **state)
+{
+    enum {
+        COUNT = 20001
+    };
+    struct wal__catalogue catalogue;
+    struct wal__catalogue_iter cursor;
+    const struct wal__catalogue_filter filter = {.source =
+                                                     model_span("file-10000")};
+    struct wal__summary summary;
+    struct wal__span bytes;
+
+    (void)state;
+    wal__catalogue_init(&catalogue, &wal__heap_libc);
+    for (uint32_t number = 1; number < COUNT; number++) {
+        put_with_source(&catalogue, number, 0);
     }
-    assert_in_range(touched, 3, PAGE_BITS);
-    assert_true(catalogue.layout.table / 4096 > 10 * PAGE_BITS);
+    bytes = model_swap_snapshot(&catalogue, NULL);
+    assert_int_equal(wal__catalogue_index_sources(&catalogue), WAL_OK);
+    put_with_source(&catalogue, COUNT, 0);
+    assert_int_equal(wal__catalogue_index_sources(&catalogue), WAL_OK);
+    memset(catalogue.snapshot->verified, 0,
+           catalogue.snapshot->layout.table / 4096 / 8 + 1);
+    assert_int_equal(wal__catalogue_iter_init(&cursor, &catalogue, &filter),
+                     WAL_OK);
+    for (uint32_t number = COUNT; number > COUNT - 2; number--) {
+        assert_int_equal(
+            wal__catalogue_iter_next(&cursor, &catalogue, &summary), WAL_OK);
+        assert_int_equal(summary.number, number);
+    }
+    assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary),
+                     WAL_END);
+    assert_in_range(count_pages_read(&catalogue), 1, 8);
+    wal__catalogue_iter_deinit(&cursor);
+    put_with_source(&catalogue, COUNT, WAL__SUMMARY_DELETED);
+    assert_int_equal(wal__catalogue_iter_init(&cursor, &catalogue, &filter),
+                     WAL_OK);
+    assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary),
+                     WAL_OK);
+    assert_int_equal(summary.number, COUNT - 1);
     wal__catalogue_iter_deinit(&cursor);
     wal__catalogue_deinit(&catalogue);
     model_free(bytes);
@@ -235,6 +311,7 @@ int main(void)
         cmocka_unit_test(
             test_catalogue_list__equal_sequences_are_ordered_by_number),
         cmocka_unit_test(test_catalogue_list__last_page_reads_few_pages),
+        cmocka_unit_test(test_catalogue_list__source_reads_its_sessions_alone),
     };
 
     return cmocka_run_group_tests(tests, model_set_up, NULL);

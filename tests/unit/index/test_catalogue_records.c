@@ -18,6 +18,9 @@
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/catalogue_model.h"
 
+static const char user[] = "{\"role\":\"user\",\"content\":\"hello there\"}";
+static const char agent[] = "{\"role\":\"assistant\",\"content\":\"yes\"}";
+
 /* A catalogue that is given records one by one, each the next in the log. */
 struct kit {
     struct wal__catalogue catalogue;
@@ -43,7 +46,7 @@ static void roll(struct kit *kit)
 {
     struct wal__span old = kit->snapshot;
 
-    kit->snapshot = model_swap_snapshot(&kit->catalogue);
+    kit->snapshot = model_swap_snapshot(&kit->catalogue, NULL);
     model_free(old);
 }
 
@@ -146,6 +149,16 @@ static struct wal__summary get(const struct kit *kit, uint32_t number)
     return summary;
 }
 
+static bool has(const struct kit *kit, uint32_t number)
+{
+    struct wal__summary summary;
+    enum wal_status status =
+        wal__catalogue_get(&kit->catalogue, number, &summary);
+
+    assert_true(status == WAL_OK || status == WAL_ENOTFOUND);
+    return status == WAL_OK;
+}
+
 /* The number that is found by an id, 0: none. */
 static uint32_t found(const struct kit *kit, const char *id)
 {
@@ -174,7 +187,7 @@ static uint32_t listed(const struct kit *kit)
         count++;
     }
     wal__catalogue_iter_deinit(&cursor);
-    assert_int_equal(count, wal__catalogue_visible_count(&kit->catalogue));
+    assert_int_equal(count, kit->catalogue.visible_count);
     return count;
 }
 
@@ -200,9 +213,12 @@ test_catalogue_records__deleted_session_is_found_by_number(void **state)
         }
         assert_int_equal(found(&kit, "a"), 0);
         assert_int_equal(found(&kit, "b"), 2);
-        assert_int_equal(get(&kit, 1).flags, WAL__SUMMARY_DELETED);
-        assert_int_equal(get(&kit, 1).last_sequence, 3);
-        assert_int_equal(kit.catalogue.session_count, 2);
+        if ((rolls & 2) == 0) {
+            assert_int_equal(get(&kit, 1).flags, WAL__SUMMARY_DELETED);
+            assert_int_equal(get(&kit, 1).last_sequence, 3);
+        } else {
+            assert_false(has(&kit, 1)); /* a snapshot omits it */
+        }
         assert_int_equal(listed(&kit), 1);
         end(&kit);
     }
@@ -236,8 +252,6 @@ test_catalogue_records__id_of_a_deleted_session_is_free(void **state)
         }
         assert_int_equal(found(&kit, "a"), 3);
         assert_int_equal(listed(&kit), 1);
-        assert_int_equal(kit.catalogue.session_count, 3);
-        assert_int_equal(kit.catalogue.hidden_count, 2);
         end(&kit);
     }
 }
@@ -251,6 +265,8 @@ test_catalogue_records__deleted_session_is_not_restored(void **state)
     (void)state;
     begin(&kit);
     create(&kit, 1, "a");
+    create(&kit, 3, "fork");
+    fork_at(&kit, 3, 1, 1, 1, 0); /* so that a snapshot keeps it */
     plain(&kit, WAL__FRAME_TOMBSTONE, 1, 0);
     create(&kit, 2, "a");
     for (int i = 0; i < 2; i++) {
@@ -262,6 +278,95 @@ test_catalogue_records__deleted_session_is_not_restored(void **state)
     }
     /* A redaction for a fork's sake is all that a deleted session gets. */
     plain(&kit, WAL__FRAME_REDACT, 1, 9);
+    assert_int_equal(get(&kit, 1).flags, WAL__SUMMARY_DELETED);
+    assert_int_equal(found(&kit, "a"), 2);
+    assert_int_equal(listed(&kit), 2);
+    end(&kit);
+}
+
+/* ------------------------------------------------------------- omission --- */
+
+/* A chain of forks keeps what it came from, for as long as one of it is left:
+ * each level is deleted but the last, then that too. */
+static void
+test_catalogue_records__deleted_session_stays_while_a_fork_exists(void **state)
+{
+    struct kit kit;
+
+    (void)state;
+    begin(&kit);
+    create(&kit, 1, "root");
+    create(&kit, 2, "stranger");
+    create(&kit, 3, "middle");
+    fork_at(&kit, 3, 1, 1, add(&kit, 1, 0, "{}"), 0);
+    create(&kit, 4, "leaf");
+    fork_at(&kit, 4, 3, 1, add(&kit, 3, 0, "{}"), 0);
+    for (uint32_t number = 1; number < 4; number++) {
+        plain(&kit, WAL__FRAME_TOMBSTONE, number, 0);
+    }
+    roll(&kit);
+    assert_true(has(&kit, 1) && has(&kit, 3) && has(&kit, 4));
+    assert_false(has(&kit, 2));
+    assert_int_equal(kit.catalogue.snapshot->header.hidden_count, 2);
+    plain(&kit, WAL__FRAME_TOMBSTONE, 4, 0);
+    assert_true(has(&kit, 1) && has(&kit, 3) && has(&kit, 4));
+    roll(&kit);
+    assert_false(has(&kit, 1) || has(&kit, 3) || has(&kit, 4));
+    assert_int_equal(kit.catalogue.snapshot->header.session_count, 0);
+    assert_int_equal(kit.catalogue.last_session, 4); /* no number twice */
+    end(&kit);
+}
+
+/* The first message of a fork may be that of a session that is neither source
+ * nor owner of its fork point. */
+static void
+test_catalogue_records__owner_of_the_first_message_is_kept(void **state)
+{
+    uint64_t first;
+    struct kit kit;
+
+    (void)state;
+    begin(&kit);
+    create(&kit, 1, "root");
+    first = add(&kit, 1, 0, user);
+    create(&kit, 2, "middle");
+    fork_at(&kit, 2, 1, 1, first, 0);
+    create(&kit, 3, "leaf");
+    fork_at(&kit, 3, 2, 2, add(&kit, 2, 0, "{}"), 0);
+    assert_int_equal(get(&kit, 3).first_owner, 1);
+    plain(&kit, WAL__FRAME_TOMBSTONE, 1, 0);
+    roll(&kit);
+    assert_true(has(&kit, 1));
+    assert_true(model_span_is(get(&kit, 1).first_text, "hello there"));
+    end(&kit);
+}
+
+/* The records of an omitted session are applied again, while another session
+ * has its id. */
+static void
+test_catalogue_records__omitted_session_is_applied_hidden(void **state)
+{
+    struct wal__session_record session = {.schema_version = 3,
+                                          .id = model_span("a")};
+    struct wal__frame frame = {.type = WAL__FRAME_SESSION, .session = 1};
+    struct wal__log_record record = {.frame = &frame,
+                                     .version = WAL__FORMAT_VERSION};
+    struct kit kit;
+
+    (void)state;
+    begin(&kit);
+    create(&kit, 1, "a");
+    plain(&kit, WAL__FRAME_TOMBSTONE, 1, 0);
+    create(&kit, 2, "a");
+    roll(&kit);
+    assert_false(has(&kit, 1));
+    wal__session_record_encode(&session, kit.payload);
+    record.payload =
+        (struct wal__span){kit.payload, wal__session_record_size(&session)};
+    assert_int_equal(wal__catalogue_apply(&kit.catalogue, &record),
+                     WAL_ECORRUPT);
+    assert_int_equal(wal__catalogue_apply_deleted(&kit.catalogue, &record),
+                     WAL_OK);
     assert_int_equal(get(&kit, 1).flags, WAL__SUMMARY_DELETED);
     assert_int_equal(found(&kit, "a"), 2);
     assert_int_equal(listed(&kit), 1);
@@ -306,7 +411,6 @@ static void test_catalogue_records__store_is_not_listed(void **state)
         assert_int_equal(summary.created_ms, 1700000000007);
         assert_int_equal(found(&kit, "store"), 1);
         assert_int_equal(listed(&kit), 2);
-        assert_int_equal(kit.catalogue.session_count, 3);
         assert_int_equal(kit.catalogue.last_session, 2);
         roll(&kit);
     }
@@ -333,7 +437,8 @@ static void test_catalogue_records__store_has_only_documents(void **state)
         }
         assert_int_equal(wal__catalogue_put(&kit.catalogue, &summary),
                          WAL_ECORRUPT);
-        assert_int_equal(kit.catalogue.session_count, i);
+        assert_int_equal(kit.catalogue.visible_count, 0);
+        assert_int_equal(has(&kit, WAL__STORE_NUMBER), i);
         plain(&kit, WAL__FRAME_DOC, WAL__STORE_NUMBER, 0);
     }
     end(&kit);
@@ -357,9 +462,6 @@ static void test_catalogue_records__lost_documents_of_the_store(void **state)
 }
 
 /* --------------------------------------------------- first user message --- */
-
-static const char user[] = "{\"role\":\"user\",\"content\":\"hello there\"}";
-static const char agent[] = "{\"role\":\"assistant\",\"content\":\"yes\"}";
 
 static void expect_first(const struct kit *kit, uint32_t number,
                          uint64_t sequence, uint32_t owner, const char *text)
@@ -578,6 +680,12 @@ int main(void)
             test_catalogue_records__id_of_a_deleted_session_is_free),
         cmocka_unit_test(
             test_catalogue_records__deleted_session_is_not_restored),
+        cmocka_unit_test(
+            test_catalogue_records__deleted_session_stays_while_a_fork_exists),
+        cmocka_unit_test(
+            test_catalogue_records__owner_of_the_first_message_is_kept),
+        cmocka_unit_test(
+            test_catalogue_records__omitted_session_is_applied_hidden),
         cmocka_unit_test(test_catalogue_records__documents_are_counted),
         cmocka_unit_test(test_catalogue_records__store_is_not_listed),
         cmocka_unit_test(test_catalogue_records__store_has_only_documents),

@@ -42,7 +42,7 @@ static void roll(struct kit *kit)
 {
     struct wal__span old = kit->snapshot;
 
-    kit->snapshot = model_swap_snapshot(&kit->catalogue);
+    kit->snapshot = model_swap_snapshot(&kit->catalogue, NULL);
     model_free(old);
 }
 

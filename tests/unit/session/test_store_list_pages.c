@@ -273,9 +273,11 @@ static void test_list_pages__continues_after_indexes_are_reloaded(void **state)
             assert_false(seen[number]);
             seen[number] = true;
             count++;
-            /* A session already returned, and one still to come. */
+            /* A session already returned, one still to come, and one of an
+             * earlier page. */
             (void)snprintf(id, sizeof(id), "e%d", count);
             append_to(store, count % 2 == 0 ? "s10" : "s2", id);
+            append_to(store, "s21", id);
             (void)snprintf(id, sizeof(id), "n%d", count);
             add(store, id, "", "");
             if (count % 3 == 0) {
@@ -283,6 +285,112 @@ static void test_list_pages__continues_after_indexes_are_reloaded(void **state)
             }
         }
         assert_int_equal(count, COUNT - from * 5);
+        wal_session_cursor_close(list);
+        kit_close(store);
+    }
+}
+
+/* Flips a bit of every page of the catalogue but the first two and the last: a
+ * cursor that was just opened has verified some of them. */
+static void damage_catalogue(const char *store)
+{
+    char path[64];
+    FILE *file;
+    long size;
+
+    (void)snprintf(path, sizeof(path), "%s/index/catalogue", store);
+    file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    size = ftell(file);
+    assert_true(size > 8 * 4096L);
+    for (long at = 2 * 4096L + 100; at < size - 4096; at += 4096) {
+        int byte;
+
+        assert_int_equal(fseek(file, at, SEEK_SET), 0);
+        byte = fgetc(file);
+        assert_int_equal(fseek(file, at, SEEK_SET), 0);
+        assert_int_equal(fputc(byte ^ 1, file), byte ^ 1);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A store of 200 sessions, and a catalogue, which is written for 1 MiB. */
+static struct wal_store *make_with_catalogue(const char *path, int count)
+{
+    enum {
+        SIZE = 200 * 1024
+    };
+    struct wal_store *store = kit_open(path, WAL_OPEN_CREATE);
+    char *payload = malloc(SIZE);
+    struct wal_session *session;
+    struct wal_entry entry;
+
+    assert_non_null(payload);
+    memset(payload, ' ', SIZE);
+    payload[0] = '1';
+    add_many(store, count);
+    session = kit_create(store, "filler");
+    entry = kit_entry("e", NULL, "1");
+    entry.payload = (struct wal_slice){payload, SIZE};
+    for (int i = 0; i < 8; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "e%d", i);
+        entry.id = kit_text(id);
+        assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    }
+    free(payload);
+    wal_session_close(session);
+    kit_close(store);
+    return kit_open(path, 0);
+}
+
+/* The catalogue that a cursor reads is damaged, and a session of the page
+ * before changes: none is returned twice, none is missing. */
+static void test_list_pages__continues_after_damage(void **state)
+{
+    enum {
+        COUNT = 200,
+        PAGE = 50
+    };
+
+    (void)state;
+    for (int from = 0; from < 2; from++) {
+        const char *path = from == 0 ? "a" : "b";
+        struct wal_store *store = make_with_catalogue(path, COUNT);
+        struct wal_session_cursor_options options = {.struct_size =
+                                                         sizeof(options)};
+        struct wal_session_info info = {.struct_size = sizeof(info)};
+        char cursor[WAL_CURSOR_TEXT_SIZE] = "";
+        struct wal_session_cursor *list = NULL;
+        bool seen[COUNT] = {false};
+        enum wal_status status;
+        int count = 0;
+
+        (void)page(store, options, from * PAGE, cursor);
+        options.after = kit_text(cursor);
+        assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
+                         WAL_OK);
+        damage_catalogue(path);
+        append_to(store, "s198", "moved");
+        while ((status = wal_session_cursor_next(list, &info, NULL)) ==
+               WAL_OK) {
+            char id[16] = "";
+            int number;
+
+            memcpy(id, info.id.data, info.id.size);
+            number = atoi(id + 1);
+            if (strcmp(id, "filler") != 0) {
+                assert_in_range(number, 0, COUNT - (from == 0 ? 1 : PAGE));
+                assert_false(seen[number]);
+                seen[number] = true;
+                count++;
+            }
+        }
+        assert_int_equal(status, WAL_END);
+        assert_int_equal(count, from == 0 ? COUNT : COUNT - PAGE + 1);
+        assert_true(store->core.rebuild_from_log);
         wal_session_cursor_close(list);
         kit_close(store);
     }
@@ -344,6 +452,7 @@ int main(void)
         KIT_TEST(test_list_pages__invalid_cursor_is_refused),
         KIT_TEST(test_list_pages__lineage_in_pages),
         KIT_TEST(test_list_pages__continues_after_indexes_are_reloaded),
+        KIT_TEST(test_list_pages__continues_after_damage),
         KIT_TEST(test_list_pages__failed_allocation_skips_none),
     };
 

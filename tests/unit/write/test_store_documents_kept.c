@@ -347,9 +347,8 @@ static void test_document__put_by_several_processes(void **state)
 /* --- damage --------------------------------------------------------------- */
 
 /* Flips a bit of each occurrence of the text in the first segment. */
-static void flip(const char *text)
+static void flip_in(const char *path, const char *text)
 {
-    const char *path = "store/log/0000000000000001.seg";
     int file = open(path, O_RDWR | O_CLOEXEC);
     size_t size = strlen(text);
     struct stat stat;
@@ -375,9 +374,13 @@ static void flip(const char *text)
     (void)close(file);
 }
 
+static void flip(const char *text)
+{
+    flip_in("store/log/0000000000000001.seg", text);
+}
+
 /* The undamaged versions of the document and all others are read. The cursor
- * reports the damaged one at its position, before those whose keys are known;
- * it may be put again. */
+ * reports the damaged one at its position; it may be put again. */
 static void damaged_one(uint32_t flags)
 {
     struct wal_store *store = kit_store();
@@ -401,9 +404,9 @@ static void damaged_one(uint32_t flags)
     session = kit_session(store, "s");
     assert_int_equal(wal_doc_cursor_open(store, session, NULL, &docs, &error),
                      WAL_OK);
-    assert_int_equal(wal_doc_cursor_next(docs, &doc, &error), WAL_ECORRUPT);
     assert_int_equal(wal_doc_cursor_next(docs, &doc, &error), WAL_OK);
     assert_slice(doc.key, "a");
+    assert_int_equal(wal_doc_cursor_next(docs, &doc, &error), WAL_ECORRUPT);
     assert_int_equal(wal_doc_cursor_next(docs, &doc, &error), WAL_OK);
     assert_slice(doc.key, "old");
     assert_slice(doc.value, "2");
@@ -429,6 +432,47 @@ static void damaged_one(uint32_t flags)
                         "a=1 bad=\"unmistakable one\" old=2 z=1");
     wal_session_close(session);
     kit_close(store);
+}
+
+/* A document whose key is damaged comes first, whatever the prefix; also where
+ * the damage is met by a search in an order that was built before. */
+static void test_document__damaged_key_comes_first(void **state)
+{
+    (void)state;
+    for (int is_ordered = 0; is_ordered < 2; is_ordered++) {
+        const char *root = is_ordered != 0 ? "ordered" : "store";
+        struct wal_doc_cursor_options options = {.struct_size = sizeof(options),
+                                                 .prefix = kit_text("m")};
+        struct wal_store *store = kit_open(root, WAL_OPEN_CREATE);
+        struct wal_session *session = kit_create(store, "s");
+        struct wal_doc doc = {.struct_size = sizeof(doc)};
+        struct wal_doc_cursor *docs = NULL;
+
+        (void)kit_put(store, session, "a", "1");
+        (void)kit_put(store, session, "m 1", "1");
+        (void)kit_put(store, session, "m unmistakable", "1");
+        (void)kit_put(store, session, "m z", "1");
+        (void)kit_put(store, session, "z", "1");
+        fill_segment(store, session);
+        if (is_ordered != 0) {
+            assert_string_equal(kit_docs(store, session, 0, "m"),
+                                "m 1=1 m unmistakable=1 m z=1");
+        }
+        flip_in(is_ordered != 0 ? "ordered/log/0000000000000001.seg"
+                                : "store/log/0000000000000001.seg",
+                "m unmistakable");
+        assert_int_equal(
+            wal_doc_cursor_open(store, session, &options, &docs, NULL), WAL_OK);
+        assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_ECORRUPT);
+        assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_OK);
+        assert_slice(doc.key, "m 1");
+        assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_OK);
+        assert_slice(doc.key, "m z");
+        assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_END);
+        wal_doc_cursor_close(docs);
+        wal_session_close(session);
+        kit_close(store);
+    }
 }
 
 static void test_document__damaged_one_does_not_affect_others(void **state)
@@ -476,6 +520,7 @@ int main(void)
         KIT_TEST(test_document__versions_in_several_segments),
         KIT_TEST(test_document__handles_see_each_others_documents),
         KIT_TEST(test_document__put_by_several_processes),
+        KIT_TEST(test_document__damaged_key_comes_first),
         KIT_TEST(test_document__damaged_one_does_not_affect_others),
         KIT_TEST(test_document__damaged_one_read_without_maps),
         KIT_TEST(test_document__damaged_note_of_a_head),

@@ -15,7 +15,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 namespace bench
 {

@@ -3,7 +3,7 @@
  * used, what still works, and what errors say (SPEC.md 3.5).
  */
 #include "engine/store/session.h"
-#include "tests/sim/workload/recover_fixture.h"
+#include "tests/sim/recovery/recover_fixture.h"
 
 enum {
     KIB = 1024,

@@ -2,7 +2,7 @@
  * test_recover.c - recovery, one test for each state that a disk can be found
  * in: SPEC.md 3.4, rows 1 to 6. The names of the tests are the table.
  */
-#include "tests/sim/workload/recover_fixture.h"
+#include "tests/sim/recovery/recover_fixture.h"
 
 /* --- row 1 -------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
  * found in: SPEC.md 3.4, rows 7 to 9, 3.6, and disks that take no more. The
  * names of the tests are the table.
  */
-#include "tests/sim/workload/recover_fixture.h"
+#include "tests/sim/recovery/recover_fixture.h"
 
 /* --- row 7 -------------------------------------------------------------- */
 

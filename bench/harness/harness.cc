@@ -1,7 +1,7 @@
 /*
  * harness.cc - arguments, numbers, fresh processes and the main function.
  */
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -5,7 +5,7 @@
  * it.
  */
 #include "engine/store/session.h"
-#include "tests/sim/workload/recover_fixture.h"
+#include "tests/sim/recovery/recover_fixture.h"
 
 static const struct sim_power_loss nothing_lands = {.landing =
                                                         SIM_PERSIST_NONE};

@@ -4,7 +4,7 @@
  */
 #include <cstdio>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 namespace bench
 {

@@ -3,7 +3,7 @@
  * end of the log (SPEC.md 4.3), where that cannot be read: nothing is written
  * over it.
  */
-#include "tests/sim/workload/recover_fixture.h"
+#include "tests/sim/recovery/recover_fixture.h"
 
 /* A process dies in the middle of a write; another cannot read what it left. */
 static void test_inherit__unreadable_end_is_not_empty(void **state)

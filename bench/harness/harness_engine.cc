@@ -5,7 +5,7 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 namespace bench
 {

@@ -4,7 +4,7 @@
  */
 #include "agentwal/blob.h"
 #include "engine/store/session.h"
-#include "tests/sim/workload/recover_fixture.h"
+#include "tests/sim/recovery/recover_fixture.h"
 
 enum {
     CALLS_MAX = 400,

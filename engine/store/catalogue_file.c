@@ -1,0 +1,384 @@
+/*
+ * catalogue_file.c - the file index/catalogue: mapped, written, and replaced
+ * while the store is in use (SPEC.md 2.13, 3.6).
+ *
+ * A fold writes the sessions that changed to a new catalogue file: when a
+ * segment ends, where many have, the overlay is frozen, and a thread writes the
+ * image without a lock, then adopts the file. A fold that fails keeps the
+ * frozen layer, and is tried again when the next segment ends.
+ *
+ * Invariant: a fold's position is the end of a segment that has a successor:
+ * it is durable, and healing never cuts it. The image has all of that segment
+ * and nothing after it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/store/core.h"
+#include "format/bytes/assert.h"
+
+enum {
+    /* A fraction of the sessions in the snapshot keeps the bytes that folds
+     * write proportional to those of the log. */
+    FOLD_FRACTION = 16,
+    FOLD_GROWTH = 256 * 1024 * 1024
+};
+
+void wal__core_catalogue_path(const struct wal__core *core,
+                              char out[WAL__PATH_MAX])
+{
+    int size =
+        snprintf(out, WAL__PATH_MAX, "%s/index/catalogue", core->env.root);
+
+    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+}
+
+/* -------------------------------------------------------------- mapping --- */
+
+/* A snapshot's map, which outlives the core's indexes. */
+struct mapping {
+    const struct wal__env *env;
+    struct wal__mapped_file mapped;
+};
+
+static void unmap(void *owner)
+{
+    struct mapping *mapping = owner;
+
+    wal__mapped_file_close(mapping->env, &mapping->mapped);
+    wal__heap_free(mapping->env->heap, mapping);
+}
+
+/* The position that a catalogue of another version names; 0: none. */
+static uint64_t old_position(const struct wal__core *core,
+                             struct wal__span bytes)
+{
+    struct wal__catalogue_header header;
+
+    return wal__catalogue_header_decode_any(bytes, &header) == WAL__FMT_OK &&
+                   header.version < WAL__INDEX_VERSION_USED &&
+                   memcmp(header.uuid, core->log.uuid, sizeof(header.uuid)) == 0
+               ? header.position
+               : 0;
+}
+
+enum wal_status wal__core_open_snapshot(struct wal__core *core,
+                                        struct wal__snapshot **snapshot,
+                                        uint64_t *old)
+{
+    const struct wal__io *io = core->env.io;
+    struct mapping *mapping =
+        wal__heap_zalloc(core->env.heap, sizeof(*mapping));
+    char path[WAL__PATH_MAX];
+    struct wal__span bytes;
+    enum wal_status status;
+
+    *old = 0;
+    if (mapping == NULL) {
+        return WAL_ENOMEM;
+    }
+    mapping->env = &core->env;
+    wal__core_catalogue_path(core, path);
+    status = wal__mapped_file_open(&core->env, path, &mapping->mapped, NULL);
+    if (status == WAL_OK) {
+        /* The map is enough; it may outlive a replaced file by long. */
+        io->close(io->ctx, mapping->mapped.file);
+        mapping->mapped.file = NULL;
+        bytes.data = mapping->mapped.at;
+        bytes.size = mapping->mapped.size;
+        status =
+            wal__snapshot_open(core->env.heap, bytes, core->log.uuid, snapshot);
+        if (status == WAL_ECORRUPT) {
+            *old = old_position(core, bytes);
+        }
+    }
+    if (status != WAL_OK) {
+        unmap(mapping);
+        return status;
+    }
+    (*snapshot)->unmap = unmap;
+    (*snapshot)->owner = mapping;
+    return WAL_OK;
+}
+
+void wal__core_remove_partial_catalogue(struct wal__core *core)
+{
+    const struct wal__io *io = core->env.io;
+    char path[WAL__PATH_MAX + 8];
+    int err = 0;
+
+    wal__core_catalogue_path(core, path);
+    memcpy(path + strlen(path), ".new", sizeof(".new"));
+    (void)!io->unlink(io->ctx, path, &err);
+}
+
+/* -------------------------------------------------------------- writing --- */
+
+struct catalogue_writer {
+    struct wal__core *core;
+    struct wal__index_writer file;
+    uint64_t synced;   /* bytes written before the last sync */
+    uint64_t deadline; /* monotonic time in nanoseconds; 0: none */
+};
+
+/* Stops where the store is closing, or the deadline has passed. */
+static enum wal_status write_piece(void *ctx, uint64_t offset, const void *data,
+                                   size_t size)
+{
+    struct catalogue_writer *writer = ctx;
+    const struct wal__io *io = writer->core->env.io;
+    enum wal_status status;
+
+    if (writer->deadline == 0 ? atomic_load(&writer->core->fold.stop)
+                              : io->monotonic_ns(io->ctx) > writer->deadline) {
+        return WAL_EBUSY;
+    }
+    writer->file.offset = offset;
+    status = wal__index_writer_write(&writer->file, data, size);
+    if (status == WAL_OK &&
+        offset + size >= writer->synced + writer->core->fold.sync_step) {
+        writer->synced = offset + size;
+        status = io->sync(io->ctx, writer->file.file, &writer->file.sys_errno);
+    }
+    return status;
+}
+
+enum wal_status wal__core_write_catalogue(
+    struct wal__core *core, const struct wal__catalogue *image,
+    const struct wal__catalogue_header *header, uint64_t deadline)
+{
+    struct catalogue_writer writer = {.core = core, .deadline = deadline};
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+
+    wal__core_catalogue_path(core, path);
+    /* Only a process that is alone in the store may take a temporary file for
+     * one that a killed process left. */
+    status =
+        wal__index_writer_open(&writer.file, &core->env, path, deadline != 0);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__catalogue_write(image, header, write_piece, &writer);
+    return wal__index_writer_close(&writer.file, status);
+}
+
+/* -------------------------------------------------------------- folding --- */
+
+uint64_t wal__core_log_growth(const struct wal__core *core)
+{
+    uint64_t end = atomic_load(&core->log.end);
+    uint64_t from = wal__position_segment(core->snapshot_position);
+    uint64_t growth = 0;
+
+    for (uint32_t i = wal__log_segment_count(&core->log); i > 0; i--) {
+        const struct wal__segment *segment =
+            wal__log_segment_at(&core->log, i - 1);
+
+        if (segment->id < from) {
+            break;
+        }
+        growth += atomic_load(&segment->end);
+    }
+    if (from != 0 && end != 0) {
+        growth -= wal__position_offset(core->snapshot_position);
+    }
+    return growth;
+}
+
+uint64_t wal__core_snapshot_size(const struct wal__core *core)
+{
+    return core->catalogue.snapshot == NULL
+               ? 0
+               : core->catalogue.snapshot->bytes.size;
+}
+
+static bool must_fold(const struct wal__core *core)
+{
+    const struct wal__snapshot *snapshot = core->catalogue.snapshot;
+    uint32_t count = wal__catalogue_overlay_count(&core->catalogue);
+    uint32_t fraction =
+        snapshot == NULL ? 0 : snapshot->header.session_count / FOLD_FRACTION;
+    uint64_t growth = wal__core_log_growth(core);
+
+    return (count >= core->fold.slots_min && count >= fraction) ||
+           (growth >= FOLD_GROWTH &&
+            growth >= 2 * wal__core_snapshot_size(core));
+}
+
+/* Freezes the catalogue at the end of a segment, whose successor is the tail
+ * and has no records yet. */
+static void freeze(struct wal__core *core, const struct wal__segment *ended)
+{
+    const struct wal__open_record *open = &core->log.tail_segment->open;
+    struct wal__catalogue_header *header = &core->fold.header;
+
+    WAL__ASSERT(!core->fold.pending && open->previous_id == ended->id);
+    wal__catalogue_freeze(&core->catalogue, &core->fold.image);
+    memset(header, 0, sizeof(*header));
+    header->position = wal__position(ended->id, open->previous_end);
+    header->last_sequence = open->last_sequence;
+    header->chain = open->chain;
+    memcpy(header->uuid, core->log.uuid, sizeof(header->uuid));
+    core->fold.generation = core->generation;
+    core->fold.pending = true;
+}
+
+void wal__core_drop_fold(struct wal__core *core)
+{
+    if (core->fold.pending) {
+        wal__catalogue_deinit(&core->fold.image);
+        core->fold.pending = false;
+    }
+}
+
+/* Whether a snapshot covers the fold, and everything in it was applied. */
+static bool covers_fold(const struct wal__core *core,
+                        const struct wal__snapshot *snapshot)
+{
+    return snapshot->header.position >= core->fold.header.position &&
+           snapshot->header.last_sequence <= core->log.last_sequence;
+}
+
+/* Takes over the snapshot's reference. State lock for writing. */
+static void adopt(struct wal__core *core, struct wal__snapshot *snapshot)
+{
+    core->snapshot_position = snapshot->header.position;
+    core->snapshot_sequence = snapshot->header.last_sequence;
+    wal__catalogue_adopt(&core->catalogue, snapshot);
+    wal__core_drop_fold(core);
+}
+
+/* Maps the catalogue file if it covers the fold: it is that of this fold, or
+ * another process was first. */
+static enum wal_status open_folded(struct wal__core *core,
+                                   const struct wal__fold *fold,
+                                   struct wal__snapshot **snapshot)
+{
+    uint64_t old;
+    enum wal_status status = wal__core_open_snapshot(core, snapshot, &old);
+
+    if (status == WAL_OK &&
+        (*snapshot)->header.position < fold->header.position) {
+        wal__snapshot_release(*snapshot);
+        *snapshot = NULL;
+        status = WAL_ENOTFOUND;
+    }
+    return status;
+}
+
+/* Writes the file of a fold unless another process has, and maps it. */
+static enum wal_status make_snapshot(struct wal__core *core,
+                                     const struct wal__fold *fold,
+                                     struct wal__snapshot **snapshot)
+{
+    enum wal_status status = open_folded(core, fold, snapshot);
+
+    if (status == WAL_OK || status == WAL_ENOMEM) {
+        return status;
+    }
+    status = wal__core_write_catalogue(core, &fold->image, &fold->header, 0);
+    return status == WAL_OK ? open_folded(core, fold, snapshot) : status;
+}
+
+/* Without threads: under the locks of the leader. */
+static void fold_inline(struct wal__core *core)
+{
+    struct wal__snapshot *snapshot = NULL;
+
+    if (make_snapshot(core, &core->fold, &snapshot) != WAL_OK) {
+        return;
+    }
+    if (covers_fold(core, snapshot)) {
+        adopt(core, snapshot);
+    } else {
+        wal__snapshot_release(snapshot);
+    }
+}
+
+/* Copies a pending fold; false: there is none. */
+static bool get_fold(struct wal__core *core, struct wal__fold *fold)
+{
+    pthread_rwlock_rdlock(&core->state);
+    fold->pending = core->fold.pending;
+    if (fold->pending) {
+        fold->header = core->fold.header;
+        fold->generation = core->fold.generation;
+        wal__catalogue_share(&core->fold.image, &fold->image);
+    }
+    pthread_rwlock_unlock(&core->state);
+    return fold->pending;
+}
+
+static void *fold_main(void *arg)
+{
+    struct wal__core *core = arg;
+    struct wal__snapshot *snapshot = NULL;
+    struct wal__fold fold;
+
+    pthread_setname_np(pthread_self(), "wal-fold");
+    if (get_fold(core, &fold)) {
+        /* Derived: after a failure the frozen layer is kept. */
+        if (make_snapshot(core, &fold, &snapshot) == WAL_OK &&
+            core->fold.lock(core, NULL) == WAL_OK) {
+            if (core->fold.pending &&
+                core->fold.generation == fold.generation &&
+                covers_fold(core, snapshot)) {
+                adopt(core, snapshot);
+                snapshot = NULL;
+            }
+            pthread_rwlock_unlock(&core->state);
+        }
+        wal__snapshot_release(snapshot);
+        wal__catalogue_deinit(&fold.image);
+    }
+    atomic_store(&core->fold.is_done, true);
+    return NULL;
+}
+
+static void join(struct wal__core *core)
+{
+    if (core->fold.has_thread) {
+        pthread_join(core->fold.thread, NULL);
+        core->fold.has_thread = false;
+    }
+}
+
+/* Starts a thread unless one is at work. */
+static void start_thread(struct wal__core *core)
+{
+    struct wal__fold *fold = &core->fold;
+
+    if (atomic_load(&fold->stop) ||
+        (fold->has_thread && !atomic_load(&fold->is_done))) {
+        return;
+    }
+    join(core);
+    atomic_store(&fold->is_done, false);
+    fold->has_thread =
+        pthread_create(&fold->thread, NULL, fold_main, core) == 0;
+}
+
+void wal__core_stop_fold(struct wal__core *core)
+{
+    atomic_store(&core->fold.stop, true);
+    join(core);
+}
+
+void wal__core_fold_at_segment_end(struct wal__core *core,
+                                   const struct wal__segment *ended)
+{
+    if (core->env.read_only || core->is_loading || core->log.needs_reload ||
+        (!core->fold.pending && !must_fold(core))) {
+        return;
+    }
+    if (!core->fold.pending) {
+        freeze(core, ended);
+    }
+    if (core->env.io->threads) {
+        start_thread(core);
+    } else {
+        fold_inline(core);
+    }
+}

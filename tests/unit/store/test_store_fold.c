@@ -1,0 +1,512 @@
+/*
+ * test_store_fold.c - tests of the catalogue that is written while the store is
+ * in use (SPEC.md 2.13, 3.6): deleted sessions leave it, forks keep what they
+ * need, and what it omits is restored where the log is scanned again.
+ */
+#include "tests/lib/kit/parts_kit.h"
+#include "tests/lib/kit/store_kit.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "engine/api/api_store.h"
+#include "engine/store/session.h"
+
+enum {
+    FILLER = 100 * 1024, /* bytes of an entry */
+    WAIT_MS = 20000
+};
+
+/* Opens the store, which folds at every end of a segment. */
+static struct wal_store *open_folding(const char *path)
+{
+    struct wal_store *store = kit_open(path, WAL_OPEN_CREATE);
+
+    store->core.fold.slots_min = 1;
+    store->core.fold.sync_step = 1;
+    return store;
+}
+
+static bool is_pending(struct wal_store *store)
+{
+    bool pending;
+
+    assert_int_equal(wal__core_read_lock(&store->core, NULL), WAL_OK);
+    pending = store->core.fold.pending;
+    wal__core_unlock(&store->core);
+    return pending;
+}
+
+static void wait_for_fold(struct wal_store *store)
+{
+    for (int i = 0; i < WAIT_MS && is_pending(store); i++) {
+        (void)usleep(1000);
+    }
+    assert_false(is_pending(store));
+}
+
+static void fill_segment(struct wal_store *store, struct wal_session *filler)
+{
+    uint64_t tail = store->core.log.tail_segment->id;
+    struct wal_entry entry = {.struct_size = sizeof(entry),
+                              .type = kit_text("message")};
+    char *payload = malloc(FILLER);
+
+    assert_non_null(payload);
+    memset(payload, 'x', FILLER);
+    payload[0] = '"';
+    payload[FILLER - 1] = '"';
+    entry.payload = (struct wal_slice){payload, FILLER};
+    while (store->core.log.tail_segment->id == tail) {
+        assert_int_equal(wal_append(filler, &entry, 1, NULL, NULL, NULL),
+                         WAL_OK);
+    }
+    free(payload);
+}
+
+/* Fills the tail segment, and waits for the fold. */
+static void end_segment(struct wal_store *store, struct wal_session *filler)
+{
+    fill_segment(store, filler);
+    wait_for_fold(store);
+}
+
+static uint32_t overlay_count(struct wal_store *store)
+{
+    uint32_t count;
+
+    assert_int_equal(wal__core_read_lock(&store->core, NULL), WAL_OK);
+    count = wal__catalogue_overlay_count(&store->core.catalogue);
+    wal__core_unlock(&store->core);
+    return count;
+}
+
+static enum wal_status get(struct wal_store *store, uint32_t number,
+                           struct wal__summary *summary)
+{
+    enum wal_status status;
+
+    assert_int_equal(wal__core_read_lock(&store->core, NULL), WAL_OK);
+    status = wal__catalogue_get(&store->core.catalogue, number, summary);
+    wal__core_unlock(&store->core);
+    return status;
+}
+
+static bool is_in_snapshot(struct wal_store *store, uint32_t number)
+{
+    bool found = false;
+
+    assert_int_equal(wal__core_read_lock(&store->core, NULL), WAL_OK);
+    assert_int_equal(
+        wal__catalogue_is_in_snapshot(&store->core.catalogue, number, &found),
+        WAL_OK);
+    wal__core_unlock(&store->core);
+    return found;
+}
+
+static uint64_t catalogue_size(void)
+{
+    struct stat stat_of;
+
+    assert_int_equal(stat("store/index/catalogue", &stat_of), 0);
+    return (uint64_t)stat_of.st_size;
+}
+
+/* The ids of the sessions, newest first. */
+static const char *ids(struct wal_store *store)
+{
+    static char text[4096];
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_cursor *list = NULL;
+    enum wal_status status;
+
+    text[0] = '\0';
+    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
+    while ((status = wal_session_cursor_next(list, &info, NULL)) == WAL_OK) {
+        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                       "%s%.*s", text[0] == '\0' ? "" : " ", (int)info.id.size,
+                       (const char *)info.id.data);
+    }
+    assert_int_equal(status, WAL_END);
+    wal_session_cursor_close(list);
+    return text;
+}
+
+static uint32_t create_and_delete(struct wal_store *store, const char *id)
+{
+    struct wal_session *session = kit_create(store, id);
+    uint32_t number = session->number;
+
+    kit_append(session, "e", NULL);
+    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    wal_session_close(session);
+    return number;
+}
+
+/* The store is sound, by the tool; nothing where the tools are not built. */
+static void check(const char *path)
+{
+    const char *folder = getenv("WALBIN");
+    char command[600];
+
+    (void)snprintf(command, sizeof(command), "%s/walcheck",
+                   folder == NULL ? "" : folder);
+    if (access(command, X_OK) == 0) {
+        (void)snprintf(command, sizeof(command),
+                       "%s/walcheck %s >report 2>&1 || { cat report; false; }",
+                       folder, path);
+        assert_int_equal(system(command), 0);
+    }
+}
+
+static void test_fold__deleted_sessions_leave_memory_and_catalogue(void **state)
+{
+    struct wal_store *store = open_folding("store");
+    struct wal_session *filler = kit_create(store, "filler");
+    struct wal__summary summary;
+    uint32_t last = 0;
+
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        uint32_t first = 0;
+
+        for (int i = 0; i < 200; i++) {
+            char id[16];
+
+            (void)snprintf(id, sizeof(id), "s%d", i); /* again and again */
+            last = create_and_delete(store, id);
+            first = first == 0 ? last : first;
+        }
+        end_segment(store, filler);
+        assert_in_range(overlay_count(store), 0, 1);
+        assert_int_equal(wal__position_segment(store->core.snapshot_position),
+                         store->core.log.tail_segment->open.previous_id);
+        assert_int_equal(get(store, first, &summary), WAL_ENOTFOUND);
+        assert_int_equal(get(store, last, &summary), WAL_ENOTFOUND);
+        assert_in_range(catalogue_size(), 1, 6 * 4096 + 64);
+        assert_string_equal(ids(store), "filler");
+    }
+    wal_session_close(filler);
+    kit_close(store);
+    check("store");
+    store = open_folding("store");
+    assert_string_equal(ids(store), "filler");
+    filler = kit_create(store, "s0");
+    assert_int_equal(filler->number, last + 1);
+    wal_session_close(filler);
+    kit_close(store);
+    check("store");
+}
+
+/* A handle of a session that the catalogue has forgotten. */
+static void test_fold__handle_of_a_forgotten_session_reports_it(void **state)
+{
+    struct wal_store *store = open_folding("store");
+    struct wal_session *filler = kit_create(store, "filler");
+    struct wal_session *gone = kit_create(store, "gone");
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_entry entry = kit_entry("e", NULL, "1");
+    struct wal_error error = KIT_ERROR;
+    struct wal_session *fork = NULL;
+
+    (void)state;
+    assert_int_equal(wal_session_delete(gone, NULL), WAL_OK);
+    end_segment(store, filler);
+    assert_int_equal(wal_session_get_info(gone, &info, &error), WAL_ENOTFOUND);
+    assert_error(&error, WAL_ENOTFOUND, "deleted");
+    error = KIT_ERROR;
+    assert_int_equal(wal_append(gone, &entry, 1, NULL, NULL, &error),
+                     WAL_ENOTFOUND);
+    assert_error(&error, WAL_ENOTFOUND, "deleted");
+    assert_int_equal(wal_session_delete(gone, NULL), WAL_ENOTFOUND);
+    assert_int_equal(
+        wal_session_fork(gone, (struct wal_slice){NULL, 0}, NULL, &fork, NULL),
+        WAL_ENOTFOUND);
+    assert_int_equal(wal_session_accept_damage(gone, NULL), WAL_ENOTFOUND);
+    wal_session_close(gone);
+    wal_session_close(filler);
+    kit_close(store);
+    check("store");
+}
+
+static void test_fold__fork_of_a_deleted_session_is_read(void **state)
+{
+    struct wal_store *store = open_folding("store");
+    struct wal_session *filler = kit_create(store, "filler");
+    struct wal_session *source = kit_create(store, "source");
+    uint32_t number = source->number;
+    struct wal__summary summary;
+    struct wal_session *fork;
+
+    (void)state;
+    kit_append_all(source, "a b");
+    (void)kit_put(store, source, "key", "1");
+    fork = kit_fork(source, NULL, "fork");
+    kit_append_all(fork, "c");
+    assert_int_equal(wal_session_delete(source, NULL), WAL_OK);
+    wal_session_close(source);
+    for (int round = 0; round < 3; round++) {
+        end_segment(store, filler);
+        assert_int_equal(get(store, number, &summary), WAL_OK);
+        assert_branch(fork, "a b c");
+        assert_string_equal(kit_docs(store, fork, 0, ""), "key=1");
+        wal_session_close(fork);
+        wal_session_close(filler);
+        kit_close(store);
+        check("store");
+        store = open_folding("store");
+        fork = kit_session(store, "fork");
+        filler = kit_session(store, "filler");
+    }
+    assert_int_equal(wal_session_delete(fork, NULL), WAL_OK);
+    wal_session_close(fork);
+    end_segment(store, filler);
+    assert_int_equal(get(store, number, &summary), WAL_ENOTFOUND);
+    wal_session_close(filler);
+    kit_close(store);
+    check("store");
+}
+
+/* In a process that dies then, which leaves the tail without an index file. */
+static void append_and_die(const char *path, struct wal_slice payload,
+                           uint32_t count)
+{
+    pid_t child = fork();
+    int status = -1;
+
+    if (child == 0) {
+        struct wal_store *store = kit_open(path, 0);
+        struct wal_session *filler = kit_session(store, "filler");
+        struct wal_entry entries[64];
+
+        for (uint32_t i = 0; i < count; i++) {
+            entries[i] = (struct wal_entry){.struct_size = sizeof(entries[i]),
+                                            .type = kit_text("message"),
+                                            .payload = payload};
+        }
+        _exit(wal_append(filler, entries, count, NULL, NULL, NULL) == WAL_OK
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* The catalogue of a clean close omits sessions that have records in the tail
+ * segment, whose index is written later and must have them: where the tail is
+ * loaded from its index file, and where it is scanned after a kill. */
+static void test_fold__omitted_session_of_the_tail_is_restored(void **state)
+{
+    struct wal_store *store = open_folding("store");
+    struct wal_session *filler = kit_create(store, "filler");
+    struct wal_session *source = kit_create(store, "source");
+    struct wal_session *old = kit_create(store, "old");
+    const uint32_t deleted[] = {source->number, old->number, old->number + 1,
+                                old->number + 2};
+    struct wal__summary summary;
+    struct wal_session *fork;
+
+    (void)state;
+    kit_append_all(source, "a b");
+    kit_append_all(old, "c");
+    end_segment(store, filler);
+    end_segment(store, filler);
+    fork = kit_fork(source, NULL, "fork");
+    assert_int_equal(wal_session_delete(source, NULL), WAL_OK);
+    assert_int_equal(wal_session_delete(fork, NULL), WAL_OK);
+    assert_int_equal(wal_session_delete(old, NULL), WAL_OK);
+    wal_session_close(source);
+    wal_session_close(fork);
+    wal_session_close(old);
+    assert_int_equal(create_and_delete(store, "again"), deleted[3]);
+    wal_session_close(kit_create(store, "again"));
+    wal_session_close(kit_create(store, "old"));
+    wal_session_close(filler);
+    assert_int_equal(remove("store/index/catalogue"), 0);
+    store->core.snapshot_position = 0; /* so that closing writes one */
+    kit_close(store);
+    check("store");
+    assert_int_equal(system("cp -r store second"), 0);
+    append_and_die("second", kit_text("1"), 1);
+    for (int killed = 0; killed < 2; killed++) {
+        const char *path = killed != 0 ? "second" : "store";
+
+        store = open_folding(path);
+        assert_int_equal(store->core.tail_base.id != 0, killed == 0);
+        assert_non_null(store->core.catalogue.snapshot);
+        for (size_t i = 0; i < sizeof(deleted) / sizeof(deleted[0]); i++) {
+            assert_false(is_in_snapshot(store, deleted[i]));
+            assert_int_equal(get(store, deleted[i], &summary), WAL_OK);
+            assert_int_equal(summary.flags & WAL__SUMMARY_DELETED,
+                             WAL__SUMMARY_DELETED);
+        }
+        assert_string_equal(ids(store), killed != 0 ? "filler old again"
+                                                    : "old again filler");
+        filler = kit_session(store, "filler");
+        end_segment(store, filler);
+        for (size_t i = 0; i < sizeof(deleted) / sizeof(deleted[0]); i++) {
+            assert_int_equal(get(store, deleted[i], &summary), WAL_ENOTFOUND);
+        }
+        wal_session_close(filler);
+        kit_close(store);
+        check(path);
+    }
+}
+
+/* A segment may end where a catalogue of a clean close ends: its summaries do
+ * not name the segment, and the sessions' records there are found all the
+ * same. */
+static void test_fold__segment_ends_at_the_position_of_a_close(void **state)
+{
+    enum {
+        SIZE = 200 * 1024,
+        COUNT = 40
+    };
+    struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
+    struct wal_session *filler = kit_create(store, "filler");
+    struct wal_session *session = kit_create(store, "session");
+    char *payload = malloc(SIZE);
+    uint64_t end;
+
+    (void)state;
+    assert_non_null(payload);
+    memset(payload, ' ', SIZE);
+    payload[0] = '1';
+    fill_segment(store, filler);
+    fill_segment(store, filler);
+    kit_append_all(session, "a b");
+    wal_session_close(session);
+    wal_session_close(filler);
+    kit_close(store);
+    append_and_die("store", (struct wal_slice){payload, SIZE}, COUNT);
+    store = kit_open("store", 0);
+    assert_non_null(store->core.catalogue.snapshot);
+    end = wal__position(store->core.log.tail_segment->open.previous_id,
+                        store->core.log.tail_segment->open.previous_end);
+    assert_int_equal(store->core.snapshot_position, end);
+    session = kit_session(store, "session");
+    assert_branch(session, "a b");
+    wal_session_close(session);
+    kit_close(store);
+    check("store");
+    free(payload);
+}
+
+/* A cursor returns what was there when it was opened, each once and in order,
+ * while sessions change, are deleted and are folded. */
+static void test_fold__open_cursor_keeps_its_order(void **state)
+{
+    enum {
+        COUNT = 60
+    };
+    struct wal_store *store = open_folding("store");
+    struct wal_session *filler = kit_create(store, "filler");
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_cursor *list = NULL;
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        wal_session_close(kit_create(store, id));
+        if (i == COUNT / 2) {
+            end_segment(store, filler);
+        }
+    }
+    kit_append(filler, "newest", NULL);
+    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
+    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_OK);
+    assert_slice(info.id, "filler");
+    for (int i = COUNT - 1; i >= 0; i--) {
+        char id[16];
+
+        if (i % 15 == 7) {
+            struct wal_session *moved = kit_session(store, "s3");
+
+            kit_append(moved, id, NULL);
+            wal_session_close(moved);
+            (void)snprintf(id, sizeof(id), "new%d", i);
+            wal_session_close(kit_create(store, id));
+            end_segment(store, filler);
+        }
+        assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_OK);
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        assert_slice(info.id, id);
+    }
+    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_END);
+    wal_session_cursor_close(list);
+    wal_session_close(filler);
+    kit_close(store);
+    check("store");
+}
+
+/* Two handles fold at the same ends of segments: one writes, both adopt. */
+static void test_fold__other_process_adopts_what_was_written(void **state)
+{
+    struct wal_store *store = open_folding("store");
+    struct wal_store *other = open_folding("store");
+    struct wal_session *filler = kit_create(store, "filler");
+
+    (void)state;
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < 50; i++) {
+            char id[16];
+
+            (void)snprintf(id, sizeof(id), "s%d", i);
+            (void)create_and_delete(store, id);
+        }
+        end_segment(store, filler);
+        assert_string_equal(ids(other), "filler");
+    }
+    /* The last fold of the other handle may have been left to the first: it
+     * adopts at the next end. */
+    end_segment(store, filler);
+    assert_string_equal(ids(other), "filler");
+    assert_in_range(overlay_count(store), 0, 1);
+    assert_in_range(overlay_count(other), 0, 51);
+    wal_session_close(filler);
+    kit_close(other);
+    kit_close(store);
+    check("store");
+}
+
+/* A temporary file that a killed process left stops folds, until a process is
+ * alone in the store. */
+static void test_fold__partial_file_is_removed_by_the_first_opener(void **state)
+{
+    struct wal_store *store = open_folding("store");
+    struct wal_session *filler = kit_create(store, "filler");
+    FILE *partial = fopen("store/index/catalogue.new", "w");
+
+    (void)state;
+    assert_non_null(partial);
+    assert_int_equal(fclose(partial), 0);
+    fill_segment(store, filler);
+    wal_session_close(filler);
+    kit_close(store);
+    store = open_folding("store");
+    assert_int_not_equal(access("store/index/catalogue.new", F_OK), 0);
+    filler = kit_session(store, "filler");
+    end_segment(store, filler);
+    assert_in_range(overlay_count(store), 0, 1);
+    wal_session_close(filler);
+    kit_close(store);
+    check("store");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_fold__deleted_sessions_leave_memory_and_catalogue),
+        KIT_TEST(test_fold__handle_of_a_forgotten_session_reports_it),
+        KIT_TEST(test_fold__fork_of_a_deleted_session_is_read),
+        KIT_TEST(test_fold__omitted_session_of_the_tail_is_restored),
+        KIT_TEST(test_fold__segment_ends_at_the_position_of_a_close),
+        KIT_TEST(test_fold__open_cursor_keeps_its_order),
+        KIT_TEST(test_fold__other_process_adopts_what_was_written),
+        KIT_TEST(test_fold__partial_file_is_removed_by_the_first_opener),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -219,7 +219,7 @@ static void test_view_sync__replaced_file(void **state)
     kit_close(store);
 }
 
-/* --- the checksum of the state ------------------------------------------------ */
+/* --- the checksum of the state -------------------------------------------- */
 
 static char *state_path(void)
 {

@@ -136,7 +136,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* --- what a probe after X believes ------------------------------------------ */
+/* --- what a probe after X believes ---------------------------------------- */
 
 static void test_probe__sequence_beyond_the_segment_is_no_frame(void **state)
 {
@@ -173,7 +173,7 @@ static void test_scan__watermark_beyond_its_commit_is_not_believed(void **state)
     assert_int_equal(s->facts.watermark, HEADER);
 }
 
-/* --- groups beyond the watermark ---------------------------------------------- */
+/* --- groups beyond the watermark ------------------------------------------ */
 
 /* The damage reaches over the watermark into the next group, of which the rest
  * and the COMMIT are valid. */
@@ -200,7 +200,7 @@ test_scan__group_beyond_the_watermark_with_a_lost_frame_is_dropped(void **state)
     assert_true(has_kept(s, 5));
 }
 
-/* --- read errors that do not come again ---------------------------------------- */
+/* --- read errors that do not come again ----------------------------------- */
 
 struct unreliable {
     struct wal__scan_source base;
@@ -249,7 +249,7 @@ static void test_scan__read_error_that_passes_is_not_torn(void **state)
     assert_true(calls > 10);
 }
 
-/* --- more damage than the list holds -------------------------------------------- */
+/* --- more damage than the list holds -------------------------------------- */
 
 /* One range more than the list holds widens the last one, and is not stored. */
 static void test_scan__first_range_too_many_widens_the_last(void **state)
@@ -290,7 +290,7 @@ static void test_scan__first_range_too_many_widens_the_last(void **state)
     free(own);
 }
 
-/* --- a segment without OPEN ------------------------------------------------------ */
+/* --- a segment without OPEN ----------------------------------------------- */
 
 /* The write of OPEN's group was torn: nothing follows it. */
 static void test_scan__commit_of_a_torn_open_is_no_group(void **state)

@@ -19,6 +19,31 @@ static void test_recover__read_error_is_not_torn(void **state)
     expect_all(w);
 }
 
+/* Far from OPEN, whose page is read in another way: by the map, and by pread
+ * where maps cannot be populated. */
+static void test_recover__read_error_of_the_scan_is_not_torn(void **state)
+{
+    struct workload *w = *state;
+    struct place last;
+
+    for (uint32_t i = 0; i < 20; i++) {
+        assert_int_equal(workload_append(w, 0, i % 2, WAL_DURABLE, 4000),
+                         WAL_OK);
+    }
+    last = find(w, FIRST, WAL__FRAME_ENTRY, -1);
+    assert_true(last.offset > HEADER + 16 * 1024);
+    crash(w);
+    sim_file_add_bad_range(w->disk, FIRST, last.offset / 512 * 512, 512);
+    for (int i = 0; i < 2; i++) {
+        sim_disk_set_populates(w->disk, i == 0);
+        expect_refused(w, 0, WAL_EIO, FIRST);
+        expect_refused(w, WAL_OPEN_PREAD, WAL_EIO, FIRST);
+    }
+    sim_file_clear_bad_ranges(w->disk, FIRST);
+    assert_int_equal(expect_tail(w, WAL_TAIL_CLEAN).segments, 1);
+    expect_all(w);
+}
+
 /* --- rows 2 to 4 -------------------------------------------------------- */
 
 static void test_recover__preallocated_segment_of_zeros_is_ignored(void **state)
@@ -367,6 +392,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_recover__read_error_is_not_torn),
+        TEST(test_recover__read_error_of_the_scan_is_not_torn),
         TEST(test_recover__preallocated_segment_of_zeros_is_ignored),
         TEST(test_recover__rest_of_a_preallocated_segment_is_ignored),
         TEST(test_recover__one_header_is_enough),

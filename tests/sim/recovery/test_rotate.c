@@ -194,9 +194,9 @@ static void test_rotate__killed_in_the_failed_sync_of_open(void **state)
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
 }
 
-/* The sync of OPEN fails, after the old segment was sealed, and the process
- * dies while it heals. Another one joins, finds a sealed tail, and it or a third
- * one heals the log. Returns where the index of the sealed tail begins. */
+/* The sync of OPEN fails, after the old segment was sealed; the process dies
+ * while it heals. Another one joins, finds a sealed tail, and it or a third one
+ * heals the log. Returns where the index of the sealed tail begins. */
 static uint64_t heal_sealed_tail(uint32_t pad, uint32_t healer)
 {
     const struct wal__segment *tail;

@@ -148,6 +148,35 @@ static void test_zeroed__open_of_a_healed_segment(void **state)
     assert_int_equal(open_with(w, WAL_OPEN_STRICT), WAL_ECORRUPT);
 }
 
+/* A sealed segment of which nothing is left but SEAL: its trailer and all its
+ * frames are zeros. It was not begun only. */
+static void test_zeroed__all_but_seal(void **state)
+{
+    struct workload *w = *state;
+    struct frames frames;
+    struct place seal;
+    uint8_t *zeros;
+
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
+    crash(w);
+    seal = find(w, FIRST, WAL__FRAME_SEAL, 0);
+    read_frames(w, FIRST, &frames);
+    free(frames.bytes);
+    remove_file(w, SECOND);
+    w->has_damage = true;
+    zeros = calloc(1, frames.size);
+    assert_non_null(zeros);
+    overwrite(w, FIRST, HEADER, zeros, seal.offset - HEADER);
+    overwrite(w, FIRST, frames.size - WAL__TRAILER_SIZE, zeros,
+              WAL__TRAILER_SIZE);
+    free(zeros);
+    if (open_with(w, 0) == WAL_OK) {
+        assert_int_equal(status_of(w).tail, WAL_TAIL_DAMAGED);
+    } else {
+        assert_int_equal(open_error.status, WAL_ECORRUPT);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +184,7 @@ int main(void)
         TEST(test_zeroed__sector_of_durable_groups),
         TEST(test_zeroed__sector_of_written_groups),
         TEST(test_zeroed__open_of_a_healed_segment),
+        TEST(test_zeroed__all_but_seal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,6 +257,7 @@ void sched__start(struct sched_process *process)
     process->failed_unlock = false;
     process->sticky_until = 0;
     process->kills = kills;
+    process->updates = 0;
     process->store = NULL;
     memset(process->sessions, 0, sizeof(process->sessions));
     process->op = SCHED_NONE;

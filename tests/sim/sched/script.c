@@ -471,6 +471,23 @@ static void step_sync(struct sched_process *process)
     }
 }
 
+/* Whether another process is about to change a session's metadata: two changes
+ * at the same time are what may lose one. */
+static bool find_updated(struct sched_process *process, uint32_t *session)
+{
+    const struct sched *sched = process->sched;
+
+    for (uint32_t i = 0; i < sched->options.processes; i++) {
+        const struct sched_process *other = &sched->processes[i];
+
+        if (other != process && other->runs && other->updates != 0) {
+            *session = other->updates - 1;
+            return sched__random(&process->read_random, 2) == 0;
+        }
+    }
+    return false;
+}
+
 static void run_step(struct sched_process *process)
 {
     const struct sched *sched = process->sched;
@@ -480,7 +497,9 @@ static void run_step(struct sched_process *process)
     if (random_below(process, 5) == 0) {
         session = (uint32_t)random_below(process, sched->ledger.session_count);
     }
-    if (process->again != SCHED_NONE && random_below(process, 2) == 0) {
+    if (find_updated(process, &session)) {
+        sched__step_increment(process, session);
+    } else if (process->again != SCHED_NONE && random_below(process, 2) == 0) {
         step_resend(process);
     } else if (way < 28) {
         step_append(process, session, false);

@@ -198,6 +198,83 @@ static void test_batch__size_limit_counts_every_item(void **state)
     end(&bench);
 }
 
+/* Entries of 200,000 bytes each, `count` of them; their ids are in `ids`. */
+static struct wal_entry *large_entries(char *ids, uint32_t count,
+                                       const char *payload)
+{
+    struct wal_entry *entries = calloc(count, sizeof(*entries));
+
+    assert_non_null(entries);
+    for (uint32_t i = 0; i < count; i++) {
+        entries[i] = kit_entry(ids + (size_t)i * 16, NULL, payload);
+    }
+    return entries;
+}
+
+static char *large_payload(void)
+{
+    char *text = malloc(200001);
+
+    assert_non_null(text);
+    memset(text, 'x', 200000);
+    text[0] = '"';
+    text[199999] = '"';
+    text[200000] = '\0';
+    return text;
+}
+
+/* 32 MiB of entries are the limit, whatever each of them has. */
+static void test_batch__entries_of_more_than_32_mib_are_refused(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    char *payload = large_payload();
+    char *ids = names("e", 200);
+    struct wal_entry *entries = large_entries(ids, 200, payload);
+    struct wal_error error = KIT_ERROR;
+
+    assert_int_equal(
+        wal_append(bench.session, entries, 168, NULL, NULL, &error),
+        WAL_ETOOBIG);
+    assert_error(&error, WAL_ETOOBIG, "the batch is larger than");
+    assert_int_equal(kit_info(bench.session).entries, 2);
+    assert_int_equal(
+        wal_append(bench.session, entries, 167, NULL, NULL, &error), WAL_OK);
+    assert_int_equal(kit_info(bench.session).entries, 2 + 167);
+    free(entries);
+    free(ids);
+    free(payload);
+    end(&bench);
+}
+
+/* Batches that each fit a group and wait together are written in two. */
+static void test_batch__large_ones_that_wait_together_are_written(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    char *payload = large_payload();
+    char *ids = names("e", 400);
+    struct wal_ticket *tickets[4];
+
+    for (uint32_t i = 0; i < 4; i++) {
+        struct wal_entry *entries =
+            large_entries(ids + (size_t)i * 100 * 16, 100, payload);
+
+        assert_int_equal(
+            wal_submit(bench.session, entries, 100, NULL, &tickets[i], NULL),
+            WAL_OK);
+        free(entries);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(wal_ticket_wait(tickets[i], -1, NULL, NULL), WAL_OK);
+        wal_ticket_destroy(tickets[i]);
+    }
+    assert_int_equal(kit_info(bench.session).entries, 2 + 400);
+    free(ids);
+    free(payload);
+    end(&bench);
+}
+
 /* One batch with redactions of more entries than a group may name sessions, in
  * the session itself and in a fork that shares them. */
 static void test_batch__of_5000_redactions(void **state)
@@ -394,6 +471,8 @@ int main(void)
         KIT_TEST(test_batch__document_limit_is_65536),
         KIT_TEST(test_batch__head_limit_is_4096),
         KIT_TEST(test_batch__size_limit_counts_every_item),
+        KIT_TEST(test_batch__entries_of_more_than_32_mib_are_refused),
+        KIT_TEST(test_batch__large_ones_that_wait_together_are_written),
         KIT_TEST(test_batch__of_5000_redactions),
         KIT_TEST(test_batch__stale_change_is_retried),
         KIT_TEST(test_batch__stale_document_with_a_change_is_refused),

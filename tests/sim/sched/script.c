@@ -12,8 +12,9 @@
 #include "engine/store/session.h"
 
 enum {
-    LARGE = 12000,     /* payloads that fill a short segment */
-    READ_ONLY_ODDS = 5 /* one opening in N, after the first one */
+    LARGE = 12000,      /* payloads that fill a short segment */
+    READ_ONLY_ODDS = 5, /* one opening in N, after the first one */
+    INCREMENTS = 80 /* of the hundred ways of a step: the first that does so */
 };
 
 static uint64_t random_below(struct sched_process *process, uint64_t sides)
@@ -493,13 +494,17 @@ static void run_step(struct sched_process *process)
     const struct sched *sched = process->sched;
     uint32_t session = (uint32_t)random_below(process, SCHED_SHARED_SESSIONS);
     uint64_t way = random_below(process, 100);
+    bool is_updated;
 
     if (random_below(process, 5) == 0) {
         session = (uint32_t)random_below(process, sched->ledger.session_count);
     }
-    if (find_updated(process, &session)) {
-        sched__step_increment(process, session);
-    } else if (process->again != SCHED_NONE && random_below(process, 2) == 0) {
+    is_updated = find_updated(process, &session);
+    if (is_updated) {
+        way = INCREMENTS;
+    }
+    if (!is_updated && process->again != SCHED_NONE &&
+        random_below(process, 2) == 0) {
         step_resend(process);
     } else if (way < 28) {
         step_append(process, session, false);
@@ -511,7 +516,7 @@ static void run_step(struct sched_process *process)
         sched__step_put(process, session);
     } else if (way < 76) {
         sched__step_head(process, session);
-    } else if (way < 80) {
+    } else if (way < INCREMENTS) {
         sched__step_fork(process, session);
     } else if (way < 87) {
         sched__step_increment(process, session);

@@ -17,11 +17,14 @@ source=$work/source
 build=$work/build
 patches=("$@")
 [ $# -gt 0 ] || patches=("$root"/tests/mutants/*.patch)
-patches=("${patches[@]/#/}")
 
-mkdir -p "$source" "$work/scratch"
-tar -C "$root" --exclude=./build --exclude=./.git -cf - . |
-    tar -C "$source" --keep-newer-files -xf - 2>"$work/tar.log" || true
+# A new copy with the times of the old files; those that a patch may have changed
+# since they were compiled are made new.
+rm -rf "$source"
+mkdir -p "$source"
+tar -C "$root" --exclude=./build --exclude=./.git -cf - . | tar -C "$source" -xf -
+sed -n 's|^+++ b/||p' "$root"/tests/mutants/*.patch | sort -u |
+    (cd "$source" && xargs touch)
 [ -e "$build/build.ninja" ] ||
     cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug \
         -DAGENTWAL_TESTS=ON -DAGENTWAL_BENCH=OFF -DAGENTWAL_WERROR=OFF \

@@ -299,9 +299,10 @@ static enum wal_status fill_info(struct wal__core *core,
     if (status != WAL_OK) {
         return status;
     }
-    info->status = wal__log_check_poison(&core->log, NULL);
-    if (info->status == WAL_OK && core->env.read_only) {
+    if (core->env.read_only) {
         info->status = core->outdated ? WAL_EVERSION : WAL_EREADONLY;
+    } else {
+        info->status = wal__log_check_poison(&core->log, NULL);
     }
     info->format_version = core->manifest.version;
     memcpy(info->uuid, core->manifest.uuid, sizeof(info->uuid));

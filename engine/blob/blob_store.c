@@ -405,13 +405,6 @@ uint64_t wal__blob_sync_end(uint64_t position)
     return position + WAL__FRAME_SIZE;
 }
 
-/* Whether this process has applied everything that was written. */
-static bool is_current(const struct wal__log *log)
-{
-    return !log->needs_reload &&
-           atomic_load(&log->end) >= atomic_load(&log->shared->written);
-}
-
 static enum wal_status catch_up(struct wal__blob_store *blobs,
                                 struct wal_error *error)
 {
@@ -431,7 +424,7 @@ enum wal_status wal__blob_store_read_lock(struct wal__blob_store *blobs,
     enum wal_status status;
 
     pthread_rwlock_rdlock(&blobs->index_lock);
-    if (is_current(&blobs->log)) {
+    if (!wal__log_needs_catch_up(&blobs->log)) {
         return WAL_OK;
     }
     pthread_rwlock_unlock(&blobs->index_lock);
@@ -483,7 +476,7 @@ static enum wal_status find(struct wal__blob_store *blobs,
 
     *position = 0;
     pthread_rwlock_rdlock(&blobs->index_lock);
-    current = blobs->indexes_loaded && is_current(&blobs->log);
+    current = blobs->indexes_loaded && !wal__log_needs_catch_up(&blobs->log);
     if (current) {
         *position = wal__blob_find_locked(blobs, digest);
     }

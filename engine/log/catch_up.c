@@ -13,6 +13,58 @@
 #include "engine/log/replay.h"
 #include "format/bytes/assert.h"
 
+/* Whether the page may be reset while this handle uses it. */
+static bool is_follower(const struct wal__log *log)
+{
+    return log->env->read_only &&
+           log->shared != &log->control->private_page.logs[log->log_id];
+}
+
+static void raise_followed(struct wal__log *log, uint32_t log_id, uint64_t end)
+{
+    _Atomic uint64_t *followed = &log->control->followed[log_id];
+    uint64_t before = atomic_load(followed);
+
+    while (before < end &&
+           !atomic_compare_exchange_weak(followed, &before, end)) {
+    }
+}
+
+uint64_t wal__log_follow(struct wal__log *log)
+{
+    const struct wal__control_log *first = log->shared - log->log_id;
+    uint64_t followed = atomic_load(&log->control->followed[log->log_id]);
+    uint64_t written;
+    uint64_t pack;
+
+    if (!is_follower(log)) {
+        return atomic_load(&log->shared->written);
+    }
+    do {
+        /* Ends that were read before a reset are valid, those from a reset to
+         * the end of the recovery are not; is_recovered is 0 then. */
+        written = atomic_load(&log->shared->written);
+        pack = atomic_load(&first[WAL__LOG_ID_PACK].written);
+        if (atomic_load(&first->is_recovered) == 0) {
+            return followed;
+        }
+        /* An end that fell may have been read during a whole recovery. */
+    } while (written < followed &&
+             written != atomic_load(&log->shared->written));
+    raise_followed(log, WAL__LOG_ID_PACK, pack);
+    raise_followed(log, log->log_id, written);
+    return written;
+}
+
+bool wal__log_needs_catch_up(const struct wal__log *log)
+{
+    uint64_t end = atomic_load(&log->end);
+
+    return log->needs_reload || end < atomic_load(&log->shared->written) ||
+           (is_follower(log) &&
+            end < atomic_load(&log->control->followed[log->log_id]));
+}
+
 /* Reads a scan's source from a map without populating it: the bytes were just
  * written, so they are in memory. */
 static const uint8_t *map_fetch(void *ctx, uint64_t offset, uint64_t size)
@@ -100,7 +152,7 @@ static enum wal_status open_successor(struct wal__log *log,
                                       struct wal__segment **next,
                                       struct wal_error *error)
 {
-    uint64_t id = wal__log_newest_id(log);
+    uint64_t id = wal__position_segment(wal__log_follow(log));
 
     for (;;) {
         uint64_t tail = log->tail_segment == NULL ? 0 : log->tail_segment->id;
@@ -190,7 +242,7 @@ static enum wal_status advance_segment(struct wal__log *log,
 
 enum wal_status wal__log_catch_up(struct wal__log *log, struct wal_error *error)
 {
-    uint64_t written = atomic_load(&log->shared->written);
+    uint64_t written = wal__log_follow(log);
     enum wal_status status = WAL_OK;
 
     while (status == WAL_OK && !log->needs_reload &&

@@ -331,25 +331,43 @@ static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
     return status;
 }
 
+/* Whether a SEAL ends the old segment at the cut: processes that opened the
+ * segment with it read by the index in its map, so that both are kept, also
+ * where the sync of them failed. */
+static bool keeps_seal(struct wal__segment *old, uint64_t cut)
+{
+    if (old->sealed && old->trailer.end != cut) {
+        old->sealed = false; /* the trailer is given back */
+    }
+    return old->sealed;
+}
+
 /* Gives the space after the published end of the old segment back: nothing is
- * written there any more. What follows may be a group that was never published,
- * or a SEAL whose sync failed: healing has decided that neither counts. Where
- * the file system has no holes, the space is lost. */
+ * written there any more. What follows may be a group that was never published:
+ * healing has decided that it does not count. Where the file system has no
+ * holes, the space is lost. */
 static void punch_rest(const struct wal__log *log, struct wal__segment *old,
-                       uint64_t written)
+                       uint64_t written, uint64_t cut)
 {
     const struct wal__io *io = log->env->io;
     uint64_t from = wal__segment_open_end(old);
+    uint64_t to = old->header.capacity;
     int ignored = 0;
 
+    if (wal__segment_refresh(old) != WAL_OK) {
+        return;
+    }
     if (wal__position_segment(written) == old->id &&
         wal__position_offset(written) > from) {
         from = wal__position_offset(written);
     }
+    if (keeps_seal(old, cut)) {
+        from = old->trailer.seal_offset + wal__frame_total_size(WAL__SEAL_SIZE);
+        to = (to - WAL__TRAILER_SIZE) / PAGE_SIZE * PAGE_SIZE;
+    }
     from = wal__align_up(from, PAGE_SIZE);
-    if (from < old->header.capacity && old->file != NULL) {
-        (void)!io->punch(io->ctx, old->file, from, old->header.capacity - from,
-                         &ignored);
+    if (from < to && old->file != NULL) {
+        (void)!io->punch(io->ctx, old->file, from, to - from, &ignored);
     }
 }
 
@@ -402,7 +420,7 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
          * give back. The poison lasts until then, so that nobody appends to
          * the old segment. */
         if (old != NULL) {
-            punch_rest(log, old, written);
+            punch_rest(log, old, written, healing.cut);
         }
         wal__prealloc_remove_leftovers(log, wal__position_segment(written),
                                        healing.header.id);

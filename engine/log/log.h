@@ -185,6 +185,18 @@ enum wal_status wal__log_recover(struct wal__log *log,
                                  bool strict,
                                  struct wal_error *error) WAL_MUST_USE;
 
+/*
+ * Returns the end to catch up to: the written end. A handle that only reads
+ * holds no lock, so that the first opener may reset the page that it follows.
+ * Until that one has recovered, this is the end that was returned last, since
+ * recovery keeps every published record. Of the log, the end of the pack that
+ * its records refer to is kept too. Any thread. catch_up.c
+ */
+uint64_t wal__log_follow(struct wal__log *log);
+
+/* Whether there is something to catch up to. Any thread. catch_up.c */
+bool wal__log_needs_catch_up(const struct wal__log *log);
+
 /* Applies what other processes published since the last call. On failure
  * needs_reload may be set. catch_up.c */
 enum wal_status wal__log_catch_up(struct wal__log *log,

@@ -209,6 +209,21 @@ static enum wal_status sync_tail(struct wal__log *log, uint64_t from,
     return WAL_OK;
 }
 
+/* Returns the offset in the tail segment up to which it is known to be durable,
+ * by its COMMITs, the control page and derived files. */
+static uint64_t find_durable_offset(const struct wal__log *log,
+                                    uint64_t known_end)
+{
+    uint64_t durable = atomic_load(&log->shared->durable);
+    uint64_t from = log->facts.watermark;
+
+    if (wal__position_segment(durable) == log->tail_segment->id &&
+        wal__position_offset(durable) > from) {
+        from = wal__position_offset(durable);
+    }
+    return known_end > from ? known_end : from;
+}
+
 /*
  * Makes the kept end of the log durable. Where a sync failed in an earlier
  * process, what is beyond the durable end may be in the page cache only, and
@@ -222,16 +237,8 @@ static enum wal_status make_tail_durable(struct wal__log *log,
                                          uint64_t known_end, bool *published,
                                          struct wal_error *error)
 {
-    uint64_t durable = atomic_load(&log->shared->durable);
-    uint64_t from = log->facts.watermark;
+    uint64_t from = find_durable_offset(log, known_end);
 
-    if (wal__position_segment(durable) == log->tail_segment->id &&
-        wal__position_offset(durable) > from) {
-        from = wal__position_offset(durable);
-    }
-    if (known_end > from) {
-        from = known_end;
-    }
     if (from >= log->facts.end) {
         return WAL_OK;
     }
@@ -265,9 +272,31 @@ static enum wal_status apply_strict_mode(const struct wal__log *log,
     return WAL_OK;
 }
 
+/* Returns the durable end of a log that this process recovered: a handle that
+ * only reads has synced nothing. */
+static uint64_t recovered_durable(const struct wal__log *log,
+                                  uint64_t known_end)
+{
+    const struct wal__segment *tail = log->tail_segment;
+    uint64_t end = atomic_load(&log->end);
+    uint64_t offset;
+    uint64_t durable;
+
+    if (!log->env->read_only || tail == NULL ||
+        atomic_load(&log->shared->durable) >= end) {
+        return end;
+    }
+    offset = find_durable_offset(log, known_end);
+    if (tail->has_open && offset < wal__segment_open_end(tail)) {
+        offset = wal__segment_open_end(tail);
+    }
+    durable = wal__position(tail->id, offset);
+    return durable < end ? durable : end;
+}
+
 /* Publishes the recovered end. Of the first opener: no other process writes the
  * page. */
-static void publish_recovered(struct wal__log *log)
+static void publish_recovered(struct wal__log *log, uint64_t known_end)
 {
     uint64_t end = atomic_load(&log->end);
 
@@ -275,7 +304,7 @@ static void publish_recovered(struct wal__log *log)
     WAL__ASSERT(log->tail_segment == NULL ||
                 end == wal__position(log->tail_segment->id,
                                      atomic_load(&log->tail_segment->end)));
-    atomic_store(&log->shared->durable, end);
+    atomic_store(&log->shared->durable, recovered_durable(log, known_end));
     atomic_store(&log->shared->poison, 0);
     atomic_store(&log->shared->closed_segment_id,
                  log->must_rotate && log->tail_segment != NULL
@@ -393,7 +422,7 @@ static enum wal_status recover_exclusive(struct wal__log *log,
             return status;
         }
     }
-    publish_recovered(log);
+    publish_recovered(log, state->known_end);
     return WAL_OK;
 }
 

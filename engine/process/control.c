@@ -46,10 +46,10 @@ static bool page_is_live(const struct wal__control *control,
 
 /* Whether the page was written before this boot: then the page cache of that
  * boot is gone, and what can be read now is what is on the disk. */
-static bool page_is_of_other_boot(const struct wal__control *control)
+static bool page_is_of_other_boot(const struct wal__control *control,
+                                  const struct wal__control_page *page)
 {
     static const uint8_t unknown[16];
-    const struct wal__control_page *page = control->page;
     uint8_t boot_id[16];
 
     control->env->io->boot_id(control->env->io->ctx, boot_id);
@@ -116,12 +116,14 @@ static void reset_page(struct wal__control *control)
 {
     struct wal__control_page *page = control->page;
     bool live = page_is_live(control, page);
-    uint64_t doubt = !live && !page_is_of_other_boot(control)
+    uint64_t doubt = !live && !page_is_of_other_boot(control, page)
                          ? wal__control_encode_poison(WAL__POISON_UNKNOWN, 0)
                          : 0;
 
     WAL__ASSERT(control->is_exclusive && control->holds_open_lock);
     control->lock_file_replaced = doubt != 0;
+    /* Before the ends: readers follow none of a page without it. */
+    atomic_store(&page->logs[0].is_recovered, 0);
     if (!live) {
         atomic_store(&page->magic, 0);
     }
@@ -288,6 +290,24 @@ static bool attach_to_file(struct wal__control *control,
     return false;
 }
 
+/* Leaves to a private page what the page of the file says about durable ends:
+ * of a former boot, everything that can be read is on the disk. */
+static void inherit_durable(struct wal__control *control)
+{
+    const struct wal__control_page *left = control->file_page;
+
+    for (uint32_t i = 0; left != NULL && i < WAL__LOG_COUNT; i++) {
+        uint64_t durable = 0;
+
+        if (page_is_live(control, left)) {
+            durable = atomic_load(&left->logs[i].durable);
+        } else if (page_is_of_other_boot(control, left)) {
+            durable = UINT64_MAX;
+        }
+        atomic_store(&control->private_page.logs[i].durable, durable);
+    }
+}
+
 /* A read-only opener holds no lock once the store is open. It uses the page of
  * live processes; without any it recovers privately, on a private page, and
  * holds the open lock meanwhile. */
@@ -297,7 +317,10 @@ static void open_page_read_only(struct wal__control *control)
 
     control->page = &control->private_page;
     wal__lock_wait_init(&lock_wait, control);
-    (void)attach_to_file(control, &lock_wait, false);
+    if (attach_to_file(control, &lock_wait, false) &&
+        control->page == &control->private_page) {
+        inherit_durable(control);
+    }
 }
 
 bool wal__control_attach_live_page(struct wal__control *control)

@@ -151,6 +151,8 @@ struct wal__control {
     bool lock_file_replaced;
     /* Of the sync lock that this process holds; with the log's sync_mutex. */
     uint32_t sync_round[WAL__LOG_COUNT];
+    /* The highest written ends that a reader has followed. */
+    _Atomic uint64_t followed[WAL__LOG_COUNT];
     bool holds_open_lock;
     bool is_exclusive;           /* it holds the participant lock exclusively */
     _Atomic uint64_t checked_ns; /* when LOCK was last checked */
@@ -161,9 +163,10 @@ struct wal__control {
  * page was reset, and the caller recovers, then calls
  * wal__control_finish_open; otherwise the page is live. A reset keeps the
  * durable end of each log, and poison when what is beyond it may be in the page
- * cache only; recovery clears both. A read-only opener that cannot use LOCK
- * gets a private page. WAL_ELOCKED: error->holder blocks the open for too long,
- * or is stopped; 0: it is unknown.
+ * cache only; recovery clears both. A read-only opener that finds no live
+ * process, or cannot use LOCK, gets a private page, with the durable ends that
+ * are known; UINT64_MAX: the former boot left nothing to sync. WAL_ELOCKED:
+ * error->holder blocks the open for too long, or is stopped; 0: it is unknown.
  */
 enum wal_status wal__control_open(struct wal__control *control,
                                   const struct wal__env *env,

@@ -424,7 +424,6 @@ enum wal_status wal__rewind_remove_temps(const struct wal__rewind_job *job,
                                          bool directories,
                                          struct wal_error *error)
 {
-    static const struct wal__buf none;
     char name[WAL__REWIND_TEMP_NAME_MAX];
 
     for (uint32_t i = 0; i < job->before.count; i++) {
@@ -443,6 +442,6 @@ enum wal_status wal__rewind_remove_temps(const struct wal__rewind_job *job,
     if (directories) {
         remove_directories(job);
     }
-    return sync_directories(job, directories ? &job->directories : &none, NULL,
-                            error);
+    /* Those that a process made which died before it synced them. */
+    return sync_directories(job, &job->directories, NULL, error);
 }

@@ -150,7 +150,7 @@ enum wal_status wal__rewind_apply(const struct wal__rewind_job *job,
                                   struct wal_error *error) WAL_MUST_USE;
 
 /* Removes leftover temporary files durably; with `directories` also the job's
- * directories that are empty. */
+ * directories that are empty. Makes those of them durable that remain. */
 enum wal_status wal__rewind_remove_temps(const struct wal__rewind_job *job,
                                          bool directories,
                                          struct wal_error *error) WAL_MUST_USE;

@@ -467,21 +467,13 @@ enum wal_status wal__core_rejoin(struct wal__core *core,
     return status == WAL_OK ? shared : status;
 }
 
-/* Whether records were written that are not applied. State lock. */
-static bool needs_catch_up(struct wal__core *core)
-{
-    return core->log.needs_reload ||
-           atomic_load(&core->log.end) <
-               atomic_load(&core->log.shared->written);
-}
-
 enum wal_status wal__core_read_lock(struct wal__core *core,
                                     struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     pthread_rwlock_rdlock(&core->state);
-    if (!needs_catch_up(core)) {
+    if (!wal__log_needs_catch_up(&core->log)) {
         return WAL_OK;
     }
     pthread_rwlock_unlock(&core->state);
@@ -502,7 +494,7 @@ enum wal_status wal__core_write_lock(struct wal__core *core,
     pthread_rwlock_wrlock(&core->state);
     if (core->log.needs_reload) {
         status = reload(core, error);
-    } else if (needs_catch_up(core)) {
+    } else if (wal__log_needs_catch_up(&core->log)) {
         status = wal__log_catch_up(&core->log, error);
         if (status == WAL_OK && core->log.needs_reload) {
             status = reload(core, error);

@@ -60,8 +60,7 @@ static enum wal_status read_wait_state(struct wal__core *core, bool durable,
             &core->control, log->log_id,
             durable ? WAL__LOG_EVENT_DURABLE : WAL__LOG_EVENT_WRITTEN,
             &wait_state->word);
-        needs_catch_up =
-            atomic_load(&log->shared->written) > atomic_load(&log->end);
+        needs_catch_up = wal__log_follow(log) > atomic_load(&log->end);
         wait_state->newest = durable ? find_durable(core) : log->last_sequence;
         wait_state->no_writer_alive =
             core->control.page == &core->control.private_page;

@@ -20,6 +20,7 @@
 #include "format/json/json_scan.h"
 #include "format/model/model.h"
 
+struct wal__json_out;
 struct wal__model_writer;
 
 enum {
@@ -111,6 +112,10 @@ struct wal__dialect_read_ops {
     /* Emits items that wait for a further line. May be NULL. */
     enum wal__json_status (*finish)(struct wal__model_reader *reader);
 
+    /* Emits the items of lines that are held back only to see the next line:
+     * an item that does not come from this reader follows. May be NULL. */
+    enum wal__json_status (*release)(struct wal__model_reader *reader);
+
     /* A header without which current lines would be read as an older version.
      * NULL: the version does not matter. */
     const char *header;
@@ -173,6 +178,12 @@ struct wal__dialect_write_ops {
      * they lead to the same head. NULL: never. */
     bool (*can_copy_verbatim)(const struct wal__model_session *session,
                               struct wal__arena *arena);
+
+    /* Writes the documents of a session, of which there are no more, as the one
+     * file in which the client exports and imports a session. NULL: it has no
+     * such file. */
+    bool (*join)(const struct wal__model_documents *documents,
+                 struct wal__json_out *out);
 
     /* The client's tip moves only to a child of the tip; otherwise it is the
      * last item. */

@@ -158,6 +158,10 @@ struct wal__model_session {
     struct wal__json_span time; /* of creation; ISO 8601 */
     struct wal__json_span updated;
     struct wal__json_span parent; /* session or file it was forked from */
+    /* Id and time of the session that started this one, a subagent's; or
+     * empty. */
+    struct wal__json_span starter;
+    struct wal__json_span starter_time;
     struct wal__json_span project;
     struct wal__json_span provider;
     struct wal__json_span model;
@@ -259,13 +263,22 @@ bool wal__model_emit(struct wal__model_reader *reader,
 
 /* ----------------------------------------------------------- writing --- */
 
+/* What puts do to a file. */
+enum wal__output_kind {
+    WAL__OUTPUT_LINES,    /* append to it; it may be selected repeatedly */
+    WAL__OUTPUT_DOCUMENT, /* replace its content */
+    /* Of several sessions and of the client itself, so never replaced. The
+     * document is written where there is none. The line is appended unless the
+     * file has one that is equal up to the last comma of this one. */
+    WAL__OUTPUT_SHARED_DOCUMENT,
+    WAL__OUTPUT_SHARED_LINE
+};
+
 /* Receives a dialect's files. Paths are relative to the client's directory. */
 struct wal__model_output {
     void *ctx;
-    /* Selects the file of the following puts: they append to it (`is_document`
-     * false; a file may be selected repeatedly) or replace its content. False:
-     * failed. */
-    bool (*file)(void *ctx, const char *path, bool is_document);
+    /* Selects the file of the following puts. False: failed. */
+    bool (*file)(void *ctx, const char *path, enum wal__output_kind kind);
     bool (*put)(void *ctx, const void *data, size_t size);
 };
 

@@ -475,9 +475,9 @@ bool wal__model_write_end(struct wal__model_writer *writer,
 }
 
 bool wal__model_write_file(struct wal__model_writer *writer, const char *path,
-                           bool is_document)
+                           enum wal__output_kind kind)
 {
-    if (!writer->output->file(writer->output->ctx, path, is_document)) {
+    if (!writer->output->file(writer->output->ctx, path, kind)) {
         writer->out.has_failed = true;
     }
     writer->out.has_value = false;

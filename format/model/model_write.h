@@ -105,6 +105,6 @@ void wal__model_write_time(struct wal__json_out *out, const char *key,
 
 /* Selects the file of the following output. */
 bool wal__model_write_file(struct wal__model_writer *writer, const char *path,
-                           bool is_document);
+                           enum wal__output_kind kind);
 
 #endif

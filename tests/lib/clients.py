@@ -637,3 +637,16 @@ def misses(before, after):
         else:
             return what, text
     return None
+
+
+def misses_any_result(before, after):
+    """The same where results have no order among other messages: OpenCode has
+    each in the part of its call."""
+    results = {"".join(text.split()) for what, text in after
+               if what == "result"}
+    for what, text in before:
+        text = "".join(text.split())
+        if what == "result" and text and not any(text in r for r in results):
+            return what, text
+    return misses([row for row in before if row[0] != "result"],
+                  [row for row in after if row[0] != "result"])

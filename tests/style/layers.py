@@ -23,8 +23,8 @@ ENGINE = ["engine/" + room + "/" for room in (
     "base", "worktree", "os", "process", "log", "commit", "index", "blob",
     "store", "read", "write", "session", "checkpoint", "rewind", "api")]
 CONVERT = ["engine/convert/" + room + "/" for room in (
-    "clients", "copy", "render", "source", "import", "import_tree", "follow",
-    "view")]
+    "clients", "copy", "files", "render", "source", "state", "import",
+    "import_tree", "follow", "view")]
 DIALECTS = ["format/dialect/" + name + "/" for name in (
     "claude", "codex", "entries", "lines", "opencode", "pi", "rollouts", "sdk")]
 TOOL = [API] + LINES + DIALECTS + ["engine/convert/copy/",

@@ -156,30 +156,66 @@ static void store_id(const char *path, const char *id)
     free(temporary);
 }
 
-void cli_project_find(const char *directory, char id[CLI_PROJECT_SIZE])
-{
-    char *top = cli_copy_text(directory, strlen(directory));
-    char *common = NULL;
-    char *id_path;
-    char text[CLI_PROJECT_SIZE];
+/* The repository of a directory, and the id that it stores. */
+struct repository {
+    char *top;
+    char *id_path; /* NULL: there is no repository */
+    bool is_stored;
+};
 
+/* Finds the repository, and sets `id` to the stored one or to "global". */
+static void find_stored_id(struct repository *repository, const char *directory,
+                           char id[CLI_PROJECT_SIZE])
+{
+    char text[CLI_PROJECT_SIZE];
+    char *common = NULL;
+
+    *repository =
+        (struct repository){.top = cli_copy_text(directory, strlen(directory))};
     snprintf(id, CLI_PROJECT_SIZE, "%s", CLI_PROJECT_GLOBAL);
     if (directory[0] == '/' && is_directory(directory, ".")) {
-        common = find_repository(top);
+        common = find_repository(repository->top);
     }
     if (common != NULL) {
-        id_path = join(common, "opencode");
-        if (read_text(id_path, text, sizeof(text)) &&
-            cli_git_is_commit(text, STORED_DIGITS)) {
-            memcpy(id, text, STORED_DIGITS + 1);
-        } else if (cli_git_root_commit(top, id) &&
-                   cli_git_is_commit(id, STORED_DIGITS)) {
-            store_id(id_path, id);
-        }
-        free(id_path);
+        repository->id_path = join(common, "opencode");
+        repository->is_stored =
+            read_text(repository->id_path, text, sizeof(text)) &&
+            cli_git_is_commit(text, STORED_DIGITS);
+    }
+    if (repository->is_stored) {
+        memcpy(id, text, STORED_DIGITS + 1);
     }
     free(common);
-    free(top);
+}
+
+static void repository_deinit(struct repository *repository)
+{
+    free(repository->top);
+    free(repository->id_path);
+}
+
+void cli_project_find(const char *directory, char id[CLI_PROJECT_SIZE])
+{
+    struct repository repository;
+
+    find_stored_id(&repository, directory, id);
+    if (repository.id_path != NULL && !repository.is_stored &&
+        cli_git_root_commit(repository.top, id) &&
+        cli_git_is_commit(id, STORED_DIGITS)) {
+        store_id(repository.id_path, id);
+    }
+    repository_deinit(&repository);
+}
+
+bool cli_project_read(const char *directory, char id[CLI_PROJECT_SIZE])
+{
+    struct repository repository;
+    bool is_known;
+
+    find_stored_id(&repository, directory, id);
+    is_known = repository.id_path == NULL || repository.is_stored;
+    repository_deinit(&repository);
+    return is_known;
 }
 
 void cli_project_legacy_id(struct wal_slice directory,

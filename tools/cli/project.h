@@ -29,6 +29,11 @@ enum {
  * is missing, has no commit, or git fails. */
 void cli_project_find(const char *directory, char id[CLI_PROJECT_SIZE]);
 
+/* Reads the project of an absolute directory: "global", or the id that its
+ * repository stores. Writes nothing and runs no program; returns false if the
+ * repository stores none. */
+bool cli_project_read(const char *directory, char id[CLI_PROJECT_SIZE]);
+
 /* The id that sessions had before projects were repositories: the first 16
  * hexadecimal digits of the SHA-256 of the directory's path. */
 void cli_project_legacy_id(struct wal_slice directory,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tools/cli/entry.h"
+#include "tools/walcat/documents.h"
 #include "tools/walcat/walcat.h"
 
 /* Interval of the check that the output is still read. */
@@ -29,6 +30,9 @@ struct printer {
     struct wal_session *session;
     const struct walcat_options *view;
     struct cli_json json;
+    struct walcat_documents documents;
+    size_t documents_from; /* the range of those in view */
+    size_t documents_to;
     /* with --type and --tail: the last matching entries */
     struct pending_entry *ring;
     uint64_t ring_size;
@@ -130,6 +134,11 @@ static void follow_entry(struct printer *printer,
 
     snprintf(printer->previous, sizeof(printer->previous), "%.*s",
              (int)entry->id.size, (const char *)entry->id.data);
+    size_t parent = walcat_documents_parent(&printer->documents, entry);
+
+    if (parent < printer->documents.count) {
+        entry->parent_id = printer->documents.items[parent].id;
+    }
     if (!printer->is_following) {
         process_entry(printer, entry);
     } else if (!is_hidden(printer->view, entry)) {
@@ -234,6 +243,56 @@ static enum wal_status open_all(struct printer *printer, uint64_t skip,
     return wal_entry_cursor_open(printer->session, &options, cursor, error);
 }
 
+/* Reads the messages in documents, and finds those on the view's branch. */
+static enum wal_status find_documents(struct printer *printer,
+                                      struct wal_entry_cursor *cursor,
+                                      struct wal_error *error)
+{
+    const struct walcat_options *view = printer->view;
+    struct walcat_documents *documents = &printer->documents;
+    struct wal_entry first = WAL_INIT(wal_entry);
+    struct wal_entry_cursor *peek = NULL;
+    enum wal_status status;
+
+    if (view->stream != 0) {
+        return WAL_OK;
+    }
+    status = walcat_documents_read(documents, view->store, printer->session,
+                                   cursor, error);
+    if (status != WAL_OK || documents->count == 0) {
+        return status;
+    }
+    printer->documents_to = documents->count;
+    if (view->since_compaction) {
+        printer->documents_from = walcat_documents_compaction(documents);
+    }
+    if (view->all) {
+        return WAL_OK;
+    }
+    status = open_cursor(printer, 0, &peek, error);
+    if (status == WAL_OK &&
+        wal_entry_cursor_next(peek, &first, NULL) == WAL_OK) {
+        /* None before a compaction of the log, whose entries have parents. */
+        printer->documents_to =
+            first.parent_id.size > 0
+                ? 0
+                : walcat_documents_parent(documents, &first) + 1;
+    }
+    if (printer->documents_from > printer->documents_to) {
+        printer->documents_from = printer->documents_to;
+    }
+    wal_entry_cursor_close(peek);
+    return status;
+}
+
+static void process_documents(struct printer *printer)
+{
+    for (size_t i = printer->documents_from;
+         i < printer->documents_to && !cli_output_failed(); i++) {
+        process_entry(printer, &printer->documents.items[i]);
+    }
+}
+
 /* Opens the view's cursor at the first entry that --tail selects. */
 static enum wal_status open_view(struct printer *printer,
                                  struct wal_entry_cursor **cursor,
@@ -243,12 +302,25 @@ static enum wal_status open_view(struct printer *printer,
     bool is_tail = view->tail > 0 && view->tail != UINT64_MAX;
     enum wal_status status = open_cursor(
         printer, is_tail && view->type == NULL ? view->tail : 0, cursor, error);
+    uint64_t documents;
     uint64_t count;
 
-    if (status != WAL_OK || !is_tail || view->type == NULL) {
+    if (status == WAL_OK) {
+        status = find_documents(printer, *cursor, error);
+    }
+    if (status != WAL_OK || view->tail == UINT64_MAX) {
         return status;
     }
     count = wal_entry_cursor_remaining(*cursor);
+    documents = printer->documents_to - printer->documents_from;
+    if (!is_tail || view->type == NULL) {
+        uint64_t left = view->tail > count ? view->tail - count : 0;
+        if (left < documents) {
+            printer->documents_from = printer->documents_to - (size_t)left;
+        }
+        return status;
+    }
+    count += documents;
     printer->ring_size = view->tail < count ? view->tail : count;
     printer->ring =
         cli_alloc((size_t)printer->ring_size * sizeof(*printer->ring));
@@ -300,6 +372,7 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status = WAL_OK;
     uint64_t seen = 0;
+    int code;
 
     cli_json_init(&printer.json, stdout);
     if (view->follow) {
@@ -313,16 +386,20 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
     }
     if (status != WAL_OK) {
         free(printer.ring);
+        walcat_documents_deinit(&printer.documents);
         return cli_report(cli, named != NULL ? named : cli->items[1], status,
                           &error);
     }
     if (!view->follow) {
         cli_start_pager(cli);
     }
+    process_documents(&printer);
     if (view->tail > 0) {
         process_entries(&printer, cursor, 0);
     }
     print_ring(&printer);
     wal_entry_cursor_close(cursor);
-    return view->follow ? follow(&printer, seen) : printer.code;
+    code = view->follow ? follow(&printer, seen) : printer.code;
+    walcat_documents_deinit(&printer.documents);
+    return code;
 }

@@ -3,7 +3,8 @@
  *
  * The dialects keep a message in the payload itself, in its `message`, in its
  * `payload`, or in the `message` of that. Its content is a string, or a list
- * of blocks with text, thinking, tool calls and results.
+ * of blocks with text, thinking, tool calls and results; calls may also be in
+ * its `tool_calls`. A message of OpenCode has its role in `info`, and `parts`.
  *
  * Invariant: a payload reaches the terminal only as plain text.
  *
@@ -22,6 +23,7 @@
 struct message {
     struct wal__json_token role;
     struct wal__json_token content;
+    struct wal__json_token calls; /* an array, or anything else */
 };
 
 struct writer {
@@ -55,20 +57,38 @@ static void put_literal(struct writer *writer, const char *text)
     }
 }
 
-/* Whether an object has role and content; sets them. */
+/* Whether an object has a role, and content or calls; sets them. */
 static bool is_message(struct wal__json_span object, struct message *message)
 {
-    struct wal__json_member members[] = {{.key = "role"}, {.key = "content"}};
+    enum {
+        ROLE,
+        CONTENT,
+        CALLS,
+        INFO_ROLE,
+        PARTS,
+        COUNT
+    };
+    struct wal__json_member m[COUNT] = {
+        [ROLE] = {.key = "role"},
+        [CONTENT] = {.key = "content"},
+        [CALLS] = {.key = "tool_calls"},
+        [INFO_ROLE] = {.parent = "info", .key = "role"},
+        [PARTS] = {.key = "parts"},
+    };
+    bool is_opencode;
 
-    if (wal__json_members(object.data, object.size, members, 2, NULL) !=
-            WAL__JSON_OK ||
-        members[0].value.kind != WAL__JSON_STRING ||
-        members[1].value.kind == WAL__JSON_NONE) {
+    if (wal__json_members(object.data, object.size, m, COUNT, NULL) !=
+        WAL__JSON_OK) {
         return false;
     }
-    message->role = members[0].value;
-    message->content = members[1].value;
-    return true;
+    is_opencode = m[INFO_ROLE].value.kind == WAL__JSON_STRING &&
+                  m[PARTS].value.kind == WAL__JSON_ARRAY;
+    message->role = m[is_opencode ? INFO_ROLE : ROLE].value;
+    message->content = m[is_opencode ? PARTS : CONTENT].value;
+    message->calls = m[CALLS].value;
+    return message->role.kind == WAL__JSON_STRING &&
+           (message->content.kind != WAL__JSON_NONE ||
+            message->calls.kind == WAL__JSON_ARRAY);
 }
 
 static bool find_message(struct wal__json_span object, struct message *message)
@@ -135,11 +155,57 @@ static void put_call(struct writer *writer, const struct wal__json_member *name,
     put_string(writer, &name->value);
     if (arguments->value.kind != WAL__JSON_NONE) {
         put_literal(writer, " ");
-        if (writer->columns == 0) {
+        if (writer->columns == 0 && arguments->value.kind == WAL__JSON_STRING) {
+            struct cli_texts texts = {.items = NULL};
+            text = cli_unescape(&arguments->value, &texts);
+            cli_print_text(stdout, text, 200, false);
+            cli_texts_deinit(&texts);
+        } else if (writer->columns == 0) {
             cli_print_text(stdout, text, 200, false);
         }
     }
     put_literal(writer, "]");
+}
+
+/* Prints the calls of a list `tool_calls`: of a function, or of a tool with
+ * free text as its input. */
+static void put_calls(struct writer *writer, const struct wal__json_token *list)
+{
+    enum {
+        NAME,
+        ARGUMENTS,
+        CUSTOM_NAME,
+        INPUT,
+        COUNT
+    };
+    struct wal__json_scan scan;
+    struct wal__json_token call;
+
+    if (list->kind != WAL__JSON_ARRAY) {
+        return;
+    }
+    wal__json_scan_init(&scan, list->span.data, list->span.size);
+    if (wal__json_scan_next(&scan, &call) != WAL__JSON_OK) {
+        return;
+    }
+    while (wal__json_scan_skip(&scan, &call) == WAL__JSON_OK &&
+           call.kind != WAL__JSON_ARRAY_END) {
+        struct wal__json_member m[COUNT] = {
+            [NAME] = {.parent = "function", .key = "name"},
+            [ARGUMENTS] = {.parent = "function", .key = "arguments"},
+            [CUSTOM_NAME] = {.parent = "custom", .key = "name"},
+            [INPUT] = {.parent = "custom", .key = "input"}};
+        size_t at;
+        if (wal__json_members(call.span.data, call.span.size, m, COUNT, NULL) !=
+            WAL__JSON_OK) {
+            continue;
+        }
+        at = m[NAME].value.kind == WAL__JSON_STRING ? NAME : CUSTOM_NAME;
+        if (m[at].value.kind == WAL__JSON_STRING) {
+            put_call(writer, &m[at], &m[at + 1]);
+            put_literal(writer, writer->columns == 0 ? "\n" : " ");
+        }
+    }
 }
 
 static void put_block(struct writer *writer, struct wal__json_span block)
@@ -275,6 +341,7 @@ static void put_text(const struct wal_entry *entry)
         cli_print_text(stdout, entry->timestamp, 0, false);
         putchar('\n');
         put_content(&writer, &message.content);
+        put_calls(&writer, &message.calls);
         putchar('\n');
     } else if (find_notice(object, &note)) {
         putchar('[');
@@ -321,6 +388,7 @@ static void put_preview(const struct wal_entry *entry, size_t columns)
         put_string(&writer, &message.role);
         put_literal(&writer, ": ");
         put_content(&writer, &message.content);
+        put_calls(&writer, &message.calls);
     } else if (find_notice(object, &note)) {
         fputs("  ", stdout);
         put_string(&writer, &note);

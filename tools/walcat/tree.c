@@ -18,6 +18,7 @@
 #include "tools/cli/ids.h"
 #include "tools/cli/session.h"
 #include "tools/cli/short_id.h"
+#include "tools/walcat/documents.h"
 #include "tools/walcat/walcat.h"
 
 #define RUN_MAX     16 /* a longer run is shortened */
@@ -41,6 +42,7 @@ struct tree {
     const struct cli *cli;
     struct wal_store *store;
     struct cli_short_ids short_ids; /* for people, else none */
+    struct walcat_documents documents;
     struct node *nodes;
     size_t count;
     size_t capacity;
@@ -105,11 +107,18 @@ static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
     tree->nodes = cli_reserve(NULL, 0, &tree->capacity, sizeof(tree->nodes[0]));
     tree->nodes[NONE] = (struct node){.next = NONE};
     tree->count = 1;
+    for (size_t i = 0; i < tree->documents.count; i++) {
+        add_node(tree, &tree->documents.items[i]);
+    }
     while (status != WAL_END && tree->count < UINT32_MAX) {
         entry = (struct wal_entry)WAL_INIT(wal_entry);
         left = wal_entry_cursor_remaining(cursor);
         status = wal_entry_cursor_next(cursor, &entry, error);
         if (status == WAL_OK) {
+            size_t parent = walcat_documents_parent(&tree->documents, &entry);
+            if (parent < tree->documents.count) {
+                entry.parent_id = tree->documents.items[parent].id;
+            }
             add_node(tree, &entry);
         } else if (walcat_is_lost(cursor, status, left)) {
             const struct node *last = &tree->nodes[tree->count - 1];
@@ -314,6 +323,9 @@ static void add_short_ids(struct tree *tree, struct wal_entry_cursor *all)
     for (size_t i = 0; i < tree->heads.count; i++) {
         cli_short_ids_add(&tree->short_ids, tree->heads.items[i].name);
     }
+    for (size_t i = 0; i < tree->documents.count; i++) {
+        cli_short_ids_add(&tree->short_ids, tree->documents.items[i].id);
+    }
     while (status == WAL_OK) {
         status = wal_entry_cursor_next(all, &entry, NULL);
         if (status == WAL_OK) {
@@ -343,6 +355,10 @@ int walcat_print_tree(const struct cli *cli, struct wal_session *session,
     if (status == WAL_OK) {
         status = wal_entry_cursor_open(session, &options, &cursor, &error);
     }
+    if (status == WAL_OK && view->stream == 0) {
+        status = walcat_documents_read(&tree.documents, view->store, session,
+                                       cursor, &error);
+    }
     if (status == WAL_OK) {
         status = read_tree(cli, &tree, cursor, &error);
     }
@@ -365,5 +381,6 @@ int walcat_print_tree(const struct cli *cli, struct wal_session *session,
     cli_short_ids_deinit(&tree.short_ids);
     free(tree.head_nodes);
     free_nodes(&tree);
+    walcat_documents_deinit(&tree.documents);
     return tree.code;
 }

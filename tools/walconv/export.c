@@ -85,7 +85,9 @@ static int list_items(struct export *export)
         item = &export->items[export->count++];
         *item = (struct item){
             .number = info.number,
-            .has_messages = walconv_view_has_messages(export->cli, &info)};
+            .has_messages = walconv_view_has_messages(
+                export->cli,
+                export->dialect != NULL ? export->dialect->name : "", &info)};
         item->id = cli_copy_text(info.id.data, (size_t)info.id.size);
         if (wal__source_parse(info.source, &source)) {
             item->path = cli_copy_text(source.path, strlen(source.path));

@@ -171,6 +171,7 @@ static int replace_file(const struct walconv_source *source, uint64_t old_size,
                         bool is_new, struct walconv_outcome *outcome)
 {
     struct walconv_output_file file = {.stream = NULL};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct sink sink = {.old_size = old_size};
     const char *name = NULL;
     int directory =
@@ -182,6 +183,9 @@ static int replace_file(const struct walconv_source *source, uint64_t old_size,
         return fail_errno(source);
     }
     sink.stream = file.stream;
+    if (wal_session_get_info(source->session, &info, NULL) == WAL_OK) {
+        file.modified_ms = info.updated_ms; /* clients sort by it */
+    }
     code = write_lines(source, &sink, outcome);
     /* With damage, write what is readable, unless that would replace a file
      * that may have more. */

@@ -305,7 +305,8 @@ bool walconv_views_update(struct walconv_views *views,
     bool has_redacted = false;
     char *id;
 
-    if (!walconv_view_has_messages(views->target.cli, info)) {
+    if (!walconv_view_has_messages(views->target.cli, views->target.dialect,
+                                   info)) {
         return false;
     }
     open_view = find_slot(views, info->number);

@@ -301,7 +301,9 @@ void walconv_run_print(const struct walconv_run *run)
 
 /* ----------------------------------------------------------------- run --- */
 
-/* The project of a directory that exists here, as for the verb create. */
+/* The project of a directory that exists here, as for the verb create; but an
+ * import runs no program and writes nothing outside the store. A repository
+ * that stores no id yet gets one when its sessions are listed or continued. */
 static int32_t find_project(void *ctx, struct wal_slice directory,
                             char *project, uint64_t size)
 {
@@ -316,7 +318,10 @@ static int32_t find_project(void *ctx, struct wal_slice directory,
     if (run->directory == NULL || strcmp(run->directory, path) != 0) {
         free(run->directory);
         run->directory = cli_copy_text(path, strlen(path));
-        cli_project_find(path, run->project);
+        run->has_project = cli_project_read(path, run->project);
+    }
+    if (!run->has_project) {
+        return 1;
     }
     snprintf(project, (size_t)size, "%s", run->project);
     return 0;

@@ -52,6 +52,7 @@ struct walconv_run {
     struct wal_import_result result;
     char *directory; /* whose project was found last, or null */
     char project[CLI_PROJECT_SIZE];
+    bool has_project; /* `project` is known */
 };
 
 /* SIGINT and SIGTERM stop an import after this; a second one ends the

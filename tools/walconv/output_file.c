@@ -131,11 +131,26 @@ static void deinit_output(struct walconv_output_file *file)
     *file = (struct walconv_output_file){.stream = NULL};
 }
 
+/* Sets the time of the last change; true: a file without it is complete too. */
+static bool set_time(const struct walconv_output_file *file)
+{
+    int64_t ms = file->modified_ms;
+    const struct timespec times[2] = {
+        {.tv_nsec = UTIME_OMIT},
+        {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000 * 1000000)},
+    };
+
+    if (ms > 0) {
+        (void)futimens(fileno(file->stream), times);
+    }
+    return true;
+}
+
 int walconv_output_file_commit(struct walconv_output_file *file)
 {
     FILE *stream = file->stream;
-    bool is_complete =
-        fflush(stream) == 0 && !ferror(stream) && fsync(fileno(stream)) == 0;
+    bool is_complete = fflush(stream) == 0 && !ferror(stream) &&
+                       set_time(file) && fsync(fileno(stream)) == 0;
     int error_number = errno;
 
     file->stream = NULL;

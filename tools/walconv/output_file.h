@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* Returns true if the relative path has no empty, "." or ".." component. */
@@ -19,11 +20,12 @@ bool walconv_path_is_beneath(const char *path);
 
 /* A file being written. Zeroed: none. */
 struct walconv_output_file {
-    int directory;    /* open descriptor of its directory; owned */
-    const char *name; /* final name; borrowed */
-    char *temporary;  /* temporary name */
-    char *buffer;     /* of the stream */
-    FILE *stream;     /* the caller writes here */
+    int directory;       /* open descriptor of its directory; owned */
+    const char *name;    /* final name; borrowed */
+    char *temporary;     /* temporary name */
+    char *buffer;        /* of the stream */
+    FILE *stream;        /* the caller writes here */
+    int64_t modified_ms; /* the caller may set the file's time; 0: now */
 };
 
 /*

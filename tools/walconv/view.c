@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/convert/source/checkpoint_manifest.h"
+#include "engine/convert/source/source_name.h"
 #include "tools/walconv/checkpoints.h"
 
 void walconv_write_loss(struct cli_json *json, const char *what, uint64_t count)
@@ -186,11 +187,33 @@ int walconv_view_export_checkpoints(const struct walconv_view *target,
                : cli_report(target->cli, id, status, &error);
 }
 
-bool walconv_view_has_messages(const struct cli *cli,
+/* Whether it is a transcript of a subagent: its client finds it by its path
+ * next to that of the session that started it. */
+static bool is_subagent(const struct wal_session_info *info)
+{
+    return memmem(info->id.data, (size_t)info->id.size, "~agent-", 7) != NULL;
+}
+
+bool walconv_view_has_messages(const struct cli *cli, const char *dialect,
                                const struct wal_session_info *info)
 {
-    return cli->verb == NULL || info->first_text.size > 0 ||
-           info->documents > 0 || (info->entries > 0 && info->source.size == 0);
+    struct wal__source source;
+    bool is_imported = wal__source_parse(info->source, &source);
+    bool is_client =
+        !is_imported ||
+        !wal__dialect_is(wal__dialect_find(source.dialect), "lines");
+
+    if (cli->verb == NULL) {
+        return true;
+    }
+    if (is_imported && is_client && is_subagent(info)) {
+        /* OpenCode shows it below its parent, others in the list. */
+        return info->entries > 0 && (strcmp(source.dialect, dialect) == 0 ||
+                                     strcmp(dialect, "opencode") == 0);
+    }
+    return is_client && (info->first_text.size > 0 ||
+                         (info->documents > 0 && info->cwd.size > 0) ||
+                         (info->entries > 0 && info->source.size == 0));
 }
 
 int walconv_view_export(const struct walconv_view *target, const char *id)

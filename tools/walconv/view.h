@@ -26,8 +26,10 @@ enum wal_status walconv_view_open(const struct walconv_view *target,
                                   struct wal_error *error);
 
 /* Whether the session belongs into a view of all sessions. A verb leaves out
- * those without entries, and imported ones without a message of a user. */
-bool walconv_view_has_messages(const struct cli *cli,
+ * those without entries, and imported ones without a message of a user;
+ * transcripts of subagents belong only into views of the same client, and of
+ * OpenCode. */
+bool walconv_view_has_messages(const struct cli *cli, const char *dialect,
                                const struct wal_session_info *info);
 
 /* Updates the view of a session and prints the result. Returns an exit code. */

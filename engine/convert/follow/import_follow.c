@@ -528,5 +528,6 @@ void wal_import_follow_close(struct wal_import_follow *follow)
     wal__folder_watch_deinit(&follow->watch);
     wal__heap_arena_deinit(&follow->import.arena);
     wal__heap_arena_deinit(&follow->import.walk);
+    wal__view_index_deinit(&follow->import.views);
     wal__heap_free(&wal__heap_libc, follow);
 }

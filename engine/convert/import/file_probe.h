@@ -12,8 +12,8 @@
 #define AGENTWAL_ENGINE_CONVERT_IMPORT_FILE_PROBE_H
 
 #include "agentwal.h"
+#include "engine/convert/files/heap_arena.h"
 #include "engine/convert/import/line_reader.h"
-#include "engine/convert/render/heap_arena.h"
 #include "engine/convert/source/json_string.h"
 #include "format/model/dialect.h"
 

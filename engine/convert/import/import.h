@@ -13,7 +13,8 @@
 #define AGENTWAL_ENGINE_CONVERT_IMPORT_IMPORT_H
 
 #include "agentwal/import.h"
-#include "engine/convert/render/heap_arena.h"
+#include "engine/convert/files/heap_arena.h"
+#include "engine/convert/state/view_index.h"
 #include "format/model/dialect.h"
 
 enum {
@@ -32,6 +33,7 @@ struct wal__import {
     char *exclude;                /* as in the options; or NULL */
     struct wal__heap_arena arena; /* for one source */
     struct wal__heap_arena walk;  /* for the whole call */
+    struct wal__view_index views; /* the same */
     /* of the source, for its report; or NULL */
     const char *view_session;
     /* The source is the session of its id that has its content, whatever its

@@ -277,6 +277,7 @@ static void destroy(struct tree *tree)
 {
     wal__heap_arena_deinit(&tree->import.arena);
     wal__heap_arena_deinit(&tree->import.walk);
+    wal__view_index_deinit(&tree->import.views);
     wal__heap_free(tree->import.heap, tree->deferred);
     wal__heap_free(tree->import.heap, tree);
 }

@@ -41,7 +41,8 @@ struct wal__session_dir_group {
     const char *created;
     const char *project;
     const char *parent;
-    bool has_file; /* the session's info file exists */
+    bool has_file;    /* the session's info file exists */
+    const char *info; /* OpenCode's: path of that file, below the root */
 };
 
 /* The owner sets the first three fields and zeroes the others. */

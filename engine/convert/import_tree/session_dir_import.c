@@ -19,6 +19,7 @@
 #include "engine/convert/import_tree/checkpoint_import.h"
 #include "engine/convert/import_tree/session_dir_check.h"
 #include "engine/convert/import_tree/session_dir_target.h"
+#include "engine/convert/import_tree/view_lines.h"
 #include "engine/convert/source/checkpoint_manifest.h"
 #include "engine/convert/source/json_string.h"
 #include "format/bytes/assert.h"
@@ -431,12 +432,42 @@ static enum wal_status import_files(struct dir_import *dir_import,
                : status;
 }
 
+/* Imports a session of a storage that is a view of a session of the store.
+ * *is_view: it is. */
+static enum wal_status import_view(struct dir_import *dir_import, bool *is_view,
+                                   struct wal_error *error)
+{
+    const char *info = dir_import->group->info;
+    enum wal_status status = WAL_OK;
+    char *path;
+    int fd;
+
+    *is_view = false;
+    if (info == NULL) {
+        return WAL_OK;
+    }
+    path = wal__import_path(dir_import->import, dir_import->dir->root, info);
+    if (path == NULL) {
+        return wal__no_memory(error);
+    }
+    fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0) {
+        status = wal__import_view(dir_import->import, fd, path, is_view, error);
+        close(fd);
+    }
+    return status;
+}
+
 static enum wal_status import_group(struct dir_import *dir_import,
                                     struct wal_error *error)
 {
-    enum wal_status status =
-        wal__session_dir_target_open(&dir_import->target, error);
+    bool is_view = false;
+    enum wal_status status = import_view(dir_import, &is_view, error);
 
+    if (status != WAL_OK || is_view) {
+        return status;
+    }
+    status = wal__session_dir_target_open(&dir_import->target, error);
     if (status != WAL_OK) {
         return status;
     }

@@ -133,6 +133,7 @@ static void group_info(struct grouping *grouping,
     if (group != NULL) {
         set_group(&grouping->sessions, stem, file->group);
         group->has_file = true;
+        group->info = group->info == NULL ? file->path : group->info;
         if (json != NULL && group->cwd == NULL && group->created == NULL) {
             set_group_info(import, group, json, size);
         }

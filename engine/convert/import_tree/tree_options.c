@@ -39,6 +39,7 @@ void wal__tree_init_import(struct wal__import *import, struct wal_store *store,
     import->result.struct_size = sizeof(import->result);
     wal__heap_arena_init(&import->arena, heap);
     wal__heap_arena_init(&import->walk, heap);
+    wal__view_index_init(&import->views, store, heap);
 }
 
 char *wal__tree_argument(struct wal__import *import, struct wal_slice path)

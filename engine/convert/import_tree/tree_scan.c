@@ -151,6 +151,7 @@ static enum wal_status scan(const struct wal_slice *paths, uint32_t count,
         *result = import->result;
         wal__heap_arena_deinit(&import->arena);
         wal__heap_arena_deinit(&import->walk);
+        wal__view_index_deinit(&import->views);
         if (status != WAL_OK) {
             wal__error_copy(error, &cause);
         }

@@ -55,11 +55,20 @@ static bool is_view_file(struct view_import *view_import)
     const struct wal__dialect *forced = view_import->import->forced;
 
     view_import->info.struct_size = sizeof(view_import->info);
-    return wal_view_find(view_import->import->store,
-                         wal__slice_from_text(view_import->name),
-                         &view_import->info, NULL) == WAL_OK &&
+    return wal__view_index_find(&view_import->import->views,
+                                wal__slice_from_text(view_import->name),
+                                &view_import->info, NULL) == WAL_OK &&
            (forced == NULL ||
             strcmp(forced->name, view_import->info.dialect) == 0);
+}
+
+/* Whether the file is a document: its view has no lines. */
+static bool is_document(const struct view_import *view_import)
+{
+    const struct wal__dialect *dialect =
+        wal__dialect_find(view_import->info.dialect);
+
+    return dialect != NULL && dialect->write_ops->join != NULL;
 }
 
 /* Counts the file's lines, and of these the ones that the session had. */
@@ -70,6 +79,11 @@ static enum wal_status count_lines(struct view_import *view_import,
     struct stat stat;
     char last = '\n';
 
+    if (is_document(view_import)) {
+        report->lines = view_import->result.lines;
+        report->duplicates = view_import->result.duplicates;
+        return WAL_OK;
+    }
     if (fstat(view_import->fd, &stat) != 0 ||
         (stat.st_size > 0 &&
          pread(view_import->fd, &last, 1, stat.st_size - 1) != 1) ||

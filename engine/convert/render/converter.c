@@ -10,6 +10,7 @@
 
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
+#include "format/model/model_member.h"
 
 /* -------------------------------------------------------- live branch --- */
 
@@ -149,6 +150,24 @@ static bool write_item(void *ctx, struct wal__model_item *item)
     return !convert->has_failed;
 }
 
+/* Writes the title of a session whose title is in no line: it was imported as
+ * documents. */
+static bool write_title(struct wal__converter *convert)
+{
+    const struct wal__session_snapshot *snapshot = &convert->snapshot;
+    struct wal__model_item title = {.kind = WAL__ITEM_TITLE,
+                                    .is_off_branch = true,
+                                    .id = wal__model_literal("\"title\""),
+                                    .time = snapshot->session.time,
+                                    .text = snapshot->session.title,
+                                    .dialect = snapshot->dialect};
+
+    return title.text.size <= 2 ||
+           snapshot->dialect->read_ops->documents == NULL ||
+           convert->dialect->read_ops->documents != NULL ||
+           wal__model_write_item(&convert->writer, &title);
+}
+
 static bool is_idle(void *ctx)
 {
     struct wal__converter *convert = ctx;
@@ -242,6 +261,7 @@ enum wal_status wal__converter_append(struct wal__converter *convert,
     }
     if (is_first) {
         convert->has_failed = !wal__model_write_begin(&convert->writer) ||
+                              !write_title(convert) ||
                               convert->keep.has_failed ||
                               convert->items.scratch.has_failed;
         status = convert->has_failed

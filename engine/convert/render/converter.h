@@ -13,9 +13,9 @@
 #ifndef AGENTWAL_ENGINE_CONVERT_RENDER_CONVERTER_H
 #define AGENTWAL_ENGINE_CONVERT_RENDER_CONVERTER_H
 
+#include "engine/convert/files/view_files.h"
 #include "engine/convert/render/session_items.h"
 #include "engine/convert/render/session_snapshot.h"
-#include "engine/convert/render/view_files.h"
 #include "format/model/model_write.h"
 
 /* The owner sets the first six fields and zeroes the others. Must not move in

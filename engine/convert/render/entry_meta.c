@@ -43,6 +43,18 @@ static void set_view_dialect(const struct wal_entry *entry,
     }
 }
 
+static void set_after(const struct wal_entry *entry,
+                      struct wal__line_meta *meta)
+{
+    struct wal__json_token value;
+
+    if (wal__json_find(entry->meta.data, (size_t)entry->meta.size, "after",
+                       &value) == WAL__JSON_OK &&
+        value.kind == WAL__JSON_STRING && value.span.size > 2) {
+        meta->after = value.span;
+    }
+}
+
 struct wal__line_meta wal__entry_meta(const struct wal_entry *entry)
 {
     struct wal__line_meta meta = {.is_opaque = false};
@@ -51,6 +63,7 @@ struct wal__line_meta wal__entry_meta(const struct wal_entry *entry)
         meta.is_opaque = is_true(entry, "whole");
         meta.is_inexact = is_true(entry, "inexact");
         set_view_dialect(entry, &meta);
+        set_after(entry, &meta);
     }
     return meta;
 }

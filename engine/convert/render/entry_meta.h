@@ -16,6 +16,9 @@ struct wal__line_meta {
     bool is_inexact; /* not JSON, blank, or its ids are not those of the log */
     bool is_from_view;               /* the line was imported from a view */
     const struct wal__dialect *view; /* dialect of that view; NULL: unknown */
+    /* In a root entry of a session that was imported as documents: id of the
+     * item of these that it goes on after; or empty. */
+    struct wal__json_span after;
 };
 
 struct wal__line_meta wal__entry_meta(const struct wal_entry *entry);

@@ -22,6 +22,9 @@ static bool emit_item(void *ctx, struct wal__model_item *item)
     struct wal__session_items *items = ctx;
 
     items->emitted++;
+    if (items->is_in_documents && item->kind != WAL__ITEM_HEADER) {
+        items->last_document = wal__arena_copy(&items->keep.arena, item->id);
+    }
     items->has_stopped |= !items->sink(items->ctx, item);
     return !items->has_stopped;
 }
@@ -60,6 +63,21 @@ static bool is_text(struct wal__json_span string, struct wal_slice text)
            wal__json_string_equals(string, text.data, (size_t)text.size);
 }
 
+/* The parent of an entry's item. Entries of a session that was imported as
+ * documents go on after these, or after the item that they name. */
+static struct wal__json_span parent_of(struct wal__session_items *items,
+                                       const struct wal_entry *entry)
+{
+    struct wal__json_span after;
+
+    if (entry->parent_id.size > 0 || items->last_document.size == 0 ||
+        entry->stream != 0) {
+        return wal__json_quote(&items->scratch.arena, entry->parent_id);
+    }
+    after = wal__entry_meta(entry).after;
+    return after.size > 0 ? after : items->last_document;
+}
+
 /* Whether the line has the same id and parent as the entry in the log. */
 static bool is_exact(const struct wal__line_info *line,
                      const struct wal_entry *entry)
@@ -67,6 +85,22 @@ static bool is_exact(const struct wal__line_info *line,
     return is_text(line->id, entry->id) &&
            (line->link != WAL__LINK_EXPLICIT ||
             is_text(line->parent, entry->parent_id));
+}
+
+/* Makes the reader active, or none; items that the last one holds back come
+ * first. */
+static void activate(struct wal__session_items *items,
+                     struct wal__model_reader *reader)
+{
+    const struct wal__dialect_read_ops *ops =
+        items->active != NULL ? items->active->dialect->read_ops : NULL;
+
+    if (items->active != reader && ops != NULL && ops->release != NULL &&
+        !items->has_stopped && ops->release(items->active) != WAL__JSON_OK &&
+        !items->has_stopped) {
+        items->damaged++;
+    }
+    items->active = reader;
 }
 
 static void emit_line(struct wal__session_items *items,
@@ -78,10 +112,11 @@ static void emit_line(struct wal__session_items *items,
 
     line->stream = entry->stream;
     line->id = wal__json_quote(&items->scratch.arena, entry->id);
-    line->parent = wal__json_quote(&items->scratch.arena, entry->parent_id);
+    line->parent = parent_of(items, entry);
     if (line->time.size == 0) {
         line->time = wal__json_quote(&items->scratch.arena, entry->timestamp);
     }
+    activate(items, to);
     status = to->dialect->read_ops->line(to, line);
     if (status != WAL__JSON_OK && !items->has_stopped) {
         items->damaged++;
@@ -96,9 +131,9 @@ static void emit_placeholder(struct wal__session_items *items,
     struct wal__model_item placeholder = {.kind = WAL__ITEM_HEAD,
                                           .stream = entry->stream};
 
+    activate(items, NULL);
     placeholder.id = wal__json_quote(&items->scratch.arena, entry->id);
-    placeholder.parent =
-        wal__json_quote(&items->scratch.arena, entry->parent_id);
+    placeholder.parent = parent_of(items, entry);
     (void)wal__model_emit(&items->entries, &placeholder);
 }
 
@@ -334,9 +369,14 @@ bool wal__session_items_map_head(struct wal__session_items *items,
 enum wal_status wal__session_items_begin(struct wal__session_items *items,
                                          struct wal_error *error)
 {
-    return items->dialect->read_ops->documents != NULL
-               ? wal__document_items_read(items, error)
-               : WAL_OK;
+    enum wal_status status = WAL_OK;
+
+    if (items->dialect->read_ops->documents != NULL) {
+        items->is_in_documents = true;
+        status = wal__document_items_read(items, error);
+        items->is_in_documents = false;
+    }
+    return status;
 }
 
 enum wal_status wal__session_items_read(struct wal__session_items *items,

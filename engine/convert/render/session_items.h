@@ -17,8 +17,8 @@
 #define AGENTWAL_ENGINE_CONVERT_RENDER_SESSION_ITEMS_H
 
 #include "agentwal.h"
+#include "engine/convert/files/heap_arena.h"
 #include "engine/convert/render/copy_ids.h"
-#include "engine/convert/render/heap_arena.h"
 #include "format/model/dialect.h"
 
 enum {
@@ -47,11 +47,15 @@ struct wal__session_items {
     bool is_copy;        /* out: of another session's file */
 
     uint64_t read_counts[2]; /* entries of each stream */
+    /* Id of the last item of the documents: appended entries go on after it. */
+    struct wal__json_span last_document;
+    bool is_in_documents;
     struct wal__heap_arena keep;
     struct wal__heap_arena scratch;
     struct wal__copy_ids ids;         /* ids of a copy */
     struct wal__model_reader lines;   /* reads imported lines */
     struct wal__model_reader entries; /* reads appended entries */
+    struct wal__model_reader *active; /* the reader of the last line, or NULL */
     /* read lines imported from views; initialised on demand */
     struct wal__model_reader view_readers[WAL__ITEMS_VIEW_DIALECTS];
     enum wal_status status; /* WAL_ENOMEM of a callback */

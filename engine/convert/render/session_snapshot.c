@@ -73,9 +73,8 @@ static struct wal__json_span time_text(struct wal__arena *arena, int64_t ms)
                    ms >= TIME_FIRST && ms <= TIME_LAST ? ms : 0, text));
 }
 
-static void set_created(const struct wal_session_info *info,
-                        struct wal__arena *keep,
-                        struct wal__model_session *snapshot)
+static struct wal__json_span created_of(const struct wal_session_info *info,
+                                        struct wal__arena *keep)
 {
     struct wal__json_token created;
 
@@ -83,10 +82,33 @@ static void set_created(const struct wal_session_info *info,
         wal__json_find(info->metadata.data, (size_t)info->metadata.size,
                        "created", &created) == WAL__JSON_OK &&
         created.kind == WAL__JSON_STRING) {
-        snapshot->time = wal__arena_copy(keep, created.span);
+        return wal__arena_copy(keep, created.span);
+    }
+    return time_text(keep, info->created_ms);
+}
+
+/* Sets the session that started a subagent's, whose id is in that of the
+ * transcript, if the store has it. */
+static void set_starter(struct wal_store *store, struct wal_slice id,
+                        struct wal__arena *keep,
+                        struct wal__model_session *snapshot)
+{
+    static const char separator[] = "~agent-";
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session *starter = NULL;
+    const char *end =
+        memmem(id.data, (size_t)id.size, separator, sizeof(separator) - 1);
+
+    if (end == NULL || end == id.data) {
         return;
     }
-    snapshot->time = time_text(keep, info->created_ms);
+    id.size = (uint64_t)(end - (const char *)id.data);
+    if (wal_session_open(store, id, &starter, NULL) == WAL_OK &&
+        wal_session_get_info(starter, &info, NULL) == WAL_OK) {
+        snapshot->starter = wal__json_quote(keep, info.id);
+        snapshot->starter_time = created_of(&info, keep);
+    }
+    wal_session_close(starter);
 }
 
 /* The dialect that an import source names, or NULL. */
@@ -195,12 +217,15 @@ wal__session_snapshot_read(struct wal__session_snapshot *snapshot,
     snapshot->metadata_version = info.metadata_version;
     snapshot->documents = info.documents;
     snapshot->is_fork = (info.flags & WAL_SESSION_FORK) != 0;
-    set_created(&info, keep, &snapshot->session);
+    snapshot->session.time = created_of(&info, keep);
     snapshot->dialect = dialect_of_source(info.source);
     if (snapshot->dialect != NULL) {
         snapshot->session.file_dialect = snapshot->dialect->name;
         snapshot->session.file =
             wal__client_file(snapshot->dialect, info.id, info.source, keep);
+    }
+    if (wal__dialect_is(snapshot->dialect, "claude")) {
+        set_starter(store, info.id, keep, &snapshot->session);
     }
     if (snapshot->dialect == NULL && snapshot->is_fork) {
         snapshot->dialect = dialect_of_lineage(store, info.id);
@@ -229,10 +254,11 @@ wal__session_snapshot_hash(const struct wal__session_snapshot *snapshot)
 {
     const struct wal__model_session *session = &snapshot->session;
     const struct wal__json_span spans[] = {
-        session->id,       session->cwd,         session->title,
-        session->time,     session->parent,      session->project,
-        session->provider, session->model,       session->thinking_level,
-        session->agent,    session->exit_reason, session->raw,
+        session->id,       session->cwd,          session->title,
+        session->time,     session->parent,       session->project,
+        session->provider, session->model,        session->thinking_level,
+        session->agent,    session->exit_reason,  session->raw,
+        session->starter,  session->starter_time,
     };
     uint64_t hash = 1;
 

@@ -238,7 +238,8 @@ enum wal_status wal__verbatim_write(struct wal__verbatim *verbatim,
                                               &arena.arena);
     if (path == NULL || arena.has_failed) {
         status = wal__no_memory(error);
-    } else if (!writer.output.file(writer.output.ctx, path, false)) {
+    } else if (!writer.output.file(writer.output.ctx, path,
+                                   WAL__OUTPUT_LINES)) {
         wal__error_copy(error, &verbatim->files->error);
         status = verbatim->files->status;
     }

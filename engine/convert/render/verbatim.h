@@ -11,9 +11,9 @@
 #ifndef AGENTWAL_ENGINE_CONVERT_RENDER_VERBATIM_H
 #define AGENTWAL_ENGINE_CONVERT_RENDER_VERBATIM_H
 
+#include "engine/convert/files/view_files.h"
 #include "engine/convert/render/session_items.h"
 #include "engine/convert/render/session_snapshot.h"
-#include "engine/convert/render/view_files.h"
 
 struct wal__verbatim {
     const struct wal__view_env *env;

@@ -130,6 +130,7 @@ enum wal_status wal__view_open(struct wal_store *store,
     opened->files.put = options->put;
     opened->files.put_ctx = options->ctx;
     opened->files.key = opened->key;
+    opened->files.dialect = dialect;
     status = set_identity(opened, session, error);
     if (status == WAL_OK && options->root.size > 0) {
         opened->root = wal__heap_copy_text(env->heap, options->root.data,

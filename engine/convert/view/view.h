@@ -11,7 +11,7 @@
 
 #include "engine/convert/render/converter.h"
 #include "engine/convert/render/verbatim.h"
-#include "engine/convert/view/view_state.h"
+#include "engine/convert/state/view_state.h"
 
 /* A line that the import could not place as expected. */
 struct wal__view_issue {

@@ -12,6 +12,7 @@
 #include "engine/base/error.h"
 #include "engine/convert/view/view_lock.h"
 #include "format/bytes/assert.h"
+#include "format/model/model_timestamp.h"
 
 #define ATTEMPTS_MAX 16 /* to read the log without a concurrent append */
 
@@ -64,14 +65,15 @@ static uint64_t sequence_at(struct wal_session *session, uint32_t stream,
     return sequence;
 }
 
-/* Whether the head's entry is among the entries of this flush. */
+/* Whether the head's entry is among the entries of this flush; then saves its
+ * id. */
 static bool is_head_included(struct flush_run *run)
 {
     struct wal_entry_cursor_options options = wal__session_items_options(0, 0);
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_session *session = run->view->session;
     struct wal_entry_cursor *cursor = NULL;
-    char id[256];
+    char id[WAL_ID_SIZE];
     bool is_included = false;
     struct wal_slice none = {NULL, 0};
 
@@ -82,6 +84,9 @@ static bool is_head_included(struct flush_run *run)
         is_included =
             wal_entry_cursor_get(cursor, slice, &entry, NULL) == WAL_OK &&
             entry.sequence <= run->next.entry_sequence;
+        if (is_included) {
+            memcpy(run->next.head, id, sizeof(id));
+        }
     }
     wal_entry_cursor_close(cursor);
     return is_included;
@@ -454,6 +459,9 @@ static enum wal_status flush_locked(struct flush_run *run,
         wal__view_files_begin(&view->files, true);
         return WAL_OK;
     }
+    view->files.modified_ms = 0;
+    (void)wal__model_time_read(run->snapshot.session.updated,
+                               &view->files.modified_ms);
     status = write_files(run, error);
     if (status != WAL_OK) {
         return status;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "engine/convert/view/view_import_documents.h"
 #include "engine/convert/view/view_import_line.h"
 #include "format/bytes/assert.h"
 
@@ -77,6 +78,18 @@ static enum wal_status import_line(struct wal__view_importer *importer,
     importer->entries[importer->count++] = imported.entry;
     importer->size += size;
     return WAL_OK;
+}
+
+/* Imports a message of a view that is made of documents. */
+static enum wal_status append_message(struct wal__view_importer *importer,
+                                      struct wal__json_span line,
+                                      uint64_t offset, struct wal_error *error)
+{
+    enum wal_status status;
+
+    importer->fingerprint.size = offset;
+    status = import_line(importer, line.data, line.size, error);
+    return status == WAL_OK ? append_batch(importer, error) : status;
 }
 
 /* Imports the complete lines in the buffer and keeps the partial line. */
@@ -160,7 +173,8 @@ static enum wal_status find_file(struct wal__view_importer *importer,
         struct wal__view_file *file = view->files.items[i];
         /* Not current: the state keeps what `saved` says. */
         file->is_current = false;
-        if (!file->is_document && strcmp(file->lines.path, path) == 0) {
+        if ((!file->is_document || view->dialect->write_ops->join != NULL) &&
+            strcmp(file->lines.path, path) == 0) {
             importer->file = file;
         }
     }
@@ -222,6 +236,15 @@ static enum wal_status check_prefix(struct wal__view_importer *importer,
                               "was not only appended to");
 }
 
+/* The head follows the lines of the next import too. */
+static void keep_head(struct wal__view_importer *importer)
+{
+    if (importer->is_following) {
+        memcpy(importer->view->position.head, importer->head,
+               sizeof(importer->head));
+    }
+}
+
 /* Saves the current file as the view's own. */
 static enum wal_status save_state(struct wal__view_importer *importer,
                                   struct wal_error *error)
@@ -229,12 +252,42 @@ static enum wal_status save_state(struct wal__view_importer *importer,
     struct wal__saved_file *saved = &importer->file->lines.saved;
 
     WAL__ASSERT(importer->fingerprint.size >= saved->fingerprint.size);
+    keep_head(importer);
     saved->has_old_stamp = false;
     saved->fingerprint = importer->fingerprint;
     saved->stamp = importer->stamp;
     saved->stamp.size = importer->fingerprint.size;
     return wal__view_lock_save_state(&importer->view_lock,
                                      &importer->view->position, true, error);
+}
+
+/* Imports a view that is made of documents. */
+static enum wal_status import_documents(struct wal__view_importer *importer,
+                                        struct wal_error *error)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
+                 WAL_ENTRY_CURSOR_OUT_OF_LINE};
+    struct wal_view *view = importer->view;
+    bool is_changed = false;
+    enum wal_status status = wal_entry_cursor_open(view->session, &options,
+                                                   &importer->cursor, error);
+
+    if (status == WAL_OK) {
+        wal__view_import_find_head(importer);
+        status = wal__view_import_documents(importer, append_message,
+                                            &is_changed, error);
+    }
+    if (status == WAL_OK && is_changed) {
+        status = wal_sync(view->store, error);
+    }
+    if (status == WAL_OK && is_changed) {
+        keep_head(importer);
+        status = wal__view_lock_save_state(&importer->view_lock,
+                                           &view->position, true, error);
+    }
+    return status;
 }
 
 static enum wal_status import_changes(struct wal__view_importer *importer,
@@ -253,6 +306,9 @@ static enum wal_status import_changes(struct wal__view_importer *importer,
     if (status != WAL_OK) {
         return status;
     }
+    if (importer->file->is_document) {
+        return import_documents(importer, error);
+    }
     saved = &importer->file->lines.saved;
     if (wal__file_stamp_equal(&importer->stamp, &saved->stamp) ||
         (saved->has_old_stamp &&
@@ -268,6 +324,7 @@ static enum wal_status import_changes(struct wal__view_importer *importer,
     if (status != WAL_OK) {
         return status;
     }
+    wal__view_import_find_head(importer);
     status = wal__view_import_find_last(importer, error);
     if (status != WAL_OK) {
         return status;

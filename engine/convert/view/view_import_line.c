@@ -93,6 +93,44 @@ static bool find_entry(const struct wal__view_importer *importer,
            wal_entry_cursor_get(importer->cursor, id, entry, NULL) == WAL_OK;
 }
 
+static bool is_log_head(const struct wal__view_importer *importer,
+                        const char *id)
+{
+    struct wal_slice none = {NULL, 0};
+    char head[WAL_ID_SIZE] = "";
+
+    return (wal_head_get(importer->view->session, 0, none, head, NULL) !=
+                WAL_OK &&
+            id[0] == '\0') ||
+           (id[0] != '\0' && strcmp(head, id) == 0);
+}
+
+void wal__view_import_find_head(struct wal__view_importer *importer)
+{
+    memcpy(importer->head, importer->view->position.head,
+           sizeof(importer->head));
+    importer->is_following = is_log_head(importer, importer->head);
+}
+
+/* Moves the head to the line, if it follows the file. */
+static void follow_line(struct wal__view_importer *importer,
+                        struct wal__imported_line *imported)
+{
+    if (imported->line.head != WAL__HEAD_MOVE ||
+        imported->entry.id.size >= sizeof(importer->head)) {
+        return;
+    }
+    memcpy(importer->head, imported->entry.id.data,
+           (size_t)imported->entry.id.size);
+    importer->head[imported->entry.id.size] = '\0';
+    if (imported->is_known) {
+        /* An import that was cut short may have moved the head to it. */
+        importer->is_following |= is_log_head(importer, importer->head);
+    } else if (importer->is_following) {
+        imported->entry.flags |= WAL_ENTRY_HEAD_MOVE;
+    }
+}
+
 enum wal_status wal__view_import_find_last(struct wal__view_importer *importer,
                                            struct wal_error *error)
 {
@@ -162,11 +200,12 @@ set_parent_to_previous(struct wal__view_importer *importer,
     return status;
 }
 
-/* Finds the parent that a line names; empty when it is unknown. */
-static enum wal_status
-find_named_parent(struct wal__view_importer *importer,
-                  const struct wal__imported_line *imported,
-                  struct wal_slice *parent, struct wal_error *error)
+/* Finds the parent that a line names; empty when it is unknown, or when it is
+ * no entry but an item of the session's documents: imported->after. */
+static enum wal_status find_named_parent(struct wal__view_importer *importer,
+                                         struct wal__imported_line *imported,
+                                         struct wal_slice *parent,
+                                         struct wal_error *error)
 {
     struct wal__json_span named = imported->line.parent;
     struct wal__arena *scratch = &importer->scratch.arena;
@@ -185,9 +224,13 @@ find_named_parent(struct wal__view_importer *importer,
         return WAL_OK;
     }
     status = load_written_ids(importer, error);
-    *parent = decode_text(
-        scratch, wal__written_ids_find(&importer->written_ids, named), ID_SIZE);
+    found = wal__written_ids_find(&importer->written_ids, named);
+    *parent = decode_text(scratch, found, ID_SIZE);
     if (!find_entry(importer, *parent, &entry) || entry.stream != 0) {
+        if (parent->size > 0 &&
+            importer->snapshot.dialect->read_ops->documents != NULL) {
+            imported->after = found;
+        }
         parent->size = 0;
     }
     return status;
@@ -209,7 +252,9 @@ static enum wal_status set_parent(struct wal__view_importer *importer,
     }
     status = find_named_parent(importer, imported, &imported->entry.parent_id,
                                error);
-    if (status == WAL_OK && imported->entry.parent_id.size == 0) {
+    if (status == WAL_OK && imported->after.size > 0) {
+        imported->entry.flags |= WAL_ENTRY_ROOT;
+    } else if (status == WAL_OK && imported->entry.parent_id.size == 0) {
         importer->report.unknown++;
         report_issue(importer, imported->offset, "its parent is not known");
         imported->is_inexact = true;
@@ -317,13 +362,17 @@ static void record_ids(struct wal__view_importer *importer,
 static void set_meta(struct wal__view_importer *importer,
                      struct wal__imported_line *imported)
 {
-    char meta[96];
+    char meta[96 + 6 * ID_SIZE + 12];
     struct wal__json_span text = {(const uint8_t *)meta, 0};
+    struct wal__json_span after = imported->after;
+    bool has_after = after.size > 0 && after.size <= 6 * ID_SIZE + 2;
 
     text.size = (size_t)snprintf(
-        meta, sizeof(meta), "{\"view\":\"%s\",\"mark\":\"%s\"%s}",
+        meta, sizeof(meta), "{\"view\":\"%s\",\"mark\":\"%s\"%s%s%.*s}",
         importer->view->dialect->name, imported->position_hash,
-        imported->is_inexact ? ",\"inexact\":true" : "");
+        imported->is_inexact ? ",\"inexact\":true" : "",
+        has_after ? ",\"after\":" : "", has_after ? (int)after.size : 0,
+        has_after ? (const char *)after.data : "");
     text = wal__arena_copy(&importer->scratch.arena, text);
     imported->entry.meta = (struct wal_slice){text.data, text.size};
 }
@@ -380,6 +429,7 @@ enum wal_status wal__view_import_line(struct wal__view_importer *importer,
     status =
         imported->is_known ? WAL_OK : set_parent(importer, imported, error);
     if (status == WAL_OK) {
+        follow_line(importer, imported);
         record_ids(importer, imported);
         set_meta(importer, imported);
     }

@@ -33,6 +33,10 @@ struct wal__view_importer {
     struct wal_slice last_written;        /* id of the last entry in the view */
     struct wal_slice previous_id; /* id of the previous line; empty: none yet */
     struct wal_slice time;
+    /* The log's head is where the file showed it, or moved with the file's
+     * lines: it follows them as the client's does. */
+    bool is_following;
+    char head[WAL_ID_SIZE]; /* then: the head after the lines so far */
     struct wal_entry entries[WAL__IMPORT_BATCH_MAX];
     uint32_t count;
     size_t size;
@@ -45,10 +49,14 @@ struct wal__imported_line {
     uint64_t offset;
     struct wal_slice line_id; /* its id, if valid in the log */
     struct wal_entry entry;
+    struct wal__json_span after; /* item of a document that it goes on after */
     char position_hash[17];
     bool is_inexact;
     bool is_known; /* the log has the line already */
 };
+
+/* Determines whether the head follows the lines. */
+void wal__view_import_find_head(struct wal__view_importer *importer);
 
 /* Determines the last entry that the view wrote from the log alone. */
 enum wal_status

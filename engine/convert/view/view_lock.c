@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/convert/view/view_place.h"
+#include "engine/convert/state/view_place.h"
 #include "format/bytes/assert.h"
 #include "format/model/model_table.h"
 

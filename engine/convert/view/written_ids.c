@@ -22,11 +22,12 @@ struct view_replay {
     struct wal__json_span last;
 };
 
-static bool select_file(void *ctx, const char *path, bool is_document)
+static bool select_file(void *ctx, const char *path, enum wal__output_kind kind)
 {
     struct view_replay *replay = ctx;
 
-    replay->is_selected = !is_document && strcmp(path, replay->path) == 0;
+    replay->is_selected =
+        kind == WAL__OUTPUT_LINES && strcmp(path, replay->path) == 0;
     return true;
 }
 
@@ -70,8 +71,10 @@ static enum wal_status replay_session(struct view_replay *replay,
     const struct wal__entry_limits limits = {
         {view->position.entries[0], view->position.entries[1]}};
     const struct wal__model_id_listener listener = {replay, record_id};
-    struct wal__json_span head = convert->snapshot.head;
     struct wal__written_ids *written_ids = replay->written_ids;
+    /* The head of that flush: the log's may be an entry that the file lacks. */
+    struct wal__json_span head = wal__json_quote(
+        &written_ids->memory.arena, wal__slice_from_text(view->position.head));
     uint64_t losses[WAL__FEATURE_COUNT];
     bool extends = true;
     enum wal_status status = wal__converter_begin(convert, error);

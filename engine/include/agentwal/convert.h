@@ -25,8 +25,10 @@ struct wal_view_options {
     struct wal_slice root;    /* directory in which the other program looks for
                                * sessions; made when it is missing, with its
                                * parents. Empty: put is called */
-    wal_view_put_fn *put;     /* takes the lines instead of files; documents
-                               * are left out. Or null */
+    wal_view_put_fn *put;     /* takes the lines instead of files. Of a client
+                               * that keeps a session in many documents: the
+                               * one file that it exports and imports. Other
+                               * documents are left out. Or null */
     void *ctx;                /* of put */
 };
 
@@ -126,17 +128,19 @@ wal_view_loss(const struct wal_view *view, uint32_t index, const char **name,
 
 /*
  * Appends to the session the lines that another program added to the main file
- * of the view, durably.
+ * of the view, or the messages that it added to the view's documents, durably.
  *
- * Each whole line becomes an entry with WAL_ENTRY_LINE under the entry that it
- * names. The head moves to lines that continue it; if the session went on too,
- * the lines are another branch. A partial line waits for the next import. The
- * file is only read; the next flush may append to it or replace it without
- * loss. A repeated import adds nothing, also after a crash. result may be null.
+ * Each whole line, or message, becomes an entry with WAL_ENTRY_LINE under the
+ * entry that it names. The head follows the other program; if the session went
+ * on too, the lines are another branch. A partial line, or a message that is
+ * being written, waits for the next import. A changed title in a document
+ * becomes the session's. The files are only read; the next flush may append to
+ * them or replace them without loss. A repeated import adds nothing, also after
+ * a crash. result may be null.
  *
  * Threads: one at a time. Errors: WAL_ECHANGED when more than the end of the
  * file changed: nothing was appended; WAL_ENOTFOUND when there is no file, the
- * view was never written, or the dialect has no file of lines; WAL_EBUSY when a
+ * view was never written, or the dialect has neither; WAL_EBUSY when a
  * flush was interrupted: flush first; WAL_EINVAL for a view with put; those of
  * wal_append and wal_entry_cursor_open.
  */

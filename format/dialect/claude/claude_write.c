@@ -327,17 +327,40 @@ static void write_native_line(struct wal__model_writer *writer,
     wal__json_out_newline(&writer->out);
 }
 
+/* Whether the row names the entry at which the client resumes, whatever comes
+ * after it in the file. Such a name is left out: the file's last row counts
+ * then, which is where the head is. */
+static bool names_leaf(struct wal__json_span row)
+{
+    enum {
+        TYPE,
+        LEAF,
+        COUNT
+    };
+    struct wal__json_member members[COUNT] = {
+        [TYPE] = {.key = "type"}, [LEAF] = {.key = "leafUuid"}};
+
+    return wal__model_members(row, members, COUNT, NULL) == WAL__JSON_OK &&
+           members[LEAF].value.kind != WAL__JSON_NONE &&
+           wal__line_string_is(&members[TYPE], "last-prompt");
+}
+
 static void write_raw(struct wal__model_writer *writer,
-                      struct wal__json_span raw)
+                      struct wal__json_span raw, bool is_off_branch)
 {
     const struct claude *claude = writer->state;
-    const struct wal__json_override override = {"sessionId", claude->session};
+    const struct wal__json_override overrides[] = {
+        {"leafUuid", {NULL, 0}}, {"sessionId", claude->session}};
+    bool drops_leaf = is_off_branch && names_leaf(raw);
 
     if (raw.size == 0) {
         return;
     }
     if (claude->session_id_changed) {
-        wal__json_out_overridden(&writer->out, raw, &override, 1);
+        wal__json_out_overridden(&writer->out, raw, &overrides[!drops_leaf],
+                                 drops_leaf ? 2 : 1);
+    } else if (drops_leaf) {
+        wal__json_out_overridden(&writer->out, raw, overrides, 1);
     } else {
         wal__json_out_value(&writer->out, raw);
     }
@@ -368,7 +391,7 @@ static bool claude_begin(struct wal__model_writer *writer)
     writer->state = claude;
     wal__claude_listing_init(&claude->listing, &writer->out);
     return claude->session.data != NULL &&
-           wal__model_write_file(writer, path, false);
+           wal__model_write_file(writer, path, WAL__OUTPUT_LINES);
 }
 
 /* Writes a first row before a side chain: the client does not list a file that
@@ -423,8 +446,8 @@ static bool claude_item(struct wal__model_writer *writer,
     uint64_t begin;
 
     if (item->raw.size > 0) {
-        write_raw(writer, item->raw_prefix);
-        write_raw(writer, item->raw);
+        write_raw(writer, item->raw_prefix, false);
+        write_raw(writer, item->raw, item->is_off_branch);
         claude->has_rows = true;
         claude->listing.is_near_start = true;
         return true;

@@ -27,6 +27,7 @@ enum {
     I_CALL,
     I_OUTPUT,
     I_RESULT,
+    I_META,
     I_COUNT
 };
 
@@ -46,6 +47,7 @@ static const struct wal__json_member item_wanted[I_COUNT] = {
     [I_CALL] = {.key = "call_id"},
     [I_OUTPUT] = {.key = "output"},
     [I_RESULT] = {.key = "result"},
+    [I_META] = {.key = "walconvMeta"},
 };
 
 struct decoder {
@@ -402,6 +404,7 @@ bool wal__codex_item_read(struct wal__arena *arena, struct wal__json_span json,
     item->block_count = decoder.blocks.count;
     if (is_done && *is_item && item->role == WAL__ROLE_USER) {
         classify_meta(item);
+        item->is_meta |= wal__member_is_true(&decoder.members[I_META]);
     }
     return is_done;
 }

@@ -314,8 +314,9 @@ static bool is_untagged_header(const struct line *line,
            id->value.kind == WAL__JSON_STRING;
 }
 
-static enum wal__json_status codex_line(struct wal__model_reader *reader,
-                                        const struct wal__model_line *text)
+static enum wal__json_status read_line(struct wal__model_reader *reader,
+                                       const struct wal__model_line *text,
+                                       const struct wal__model_usage *usage)
 {
     enum {
         TYPE,
@@ -341,6 +342,9 @@ static enum wal__json_status codex_line(struct wal__model_reader *reader,
         return WAL__JSON_NO_SPACE;
     }
     line.item = (struct wal__model_item){.id = text->id, .time = text->time};
+    if (usage != NULL) {
+        line.item.usage = *usage;
+    }
     if (members[PAYLOAD].value.kind == WAL__JSON_OBJECT) {
         line.payload = members[PAYLOAD].value.span;
         line.item.raw = text->text;
@@ -354,10 +358,33 @@ static enum wal__json_status codex_line(struct wal__model_reader *reader,
                                                         : WAL__JSON_NO_SPACE;
 }
 
+static enum wal__json_status codex_line(struct wal__model_reader *reader,
+                                        const struct wal__model_line *line)
+{
+    struct wal__codex *codex = wal__codex_state(reader);
+
+    if (codex == NULL) {
+        return WAL__JSON_NO_SPACE;
+    }
+    return wal__codex_hold(reader, &codex->held, line, read_line);
+}
+
+static enum wal__json_status codex_release(struct wal__model_reader *reader)
+{
+    struct wal__codex *codex = wal__codex_state(reader);
+
+    return codex != NULL
+               ? wal__codex_release(reader, &codex->held, NULL, read_line)
+               : WAL__JSON_NO_SPACE;
+}
+
 /* Emits events without items, and lines after the last item. */
 static enum wal__json_status codex_finish(struct wal__model_reader *reader)
 {
-    return wal__codex_state(reader) != NULL && wal__codex_flush(reader) &&
+    struct wal__codex *codex = wal__codex_state(reader);
+
+    return codex != NULL && codex_release(reader) == WAL__JSON_OK &&
+                   wal__codex_flush(reader) &&
                    wal__codex_flush_lines(reader, true)
                ? WAL__JSON_OK
                : WAL__JSON_NO_SPACE;
@@ -366,4 +393,5 @@ static enum wal__json_status codex_finish(struct wal__model_reader *reader)
 const struct wal__dialect_read_ops wal__codex_read_ops = {
     .line = codex_line,
     .finish = codex_finish,
+    .release = codex_release,
 };

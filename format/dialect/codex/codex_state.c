@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "format/bytes/assert.h"
-#include "format/json/json_character.h"
 #include "format/json/json_value.h"
 #include "format/model/model_member.h"
 
@@ -21,61 +20,6 @@ struct wal__codex *wal__codex_state(struct wal__model_reader *reader)
             wal__arena_calloc(reader->arena, sizeof(struct wal__codex));
     }
     return reader->state;
-}
-
-/* Appends bytes to a text. */
-static bool add(struct wal__model_reader *reader, struct wal__codex_text *text,
-                struct wal__json_span span)
-{
-    if (text->capacity - text->size < span.size) {
-        size_t capacity = 2 * (text->size + span.size);
-        uint8_t *data = wal__arena_alloc(reader->arena, capacity);
-        if (data == NULL) {
-            return false;
-        }
-        if (text->size > 0) {
-            memcpy(data, text->data, text->size);
-        }
-        text->data = data;
-        text->capacity = capacity;
-    }
-    if (span.size > 0) {
-        WAL__ASSERT(span.size <= text->capacity - text->size);
-        memcpy(text->data + text->size, span.data, span.size);
-        text->size += span.size;
-    }
-    return true;
-}
-
-bool wal__codex_text_set(struct wal__model_reader *reader,
-                         struct wal__codex_text *text,
-                         struct wal__json_span span)
-{
-    text->size = 0;
-    return add(reader, text, span);
-}
-
-bool wal__codex_text_copy(struct wal__model_reader *reader,
-                          const struct wal__codex_text *text,
-                          struct wal__json_span *span)
-{
-    const struct wal__json_span kept = {text->data, text->size};
-
-    *span = none;
-    if (text->size > 0) {
-        *span = wal__arena_copy(reader->scratch, kept);
-    }
-    return text->size == 0 || span->data != NULL;
-}
-
-bool wal__codex_text_equals(const struct wal__codex_text *text,
-                            struct wal__json_span span)
-{
-    const struct wal__json_span kept = {text->data, text->size};
-
-    return kept.size > 0 && span.size > 0
-               ? wal__json_characters_equal(kept, span)
-               : kept.size == span.size;
 }
 
 bool wal__codex_line_begin(struct wal__model_reader *reader,
@@ -124,7 +68,8 @@ static bool derive_id(struct wal__model_reader *reader,
     const struct wal__json_span end = {(const uint8_t *)suffix, strlen(suffix)};
 
     base->size -= base->size > 0 ? 1 : 0;
-    return add(reader, base, end) && wal__codex_text_copy(reader, base, id);
+    return wal__codex_text_add(reader, base, end) &&
+           wal__codex_text_copy(reader, base, id);
 }
 
 bool wal__codex_flush_lines(struct wal__model_reader *reader,
@@ -304,8 +249,9 @@ bool wal__codex_emit_event(struct wal__model_reader *reader,
         return false;
     }
     if ((codex->pending_lines.size > 0 &&
-         !add(reader, &codex->pending_lines, wal__model_literal("\n"))) ||
-        !add(reader, &codex->pending_lines, line->text) ||
+         !wal__codex_text_add(reader, &codex->pending_lines,
+                              wal__model_literal("\n"))) ||
+        !wal__codex_text_add(reader, &codex->pending_lines, line->text) ||
         !wal__codex_text_set(reader, &codex->pending_id, line->id)) {
         return false;
     }

@@ -15,14 +15,7 @@
 #ifndef AGENTWAL_FORMAT_DIALECT_CODEX_CODEX_STATE_H
 #define AGENTWAL_FORMAT_DIALECT_CODEX_CODEX_STATE_H
 
-#include "format/model/dialect.h"
-
-/* A text that persists between lines, in a reusable buffer. */
-struct wal__codex_text {
-    uint8_t *data;
-    size_t size;
-    size_t capacity;
-};
+#include "format/dialect/codex/codex_usage.h"
 
 /* Matches events of one kind with items. */
 struct wal__codex_echo {
@@ -51,21 +44,12 @@ struct wal__codex {
     struct wal__json_span *turns; /* last item before each turn */
     size_t turn_count;
     size_t turn_capacity;
+    struct wal__codex_held held;
 };
 
 /* Returns the reader's state; NULL: no memory. All other functions return false
  * if there is no memory or the sink returned false. */
 struct wal__codex *wal__codex_state(struct wal__model_reader *reader);
-
-bool wal__codex_text_set(struct wal__model_reader *reader,
-                         struct wal__codex_text *text,
-                         struct wal__json_span span);
-/* Copies a text for an item; empty if the text is empty. */
-bool wal__codex_text_copy(struct wal__model_reader *reader,
-                          const struct wal__codex_text *text,
-                          struct wal__json_span *span);
-bool wal__codex_text_equals(const struct wal__codex_text *text,
-                            struct wal__json_span span);
 
 /* Call these before and after each line. */
 bool wal__codex_line_begin(struct wal__model_reader *reader,

@@ -19,9 +19,11 @@
 #include "format/model/model_write.h"
 
 struct codex {
-    bool is_answering;  /* the last line is part of an answer */
-    uint64_t answer;    /* hash of its answer_id, or 0 */
-    bool has_compacted; /* the last line is an unchanged `compacted` */
+    bool is_answering;           /* the last line is part of an answer */
+    uint64_t answer;             /* hash of its answer_id, or 0 */
+    bool has_compacted;          /* the last line is an unchanged `compacted` */
+    struct wal__json_span title; /* the last one, and its time */
+    struct wal__json_span title_time;
 };
 
 /* sessions/YYYY/MM/DD/rollout-YYYY-MM-DDThh-mm-ss-UUID.jsonl */
@@ -119,7 +121,7 @@ static bool codex_begin(struct wal__model_writer *writer)
 
     writer->state = wal__arena_calloc(writer->arena, sizeof(struct codex));
     if (path == NULL || writer->state == NULL ||
-        !wal__model_write_file(writer, path, false)) {
+        !wal__model_write_file(writer, path, WAL__OUTPUT_LINES)) {
         return false;
     }
     if (!has_native_header(writer)) {
@@ -180,6 +182,9 @@ static void write_message(struct encoder *to, const char *role,
     wal__json_out_member_str(out, "type", "message");
     wal__json_out_member_str(out, "role", role);
     wal__content_write_blocks(out, "content", form, blocks, count);
+    if (to->item->is_meta) {
+        wal__json_out_member_bool(out, "walconvMeta", true);
+    }
     close_line(out);
 }
 
@@ -336,8 +341,9 @@ static void write_role(struct encoder *to)
         write_message(to, "developer", NULL, &input, item->blocks,
                       item->block_count);
     } else {
-        write_message(to, "user", "user_message", &input, item->blocks,
-                      item->block_count);
+        /* What has an event is shown as written by a person. */
+        write_message(to, "user", item->is_meta ? NULL : "user_message", &input,
+                      item->blocks, item->block_count);
     }
 }
 
@@ -361,6 +367,40 @@ static void write_title(struct encoder *to)
     wal__json_out_member(out, "thread_name",
                          wal__model_or(to->item->text, "\"\""));
     close_line(out);
+}
+
+static bool keep_title(struct wal__model_writer *writer,
+                       const struct wal__model_item *item)
+{
+    struct codex *codex = writer->state;
+
+    codex->title = wal__arena_copy(writer->arena, item->text);
+    codex->title_time = wal__arena_copy(writer->arena, item->time);
+    return codex->title.data != NULL && codex->title_time.data != NULL;
+}
+
+/* Names the session where the client looks for names; it reads them from no
+ * rollout. */
+static bool codex_end(struct wal__model_writer *writer)
+{
+    struct codex *codex = writer->state;
+    struct wal__json_span id =
+        wal__claude_uuid(writer->session->id, writer->scratch);
+    struct wal__json_out *out = &writer->out;
+
+    if (codex->title.size <= 2) {
+        return true;
+    }
+    if (id.data == NULL || !wal__model_write_file(writer, "session_index.jsonl",
+                                                  WAL__OUTPUT_SHARED_LINE)) {
+        return false;
+    }
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "id", id);
+    wal__json_out_member(out, "thread_name", codex->title);
+    wal__model_write_time(out, "updated_at", codex->title_time);
+    wal__json_out_close_line(out);
+    return !out->has_failed;
 }
 
 /* Writes a line unchanged. */
@@ -395,6 +435,9 @@ static bool codex_item(struct wal__model_writer *writer,
     to.has_events = item->dialect == writer->dialect &&
                     writer->session->dialect == writer->dialect;
     codex->has_compacted = false;
+    if (item->kind == WAL__ITEM_TITLE && !keep_title(writer, item)) {
+        return false;
+    }
     if (item->raw.size > 0) {
         write_line(&to, item->raw);
     } else if (item->kind == WAL__ITEM_LINE) {
@@ -416,8 +459,10 @@ const struct wal__dialect_write_ops wal__codex_write_ops = {
                WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
                WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
                WAL__CARRIES(EMPTY) | WAL__CARRIES(COMPACTIONS) |
-               WAL__CARRIES(TITLES) | WAL__CARRIES(PARENTS),
+               WAL__CARRIES(TITLES) | WAL__CARRIES(META) |
+               WAL__CARRIES(PARENTS),
     .path = codex_path,
     .begin = codex_begin,
     .item = codex_item,
+    .end = codex_end,
 };

@@ -66,7 +66,7 @@ static bool entries_begin(struct wal__model_writer *writer)
         wal__arena_calloc(writer->arena, sizeof(*header));
 
     if (header == NULL || path == NULL ||
-        !wal__model_write_file(writer, path, false)) {
+        !wal__model_write_file(writer, path, WAL__OUTPUT_LINES)) {
         return false;
     }
     *header = session->id;

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "format/bytes/assert.h"
+#include "format/dialect/opencode/opencode_emit.h"
+#include "format/dialect/opencode/opencode_id.h"
 #include "format/json/json_out.h"
 #include "format/json/json_value.h"
 #include "format/model/model_content.h"
@@ -34,6 +36,7 @@ struct part {
     struct wal__json_token content;
     struct wal__json_span end;
     struct wal__json_span attachments;
+    struct wal__json_span after; /* id of the item that the result follows */
     bool is_synthetic;
     bool is_orphan;
 };
@@ -72,6 +75,7 @@ static const struct wal__field state_fields[] = {
      .kind = WAL__FIELD_TOKEN},
     {"walconvAlone", .parent = "metadata", .at = PART_AT(is_orphan),
      .kind = WAL__FIELD_TRUE},
+    {"walconvAfter", .parent = "metadata", .at = PART_AT(after)},
     {.key = NULL},
 };
 
@@ -245,18 +249,8 @@ static void read_tool_result(struct wal__opencode_message *message,
                              const struct part *part)
 {
     bool is_error = wal__model_text_is(part->status, "error");
-    struct wal__model_item *result;
-
-    if (!is_error && !wal__model_text_is(part->status, "completed") &&
-        !wal__model_text_is(part->status, "success")) {
-        return;
-    }
-    result = add_result(message);
-    if (result == NULL) {
-        message->storage->has_failed = true;
-        return;
-    }
-    *result = (struct wal__model_item){
+    struct wal__model_item *item;
+    struct wal__model_item result = {
         .kind = WAL__ITEM_MESSAGE,
         .role = WAL__ROLE_TOOL,
         .is_error = is_error,
@@ -265,7 +259,27 @@ static void read_tool_result(struct wal__opencode_message *message,
         .name = part->tool,
         .time = part->end.size > 0 ? part->end : message->item.time,
     };
-    message->storage->has_failed |= !read_result_content(message, part, result);
+
+    if (!is_error && !wal__model_text_is(part->status, "completed") &&
+        !wal__model_text_is(part->status, "success")) {
+        message->is_raw = false; /* its result may come later */
+        return;
+    }
+    if (!read_result_content(message, part, &result)) {
+        message->storage->has_failed = true;
+        return;
+    }
+    if (part->after.size > 2 &&
+        wal__opencode_defer(message->storage, part->after, &result)) {
+        message->is_raw = false; /* its items are not together */
+        return;
+    }
+    item = add_result(message);
+    if (item == NULL) {
+        message->storage->has_failed = true;
+        return;
+    }
+    *item = result;
 }
 
 static void read_tool(struct wal__opencode_message *message, struct part *part)
@@ -288,61 +302,6 @@ static void read_tool(struct wal__opencode_message *message, struct part *part)
     read_tool_result(message, part);
 }
 
-/* Returns the id with a number appended; data is NULL if there is no memory. */
-static struct wal__json_span append_number(struct wal__arena *arena,
-                                           struct wal__json_span id, size_t n)
-{
-    uint8_t *text = wal__arena_alloc(arena, id.size + 21);
-    size_t size = id.size - 1;
-    size_t unit = 1;
-
-    if (text == NULL) {
-        return (struct wal__json_span){NULL, 0};
-    }
-    memcpy(text, id.data, size);
-    text[size++] = '~';
-    while (n / unit >= 10) {
-        unit *= 10;
-    }
-    for (; unit > 0; unit /= 10) {
-        text[size++] = (uint8_t)('0' + n / unit % 10);
-    }
-    text[size++] = '"';
-    return (struct wal__json_span){text, size};
-}
-
-/* Changes the item's id if an earlier item has it. */
-static bool assign_unique_id(struct wal__opencode_storage *storage,
-                             struct wal__model_item *item)
-{
-    struct wal__json_span own =
-        item->id.size > 2 ? item->id : wal__model_literal("\"item\"");
-    struct wal__json_span found;
-    size_t n = storage->emitted_ids.count;
-
-    item->id = own;
-    while (item->id.data != NULL &&
-           wal__model_table_get(&storage->emitted_ids,
-                                wal__model_string_hash(0, item->id), &found)) {
-        item->id = append_number(storage->reader->scratch, own, ++n);
-    }
-    return item->id.data != NULL &&
-           wal__model_table_put(&storage->emitted_ids,
-                                wal__model_string_hash(0, item->id), item->id);
-}
-
-/* Emits an item as a child of the previous one. */
-static void emit(struct wal__opencode_storage *storage,
-                 struct wal__model_item *item)
-{
-    item->parent = storage->tip;
-    if (!assign_unique_id(storage, item) ||
-        !wal__model_emit(storage->reader, item)) {
-        storage->has_failed = true;
-    }
-    storage->tip = item->id;
-}
-
 void wal__opencode_flush(struct wal__opencode_message *message, bool is_end)
 {
     struct wal__model_item *item = &message->item;
@@ -357,12 +316,12 @@ void wal__opencode_flush(struct wal__opencode_message *message, bool is_end)
         if (item->role == WAL__ROLE_USER && !item->is_meta) {
             item->is_meta = item->block_count > 0 && !message->has_user_text;
         }
-        emit(message->storage, item);
+        wal__opencode_emit(message->storage, item);
         item->usage = (struct wal__model_usage){.input = {NULL, 0}};
         item->fields = 0;
     }
     for (size_t i = 0; i < message->result_count; i++) {
-        emit(message->storage, &message->results[i]);
+        wal__opencode_emit(message->storage, &message->results[i]);
     }
     message->is_emitted |= has_content || message->result_count > 0;
     message->result_count = 0;
@@ -377,10 +336,17 @@ void wal__opencode_part_read(struct wal__opencode_message *message,
 
     if (wal__fields_read(document->value, part_fields, &part, NULL) !=
         WAL__JSON_OK) {
+        message->is_raw = false;
         return;
     }
     message->part =
         wal__opencode_storage_id(message->storage, document, part.id);
+    /* The parts of a message are read in the order of their ids. */
+    message->is_raw &=
+        wal__opencode_is_id(part.id, "prt_") &&
+        (message->last_part.size != part.id.size ||
+         memcmp(message->last_part.data, part.id.data, part.id.size) < 0);
+    message->last_part = part.id;
     if (message->is_emitted && message->blocks.count == 0) {
         message->item.id = message->part; /* a new step begins */
     }
@@ -440,5 +406,5 @@ void wal__opencode_emit_summary(struct wal__opencode_message *message)
         .target = message->storage->first_kept,
     };
     message->storage->first_kept.size = 0;
-    emit(message->storage, item);
+    wal__opencode_emit(message->storage, item);
 }

@@ -2,7 +2,8 @@
  * opencode_part_read.h - converts the parts of a message of OpenCode to items.
  *
  * The content of a message is one item. Each tool result, which is in the part
- * of its call, is a separate item. Results end a step.
+ * of its call, is a separate item. Results end a step, unless they name the
+ * item that they follow.
  *
  * Invariant: the ids in a part that is kept as a raw block are removed; the
  * writer adds them again.
@@ -24,9 +25,11 @@ struct wal__opencode_message {
     struct wal__model_item *results; /* to emit at the end of the step */
     size_t result_count;
     size_t result_capacity;
-    bool has_user_text;       /* a part is not synthetic text */
-    bool is_emitted;          /* an item of the message was emitted */
-    bool has_compaction_part; /* the mark of a compaction */
+    bool has_user_text;              /* a part is not synthetic text */
+    bool is_emitted;                 /* an item of the message was emitted */
+    bool has_compaction_part;        /* the mark of a compaction */
+    struct wal__json_span last_part; /* id of the part before, if it is raw */
+    bool is_raw; /* the client's form of it can be written unchanged */
 };
 
 /* The functions below report failures in the storage's has_failed. */

@@ -37,7 +37,8 @@ bool wal__opencode_select_file(struct wal__model_writer *writer,
     wal__opencode_path_add(&path, above, wal__opencode_id_span(folder));
     wal__opencode_path_add(&path, "/", id);
     wal__model_path_add(&path, ".json");
-    return path.text != NULL && wal__model_write_file(writer, path.text, true);
+    return path.text != NULL &&
+           wal__model_write_file(writer, path.text, WAL__OUTPUT_DOCUMENT);
 }
 
 int64_t wal__opencode_time_ms(const struct wal__opencode_writer *state,
@@ -60,8 +61,58 @@ void wal__opencode_write_time(struct wal__json_out *out, const char *first,
     wal__json_out_close(out, '}');
 }
 
-static void make_part_id(struct wal__opencode_writer *state,
-                         char id[WAL__OPENCODE_ID_SIZE])
+/* Whether the next message can have the id: the client sorts by ids. */
+static bool sorts_after(const struct wal__opencode_writer *state,
+                        struct wal__json_span id)
+{
+    bool is_first = state->message[1] == 's'; /* the session's id */
+
+    return wal__opencode_is_id(id, "msg_") &&
+           (is_first || memcmp(id.data, state->message, id.size) > 0);
+}
+
+/* A hash of an id, and of the session that is written. */
+static uint64_t hash_in_session(const struct wal__opencode_writer *state,
+                                struct wal__json_span id)
+{
+    return wal__model_hash(wal__model_string_hash(0, id),
+                           wal__opencode_id_span(state->session));
+}
+
+bool wal__opencode_begin_message(struct wal__model_writer *writer,
+                                 struct wal__json_span id, bool is_copy,
+                                 struct wal__json_span time)
+{
+    struct wal__opencode_writer *state = writer->state;
+
+    state->time = wal__opencode_time_ms(state, time);
+    state->last_result[0] = '\0';
+    if (!is_copy && sorts_after(state, id)) {
+        memcpy(state->message, id.data, WAL__OPENCODE_ID_SIZE);
+        state->last_message = wal__opencode_id_number(id);
+    } else {
+        wal__opencode_id_make(
+            state->message, "msg_",
+            wal__opencode_next_number(&state->last_message, state->time),
+            hash_in_session(state, id));
+    }
+    memcpy(state->previous, state->message, WAL__OPENCODE_ID_SIZE);
+    return wal__opencode_select_file(writer, "storage/message/", state->session,
+                                     wal__opencode_id_span(state->message));
+}
+
+bool wal__opencode_add_user(struct wal__model_writer *writer)
+{
+    struct wal__opencode_writer *state = writer->state;
+    struct wal__json_span id = wal__opencode_id_span(state->message);
+
+    memcpy(state->user, state->message, sizeof(state->user));
+    return wal__model_table_put(&state->users, wal__model_string_hash(0, id),
+                                (struct wal__json_span){NULL, 0});
+}
+
+void wal__opencode_make_part_id(struct wal__opencode_writer *state,
+                                char id[WAL__OPENCODE_ID_SIZE])
 {
     uint64_t number = wal__opencode_next_number(&state->last_part, state->time);
 
@@ -70,16 +121,18 @@ static void make_part_id(struct wal__opencode_writer *state,
         wal__model_hash(number, wal__opencode_id_span(state->message)));
 }
 
-bool wal__opencode_open_part(struct wal__model_writer *writer,
-                             char id[WAL__OPENCODE_ID_SIZE], const char *type)
+/* Opens a part of the message. */
+static bool open_part(struct wal__model_writer *writer,
+                      const char message[WAL__OPENCODE_ID_SIZE],
+                      char id[WAL__OPENCODE_ID_SIZE], const char *type)
 {
     struct wal__opencode_writer *state = writer->state;
     struct wal__json_out *out = &writer->out;
 
     if (id[0] == '\0') {
-        make_part_id(state, id);
+        wal__opencode_make_part_id(state, id);
     }
-    if (!wal__opencode_select_file(writer, "storage/part/", state->message,
+    if (!wal__opencode_select_file(writer, "storage/part/", message,
                                    wal__opencode_id_span(id))) {
         return false;
     }
@@ -87,12 +140,19 @@ bool wal__opencode_open_part(struct wal__model_writer *writer,
     wal__json_out_member(out, "id", wal__opencode_id_span(id));
     wal__json_out_member(out, "sessionID",
                          wal__opencode_id_span(state->session));
-    wal__json_out_member(out, "messageID",
-                         wal__opencode_id_span(state->message));
+    wal__json_out_member(out, "messageID", wal__opencode_id_span(message));
     if (type != NULL) {
         wal__json_out_member_str(out, "type", type);
     }
     return true;
+}
+
+bool wal__opencode_open_part(struct wal__model_writer *writer,
+                             char id[WAL__OPENCODE_ID_SIZE], const char *type)
+{
+    struct wal__opencode_writer *state = writer->state;
+
+    return open_part(writer, state->message, id, type);
 }
 
 bool wal__opencode_close_part(struct wal__model_writer *writer)
@@ -163,6 +223,7 @@ static const struct wal__block_form result_form = {
 };
 
 static void write_attachments(struct wal__model_writer *writer,
+                              const char message[WAL__OPENCODE_ID_SIZE],
                               const struct wal__model_item *item)
 {
     struct wal__opencode_writer *state = writer->state;
@@ -178,13 +239,12 @@ static void write_attachments(struct wal__model_writer *writer,
             wal__json_out_member_open(out, "attachments", '[');
             is_open = true;
         }
-        make_part_id(state, id);
+        wal__opencode_make_part_id(state, id);
         wal__json_out_open(out, '{');
         wal__json_out_member(out, "id", wal__opencode_id_span(id));
         wal__json_out_member(out, "sessionID",
                              wal__opencode_id_span(state->session));
-        wal__json_out_member(out, "messageID",
-                             wal__opencode_id_span(state->message));
+        wal__json_out_member(out, "messageID", wal__opencode_id_span(message));
         wal__json_out_member_str(out, "type", "file");
         write_image(out, &item->blocks[i]);
         wal__json_out_close(out, '}');
@@ -194,18 +254,60 @@ static void write_attachments(struct wal__model_writer *writer,
     }
 }
 
-bool wal__opencode_write_tool(struct wal__model_writer *writer,
-                              struct wal__opencode_call *call,
-                              const struct wal__model_item *result,
-                              bool is_orphan)
+/* What a result says about itself. */
+struct result_place {
+    bool is_orphan;    /* it has no call */
+    const char *after; /* id of what it follows, if not its place; or NULL */
+};
+
+static void write_metadata(struct wal__json_out *out,
+                           const struct wal__model_item *result,
+                           const struct result_place *place, bool has_content)
 {
-    struct wal__opencode_writer *state = writer->state;
+    wal__json_out_member_open(out, "metadata", '{');
+    if (place->is_orphan) {
+        wal__json_out_member_bool(out, "walconvAlone", true);
+    }
+    if (place->after != NULL) {
+        wal__json_out_member(out, "walconvAfter",
+                             wal__opencode_id_span(place->after));
+    }
+    if (has_content) {
+        wal__content_write_blocks(out, "walconvContent", &result_form,
+                                  result->blocks, result->block_count);
+    }
+    wal__json_out_close(out, '}');
+}
+
+static void write_state(struct wal__model_writer *writer,
+                        const struct wal__opencode_call *call,
+                        const struct wal__model_item *result,
+                        const struct result_place *place)
+{
     struct wal__json_out *out = &writer->out;
     bool has_content =
-        result != NULL &&
-        (!is_simple(result) || (result->is_error && result->block_count > 1));
+        !is_simple(result) || (result->is_error && result->block_count > 1);
+    int64_t end = wal__opencode_time_ms(writer->state, result->time);
 
-    if (!wal__opencode_open_part(writer, call->part, "tool")) {
+    wal__content_write_texts(out, result->is_error ? "error" : "output",
+                             result->blocks, result->block_count, "\n", false);
+    wal__json_out_member_str(out, "title", "");
+    write_metadata(out, result, place, has_content);
+    wal__opencode_write_time(out, "start", call->time, "end", end);
+    if (!has_content) {
+        write_attachments(writer, call->message, result);
+    }
+}
+
+/* Writes the part of a call, with its result unless that is NULL. */
+static bool write_tool(struct wal__model_writer *writer,
+                       struct wal__opencode_call *call,
+                       const struct wal__model_item *result,
+                       const struct result_place *place)
+{
+    struct wal__json_out *out = &writer->out;
+
+    if (!open_part(writer, call->message, call->part, "tool")) {
         return false;
     }
     wal__json_out_member(out, "callID", wal__model_or(call->id, "\"\""));
@@ -216,28 +318,85 @@ bool wal__opencode_write_tool(struct wal__model_writer *writer,
                                  ? "pending"
                                  : (result->is_error ? "error" : "completed"));
     wal__content_write_arguments(out, "input", call->arguments);
-    if (result != NULL) {
-        int64_t end = wal__opencode_time_ms(state, result->time);
-        wal__content_write_texts(out, result->is_error ? "error" : "output",
-                                 result->blocks, result->block_count, "\n",
-                                 false);
-        wal__json_out_member_str(out, "title", "");
-        wal__json_out_member_open(out, "metadata", '{');
-        if (is_orphan) {
-            wal__json_out_member_bool(out, "walconvAlone", true);
-        }
-        if (has_content) {
-            wal__content_write_blocks(out, "walconvContent", &result_form,
-                                      result->blocks, result->block_count);
-        }
-        wal__json_out_close(out, '}');
-        wal__opencode_write_time(out, "start", state->time, "end", end);
-        if (!has_content) {
-            write_attachments(writer, result);
-        }
+    if (result == NULL) {
+        /* The client refuses a pending call without it. */
+        wal__json_out_member_str(out, "raw", "");
+    } else {
+        write_state(writer, call, result, place);
     }
     wal__json_out_close(out, '}');
     return wal__opencode_close_part(writer);
+}
+
+static bool is_same(struct wal__json_span a, struct wal__json_span b)
+{
+    return a.size == b.size &&
+           (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+/* The call of a result: the first one of the newest message that has one.
+ * Returns call_count if there is none. */
+static size_t find_call(const struct wal__opencode_writer *state,
+                        const struct wal__model_item *result)
+{
+    size_t found = state->call_count;
+
+    for (size_t i = state->call_count; result->call.size > 2 && i > 0; i--) {
+        const struct wal__opencode_call *call = &state->calls[i - 1];
+        if (found < state->call_count &&
+            memcmp(call->message, state->calls[found].message,
+                   sizeof(call->message)) != 0) {
+            break;
+        }
+        if (is_same(call->id, result->call) &&
+            (result->name.size == 0 || is_same(call->name, result->name))) {
+            found = i - 1;
+        }
+    }
+    return found;
+}
+
+bool wal__opencode_has_call(const struct wal__opencode_writer *state,
+                            const struct wal__model_item *result)
+{
+    return find_call(state, result) < state->call_count;
+}
+
+/* Whether results are read in this order without a mark: a reader emits those
+ * of a message after it, in the order of their parts. */
+static bool is_in_place(const struct wal__opencode_writer *state,
+                        const struct wal__opencode_call *call)
+{
+    return memcmp(call->message, state->message, sizeof(call->message)) == 0 &&
+           memcmp(call->part, state->last_result, sizeof(call->part)) > 0;
+}
+
+bool wal__opencode_write_result(struct wal__model_writer *writer,
+                                const struct wal__model_item *result)
+{
+    struct wal__opencode_writer *state = writer->state;
+    struct wal__opencode_call call = {.id = result->call, .name = result->name};
+    size_t at = find_call(state, result);
+    struct result_place place = {.is_orphan = at == state->call_count};
+
+    if (place.is_orphan) {
+        memcpy(call.message, state->message, sizeof(call.message));
+        call.time = state->time;
+    } else {
+        call = state->calls[at];
+        memmove(&state->calls[at], &state->calls[at + 1],
+                (state->call_count - at - 1) * sizeof(call));
+        state->call_count--;
+        place.after = is_in_place(state, &call) ? NULL : state->previous;
+    }
+    if (!write_tool(writer, &call, result, &place)) {
+        return false;
+    }
+    if (place.after == NULL) {
+        memcpy(state->last_result, call.part, sizeof(call.part));
+    }
+    memcpy(state->previous, call.part, sizeof(call.part));
+    return true;
 }
 
 static bool add_call(struct wal__model_writer *writer,
@@ -258,8 +417,10 @@ static bool add_call(struct wal__model_writer *writer,
         .id = wal__arena_copy(writer->arena, block->id),
         .name = wal__arena_copy(writer->arena, block->name),
         .arguments = wal__arena_copy(writer->arena, block->arguments),
+        .time = state->time,
     };
-    return wal__opencode_write_tool(writer, call, NULL, false);
+    memcpy(call->message, state->message, sizeof(call->message));
+    return write_tool(writer, call, NULL, NULL);
 }
 
 bool wal__opencode_write_block(struct wal__model_writer *writer,

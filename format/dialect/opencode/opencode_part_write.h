@@ -2,7 +2,8 @@
  * opencode_part_write.h - writes the parts of a message for OpenCode.
  *
  * A block is a part, and each part is a file. A call is written without a
- * result first, and again with its result.
+ * result first, and again with its result, whenever that comes: the client
+ * knows one part for both.
  *
  * Invariant: the numbers of generated ids increase.
  *
@@ -13,25 +14,38 @@
 
 #include "format/dialect/opencode/opencode_id.h"
 #include "format/model/model_path.h"
+#include "format/model/model_table.h"
 #include "format/model/model_write.h"
 
+/* A call without a result. */
 struct wal__opencode_call {
     struct wal__json_span id;
     struct wal__json_span name;
     struct wal__json_span arguments;
-    char part[WAL__OPENCODE_ID_SIZE];
+    char message[WAL__OPENCODE_ID_SIZE]; /* that it belongs to */
+    char part[WAL__OPENCODE_ID_SIZE];    /* empty: not written */
+    int64_t time;                        /* of the message */
 };
 
 struct wal__opencode_writer {
+    /* The documents are those of another session, as in a fork: no id of them
+     * is kept, because the client keeps messages and parts of all sessions by
+     * their ids. */
+    bool is_copy;
     char session[WAL__OPENCODE_ID_SIZE];
     char message[WAL__OPENCODE_ID_SIZE]; /* the last one */
     char user[WAL__OPENCODE_ID_SIZE];    /* the last one of a user */
-    uint64_t last_message;               /* numbers of the last ids */
+    struct wal__model_table users; /* all of them, by hash: what answers name */
+    uint64_t last_message;         /* numbers of the last ids */
     uint64_t last_part;
-    struct wal__opencode_call *calls; /* of the last message, in order */
+    struct wal__opencode_call *calls; /* without a result, in order */
     size_t call_count;
     size_t call_capacity;
-    size_t next_call;
+    /* The message or part that was written last: what a result that is read
+     * out of its place follows. */
+    char previous[WAL__OPENCODE_ID_SIZE];
+    /* The last part of this message that got a result; or empty. */
+    char last_result[WAL__OPENCODE_ID_SIZE];
     int64_t time; /* of the last message */
     struct wal__json_span provider;
     struct wal__json_span model;
@@ -60,18 +74,35 @@ bool wal__opencode_select_file(struct wal__model_writer *writer,
                                const char folder[WAL__OPENCODE_ID_SIZE],
                                struct wal__json_span id);
 
-/* Opens a part and writes its members up to the type, which may be NULL. An
- * empty id is generated. */
+/* Begins the next message: determines its id, and selects its file. The id is
+ * the given one unless it is of another session (`is_copy`), or the client does
+ * not sort it after the last message's. */
+bool wal__opencode_begin_message(struct wal__model_writer *writer,
+                                 struct wal__json_span id, bool is_copy,
+                                 struct wal__json_span time);
+
+/* Generates the id of a part of the last message. */
+void wal__opencode_make_part_id(struct wal__opencode_writer *state,
+                                char id[WAL__OPENCODE_ID_SIZE]);
+
+/* Records that the last message is a user's. */
+bool wal__opencode_add_user(struct wal__model_writer *writer);
+
+/* Opens a part of the last message and writes its members up to the type, which
+ * may be NULL. An empty id is generated. */
 bool wal__opencode_open_part(struct wal__model_writer *writer,
                              char id[WAL__OPENCODE_ID_SIZE], const char *type);
 bool wal__opencode_close_part(struct wal__model_writer *writer);
 
-/* Writes the part of a call, with its result unless that is NULL. `is_orphan`
- * marks a result without a call. */
-bool wal__opencode_write_tool(struct wal__model_writer *writer,
-                              struct wal__opencode_call *call,
-                              const struct wal__model_item *result,
-                              bool is_orphan);
+/* Writes a result into the part of its call, which may be in any message; or
+ * as a part of the last message if no call waits for it. The order of results
+ * survives. */
+bool wal__opencode_write_result(struct wal__model_writer *writer,
+                                const struct wal__model_item *result);
+
+/* Whether a call waits for the result. */
+bool wal__opencode_has_call(const struct wal__opencode_writer *state,
+                            const struct wal__model_item *result);
 
 /* Writes the part of a block, and records a call for its result. */
 bool wal__opencode_write_block(struct wal__model_writer *writer,

@@ -9,6 +9,8 @@
  *
  * Threads: one thread at a time per reader.
  */
+#include "format/dialect/opencode/opencode_emit.h"
+#include "format/dialect/opencode/opencode_id.h"
 #include "format/dialect/opencode/opencode_part_read.h"
 #include "format/dialect/opencode/opencode_storage.h"
 #include "format/model/dialect.h"
@@ -157,6 +159,8 @@ static void read_message(struct wal__opencode_storage *storage,
         .storage = storage, .blocks = {.arena = storage->reader->scratch}};
     struct wal__model_item *item = &message.item;
     struct info info = {.is_summary = false};
+    struct wal__json_span raw = {NULL, 0};
+    size_t first_part;
     size_t part;
 
     item->kind = WAL__ITEM_MESSAGE;
@@ -170,6 +174,8 @@ static void read_message(struct wal__opencode_storage *storage,
     item->time = info.time;
     set_role(&message, &info);
     part = wal__opencode_storage_first_part(storage, document, item->id);
+    first_part = part;
+    message.is_raw = wal__opencode_is_id(info.id, "msg_");
     while (part != WAL__OPENCODE_NO_PART && !storage->has_failed) {
         wal__opencode_part_read(&message, &storage->parts.items[part]);
         part = storage->parts.items[part].next;
@@ -179,6 +185,11 @@ static void read_message(struct wal__opencode_storage *storage,
     } else {
         wal__opencode_flush(&message, true);
     }
+    /* A summary goes with the mark before it, or both are made anew. */
+    if (message.is_raw && (!info.is_summary || storage->raw_prefix.size > 0)) {
+        raw = wal__opencode_message_line(storage, document, first_part);
+    }
+    wal__opencode_emit_batch(storage, raw);
 }
 
 static enum wal__json_status
@@ -194,8 +205,34 @@ opencode_tree(struct wal__model_reader *reader,
     for (size_t i = 0; i < storage.messages.count && !storage.has_failed; i++) {
         read_message(&storage, &storage.messages.items[i]);
     }
+    wal__opencode_emit_deferred(&storage);
     return storage.has_failed ? WAL__JSON_NO_SPACE : WAL__JSON_OK;
 }
 
-const struct wal__dialect_read_ops wal__opencode_read_ops = {.documents =
-                                                                 opencode_tree};
+/* Reads a message in one line; its last item has the line's id. */
+static enum wal__json_status opencode_line(struct wal__model_reader *reader,
+                                           const struct wal__model_line *line)
+{
+    struct wal__opencode_storage storage;
+
+    if (!wal__opencode_storage_read_message(&storage, reader, line->text)) {
+        return WAL__JSON_NO_SPACE;
+    }
+    storage.tip = line->parent;
+    storage.line_id = line->id;
+    for (size_t i = 0; i < storage.messages.count && !storage.has_failed; i++) {
+        read_message(&storage, &storage.messages.items[i]);
+    }
+    wal__opencode_emit_deferred(&storage);
+    if (!storage.has_failed && storage.tip.data == line->parent.data &&
+        storage.tip.size == line->parent.size) {
+        /* The mark of a compaction has no item. */
+        struct wal__model_item head = {
+            .kind = WAL__ITEM_HEAD, .id = line->id, .parent = line->parent};
+        storage.has_failed = !wal__model_emit(reader, &head);
+    }
+    return storage.has_failed ? WAL__JSON_NO_SPACE : WAL__JSON_OK;
+}
+
+const struct wal__dialect_read_ops wal__opencode_read_ops = {
+    .documents = opencode_tree, .line = opencode_line};

@@ -154,6 +154,24 @@ static void add_exported_parts(struct wal__opencode_storage *storage,
     }
 }
 
+/* Adds an exported message: {info, parts}. */
+static void add_exported_message(struct wal__opencode_storage *storage,
+                                 struct wal__json_span value)
+{
+    struct wal__json_member members[2] = {{.key = "info"}, {.key = "parts"}};
+    struct wal__opencode_document *message;
+
+    if (wal__model_members(value, members, 2, NULL) != WAL__JSON_OK) {
+        return;
+    }
+    message = add(storage, &storage->messages);
+    if (message != NULL && make_name(storage, message)) {
+        message->value = wal__member_raw(&members[0]);
+        add_exported_parts(storage, wal__member_container(&members[1]),
+                           message->name);
+    }
+}
+
 /* Adds an exported session: {info, messages:[{info, parts}]}. A part belongs to
  * the message that contains it, whatever its messageID. */
 static void add_exported_session(struct wal__opencode_storage *storage,
@@ -173,18 +191,7 @@ static void add_exported_session(struct wal__opencode_storage *storage,
     }
     wal__model_array_begin(&scan, session[1].value.span);
     while (!storage->has_failed && wal__model_array_next(&scan, &token)) {
-        struct wal__json_member members[2] = {{.key = "info"},
-                                              {.key = "parts"}};
-        struct wal__opencode_document *message;
-        if (wal__model_members(token.span, members, 2, NULL) != WAL__JSON_OK) {
-            continue;
-        }
-        message = add(storage, &storage->messages);
-        if (message != NULL && make_name(storage, message)) {
-            message->value = wal__member_raw(&members[0]);
-            add_exported_parts(storage, wal__member_container(&members[1]),
-                               message->name);
-        }
+        add_exported_message(storage, token.span);
     }
 }
 
@@ -268,14 +275,30 @@ wal__opencode_storage_first_part(const struct wal__opencode_storage *storage,
     return WAL__OPENCODE_NO_PART;
 }
 
-bool wal__opencode_storage_read(struct wal__opencode_storage *storage,
-                                struct wal__model_reader *reader,
-                                const struct wal__model_documents *tree)
+static void init(struct wal__opencode_storage *storage,
+                 struct wal__model_reader *reader)
 {
     *storage = (struct wal__opencode_storage){
         .reader = reader,
         .part_lists = {.arena = reader->scratch},
-        .emitted_ids = {.arena = reader->scratch}};
+        .emitted_ids = {.arena = reader->scratch},
+        .deferred = {.arena = reader->scratch}};
+}
+
+bool wal__opencode_storage_read_message(struct wal__opencode_storage *storage,
+                                        struct wal__model_reader *reader,
+                                        struct wal__json_span message)
+{
+    init(storage, reader);
+    add_exported_message(storage, message);
+    return !storage->has_failed && link_parts(storage);
+}
+
+bool wal__opencode_storage_read(struct wal__opencode_storage *storage,
+                                struct wal__model_reader *reader,
+                                const struct wal__model_documents *tree)
+{
+    init(storage, reader);
     return tree->scan(tree->ctx, "", add_document, storage) &&
            link_parts(storage);
 }

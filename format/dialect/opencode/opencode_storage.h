@@ -31,6 +31,13 @@ struct wal__opencode_documents {
     size_t capacity;
 };
 
+/* A result that is read before the item that it follows. */
+struct wal__opencode_deferred {
+    struct wal__model_item result;
+    struct wal__opencode_deferred *next;
+    bool is_emitted;
+};
+
 struct wal__opencode_storage {
     struct wal__model_reader *reader;
     struct wal__opencode_documents messages;
@@ -38,8 +45,15 @@ struct wal__opencode_storage {
     struct wal__json_span info;          /* the session's document, or empty */
     struct wal__model_table part_lists;  /* struct part_list by hash of id */
     struct wal__model_table emitted_ids; /* ids of items, by hash */
-    struct wal__json_span tip;           /* id of the previous item */
-    struct wal__json_span first_kept;    /* of the next compaction */
+    struct wal__model_table deferred;    /* by hash of the id they follow */
+    struct wal__opencode_deferred *deferred_list; /* all of them */
+    struct wal__model_item *batch; /* items of the present message */
+    size_t batch_count;
+    size_t batch_capacity;
+    struct wal__json_span raw_prefix; /* the line of a message without items */
+    struct wal__json_span line_id;    /* of the last item of a line; or empty */
+    struct wal__json_span tip;        /* id of the previous item */
+    struct wal__json_span first_kept; /* of the next compaction */
     bool has_failed;
 };
 
@@ -47,6 +61,11 @@ struct wal__opencode_storage {
 bool wal__opencode_storage_read(struct wal__opencode_storage *storage,
                                 struct wal__model_reader *reader,
                                 const struct wal__model_documents *tree);
+
+/* Reads one message, {info, parts}. False: no memory. */
+bool wal__opencode_storage_read_message(struct wal__opencode_storage *storage,
+                                        struct wal__model_reader *reader,
+                                        struct wal__json_span message);
 
 /* Returns the id in the member, or the document's file name as an id. */
 struct wal__json_span

@@ -1,9 +1,10 @@
 /*
  * opencode_write.c - writes sessions as OpenCode's storage.
  *
- * An item is a message, its blocks are parts. A result that follows its message
- * in the order of the calls is written into its call's part. Any other result
- * is a part of a separate message, marked so that it is not read as a call.
+ * An item is a message, its blocks are parts. A result is written into its
+ * call's part, in whichever message that is, and names what it follows if that
+ * is not its place. A result without a call is a part of a separate message,
+ * marked so that it is not read as a call.
  *
  * Invariant: file names, ids and references agree; generated ids sort in the
  * order of the items.
@@ -14,6 +15,9 @@
 
 #include "format/dialect/opencode/opencode_id.h"
 #include "format/dialect/opencode/opencode_part_write.h"
+#include "format/dialect/opencode/opencode_raw.h"
+#include "format/json/json_character.h"
+#include "format/json/json_value.h"
 #include "format/model/model_member.h"
 #include "format/model/model_path.h"
 #include "format/model/model_timestamp.h"
@@ -45,19 +49,26 @@ static size_t opencode_make_id(const struct wal__model_writer *writer,
     return WAL__OPENCODE_ID_SIZE;
 }
 
-/* Determines the session's id; ids of later sessions sort first. */
-static void session_id(const struct wal__model_session *session,
-                       char id[WAL__OPENCODE_ID_SIZE])
+/* Determines a session's id; ids of later sessions sort first. */
+static void make_session_id(struct wal__json_span own,
+                            struct wal__json_span time,
+                            char id[WAL__OPENCODE_ID_SIZE])
 {
     int64_t ms = 0;
 
-    if (wal__opencode_is_id(session->id, "ses_")) {
-        memcpy(id, session->id.data, WAL__OPENCODE_ID_SIZE);
+    if (wal__opencode_is_id(own, "ses_")) {
+        memcpy(id, own.data, WAL__OPENCODE_ID_SIZE);
         return;
     }
-    (void)wal__model_time_read(session->time, &ms);
+    (void)wal__model_time_read(time, &ms);
     wal__opencode_id_make(id, "ses_", ~((uint64_t)ms << 12) & 0xFFFFFFFFFFFF,
-                          wal__model_string_hash(0, session->id));
+                          wal__model_string_hash(0, own));
+}
+
+static void session_id(const struct wal__model_session *session,
+                       char id[WAL__OPENCODE_ID_SIZE])
+{
+    make_session_id(session->id, session->time, id);
 }
 
 /* ------------------------------------------------------------- files --- */
@@ -198,36 +209,13 @@ static void write_assistant(struct wal__model_writer *writer,
     write_stop(out, item->stop);
 }
 
-/* Whether the next message can have the id: the client sorts by ids. */
-static bool sorts_after(const struct wal__opencode_writer *state,
-                        struct wal__json_span id)
-{
-    bool is_first = state->message[1] == 's'; /* the session's id */
-
-    return wal__opencode_is_id(id, "msg_") &&
-           (is_first || memcmp(id.data, state->message, id.size) > 0);
-}
-
-/* Opens a message: determines its id and writes the members up to the role. */
+/* Opens a message and writes the members up to the role. */
 static bool open_message(struct wal__model_writer *writer,
                          struct wal__json_span id, struct wal__json_span time)
 {
     struct wal__opencode_writer *state = writer->state;
 
-    state->time = wal__opencode_time_ms(state, time);
-    state->call_count = 0;
-    state->next_call = 0;
-    if (sorts_after(state, id)) {
-        memcpy(state->message, id.data, WAL__OPENCODE_ID_SIZE);
-        state->last_message = wal__opencode_id_number(id);
-    } else {
-        wal__opencode_id_make(
-            state->message, "msg_",
-            wal__opencode_next_number(&state->last_message, state->time),
-            wal__model_string_hash(0, id));
-    }
-    if (!wal__opencode_select_file(writer, "storage/message/", state->session,
-                                   wal__opencode_id_span(state->message))) {
+    if (!wal__opencode_begin_message(writer, id, state->is_copy, time)) {
         return false;
     }
     wal__json_out_open(&writer->out, '{');
@@ -241,8 +229,6 @@ static bool open_message(struct wal__model_writer *writer,
 static bool write_message(struct wal__model_writer *writer,
                           const struct wal__model_item *item)
 {
-    struct wal__opencode_writer *state = writer->state;
-
     if (!open_message(writer, item->id, item->time)) {
         return false;
     }
@@ -250,7 +236,9 @@ static bool write_message(struct wal__model_writer *writer,
         write_assistant(writer, item, false);
     } else {
         write_user(writer, item);
-        memcpy(state->user, state->message, WAL__OPENCODE_ID_SIZE);
+        if (!wal__opencode_add_user(writer)) {
+            return false;
+        }
     }
     wal__json_out_close(&writer->out, '}');
     for (size_t i = 0; i < item->block_count; i++) {
@@ -261,42 +249,19 @@ static bool write_message(struct wal__model_writer *writer,
     return true;
 }
 
-/* Writes a result without a matching call in the previous message. */
-static bool write_orphan_result(struct wal__model_writer *writer,
-                                const struct wal__model_item *item)
-{
-    struct wal__model_item message = {.role = WAL__ROLE_ASSISTANT};
-    struct wal__opencode_call call = {.id = item->call, .name = item->name};
-
-    if (!open_message(writer, item->id, item->time)) {
-        return false;
-    }
-    write_assistant(writer, &message, false);
-    wal__json_out_close(&writer->out, '}');
-    return wal__opencode_write_tool(writer, &call, item, true);
-}
-
-static bool is_same(struct wal__json_span a, struct wal__json_span b)
-{
-    return a.size == b.size &&
-           (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
-}
-
 static bool write_result(struct wal__model_writer *writer,
                          const struct wal__model_item *item)
 {
-    struct wal__opencode_writer *state = writer->state;
+    struct wal__model_item message = {.role = WAL__ROLE_ASSISTANT};
 
-    for (size_t i = state->next_call;
-         item->call.size > 2 && i < state->call_count; i++) {
-        struct wal__opencode_call *call = &state->calls[i];
-        if (is_same(call->id, item->call) &&
-            (item->name.size == 0 || is_same(call->name, item->name))) {
-            state->next_call = i + 1;
-            return wal__opencode_write_tool(writer, call, item, false);
+    if (!wal__opencode_has_call(writer->state, item)) {
+        if (!open_message(writer, item->id, item->time)) {
+            return false;
         }
+        write_assistant(writer, &message, false);
+        wal__json_out_close(&writer->out, '}');
     }
-    return write_orphan_result(writer, item);
+    return wal__opencode_write_result(writer, item);
 }
 
 /* Writes a compaction: a user's message as a mark, the summary as an answer. */
@@ -307,7 +272,6 @@ static bool write_compaction(struct wal__model_writer *writer,
     struct wal__model_item answer = {.role = WAL__ROLE_ASSISTANT};
     struct wal__model_block text = {.kind = WAL__BLOCK_TEXT,
                                     .text = wal__model_or(item->text, "\"\"")};
-    struct wal__opencode_writer *state = writer->state;
     char mark[WAL__OPENCODE_ID_SIZE] = "";
 
     /* Both messages get generated ids: the mark must sort before the answer. */
@@ -315,9 +279,9 @@ static bool write_compaction(struct wal__model_writer *writer,
         return false;
     }
     write_user(writer, &user);
-    memcpy(state->user, state->message, WAL__OPENCODE_ID_SIZE);
     wal__json_out_close(&writer->out, '}');
-    if (!wal__opencode_open_part(writer, mark, "compaction")) {
+    if (!wal__opencode_add_user(writer) ||
+        !wal__opencode_open_part(writer, mark, "compaction")) {
         return false;
     }
     wal__json_out_member_bool(&writer->out, "auto", true);
@@ -333,6 +297,19 @@ static bool write_compaction(struct wal__model_writer *writer,
 
 /* ----------------------------------------------------------- session --- */
 
+/* Whether the session's own document is of another session. */
+static bool is_copy(const struct wal__model_writer *writer,
+                    const struct wal__opencode_writer *state)
+{
+    const struct wal__model_session *session = writer->session;
+    struct wal__json_member id = {.key = "id"};
+
+    return session->dialect == writer->dialect && session->raw.size > 0 &&
+           wal__model_members(session->raw, &id, 1, NULL) == WAL__JSON_OK &&
+           !wal__json_string_equals(wal__member_string(&id), state->session + 1,
+                                    sizeof(state->session) - 2);
+}
+
 static bool opencode_begin(struct wal__model_writer *writer)
 {
     struct wal__opencode_writer *state =
@@ -342,8 +319,10 @@ static bool opencode_begin(struct wal__model_writer *writer)
         return false;
     }
     writer->state = state;
+    state->users.arena = writer->arena;
     session_id(writer->session, state->session);
     memcpy(state->message, state->session, WAL__OPENCODE_ID_SIZE);
+    state->is_copy = is_copy(writer, state);
     (void)wal__model_time_read(writer->session->time, &state->time);
     state->provider = writer->session->provider;
     state->model = writer->session->model;
@@ -353,6 +332,11 @@ static bool opencode_begin(struct wal__model_writer *writer)
 static bool opencode_item(struct wal__model_writer *writer,
                           const struct wal__model_item *item)
 {
+    if (item->raw.size > 0) {
+        return (item->raw_prefix.size == 0 ||
+                wal__opencode_write_raw(writer, item->raw_prefix)) &&
+               wal__opencode_write_raw(writer, item->raw);
+    }
     if (item->kind == WAL__ITEM_COMPACTION) {
         return write_compaction(writer, item);
     }
@@ -363,24 +347,77 @@ static bool opencode_item(struct wal__model_writer *writer,
                                         : write_message(writer, item);
 }
 
+/* Writes the session's project where there is none: the client finds sessions
+ * by their projects, and a version that moves the storage to its database only
+ * takes in sessions whose project is there. */
+static bool write_project(struct wal__model_writer *writer, int64_t created)
+{
+    const struct wal__model_session *session = writer->session;
+    struct wal__json_span project = project_of(session);
+    bool is_global = wal__model_text_is(project, "global");
+    struct wal__json_out *out = &writer->out;
+    struct wal__model_path path;
+
+    wal__model_path_init(&path, writer->scratch);
+    wal__opencode_path_add(&path, "storage/project/", project);
+    wal__model_path_add(&path, ".json");
+    if (path.text == NULL ||
+        !wal__model_write_file(writer, path.text,
+                               WAL__OUTPUT_SHARED_DOCUMENT)) {
+        return false;
+    }
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "id", project);
+    wal__json_out_member(out, "worktree",
+                         wal__model_or(is_global
+                                           ? (struct wal__json_span){NULL, 0}
+                                           : session->cwd,
+                                       "\"/\""));
+    if (!is_global) {
+        wal__json_out_member_str(out, "vcs", "git");
+    }
+    wal__opencode_write_time(out, "created", created, NULL, 0);
+    wal__json_out_close(out, '}');
+    return !out->has_failed;
+}
+
+/* Writes the session's own document; the log may have another title. */
+static void write_own_session(struct wal__json_out *out,
+                              const struct wal__model_session *session)
+{
+    const struct wal__json_override title = {"title", session->title};
+    struct wal__json_member own = {.key = "title"};
+
+    if (session->title.size > 0 &&
+        wal__model_members(session->raw, &own, 1, NULL) == WAL__JSON_OK &&
+        own.value.kind == WAL__JSON_STRING &&
+        !wal__json_characters_equal(own.value.span, session->title)) {
+        wal__json_out_overridden(out, session->raw, &title, 1);
+        return;
+    }
+    wal__json_out_bytes(out, session->raw.data, session->raw.size);
+}
+
 static bool opencode_end(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
     const char *path = opencode_path(session, 0, writer->scratch);
     struct wal__opencode_writer *state = writer->state;
     struct wal__json_out *out = &writer->out;
+    char starter[WAL__OPENCODE_ID_SIZE];
     int64_t created = 0;
     int64_t updated;
 
-    if (path == NULL || !wal__model_write_file(writer, path, true)) {
+    (void)wal__model_time_read(session->time, &created);
+    if (path == NULL || !write_project(writer, created) ||
+        !wal__model_write_file(writer, path, WAL__OUTPUT_DOCUMENT)) {
         return false;
     }
     if (session->raw.size > 0 && session->dialect == writer->dialect &&
         wal__opencode_is_id(session->id, "ses_")) {
-        wal__json_out_bytes(out, session->raw.data, session->raw.size);
+        write_own_session(out, session);
         return true;
     }
-    (void)wal__model_time_read(session->time, &created);
     updated = state->time > created ? state->time : created;
     wal__json_out_open(out, '{');
     wal__json_out_member(out, "id", wal__opencode_id_span(state->session));
@@ -389,8 +426,10 @@ static bool opencode_end(struct wal__model_writer *writer)
     wal__json_out_member(out, "projectID", project_of(session));
     wal__json_out_member(out, "directory",
                          wal__model_or(session->cwd, "\"/\""));
-    if (wal__opencode_is_id(session->parent, "ses_")) {
-        wal__json_out_member(out, "parentID", session->parent);
+    /* The client lists no session with a parent, so a fork has none. */
+    if (session->starter.size > 0) {
+        make_session_id(session->starter, session->starter_time, starter);
+        wal__json_out_member(out, "parentID", wal__opencode_id_span(starter));
     }
     wal__json_out_member(out, "title",
                          wal__model_or(session->title, "\"New session\""));
@@ -412,6 +451,8 @@ static bool opencode_clone(struct wal__model_writer *writer)
     }
     *own = *from;
     own->call_capacity = own->call_count;
+    own->users =
+        (struct wal__model_table){.arena = writer->arena, .base = &from->users};
     if (calls.size > 0) {
         own->calls =
             (void *)(uintptr_t)wal__arena_copy(writer->arena, calls).data;
@@ -439,4 +480,5 @@ const struct wal__dialect_write_ops wal__opencode_write_ops = {
     .item = opencode_item,
     .end = opencode_end,
     .clone = opencode_clone,
+    .join = wal__opencode_join,
 };

@@ -36,6 +36,9 @@ struct line {
     struct wal__json_token first_kept_index;
     struct wal__json_span message;
     struct wal__json_span bash[2]; /* a command and its output */
+    bool has_no_provider;          /* those of the answer are not its own */
+    bool has_no_model;
+    bool is_excluded; /* they are not in the model's context */
 };
 
 #define LINE_AT(field) offsetof(struct line, field)
@@ -74,6 +77,9 @@ static const struct wal__word roles[] = {
      WAL__ROLE_ASSISTANT,
      {{"provider", .at = WAL__ITEM_AT(provider)},
       {"model", .at = WAL__ITEM_AT(model)},
+      {"walconvNoProvider", .at = LINE_AT(has_no_provider),
+       .kind = WAL__FIELD_TRUE},
+      {"walconvNoModel", .at = LINE_AT(has_no_model), .kind = WAL__FIELD_TRUE},
       {"stopReason", .at = WAL__ENTRY_AT(stop)}}},
     {"toolResult",
      WAL__ROLE_TOOL,
@@ -85,7 +91,10 @@ static const struct wal__word roles[] = {
     {"hookMessage", WAL__ROLE_USER, {{"customType", .at = WAL__ITEM_AT(name)}}},
     {"bashExecution",
      WAL__ROLE_USER,
-     {{"command", .at = LINE_AT(bash[0])}, {"output", .at = LINE_AT(bash[1])}}},
+     {{"command", .at = LINE_AT(bash[0])},
+      {"output", .at = LINE_AT(bash[1])},
+      {"excludeFromContext", .at = LINE_AT(is_excluded),
+       .kind = WAL__FIELD_TRUE}}},
     {.name = NULL},
 };
 
@@ -162,6 +171,10 @@ static bool read_message(struct line *line)
         set_line(line);
         return true;
     }
+    if (line->is_excluded) {
+        set_line(line); /* no other client can hide it from its model */
+        return true;
+    }
     if (wal__model_text_is(entry->role, "bashExecution")) {
         return read_bash(line);
     }
@@ -172,6 +185,8 @@ static bool read_message(struct line *line)
     item->stop = wal__word_stop(wal__pi_stops, entry->stop);
     drop_unknown(&item->provider);
     drop_unknown(&item->model);
+    item->provider.size = line->has_no_provider ? 0 : item->provider.size;
+    item->model.size = line->has_no_model ? 0 : item->model.size;
     if (item->role == WAL__ROLE_TOOL) {
         drop_unknown(&item->name);
     }

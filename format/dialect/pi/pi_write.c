@@ -10,6 +10,8 @@
  *
  * Threads: one thread at a time per writer.
  */
+#include <string.h>
+
 #include "format/dialect/pi/pi_vocabulary.h"
 #include "format/json/json_value.h"
 #include "format/model/content_write.h"
@@ -17,6 +19,18 @@
 #include "format/model/model_path.h"
 #include "format/model/model_timestamp.h"
 #include "format/model/model_write.h"
+
+struct pi_writer {
+    struct wal__json_span provider; /* of the last answer that has a model */
+    struct wal__json_span model;
+    bool is_claude; /* that answer is Claude Code's */
+};
+
+static bool is_same(struct wal__json_span a, struct wal__json_span b)
+{
+    return a.size == b.size &&
+           (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
 
 static bool is_plain(uint8_t byte)
 {
@@ -76,7 +90,9 @@ static bool pi_begin(struct wal__model_writer *writer)
     struct wal__json_out *out = &writer->out;
     const char *path = pi_path(session, 0, writer->scratch);
 
-    if (path == NULL || !wal__model_write_file(writer, path, false)) {
+    writer->state = wal__arena_calloc(writer->arena, sizeof(struct pi_writer));
+    if (path == NULL || writer->state == NULL ||
+        !wal__model_write_file(writer, path, WAL__OUTPUT_LINES)) {
         return false;
     }
     if (session->raw.size > 0 && session->dialect == writer->dialect) {
@@ -193,16 +209,70 @@ static const char *api_name(struct wal__json_span provider)
     return "openai-completions";
 }
 
+/* The client goes on with the model of the last answer. So an answer without
+ * one gets the model before, and one of Claude Code its provider; a mark says
+ * that they are not the answer's. */
+static void write_model(struct wal__json_out *out,
+                        const struct wal__model_item *item,
+                        const struct pi_writer *pi)
+{
+    bool has_model = item->model.size > 0;
+    bool is_claude =
+        has_model ? wal__dialect_is(item->dialect, "claude") : pi->is_claude;
+    struct wal__json_span model = has_model ? item->model : pi->model;
+    struct wal__json_span provider = has_model ? item->provider : pi->provider;
+
+    if (provider.size == 0 && is_claude && model.size > 0) {
+        provider = wal__model_literal("\"anthropic\"");
+    }
+    if (item->provider.size > 0) {
+        provider = item->provider;
+    }
+    wal__json_out_member_str(out, "api", api_name(provider));
+    wal__json_out_member(out, "provider",
+                         wal__model_or(provider, "\"unknown\""));
+    wal__json_out_member(out, "model", wal__model_or(model, "\"unknown\""));
+    if (item->provider.size == 0 && provider.size > 0) {
+        wal__json_out_member_bool(out, "walconvNoProvider", true);
+    }
+    if (!has_model && model.size > 0) {
+        wal__json_out_member_bool(out, "walconvNoModel", true);
+    }
+}
+
+/* Keeps the model of an answer for those that come after it. */
+static bool keep_model(struct wal__model_writer *writer,
+                       const struct wal__model_item *item)
+{
+    struct pi_writer *pi = writer->state;
+
+    if (item->model.size == 0 ||
+        (item->kind != WAL__ITEM_MODEL_CHANGE &&
+         (item->kind != WAL__ITEM_MESSAGE ||
+          item->role != WAL__ROLE_ASSISTANT)) ||
+        wal__model_text_is(item->model, "<synthetic>")) {
+        return true;
+    }
+    pi->is_claude = wal__dialect_is(item->dialect, "claude");
+    if (!is_same(pi->model, item->model)) {
+        pi->model = wal__arena_copy(writer->arena, item->model);
+    }
+    if (!is_same(pi->provider, item->provider)) {
+        pi->provider = item->provider.size > 0
+                           ? wal__arena_copy(writer->arena, item->provider)
+                           : item->provider;
+    }
+    return pi->model.data != NULL &&
+           (item->provider.size == 0 || pi->provider.data != NULL);
+}
+
 static void write_assistant(struct wal__json_out *out,
-                            const struct wal__model_item *item)
+                            const struct wal__model_item *item,
+                            const struct pi_writer *pi)
 {
     wal__json_out_member_str(out, "role", "assistant");
     write_content(out, item);
-    wal__json_out_member_str(out, "api", api_name(item->provider));
-    wal__json_out_member(out, "provider",
-                         wal__model_or(item->provider, "\"unknown\""));
-    wal__json_out_member(out, "model",
-                         wal__model_or(item->model, "\"unknown\""));
+    write_model(out, item, pi);
     write_usage(out, &item->usage);
     wal__json_out_member_str(out, "stopReason",
                              wal__word_of(wal__pi_stops, item->stop)->name);
@@ -253,7 +323,8 @@ static void write_custom_message(struct wal__json_out *out,
 }
 
 static void write_message(struct wal__json_out *out,
-                          const struct wal__model_item *item)
+                          const struct wal__model_item *item,
+                          const struct pi_writer *pi)
 {
     if (item->role == WAL__ROLE_SYSTEM || (item->is_meta && !is_bash(item))) {
         write_custom_message(out, item);
@@ -262,7 +333,7 @@ static void write_message(struct wal__json_out *out,
     open_entry(out, "message", item);
     wal__json_out_member_open(out, "message", '{');
     if (item->role == WAL__ROLE_ASSISTANT) {
-        write_assistant(out, item);
+        write_assistant(out, item, pi);
     } else if (item->role == WAL__ROLE_TOOL) {
         write_result(out, item);
     } else if (item->is_meta) {
@@ -332,13 +403,13 @@ static bool pi_item(struct wal__model_writer *writer,
     if (item->raw.size > 0) {
         wal__json_out_line(out, item->raw);
     } else if (item->kind == WAL__ITEM_MESSAGE) {
-        write_message(out, item);
+        write_message(out, item, writer->state);
     } else if (item->kind == WAL__ITEM_LINE) {
         write_line(out, writer, item);
     } else {
         write_fields(out, item);
     }
-    return true;
+    return keep_model(writer, item);
 }
 
 /* Writes an entry under the head: the leaf is the last line. */
@@ -354,6 +425,17 @@ static bool pi_head(struct wal__model_writer *writer, struct wal__json_span id)
     wal__json_out_member_str(&writer->out, "customType", "walconv.head");
     wal__json_out_close_line(&writer->out);
     return true;
+}
+
+static bool pi_clone(struct wal__model_writer *writer)
+{
+    struct pi_writer *own = wal__arena_alloc(writer->arena, sizeof(*own));
+
+    if (own != NULL) {
+        *own = *(const struct pi_writer *)writer->state;
+        writer->state = own;
+    }
+    return own != NULL;
 }
 
 const struct wal__dialect_write_ops wal__pi_write_ops = {
@@ -377,6 +459,7 @@ const struct wal__dialect_write_ops wal__pi_write_ops = {
     .make_id = pi_make_id,
     .ids_may_collide = true,
     .begin = pi_begin,
+    .clone = pi_clone,
     .item = pi_item,
     .head = pi_head,
 };

@@ -50,7 +50,8 @@ static bool rollouts_begin(struct wal__model_writer *writer)
     struct wal__json_out *out = &writer->out;
     const char *path = rollouts_path(session, 0, writer->scratch);
 
-    if (path == NULL || !wal__model_write_file(writer, path, false)) {
+    if (path == NULL ||
+        !wal__model_write_file(writer, path, WAL__OUTPUT_LINES)) {
         return false;
     }
     if (session->raw.size > 0 && session->dialect == writer->dialect) {

@@ -57,7 +57,8 @@ static bool select_stream_file(struct wal__model_writer *writer,
     const char *path = writer->dialect->write_ops->path(writer->session, stream,
                                                         writer->scratch);
 
-    return path != NULL && wal__model_write_file(writer, path, false);
+    return path != NULL &&
+           wal__model_write_file(writer, path, WAL__OUTPUT_LINES);
 }
 
 static bool sdk_begin(struct wal__model_writer *writer)
@@ -264,7 +265,8 @@ static bool sdk_end(struct wal__model_writer *writer)
                                  "metadata.json", writer->scratch);
     struct wal__json_out *out = &writer->out;
 
-    if (path == NULL || !wal__model_write_file(writer, path, true)) {
+    if (path == NULL ||
+        !wal__model_write_file(writer, path, WAL__OUTPUT_DOCUMENT)) {
         return false;
     }
     if (write_raw(writer)) {

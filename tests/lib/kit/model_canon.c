@@ -236,10 +236,10 @@ static void set_place(struct canon *canon, json_t *object,
 /* Ids in a client's own line are mapped as others are. */
 static void drop_ids(json_t *data)
 {
-    static const char *const keys[] = {"id", "parentId", "uuid", "parentUuid",
-                                       "sessionId"};
+    static const char *const keys[] = {"id",         "parentId",  "uuid",
+                                       "parentUuid", "sessionId", "leafUuid"};
 
-    for (size_t i = 0; json_is_object(data) && i < 5; i++) {
+    for (size_t i = 0; json_is_object(data) && i < 6; i++) {
         json_object_del(data, keys[i]);
     }
 }

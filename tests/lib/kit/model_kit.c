@@ -74,8 +74,9 @@ void model_kit_files_free(struct model_kit_files *files)
     *files = (struct model_kit_files){.items = NULL};
 }
 
-static bool choose_file(void *ctx, const char *path, bool is_document)
+static bool choose_file(void *ctx, const char *path, enum wal__output_kind kind)
 {
+    bool is_document = kind != WAL__OUTPUT_LINES;
     struct model_kit_files *files = ctx;
 
     for (size_t i = 0; i < files->count; i++) {
@@ -390,6 +391,7 @@ void model_kit_read(struct model_kit *kit, const char *dialect,
     };
     if (from->documents != NULL) {
         assert_int_equal(from->documents(&reading.reader, &tree), WAL__JSON_OK);
+        kit->head = from->stream == NULL ? reading.last : kit->head;
     }
     for (size_t i = 0; from->line != NULL && i < files->count; i++) {
         stream = 0;
@@ -407,9 +409,6 @@ void model_kit_read(struct model_kit *kit, const char *dialect,
         if (reading.last.size > 0) {
             kit->head = reading.last;
         }
-    }
-    if (from->line == NULL) {
-        kit->head = reading.last;
     }
     find_live(kit);
 }

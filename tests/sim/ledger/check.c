@@ -347,7 +347,8 @@ void ledger_read_stream(struct ledger_checker *checker, uint32_t stream)
         }
     }
     checker->own = 0;
-    while ((number = next(checker, cursor, &entry)) != LEDGER_NONE) {
+    while (!checker->refused &&
+           (number = next(checker, cursor, &entry)) != LEDGER_NONE) {
         if (entry.sequence <= sequence) {
             ledger_fail("session %u: sequence %llu does not ascend",
                         checker->session, (unsigned long long)entry.sequence);

@@ -189,8 +189,11 @@ struct ledger_view {
 struct ledger_look {
     struct wal_session *handle;
     uint32_t session;
-    bool durable;   /* reads the entries up to the durable end */
-    bool lags;      /* what was promised may not be there yet */
+    bool durable; /* reads the entries up to the durable end */
+    bool lags;    /* what was promised may not be there yet */
+    /* lags: for each batch, whether this handle has seen it, or null. What it
+     * has seen remains. */
+    const bool *seen;
     uint64_t since; /* a moment before the first call */
     /* Whether a call may fail like this, which ends the look; what may not
      * fails the check. */

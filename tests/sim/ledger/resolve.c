@@ -130,7 +130,8 @@ static bool is_promised(const struct ledger_checker *checker,
         return batch->state >= needed;
     }
     if (look->lags) {
-        return false;
+        return look->seen != NULL && !look->durable &&
+               look->seen[batch - checker->ledger->batches];
     }
     if (look->durable && batch->count > 0) {
         return batch->state == LEDGER_DURABLE &&

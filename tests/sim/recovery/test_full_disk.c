@@ -190,6 +190,33 @@ static void test_full_disk__redactions_use_the_reserve(void **state)
     wal_session_close(session);
 }
 
+/* What it comes with would use up the reserve. */
+static void test_full_disk__appends_with_a_redaction_are_refused(void **state)
+{
+    struct workload *w = *state;
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal_session *session = session_of(w, 0);
+    struct wal_entry entries[3];
+
+    for (size_t i = 0; i < 3; i++) {
+        entries[i] = (struct wal_entry){.struct_size = sizeof(entries[i]),
+                                        .type = ledger_slice("note"),
+                                        .payload = ledger_slice("1")};
+    }
+    entries[2].id = ledger_slice("t");
+    assert_int_equal(wal_append(session, &entries[2], 1, NULL, NULL, &error),
+                     WAL_OK);
+    entries[2].id = (struct wal_slice){NULL, 0};
+    leave_space(w, 0);
+    (void)fill_disk(w, 20 * KIB);
+    (void)fill_disk(w, 100);
+    entries[0].type = ledger_slice(WAL_TYPE_REDACTION);
+    entries[0].payload = ledger_slice("{\"targetEntryId\":\"t\"}");
+    assert_int_equal(wal_append(session, entries, 3, NULL, NULL, &error),
+                     WAL_ENOSPACE);
+    wal_session_close(session);
+}
+
 /* --- healing -------------------------------------------------------------- */
 
 static void add_fault(struct workload *w, enum sim_call call, const char *path,
@@ -271,6 +298,7 @@ int main(void)
         TEST(test_full_disk__error_says_what_is_needed_and_free),
         TEST(test_full_disk__deletions_use_the_reserve),
         TEST(test_full_disk__redactions_use_the_reserve),
+        TEST(test_full_disk__appends_with_a_redaction_are_refused),
         TEST(test_full_disk__failed_sync_cannot_be_healed),
         TEST(test_full_disk__poisoned_store_opens),
         TEST(test_full_disk__healing_takes_no_space),

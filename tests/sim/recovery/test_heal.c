@@ -103,6 +103,71 @@ static void test_heal__next_append_heals(void **state)
     settle(w, 1);
 }
 
+/* The process that began the segment died after it published OPEN, before it
+ * raised the durable end: that is in the segment before. */
+static void test_heal__durable_end_is_before_the_tail(void **state)
+{
+    struct workload *w = *state;
+    struct wal__control_log *shared = w->actors[0].store->core.log.shared;
+    uint64_t before = atomic_load(&shared->durable);
+
+    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 2 * MIB), WAL_OK);
+    assert_true(sim_file_exists(w->disk, SECOND));
+    atomic_store(&shared->durable, before);
+    fail_sync(w, 0);
+    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_true(workload_check(w, 0));
+    settle(w, 1);
+}
+
+/* Whether a fork, in the store of an actor, has the inherited entry. */
+static enum wal_status find_inherited(struct workload *w, uint32_t actor)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_session *fork = NULL;
+    struct wal_entry_cursor *cursor = NULL;
+    enum wal_status status;
+
+    assert_int_equal(wal_session_open(w->actors[actor].store,
+                                      ledger_slice("fork"), &fork, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_entry_cursor_open(fork, NULL, &cursor, NULL), WAL_OK);
+    status = wal_entry_cursor_get(cursor, ledger_slice("shared"), &entry, NULL);
+    wal_entry_cursor_close(cursor);
+    wal_session_close(fork);
+    return status;
+}
+
+/* Another process has looked for them before: the entries are elsewhere now. */
+static void test_heal__inherited_entries_are_found_by_their_ids(void **state)
+{
+    struct workload *w = *state;
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_WRITTEN};
+    const struct wal_entry entry = {.struct_size = sizeof(entry),
+                                    .type = ledger_slice("note"),
+                                    .id = ledger_slice("shared"),
+                                    .payload = ledger_slice("1")};
+    struct wal_session_options named = {.struct_size = sizeof(named),
+                                        .id = ledger_slice("fork")};
+    struct wal_session *source = session_of(w, 0);
+    struct wal_session *fork = NULL;
+
+    assert_int_equal(workload_open(w, 1), WAL_OK);
+    assert_int_equal(wal_append(source, &entry, 1, &options, NULL, NULL),
+                     WAL_OK);
+    fail_sync(w, 0);
+    fail_healing(w, 0);
+    assert_int_equal(
+        wal_session_fork(source, ledger_slice("shared"), &named, &fork, NULL),
+        WAL_EPOISONED);
+    wal_session_close(source);
+    assert_int_equal(find_inherited(w, 1), WAL_OK);
+    sim_process_clear_faults(w->actors[0].process);
+    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_int_equal(find_inherited(w, 1), WAL_OK);
+}
+
 static void test_heal__is_done_once(void **state)
 {
     struct workload *w = *state;
@@ -444,6 +509,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_heal__next_append_heals),
+        TEST(test_heal__durable_end_is_before_the_tail),
+        TEST(test_heal__inherited_entries_are_found_by_their_ids),
         TEST(test_heal__is_done_once),
         TEST(test_heal__by_another_process),
         TEST(test_heal__written_groups_are_kept),

@@ -101,6 +101,30 @@ static void test_heal_recovery__power_lost_at_every_call(void **state)
     assert_in_range(cuts, 5, CALLS_MAX * 20);
 }
 
+/* The next recovery does not rely on a sync whose outcome nobody knows. */
+static void test_heal_recovery__killed_in_its_failed_sync(void **state)
+{
+    const struct sim_power_loss nothing = {.landing = SIM_PERSIST_NONE};
+    struct workload *w = *state;
+
+    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    crash(w);
+    (void)workload_start(w, 0);
+    sim_process_add_fault(w->actors[0].process,
+                          &(struct sim_fault){.call = SIM_SYNC,
+                                              .path = ".seg",
+                                              .effect = SIM_KILL_FAILED,
+                                              .sys_errno = EIO});
+    open_until_dead(w, 0);
+    assert_true(w->died);
+    w->died = false;
+    crash(w);
+    assert_int_equal(open_with(w, 0), WAL_OK);
+    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    workload_crash(w, &nothing, 0);
+    (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+}
+
 /* What recovery found remains known after it healed the log. */
 static void test_heal_recovery__reports_a_torn_tail(void **state)
 {
@@ -204,6 +228,7 @@ test_heal_recovery__power_lost_at_every_call_with_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_heal_recovery__killed_in_its_failed_sync),
         TEST(test_heal_recovery__reports_a_torn_tail),
         TEST(test_heal_recovery__of_a_damaged_tail),
         cmocka_unit_test(test_heal_recovery__power_lost_at_every_call),

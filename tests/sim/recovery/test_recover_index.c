@@ -85,6 +85,28 @@ static void test_recover_index__with_an_earlier_end_is_ignored(void **state)
     expect_all(w);
 }
 
+/* It describes an older end once anything is appended, also where the first
+ * append fails because the file cannot be removed. */
+static void test_recover_index__is_removed_before_any_append(void **state)
+{
+    struct workload *w = *state;
+
+    close_store(w);
+    assert_true(sim_file_exists(w->disk, INDEX));
+    assert_int_equal(workload_open(w, 0), WAL_OK);
+    sim_process_add_fault(w->actors[0].process,
+                          &(struct sim_fault){.call = SIM_UNLINK,
+                                              .path = ".idx",
+                                              .sys_errno = EIO});
+    assert_int_not_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    sim_process_clear_faults(w->actors[0].process);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_false(sim_file_exists(w->disk, INDEX));
+    crash(w);
+    (void)expect_tail(w, WAL_TAIL_CLEAN);
+    expect_all(w);
+}
+
 /* Submits an entry with the id of another one; what the ticket reports. Unlike
  * a call that waits, it does not load the indexes again and retry. */
 static enum wal_status submit_again(struct workload *w, uint32_t session,
@@ -127,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_recover_index__tail_index_of_another_life_is_ignored),
         TEST(test_recover_index__with_an_earlier_end_is_ignored),
+        TEST(test_recover_index__is_removed_before_any_append),
         TEST(test_recover_index__missing_of_an_ended_segment_is_made_again),
     };
 

@@ -194,6 +194,58 @@ static void test_rotate__killed_in_the_failed_sync_of_open(void **state)
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
 }
 
+/* The sync of OPEN fails, after the old segment was sealed; the process dies
+ * while it heals. Another one joins, finds a sealed tail, and it or a third one
+ * heals the log. Returns where the index of the sealed tail begins. */
+static uint64_t heal_sealed_tail(uint32_t pad, uint32_t healer)
+{
+    const struct wal__segment *tail;
+    void *made = NULL;
+    struct workload *w;
+    uint64_t begin;
+
+    assert_int_equal(set_up(&made), 0);
+    w = made;
+    ledger_set_context("%u bytes, healed by process %u", pad, healer);
+    assert_int_equal(workload_open(w, 1), WAL_OK);
+    assert_int_equal(workload_append(w, 1, 0, WAL_WRITTEN, pad), WAL_OK);
+    add_fault(w, 1, SIM_SYNC, "log/0000000000000002.seg", SIM_FAIL, 1);
+    add_fault(w, 1, SIM_OPEN, "0000000000000003.seg.new", SIM_KILL_AFTER, 0);
+    rotate_until_dead(w, 1);
+    assert_true(w->died);
+    w->died = false;
+    assert_int_equal(workload_open(w, 1), WAL_OK);
+    tail = w->actors[1].store->core.log.tail_segment;
+    assert_true(tail->sealed);
+    begin = tail->trailer.index_offset;
+    assert_int_equal(workload_append(w, healer, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_int_equal(wal__log_newest_id(&w->actors[0].store->core.log), 3);
+    assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_true(workload_check(w, 1));
+    assert_true(workload_check(w, 0));
+    workload_crash(w, &nothing_lands, 0);
+    (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+    tear_down(&made);
+    return begin;
+}
+
+/* The index of the sealed tail is in use. Healing gives the rest of the segment
+ * back by pages, and keeps the index: a page ends in each of its postings. */
+static void test_rotate__sealed_tail_is_read_after_healing(void **state)
+{
+    const uint64_t page = 4096;
+    const uint32_t pad = 100;
+    uint64_t postings = heal_sealed_tail(pad, 0) + WAL__FRAME_SIZE +
+                        WAL__INDEX_HEADER_SIZE + 2 * WAL__SUMMARY_SIZE;
+
+    (void)state;
+    for (uint32_t i = 0; i < 10; i++) {
+        uint64_t middle = postings + i * WAL__POSTING_SIZE + 16;
+
+        (void)heal_sealed_tail(pad + (uint32_t)(page - middle % page), 1);
+    }
+}
+
 /* A preallocated segment that holds anything, the bytes of a torn OPEN, is not
  * begun. */
 static void test_rotate__preallocated_segment_with_bytes_is_left(void **state)
@@ -273,6 +325,7 @@ int main(void)
         TEST(test_rotate__killed_before_the_durable_end),
         TEST(test_rotate__published_when_open_is_durable),
         TEST(test_rotate__killed_in_the_failed_sync_of_open),
+        cmocka_unit_test(test_rotate__sealed_tail_is_read_after_healing),
         TEST(test_rotate__preallocated_segment_with_bytes_is_left),
         cmocka_unit_test(test_rotate__power_lost_while_recovering_open),
     };

@@ -98,7 +98,7 @@ static bool accepts(void *ctx, enum wal_status status,
 
 /* Visible records must remain visible. */
 static void note_visible(struct sched *sched, const struct ledger_view *view,
-                         const struct ledger_look *look)
+                         const struct ledger_look *look, bool *seen)
 {
     const struct ledger *ledger = &sched->ledger;
 
@@ -110,6 +110,9 @@ static void note_visible(struct sched *sched, const struct ledger_view *view,
             ledger_is_visible(ledger, view, i)) {
             sched__mark_visible(
                 sched, i, look != NULL && look->durable && batch->count > 0);
+            if (seen != NULL) {
+                seen[i] = true;
+            }
         }
     }
     for (uint32_t i = 0; i < ledger->entry_count; i++) {
@@ -126,6 +129,7 @@ void sched__read(struct sched_process *process, struct wal_session *handle,
                                      .session = session,
                                      .durable = durable,
                                      .lags = process->read_only,
+                                     .seen = process->seen,
                                      .since = since,
                                      .accepts = accepts,
                                      .ctx = process};
@@ -138,7 +142,7 @@ void sched__read(struct sched_process *process, struct wal_session *handle,
     ledger_on_failure(on_failure, sched);
     sched->counts->outcomes[SCHED_READS]++;
     if (ledger_look(*checker, &sched->ledger, process->store, &look, &view)) {
-        note_visible(sched, view, &look);
+        note_visible(sched, view, &look, process->seen);
         (void)read_counter(process, handle, session, since);
     }
 }
@@ -198,7 +202,7 @@ uint64_t sched__check_all(struct sched_process *process, bool settles)
         return 0;
     }
     ledger_check(&sched->ledger, process->store, LEDGER_NO_LOSS, &view);
-    note_visible(sched, &view, NULL);
+    note_visible(sched, &view, NULL, NULL);
     for (uint32_t i = 0; i < sched->ledger.session_count && !sched->failed;
          i++) {
         check_session(process, i, &view);

@@ -35,7 +35,7 @@ static bool is_rare_call(enum sim_call call)
     return call == SIM_ALLOCATE || call == SIM_MAKE_DIRECTORY ||
            call == SIM_LIST || call == SIM_RENAME || call == SIM_UNLINK ||
            call == SIM_SYNC_DIRECTORY || call == SIM_IS_NETWORK ||
-           call == SIM_POPULATE;
+           call == SIM_PUNCH || call == SIM_POPULATE;
 }
 
 /* Which call fails, and how. */
@@ -76,6 +76,14 @@ static void draw_failure(struct sched_event *event, uint64_t *fate)
     }
 }
 
+/* Whether the event needs a log that is healed, as the call does that gives
+ * space back. */
+static bool needs_healing(const struct sched_event *event)
+{
+    return event->place == SCHED_HEALING ||
+           (event->kind == EVENT_FAIL && event->call == SIM_PUNCH);
+}
+
 /* There is something to heal only after a sync or a write failed. */
 static void plan_poison(struct sched *sched)
 {
@@ -84,8 +92,7 @@ static void plan_poison(struct sched *sched)
 
     event.countdown = sched__random(&sched->fault_random, 4);
     for (uint32_t i = 0; i < sched->event_count; i++) {
-        if ((sched->events[i].place == SCHED_HEALING ||
-             sched->events[i].call == SIM_PUNCH) &&
+        if (needs_healing(&sched->events[i]) &&
             sched->event_count < SCHED_EVENTS) {
             sched->events[sched->event_count] = event;
             sched->event_count++;

@@ -114,7 +114,11 @@ struct sched_process {
     bool prealloc_requested;
     uint64_t prealloc_id;
     uint64_t prealloc_capacity;
-    bool read_only; /* the store could be opened to read only */
+    uint32_t updates;     /* 1 + the session whose metadata it is to change */
+    bool may_read_only;   /* the next opening may be to read only */
+    uint64_t read_random; /* whether it is, and what a reader does */
+    bool read_only;       /* it is, or could not be opened otherwise */
+    bool seen[SCHED_OPS]; /* read_only: what the handle has shown */
     struct ledger_text texts[SCHED_BATCH_MAX]; /* of the call under way */
 };
 

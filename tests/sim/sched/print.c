@@ -61,6 +61,7 @@ static const char *const feat_names[SCHED_OUTCOMES] = {
     [SCHED_REFUSED_SPACE] = "refused for want of space",
     [SCHED_FORKS] = "forks",
     [SCHED_READS] = "sessions read",
+    [SCHED_READ_ONLY] = "those by a handle to read only",
     [SCHED_BLOBS_READ] = "payloads read from out of line"};
 
 void sched_print(const struct sched_counts *counts)

@@ -257,6 +257,7 @@ void sched__start(struct sched_process *process)
     process->failed_unlock = false;
     process->sticky_until = 0;
     process->kills = kills;
+    process->updates = 0;
     process->store = NULL;
     memset(process->sessions, 0, sizeof(process->sessions));
     process->op = SCHED_NONE;
@@ -463,7 +464,10 @@ static void begin(struct sched *sched, const struct sched_options *options,
         process->again = SCHED_NONE;
         process->knows_version = false;
         memset(process->has_tail_seen, 0, sizeof(process->has_tail_seen));
+        process->may_read_only = false;
         process->rng_state = sched__random(&seed, UINT64_MAX);
+        process->read_random =
+            process->rng_state ^ UINT64_C(0x5265616465727321);
         process->steps_left =
             3 + (uint32_t)sched__random(&process->rng_state, 5);
         process->priority =

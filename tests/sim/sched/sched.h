@@ -97,6 +97,7 @@ enum sched_outcome {
     SCHED_REFUSED_SPACE,
     SCHED_FORKS,
     SCHED_READS,
+    SCHED_READ_ONLY,  /* by a handle that cannot write */
     SCHED_BLOBS_READ, /* payloads out of line that were read again */
     SCHED_OUTCOMES
 };

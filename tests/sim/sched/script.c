@@ -12,7 +12,9 @@
 #include "engine/store/session.h"
 
 enum {
-    LARGE = 12000 /* payloads that fill a short segment */
+    LARGE = 12000,      /* payloads that fill a short segment */
+    READ_ONLY_ODDS = 5, /* one opening in N, after the first one */
+    INCREMENTS = 80 /* of the hundred ways of a step: the first that does so */
 };
 
 static uint64_t random_below(struct sched_process *process, uint64_t sides)
@@ -53,6 +55,10 @@ bool sched__open(struct sched_process *process)
     if (process->store != NULL) {
         return true;
     }
+    if (process->may_read_only &&
+        sched__random(&process->read_random, READ_ONLY_ODDS) == 0) {
+        options.flags = WAL_OPEN_READ_ONLY;
+    }
     options.lock_timeout_ms = random_below(process, 8) == 0 ? 500 : 50;
     process->timeout_ms = options.lock_timeout_ms;
     process->blocked_byte = 0;
@@ -70,6 +76,7 @@ bool sched__open(struct sched_process *process)
         return false;
     }
     process->read_only = is_read_only(process->store);
+    memset(process->seen, 0, sizeof(process->seen));
     return true;
 }
 
@@ -465,16 +472,39 @@ static void step_sync(struct sched_process *process)
     }
 }
 
+/* Whether another process is about to change a session's metadata: two changes
+ * at the same time are what may lose one. */
+static bool find_updated(struct sched_process *process, uint32_t *session)
+{
+    const struct sched *sched = process->sched;
+
+    for (uint32_t i = 0; i < sched->options.processes; i++) {
+        const struct sched_process *other = &sched->processes[i];
+
+        if (other != process && other->runs && other->updates != 0) {
+            *session = other->updates - 1;
+            return sched__random(&process->read_random, 2) == 0;
+        }
+    }
+    return false;
+}
+
 static void run_step(struct sched_process *process)
 {
     const struct sched *sched = process->sched;
     uint32_t session = (uint32_t)random_below(process, SCHED_SHARED_SESSIONS);
     uint64_t way = random_below(process, 100);
+    bool is_updated;
 
     if (random_below(process, 5) == 0) {
         session = (uint32_t)random_below(process, sched->ledger.session_count);
     }
-    if (process->again != SCHED_NONE && random_below(process, 2) == 0) {
+    is_updated = find_updated(process, &session);
+    if (is_updated) {
+        way = INCREMENTS;
+    }
+    if (!is_updated && process->again != SCHED_NONE &&
+        random_below(process, 2) == 0) {
         step_resend(process);
     } else if (way < 28) {
         step_append(process, session, false);
@@ -486,7 +516,7 @@ static void run_step(struct sched_process *process)
         sched__step_put(process, session);
     } else if (way < 76) {
         sched__step_head(process, session);
-    } else if (way < 80) {
+    } else if (way < INCREMENTS) {
         sched__step_fork(process, session);
     } else if (way < 87) {
         sched__step_increment(process, session);
@@ -501,6 +531,24 @@ static void run_step(struct sched_process *process)
     }
 }
 
+/* Of a handle that only reads: it remains open while others write, close and
+ * recover. */
+static void run_read_step(struct sched_process *process)
+{
+    struct sched *sched = process->sched;
+    uint64_t *random = &process->read_random;
+
+    if (sched__random(random, 4) == 0) {
+        (void)sched__close(process);
+        return;
+    }
+    /* Reading takes no turn from writing. */
+    process->steps_left += sched__random(random, 2) == 0;
+    step_read(process,
+              (uint32_t)sched__random(random, sched->ledger.session_count));
+    sched->counts->outcomes[SCHED_READ_ONLY]++;
+}
+
 void sched__script(struct sched_process *process)
 {
     while (process->steps_left > 0) {
@@ -508,8 +556,12 @@ void sched__script(struct sched_process *process)
         if (!sched__open(process)) {
             continue;
         }
-        if (process->read_only ||
-            (process->poisoned && random_below(process, 2) == 0)) {
+        process->may_read_only = true; /* there is a store */
+        if (process->read_only) {
+            run_read_step(process);
+            continue;
+        }
+        if (process->poisoned && random_below(process, 2) == 0) {
             (void)sched__close(process);
             continue;
         }
@@ -541,6 +593,7 @@ void sched__quiesce(struct sched_process *process)
     bool poisoned = process->poisoned;
 
     process->probed = false;
+    process->may_read_only = false;
     process->poisoned = false; /* reported before */
     if (process->read_only || process->failed_unlock) {
         (void)sched__close(process);

@@ -9,7 +9,8 @@
 #include "tests/sim/sched/internal.h"
 
 enum {
-    DOCUMENT_SIZE = 48
+    DOCUMENT_SIZE = 48,
+    UPDATE_STEPS = 3 /* turns that a change of metadata waits for */
 };
 
 static const char *const mark = "head-0"; /* as the ledger names it */
@@ -212,10 +213,18 @@ static int32_t increment(void *ctx, const struct wal_session_info *now,
                          struct wal_session_change *change)
 {
     struct counter_update *counter_update = ctx;
-    uint32_t count = sched__check_counter(counter_update->process->sched,
-                                          counter_update->session,
-                                          now->metadata, counter_update->since);
+    struct sched_process *process = counter_update->process;
+    uint32_t count =
+        sched__check_counter(process->sched, counter_update->session,
+                             now->metadata, counter_update->since);
 
+    /* It takes its time, in which others may count too. */
+    process->call = SIM_ANY;
+    process->updates = counter_update->session + 1;
+    for (int i = 0; i < UPDATE_STEPS; i++) {
+        sched__step(process, false);
+    }
+    process->updates = 0;
     (void)snprintf(counter_update->text, sizeof(counter_update->text),
                    "{\"n\":1%03u}", count + 1);
     change->fields = WAL_CHANGE_METADATA;

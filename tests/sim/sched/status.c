@@ -160,8 +160,9 @@ static bool is_explained(const struct sched_process *process,
     switch ((int)status) {
     case WAL_EPOISONED:
         /* A call of this process failed, so that healing did; or healing had to
-         * wait for too long. */
-        return process->failed || space ||
+         * wait for too long, for a process that was stopped or could not let go
+         * of a lock. */
+        return process->failed || space || sched->may_lock ||
                (sched->may_poison && was_stopped(sched, 0));
     case WAL_EIO:
     case WAL_ENOMEM:

@@ -5,7 +5,7 @@
 
 int main(void)
 {
-    static const uint64_t known[] = {1000710};
+    static const uint64_t known[] = {1000710, 1033164};
     const struct sched_options options = {.known = known,
                                           .known_count =
                                               sizeof(known) / sizeof(known[0]),

@@ -31,7 +31,8 @@ enum {
     PATHS = 6
 };
 
-static const char *const paths[PATHS] = {"a", "d/b", "d/link", "m", "n/c", "z"};
+static const char *const paths[PATHS] = {"a", "d/b",   "d/link",
+                                         "m", "n/e/c", "z"};
 
 /* As the checkpoint has the files, and as they are when it is rewound to. */
 static const struct sim_tree_entry after[] = {
@@ -39,9 +40,10 @@ static const struct sim_tree_entry after[] = {
     {"d/b", WAL__WORKTREE_REGULAR, 0600, "b of the checkpoint\n"},
     {"d/link", WAL__WORKTREE_SYMLINK, 0, "../a"},
     {"m", WAL__WORKTREE_REGULAR, 0755, "mode\n"},
-    {"n/c", WAL__WORKTREE_REGULAR, 0644, "c of the checkpoint\n"},
+    {"n/e/c", WAL__WORKTREE_REGULAR, 0644, "c of the checkpoint\n"},
     {"z", WAL__WORKTREE_ABSENT, 0, NULL},
     {"n", WAL__WORKTREE_DIRECTORY, 0, NULL},
+    {"n/e", WAL__WORKTREE_DIRECTORY, 0, NULL},
     {"other", WAL__WORKTREE_REGULAR, 0644, "not named\n"},
 };
 
@@ -50,9 +52,10 @@ static const struct sim_tree_entry before[] = {
     {"d/b", WAL__WORKTREE_REGULAR, 0644, "b before\n"},
     {"d/link", WAL__WORKTREE_REGULAR, 0644, "no link\n"},
     {"m", WAL__WORKTREE_REGULAR, 0644, "mode\n"},
-    {"n/c", WAL__WORKTREE_ABSENT, 0, NULL},
+    {"n/e/c", WAL__WORKTREE_ABSENT, 0, NULL},
     {"z", WAL__WORKTREE_REGULAR, 0644, "z before the rewind\n"},
     {"n", WAL__WORKTREE_ABSENT, 0, NULL},
+    {"n/e", WAL__WORKTREE_ABSENT, 0, NULL},
     {"other", WAL__WORKTREE_REGULAR, 0644, "not named\n"},
 };
 
@@ -62,9 +65,10 @@ static const struct sim_tree_entry undone[] = {
     {"d/b", WAL__WORKTREE_REGULAR, 0644, "b before\n"},
     {"d/link", WAL__WORKTREE_REGULAR, 0644, "no link\n"},
     {"m", WAL__WORKTREE_REGULAR, 0644, "mode\n"},
-    {"n/c", WAL__WORKTREE_ABSENT, 0, NULL},
+    {"n/e/c", WAL__WORKTREE_ABSENT, 0, NULL},
     {"z", WAL__WORKTREE_REGULAR, 0644, "z before the rewind\n"},
     {"n", WAL__WORKTREE_DIRECTORY, 0, NULL},
+    {"n/e", WAL__WORKTREE_DIRECTORY, 0, NULL},
     {"other", WAL__WORKTREE_REGULAR, 0644, "not named\n"},
 };
 
@@ -221,6 +225,7 @@ static struct sim_disk *make_base(void)
     wal_session_close(world.session);
     assert_int_equal(wal_close(world.store, NULL), WAL_OK);
     sim_tree_make(world.disk, TREE, before, ENTRIES);
+    remove_directory(&world, "n/e");
     remove_directory(&world, "n");
     stop(&world);
     sim_disk_advance(world.disk, 5000000000u);

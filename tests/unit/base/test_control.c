@@ -68,6 +68,24 @@ static void test_control__first_process_recovers(void **state)
     free(members);
 }
 
+/* A process id that is used again is not the owner. */
+static void test_control__owner_with_another_start_is_not_named(void **state)
+{
+    (void)state;
+    struct members *members = begin();
+    struct wal__control_page *page = members->first.page;
+
+    atomic_fetch_add(&page->exclusive_owner.start, 1);
+    atomic_fetch_add(&page->open_lock_owner.start, 1);
+    assert_int_equal(
+        wal__control_open(&members->second, &members->env, &members->error),
+        WAL_ELOCKED);
+    assert_error(&members->error, WAL_ELOCKED, "another process is recovering");
+    assert_int_equal(members->error.holder, 0);
+    wal__control_close(&members->first);
+    free(members);
+}
+
 static void test_control__processes_share_one_page(void **state)
 {
     (void)state;
@@ -152,6 +170,88 @@ static void test_control__lock_freed_before_sleeping_is_taken(void **state)
     assert_int_equal(waits, 0);
     wal__control_unlock(&members->second, APPEND_LOCK, 0);
     members->second.env = &members->env;
+    wal__control_close(&members->second);
+    wal__control_close(&members->first);
+    free(members);
+}
+
+/* --- the rounds of the sync lock ---------------------------------------- */
+
+enum {
+    SYNC_LOCK = WAL__LOCK_SYNC
+};
+
+/* The holder seems to be gone: it is not named any more. */
+static void take_over(struct members *members)
+{
+    struct wal__control_log *shared = &members->first.page->logs[0];
+
+    atomic_store(&shared->sync_holder, 0);
+    assert_true(wal__control_take_over_sync_lock(&members->second, 0));
+    assert_int_equal(atomic_load(&shared->sync_round), 1);
+}
+
+static void test_control__late_unlock_frees_its_own_round(void **state)
+{
+    (void)state;
+    struct members *members = begin();
+    int err = 0;
+
+    join(members);
+    assert_int_equal(wal__control_lock(&members->first, SYNC_LOCK, 0, NULL),
+                     WAL_OK);
+    take_over(members);
+    assert_int_equal(wal__control_lock(&members->second, SYNC_LOCK, 0, NULL),
+                     WAL_OK);
+    wal__control_unlock(&members->first, SYNC_LOCK, 0);
+    assert_int_equal(wal__control_try_lock(&members->first, SYNC_LOCK, 0, &err),
+                     WAL_ELOCKED);
+    wal__control_unlock(&members->second, SYNC_LOCK, 0);
+    /* The byte of the first round comes again. */
+    atomic_store(&members->first.page->logs[0].sync_round, WAL__SYNC_ROUNDS);
+    assert_int_equal(
+        wal__control_try_lock(&members->second, SYNC_LOCK, 0, &err), WAL_OK);
+    wal__control_unlock(&members->second, SYNC_LOCK, 0);
+    wal__control_close(&members->second);
+    wal__control_close(&members->first);
+    free(members);
+}
+
+/* Another process takes the round over while this one locks its byte. */
+static enum wal_status overtaken_lock(void *ctx, struct wal__file *file,
+                                      uint64_t byte, enum wal__io_lock kind,
+                                      int *sys_errno)
+{
+    struct wal__control_log *shared = &freeing->first.page->logs[0];
+
+    if (kind != WAL__IO_LOCK_NONE && waits++ == 0) {
+        atomic_fetch_add(&shared->sync_round, 1);
+    }
+    return wal__io_posix.lock(ctx, file, byte, kind, sys_errno);
+}
+
+static void test_control__round_that_is_over_is_not_kept(void **state)
+{
+    (void)state;
+    struct members *members = begin();
+    struct wal__env env;
+    int err = 0;
+
+    join(members);
+    freeing = members;
+    freeing_io = wal__io_posix;
+    freeing_io.lock = overtaken_lock;
+    env = members->env;
+    env.io = &freeing_io;
+    members->second.env = &env;
+    waits = 0;
+    assert_int_equal(
+        wal__control_try_lock(&members->second, SYNC_LOCK, 0, &err), WAL_OK);
+    assert_int_equal(members->second.sync_round[0], 1);
+    members->second.env = &members->env;
+    assert_int_equal(wal__control_try_lock(&members->first, SYNC_LOCK, 0, &err),
+                     WAL_ELOCKED);
+    wal__control_unlock(&members->second, SYNC_LOCK, 0);
     wal__control_close(&members->second);
     wal__control_close(&members->first);
     free(members);
@@ -420,6 +520,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_control__first_process_recovers),
         KIT_TEST(test_control__processes_share_one_page),
+        KIT_TEST(test_control__owner_with_another_start_is_not_named),
+        KIT_TEST(test_control__late_unlock_frees_its_own_round),
+        KIT_TEST(test_control__round_that_is_over_is_not_kept),
         KIT_TEST(test_control__lock_reports_its_holder),
         KIT_TEST(test_control__lock_freed_before_sleeping_is_taken),
         KIT_TEST(test_control__reached_position_needs_no_lock),

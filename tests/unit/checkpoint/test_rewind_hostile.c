@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/api/api_store.h"
@@ -385,6 +386,41 @@ static void test_rewind_hostile__file_changes_during_the_rewind(void **state)
     close_watched(store, session);
 }
 
+/* With the same size, and with the time of modification that it had. */
+static void change_a_and_set_its_time_back(void)
+{
+    const struct timespec pause = {0, 20000000};
+    struct timespec times[2];
+    struct stat stat;
+    int fd = open(tree_path("a"), O_WRONLY | O_CLOEXEC);
+
+    (void)nanosleep(&pause, NULL);
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &stat), 0);
+    assert_int_equal(pwrite(fd, "x2\n", 3, 0), 3);
+    times[0] = stat.st_atim;
+    times[1] = stat.st_mtim;
+    assert_int_equal(futimens(fd, times), 0);
+    close(fd);
+}
+
+static void test_rewind_hostile__changed_file_has_its_old_time(void **state)
+{
+    struct wal_store *store;
+    struct wal_session *session = open_watched(&store);
+    struct kit_rewind_result answer;
+
+    (void)state;
+    make_changed(session);
+    before.act = change_a_and_set_its_time_back;
+    before.writes = 2;
+    answer = kit_rewind(session, "c");
+    assert_rewind_refused(&answer, WAL_ECHANGED, "another program changed");
+    tree_assert_content("a", "x2\n");
+    tree_assert_content("d/b", "b2\n");
+    close_watched(store, session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +432,7 @@ int main(void)
         KIT_TEST(test_rewind_hostile__permission_is_denied_in_the_middle),
         KIT_TEST(test_rewind_hostile__no_space_for_restored_files),
         KIT_TEST(test_rewind_hostile__file_changes_during_the_rewind),
+        KIT_TEST(test_rewind_hostile__changed_file_has_its_old_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

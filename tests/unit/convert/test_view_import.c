@@ -1,9 +1,15 @@
 /*
  * test_view_import.c - tests of lines that other programs add to a view.
  */
+#include "engine/convert/state/view_index.h"
+#include "engine/convert/state/view_states.h"
 #include "tests/lib/kit/view_kit.h"
 
 #include <glob.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 
 static struct wal_session *imported(struct wal_store *store, unsigned rows)
 {
@@ -288,6 +294,76 @@ static void test_view_import__crash_before_the_state_adds_nothing(void **state)
 
 /* ------------------------------------------------------------ oddities --- */
 
+/* Flushes in a process that the system kills when the file has `size` bytes. */
+static void flush_until_killed(rlim_t size)
+{
+    pid_t child = fork();
+    int how = 0;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        const struct wal_open_options options = {.struct_size = sizeof(options),
+                                                 .idle_mark_ms = 600000};
+        const struct rlimit none = {0, 0};
+        const struct rlimit limit = {size, size};
+        struct wal_store *store = NULL;
+        struct wal_view *view;
+
+        if (wal_open("store", &options, &store, NULL) != WAL_OK) {
+            _exit(1);
+        }
+        view = view_kit_open(store, kit_session(store, view_kit_id(0xFFFF)),
+                             "claude", "root");
+        (void)signal(SIGXFSZ, SIG_DFL);
+        if (setrlimit(RLIMIT_CORE, &none) != 0 ||
+            setrlimit(RLIMIT_FSIZE, &limit) != 0) {
+            _exit(1);
+        }
+        (void)!wal_view_flush(view, NULL, NULL);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGXFSZ);
+}
+
+/* What follows the known end of the file is half of the view's own line. */
+static void test_view_import__interrupted_append_is_refused(void **state)
+{
+    (void)state;
+    static char text[64 * 1024];
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 4);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+    struct wal_error error = KIT_ERROR;
+    struct stat stat_of_file;
+    char path[4096];
+
+    for (unsigned i = 5; i < 40; i++) {
+        view_kit_row(session, i, i - 1, "more than the state of the view has");
+    }
+    (void)view_kit_flush(view);
+    (void)snprintf(path, sizeof(path), "%s", view_kit_path(view));
+    assert_int_equal(stat(path, &stat_of_file), 0);
+    memset(text, 't', sizeof(text) - 1);
+    view_kit_row(session, 40, 39, text);
+    assert_int_equal(wal_sync(store, NULL), WAL_OK);
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+
+    flush_until_killed((rlim_t)stat_of_file.st_size + 100);
+    store = kit_store();
+    session = kit_session(store, view_kit_id(0xFFFF));
+    view = view_kit_open(store, session, "claude", "root");
+    assert_int_equal(wal_view_import(view, NULL, &error), WAL_EBUSY);
+    assert_error(&error, WAL_EBUSY, "interrupted");
+    (void)view_kit_flush(view);
+    view_kit_assert_full_export(store, session, "claude", "root");
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
 static void test_view_import__issue_is_kept_and_reported(void **state)
 {
     (void)state;
@@ -491,6 +567,40 @@ static void test_view_import__file_finds_its_view(void **state)
     kit_close(store);
 }
 
+/* An index reads each state once, and those that are new or have changed when
+ * it does not know a path. */
+static void test_view_import__index_knows_new_views(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 2);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+    struct wal_view *other = view_kit_open(store, session, "pi", "root");
+    struct wal_view_info place = {.struct_size = sizeof(place)};
+    struct wal__view_index index;
+
+    wal__view_index_init(&index, store, &wal__heap_libc);
+    (void)view_kit_flush(view);
+    assert_int_equal(wal__view_index_find(&index, kit_text(view_kit_path(view)),
+                                          &place, NULL),
+                     WAL_OK);
+    assert_string_equal(place.dialect, "claude");
+    (void)view_kit_flush(other);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(wal__view_index_find(&index,
+                                              kit_text(view_kit_path(other)),
+                                              &place, NULL),
+                         WAL_OK);
+        assert_string_equal(place.dialect, "pi");
+    }
+    assert_int_equal(index.items[0]->state_count, 2);
+    wal__view_index_deinit(&index);
+    wal_view_close(other);
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -499,12 +609,14 @@ int main(void)
         KIT_TEST(test_view_import__second_import_adds_nothing),
         KIT_TEST(test_view_import__unterminated_line_waits),
         KIT_TEST(test_view_import__crash_before_the_state_adds_nothing),
+        KIT_TEST(test_view_import__interrupted_append_is_refused),
         KIT_TEST(test_view_import__issue_is_kept_and_reported),
         KIT_TEST(test_view_import__other_beginning_is_refused),
         KIT_TEST(test_view_import__native_session_as_pi),
         KIT_TEST(test_view_import__native_session_as_claude),
         KIT_TEST(test_view_import__linear_dialect),
         KIT_TEST(test_view_import__file_finds_its_view),
+        KIT_TEST(test_view_import__index_knows_new_views),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

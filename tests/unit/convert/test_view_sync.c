@@ -73,6 +73,7 @@ static bool has_states(int directory)
     return strstr(path, "/.agentwal") != NULL;
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 ssize_t write(int fd, const void *data, size_t size)
 {
     if (watches && fd > 2) {
@@ -81,6 +82,7 @@ ssize_t write(int fd, const void *data, size_t size)
     return syscall(SYS_write, fd, data, size);
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int fdatasync(int fd)
 {
     if (watches) {
@@ -105,6 +107,7 @@ static ino_t inode_at(int directory, const char *name)
     return found.st_ino;
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int renameat(int from, const char *old, int to, const char *name)
 {
     if (watches && has_states(to)) {

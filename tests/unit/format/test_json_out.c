@@ -39,7 +39,7 @@ static void test_json_out__commas_separate_members_and_elements(void **state)
 {
     static const char expected[] =
         "{\"a\":\"\\u00e9\",\"b\":[1,{},[],null],\"c\":-9223372036854775808,"
-        "\"d\":\"x\\n\\\"\\u0001é\",\"f\":true}\n{}\n[0]\n";
+        "\"d\":\"x\\n\\\"\\u0001\\u001fé\",\"f\":true}\n{}\n[0]\n";
     struct text text = {.room = sizeof(text.bytes)};
     struct wal__json_out out = {.put = put, .ctx = &text};
 
@@ -56,7 +56,7 @@ static void test_json_out__commas_separate_members_and_elements(void **state)
     wal__json_out_literal(&out, "null");
     wal__json_out_close(&out, ']');
     wal__json_out_member_int(&out, "c", INT64_MIN);
-    wal__json_out_member_text(&out, "d", span("x\n\"\001é"));
+    wal__json_out_member_text(&out, "d", span("x\n\"\001\037é"));
     wal__json_out_member_bool(&out, "f", true);
     wal__json_out_close_line(&out);
     wal__json_out_open(&out, '{');

@@ -7,6 +7,8 @@
 
 #include "agentwal/blob.h"
 #include "engine/api/api_store.h"
+#include "engine/blob/chunk.h"
+#include "engine/store/session.h"
 #include "tests/lib/kit/blob_kit.h"
 
 /* A heap that knows how much was in use at most. */
@@ -207,9 +209,80 @@ static void test_stream__memory_is_bounded(void **state)
     free(read);
 }
 
+/* What is there need not be durable: a caller that puts it again waits. */
+static void test_stream__content_put_again_names_its_end(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal__blob_store *blobs = &store->core.blobs;
+    struct kit_content content = kit_content(1, 2 * KIT_MIB, false);
+    const struct wal__span span = {content.data, content.size};
+    struct wal__blob_put_result first = {0};
+    struct wal__blob_put_result again = {0};
+    struct wal__digest digest;
+
+    assert_int_equal(wal__blob_put(blobs, span, NULL, &digest, &first, NULL),
+                     WAL_OK);
+    assert_true(wal__blob_store_durable_end(blobs) < first.end);
+    assert_int_equal(wal__blob_put(blobs, span, NULL, &digest, &again, NULL),
+                     WAL_OK);
+    assert_int_equal(again.new_blobs, 0);
+    assert_int_equal(wal__blob_store_sync(blobs, again.end, NULL), WAL_OK);
+    assert_true(wal__blob_store_durable_end(blobs) >= first.end);
+    kit_content_free(&content);
+    kit_close(store);
+}
+
+/* A record of chunks that are valid, in the order of another content. */
+static void test_stream__chunks_in_another_order_are_refused(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal__blob_store *blobs = &store->core.blobs;
+    struct kit_content content = kit_content(1, 2 * KIT_MIB, false);
+    struct wal__blob_put_result result = {0};
+    struct wal__blob_record record = {.size = 2 * KIT_MIB, .chunk_count = 2};
+    struct wal_error error = KIT_ERROR;
+    struct wal__blob_prepared prepared;
+    struct wal_blob *blob = NULL;
+    uint8_t digest[WAL_DIGEST_SIZE];
+    uint8_t swapped[2 * WAL_DIGEST_SIZE];
+    struct wal__buf chunks;
+    uint64_t got = 0;
+
+    kit_put_blob(store, &content, digest);
+    wal__buf_init(&chunks, &wal__heap_libc);
+    assert_int_equal(wal__blob_list_chunks(blobs,
+                                           (const struct wal__digest *)digest,
+                                           &chunks, &got, NULL),
+                     WAL_OK);
+    assert_int_equal(chunks.size, sizeof(swapped));
+    memcpy(swapped, chunks.data + WAL_DIGEST_SIZE, WAL_DIGEST_SIZE);
+    memcpy(swapped + WAL_DIGEST_SIZE, chunks.data, WAL_DIGEST_SIZE);
+    wal__buf_deinit(&chunks);
+    memset(record.digest.bytes, 0x55, sizeof(record.digest.bytes));
+    record.chunks = swapped;
+    assert_int_equal(
+        wal__blob_prepare_chunk_list(blobs, &record, &prepared, NULL), WAL_OK);
+    assert_int_equal(wal__pack_append(blobs, &prepared, 1, &result, NULL),
+                     WAL_OK);
+    wal__blob_prepared_deinit(&prepared);
+    assert_int_equal(wal_blob_open(store, record.digest.bytes, &blob, NULL),
+                     WAL_OK);
+    assert_int_equal(
+        wal_blob_read(blob, 0, content.data, content.size, &got, &error),
+        WAL_ECORRUPT);
+    assert_error(&error, WAL_ECORRUPT, "SHA-256");
+    wal_blob_close(blob);
+    kit_content_free(&content);
+    kit_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        KIT_TEST(test_stream__content_put_again_names_its_end),
+        KIT_TEST(test_stream__chunks_in_another_order_are_refused),
         KIT_TEST(test_stream__pieces_equal_the_whole),
         KIT_TEST(test_stream__unfinished_content_is_not_found),
         KIT_TEST(test_stream__memory_is_bounded),

@@ -277,6 +277,20 @@ static void test_compaction__without_kept_entries_begins_at_itself(void **state)
     end(&bench);
 }
 
+/* The path to it leaves entries of another branch out. */
+static void test_compaction__of_a_branch_begins_at_itself(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+
+    kit_append_all(bench.session, "a b c");
+    kit_append(bench.session, "x", "a");
+    compact(bench.session, "k", "compaction", "{}");
+    kit_append_all(bench.session, "y");
+    assert_string_equal(since(bench.session, NULL), "k y");
+    end(&bench);
+}
+
 static void test_compaction__last_of_several_counts(void **state)
 {
     (void)state;
@@ -361,6 +375,9 @@ static void test_durable__stops_at_the_durable_end(void **state)
     kit_append_all(bench.session, "c");
     assert_string_equal(kit_list_ids(bench.session, &durable), "a b");
     assert_branch(bench.session, "a b c");
+    durable.last = 1;
+    assert_string_equal(kit_list_ids(bench.session, &durable), "b");
+    durable.last = 0;
     durable.mode = WAL_ENTRY_CURSOR_ALL;
     assert_string_equal(kit_list_ids(bench.session, &durable), "a b");
     durable.skip = 1;
@@ -583,6 +600,7 @@ int main(void)
         KIT_TEST(test_compaction__none_reads_the_whole_branch),
         KIT_TEST(test_compaction__without_kept_entries_begins_at_itself),
         KIT_TEST(test_compaction__last_of_several_counts),
+        KIT_TEST(test_compaction__of_a_branch_begins_at_itself),
         KIT_TEST(test_compaction__in_the_past_of_a_fork),
         KIT_TEST(test_compaction__off_the_branch_is_ignored),
         KIT_TEST(test_durable__stops_at_the_durable_end),

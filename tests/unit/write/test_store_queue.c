@@ -16,6 +16,9 @@
 #include "engine/base/heap.h"
 #include "engine/os/io.h"
 #include "format/bytes/assert.h"
+#include "format/segment/frame.h"
+#include "format/segment/record.h"
+#include "format/segment/segment_fmt.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/sanitizers.h"
 
@@ -115,15 +118,21 @@ static struct wal_store *store;
 static struct wal_session *session;
 static struct wal_error error;
 
-static void open_store(uint32_t flags)
+static void open_with_mark(uint32_t flags, uint32_t idle_mark_ms)
 {
-    const struct wal_open_options options = {
-        .struct_size = sizeof(options), .flags = flags, .idle_mark_ms = 600000};
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = flags,
+                                             .idle_mark_ms = idle_mark_ms};
 
     store = NULL;
     assert_int_equal(wal__store_open("store", &options, &wal__heap_libc,
                                      &disk.io, &store, &error),
                      WAL_OK);
+}
+
+static void open_store(uint32_t flags)
+{
+    open_with_mark(flags, 600000);
 }
 
 static int enter(void **state)
@@ -206,6 +215,39 @@ static uint64_t now_ns(void)
 
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Returns the flags of the COMMIT of a group with this many frames, in the
+ * first segment. */
+static uint32_t commit_flags_of_group(uint32_t frames)
+{
+    static uint8_t bytes[1024 * 1024];
+    struct wal__segment_header header;
+    struct wal__commit_record commit = {0};
+    struct wal__frame frame;
+    uint64_t at = WAL__SEGMENT_HEADER_SIZE;
+    int fd = open("store/log/0000000000000001.seg", O_RDONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+    close(fd);
+    assert_int_equal(wal__segment_header_decode(bytes, &header), WAL__FMT_OK);
+    while (wal__frame_decode(bytes + at, sizeof(bytes) - at, header.salt, at,
+                             &frame) == WAL__FMT_OK) {
+        const struct wal__span payload = {bytes + at + WAL__FRAME_SIZE,
+                                          frame.stored_size};
+
+        if (frame.type == WAL__FRAME_COMMIT) {
+            assert_int_equal(wal__commit_record_decode(payload, &commit),
+                             WAL__FMT_OK);
+        }
+        if (frame.type == WAL__FRAME_COMMIT && commit.frame_count == frames) {
+            return commit.flags;
+        }
+        at += wal__frame_total_size(frame.stored_size);
+    }
+    fail_msg("no group of %u frames", frames);
+    return 0;
 }
 
 /* --- what a queued append costs ----------------------------------------- */
@@ -457,6 +499,87 @@ static void test_flush__waits_for_earlier_operations(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(wal_flush(store, &error), WAL_OK);
     assert_int_equal(kit_info(session).entries, count);
+}
+
+/* The committer thread sleeps without a time: nothing was written since the
+ * store was opened. The caller that writes must wake it for the mark. */
+static void test_mark__first_append_of_an_idle_store_is_synced(void **state)
+{
+    (void)state;
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_WRITTEN};
+    const struct wal_entry entry = kit_entry("a", NULL, "1");
+    uint32_t before;
+
+    assert_int_equal(close_store(), WAL_OK);
+    open_with_mark(0, 10);
+    session = kit_session(store, "s");
+    pause_ms(200);
+    before = atomic_load(&disk.syncs);
+    assert_int_equal(wal_append(session, &entry, 1, &options, NULL, &error),
+                     WAL_OK);
+    for (int i = 0; i < 500 && atomic_load(&disk.syncs) == before; i++) {
+        pause_ms(20);
+    }
+    assert_true(atomic_load(&disk.syncs) > before);
+}
+
+/* COMMIT names the promise, whichever operation of the group it is for. */
+static void test_group__durable_before_queued_is_promised(void **state)
+{
+    (void)state;
+    struct wal_ticket *ticket;
+
+    hold(&disk.holds_writes, true);
+    assert_int_equal(queue("first", 0), WAL_OK);
+    await_held();
+    ticket = submit("durable", WAL_DURABLE, 0);
+    assert_int_equal(queue("queued", 0), WAL_OK);
+    assert_int_equal(queue("last", 0), WAL_OK);
+    hold(&disk.holds_writes, false);
+    assert_int_equal(wal_ticket_wait(ticket, -1, NULL, &error), WAL_OK);
+    wal_ticket_destroy(ticket);
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_int_equal(commit_flags_of_group(3), WAL__COMMIT_DURABLE);
+}
+
+/* Queues an entry with a payload that is kept as content. */
+static enum wal_status queue_large(const char *id, char letter)
+{
+    static char payload[300 * 1024];
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_QUEUED};
+    struct wal_entry entry = kit_entry(id, NULL, "");
+
+    memset(payload, letter, sizeof(payload));
+    payload[0] = '"';
+    payload[sizeof(payload) - 1] = '"';
+    entry.payload = (struct wal_slice){payload, sizeof(payload)};
+    return wal_append(session, &entry, 1, &options, NULL, &error);
+}
+
+/* The content of the first entry is durable already, that of the second one is
+ * not: the group waits for both. */
+static void test_group__content_of_a_later_entry_is_synced(void **state)
+{
+    (void)state;
+    struct wal_ticket *ticket;
+    uint32_t before;
+
+    assert_int_equal(queue_large("old", 'a'), WAL_OK);
+    assert_int_equal(wal_sync(store, &error), WAL_OK);
+    hold(&disk.holds_syncs, true);
+    ticket = submit("first", WAL_DURABLE, 0);
+    await_held();
+    assert_int_equal(queue_large("again", 'a'), WAL_OK);
+    assert_int_equal(queue_large("new", 'b'), WAL_OK);
+    before = atomic_load(&disk.syncs);
+    hold(&disk.holds_syncs, false);
+    assert_int_equal(wal_ticket_wait(ticket, -1, NULL, &error), WAL_OK);
+    wal_ticket_destroy(ticket);
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    /* That of the first operation, and of the contents. */
+    assert_int_equal(atomic_load(&disk.syncs) - before, 2);
 }
 
 static void test_flush__misuse_is_refused(void **state)
@@ -820,6 +943,9 @@ int main(void)
         QUEUE_TEST(test_flush__waits_for_writing_and_not_for_syncing),
         QUEUE_TEST(test_flush__waits_for_earlier_operations),
         QUEUE_TEST(test_flush__misuse_is_refused),
+        QUEUE_TEST(test_mark__first_append_of_an_idle_store_is_synced),
+        QUEUE_TEST(test_group__content_of_a_later_entry_is_synced),
+        QUEUE_TEST(test_group__durable_before_queued_is_promised),
         QUEUE_TEST(test_failure__is_kept_until_it_is_returned),
         QUEUE_TEST(test_failure__is_returned_by_the_next_queued_call),
         QUEUE_TEST(test_failure__later_ones_are_counted),

@@ -591,21 +591,34 @@ static void test_migrate__to_an_unknown_schema_version(void **state)
     end(&bench);
 }
 
-/* Another process migrates the session while the function runs: no step is made
- * twice, and no version decreases. */
+/* Another process migrates the session to `to` while the function runs: no step
+ * is made twice, and no version decreases. */
+static int32_t migrate_inside_to(struct script *script, uint32_t to,
+                                 const struct wal_session_info *now)
+{
+    struct script other = scripted(script->bench);
+
+    script->calls++;
+    WAL__ASSERT(now->schema_version == 1);
+    WAL__ASSERT(wal_session_migrate(script->bench->session, to, run_script,
+                                    &other, NULL, NULL) == WAL_OK);
+    WAL__ASSERT(other.calls == to - 1);
+    return 0;
+}
+
 static int32_t migrate_inside(void *ctx, const struct wal_session_info *now,
                               struct wal_session_change *change)
 {
-    struct script *script = ctx;
-    struct script other = scripted(script->bench);
-
     (void)change;
-    script->calls++;
-    WAL__ASSERT(now->schema_version == 1);
-    WAL__ASSERT(wal_session_migrate(script->bench->session, 3, run_script,
-                                    &other, NULL, NULL) == WAL_OK);
-    WAL__ASSERT(other.calls == 2);
-    return 0;
+    return migrate_inside_to(ctx, 3, now);
+}
+
+static int32_t migrate_inside_once(void *ctx,
+                                   const struct wal_session_info *now,
+                                   struct wal_session_change *change)
+{
+    (void)change;
+    return migrate_inside_to(ctx, 2, now);
 }
 
 static void test_migrate__during_another_migration(void **state)
@@ -619,6 +632,20 @@ static void test_migrate__during_another_migration(void **state)
                      WAL_OK);
     assert_int_equal(script.calls, 1);
     assert_int_equal(kit_info(bench.session).schema_version, 3);
+    end(&bench);
+}
+
+static void test_migrate__same_step_of_another_process(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct script script = scripted(&bench);
+
+    assert_int_equal(wal_session_migrate(bench.session, 2, migrate_inside_once,
+                                         &script, NULL, NULL),
+                     WAL_OK);
+    assert_int_equal(script.calls, 1);
+    assert_int_equal(kit_info(bench.session).schema_version, 2);
     end(&bench);
 }
 
@@ -641,6 +668,7 @@ int main(void)
         KIT_TEST(test_migrate__failed_step_keeps_earlier_steps),
         KIT_TEST(test_migrate__to_an_unknown_schema_version),
         KIT_TEST(test_migrate__during_another_migration),
+        KIT_TEST(test_migrate__same_step_of_another_process),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

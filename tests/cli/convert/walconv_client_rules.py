@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Rules of real clients that hold for a view and its client together: what a
+client adds to a view is the session's, and what the log adds is the client's.
+Each function states the rule, and the version in which it was seen."""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "..", "lib", "kit"))
+sys.dont_write_bytecode = True
+from client_place import (  # noqa: E402
+    CLAUDE, TIME, TOOLS, Place, claude_row, claude_session, one, pi_entry,
+    read, run, texts, uuid, write)
+
+
+def head_follows_the_client(work):
+    """pi 0.73 resumes at the last line. Its turn names the line before, which
+    may be metadata of another client; the session goes on there all the
+    same."""
+    place = Place(work, claude_session)
+    place.export("pi")
+    file = one(place.out + "/sessions/**/*.jsonl")
+    last = read(file)[-1]["id"]
+    write(file, pi_entry("aaaa0001", last, "of pi"))
+    assert place.import_()[0]["appended"] == 1
+    place.append("of the log")
+    place.export("pi")
+    assert texts(file) == ["go", "gone", "of pi", "of the log"], texts(file)
+
+
+def head_goes_back_with_the_client(work):
+    """pi 0.73: a user who goes back in the tree and goes on resumes there."""
+    place = Place(work, claude_session)
+    place.export("pi")
+    file = one(place.out + "/sessions/**/*.jsonl")
+    first = [row for row in read(file) if row["type"] == "message"][0]["id"]
+    write(file, pi_entry("aaaa0001", first, "instead"))
+    place.import_()
+    place.export("pi")
+    assert texts(file) == ["go", "instead"], texts(file)
+    write(file, pi_entry("aaaa0002", "aaaa0001", "and more"))
+    place.import_()
+    place.append("then")
+    place.export("pi")
+    assert texts(file) == ["go", "instead", "and more", "then"], texts(file)
+
+
+def answer_stays_in_the_branch(work):
+    """pi 0.73 names the last answer as the parent of its turn, also when the
+    log goes on too: the answer is in the history of both branches."""
+    place = Place(work, claude_session)
+    place.export("pi")
+    file = one(place.out + "/sessions/**/*.jsonl")
+    answer = [row for row in read(file) if row["type"] == "message"][-1]["id"]
+    write(file, pi_entry("aaaa0001", answer, "of pi"))
+    place.append("of the log")
+    row = place.import_()[0]
+    assert row["appended"] == 1 and row["damaged"] == [], row
+    place.export("pi")
+    # Both went on: the head stays with the log, the client's is a branch.
+    assert texts(file) == ["go", "gone", "of the log"], texts(file)
+    rows = {row["id"]: row for row in read(file)}
+    own = rows["aaaa0001"]
+    while own["type"] != "message" or own["id"] == "aaaa0001":
+        own = rows[own["parentId"]]
+    assert own["message"]["role"] == "assistant", own
+
+
+def moved_head_is_what_the_client_follows(work):
+    """pi 0.73 resumes at the last line, also where that only marks a head that
+    was moved back; its turn is a branch if the log went on meanwhile."""
+    place = Place(work, claude_session)
+    run("walctl", "head", place.store, place.session, "main", uuid(1))
+    place.export("pi")
+    file = one(place.out + "/sessions/**/*.jsonl")
+    assert texts(file) == ["go"], texts(file)
+    write(file, pi_entry("aaaa0001", read(file)[-1]["id"], "of pi"))
+    place.append("of the log")
+    row = place.import_()[0]
+    assert row["appended"] == 1 and row["damaged"] == [], row
+    place.export("pi")
+    assert texts(file) == ["go", "of the log"], texts(file)
+    rows = {row["id"]: row for row in read(file)}
+    own = rows[rows["aaaa0001"]["parentId"]]
+    assert own["message"]["content"][0]["text"] == "go", own
+
+
+CODEX = "22222222-2222-4222-8222-222222222222"
+
+
+def codex_session(home):
+    """A rollout that ends in an item of an answer: its counts never came."""
+    def line(kind, **payload):
+        return {"timestamp": TIME % 1, "type": kind, "payload": payload}
+
+    def message(role, kind, text):
+        return line("response_item", type="message", role=role,
+                    content=[{"type": kind, "text": text}])
+    write(home + "/sessions/2025/09/29/rollout-2025-09-29T10-00-01-" + CODEX +
+          ".jsonl",
+          line("session_meta", id=CODEX, timestamp=TIME % 1, cwd="/w",
+               originator="o", cli_version="0"),
+          message("user", "input_text", "go"),
+          message("assistant", "output_text", "gone"))
+
+
+def entries_follow_the_last_answer(work):
+    """Codex 0.169 writes the counts of an answer after it; an entry that comes
+    instead is a child of the answer, in every client."""
+    place = Place(work, codex_session)
+    place.append("then")
+    place.export("pi")
+    file = one(place.out + "/sessions/**/*.jsonl")
+    assert texts(file) == ["go", "gone", "then"], texts(file)
+    assert read(file)[-1]["message"]["role"] == "user", read(file)
+
+
+def files_have_the_time_of_the_session(work):
+    """Claude's SDK 0.3 and pi 0.73 sort sessions by the times of files."""
+    place = Place(work, claude_session)
+    run("walconv", "export", "--dialect", "source", place.store, place.out)
+    for dialect in ("claude", "pi"):
+        place.export(dialect)
+    files = glob.glob(place.out + "/**/*.jsonl", recursive=True)
+    assert len(files) == 2, files
+    for file in files:
+        assert int(os.stat(file).st_mtime) == 1759140002, (file, os.stat(file))
+
+
+def import_only_reads(work):
+    """An import runs no program and writes nothing into a repository."""
+    tree = work + "/tree"
+    git = dict(os.environ, GIT_AUTHOR_NAME="a", GIT_AUTHOR_EMAIL="a@b",
+               GIT_COMMITTER_NAME="a", GIT_COMMITTER_EMAIL="a@b")
+    subprocess.run(["git", "init", "-q", tree], check=True)
+    subprocess.run(["git", "-C", tree, "commit", "-q", "--allow-empty", "-m",
+                    "m"], check=True, env=git)
+
+    def session(home):
+        row = dict(claude_row(1, "user", "go"), cwd=tree)
+        write(home + "/projects/-w/" + CLAUDE + ".jsonl", row)
+    place = Place(work, session)
+    assert not os.path.exists(tree + "/.git/opencode")
+    assert place.sessions()[0]["projectId"] == tree, place.sessions()
+    run("walctl", "migrate", place.store)
+    assert len(place.sessions()[0]["projectId"]) == 40, place.sessions()
+
+
+def calls_are_shown(work):
+    """Messages in the form of OpenAI have their calls in tool_calls."""
+    place = Place(work, claude_session)
+    entry = {"type": "message", "payload": {
+        "role": "assistant", "content": None, "tool_calls": [
+            {"id": "c", "type": "function", "function": {
+                "name": "Glob", "arguments": "{\"pattern\":\"*.c\"}"}},
+            {"id": "d", "type": "custom", "custom": {
+                "name": "Patch", "input": "*** Begin"}}, 7]}}
+    subprocess.run([os.path.join(TOOLS, "walctl"), "append", place.store,
+                    place.session], input=json.dumps(entry).encode(),
+                   check=True, capture_output=True)
+    text = run("walcat", "--text", place.store, place.session).decode()
+    assert '[call Glob {"pattern":"*.c"}]' in text, text
+    assert "[call Patch *** Begin]" in text, text
+    tree = run("walcat", "--tree", place.store, place.session).decode()
+    assert "[call Glob" in tree, tree
+
+
+def subagents_are_next_to_their_session(work):
+    """Claude's SDK 0.3 lists subagents in the folder of the session that
+    started them, whatever directory they worked in; OpenCode 1.0 shows sessions
+    with a parentID below their parent; other clients have no place for them,
+    and none for what no client wrote."""
+    home, store = work + "/home/.claude", work + "/store"
+    claude_session(home)
+    write(home + "/projects/-w/" + CLAUDE + "/subagents/agent-abc.jsonl",
+          dict(claude_row(3, "user", "sub"), isSidechain=True, cwd="/other",
+               agentId="abc"))
+    write(work + "/notes.jsonl", {"type": "note", "role": "user",
+                                  "content": "not a session"})
+    run("agentwal", "--store", store, "init")
+    run("agentwal", "--store", store, "import", home, work + "/notes.jsonl")
+    for dialect, expected in (("claude", 2), ("pi", 1), ("codex", 1)):
+        out = work + "/" + dialect
+        run("agentwal", "--store", store, "export", "--dialect", dialect, out)
+        files = glob.glob(out + "/**/*.jsonl", recursive=True)
+        assert len(files) == expected, files
+    assert os.path.exists(work + "/claude/projects/-w/" + CLAUDE +
+                          "/subagents/agent-abc.jsonl")
+    out = work + "/opencode"
+    run("agentwal", "--store", store, "export", "--dialect", "opencode", out)
+    sessions = [json.load(open(path, encoding="utf-8")) for path in
+                glob.glob(out + "/storage/session/*/*.json")]
+    assert len(sessions) == 2, sessions
+    parents = [row for row in sessions if "parentID" not in row]
+    assert len(parents) == 1, sessions
+    assert [row["parentID"] for row in sessions if "parentID" in row] == \
+        [parents[0]["id"]], sessions
+
+def main():
+    for rule in (subagents_are_next_to_their_session,
+                 head_follows_the_client, head_goes_back_with_the_client,
+                 answer_stays_in_the_branch,
+                 moved_head_is_what_the_client_follows,
+                 entries_follow_the_last_answer,
+                 files_have_the_time_of_the_session, import_only_reads,
+                 calls_are_shown):
+        with tempfile.TemporaryDirectory() as work:
+            rule(work)
+            print(rule.__name__)
+
+
+main()

@@ -1,0 +1,356 @@
+#!/usr/bin/env python3
+"""Rules of OpenCode, whose sessions are documents, that hold for a view and its
+client together. Each function states the rule, and the version in which it was
+seen."""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "..", "lib", "kit"))
+sys.dont_write_bytecode = True
+from client_place import (  # noqa: E402
+    SES, TOOLS, Place, claude_session, message_id, one, opencode_message,
+    opencode_session, opencode_texts, pi_entry, read, rows_of, run, texts,
+    write)
+
+
+def entries_follow_the_documents(work):
+    """An OpenCode session has no entries in the log; what is appended goes on
+    after its last message, in every client."""
+    place = Place(work, opencode_session)
+    place.append("then")
+    place.export("pi")
+    file = one(place.out + "/sessions/**/*.jsonl")
+    assert texts(file) == ["go", "gone", "then"], texts(file)
+    place.export("opencode")
+    assert opencode_texts(place.out)[1] == ["go", "gone", "then"]
+
+
+def documents_are_shown(work):
+    """An OpenCode session has its messages in documents; people and programs
+    see them as entries, with what was appended after them."""
+    place = Place(work, opencode_session)
+
+    def cat(*options):
+        rows = rows_of(run("walcat", *options, place.store, place.session))
+        return [row for row in rows if row["type"] == "message"]
+
+    def shown(*options):
+        content = [row["payload"]["content"] for row in cat(*options)]
+        return [text if isinstance(text, str) else text[0]["text"]
+                for text in content]
+    assert shown() == ["go", "gone"], shown()
+    assert [row["id"] for row in cat()] == [message_id(1), message_id(2)]
+    place.append("then")
+    assert shown() == shown("--all") == ["go", "gone", "then"], shown()
+    rows = rows_of(run("walcat", place.store, place.session))
+    assert rows[0].get("parentId") is None, rows
+    for above, row in zip(rows, rows[1:]):
+        assert row["parentId"] == above["id"], rows
+    for count in range(len(rows) + 2):
+        last = rows_of(run("walcat", "--tail", str(count), place.store,
+                           place.session))
+        assert last == rows[max(0, len(rows) - count):], (count, last)
+        last = shown("--type", "message", "--tail", str(count))
+        assert last == ["go", "gone", "then"][max(0, 3 - count):], last
+    assert shown("--stream", "1") == []
+    assert shown("--up-to", rows[-1]["id"]) == ["go", "gone", "then"]
+    text = run("walcat", "--text", place.store, place.session).decode()
+    assert text.index("go\n") < text.index("gone\n") < text.index("then\n")
+    tree = run("walcat", "--tree", place.store, place.session).decode()
+    lines = [line for line in tree.splitlines() if "message" in line]
+    assert [line.split(":", 1)[1].split()[0] for line in lines] == \
+        ["go", "gone", "then"], tree
+    assert "<- main" in lines[2] and not lines[2].startswith((" ", "├", "└"))
+
+    # What a compaction keeps begins after the documents.
+    place.append("next")
+    entry = {"type": "compaction", "payload": {
+        "summary": "the gist", "firstKeptEntryId": rows_of(run(
+            "walcat", "--tail", "1", place.store, place.session))[0]["id"]}}
+    subprocess.run([os.path.join(TOOLS, "walctl"), "append", place.store,
+                    place.session], input=json.dumps(entry).encode(),
+                   check=True, capture_output=True)
+    assert shown("--since-compaction") == ["next"]
+    text = run("walcat", "--text", place.store, place.session).decode()
+
+    # A fork has the documents too.
+    run("walctl", "fork", place.store, place.session, "--id", "the-fork")
+    fork = run("walcat", "--text", place.store, "the-fork").decode()
+    assert fork == text, fork
+
+    # A branch that goes on before the last message shows no later one.
+    place.export("pi")
+    file = one(place.out + "/sessions/**/*.jsonl")
+    first = [row for row in read(file) if row["type"] == "message"][0]["id"]
+    write(file, pi_entry("aaaa0001", first, "instead"))
+    place.import_()
+    rows = rows_of(run("walcat", "--all", place.store, place.session))
+    assert rows[-1]["parentId"] == message_id(1), rows
+    run("walctl", "head", place.store, place.session, "main", rows[-1]["id"])
+    rows = rows_of(run("walcat", place.store, place.session))
+    assert [row["id"] for row in rows if "content" in row["payload"]] == \
+        [message_id(1)], rows
+    assert rows[-1]["parentId"] == message_id(1), rows
+
+
+def compactions_of_the_client_are_known(work):
+    """OpenCode 1.0 compacts by a part of a message of the user, and a summary
+    as its answer."""
+    def session(home):
+        storage = home + "/storage"
+        opencode_session(home)
+        opencode_message(storage, SES, 3, "user", "")
+        part = one(storage + "/part/" + message_id(3) + "/*")
+        with open(part, "w", encoding="utf-8") as file:
+            json.dump({"id": message_id(3).replace("msg_", "prt_"),
+                       "sessionID": SES, "messageID": message_id(3),
+                       "type": "compaction", "auto": True}, file)
+        opencode_message(storage, SES, 4, "assistant", "gist", summary=True)
+        opencode_message(storage, SES, 5, "user", "more")
+    place = Place(work, session)
+    place.append("then")
+
+    def cat(*options):
+        return [row["payload"].get("summary") or row["payload"]["content"]
+                for row in rows_of(run("walcat", *options, place.store,
+                                       place.session))]
+    gist = [{"type": "text", "text": "more"}]
+    assert cat("--since-compaction") == ["gist", gist, "then"]
+    assert cat("--since-compaction", "--tail", "2") == [gist, "then"]
+    assert len(cat()) == 5
+
+
+def client_follows_the_documents(work):
+    """pi 0.73 going on in a view of an OpenCode session: its turn's parent is
+    a message that is no entry; the history stays whole."""
+    place = Place(work, opencode_session)
+    place.export("pi")
+    file = one(place.out + "/sessions/**/*.jsonl")
+    write(file, pi_entry("aaaa0001", read(file)[-1]["id"], "of pi"))
+    row = place.import_()[0]
+    assert row["appended"] == 1 and row["damaged"] == [], row
+    place.export("pi")
+    assert texts(file) == ["go", "gone", "of pi"], texts(file)
+    first = [row for row in read(file) if row["type"] == "message"][0]["id"]
+    write(file, pi_entry("aaaa0002", first, "instead"))
+    place.import_()
+    place.export("pi")
+    assert texts(file) == ["go", "instead"], texts(file)
+
+
+def titles_are_carried(work):
+    """pi 0.73 shows the name of session_info; Codex 0.169 that of
+    session_index.jsonl, which the client writes too."""
+    place = Place(work, opencode_session)
+    place.export("pi")
+    file = one(place.out + "/sessions/**/*.jsonl")
+    assert [row["name"] for row in read(file)
+            if row["type"] == "session_info"] == ["Its title"]
+    index = place.out + "/session_index.jsonl"
+    with open(index, "w", encoding="utf-8") as rows:
+        rows.write('{"id":"other","thread_name":"Other"}')  # no newline
+    for _ in range(2):
+        place.export("codex")
+        names = [row["thread_name"] for row in read(index)]
+        assert names == ["Other", "Its title"], names
+
+
+def storage_is_one_file_on_standard_output(work):
+    """OpenCode 1.18 reads no storage; it imports {info, messages}."""
+    place = Place(work, claude_session)
+    text = run("walconv", "export", "--dialect", "opencode", "--session",
+               place.session, "--stdout", place.store)
+    session = json.loads(text)
+    assert [m["info"]["role"] for m in session["messages"]] == \
+        ["user", "assistant"]
+    for message in session["messages"]:
+        assert message["info"]["sessionID"] == session["info"]["id"]
+        for part in message["parts"]:
+            assert part["messageID"] == message["info"]["id"]
+    file = work + "/export.json"
+    with open(file, "wb") as export:
+        export.write(text)
+    row = place.import_(file)[0]
+    assert row["sessionId"] == session["info"]["id"], row
+
+
+def client_goes_on_in_documents(work):
+    """OpenCode 1.0 writes its turns as new documents, and a rename into the
+    session's. Both are the session's, and no export writes over them before
+    they are imported. A message that is being written waits."""
+    place = Place(work, claude_session)
+    place.export("opencode")
+    session, shown = opencode_texts(place.out)
+    assert shown == ["go", "gone"]
+    storage = place.out + "/storage"
+    project = one(storage + "/project/*.json")
+    path = one(storage + "/session/*/*.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(dict(session, title="Renamed"), file, indent=2)
+    with open(project, "w", encoding="utf-8") as file:
+        file.write('{"id":"global","worktree":"/","mine":true}')
+    before = open(path, "rb").read()
+    place.export("opencode", code=1)
+    place.append("of the log")
+    place.export("opencode", code=1)
+    assert open(path, "rb").read() == before
+    number = 99999
+    last = sorted(os.listdir(storage + "/message/" + session["id"]))[-1]
+    assert message_id(number) > last[:-5]
+    opencode_message(storage, session["id"], number - 1, "user", "of the user")
+    opencode_message(storage, session["id"], number, "assistant", "half")
+    row = place.import_()[0]
+    assert row["appended"] == 1 and row["sessionId"] == place.session, row
+    assert [row["title"] for row in place.sessions()] == ["Renamed"]
+    opencode_message(storage, session["id"], number, "assistant", "whole",
+                     time={"created": 1767323146000, "completed": 1})
+    assert place.import_()[0]["appended"] == 1
+    assert place.import_()[0]["appended"] == 0
+    assert len(place.sessions()) == 1
+    assert '"mine":true' in open(project, encoding="utf-8").read()
+
+
+def client_renames_and_goes_on_in_documents(work):
+    """The same, when the log did not go on: the head follows, the title is the
+    client's, and both are in every view."""
+    place = Place(work, claude_session)
+    place.export("opencode")
+    session, _ = opencode_texts(place.out)
+    storage = place.out + "/storage"
+    with open(one(storage + "/session/*/*.json"), "w",
+              encoding="utf-8") as file:
+        json.dump(dict(session, title="Renamed"), file)
+    opencode_message(storage, session["id"], 99998, "user", "of the user")
+    opencode_message(storage, session["id"], 99999, "assistant", "answered",
+                     time={"created": 1767323146000, "completed": 1})
+    assert place.import_()[0]["appended"] == 2
+    assert place.sessions()[0]["title"] == "Renamed"
+    place.append("of the log")
+    place.export("opencode")
+    session, shown = opencode_texts(place.out)
+    assert session["title"] == "Renamed", session
+    assert shown == ["go", "gone", "of the user", "answered", "of the log"]
+    place.export("pi")
+    assert texts(one(place.out + "/sessions/**/*.jsonl")) == shown
+    text = run("walcat", "--text", place.store, place.session).decode()
+    assert "answered" in text, text
+
+
+def forks_are_listed(work):
+    """OpenCode 1.0 lists no session with a parentID: its own forks have none."""
+    place = Place(work, opencode_session)
+    run("walctl", "fork", place.store, place.session, "--id", "the-fork")
+    run("walconv", "export", "--dialect", "opencode", "--session", "the-fork",
+        place.store, place.out)
+    session = json.load(open(one(place.out + "/storage/session/*/*.json"),
+                             encoding="utf-8"))
+    assert "parentID" not in session and session["id"] != SES, session
+
+
+def check_ids(out):
+    """Ids of the storage are unique, and references agree with the names."""
+    seen = set()
+    for path in glob.glob(out + "/storage/*/*/*.json"):
+        kind, folder, name = path[:-5].split("/")[-3:]
+        value = json.load(open(path, encoding="utf-8"))
+        assert value["id"] == name and name not in seen, path
+        seen.add(name)
+        if kind == "message":
+            assert value["sessionID"] == folder, path
+        elif kind == "part":
+            assert value["messageID"] == folder, path
+            assert os.path.exists("%s/storage/message/%s/%s.json" % (
+                out, value["sessionID"], folder)), path
+
+
+def no_two_sessions_share_an_id(work):
+    """OpenCode 1.2 moves messages and parts into tables by their ids, and finds
+    parts by the id of the message alone: no two sessions share an id."""
+    place = Place(work, opencode_session)
+    pending = {"id": message_id(4).replace("msg_", "prt_"), "type": "tool",
+               "sessionID": SES, "messageID": message_id(3), "callID": "c",
+               "tool": "t", "state": {"status": "running", "input": {}}}
+    opencode_message(place.home + "/storage", SES, 3, "assistant", "calls")
+    with open(place.home + "/storage/part/" + message_id(3) + "/" +
+              pending["id"] + ".json", "w", encoding="utf-8") as file:
+        json.dump(pending, file)
+    place.import_(place.home)
+    run("walctl", "fork", place.store, place.session, "--id", "the-fork")
+    for fork in ("the-fork", place.session, "the-fork"):
+        run("walconv", "export", "--dialect", "opencode", "--session", fork,
+            place.store, place.out)
+    check_ids(place.out)
+    assert len(glob.glob(place.out + "/storage/message/*/*.json")) == 6
+    assert len(glob.glob(place.out + "/storage/part/*/*.json")) == 8
+    for path in glob.glob(place.out + "/storage/message/*/*.json"):
+        value = json.load(open(path, encoding="utf-8"))
+        above = os.path.join(os.path.dirname(path), "%s.json")
+        if value.get("parentID"):
+            assert os.path.exists(above % value["parentID"]), value
+
+
+def no_two_summaries_share_an_id(work):
+    """The same for what has no id in the log: two sessions of one second, each
+    with a summary."""
+    def sessions(home):
+        for number in range(2):
+            write("%s/sessions/--w--/%d.jsonl" % (home, number),
+                  {"type": "session", "version": 3, "id": "pi%d" % number,
+                   "timestamp": "2026-03-01T00:00:00.000Z", "cwd": "/w"},
+                  pi_entry("aaaa0001", None, "go"),
+                  {"type": "compaction", "id": "aaaa0002", "tokensBefore": 9,
+                   "parentId": "aaaa0001", "summary": "the gist",
+                   "timestamp": "2026-03-01T00:00:00.000Z",
+                   "firstKeptEntryId": "aaaa0001"})
+    place = Place(work, sessions)
+    run("walconv", "export", "--dialect", "opencode", place.store, place.out)
+    check_ids(place.out)
+    assert len(glob.glob(place.out + "/storage/message/*/*.json")) == 6
+
+
+def own_documents_keep_their_bytes(work):
+    """OpenCode 1.0 to 1.2 undo by the steps, snapshots and patches in their
+    parts; a session goes on after them, and they stay as they are."""
+    def session(home):
+        opencode_session(home)
+        folder = home + "/storage/part/" + message_id(2)
+        for number, kind in enumerate(("step-start", "patch", "step-finish")):
+            name = "prt_b7ca99%06dAAAAAAAAAAAAAA" % number
+            with open(folder + "/" + name + ".json", "w",
+                      encoding="utf-8") as file:
+                json.dump({"id": name, "sessionID": SES, "type": kind,
+                           "messageID": message_id(2), "snapshot": "abc",
+                           "hash": "abc", "files": [], "reason": "stop",
+                           "cost": 0.5}, file, indent=3)
+    place = Place(work, session)
+    for goes_on in (False, True):
+        if goes_on:
+            place.append("then")
+        place.export("opencode")
+        for kind in ("message", "part"):
+            folder = "/storage/" + kind
+            for path in glob.glob(place.home + folder + "/*/*.json"):
+                copy = place.out + path[len(place.home):]
+                assert open(path, "rb").read() == open(copy, "rb").read(), copy
+    assert opencode_texts(place.out)[1][-1] == "then"
+
+def main():
+    for rule in (entries_follow_the_documents, documents_are_shown,
+                 compactions_of_the_client_are_known,
+                 client_follows_the_documents, titles_are_carried,
+                 storage_is_one_file_on_standard_output,
+                 client_goes_on_in_documents,
+                 client_renames_and_goes_on_in_documents, forks_are_listed,
+                 no_two_sessions_share_an_id,
+                 no_two_summaries_share_an_id, own_documents_keep_their_bytes):
+        with tempfile.TemporaryDirectory() as work:
+            rule(work)
+            print(rule.__name__)
+
+
+main()

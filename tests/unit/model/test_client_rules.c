@@ -1,0 +1,505 @@
+/*
+ * Rules of the clients that read what a writer wrote. Each test states the rule
+ * and the version of the client in which it was seen.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "format/json/json_out.h"
+#include "tests/lib/kit/model_kit.h"
+
+#define CLAUDE_ROW(type, id, parent, rest)                             \
+    "{\"parentUuid\":" parent ",\"isSidechain\":false,\"cwd\":\"/w\"," \
+    "\"sessionId\":\"11111111-1111-4111-8111-111111111111\","          \
+    "\"type\":\"" type "\",\"uuid\":\"" id "\","                       \
+    "\"timestamp\":\"2026-01-02T03:04:05.000Z\"," rest "}\n"
+
+#define CLAUDE_CALLS                                                      \
+    "\"message\":{\"id\":\"msg_1\",\"type\":\"message\",\"role\":"        \
+    "\"assistant\",\"model\":\"m\",\"content\":[{\"type\":\"tool_use\","  \
+    "\"id\":\"c1\",\"name\":\"Read\",\"input\":{\"path\":\"/a\"}},"       \
+    "{\"type\":\"tool_use\",\"id\":\"c2\",\"name\":\"Glob\",\"input\":"   \
+    "{\"pattern\":\"*\"}},{\"type\":\"tool_use\",\"id\":\"c3\",\"name\":" \
+    "\"Bash\",\"input\":{\"command\":\"ls\"}}]}"
+
+#define CLAUDE_RESULT(call, text)                                            \
+    "\"message\":{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\"," \
+    "\"tool_use_id\":\"" call "\",\"content\":\"" text "\"}]}"
+
+#define CLAUDE_PROMPT(text) \
+    "\"message\":{\"role\":\"user\",\"content\":\"" text "\"}"
+
+#define CLAUDE_LEAF                                                     \
+    "{\"type\":\"last-prompt\",\"lastPrompt\":\"undone\",\"leafUuid\":" \
+    "\"00000000-0000-4000-8000-000000000002\",\"sessionId\":"           \
+    "\"11111111-1111-4111-8111-111111111111\"}\n"
+
+#define U1 "\"00000000-0000-4000-8000-000000000001\""
+#define U2 "\"00000000-0000-4000-8000-000000000002\""
+#define U3 "\"00000000-0000-4000-8000-000000000003\""
+#define U4 "\"00000000-0000-4000-8000-000000000004\""
+
+/* Three calls in one answer whose results came in another order. */
+static const char parallel_calls[] = CLAUDE_ROW(
+    "user", "00000000-0000-4000-8000-000000000001", "null", CLAUDE_PROMPT("go"))
+    CLAUDE_ROW("assistant", "00000000-0000-4000-8000-000000000002", U1,
+               CLAUDE_CALLS)
+        CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000003", U2,
+                   CLAUDE_RESULT("c2", "two"))
+            CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000004", U3,
+                       CLAUDE_RESULT("c1", "one"))
+                CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000005", U4,
+                           CLAUDE_RESULT("c3", "three"));
+
+#define CODEX_LINE(type, payload)                                  \
+    "{\"timestamp\":\"2026-01-02T03:04:05.000Z\",\"type\":\"" type \
+    "\",\"payload\":{" payload "}}\n"
+
+#define CODEX_META                                                          \
+    CODEX_LINE("session_meta",                                              \
+               "\"id\":\"22222222-2222-4222-8222-222222222222\","           \
+               "\"timestamp\":\"2026-01-02T03:04:05.000Z\",\"cwd\":\"/w\"," \
+               "\"originator\":\"o\",\"cli_version\":\"0\"")
+
+#define CODEX_CALL(id, arguments)                               \
+    CODEX_LINE("response_item",                                 \
+               "\"type\":\"function_call\",\"name\":\"shell\"," \
+               "\"arguments\":\"" arguments "\",\"call_id\":\"" id "\"")
+
+#define CODEX_RESULT(id, text)                                             \
+    CODEX_LINE("response_item",                                            \
+               "\"type\":\"function_call_output\",\"call_id\":\"" id "\"," \
+               "\"output\":\"" text "\"")
+
+#define CODEX_TEXT(role, kind, text)                                    \
+    CODEX_LINE("response_item", "\"type\":\"message\",\"role\":\"" role \
+                                "\",\"content\":[{\"type\":\"" kind     \
+                                "\",\"text\":\"" text "\"}]")
+
+/* Calls whose results come after the user's next message, and one before. */
+static const char late_results[] =
+    CODEX_META CODEX_TEXT("user", "input_text", "go")
+        CODEX_CALL("c1", "{\\\"n\\\":1}") CODEX_CALL("c2", "{\\\"n\\\":2}")
+            CODEX_TEXT("user", "input_text", "wait") CODEX_RESULT("c2", "two")
+                CODEX_TEXT("assistant", "output_text", "well")
+                    CODEX_CALL("c3", "{\\\"n\\\":3}") CODEX_RESULT("c1", "one")
+                        CODEX_RESULT("c3", "three");
+
+static void convert(const char *from, const char *text, const char *to,
+                    struct model_kit_files *out)
+{
+    struct model_kit kit;
+
+    *out = (struct model_kit_files){.items = NULL};
+    model_kit_read_text(&kit, from, text);
+    assert_true(model_kit_write(&kit, to, out, NULL));
+    model_kit_free(&kit);
+}
+
+/* The number of files that contain both texts. */
+static size_t count_files(const struct model_kit_files *files, const char *one,
+                          const char *two)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < files->count; i++) {
+        const char *data = files->items[i].data;
+        count += strstr(data, one) != NULL && strstr(data, two) != NULL ? 1 : 0;
+    }
+    return count;
+}
+
+static void assert_same_items(const char *from, const char *text)
+{
+    const struct wal__dialect *opencode = wal__dialect_find("opencode");
+    struct model_kit_files out;
+    struct model_kit before;
+    struct model_kit after;
+    char *one;
+    char *two;
+
+    convert(from, text, "opencode", &out);
+    model_kit_read_text(&before, from, text);
+    model_kit_read(&after, "opencode", &out);
+    one = model_kit_canon(&before, opencode->write_ops->carries, opencode);
+    two = model_kit_canon(&after, opencode->write_ops->carries, opencode);
+    assert_string_equal(one, two);
+    free(one);
+    free(two);
+    model_kit_free(&before);
+    model_kit_free(&after);
+    model_kit_files_free(&out);
+}
+
+/* ----------------------------------------------------------- OpenCode --- */
+
+/* OpenCode 1.0 to 1.18 has one part for a call and its result: a second part
+ * with the same callID is a second call, without arguments. */
+static void test_opencode_rule__one_part_per_call(void **state)
+{
+    static const struct {
+        const char *from;
+        const char *text;
+    } sessions[] = {{"claude", parallel_calls}, {"codex", late_results}};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct model_kit_files out;
+        convert(sessions[i].from, sessions[i].text, "opencode", &out);
+        for (unsigned call = 1; call <= 3; call++) {
+            char id[32];
+            snprintf(id, sizeof(id), "\"callID\":\"c%u\"", call);
+            assert_int_equal(count_files(&out, id, ""), 1);
+            assert_int_equal(count_files(&out, id, "\"completed\""), 1);
+        }
+        assert_int_equal(count_files(&out, "\"pending\"", ""), 0);
+        assert_int_equal(count_files(&out, "\"input\":{}", ""), 0);
+        model_kit_files_free(&out);
+    }
+}
+
+/* The order of results is not the client's, but it survives. */
+static void test_opencode_rule__order_of_results_survives(void **state)
+{
+    (void)state;
+    assert_same_items("claude", parallel_calls);
+    assert_same_items("codex", late_results);
+}
+
+/* Results that name the same item, each other, or none, are all read once. */
+static void test_opencode_rule__odd_order_loses_no_result(void **state)
+{
+    static const char *const after[] = {"m1", "m1", "p4", "p3", "none", "p5"};
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit kit;
+    bool is_seen[6] = {false};
+
+    (void)state;
+    model_kit_files_add(&files, "message/s/m1.json", true,
+                        "{\"id\":\"m1\",\"role\":\"assistant\"}", 30);
+    for (unsigned i = 0; i < 6; i++) {
+        char path[64];
+        char text[256];
+        snprintf(path, sizeof(path), "part/m1/p%u.json", i);
+        snprintf(text, sizeof(text),
+                 "{\"id\":\"p%u\",\"type\":\"tool\",\"callID\":\"c%u\","
+                 "\"state\":{\"status\":\"completed\",\"output\":\"r\","
+                 "\"metadata\":{\"walconvAfter\":\"%s\"}}}",
+                 i, i, after[i]);
+        model_kit_files_add(&files, path, true, text, strlen(text));
+    }
+    model_kit_read(&kit, "opencode", &files);
+    for (size_t i = 0; i < kit.count; i++) {
+        const struct wal__model_item *item = &kit.items[i];
+        if (item->role == WAL__ROLE_TOOL) {
+            unsigned call = (unsigned)(item->call.data[2] - '0');
+            assert_false(is_seen[call]);
+            is_seen[call] = true;
+        }
+    }
+    for (unsigned i = 0; i < 6; i++) {
+        assert_true(is_seen[i]);
+    }
+    model_kit_free(&kit);
+    model_kit_files_free(&files);
+}
+
+/* OpenCode 1.18 imports a pending tool part only with state.raw; without it the
+ * import ends there. */
+static void test_opencode_rule__pending_call_has_raw(void **state)
+{
+    static const char text[] = CODEX_META CODEX_CALL("c1", "{\\\"n\\\":1}");
+    struct model_kit_files out;
+
+    (void)state;
+    convert("codex", text, "opencode", &out);
+    assert_int_equal(
+        count_files(&out, "\"status\":\"pending\"", "\"raw\":\"\""), 1);
+    model_kit_files_free(&out);
+}
+
+/* OpenCode 1.2 moves storage to its database project by project: a session
+ * whose storage/project/ID.json is missing is gone. */
+static void test_opencode_rule__project_is_written(void **state)
+{
+    static const char text[] = CODEX_META CODEX_TEXT("user", "input_text", "a");
+    const struct model_kit_file *project;
+    struct model_kit_files out;
+
+    (void)state;
+    convert("codex", text, "opencode", &out);
+    project = model_kit_files_find(&out, "storage/project/global.json");
+    assert_non_null(project);
+    assert_non_null(strstr(project->data, "\"id\":\"global\""));
+    assert_non_null(strstr(project->data, "\"worktree\":\"/\""));
+    assert_non_null(strstr(project->data, "\"time\":{\"created\":"));
+    model_kit_files_free(&out);
+}
+
+/* -------------------------------------------------------- Claude Code --- */
+
+/* Claude Code 2 resumes at last-prompt.leafUuid wherever the row is. So a file
+ * whose head may be elsewhere names no leaf: then its last row counts. */
+static void test_claude_rule__no_row_names_the_leaf(void **state)
+{
+    static const char text[] =
+        CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000001", "null",
+                   CLAUDE_PROMPT("go"))
+            CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000002", U1,
+                       CLAUDE_PROMPT("undone")) CLAUDE_LEAF;
+    struct model_kit_files out = {.items = NULL};
+    struct model_kit kit;
+    const char *head;
+
+    (void)state;
+    model_kit_read_text(&kit, "claude", text);
+    kit.head = kit.items[1].id;
+    assert_true(model_kit_write(&kit, "claude", &out, NULL));
+    assert_non_null(strstr(out.items[0].data, "\"lastPrompt\":\"undone\""));
+    assert_null(strstr(out.items[0].data, "leafUuid"));
+    head = strstr(out.items[0].data, "walconv_head");
+    assert_non_null(head);
+    model_kit_free(&kit);
+    model_kit_files_free(&out);
+}
+
+/* --------------------------------------------------------------- Codex --- */
+
+/* The counts of a call of the model come after the items of its answer, and
+ * input tokens include those read from a cache (Codex 0.169). */
+static void test_codex_rule__token_counts_belong_to_the_answer(void **state)
+{
+    static const char text[] = CODEX_META CODEX_TEXT("user", "input_text", "go")
+        CODEX_CALL("c1", "{}") CODEX_LINE(
+            "event_msg",
+            "\"type\":\"token_count\",\"info\":{\"total_token_usage\":{"
+            "\"input_tokens\":100,\"cached_input_tokens\":60,"
+            "\"output_tokens\":7,\"reasoning_output_tokens\":2},"
+            "\"last_token_usage\":{\"input_tokens\":100,"
+            "\"cached_input_tokens\":60,\"output_tokens\":7,"
+            "\"reasoning_output_tokens\":2}}") CODEX_RESULT("c1", "r")
+            CODEX_TEXT("assistant", "output_text", "done")
+                CODEX_LINE("event_msg", "\"type\":\"agent_message\","
+                                        "\"message\":\"done\"")
+                    CODEX_LINE("event_msg",
+                               "\"type\":\"token_count\",\"info\":{"
+                               "\"total_token_usage\":{\"input_tokens\":250,"
+                               "\"cached_input_tokens\":160,"
+                               "\"output_tokens\":12,"
+                               "\"reasoning_output_tokens\":2}}");
+    static const char *const expected[] = {
+        "\"input\":40,\"output\":7,\"cacheRead\":60",
+        "\"input\":50,\"output\":5,\"cacheRead\":100"};
+    struct model_kit_files out;
+
+    (void)state;
+    convert("codex", text, "pi", &out);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(count_files(&out, expected[i], ""), 1);
+    }
+    model_kit_files_free(&out);
+    convert("codex", text, "claude", &out);
+    assert_int_equal(count_files(&out, "\"cache_read_input_tokens\":60",
+                                 "\"cache_read_input_tokens\":100"),
+                     1);
+    model_kit_files_free(&out);
+}
+
+/* Codex 0.169 reads names of threads from session_index.jsonl only. */
+static void test_codex_rule__title_is_in_the_index(void **state)
+{
+    static const char text[] =
+        "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":"
+        "\"2026-01-02T03:04:05.000Z\",\"cwd\":\"/w\"}\n"
+        "{\"type\":\"session_info\",\"id\":\"a0000001\",\"parentId\":null,"
+        "\"timestamp\":\"2026-01-02T03:04:06.000Z\",\"name\":\"One\"}\n"
+        "{\"type\":\"session_info\",\"id\":\"a0000002\",\"parentId\":"
+        "\"a0000001\",\"timestamp\":\"2026-01-02T03:04:07.000Z\","
+        "\"name\":\"Two, too\"}\n";
+    const struct model_kit_file *index;
+    struct model_kit_files out;
+
+    (void)state;
+    convert("pi", text, "codex", &out);
+    index = model_kit_files_find(&out, "session_index.jsonl");
+    assert_non_null(index);
+    assert_null(strstr(index->data, "One"));
+    assert_non_null(strstr(index->data, "\"thread_name\":\"Two, too\","
+                                        "\"updated_at\":"
+                                        "\"2026-01-02T03:04:07.000Z\"}\n"));
+    model_kit_files_free(&out);
+}
+
+/* Codex 0.169 lists the first user_message event as the prompt: what no person
+ * wrote has none, and is in the model's context all the same. */
+static void test_codex_rule__meta_messages_have_no_event(void **state)
+{
+    static const char text[] =
+        CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000001", "null",
+                   CLAUDE_PROMPT("Caveat") ",\"isMeta\":true")
+            CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000002", U1,
+                       CLAUDE_PROMPT("go"));
+    const char *event;
+    struct model_kit_files out;
+
+    (void)state;
+    convert("claude", text, "codex", &out);
+    assert_int_equal(count_files(&out, "\"text\":\"Caveat\"", ""), 1);
+    event = strstr(out.items[0].data, "\"user_message\"");
+    assert_non_null(event);
+    assert_null(strstr(event + 1, "\"user_message\""));
+    assert_non_null(strstr(event, "\"message\":\"go\""));
+    model_kit_files_free(&out);
+}
+
+/* ------------------------------------------------------------------ pi --- */
+
+#define PI_HEADER                                                     \
+    "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":" \
+    "\"2026-01-02T03:04:05.000Z\",\"cwd\":\"/w\"}\n"
+
+/* pi 0.73 runs "!!command" without showing it to the model: no other client
+ * can, so it is in no context, and named as left out. */
+static void test_pi_rule__excluded_command_is_in_no_context(void **state)
+{
+    static const char *const dialects[] = {"claude", "codex", "opencode",
+                                           "rollouts"};
+    static const char text[] = PI_HEADER
+        "{\"type\":\"message\",\"id\":\"a0000001\",\"parentId\":null,"
+        "\"timestamp\":\"2026-01-02T03:04:06.000Z\",\"message\":{\"role\":"
+        "\"bashExecution\",\"command\":\"env\",\"output\":\"SECRET\","
+        "\"exitCode\":0,\"cancelled\":false,\"truncated\":false,"
+        "\"excludeFromContext\":true,\"timestamp\":1}}\n";
+    struct model_kit_files out;
+    struct model_kit kit;
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        uint64_t losses[WAL__FEATURE_COUNT] = {0};
+        bool keeps_lines = i == 0; /* as a row that Claude Code ignores */
+        out = (struct model_kit_files){.items = NULL};
+        model_kit_read_text(&kit, "pi", text);
+        assert_true(model_kit_write(&kit, dialects[i], &out, losses));
+        assert_int_equal(losses[WAL__FEATURE_LINES], keeps_lines ? 0 : 1);
+        assert_int_equal(count_files(&out, "SECRET", "\"role\":\"user\""), 0);
+        model_kit_free(&kit);
+        model_kit_files_free(&out);
+    }
+    convert("pi", text, "pi", &out);
+    assert_int_equal(count_files(&out, "SECRET", "excludeFromContext"), 1);
+    model_kit_files_free(&out);
+}
+
+/* pi 0.73 goes on with the provider and the model of the last answer. */
+static void test_pi_rule__last_answer_has_a_model(void **state)
+{
+    static const char text[] =
+        CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000001", "null",
+                   CLAUDE_PROMPT("go"))
+            CLAUDE_ROW("assistant", "00000000-0000-4000-8000-000000000002", U1,
+                       CLAUDE_CALLS)
+                CLAUDE_ROW("assistant", "00000000-0000-4000-8000-000000000003",
+                           U2,
+                           "\"message\":{\"id\":\"msg_2\",\"role\":"
+                           "\"assistant\",\"content\":[{\"type\":\"text\","
+                           "\"text\":\"x\"}]}");
+    struct model_kit_files out;
+    struct model_kit kit;
+    const char *at;
+
+    (void)state;
+    convert("claude", text, "pi", &out);
+    assert_null(strstr(out.items[0].data, "\"unknown\",\"model\""));
+    at = strstr(out.items[0].data, "\"text\":\"x\"");
+    assert_non_null(at);
+    assert_non_null(strstr(at, "\"api\":\"anthropic-messages\",\"provider\":"
+                               "\"anthropic\",\"model\":\"m\""));
+    /* What the answer did not say is not read as said. */
+    model_kit_read_text(&kit, "pi", out.items[0].data);
+    assert_int_equal(kit.items[kit.count - 1].model.size, 0);
+    assert_int_equal(kit.items[kit.count - 1].provider.size, 0);
+    model_kit_free(&kit);
+    model_kit_files_free(&out);
+}
+
+/* OpenCode writes a storage that is its own byte by byte: steps, snapshots and
+ * patches are what its undo needs (1.0 to 1.2). */
+static void test_opencode_rule__own_documents_keep_their_bytes(void **state)
+{
+    static const char *const documents[][2] = {
+        {"storage/session/p1/ses_7fffffffffffAAAAAAAAAAAAAA.json",
+         "{\"id\":\"ses_7fffffffffffAAAAAAAAAAAAAA\",\"projectID\":\"p1\","
+         "\"directory\":\"/w\",\"title\":\"t\",\"time\":{\"created\":1,"
+         "\"updated\":2}}"},
+        {"storage/message/ses_7fffffffffffAAAAAAAAAAAAAA/"
+         "msg_b7ca99070000AAAAAAAAAAAAAA.json",
+         "{\n  \"id\": \"msg_b7ca99070000AAAAAAAAAAAAAA\",\n  \"sessionID\": "
+         "\"ses_7fffffffffffAAAAAAAAAAAAAA\",\n  \"role\": \"assistant\","
+         "\"error\":{\"name\":\"MessageAbortedError\",\"data\":{\"message\":"
+         "\"Aborted\"}},\"time\":{\"created\":3}}"},
+        {"storage/part/msg_b7ca99070000AAAAAAAAAAAAAA/"
+         "prt_b7ca99070001AAAAAAAAAAAAAA.json",
+         "{\"id\":\"prt_b7ca99070001AAAAAAAAAAAAAA\",\"sessionID\":"
+         "\"ses_7fffffffffffAAAAAAAAAAAAAA\",\"messageID\":"
+         "\"msg_b7ca99070000AAAAAAAAAAAAAA\",\"type\":\"step-start\","
+         "\"snapshot\":\"abc\"}"},
+        {"storage/part/msg_b7ca99070000AAAAAAAAAAAAAA/"
+         "prt_b7ca99070002AAAAAAAAAAAAAA.json",
+         "{\"id\":\"prt_b7ca99070002AAAAAAAAAAAAAA\",\"sessionID\":"
+         "\"ses_7fffffffffffAAAAAAAAAAAAAA\",\"messageID\":"
+         "\"msg_b7ca99070000AAAAAAAAAAAAAA\",\"type\":\"patch\",\"hash\":"
+         "\"abc\",\"files\":[]}"},
+    };
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit_files out = {.items = NULL};
+    uint64_t losses[WAL__FEATURE_COUNT] = {0};
+    struct model_kit kit;
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        model_kit_files_add(&files, documents[i][0], true, documents[i][1],
+                            strlen(documents[i][1]));
+    }
+    model_kit_read(&kit, "opencode", &files);
+    assert_true(model_kit_write(&kit, "opencode", &out, losses));
+    for (size_t i = 0; i < 4; i++) {
+        const struct model_kit_file *file =
+            model_kit_files_find(&out, documents[i][0]);
+        assert_non_null(file);
+        assert_string_equal(file->data, documents[i][1]);
+    }
+    assert_int_equal(out.count, 5); /* and the project */
+    for (size_t i = 0; i < WAL__FEATURE_COUNT; i++) {
+        assert_int_equal(losses[i], 0);
+    }
+    model_kit_free(&kit);
+    model_kit_files_free(&files);
+    model_kit_files_free(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_opencode_rule__one_part_per_call),
+        cmocka_unit_test(test_opencode_rule__order_of_results_survives),
+        cmocka_unit_test(test_opencode_rule__odd_order_loses_no_result),
+        cmocka_unit_test(test_opencode_rule__pending_call_has_raw),
+        cmocka_unit_test(test_opencode_rule__project_is_written),
+        cmocka_unit_test(test_opencode_rule__own_documents_keep_their_bytes),
+        cmocka_unit_test(test_claude_rule__no_row_names_the_leaf),
+        cmocka_unit_test(test_codex_rule__token_counts_belong_to_the_answer),
+        cmocka_unit_test(test_codex_rule__title_is_in_the_index),
+        cmocka_unit_test(test_codex_rule__meta_messages_have_no_event),
+        cmocka_unit_test(test_pi_rule__excluded_command_is_in_no_context),
+        cmocka_unit_test(test_pi_rule__last_answer_has_a_model),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -318,11 +318,17 @@ static void check_whole(struct wal_session *session)
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor =
         reading_open(session, WAL_ENTRY_CURSOR_ALL, 0);
+    struct wal_error error = KIT_ERROR;
     uint64_t count = 0;
+    enum wal_status status;
 
-    while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
+    while ((status = wal_entry_cursor_next(cursor, &entry, &error)) == WAL_OK) {
         assert_int_equal(entry.payload_size, 700000);
         count++;
+    }
+    if (status != WAL_END) {
+        fail_msg("after %llu entries: %s: %s", (unsigned long long)count,
+                 error.file, error.text);
     }
     assert_int_equal(count, kit_info(session).entries);
     wal_entry_cursor_close(cursor);

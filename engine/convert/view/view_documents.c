@@ -19,9 +19,10 @@
 #include "format/model/model_member.h"
 #include "format/model/model_timestamp.h"
 
-#define DOCUMENT_MAX ((uint64_t)16 << 20)
-#define PATH_SIZE    4096
-#define PARTS_MAX    4096 /* parts of a message */
+#define DOCUMENT_MAX  ((uint64_t)16 << 20)
+#define PATH_SIZE     4096
+#define DOCUMENT_SIZE 1024 /* of a document's path: two names of a file */
+#define PARTS_MAX     4096 /* parts of a message */
 
 /* --------------------------------------------------------------- files --- */
 
@@ -298,7 +299,7 @@ enum wal_status wal__view_documents_next(struct wal__view_documents *documents,
     struct wal__view_document *items;
     struct names parts = {.items = NULL};
     const char *id;
-    char path[PATH_SIZE];
+    char path[DOCUMENT_SIZE];
     enum wal_status status;
 
     *message = (struct wal__view_message){.count = 0};

@@ -14,6 +14,13 @@ enum ending {
     WRITTEN  /* killed after groups that nothing promised to be durable */
 };
 
+static void remove_if_there(struct workload *w, const char *path)
+{
+    if (sim_file_exists(w->disk, path)) {
+        remove_file(w, path);
+    }
+}
+
 static void finish_with(struct workload *w, enum ending ending)
 {
     if (ending == WRITTEN) {
@@ -25,9 +32,7 @@ static void finish_with(struct workload *w, enum ending ending)
     if (ending == MARKED) {
         assert_int_equal(workload_close(w, 0), WAL_OK);
         remove_file(w, INDEX);
-        if (sim_file_exists(w->disk, CATALOGUE)) {
-            remove_file(w, CATALOGUE);
-        }
+        remove_if_there(w, CATALOGUE);
     }
     crash(w);
 }
@@ -149,7 +154,7 @@ static void test_zeroed__open_of_a_healed_segment(void **state)
 }
 
 /* A sealed segment of which nothing is left but SEAL: its trailer and all its
- * frames are zeros. It was not begun only. */
+ * frames are zeros, and no file in index/ names it. It was not begun only. */
 static void test_zeroed__all_but_seal(void **state)
 {
     struct workload *w = *state;
@@ -163,6 +168,7 @@ static void test_zeroed__all_but_seal(void **state)
     read_frames(w, FIRST, &frames);
     free(frames.bytes);
     remove_file(w, SECOND);
+    remove_if_there(w, CATALOGUE);
     w->has_damage = true;
     zeros = calloc(1, frames.size);
     assert_non_null(zeros);

@@ -345,6 +345,48 @@ static void test_open_cursor__continues_when_memory_is_available(void **state)
     assert_int_equal(faulty.live, 0);
 }
 
+/* So many parts are left that their list grows more than once. */
+static void
+test_open_cursor__failed_refresh_frees_what_it_collected(void **state)
+{
+    enum {
+        COUNT = 200
+    };
+    (void)state;
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags = WAL_OPEN_CREATE};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct faulty_heap faulty;
+    struct reading reading;
+    struct wal_entry_cursor *cursor;
+    uint32_t given = 1;
+    char id[16];
+
+    faulty_heap_init(&faulty, &wal__heap_libc);
+    assert_int_equal(wal__store_open("store", &options, &faulty.heap,
+                                     &wal__io_posix, &reading.store, NULL),
+                     WAL_OK);
+    reading.session = kit_create(reading.store, "s");
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(id, sizeof(id), "e%d", i);
+        kit_append_all(reading.session, id);
+    }
+    cursor = reading_open(reading.session, 0, 0);
+    reading_assert_next(cursor, "e0", "", 0);
+    for (int i = 1; i < COUNT; i += 2) {
+        snprintf(id, sizeof(id), "e%d", i);
+        reading_redact(reading.session, id, "");
+    }
+    while (next_with_retries(&faulty, cursor, &entry) == WAL_OK) {
+        given++;
+    }
+    assert_int_equal(given, COUNT / 2);
+    wal_entry_cursor_close(cursor);
+    reading_deinit(&reading);
+    assert_in_range(faulty.failures, 3, UINT64_MAX);
+    assert_int_equal(faulty.live, 0);
+}
+
 /* ----------------------------------------------------------- at random --- */
 
 enum {
@@ -572,6 +614,7 @@ int main(void)
         KIT_TEST(test_open_cursor__all_remaining_entries_are_redacted),
         KIT_TEST(test_open_cursor__redaction_by_another_is_seen_by_block),
         KIT_TEST(test_open_cursor__continues_when_memory_is_available),
+        KIT_TEST(test_open_cursor__failed_refresh_frees_what_it_collected),
         KIT_TEST(test_random__branches_while_entries_are_redacted),
         KIT_TEST(test_threads__entry_redacted_before_the_call_is_not_returned),
     };

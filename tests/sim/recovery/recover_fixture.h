@@ -177,6 +177,17 @@ static inline enum wal_status open_with(struct workload *w, uint32_t flags)
     return workload_open_raw(w, 0, flags, &open_error);
 }
 
+/* Opens, which must succeed or meet a fault that kills the process: true then.
+ * The loops that call it keep their variables out of the reach of longjmp(). */
+static inline bool open_until_killed(struct workload *w)
+{
+    w->died = false;
+    if (setjmp(w->death) == 0) {
+        assert_int_equal(workload_open(w, 0), WAL_OK);
+    }
+    return w->died;
+}
+
 static inline struct wal_store_info status_of(struct workload *w)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};

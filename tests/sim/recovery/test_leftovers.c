@@ -258,12 +258,10 @@ static void test_leftovers__removal_loses_nothing(void **state)
                               &(struct sim_fault){.call = SIM_ANY,
                                                   .after = after,
                                                   .effect = SIM_KILL_AFTER});
-        copy->died = false;
-        if (setjmp(copy->death) == 0) {
-            assert_int_equal(workload_open(copy, 0), WAL_OK);
-            assert_false(sim_file_exists(copy->disk, SECOND));
-        } else {
+        if (open_until_killed(copy)) {
             calls = after + 1;
+        } else {
+            assert_false(sim_file_exists(copy->disk, SECOND));
         }
         workload_free_call(copy);
         workload_crash(

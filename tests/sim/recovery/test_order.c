@@ -140,11 +140,7 @@ static void test_order__creation_lost_at_the_manifest(void **state)
                               &(struct sim_fault){.call = SIM_RENAME,
                                                   .path = "MANIFEST",
                                                   .effect = SIM_KILL_AFTER});
-        w->died = false;
-        if (setjmp(w->death) == 0) {
-            (void)workload_open(w, 0);
-        }
-        assert_true(w->died);
+        assert_true(open_until_killed(w));
         workload_free_call(w);
         workload_crash(w, &loss, seed);
         assert_int_equal(workload_open(w, 0), WAL_OK);

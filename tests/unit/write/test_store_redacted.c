@@ -345,7 +345,7 @@ static void test_open_cursor__continues_when_memory_is_available(void **state)
     assert_int_equal(faulty.live, 0);
 }
 
-/* So many parts are left that their list grows more than once. */
+/* The list of what is left grows more than once. */
 static void
 test_open_cursor__failed_refresh_frees_what_it_collected(void **state)
 {

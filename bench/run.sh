@@ -105,7 +105,7 @@ fi
 
 deps_install "$deps_build
 g++               deps_command g++
-libdeflate-dev    deps_module libdeflate
+libdeflate-dev    deps_library libdeflate libdeflate.h
 libbenchmark-dev  deps_header benchmark/benchmark.h
 python3           deps_command python3
 "

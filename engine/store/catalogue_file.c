@@ -194,21 +194,15 @@ uint64_t wal__core_snapshot_size(const struct wal__core *core)
                : core->catalogue.snapshot->bytes.size;
 }
 
-bool wal__core_has_changed(const struct wal__core *core)
+static bool must_fold(const struct wal__core *core)
 {
     const struct wal__snapshot *snapshot = core->catalogue.snapshot;
     uint32_t count = wal__catalogue_overlay_count(&core->catalogue);
     uint32_t fraction =
         snapshot == NULL ? 0 : snapshot->header.session_count / FOLD_FRACTION;
-
-    return count >= core->fold.slots_min && count >= fraction;
-}
-
-static bool must_fold(const struct wal__core *core)
-{
     uint64_t growth = wal__core_log_growth(core);
 
-    return wal__core_has_changed(core) ||
+    return (count >= core->fold.slots_min && count >= fraction) ||
            (growth >= FOLD_GROWTH &&
             growth >= 2 * wal__core_snapshot_size(core));
 }

@@ -245,9 +245,6 @@ void wal__core_remove_partial_catalogue(struct wal__core *core);
 enum wal_status wal__core_write_catalogue(
     struct wal__core *core, const struct wal__catalogue *image,
     const struct wal__catalogue_header *header, uint64_t deadline) WAL_MUST_USE;
-/* Whether so large a part of the sessions has changed since the snapshot that
- * an opening, which merges them, takes milliseconds. State lock. */
-bool wal__core_has_changed(const struct wal__core *core);
 /* Bytes of log after the catalogue's snapshot, and of the snapshot. */
 uint64_t wal__core_log_growth(const struct wal__core *core);
 uint64_t wal__core_snapshot_size(const struct wal__core *core);

@@ -57,24 +57,15 @@ enum wal_status wal__core_encode_tail_index(void *ctx,
     return WAL_OK;
 }
 
-/* Whether the next opening would cost more than writing the catalogue now. */
-static bool is_catalogue_due(const struct wal__core *core)
-{
-    uint64_t growth = wal__core_log_growth(core);
-
-    return growth >= SNAPSHOT_MIN &&
-           (growth >= 2 * wal__core_snapshot_size(core) ||
-            wal__core_has_changed(core));
-}
-
-/* Writes the catalogue up to the log's end when that is worth it. */
+/* Writes the catalogue up to the log's end when it has grown enough. */
 static void write_catalogue(struct wal__core *core)
 {
     const struct wal__io *io = core->env.io;
     const struct wal__log *log = &core->log;
     struct wal__catalogue_header header = {0};
+    uint64_t growth = wal__core_log_growth(core);
 
-    if (!is_catalogue_due(core)) {
+    if (growth < SNAPSHOT_MIN || growth < 2 * wal__core_snapshot_size(core)) {
         return;
     }
     header.position = atomic_load(&log->end);

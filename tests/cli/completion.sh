@@ -141,7 +141,7 @@ sed -n 's/^\.SS //p' "$AGENTWAL_SOURCE/tools/man/agentwal.1" | sed 's/\\-/-/g' |
 diff "$work/documented" "$work/offered" >&2 || fail "sections of the man page"
 while read -r verb; do
     table "$verb" >"$work/documented_options"
-    printf '%s %s %s\n' "$_agentwal_common" "$_agentwal_common_verbs" \
+    printf '%s %s %s\n' "${_agentwal_common:?}" "${_agentwal_common_verbs:?}" \
         "$(_agentwal_options agentwal "$verb")" | grep -o -e '--[a-z][a-z-]*' |
         sort -u >"$work/offered"
     diff "$work/documented_options" "$work/offered" >&2 || fail "options of agentwal $verb"

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """apply.py SOURCE FOLDER: copies the tree SOURCE to FOLDER with all mutants.
 
-A mutant is a file NN-name.patch. Its lines before the first '---' describe
-the bug, and the line 'tests: NAME...' among them names the tests that find
-it. A hunk is found by its text, which must be in the file once; its line
-numbers are not used, so a patch stays right while its place stays the same.
+A mutant is a file NN-name.patch in a folder of this one. Its lines before the
+first '---' describe the bug, and the line 'tests: NAME...' among them names the
+tests that find it. A hunk is found by its text, which must be in the file once;
+its line numbers are not used, so a patch stays right while its place stays the
+same.
 
 A file of FOLDER that is the same already is left alone, so the next build
 compiles only what changed.
@@ -55,7 +56,7 @@ def hunks(body):
 def mutants(folder=HERE):
     """Returns all mutants, by number."""
     found = [Mutant(path)
-             for path in glob.glob(os.path.join(folder, "*.patch"))]
+             for path in glob.glob(os.path.join(folder, "*", "*.patch"))]
     return sorted(found, key=lambda mutant: mutant.number)
 
 

@@ -46,7 +46,7 @@ done
 # patch_of NUMBER: prints the path of its patch.
 patch_of() {
     local found
-    found=$(printf '%s\n' "$here/$(printf '%02d' "$1")"-*.patch)
+    found=$(printf '%s\n' "$here"/*/"$(printf '%02d' "$1")"-*.patch)
     [ -f "$found" ] || { printf 'run.sh: no mutant %s\n' "$1" >&2 && exit 2; }
     printf '%s\n' "$found"
 }
@@ -125,7 +125,7 @@ cmake --build "$build/tree" >>"$build/log.build" ||
     { tail -n 40 "$build/log.build" && exit 2; }
 
 if [ ${#numbers[@]} -eq 0 ]; then
-    for patch in "$here"/*.patch; do
+    for patch in "$here"/*/*.patch; do
         patch=${patch##*/}
         numbers+=("$((10#${patch%%-*}))")
     done

@@ -64,18 +64,21 @@ static enum wal_status create(const struct wal__shared_file *file,
     return link_new(file, directory, name, exists, error);
 }
 
-/* Opens the parent directory; *exists: something has the file's name. */
-static enum wal_status open_parent(const struct wal__shared_file *file,
-                                   int *directory, const char **name,
-                                   bool *exists, struct wal_error *error)
+/* Creates the file unless something has its name: *exists is set then. *name is
+ * in *directory, which is -1 or to be closed. */
+static enum wal_status open_or_create(const struct wal__shared_file *file,
+                                      int *directory, const char **name,
+                                      bool *exists, struct wal_error *error)
 {
     struct stat stat;
     enum wal_status status = wal__view_fs_open_parent(
         file->env, file->root, file->path, true, directory, name, error);
 
-    *exists = status == WAL_OK &&
-              fstatat(*directory, *name, &stat, AT_SYMLINK_NOFOLLOW) == 0;
-    return status;
+    if (status != WAL_OK) {
+        return status;
+    }
+    *exists = fstatat(*directory, *name, &stat, AT_SYMLINK_NOFOLLOW) == 0;
+    return *exists ? WAL_OK : create(file, *directory, *name, exists, error);
 }
 
 enum wal_status wal__shared_file_create(const struct wal__shared_file *file,
@@ -85,11 +88,8 @@ enum wal_status wal__shared_file_create(const struct wal__shared_file *file,
     int directory = -1;
     bool exists = false;
     enum wal_status status =
-        open_parent(file, &directory, &name, &exists, error);
+        open_or_create(file, &directory, &name, &exists, error);
 
-    if (status == WAL_OK && !exists) {
-        status = create(file, directory, name, &exists, error);
-    }
     if (directory >= 0) {
         close(directory);
     }
@@ -198,11 +198,8 @@ enum wal_status wal__shared_file_add_line(const struct wal__shared_file *file,
     int directory = -1;
     bool exists = false;
     enum wal_status status =
-        open_parent(file, &directory, &name, &exists, error);
+        open_or_create(file, &directory, &name, &exists, error);
 
-    if (status == WAL_OK && !exists) {
-        status = create(file, directory, name, &exists, error);
-    }
     if (status == WAL_OK && exists) {
         status = append_new(file, directory, name, error);
     }

@@ -5,14 +5,9 @@
  */
 #include "tests/sim/recovery/recover_fixture.h"
 
-/* A process dies in the middle of a write; another cannot read what it left. */
-static void test_inherit__unreadable_end_is_not_empty(void **state)
+/* Two processes append, and the first one dies in the middle of a write. */
+static void kill_in_a_write(struct workload *w)
 {
-    struct workload *w = workload_create(&(struct workload_options){
-        .seed = 1, .actors = 2, .open_flags = WAL_OPEN_PREAD});
-    const struct sim_power_loss loss = {.landing = SIM_PERSIST_ALL};
-
-    (void)state;
     ledger_set_context("test_inherit");
     assert_int_equal(workload_open(w, 0), WAL_OK);
     assert_int_equal(workload_add_session(w, 0), WAL_OK);
@@ -30,6 +25,17 @@ static void test_inherit__unreadable_end_is_not_empty(void **state)
     workload_free_call(w);
     assert_true(w->died);
     w->died = false;
+}
+
+/* A process dies in the middle of a write; another cannot read what it left. */
+static void test_inherit__unreadable_end_is_not_empty(void **state)
+{
+    struct workload *w = workload_create(&(struct workload_options){
+        .seed = 1, .actors = 2, .open_flags = WAL_OPEN_PREAD});
+    const struct sim_power_loss loss = {.landing = SIM_PERSIST_ALL};
+
+    (void)state;
+    kill_in_a_write(w);
     sim_process_add_fault(w->actors[1].process,
                           &(struct sim_fault){.call = SIM_PREAD,
                                               .path = ".seg",
@@ -53,23 +59,7 @@ static void test_inherit__torn_group_ends_the_segment(void **state)
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
     (void)state;
-    ledger_set_context("test_inherit");
-    assert_int_equal(workload_open(w, 0), WAL_OK);
-    assert_int_equal(workload_add_session(w, 0), WAL_OK);
-    assert_int_equal(workload_open(w, 1), WAL_OK);
-    assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 40), WAL_OK);
-    sim_process_add_fault(w->actors[0].process,
-                          &(struct sim_fault){.call = SIM_PWRITEV,
-                                              .path = ".seg",
-                                              .put = 500,
-                                              .effect = SIM_KILL_BEFORE});
-    if (setjmp(w->death) == 0) {
-        (void)workload_append(w, 0, 0, WAL_DURABLE, 3000);
-    }
-    workload_kill(w, 0);
-    workload_free_call(w);
-    assert_true(w->died);
-    w->died = false;
+    kill_in_a_write(w);
     assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 40), WAL_OK);
     assert_int_equal(wal_store_get_info(w->actors[1].store, &info, NULL),
                      WAL_OK);

@@ -120,8 +120,8 @@ static void die_at_wake(struct workload *w)
     w->died = false;
 }
 
-/* Who published the new segment dies before the durable end follows: what
- * others then write there outlasts a sync that fails. */
+/* The process that published the new segment dies before the durable end
+ * follows: what others then write there outlasts a sync that fails. */
 static void test_rotate__killed_before_the_durable_end(void **state)
 {
     struct workload *w = *state;

@@ -6,29 +6,12 @@
  */
 #include <sys/stat.h>
 
-#include <fstream>
-
 #include "bench/fill.h"
 
 namespace
 {
 
 const uint64_t in_prefix = 4;
-
-/* Anonymous memory of this process, in MiB. */
-double anonymous()
-{
-    std::ifstream status("/proc/self/status");
-    std::string word;
-    double kibibytes = 0;
-
-    while (status >> word) {
-        if (word == "RssAnon:") {
-            status >> kibibytes;
-        }
-    }
-    return kibibytes / 1024;
-}
 
 /* Lists all sessions of a number; seconds. */
 double list(wal_store *store, uint64_t count)
@@ -79,7 +62,7 @@ void make_and_measure(const bench::arguments &given)
     for (uint64_t i = 0; i < count; i++) {
         make_session(store, i, removed);
     }
-    double memory = anonymous();
+    double memory = bench::anonymous_memory() / 1048576;
     double listing = list(store, removed ? 0 : count);
     double begin = bench::now();
     bench::close_store(store);

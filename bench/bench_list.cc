@@ -37,23 +37,6 @@ std::string folder_name(uint64_t number)
     return bench::number_id("/home/user/work/project", number % folders);
 }
 
-/* Anonymous memory of this process, in bytes. */
-double anonymous()
-{
-    std::ifstream status("/proc/self/status");
-    std::string word;
-
-    while (status >> word) {
-        if (word == "RssAnon:") {
-            double kibibytes;
-
-            status >> kibibytes;
-            return kibibytes * 1024;
-        }
-    }
-    return 0;
-}
-
 /* Lists up to `count` sessions; how many there were. */
 uint64_t list(wal_store *store, uint64_t count)
 {
@@ -151,7 +134,8 @@ void open_and_list(const bench::arguments &given)
                    "sessions are missing");
     std::vector<wal_session *> used = use_sessions(store, count);
     bench::answer({times[1] - times[0], times[2] - times[1],
-                   times[3] - times[2], times[4] - times[3], anonymous(),
+                   times[3] - times[2], times[4] - times[3],
+                   bench::anonymous_memory(),
                    static_cast<double>(bench::store_status(store).log_bytes)});
     for (wal_session *session : used) {
         wal_session_close(session);

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 
 namespace bench
 {
@@ -79,6 +80,22 @@ double now()
     clock_gettime(CLOCK_MONOTONIC, &at);
     return static_cast<double>(at.tv_sec) +
            static_cast<double>(at.tv_nsec) * 1e-9;
+}
+
+double anonymous_memory()
+{
+    std::ifstream status("/proc/self/status");
+    std::string word;
+
+    while (status >> word) {
+        if (word == "RssAnon:") {
+            double kibibytes;
+
+            status >> kibibytes;
+            return kibibytes * 1024;
+        }
+    }
+    return 0;
 }
 
 void require(bool ok, const std::string &what)

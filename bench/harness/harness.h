@@ -47,6 +47,9 @@ template <typename T> T pick(T quick, T normal, T complete)
 /* Seconds on the monotonic clock. */
 double now();
 
+/* Anonymous memory of this process, in bytes. */
+double anonymous_memory();
+
 /* Ends the program with a message when ok is false. */
 void require(bool ok, const std::string &what);
 

@@ -208,22 +208,14 @@ static enum wal_status check_put(const struct wal__catalogue *catalogue,
                             : status;
 }
 
-enum wal_status wal__catalogue_put(struct wal__catalogue *catalogue,
-                                   const struct wal__summary *summary)
+/* Puts a summary that was checked. */
+static enum wal_status put_checked(struct wal__catalogue *catalogue,
+                                   const struct wal__summary *summary,
+                                   bool was_visible)
 {
     struct wal__summary put = *summary;
     enum wal_status status;
-    bool was_visible;
 
-    if (!wal__summary_is_valid(summary) ||
-        (summary->number == WAL__STORE_NUMBER &&
-         !wal__span_equal(summary->id, wal__store_id))) {
-        return WAL_ECORRUPT;
-    }
-    status = check_put(catalogue, summary, &was_visible);
-    if (status != WAL_OK) {
-        return status;
-    }
     if (catalogue->overlay == NULL) {
         catalogue->overlay = wal__overlay_create(catalogue->heap);
     }
@@ -244,6 +236,40 @@ enum wal_status wal__catalogue_put(struct wal__catalogue *catalogue,
         catalogue->last_session = put.number;
     }
     return WAL_OK;
+}
+
+static bool is_valid(const struct wal__summary *summary)
+{
+    return wal__summary_is_valid(summary) &&
+           (summary->number != WAL__STORE_NUMBER ||
+            wal__span_equal(summary->id, wal__store_id));
+}
+
+enum wal_status wal__catalogue_put(struct wal__catalogue *catalogue,
+                                   const struct wal__summary *summary)
+{
+    bool was_visible;
+    enum wal_status status = is_valid(summary)
+                                 ? check_put(catalogue, summary, &was_visible)
+                                 : WAL_ECORRUPT;
+
+    return status == WAL_OK ? put_checked(catalogue, summary, was_visible)
+                            : status;
+}
+
+enum wal_status wal__catalogue_put_indexed(struct wal__catalogue *catalogue,
+                                           const struct wal__summary *summary)
+{
+    struct wal__summary present;
+
+    if (!is_valid(summary)) {
+        return WAL_ECORRUPT;
+    }
+    /* Looking up its id in the snapshot would cost more than all the rest. */
+    return wal__catalogue_get(catalogue, summary->number, &present) ==
+                   WAL_ENOTFOUND
+               ? put_checked(catalogue, summary, false)
+               : wal__catalogue_put(catalogue, summary);
 }
 
 enum wal_status wal__catalogue_mark_damaged(struct wal__catalogue *catalogue,

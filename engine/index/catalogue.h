@@ -108,6 +108,12 @@ enum wal_status wal__catalogue_find(const struct wal__catalogue *catalogue,
 enum wal_status
 wal__catalogue_put(struct wal__catalogue *catalogue,
                    const struct wal__summary *summary) WAL_MUST_USE;
+/* The same for a summary from the index of a segment. If its number is new, its
+ * id is not compared with those of others: that was done when its record was
+ * applied, for the index to be written. */
+enum wal_status
+wal__catalogue_put_indexed(struct wal__catalogue *catalogue,
+                           const struct wal__summary *summary) WAL_MUST_USE;
 
 /*
  * Applies one committed record, in log order, with its payload decompressed:

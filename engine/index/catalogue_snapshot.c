@@ -303,6 +303,10 @@ enum wal_status wal__snapshot_find_rank(const struct wal__snapshot *snapshot,
     uint32_t high = wal__snapshot_count(snapshot);
     uint32_t middle = high == 0 ? 0 : guess_rank(snapshot, number);
 
+    if (high > 0 && number > snapshot->header.last_session &&
+        number != WAL__STORE_NUMBER) {
+        return WAL_ENOTFOUND;
+    }
     while (low < high) {
         uint32_t found;
 

@@ -196,7 +196,7 @@ static enum wal_status merge_summary(struct wal__core *core, uint64_t ended,
         summary->segment = ended;
     }
     if (summary->last_sequence > core->snapshot_sequence) {
-        return wal__catalogue_put(&core->catalogue, summary);
+        return wal__catalogue_put_indexed(&core->catalogue, summary);
     }
     if (ended != 0) {
         /* The segment ended after the snapshot was taken. */
@@ -208,7 +208,7 @@ static enum wal_status merge_summary(struct wal__core *core, uint64_t ended,
     status = wal__catalogue_get(&core->catalogue, summary->number, &present);
     /* The index of the tail will have it when the tail ends. */
     return status == WAL_ENOTFOUND
-               ? wal__catalogue_put(&core->catalogue, summary)
+               ? wal__catalogue_put_indexed(&core->catalogue, summary)
                : status;
 }
 

@@ -72,6 +72,43 @@ static void test_catalogue__number_and_id_stay_paired(void **state)
     model_free(bytes);
 }
 
+static enum wal_status put_indexed(struct wal__catalogue *catalogue,
+                                   uint32_t number, const char *id)
+{
+    struct wal__summary summary = {.number = number, .id = model_span(id)};
+
+    return wal__catalogue_put_indexed(catalogue, &summary);
+}
+
+static void test_put_indexed__present_number_keeps_its_id(void **state)
+{
+    struct wal__catalogue catalogue;
+    struct wal__summary summary;
+    struct wal__span bytes;
+
+    (void)state;
+    wal__catalogue_init(&catalogue, &wal__heap_libc);
+    assert_int_equal(model_put(&catalogue, 7, "seven"), WAL_OK);
+    bytes = model_swap_snapshot(&catalogue, NULL);
+    assert_int_equal(put_indexed(&catalogue, 7, "other"), WAL_ECORRUPT);
+    assert_int_equal(put_indexed(&catalogue, 0, "zero"), WAL_ECORRUPT);
+    assert_int_equal(put_indexed(&catalogue, 8, ""), WAL_ECORRUPT);
+    assert_int_equal(put_indexed(&catalogue, WAL__STORE_NUMBER, "eight"),
+                     WAL_ECORRUPT);
+    assert_int_equal(catalogue.visible_count, 1);
+    assert_int_equal(put_indexed(&catalogue, 7, "seven"), WAL_OK);
+    assert_int_equal(catalogue.visible_count, 1);
+    assert_int_equal(put_indexed(&catalogue, 8, "eight"), WAL_OK);
+    assert_int_equal(put_indexed(&catalogue, 8, "other"), WAL_ECORRUPT);
+    assert_int_equal(catalogue.visible_count, 2);
+    assert_int_equal(catalogue.last_session, 8);
+    assert_int_equal(
+        wal__catalogue_find(&catalogue, model_span("eight"), &summary), WAL_OK);
+    assert_int_equal(summary.number, 8);
+    wal__catalogue_deinit(&catalogue);
+    model_free(bytes);
+}
+
 /* What was got may be changed and put, though its texts are the slot's. */
 static void test_catalogue__put_accepts_texts_of_the_catalogue(void **state)
 {
@@ -258,6 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_catalogue__random_records_agree_with_the_model),
         cmocka_unit_test(test_catalogue__number_and_id_stay_paired),
+        cmocka_unit_test(test_put_indexed__present_number_keeps_its_id),
         cmocka_unit_test(test_catalogue__put_accepts_texts_of_the_catalogue),
         cmocka_unit_test(test_catalogue__contradicting_record_is_corrupt),
         cmocka_unit_test(

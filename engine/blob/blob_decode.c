@@ -34,7 +34,7 @@ enum wal_status wal__blob_report_corrupt(const struct wal__blob_store *blobs,
 
 enum wal_status wal__blob_fetch(struct wal__blob_store *blobs,
                                 const struct wal__digest *digest,
-                                struct wal__buf *scratch,
+                                struct wal__record_buf *scratch,
                                 struct wal__blob_frame *found,
                                 struct wal_error *error)
 {
@@ -66,7 +66,8 @@ struct delta_chain {
     uint32_t count;
     uint64_t positions[DELTA_CHAIN_MAX];
     struct wal__chunk_record chunks[DELTA_CHAIN_MAX];
-    struct wal__buf scratch[DELTA_CHAIN_MAX]; /* payloads read by pread */
+    struct wal__record_buf
+        scratch[DELTA_CHAIN_MAX]; /* payloads read by pread */
 };
 
 static void delta_chain_init(struct delta_chain *delta_chain,
@@ -74,14 +75,14 @@ static void delta_chain_init(struct delta_chain *delta_chain,
 {
     delta_chain->count = 0;
     for (int i = 0; i < DELTA_CHAIN_MAX; i++) {
-        wal__buf_init(&delta_chain->scratch[i], blobs->env->heap);
+        wal__record_buf_init(&delta_chain->scratch[i], blobs->env->heap);
     }
 }
 
 static void delta_chain_deinit(struct delta_chain *delta_chain)
 {
     for (int i = 0; i < DELTA_CHAIN_MAX; i++) {
-        wal__buf_deinit(&delta_chain->scratch[i]);
+        wal__record_buf_deinit(&delta_chain->scratch[i]);
     }
 }
 
@@ -230,10 +231,10 @@ enum wal_status wal__blob_list_chunks(struct wal__blob_store *blobs,
     struct wal__blob_frame found;
     struct wal__chunk_record chunk;
     struct wal__blob_record blob;
-    struct wal__buf scratch;
+    struct wal__record_buf scratch;
     enum wal_status status;
 
-    wal__buf_init(&scratch, blobs->env->heap);
+    wal__record_buf_init(&scratch, blobs->env->heap);
     status = wal__blob_fetch(blobs, digest, &scratch, &found, error);
     if (status == WAL_OK && found.frame.type == WAL__FRAME_CHUNK &&
         wal__chunk_record_decode(found.payload, &chunk) == WAL__FMT_OK) {
@@ -248,7 +249,7 @@ enum wal_status wal__blob_list_chunks(struct wal__blob_store *blobs,
         status = wal__blob_report_corrupt(blobs, digest, found.position,
                                           "its record is not valid", error);
     }
-    wal__buf_deinit(&scratch);
+    wal__record_buf_deinit(&scratch);
     WAL__ASSERT(status != WAL_OK || (chunks->size >= WAL__DIGEST_SIZE &&
                                      chunks->size % WAL__DIGEST_SIZE == 0));
     return status == WAL_ENOMEM ? wal__no_memory(error) : status;

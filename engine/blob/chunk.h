@@ -23,7 +23,7 @@ struct wal__blob_frame {
  * its checksums or its digest do not match. */
 enum wal_status wal__blob_fetch(struct wal__blob_store *blobs,
                                 const struct wal__digest *digest,
-                                struct wal__buf *scratch,
+                                struct wal__record_buf *scratch,
                                 struct wal__blob_frame *found,
                                 struct wal_error *error) WAL_MUST_USE;
 /* Fills *error with the file, the offset and the digest; returns

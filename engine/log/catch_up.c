@@ -60,7 +60,8 @@ bool wal__log_needs_catch_up(const struct wal__log *log)
 {
     uint64_t end = atomic_load(&log->end);
 
-    return log->needs_reload || end < atomic_load(&log->shared->written) ||
+    return log->needs_reload || wal__log_is_outdated(log) ||
+           end < atomic_load(&log->shared->written) ||
            (is_follower(log) &&
             end < atomic_load(&log->control->followed[log->log_id]));
 }

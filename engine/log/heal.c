@@ -260,7 +260,7 @@ static enum wal_status replace_tail(struct healing *healing, uint64_t durable)
     struct wal__segment *tail = log->tail_segment;
     struct wal__open_record open = tail->open;
     uint8_t record[sizeof(open) + 8];
-    struct wal__buf scratch;
+    struct wal__record_buf scratch;
     struct wal__frame frame;
     struct wal__span payload;
     enum wal_status status = WAL_OK;
@@ -278,7 +278,7 @@ static enum wal_status replace_tail(struct healing *healing, uint64_t durable)
                               (uint32_t)wal__open_record_size(0),
                               open.last_sequence);
     }
-    wal__buf_init(&scratch, log->env->heap);
+    wal__record_buf_init(&scratch, log->env->heap);
     status =
         wal__log_read(log, wal__position(tail->id, WAL__SEGMENT_HEADER_SIZE),
                       &scratch, &frame, &payload, NULL);
@@ -289,7 +289,7 @@ static enum wal_status replace_tail(struct healing *healing, uint64_t durable)
                                  open.last_sequence)
                 : WAL_ECORRUPT;
     }
-    wal__buf_deinit(&scratch);
+    wal__record_buf_deinit(&scratch);
     return status;
 }
 

@@ -27,7 +27,7 @@ enum wal_status wal__index_read_sealed(struct wal__segment *segment,
     }
     map = wal__segment_map(segment, NULL);
     if (map == NULL) {
-        return WAL_EIO;
+        return wal__segment_map_status(segment);
     }
     if (wal__frame_decode(map + offset, capacity - offset, segment->header.salt,
                           offset, &frame) != WAL__FMT_OK ||

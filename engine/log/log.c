@@ -1,5 +1,5 @@
 /*
- * log.c - the segment chain of a log, and reading records (SPEC.md 3.5).
+ * log.c - the segment chain of a log, and applying records (SPEC.md 3.5).
  *
  * Invariant: ids of the table rise. A table is replaced by a larger copy, and
  * old tables and retired segments stay valid until close, so that any thread
@@ -12,10 +12,6 @@
 #include "engine/base/error.h"
 #include "engine/log/group.h"
 #include "format/bytes/assert.h"
-
-enum {
-    CACHE_LINE_SIZE = 64
-};
 
 void wal__log_init(struct wal__log *log, const struct wal__env *env,
                    struct wal__control *control, uint32_t log_id,
@@ -86,6 +82,25 @@ struct wal__segment *wal__log_segment(const struct wal__log *log, uint64_t id)
         return table->segments[low];
     }
     return NULL;
+}
+
+uint32_t wal__log_generation(const struct wal__log *log)
+{
+    const struct wal__segment_table *table = atomic_load(&log->table);
+    uint32_t generation = 0;
+
+    for (uint32_t i = 0; table != NULL && i < table->count; i++) {
+        uint32_t of_segment = table->segments[i]->header.rewrite.generation;
+
+        generation = of_segment > generation ? of_segment : generation;
+    }
+    return generation;
+}
+
+bool wal__log_is_outdated(const struct wal__log *log)
+{
+    return atomic_load_explicit(&log->shared->rewrites, memory_order_relaxed) !=
+           log->rewrites;
 }
 
 struct wal__segment_table *wal__log_grow_table(const struct wal__log *log,
@@ -181,215 +196,6 @@ uint64_t wal__log_pack_durable(const struct wal__log *log)
     }
     durable = atomic_load(&page->logs[WAL__LOG_ID_PACK].durable);
     return durable > log->pack_durable ? durable : log->pack_durable;
-}
-
-/* Reads bytes by pread into scratch; *bytes points to them. */
-static enum wal_status read_bytes(const struct wal__segment *segment,
-                                  uint64_t offset, struct wal__buf *scratch,
-                                  uint64_t size, const uint8_t **bytes,
-                                  struct wal_error *error)
-{
-    const struct wal__io *io = segment->env->io;
-    enum wal_status status;
-    uint8_t *at = NULL;
-    size_t got = 0;
-    int err = 0;
-
-    scratch->size = 0;
-    if (wal__buf_reserve(scratch, size, &at) != WAL_OK) {
-        return wal__no_memory(error);
-    }
-    status = wal__io_read_full(io, segment->file, at, size, offset, &got, &err);
-    if (status != WAL_OK || got < size) {
-        return wal__fail_at(error, WAL_EIO, err, segment->path, offset,
-                            "cannot read a record");
-    }
-    *bytes = at;
-    return WAL_OK;
-}
-
-/* Returns the frame at a position in the pending group, or NULL. Only the
- * thread that builds the group knows positions at or beyond the end. */
-static const uint8_t *locate_pending(const struct wal__log *log,
-                                     uint64_t position)
-{
-    const struct iovec *iov;
-    uint64_t at;
-
-    if (position < atomic_load(&log->end) || log->pending_group == NULL ||
-        wal__position_segment(position) != log->tail_segment->id) {
-        return NULL;
-    }
-    WAL__ASSERT(log->append_lock_held);
-    at = wal__position_offset(position) - atomic_load(&log->tail_segment->end);
-    if (at >= log->pending_group->size) {
-        return NULL;
-    }
-    iov = (const struct iovec *)(const void *)log->pending_group->iov.data;
-    while (at >= iov->iov_len) {
-        WAL__ASSERT((const uint8_t *)(iov + 1) <
-                    log->pending_group->iov.data +
-                        log->pending_group->iov.size);
-        at -= iov->iov_len;
-        iov++;
-    }
-    return (const uint8_t *)iov->iov_base + at;
-}
-
-/* Where a record is, and its bytes. */
-struct record_location {
-    struct wal__segment *segment;
-    uint64_t offset;
-    const uint8_t *at;
-    bool is_whole; /* `at` has the whole record, not only the bytes wanted */
-};
-
-/* Finds the record, and its first `size` bytes: at least its header. */
-static enum wal_status locate(struct wal__log *log, uint64_t position,
-                              uint64_t size, struct wal__buf *scratch,
-                              struct record_location *location,
-                              struct wal_error *error)
-{
-    uint64_t offset = wal__position_offset(position);
-    struct wal__segment *segment =
-        wal__log_segment(log, wal__position_segment(position));
-    const uint8_t *map;
-
-    WAL__ASSERT(size >= WAL__FRAME_SIZE);
-    if (segment == NULL ||
-        offset + WAL__FRAME_SIZE > segment->header.capacity) {
-        return wal__fail_at(error, WAL_ECORRUPT, 0, NULL, offset,
-                            "an index names a position that is not in the log");
-    }
-    location->segment = segment;
-    location->offset = offset;
-    location->at = locate_pending(log, position);
-    location->is_whole = location->at != NULL || !segment->env->use_pread;
-    if (location->at != NULL) {
-        return WAL_OK;
-    }
-    if (!location->is_whole) {
-        if (size > segment->header.capacity - offset) {
-            size = segment->header.capacity - offset;
-        }
-        return read_bytes(segment, offset, scratch, size, &location->at, error);
-    }
-    map = wal__segment_map(segment, error);
-    if (map == NULL) {
-        return WAL_EIO;
-    }
-    location->at = map + offset;
-    return WAL_OK;
-}
-
-static enum wal_status fail_damaged(const struct record_location *location,
-                                    enum wal__fmt fmt, struct wal_error *error)
-{
-    return wal__fail_at(error, WAL_ECORRUPT, 0, location->segment->path,
-                        location->offset, "the record is damaged: %s",
-                        wal__fmt_text(fmt));
-}
-
-static enum wal__fmt decode(const struct record_location *location,
-                            struct wal__frame *frame)
-{
-    const struct wal__segment_header *header = &location->segment->header;
-
-    return wal__frame_decode(location->at, header->capacity - location->offset,
-                             header->salt, location->offset, frame);
-}
-
-enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
-                              struct wal__buf *scratch,
-                              struct wal__frame *frame,
-                              struct wal__span *payload,
-                              struct wal_error *error)
-{
-    struct record_location location;
-    enum wal__fmt fmt;
-    enum wal_status status =
-        locate(log, position, WAL__FRAME_SIZE, scratch, &location, error);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    fmt = decode(&location, frame);
-    if (fmt == WAL__FMT_OK && !location.is_whole) {
-        status = read_bytes(location.segment, location.offset, scratch,
-                            wal__frame_total_size(frame->stored_size),
-                            &location.at, error);
-        if (status != WAL_OK) {
-            return status;
-        }
-    }
-    if (fmt == WAL__FMT_OK) {
-        fmt = wal__frame_check_data(frame, location.at + WAL__FRAME_SIZE);
-    }
-    if (fmt != WAL__FMT_OK) {
-        return fail_damaged(&location, fmt, error);
-    }
-    payload->data = location.at + WAL__FRAME_SIZE;
-    payload->size = frame->stored_size;
-    return WAL_OK;
-}
-
-enum wal_status wal__log_peek(struct wal__log *log, uint64_t position,
-                              uint32_t size, struct wal__buf *scratch,
-                              struct wal__frame *frame, struct wal__span *first,
-                              struct wal_error *error)
-{
-    struct record_location location;
-    enum wal__fmt fmt;
-    enum wal_status status =
-        locate(log, position, (uint64_t)WAL__FRAME_SIZE + size, scratch,
-               &location, error);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    fmt = decode(&location, frame);
-    if (fmt != WAL__FMT_OK) {
-        return fail_damaged(&location, fmt, error);
-    }
-    first->data = location.at + WAL__FRAME_SIZE;
-    first->size = frame->stored_size < size ? frame->stored_size : size;
-    return WAL_OK;
-}
-
-void wal__log_prefetch(const struct wal__log *log, uint64_t position,
-                       uint64_t size)
-{
-    const struct wal__segment *segment =
-        wal__log_segment(log, wal__position_segment(position));
-    uint64_t offset = wal__position_offset(position);
-    const uint8_t *map;
-
-    if (segment == NULL || offset + size > segment->header.capacity) {
-        return;
-    }
-    map = atomic_load_explicit(&segment->map, memory_order_acquire);
-    for (uint64_t at = 0; map != NULL && at < size; at += CACHE_LINE_SIZE) {
-        __builtin_prefetch(map + offset + at);
-    }
-}
-
-enum wal_status wal__log_read_commit(struct wal__log *log, uint64_t position,
-                                     struct wal__frame *frame,
-                                     struct wal__commit_record *commit)
-{
-    struct wal__buf scratch;
-    struct wal__span payload;
-    enum wal_status status;
-
-    wal__buf_init(&scratch, log->env->heap);
-    status = wal__log_read(log, position, &scratch, frame, &payload, NULL);
-    if (status == WAL_OK &&
-        (frame->type != WAL__FRAME_COMMIT ||
-         wal__commit_record_decode(payload, commit) != WAL__FMT_OK)) {
-        status = WAL_ECORRUPT;
-    }
-    wal__buf_deinit(&scratch);
-    return status;
 }
 
 enum wal_status wal__log_apply_range(struct wal__log *log,

@@ -111,6 +111,7 @@ struct wal__log {
     bool append_lock_retained; /* for the next leader of this process */
     bool must_rotate;  /* recovery found a tail that takes no more groups */
     bool needs_reload; /* the indexes differ from the log: rebuild them */
+    uint32_t rewrites; /* value of shared->rewrites that the table is of */
     struct wal__scan_result facts;  /* of the last scan of the tail */
     uint64_t facts_segment_id;      /* the tail that recovery scanned; or 0 */
     pthread_mutex_t sync_mutex;     /* before the sync lock byte */
@@ -148,6 +149,20 @@ struct wal__segment *wal__log_segment_at(const struct wal__log *log,
                                          uint32_t rank);
 /* Returns NULL when the id is not in the chain. */
 struct wal__segment *wal__log_segment(const struct wal__log *log, uint64_t id);
+/* Returns the id of the segment that is or has replaced this one; 0: none.
+ * segment_chain.c */
+uint64_t wal__log_live_id(const struct wal__log *log, uint64_t id);
+
+/* Finds the segments that compaction replaced since they were opened: the chain
+ * then has those in their place. The old ones stay open for their readers.
+ * With the client's state lock for writing; the indexes are loaded afterwards.
+ * segment_chain.c */
+enum wal_status wal__log_refresh_segments(struct wal__log *log,
+                                          struct wal_error *error) WAL_MUST_USE;
+/* Returns the highest generation of the chain's rewritten segments; 0: none. */
+uint32_t wal__log_generation(const struct wal__log *log);
+/* Whether compaction replaced segments since they were opened. */
+bool wal__log_is_outdated(const struct wal__log *log);
 
 /* Rebuilds the missing index of a segment before the tail: applies the segment
  * to the client, has it encoded, and hands it to on_segment_end. replay.c */
@@ -320,14 +335,30 @@ enum wal_status wal__log_install(struct wal__log *log,
 enum wal_status wal__log_heal(struct wal__log *log,
                               struct wal_error *error) WAL_MUST_USE;
 
+/* A reader's memory for what is not in a map: a record that was read by pread,
+ * or the records of a block, which those that follow are read from. One thread
+ * at a time; the log outlives it. */
+struct wal__record_buf {
+    struct wal__buf bytes;
+    struct wal__buf stored; /* a block as it was read by pread */
+    /* The block at this offset has `records`; segment NULL: none. */
+    const struct wal__segment *segment;
+    uint64_t block;
+    struct wal__span records;
+};
+
+void wal__record_buf_init(struct wal__record_buf *buf,
+                          const struct wal__heap *heap);
+void wal__record_buf_deinit(struct wal__record_buf *buf);
+
 /*
- * Reads one record and verifies its checksums. *payload points into the
- * segment's map, valid until close; with env->use_pread into `scratch` (not
- * NULL then), valid until its next use; of a pending group into the group.
- * WAL_ECORRUPT with file and offset. Any thread.
+ * Reads one record and verifies its checksums. *payload is valid until the next
+ * use of `scratch`: it points into the segment's map, into scratch, or of a
+ * pending group into the group. WAL_ECORRUPT with file and offset. Any thread.
+ * record_read.c
  */
 enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
-                              struct wal__buf *scratch,
+                              struct wal__record_buf *scratch,
                               struct wal__frame *frame,
                               struct wal__span *payload,
                               struct wal_error *error) WAL_MUST_USE;
@@ -335,7 +366,7 @@ enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
 /* Reads a record's header, and the first `size` bytes of its payload or all of
  * it when it is shorter; the payload is not verified. */
 enum wal_status wal__log_peek(struct wal__log *log, uint64_t position,
-                              uint32_t size, struct wal__buf *scratch,
+                              uint32_t size, struct wal__record_buf *scratch,
                               struct wal__frame *frame, struct wal__span *first,
                               struct wal_error *error) WAL_MUST_USE;
 

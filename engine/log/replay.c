@@ -42,7 +42,10 @@ void wal__replay_init_start(const struct wal__segment *segment,
     start->capacity = segment->header.capacity;
     start->group_align = segment->header.group_align;
     start->offset = WAL__SEGMENT_HEADER_SIZE;
-    start->last_sequence = segment->open.last_sequence;
+    /* The records of a rewritten segment are inside its blocks. */
+    start->last_sequence = wal__segment_is_rewritten(&segment->header)
+                               ? segment->header.rewrite.last_sequence
+                               : segment->open.last_sequence;
     start->chain = segment->open.chain;
 }
 
@@ -110,6 +113,9 @@ static enum wal_status replay(struct wal__log *log,
         /* The chain continues there; nothing after it is kept. */
         start.known_end = end;
         start.capacity = end;
+    }
+    if (wal__segment_is_rewritten(&segment->header)) {
+        start.watermark = start.capacity; /* it was synced before its rename */
     }
     return wal__replay_scan(log, segment, &start, facts, error);
 }

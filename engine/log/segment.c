@@ -253,19 +253,51 @@ void wal__segment_close_file(struct wal__segment *segment)
     }
 }
 
+/* Opens the file again. Compaction may have put another one in its place. */
+static enum wal_status open_again(struct wal__segment *segment, uint32_t flags,
+                                  struct wal__file **file, int *err)
+{
+    const struct wal__io *io = segment->env->io;
+    uint8_t head[WAL__SEGMENT_HEADER_SIZE];
+    struct wal__segment_header header;
+    enum wal_status status;
+    size_t got = 0;
+
+    status = io->open(io->ctx, segment->path, flags, file, err);
+    if (status != WAL_OK) {
+        atomic_store(&segment->replaced, status == WAL_ENOTFOUND);
+        return status;
+    }
+    status = wal__io_read_full(io, *file, head, sizeof(head), 0, &got, err);
+    if (status == WAL_OK && got == sizeof(head) &&
+        wal__segment_header_decode(head, &header) == WAL__FMT_OK &&
+        header.salt != segment->header.salt) {
+        atomic_store(&segment->replaced, true);
+        status = WAL_ECORRUPT;
+    }
+    if (status != WAL_OK) {
+        io->close(io->ctx, *file);
+        *file = NULL;
+    }
+    return status;
+}
+
+enum wal_status wal__segment_map_status(const struct wal__segment *segment)
+{
+    return atomic_load(&segment->replaced) ? WAL_ECORRUPT : WAL_EIO;
+}
+
 enum wal_status wal__segment_reopen_file(struct wal__segment *segment,
                                          struct wal_error *error)
 {
-    const struct wal__io *io = segment->env->io;
     enum wal_status status;
     int err = 0;
 
     if (segment->file != NULL) {
         return WAL_OK;
     }
-    status = io->open(io->ctx, segment->path,
-                      segment->env->read_only ? 0 : WAL__IO_WRITE,
-                      &segment->file, &err);
+    status = open_again(segment, segment->env->read_only ? 0 : WAL__IO_WRITE,
+                        &segment->file, &err);
     if (status != WAL_OK) {
         return wal__fail_open(error, status, err, segment->path,
                               "cannot open the segment");
@@ -295,7 +327,7 @@ const uint8_t *wal__segment_map(struct wal__segment *segment,
         return map;
     }
     /* Opens a second file: the segment's may be released at any moment. */
-    status = io->open(io->ctx, segment->path, 0, &file, &err);
+    status = open_again(segment, 0, &file, &err);
     if (status == WAL_OK) {
         status =
             io->map(io->ctx, file, segment->header.capacity, false, &at, &err);

@@ -2,7 +2,8 @@
  * segment.h - one segment file (SPEC.md 2.2, 3.5).
  *
  * Invariant: a segment file is created at its full size, and is never
- * truncated, rewritten or reused, so that a map of it stays valid.
+ * truncated, written anew or reused, so that a map of it stays valid.
+ * Compaction puts another file in its place (SPEC.md 3.9).
  *
  * Any thread may read an open segment; only the holder of the log's append lock
  * writes to it.
@@ -29,6 +30,8 @@ struct wal__segment {
     struct wal__open_record open; /* open.damage is NULL */
     /* From the trailer: the segment is complete. */
     bool sealed;
+    /* Opening it again found another file in its place, or none. */
+    _Atomic bool replaced;
     struct wal__segment *retired; /* next of the log's retired segments */
     struct wal__trailer trailer;
     /* Offset of the last group's end. Only that of the tail segment changes. */
@@ -86,6 +89,16 @@ enum wal_status wal__segment_install(const struct wal__env *env,
                                      const uint8_t *data, uint64_t size,
                                      struct wal_error *error) WAL_MUST_USE;
 
+/* Returns the end of the segment as the next segment's OPEN and the catalogue
+ * name it: of a rewritten one that of the segment it replaced. */
+static inline uint64_t
+wal__segment_original_end(const struct wal__segment *segment)
+{
+    return wal__segment_is_rewritten(&segment->header)
+               ? segment->header.rewrite.original_end
+               : atomic_load(&segment->end);
+}
+
 /* Returns the offset of the end of OPEN's group. */
 uint64_t wal__segment_open_end(const struct wal__segment *segment);
 
@@ -106,8 +119,10 @@ enum wal_status wal__segment_reopen_file(struct wal__segment *segment,
                                          struct wal_error *error) WAL_MUST_USE;
 
 /* Returns the whole segment, mapped read only until close; NULL with *error set
- * on failure. Any thread. */
+ * on failure, of which wal__segment_map_status is the status: WAL_ECORRUPT when
+ * compaction replaced the file, else WAL_EIO. Any thread. */
 const uint8_t *wal__segment_map(struct wal__segment *segment,
                                 struct wal_error *error);
+enum wal_status wal__segment_map_status(const struct wal__segment *segment);
 
 #endif

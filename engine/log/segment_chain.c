@@ -266,7 +266,8 @@ static enum wal_status build_chain(struct wal__log *log,
             return status;
         }
         WAL__ASSERT(previous->id < segment->id);
-        if (segment->has_open && previous->id == segment->open.previous_id) {
+        if (segment->has_open && previous->id == segment->open.previous_id &&
+            !wal__segment_is_rewritten(&previous->header)) {
             atomic_store(&previous->end, segment->open.previous_end);
         }
         wal__segment_release_file(previous);
@@ -354,6 +355,152 @@ static enum wal_status find_newest(struct wal__log *log,
         return status;
     }
     assume_predecessor(*newest, listing); /* OPEN is torn or damaged */
+    return WAL_OK;
+}
+
+/* Opens a segment again; *replaced when compaction has put another file in its
+ * place, *opened then, or NULL when there is none. */
+static enum wal_status open_replaced(struct wal__log *log,
+                                     const struct wal__segment *segment,
+                                     bool *replaced,
+                                     struct wal__segment **opened,
+                                     struct wal_error *error)
+{
+    enum wal_status status =
+        wal__segment_open(log->env, log->directory, segment->id, log->uuid,
+                          log->class, opened, error);
+
+    *replaced = status == WAL_ENOTFOUND;
+    if (status == WAL_ENOTFOUND) {
+        *opened = NULL;
+        return WAL_OK;
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    *replaced = (*opened)->header.salt != segment->header.salt;
+    if (!*replaced) {
+        wal__segment_close(*opened);
+        *opened = NULL;
+        return WAL_OK;
+    }
+    wal__segment_release_file(*opened);
+    return WAL_OK;
+}
+
+/* Returns the segment of a table that has this id, or replaced it; or NULL. */
+static struct wal__segment *find_live(const struct wal__segment_table *table,
+                                      uint64_t id)
+{
+    uint32_t low = 0;
+    uint32_t high = table == NULL ? 0 : table->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (table->segments[middle]->id < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (table == NULL || low == table->count) {
+        return NULL;
+    }
+    return table->segments[low]->id == id ||
+                   (wal__segment_is_rewritten(&table->segments[low]->header) &&
+                    table->segments[low]->header.rewrite.first_id <= id)
+               ? table->segments[low]
+               : NULL;
+}
+
+uint64_t wal__log_live_id(const struct wal__log *log, uint64_t id)
+{
+    const struct wal__segment *segment =
+        find_live(atomic_load(&log->table), id);
+
+    return segment == NULL ? 0 : segment->id;
+}
+
+/* Closes the segments of a new table that the present one does not have. */
+static void drop_table(const struct wal__log *log,
+                       struct wal__segment_table *table)
+{
+    for (uint32_t i = 0; i < table->count; i++) {
+        if (wal__log_segment(log, table->segments[i]->id) !=
+            table->segments[i]) {
+            wal__segment_close(table->segments[i]);
+        }
+    }
+    wal__heap_free(log->env->heap, table);
+}
+
+/* Adds a segment of the old table, or what replaced it. */
+static enum wal_status add_present(struct wal__log *log,
+                                   struct wal__segment *segment,
+                                   struct wal__segment_table *table,
+                                   struct wal_error *error)
+{
+    struct wal__segment *opened = NULL;
+    bool replaced = false;
+    enum wal_status status =
+        segment == log->tail_segment
+            ? WAL_OK
+            : open_replaced(log, segment, &replaced, &opened, error);
+
+    if (status == WAL_OK && (!replaced || opened != NULL)) {
+        table->segments[table->count] = replaced ? opened : segment;
+        table->count++;
+    }
+    return status;
+}
+
+/* Moves the segments that the present table lacks to the retired ones. */
+static void retire_replaced(struct wal__log *log,
+                            const struct wal__segment_table *old)
+{
+    for (uint32_t i = 0; i < old->count; i++) {
+        struct wal__segment *segment = old->segments[i];
+
+        if (wal__log_segment(log, segment->id) != segment) {
+            segment->retired = log->retired;
+            log->retired = segment;
+        }
+    }
+}
+
+enum wal_status wal__log_refresh_segments(struct wal__log *log,
+                                          struct wal_error *error)
+{
+    uint32_t rewrites = atomic_load(&log->shared->rewrites);
+    struct wal__segment_table *old = atomic_load(&log->table);
+    struct wal__segment_table *table;
+    enum wal_status status = WAL_OK;
+
+    if (old != NULL && old->count > 1) {
+        table = wal__log_grow_table(log, 0);
+        if (table == NULL) {
+            return wal__no_memory(error);
+        }
+        table->count = 0;
+        for (uint32_t i = 0; i < old->count && status == WAL_OK; i++) {
+            status = add_present(log, old->segments[i], table, error);
+        }
+        for (uint32_t i = 0; i < old->count && status == WAL_OK; i++) {
+            if (find_live(table, old->segments[i]->id) == NULL) {
+                status =
+                    wal__fail_at(error, WAL_ECORRUPT, 0, old->segments[i]->path,
+                                 0, "the segment is missing");
+            }
+        }
+        if (status != WAL_OK) {
+            drop_table(log, table);
+            return status;
+        }
+        atomic_store(&log->table, table);
+        retire_replaced(log, old);
+    }
+    log->rewrites = rewrites;
     return WAL_OK;
 }
 

@@ -74,7 +74,7 @@ struct wal__control_log {
     _Atomic uint32_t prealloc_holder;  /* process id, or 0 */
     _Atomic uint32_t sync_holder;      /* process id, or 0 */
     _Atomic uint32_t open_syncing_pid; /* of a running sync of OPEN; 0: none */
-    uint32_t reserved;
+    _Atomic uint32_t rewrites; /* raised when compaction replaced segments */
     struct wal__wait_word wait_words[WAL__WAIT_COUNT];
 };
 
@@ -117,6 +117,7 @@ enum wal__lock_byte {
     WAL__LOCK_INDEX = 4097,       /* replacing files in index/ */
     WAL__LOCK_OPEN = 4098,        /* opening the store */
     WAL__LOCK_REWIND = 4099,      /* rewinding files */
+    WAL__LOCK_COMPACT = 4100,     /* compacting */
     WAL__LOCK_APPEND = 4104,      /* + log_id: appending */
     WAL__LOCK_SYNC = 4112,        /* + log_id: syncing, in round 0 */
     WAL__LOCK_PREALLOC = 4120     /* + log_id: preallocating */

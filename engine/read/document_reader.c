@@ -202,7 +202,7 @@ enum wal_status wal__doc_cursor_create_empty(struct wal__core *core,
     made->core = core;
     made->number = number;
     wal__buf_init(&made->items, core->env.heap);
-    wal__buf_init(&made->scratch, core->env.heap);
+    wal__record_buf_init(&made->scratch, core->env.heap);
     *docs = made;
     return WAL_OK;
 }
@@ -361,6 +361,6 @@ void wal__doc_cursor_close(struct wal_doc_cursor *docs)
         return;
     }
     wal__buf_deinit(&docs->items);
-    wal__buf_deinit(&docs->scratch);
+    wal__record_buf_deinit(&docs->scratch);
     wal__heap_free(docs->core->env.heap, docs);
 }

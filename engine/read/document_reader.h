@@ -22,7 +22,7 @@ struct wal_doc_cursor {
     uint32_t flags;        /* enum wal_doc_cursor_flag */
     struct wal__buf items; /* of struct wal__doc_cursor_item, in order */
     size_t next;
-    struct wal__buf scratch;
+    struct wal__record_buf scratch;
 };
 
 /* Keys that start with a zero byte are reserved for the engine: public calls

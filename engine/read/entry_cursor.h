@@ -64,10 +64,10 @@ struct wal_entry_cursor {
         previous;                    /* returned before; often the parent */
     uint8_t id_copy[2][WAL__ID_MAX]; /* with WAL_OPEN_PREAD */
     uint32_t id_copy_index;
-    struct wal__buf scratch;
-    struct wal__buf aux_scratch;    /* of records other than the entry's */
-    struct wal__buf redaction_json; /* payload of a redacted entry */
-    struct wal__buf payload_buf;    /* out-of-line payload */
+    struct wal__record_buf scratch;
+    struct wal__record_buf aux_scratch; /* of records other than the entry's */
+    struct wal__buf redaction_json;     /* payload of a redacted entry */
+    struct wal__buf payload_buf;        /* out-of-line payload */
     /* Elements are struct wal__buf. With WAL_ENTRY_CURSOR_PINNED: the buffers
      * of entries returned before. */
     struct wal__buf pinned;

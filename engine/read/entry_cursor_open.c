@@ -356,8 +356,8 @@ create(const struct wal_session *session,
         cursor->limit = UINT64_MAX;
         wal__buf_init(&cursor->ranges, heap);
         wal__buf_init(&cursor->items, heap);
-        wal__buf_init(&cursor->scratch, heap);
-        wal__buf_init(&cursor->aux_scratch, heap);
+        wal__record_buf_init(&cursor->scratch, heap);
+        wal__record_buf_init(&cursor->aux_scratch, heap);
         wal__buf_init(&cursor->redaction_json, heap);
         wal__buf_init(&cursor->payload_buf, heap);
         wal__buf_init(&cursor->pinned, heap);
@@ -442,8 +442,8 @@ void wal__entry_cursor_close(struct wal_entry_cursor *cursor)
     }
     wal__buf_deinit(&cursor->ranges);
     wal__buf_deinit(&cursor->items);
-    wal__buf_deinit(&cursor->scratch);
-    wal__buf_deinit(&cursor->aux_scratch);
+    wal__record_buf_deinit(&cursor->scratch);
+    wal__record_buf_deinit(&cursor->aux_scratch);
     wal__buf_deinit(&cursor->redaction_json);
     wal__buf_deinit(&cursor->payload_buf);
     unpin(cursor);

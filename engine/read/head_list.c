@@ -40,7 +40,7 @@ struct wal_head_cursor {
     uint32_t session;
     struct wal__buf items; /* struct item */
     struct wal__buf texts;
-    struct wal__buf scratch;
+    struct wal__record_buf scratch;
     size_t at; /* the next item */
 };
 
@@ -71,8 +71,8 @@ uint64_t wal__head_target(const struct wal__branch_slot *slot, uint32_t stream,
  * lost. State lock for writing. */
 static enum wal_status read_id(struct wal__core *core, uint32_t session,
                                uint32_t stream, uint64_t sequence,
-                               struct wal__buf *scratch, struct wal__span *id,
-                               struct wal_error *error)
+                               struct wal__record_buf *scratch,
+                               struct wal__span *id, struct wal_error *error)
 {
     struct wal__entry_record record;
     struct wal__entry_location found;
@@ -102,7 +102,8 @@ static enum wal_status read_id(struct wal__core *core, uint32_t session,
 /* --- one head ----------------------------------------------------------- */
 
 static enum wal_status find_id(struct wal_session *session, uint32_t stream,
-                               struct wal__span name, struct wal__buf *scratch,
+                               struct wal__span name,
+                               struct wal__record_buf *scratch,
                                struct wal__span *id, struct wal_error *error)
 {
     struct wal__core *core = session->core;
@@ -135,20 +136,20 @@ enum wal_status wal__head_get(struct wal_session *session, uint32_t stream,
 {
     struct wal__core *core = session->core;
     struct wal__span id;
-    struct wal__buf scratch;
+    struct wal__record_buf scratch;
     enum wal_status status = wal__core_write_lock(core, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    wal__buf_init(&scratch, core->env.heap);
+    wal__record_buf_init(&scratch, core->env.heap);
     status = find_id(session, stream, name, &scratch, &id, error);
     if (status == WAL_OK) {
         WAL__ASSERT(id.size <= WAL__ID_MAX);
         memcpy(entry_id, id.data, id.size);
         entry_id[id.size] = '\0';
     }
-    wal__buf_deinit(&scratch);
+    wal__record_buf_deinit(&scratch);
     wal__core_unlock(core);
     return status;
 }
@@ -378,7 +379,7 @@ enum wal_status wal__head_cursor_open(struct wal_session *session,
     opened->session = session->number;
     wal__buf_init(&opened->items, heap);
     wal__buf_init(&opened->texts, heap);
-    wal__buf_init(&opened->scratch, heap);
+    wal__record_buf_init(&opened->scratch, heap);
     status = fill(opened, error);
     if (status != WAL_OK) {
         wal__head_cursor_close(opened);
@@ -427,7 +428,7 @@ void wal__head_cursor_close(struct wal_head_cursor *heads)
     core = heads->core;
     wal__buf_deinit(&heads->items);
     wal__buf_deinit(&heads->texts);
-    wal__buf_deinit(&heads->scratch);
+    wal__record_buf_deinit(&heads->scratch);
     wal__heap_free(core->env.heap, heads);
     wal__core_release(core);
 }

@@ -69,7 +69,7 @@ static enum wal_status find_fork_point(struct wal__new_session *new_session,
 /* Reads the fork point's owner and id, in scratch or the segment's map. */
 static enum wal_status read_fork_point(struct wal__core *core,
                                        const struct wal__entry_location *found,
-                                       struct wal__buf *scratch,
+                                       struct wal__record_buf *scratch,
                                        struct wal__fork_record *record,
                                        struct wal_error *error)
 {
@@ -154,10 +154,10 @@ static enum wal_status resolve_fork(void *ctx, struct wal__op *op)
     struct wal__fork_record record = {0};
     struct wal__summary source;
     struct wal__entry_location found;
-    struct wal__buf scratch;
+    struct wal__record_buf scratch;
     enum wal_status status;
 
-    wal__buf_init(&scratch, op->heap);
+    wal__record_buf_init(&scratch, op->heap);
     status = wal__session_check_writable(new_session->core, new_session->source,
                                          true, &source, &op->error);
     if (status != WAL_OK && status != WAL_EDAMAGED) {
@@ -205,7 +205,7 @@ static enum wal_status resolve_fork(void *ctx, struct wal__op *op)
     new_session->depth = record.depth;
     encode_fork(op, &record, found.sequence);
 done:
-    wal__buf_deinit(&scratch);
+    wal__record_buf_deinit(&scratch);
     return status;
 }
 

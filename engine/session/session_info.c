@@ -134,7 +134,7 @@ enum wal_status wal__session_fill_info(const struct wal__core *core,
 
 enum wal_status
 wal__core_read_session_record(struct wal__core *core, uint64_t position,
-                              struct wal__buf *scratch,
+                              struct wal__record_buf *scratch,
                               struct wal__session_record *record,
                               uint64_t *sequence, struct wal_error *error)
 {
@@ -162,7 +162,7 @@ wal__core_read_session_record(struct wal__core *core, uint64_t position,
 
 /* Under the state lock and info_mutex. */
 static enum wal_status read_info(struct wal_session *session,
-                                 struct wal__buf *scratch,
+                                 struct wal__record_buf *scratch,
                                  struct wal_session_info *info,
                                  struct wal_error *error)
 {
@@ -199,13 +199,13 @@ enum wal_status wal__session_get_info(struct wal_session *session,
 {
     struct wal__core *core = session->core;
     struct wal_session_info filled = *info;
-    struct wal__buf scratch;
+    struct wal__record_buf scratch;
     enum wal_status status = wal__core_read_lock(core, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    wal__buf_init(&scratch, core->env.heap);
+    wal__record_buf_init(&scratch, core->env.heap);
     pthread_mutex_lock(&session->info_mutex);
     status = read_info(session, &scratch, &filled, error);
     if (status == WAL_OK) {
@@ -213,7 +213,7 @@ enum wal_status wal__session_get_info(struct wal_session *session,
     }
     pthread_mutex_unlock(&session->info_mutex);
     wal__core_unlock(core);
-    wal__buf_deinit(&scratch);
+    wal__record_buf_deinit(&scratch);
     return status;
 }
 

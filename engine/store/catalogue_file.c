@@ -220,6 +220,7 @@ static void freeze(struct wal__core *core, const struct wal__segment *ended)
     header->position = wal__position(ended->id, open->previous_end);
     header->last_sequence = open->last_sequence;
     header->chain = open->chain;
+    header->generation = wal__log_generation(&core->log);
     memcpy(header->uuid, core->log.uuid, sizeof(header->uuid));
     core->fold.generation = core->generation;
     core->fold.pending = true;

@@ -38,7 +38,10 @@ static enum wal_status reload(void *ctx, struct wal_error *error)
     enum wal_status status;
 
     core->log.needs_reload = false;
-    status = wal__core_load_indexes(core, error);
+    status = wal__log_refresh_segments(&core->log, error);
+    if (status == WAL_OK) {
+        status = wal__core_load_indexes(core, error);
+    }
     if (status != WAL_OK) {
         core->log.needs_reload = true;
     }
@@ -492,7 +495,7 @@ enum wal_status wal__core_write_lock(struct wal__core *core,
     enum wal_status status = WAL_OK;
 
     pthread_rwlock_wrlock(&core->state);
-    if (core->log.needs_reload) {
+    if (core->log.needs_reload || wal__log_is_outdated(&core->log)) {
         status = reload(core, error);
     } else if (wal__log_needs_catch_up(&core->log)) {
         status = wal__log_catch_up(&core->log, error);

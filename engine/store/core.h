@@ -312,7 +312,7 @@ enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
 /* session_info.c: reads a SESSION record, decoded by its segment's version, and
  * its sequence number. Texts point into scratch or the segment's map. */
 enum wal_status wal__core_read_session_record(
-    struct wal__core *core, uint64_t position, struct wal__buf *scratch,
+    struct wal__core *core, uint64_t position, struct wal__record_buf *scratch,
     struct wal__session_record *record, uint64_t *sequence,
     struct wal_error *error) WAL_MUST_USE;
 
@@ -396,7 +396,8 @@ enum wal_status wal__core_find_cached_id(struct wal__core *core,
  * by the record's header and hash. *id points into scratch or the segment's
  * map. Any thread; no lock. */
 enum wal_status wal__core_read_id(struct wal__core *core, uint64_t position,
-                                  uint64_t sequence, struct wal__buf *scratch,
+                                  uint64_t sequence,
+                                  struct wal__record_buf *scratch,
                                   struct wal__span *id) WAL_MUST_USE;
 /* Finds an entry by sequence number in the session and its ancestors. State
  * lock for writing. */

@@ -141,13 +141,15 @@ static enum wal_status check_index_names(struct wal__core *core,
     return WAL_OK;
 }
 
-/* Whether the snapshot belongs to this segment chain. */
+/* Whether the snapshot belongs to this segment chain. Its positions are stale
+ * when segments were rewritten since. */
 static bool is_of_chain(struct wal__core *core,
                         const struct wal__snapshot *snapshot, uint32_t count)
 {
     uint64_t id = wal__position_segment(snapshot->header.position);
 
     return wal__log_segment(&core->log, id) != NULL &&
+           snapshot->header.generation == wal__log_generation(&core->log) &&
            indexes_complete(core, count);
 }
 
@@ -184,14 +186,36 @@ static enum wal_status load_snapshot(struct wal__core *core, uint32_t count,
     return WAL_OK;
 }
 
+/* A SESSION record before this segment may be in one that was rewritten since:
+ * then only the catalogue has its position. */
+static enum wal_status use_present_position(struct wal__core *core,
+                                            uint64_t segment,
+                                            struct wal__summary *summary)
+{
+    struct wal__summary present;
+    enum wal_status status;
+
+    if (wal__position_segment(summary->session_position) == segment ||
+        wal__log_generation(&core->log) == 0) {
+        return WAL_OK;
+    }
+    status = wal__catalogue_get(&core->catalogue, summary->number, &present);
+    summary->session_position = status == WAL_OK ? present.session_position : 0;
+    return status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
 /* Merges a session of a segment index into the catalogue. `ended` is the
  * segment's id, or 0 for the tail. */
 static enum wal_status merge_summary(struct wal__core *core, uint64_t ended,
                                      struct wal__summary *summary)
 {
     struct wal__summary present;
-    enum wal_status status = WAL_OK;
+    enum wal_status status = use_present_position(
+        core, ended != 0 ? ended : core->log.tail_segment->id, summary);
 
+    if (status != WAL_OK) {
+        return status;
+    }
     if (ended != 0) {
         summary->segment = ended;
     }
@@ -221,7 +245,9 @@ static bool is_covered(const struct wal__core *core,
     struct wal__summary present;
 
     if (ended == 0 ||
-        core->snapshot_position != wal__position(ended, index->header.end)) {
+        core->snapshot_position !=
+            wal__position(ended, wal__segment_original_end(
+                                     wal__log_segment(&core->log, ended)))) {
         return false;
     }
     for (uint32_t i = 0; i < index->header.session_count; i++) {

@@ -71,6 +71,7 @@ static void write_catalogue(struct wal__core *core)
     header.position = atomic_load(&log->end);
     header.last_sequence = log->last_sequence;
     header.chain = log->chain;
+    header.generation = wal__log_generation(log);
     memcpy(header.uuid, log->uuid, sizeof(header.uuid));
     /* Derived: without it the next opening takes longer. */
     (void)!wal__core_write_catalogue(core, &core->catalogue, &header,

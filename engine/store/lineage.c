@@ -26,10 +26,10 @@ static enum wal_status check_id(struct wal__core *core, uint64_t position,
     struct wal__span found = {NULL, 0};
     struct wal__span payload;
     struct wal__frame frame;
-    struct wal__buf scratch;
+    struct wal__record_buf scratch;
     enum wal_status status;
 
-    wal__buf_init(&scratch, core->env.heap);
+    wal__record_buf_init(&scratch, core->env.heap);
     status = wal__log_peek(&core->log, position, WAL__ENTRY_ID_END, &scratch,
                            &frame, &payload, error);
     if (status == WAL_OK) {
@@ -41,7 +41,7 @@ static enum wal_status check_id(struct wal__core *core, uint64_t position,
                                    &payload, error);
         }
     }
-    wal__buf_deinit(&scratch);
+    wal__record_buf_deinit(&scratch);
     return status;
 }
 
@@ -181,7 +181,8 @@ enum wal_status wal__core_find_cached_id(struct wal__core *core,
 }
 
 enum wal_status wal__core_read_id(struct wal__core *core, uint64_t position,
-                                  uint64_t sequence, struct wal__buf *scratch,
+                                  uint64_t sequence,
+                                  struct wal__record_buf *scratch,
                                   struct wal__span *id)
 {
     struct wal__frame frame;

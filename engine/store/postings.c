@@ -19,19 +19,22 @@ struct source {
 };
 
 /* The part of a segment's index that the session has, and the segment before
- * it that holds records of the session. */
+ * it that holds records of the session. *segment may have been replaced: it is
+ * then the one that replaced it. */
 static enum wal_status find_part(struct wal__core *core, uint32_t number,
-                                 uint64_t segment,
+                                 uint64_t *segment,
                                  const struct wal__index **index,
                                  struct wal__summary *part)
 {
-    enum wal_status status = wal__index_set_get(&core->indexes, segment, index);
+    enum wal_status status;
 
+    *segment = wal__log_live_id(&core->log, *segment);
+    status = wal__index_set_get(&core->indexes, *segment, index);
     if (status != WAL_OK) {
         return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
     }
     return wal__index_find(*index, number, part) == WAL__FMT_OK &&
-                   part->segment < segment
+                   part->segment < *segment
                ? WAL_OK
                : WAL_ECORRUPT;
 }
@@ -49,7 +52,7 @@ static enum wal_status find_sources(struct wal__core *core,
         struct wal__summary part;
         struct source source;
 
-        status = find_part(core, summary->number, segment, &index, &part);
+        status = find_part(core, summary->number, &segment, &index, &part);
         if (status != WAL_OK) {
             return status;
         }
@@ -193,7 +196,7 @@ static enum wal_status open_segment(struct wal__posting_cursor *cursor)
     const struct wal__index *index;
     struct wal__summary part;
     enum wal_status status = find_part(cursor->core, cursor->number,
-                                       cursor->next_segment, &index, &part);
+                                       &cursor->next_segment, &index, &part);
 
     if (status != WAL_OK) {
         return status;

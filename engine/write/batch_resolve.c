@@ -115,12 +115,12 @@ static enum wal_status compare_existing(struct wal__resolver *resolver,
     const struct wal__batch_entry *entry = &resolver->batch->entries[item];
     struct wal__frame existing;
     struct wal__span payload;
-    struct wal__buf scratch;
+    struct wal__record_buf scratch;
     enum wal_status status;
     uint64_t parent = 0;
     bool same;
 
-    wal__buf_init(&scratch, resolver->core->env.heap);
+    wal__record_buf_init(&scratch, resolver->core->env.heap);
     status = wal__log_read(&resolver->core->log, found->position, &scratch,
                            &existing, &payload, &resolver->op->error);
     if (status != WAL_OK) {
@@ -145,7 +145,7 @@ static enum wal_status compare_existing(struct wal__resolver *resolver,
     frame->skipped = true;
     resolver->sequences[item] = found->sequence;
 done:
-    wal__buf_deinit(&scratch);
+    wal__record_buf_deinit(&scratch);
     return status;
 }
 

@@ -33,7 +33,7 @@ static enum wal_status reject_version(struct wal__resolver *resolver,
 /* Reads the newest version of a document. */
 static enum wal_status read_doc(struct wal__resolver *resolver,
                                 const struct wal__doc_version *version,
-                                struct wal__buf *scratch,
+                                struct wal__record_buf *scratch,
                                 struct wal__doc_record *record)
 {
     struct wal__frame frame;
@@ -132,10 +132,10 @@ static enum wal_status replace_doc(struct wal__resolver *resolver,
                                    const struct wal__doc_version *newest)
 {
     struct wal__doc_record existing;
-    struct wal__buf scratch;
+    struct wal__record_buf scratch;
     enum wal_status status;
 
-    wal__buf_init(&scratch, resolver->op->heap);
+    wal__record_buf_init(&scratch, resolver->op->heap);
     status = read_doc(resolver, newest, &scratch, &existing);
     if (status == WAL_ECORRUPT && resolver->core->rebuild_from_log) {
         /* A damaged version may be replaced. */
@@ -146,7 +146,7 @@ static enum wal_status replace_doc(struct wal__resolver *resolver,
         status =
             resolve_existing_doc(resolver, doc, requested, newest, &existing);
     }
-    wal__buf_deinit(&scratch);
+    wal__record_buf_deinit(&scratch);
     return status;
 }
 
@@ -223,7 +223,7 @@ static bool is_main(const struct wal__head_record *record)
 static enum wal_status find_head(struct wal__resolver *resolver,
                                  const struct wal__frame *frame,
                                  const struct wal__head_record *requested,
-                                 struct wal__buf *scratch,
+                                 struct wal__record_buf *scratch,
                                  struct current_head *current)
 {
     const struct wal__named_head *named = wal__annotations_find_head(
@@ -378,7 +378,7 @@ static enum wal_status resolve_head(struct wal__resolver *resolver,
     struct wal__op_frame *frame = &resolver->op->frames[head->frame];
     struct wal__head_record requested;
     struct current_head current;
-    struct wal__buf scratch;
+    struct wal__record_buf scratch;
     enum wal_status status;
     uint64_t target = 0;
 
@@ -388,7 +388,7 @@ static enum wal_status resolve_head(struct wal__resolver *resolver,
                                 &requested) != WAL__FMT_OK) {
         return WAL_EINVAL;
     }
-    wal__buf_init(&scratch, resolver->op->heap);
+    wal__record_buf_init(&scratch, resolver->op->heap);
     status = find_head(resolver, &frame->frame, &requested, &scratch, &current);
     if (status != WAL_OK) {
         goto done;
@@ -416,7 +416,7 @@ static enum wal_status resolve_head(struct wal__resolver *resolver,
     resolver->next++;
     count_head(resolver, &requested, &current);
 done:
-    wal__buf_deinit(&scratch);
+    wal__record_buf_deinit(&scratch);
     return status;
 }
 
@@ -447,7 +447,7 @@ enum wal_status wal__resolve_change(struct wal__resolver *resolver)
     struct wal__summary summary;
     struct wal__frame frame = {0};
     struct wal__span payload;
-    struct wal__buf scratch;
+    struct wal__record_buf scratch;
     enum wal_status status;
 
     batch->stale_read = false;
@@ -465,10 +465,10 @@ enum wal_status wal__resolve_change(struct wal__resolver *resolver)
         return status;
     }
     batch->stale_read = true;
-    wal__buf_init(&scratch, resolver->op->heap);
+    wal__record_buf_init(&scratch, resolver->op->heap);
     (void)!wal__log_read(&resolver->core->log, summary.session_position,
                          &scratch, &frame, &payload, NULL);
-    wal__buf_deinit(&scratch);
+    wal__record_buf_deinit(&scratch);
     return reject_version(resolver, WAL_EXPECTATION_METADATA,
                           "the metadata of session", summary.id,
                           batch->expected_version, frame.sequence);

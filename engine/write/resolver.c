@@ -69,14 +69,14 @@ enum wal_status wal__resolver_read_id(struct wal__resolver *resolver,
     struct wal__entry_location found;
     struct wal__frame frame;
     struct wal__span payload;
-    struct wal__buf scratch;
+    struct wal__record_buf scratch;
     enum wal_status status;
 
     out[0] = '\0';
     if (sequence == 0) {
         return WAL_OK;
     }
-    wal__buf_init(&scratch, core->env.heap);
+    wal__record_buf_init(&scratch, core->env.heap);
     status = wal__core_find_sequence(core, resolver->batch->session, stream,
                                      sequence, &found, &resolver->op->error);
     if (status == WAL_OK) {
@@ -89,6 +89,6 @@ enum wal_status wal__resolver_read_id(struct wal__resolver *resolver,
         memcpy(out, record.id.data, record.id.size);
         out[record.id.size] = '\0';
     }
-    wal__buf_deinit(&scratch);
+    wal__record_buf_deinit(&scratch);
     return status == WAL_ENOTFOUND || status == WAL_ECORRUPT ? WAL_OK : status;
 }

@@ -22,7 +22,8 @@ enum {
     AT_UUID = 48,
     AT_TABLE_CRC = 64,
     AT_HIDDEN_COUNT = 68,
-    AT_ZERO = 72,
+    AT_GENERATION = 72,
+    AT_ZERO = 76,
     AT_CRC = 124
 };
 
@@ -36,8 +37,9 @@ WAL__FOLLOWS(AT_LAST_SESSION, AT_CHAIN, 4);
 WAL__FOLLOWS(AT_UUID, AT_LAST_SESSION, 4);
 WAL__FOLLOWS(AT_TABLE_CRC, AT_UUID, 16);
 WAL__FOLLOWS(AT_HIDDEN_COUNT, AT_TABLE_CRC, 4);
-WAL__FOLLOWS(AT_ZERO, AT_HIDDEN_COUNT, 4);
-WAL__FOLLOWS(AT_CRC, AT_ZERO, 52);
+WAL__FOLLOWS(AT_GENERATION, AT_HIDDEN_COUNT, 4);
+WAL__FOLLOWS(AT_ZERO, AT_GENERATION, 4);
+WAL__FOLLOWS(AT_CRC, AT_ZERO, 48);
 WAL__FOLLOWS((int)WAL__CATALOGUE_HEADER_SIZE, (int)AT_CRC, 4);
 
 enum {
@@ -64,6 +66,7 @@ void wal__catalogue_header_encode(const struct wal__catalogue_header *header,
     memcpy(out + AT_UUID, header->uuid, UUID_SIZE);
     wal__put32(out + AT_TABLE_CRC, header->table_crc);
     wal__put32(out + AT_HIDDEN_COUNT, header->hidden_count);
+    wal__put32(out + AT_GENERATION, header->generation);
     wal__put32(out + AT_CRC, wal__crc32(0, out, AT_CRC));
 }
 
@@ -128,6 +131,7 @@ wal__catalogue_header_decode_any(struct wal__span bytes,
     memcpy(header->uuid, at + AT_UUID, UUID_SIZE);
     header->table_crc = wal__get32(at + AT_TABLE_CRC);
     header->hidden_count = wal__get32(at + AT_HIDDEN_COUNT);
+    header->generation = wal__get32(at + AT_GENERATION);
     return WAL__FMT_OK;
 }
 

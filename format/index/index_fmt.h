@@ -157,6 +157,7 @@ struct wal__catalogue_header {
     uint32_t chain;
     uint32_t last_session;
     uint32_t hidden_count; /* summaries of deleted sessions and the store */
+    uint32_t generation;   /* of the log's rewritten segments */
     uint8_t uuid[16];
     uint32_t table_crc;
 };

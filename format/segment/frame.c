@@ -58,6 +58,7 @@ bool wal__frame_is_sequenced(uint8_t type)
     case WAL__FRAME_COMMIT:
     case WAL__FRAME_INDEX:
     case WAL__FRAME_SEAL:
+    case WAL__FRAME_BLOCK:
         return false;
     default:
         return true;
@@ -97,6 +98,8 @@ const char *wal__frame_type_name(uint8_t type)
         return "SEAL";
     case WAL__FRAME_ACCEPT:
         return "ACCEPT";
+    case WAL__FRAME_BLOCK:
+        return "BLOCK";
     default:
         return "UNKNOWN";
     }
@@ -104,7 +107,7 @@ const char *wal__frame_type_name(uint8_t type)
 
 static bool is_known(uint8_t type)
 {
-    return type >= WAL__FRAME_OPEN && type <= WAL__FRAME_ACCEPT;
+    return type >= WAL__FRAME_OPEN && type <= WAL__FRAME_BLOCK;
 }
 
 static uint32_t payload_max(uint8_t type)
@@ -113,6 +116,8 @@ static uint32_t payload_max(uint8_t type)
     case WAL__FRAME_ENTRY:
     case WAL__FRAME_DOC:
         return WAL__FRAME_ENTRY_MAX;
+    case WAL__FRAME_BLOCK:
+        return WAL__FRAME_BLOCK_MAX;
     case WAL__FRAME_INDEX:
         return WAL__FRAME_INDEX_MAX;
     case WAL__FRAME_TOMBSTONE:

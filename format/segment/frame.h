@@ -21,6 +21,7 @@ enum {
     WAL__FRAME_PAYLOAD_MAX = 2 * 1024 * 1024,
     WAL__FRAME_ENTRY_MAX = 18 * 1024 * 1024, /* ENTRY and DOC: a payload and
                                               * its fields */
+    WAL__FRAME_BLOCK_MAX = 19 * 1024 * 1024, /* a record and its BLOCK */
     WAL__FRAME_INDEX_MAX = 64 * 1024 * 1024, /* size of a segment */
     WAL__FRAME_LZ4_RATIO_MAX = 255
 };
@@ -41,7 +42,8 @@ enum wal__frame_type {
     WAL__FRAME_COMMIT = 12,
     WAL__FRAME_INDEX = 13,
     WAL__FRAME_SEAL = 14,
-    WAL__FRAME_ACCEPT = 15
+    WAL__FRAME_ACCEPT = 15,
+    WAL__FRAME_BLOCK = 16
 };
 
 enum wal__frame_flag {

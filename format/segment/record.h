@@ -89,7 +89,8 @@ enum wal__entry_form {
 };
 
 struct wal__entry_record {
-    uint8_t form; /* enum wal__entry_form */
+    uint8_t form;   /* enum wal__entry_form */
+    bool is_erased; /* it was redacted, and has neither meta nor payload */
     struct wal__span id;
     struct wal__span type; /* empty if the frame's kind implies it */
     struct wal__span time;

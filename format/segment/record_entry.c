@@ -31,7 +31,8 @@ enum {
 
 enum {
     FORM_OUT_OF_LINE = 2, /* combined with enum wal__entry_form */
-    FORM_MAX = WAL__ENTRY_LINE | FORM_OUT_OF_LINE
+    FORM_ERASED = 4,
+    FORM_MAX = WAL__ENTRY_LINE | FORM_ERASED
 };
 
 WAL__FOLLOWS(ENTRY_ID_SIZE, ENTRY_FORM, 1);
@@ -65,8 +66,12 @@ void wal__entry_record_encode(const struct wal__entry_record *entry,
     uint8_t *at = out + ENTRY_TEXTS;
 
     WAL__ASSERT(entry->form <= WAL__ENTRY_LINE);
+    WAL__ASSERT(!entry->is_erased ||
+                (entry->digest == NULL && entry->meta.size == 0 &&
+                 entry->payload.size == 0));
     out[ENTRY_FORM] =
-        (uint8_t)(entry->form | (entry->digest != NULL ? FORM_OUT_OF_LINE : 0));
+        (uint8_t)(entry->form | (entry->digest != NULL ? FORM_OUT_OF_LINE : 0) |
+                  (entry->is_erased ? FORM_ERASED : 0));
     wal__put_text_size8(out + ENTRY_ID_SIZE, entry->id);
     wal__put_text_size8(out + ENTRY_TYPE_SIZE, entry->type);
     wal__put_text_size8(out + ENTRY_TIME_SIZE, entry->time);
@@ -149,7 +154,9 @@ enum wal__fmt wal__entry_record_decode(struct wal__span payload,
     content.data = at + payload.size - payload_size;
     content.size = payload_size;
     out_of_line = ((uint8_t)small & FORM_OUT_OF_LINE) != 0;
-    if (out_of_line && !is_out_of_line(content)) {
+    entry->is_erased = ((uint8_t)small & FORM_ERASED) != 0;
+    if ((out_of_line && !is_out_of_line(content)) ||
+        (entry->is_erased && (meta_size | payload_size) != 0)) {
         return WAL__FMT_FIELD;
     }
     at += ENTRY_TEXTS;

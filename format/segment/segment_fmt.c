@@ -12,6 +12,7 @@
 
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
+#include "format/segment/block.h"
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 
@@ -58,6 +59,18 @@ enum {
     HEADER_END = 84
 };
 
+/* Of a rewritten segment. */
+enum {
+    REWRITE_GENERATION = 84,
+    REWRITE_FIRST_ID = 88,
+    REWRITE_ORIGINAL_END = 96,
+    REWRITE_LAST_SEQUENCE = 104,
+    REWRITE_ORIGINAL_CHAIN = 112,
+    REWRITE_DROPPED = 116,
+    REWRITE_CRC = 124,
+    REWRITE_END = 128
+};
+
 WAL__FOLLOWS((int)HEADER_ID, (int)AT_SHARED_END, 0);
 WAL__FOLLOWS(HEADER_CAPACITY, HEADER_ID, 8);
 WAL__FOLLOWS(HEADER_SALT, HEADER_CAPACITY, 8);
@@ -66,6 +79,14 @@ WAL__FOLLOWS(HEADER_GROUP_ALIGN, HEADER_CLASS, 4);
 WAL__FOLLOWS(HEADER_CREATED, HEADER_GROUP_ALIGN, 4);
 WAL__FOLLOWS(HEADER_CRC, HEADER_CREATED, 8);
 WAL__FOLLOWS(HEADER_END, HEADER_CRC, 4);
+WAL__FOLLOWS((int)REWRITE_GENERATION, (int)HEADER_END, 0);
+WAL__FOLLOWS(REWRITE_FIRST_ID, REWRITE_GENERATION, 4);
+WAL__FOLLOWS(REWRITE_ORIGINAL_END, REWRITE_FIRST_ID, 8);
+WAL__FOLLOWS(REWRITE_LAST_SEQUENCE, REWRITE_ORIGINAL_END, 8);
+WAL__FOLLOWS(REWRITE_ORIGINAL_CHAIN, REWRITE_LAST_SEQUENCE, 8);
+WAL__FOLLOWS(REWRITE_DROPPED, REWRITE_ORIGINAL_CHAIN, 4);
+WAL__FOLLOWS(REWRITE_CRC, REWRITE_DROPPED, 8);
+WAL__FOLLOWS(REWRITE_END, REWRITE_CRC, 4);
 
 enum {
     TRAILER_MAGIC = 0,
@@ -201,6 +222,18 @@ enum wal__fmt wal__manifest_decode(const uint8_t *at,
     return WAL__FMT_OK;
 }
 
+static void put_rewrite(uint8_t *out, const struct wal__rewrite *rewrite)
+{
+    wal__put32(out + REWRITE_GENERATION, rewrite->generation);
+    wal__put64(out + REWRITE_FIRST_ID, rewrite->first_id);
+    wal__put64(out + REWRITE_ORIGINAL_END, rewrite->original_end);
+    wal__put64(out + REWRITE_LAST_SEQUENCE, rewrite->last_sequence);
+    wal__put32(out + REWRITE_ORIGINAL_CHAIN, rewrite->original_chain);
+    wal__put64(out + REWRITE_DROPPED, rewrite->dropped);
+    wal__put32(out + REWRITE_CRC,
+               wal__crc32(0, out + HEADER_END, REWRITE_CRC - HEADER_END));
+}
+
 void wal__segment_header_encode(const struct wal__segment_header *header,
                                 uint8_t *out)
 {
@@ -216,7 +249,39 @@ void wal__segment_header_encode(const struct wal__segment_header *header,
     wal__put32(out + HEADER_GROUP_ALIGN, header->group_align);
     wal__put64(out + HEADER_CREATED, (uint64_t)header->created_ms);
     wal__put32(out + HEADER_CRC, wal__crc32(0, out, HEADER_CRC));
-    memcpy(out + WAL__SEGMENT_HEADER_COPY, out, HEADER_END);
+    if (wal__segment_is_rewritten(header)) {
+        WAL__ASSERT((header->features.incompat & WAL__INCOMPAT_REWRITTEN) != 0);
+        put_rewrite(out, &header->rewrite);
+    }
+    memcpy(out + WAL__SEGMENT_HEADER_COPY, out, REWRITE_END);
+}
+
+/* Decodes the part of a header that a rewritten segment has. */
+static enum wal__fmt decode_rewrite(const uint8_t *at,
+                                    struct wal__segment_header *header)
+{
+    struct wal__rewrite read = {
+        .generation = wal__get32(at + REWRITE_GENERATION),
+        .original_chain = wal__get32(at + REWRITE_ORIGINAL_CHAIN),
+        .first_id = wal__get64(at + REWRITE_FIRST_ID),
+        .original_end = wal__get64(at + REWRITE_ORIGINAL_END),
+        .last_sequence = wal__get64(at + REWRITE_LAST_SEQUENCE),
+        .dropped = wal__get64(at + REWRITE_DROPPED),
+    };
+
+    if (wal__crc32(0, at + HEADER_END, REWRITE_CRC - HEADER_END) !=
+        wal__get32(at + REWRITE_CRC)) {
+        return WAL__FMT_HEADER_CRC;
+    }
+    if (read.generation == 0 || read.first_id == 0 ||
+        read.first_id > header->id ||
+        read.original_end < WAL__SEGMENT_HEADER_SIZE ||
+        read.original_end > WAL__SEGMENT_MAX ||
+        header->group_align != WAL__BLOCK_ALIGN) {
+        return WAL__FMT_FIELD;
+    }
+    header->rewrite = read;
+    return WAL__FMT_OK;
 }
 
 static bool header_fields_are_valid(const struct wal__segment_header *header)
@@ -255,9 +320,14 @@ static enum wal__fmt decode_copy(const uint8_t *at,
     if (!header_fields_are_valid(&read)) {
         return WAL__FMT_FIELD;
     }
-    memcpy(read.uuid, at + AT_UUID, UUID_SIZE);
-    *header = read;
-    return WAL__FMT_OK;
+    if ((read.features.incompat & WAL__INCOMPAT_REWRITTEN) != 0) {
+        fmt = decode_rewrite(at, &read);
+    }
+    if (fmt == WAL__FMT_OK) {
+        memcpy(read.uuid, at + AT_UUID, UUID_SIZE);
+        *header = read;
+    }
+    return fmt;
 }
 
 enum wal__fmt wal__segment_header_decode(const uint8_t *at,

@@ -5,6 +5,8 @@
 #ifndef AGENTWAL_FORMAT_SEGMENT_SEGMENT_FMT_H
 #define AGENTWAL_FORMAT_SEGMENT_SEGMENT_FMT_H
 
+#include <stdbool.h>
+
 #include "format/bytes/fmt.h"
 
 enum {
@@ -19,9 +21,13 @@ enum {
     WAL__POSITION_BITS = 27 /* of the offset in a position */
 };
 
-/* Feature bits that this library implements. */
-#define WAL__KNOWN_RO_COMPAT 0u
-#define WAL__KNOWN_INCOMPAT  0u
+/* Feature bits (SPEC.md 7). */
+#define WAL__COMPAT_AUDIT       1u /* reserved */
+#define WAL__INCOMPAT_REWRITTEN 1u
+#define WAL__INCOMPAT_ENCRYPTED 2u /* reserved */
+/* Those that this library implements. */
+#define WAL__KNOWN_RO_COMPAT    0u
+#define WAL__KNOWN_INCOMPAT     WAL__INCOMPAT_REWRITTEN
 
 enum wal__segment_class {
     WAL__CLASS_LOG = 1,
@@ -67,6 +73,16 @@ void wal__manifest_encode(const struct wal__manifest *manifest, uint8_t *out);
 enum wal__fmt wal__manifest_decode(const uint8_t *at,
                                    struct wal__manifest *manifest);
 
+/* What a rewritten segment replaces (SPEC.md 2.22). */
+struct wal__rewrite {
+    uint32_t generation; /* 0: the segment is not rewritten */
+    uint32_t original_chain;
+    uint64_t first_id;
+    uint64_t original_end;
+    uint64_t last_sequence;
+    uint64_t dropped;
+};
+
 struct wal__segment_header {
     uint32_t version;
     struct wal__features features;
@@ -77,7 +93,14 @@ struct wal__segment_header {
     uint32_t class;
     uint32_t group_align;
     int64_t created_ms;
+    struct wal__rewrite rewrite; /* with the feature bit */
 };
+
+static inline bool
+wal__segment_is_rewritten(const struct wal__segment_header *header)
+{
+    return header->rewrite.generation != 0;
+}
 
 /* Writes WAL__SEGMENT_HEADER_SIZE bytes, both copies. */
 void wal__segment_header_encode(const struct wal__segment_header *header,

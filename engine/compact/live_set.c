@@ -1,0 +1,471 @@
+/*
+ * live_set.c - what of a log is live (live_set.h).
+ *
+ * Invariant: a session that is not in `lineages` is neither deleted nor a fork.
+ * A fork has a higher number than the sessions it names.
+ */
+#include "engine/compact/live_set.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/bytes/assert.h"
+#include "format/bytes/crc32.h"
+#include "format/segment/frame.h"
+#include "format/segment/record.h"
+
+/* A fork, or a deleted session. */
+struct live_session {
+    uint32_t number;
+    uint32_t fork_owner; /* of the fork point; 0: none */
+    uint32_t fork_source;
+    bool is_deleted;
+    bool is_retained; /* something of it is in a segment that stays */
+    bool is_named;    /* by the FORK of a session that stays */
+    uint64_t fork_sequence;
+    uint64_t fork_record;
+    /* Of a deleted session: sequences up to which forks see its entries and
+     * its documents. */
+    uint64_t entry_cut;
+    uint64_t document_cut;
+};
+
+/* The newest HEAD record of a name. */
+struct live_head {
+    uint32_t number;
+    uint32_t stream;
+    uint64_t name_hash;
+    uint64_t sequence;
+};
+
+enum {
+    SESSIONS_MIN = 1024
+};
+
+void wal__live_set_init(struct wal__live_set *set, const struct wal__heap *heap)
+{
+    memset(set, 0, sizeof(*set));
+    set->heap = heap;
+    wal__hashmap_init(&set->lineage_map, heap);
+    wal__hashmap_init(&set->head_map, heap);
+    wal__buf_init(&set->lineages, heap);
+    wal__buf_init(&set->heads, heap);
+    wal__buf_init(&set->redacted, heap);
+}
+
+void wal__live_set_deinit(struct wal__live_set *set)
+{
+    wal__heap_free(set->heap, set->newest_session);
+    set->newest_session = NULL;
+    wal__hashmap_deinit(&set->lineage_map);
+    wal__hashmap_deinit(&set->head_map);
+    wal__buf_deinit(&set->lineages);
+    wal__buf_deinit(&set->heads);
+    wal__buf_deinit(&set->redacted);
+}
+
+/* --- tables ------------------------------------------------------------- */
+
+static struct live_session *session_at(const struct wal__live_set *set,
+                                       uint32_t rank)
+{
+    WAL__ASSERT((rank + 1) * sizeof(struct live_session) <= set->lineages.size);
+    return (struct live_session *)(void *)set->lineages.data + rank;
+}
+
+static uint32_t session_count(const struct wal__live_set *set)
+{
+    return (uint32_t)(set->lineages.size / sizeof(struct live_session));
+}
+
+static struct live_session *find_session(const struct wal__live_set *set,
+                                         uint32_t number)
+{
+    uint32_t cursor = 0;
+    uint32_t rank;
+
+    while (wal__hashmap_find(&set->lineage_map, number, &cursor, &rank)) {
+        if (session_at(set, rank)->number == number) {
+            return session_at(set, rank);
+        }
+    }
+    return NULL;
+}
+
+static enum wal_status get_session(struct wal__live_set *set, uint32_t number,
+                                   struct live_session **session)
+{
+    struct live_session added = {.number = number};
+    enum wal_status status;
+
+    *session = find_session(set, number);
+    if (*session != NULL) {
+        return WAL_OK;
+    }
+    status = wal__hashmap_reserve(&set->lineage_map, 1);
+    if (status == WAL_OK) {
+        status = wal__buf_append(&set->lineages, &added, sizeof(added));
+    }
+    if (status == WAL_OK) {
+        status =
+            wal__hashmap_add(&set->lineage_map, number, session_count(set) - 1);
+        *session = session_at(set, session_count(set) - 1);
+    }
+    return status;
+}
+
+static uint64_t head_hash(uint32_t number, const struct wal__posting *posting)
+{
+    uint64_t key[3] = {number, posting->stream, posting->id_hash};
+
+    return wal__id_hash(key, sizeof(key));
+}
+
+static struct live_head *find_head(const struct wal__live_set *set,
+                                   uint32_t number,
+                                   const struct wal__posting *posting)
+{
+    struct live_head *heads = (struct live_head *)(void *)set->heads.data;
+    uint64_t hash = head_hash(number, posting);
+    uint32_t cursor = 0;
+    uint32_t rank;
+
+    while (wal__hashmap_find(&set->head_map, hash, &cursor, &rank)) {
+        if (heads[rank].number == number &&
+            heads[rank].stream == posting->stream &&
+            heads[rank].name_hash == posting->id_hash) {
+            return &heads[rank];
+        }
+    }
+    return NULL;
+}
+
+static enum wal_status add_head(struct wal__live_set *set, uint32_t number,
+                                const struct wal__posting *posting)
+{
+    struct live_head *head = find_head(set, number, posting);
+    struct live_head added = {number, posting->stream, posting->id_hash,
+                              posting->sequence};
+    uint32_t count = (uint32_t)(set->heads.size / sizeof(added));
+    enum wal_status status;
+
+    if (head != NULL) {
+        head->sequence = posting->sequence;
+        return WAL_OK;
+    }
+    status = wal__hashmap_reserve(&set->head_map, 1);
+    if (status == WAL_OK) {
+        status = wal__buf_append(&set->heads, &added, sizeof(added));
+    }
+    return status == WAL_OK
+               ? wal__hashmap_add(&set->head_map, head_hash(number, posting),
+                                  count)
+               : status;
+}
+
+static enum wal_status set_newest_session(struct wal__live_set *set,
+                                          uint32_t number, uint64_t sequence)
+{
+    uint32_t limit =
+        set->session_limit < SESSIONS_MIN ? SESSIONS_MIN : set->session_limit;
+    uint64_t *grown;
+
+    while (limit <= number) {
+        limit = limit > UINT32_MAX / 2 ? UINT32_MAX : limit * 2;
+    }
+    if (limit > set->session_limit) {
+        grown = wal__heap_resize(set->heap, set->newest_session, limit,
+                                 sizeof(*grown));
+        if (grown == NULL) {
+            return WAL_ENOMEM;
+        }
+        memset(grown + set->session_limit, 0,
+               (limit - set->session_limit) * sizeof(*grown));
+        set->newest_session = grown;
+        set->session_limit = limit;
+    }
+    set->newest_session[number] = sequence;
+    return WAL_OK;
+}
+
+/* --- building ----------------------------------------------------------- */
+
+static enum wal_status add_posting(struct wal__live_set *set,
+                                   const struct wal__summary *summary,
+                                   const struct wal__posting *posting)
+{
+    struct live_session *session;
+    enum wal_status status;
+
+    switch (posting->type) {
+    case WAL__FRAME_SESSION:
+        return set_newest_session(set, summary->number, posting->sequence);
+    case WAL__FRAME_HEAD:
+        return add_head(set, summary->number, posting);
+    case WAL__FRAME_REDACT:
+        return wal__buf_append(&set->redacted, &posting->parent,
+                               sizeof(posting->parent));
+    case WAL__FRAME_FORK:
+        status = get_session(set, summary->number, &session);
+        if (status == WAL_OK) {
+            session->fork_owner = summary->fork_owner;
+            session->fork_source = summary->fork_source;
+            session->fork_sequence = summary->fork_sequence;
+            session->fork_record = summary->fork_record;
+        }
+        return status;
+    case WAL__FRAME_TOMBSTONE:
+        status = get_session(set, summary->number, &session);
+        if (status == WAL_OK) {
+            session->is_deleted = true;
+        }
+        return status;
+    default:
+        return WAL_OK;
+    }
+}
+
+enum wal_status wal__live_set_add(struct wal__live_set *set,
+                                  const struct wal__index *index)
+{
+    WAL__ASSERT(!set->is_complete);
+    for (uint32_t i = 0; i < index->header.session_count; i++) {
+        struct wal__summary summary;
+
+        if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
+            return WAL_ECORRUPT;
+        }
+        for (uint32_t k = 0; k < summary.posting_count; k++) {
+            struct wal__posting posting;
+            enum wal_status status;
+
+            wal__posting_decode(index->postings +
+                                    (size_t)(summary.first_posting + k) *
+                                        WAL__POSTING_SIZE,
+                                &posting);
+            status = add_posting(set, &summary, &posting);
+            if (status != WAL_OK) {
+                return status;
+            }
+        }
+    }
+    return WAL_OK;
+}
+
+static void raise(uint64_t *value, uint64_t to)
+{
+    if (to > *value) {
+        *value = to;
+    }
+}
+
+/* Keeps what a session that is not deleted sees of deleted ones. One of its
+ * ancestors that is not deleted keeps what is above itself. */
+static void keep_shared(const struct wal__live_set *set,
+                        const struct live_session *fork)
+{
+    const struct live_session *at = fork;
+    struct live_session *above;
+
+    while (at->fork_owner != 0) {
+        above = find_session(set, at->fork_owner);
+        if (above == NULL || !above->is_deleted) {
+            break;
+        }
+        raise(&above->entry_cut, at->fork_sequence);
+        at = above;
+    }
+    at = fork;
+    while (at->fork_source != 0) {
+        above = find_session(set, at->fork_source);
+        if (above == NULL || !above->is_deleted) {
+            break;
+        }
+        raise(&above->document_cut, at->fork_record);
+        at = above;
+    }
+}
+
+static int compare_sequences(const void *a, const void *b)
+{
+    uint64_t x;
+    uint64_t y;
+
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    return x < y ? -1 : x > y;
+}
+
+static int compare_numbers_descending(const void *a, const void *b)
+{
+    const struct live_session *x = *(const struct live_session *const *)a;
+    const struct live_session *y = *(const struct live_session *const *)b;
+
+    return x->number > y->number ? -1 : x->number < y->number;
+}
+
+void wal__live_set_complete(struct wal__live_set *set)
+{
+    uint32_t count = session_count(set);
+
+    WAL__ASSERT(!set->is_complete);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!session_at(set, i)->is_deleted) {
+            keep_shared(set, session_at(set, i));
+        }
+    }
+    if (set->redacted.size > 0) {
+        qsort(set->redacted.data, set->redacted.size / sizeof(uint64_t),
+              sizeof(uint64_t), compare_sequences);
+    }
+    set->is_complete = true;
+}
+
+/* Whether something of the session stays. */
+static bool stays(const struct live_session *session)
+{
+    return !session->is_deleted || session->entry_cut > 0 ||
+           session->document_cut > 0 || session->is_retained ||
+           session->is_named;
+}
+
+static void name(const struct wal__live_set *set, uint32_t number)
+{
+    struct live_session *session = find_session(set, number);
+
+    if (session != NULL) {
+        session->is_named = true;
+    }
+}
+
+enum wal_status wal__live_set_settle(struct wal__live_set *set)
+{
+    uint32_t count = session_count(set);
+    struct live_session **order =
+        wal__heap_alloc(set->heap, (count + 1) * sizeof(*order));
+
+    WAL__ASSERT(set->is_complete);
+    if (order == NULL) {
+        return WAL_ENOMEM;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        order[i] = session_at(set, i);
+    }
+    /* A fork before what it names. */
+    qsort(order, count, sizeof(*order), compare_numbers_descending);
+    for (uint32_t i = 0; i < count; i++) {
+        if (stays(order[i])) {
+            name(set, order[i]->fork_owner);
+            name(set, order[i]->fork_source);
+        }
+    }
+    wal__heap_free(set->heap, order);
+    set->is_settled = true;
+    return WAL_OK;
+}
+
+/* --- asking ------------------------------------------------------------- */
+
+bool wal__live_set_is_deleted(const struct wal__live_set *set, uint32_t number)
+{
+    const struct live_session *session = find_session(set, number);
+
+    return session != NULL && session->is_deleted;
+}
+
+bool wal__live_set_is_purged(const struct wal__live_set *set, uint32_t number)
+{
+    const struct live_session *session = find_session(set, number);
+
+    return set->is_settled && session != NULL && !stays(session);
+}
+
+void wal__live_set_retain(struct wal__live_set *set, uint32_t number)
+{
+    struct live_session *session = find_session(set, number);
+
+    WAL__ASSERT(!set->is_settled);
+    if (session != NULL) {
+        session->is_retained = true;
+    }
+}
+
+bool wal__live_set_is_redacted(const struct wal__live_set *set,
+                               uint64_t sequence)
+{
+    return set->redacted.size > 0 &&
+           bsearch(&sequence, set->redacted.data,
+                   set->redacted.size / sizeof(sequence), sizeof(sequence),
+                   compare_sequences) != NULL;
+}
+
+/* A record that tells of a session: all but its content. */
+static enum wal__fate session_fate(const struct wal__live_set *set,
+                                   uint32_t number,
+                                   const struct wal__posting *posting,
+                                   bool is_first)
+{
+    return is_first || number >= set->session_limit ||
+                   set->newest_session[number] == posting->sequence
+               ? WAL__FATE_KEEP
+               : WAL__FATE_DROP;
+}
+
+static enum wal__fate deleted_fate(const struct wal__live_set *set,
+                                   const struct live_session *session,
+                                   const struct wal__posting *posting,
+                                   bool is_first)
+{
+    bool is_shared;
+
+    switch (posting->type) {
+    case WAL__FRAME_ENTRY:
+        is_shared = posting->sequence <= session->entry_cut;
+        break;
+    case WAL__FRAME_REDACT:
+        is_shared = posting->parent <= session->entry_cut;
+        break;
+    case WAL__FRAME_DOC:
+    case WAL__FRAME_DOC_DELETE:
+        is_shared = posting->sequence <= session->document_cut;
+        break;
+    case WAL__FRAME_HEAD:
+        is_shared = false;
+        break;
+    default:
+        is_shared = !set->is_settled || stays(session);
+        break;
+    }
+    if (!is_shared) {
+        return WAL__FATE_DROP;
+    }
+    return posting->type == WAL__FRAME_SESSION
+               ? session_fate(set, session->number, posting, is_first)
+               : WAL__FATE_KEEP;
+}
+
+enum wal__fate wal__live_set_fate(const struct wal__live_set *set,
+                                  uint32_t number,
+                                  const struct wal__posting *posting,
+                                  bool is_first)
+{
+    const struct live_session *session = find_session(set, number);
+    const struct live_head *head;
+    enum wal__fate fate = WAL__FATE_KEEP;
+
+    WAL__ASSERT(set->is_complete);
+    if (session != NULL && session->is_deleted) {
+        fate = deleted_fate(set, session, posting, is_first);
+    } else if (posting->type == WAL__FRAME_SESSION) {
+        fate = session_fate(set, number, posting, is_first);
+    } else if (posting->type == WAL__FRAME_HEAD) {
+        head = find_head(set, number, posting);
+        fate = head == NULL || head->sequence == posting->sequence
+                   ? WAL__FATE_KEEP
+                   : WAL__FATE_DROP;
+    }
+    return fate == WAL__FATE_KEEP && posting->type == WAL__FRAME_ENTRY &&
+                   wal__live_set_is_redacted(set, posting->sequence)
+               ? WAL__FATE_ERASE
+               : fate;
+}

@@ -1,0 +1,77 @@
+/*
+ * live_set.h - what of a log is live, of the records that segments before the
+ * tail hold (SPEC.md 3.9). Built from their indexes alone: no payload is read.
+ *
+ * What a segment before the tail does not say is not known here: a deletion in
+ * the tail leaves its session live. So the set is that of a prefix of the log.
+ *
+ * Memory: 8 bytes for each session number, 48 for each fork and each deleted
+ * session, 8 for each redaction, 32 for each head that was moved by name.
+ * One thread while it is built, then any.
+ */
+#ifndef AGENTWAL_ENGINE_COMPACT_LIVE_SET_H
+#define AGENTWAL_ENGINE_COMPACT_LIVE_SET_H
+
+#include "engine/base/buf.h"
+#include "engine/base/hashmap.h"
+#include "format/index/index_fmt.h"
+
+/* What becomes of a record. */
+enum wal__fate {
+    WAL__FATE_KEEP,
+    WAL__FATE_ERASE, /* keep it without its content */
+    WAL__FATE_DROP
+};
+
+struct wal__live_set {
+    const struct wal__heap *heap;
+    /* By session number: the sequence of its newest SESSION record. */
+    uint64_t *newest_session;
+    uint32_t session_limit;          /* numbers below it have a slot */
+    struct wal__hashmap lineage_map; /* session number -> rank in lineages */
+    struct wal__buf lineages;        /* struct wal__live_session */
+    struct wal__hashmap head_map;    /* -> rank in heads */
+    struct wal__buf heads;           /* newest HEAD of each name */
+    struct wal__buf redacted;        /* uint64_t, sequences, ascending */
+    bool is_complete;
+    bool is_settled;
+};
+
+void wal__live_set_init(struct wal__live_set *set,
+                        const struct wal__heap *heap);
+void wal__live_set_deinit(struct wal__live_set *set);
+
+/* Adds the index of a segment; of all segments before the tail, ascending.
+ * WAL_ENOMEM; WAL_ECORRUPT: it cannot be decoded. */
+enum wal_status wal__live_set_add(struct wal__live_set *set,
+                                  const struct wal__index *index) WAL_MUST_USE;
+
+/* Ends the adding: finds what forks share with deleted sessions. */
+void wal__live_set_complete(struct wal__live_set *set);
+
+/* Says, between complete and settle, that a segment which is not rewritten has
+ * records of the session: if it is deleted, its SESSION, FORK, ACCEPT and
+ * TOMBSTONE stay. */
+void wal__live_set_retain(struct wal__live_set *set, uint32_t number);
+/* Decides which deleted sessions go altogether: those that share nothing, are
+ * not retained, and are named by no session that stays. WAL_ENOMEM. */
+enum wal_status wal__live_set_settle(struct wal__live_set *set) WAL_MUST_USE;
+
+/* Whether a session is deleted; and whether it goes altogether, false before
+ * wal__live_set_settle. */
+bool wal__live_set_is_deleted(const struct wal__live_set *set, uint32_t number);
+bool wal__live_set_is_purged(const struct wal__live_set *set, uint32_t number);
+
+/* Whether an entry is redacted. After complete. */
+bool wal__live_set_is_redacted(const struct wal__live_set *set,
+                               uint64_t sequence);
+
+/* What becomes of a record of session `number`; after complete. `is_first`: it
+ * is the first record of the session. Before settle, as if no session went
+ * altogether. */
+enum wal__fate wal__live_set_fate(const struct wal__live_set *set,
+                                  uint32_t number,
+                                  const struct wal__posting *posting,
+                                  bool is_first);
+
+#endif

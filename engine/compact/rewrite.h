@@ -1,0 +1,63 @@
+/*
+ * rewrite.h - replaces a run of segments by one rewritten segment (SPEC.md
+ * 3.9): copies what is live, reads the new file back, and gives it the name of
+ * the last of them.
+ *
+ * Invariant: until the rename nothing has changed but a file with a temporary
+ * name; after it the new file is whole and synced. One thread, which holds the
+ * compaction lock.
+ */
+#ifndef AGENTWAL_ENGINE_COMPACT_REWRITE_H
+#define AGENTWAL_ENGINE_COMPACT_REWRITE_H
+
+#include "engine/compact/live_set.h"
+#include "engine/compact/segment_writer.h"
+#include "engine/store/core.h"
+
+/* A segment before the tail, and its index, which the compaction opened
+ * itself: the store's set of indexes may be loaded anew meanwhile. */
+struct wal__compact_input {
+    struct wal__segment *segment;
+    struct wal__index_slot slot;
+};
+
+struct wal__rewrite_options {
+    uint32_t block_size; /* bytes of records in a BLOCK */
+    int level;           /* of compression; 0: none */
+};
+
+struct wal__rewrite_result {
+    uint64_t bytes_read;    /* of the segments that were replaced */
+    uint64_t bytes_written; /* of the new one: its file's size */
+    uint64_t kept;          /* records */
+    uint64_t dropped;
+    uint64_t erased;
+};
+
+/* Opens the index of a segment before the tail; of the caller until
+ * wal__compact_input_close. WAL_ENOTFOUND: it has none. */
+enum wal_status
+wal__compact_input_open(struct wal__core *core, struct wal__segment *segment,
+                        struct wal__compact_input *input) WAL_MUST_USE;
+void wal__compact_input_close(struct wal__core *core,
+                              struct wal__compact_input *input);
+
+/* Rewrites `count` neighbours, ascending. WAL_ECORRUPT: a record is damaged,
+ * error->file names the segment; WAL_ETOOBIG; WAL_ENOSPACE, WAL_EIO,
+ * WAL_ENOMEM. On failure the segments are as they were, unless only the
+ * directory could not be synced after the rename. */
+enum wal_status
+wal__rewrite_segments(struct wal__core *core, const struct wal__live_set *set,
+                      const struct wal__compact_input *inputs, uint32_t count,
+                      const struct wal__rewrite_options *options,
+                      struct wal__rewrite_result *result,
+                      struct wal_error *error) WAL_MUST_USE;
+
+/* verify.c: reads a file back that wal__segment_writer_finish wrote, and
+ * compares it with the index that it has. WAL_ECORRUPT: it is not what was
+ * written. */
+enum wal_status
+wal__segment_writer_verify(const struct wal__segment_writer *writer,
+                           struct wal_error *error) WAL_MUST_USE;
+
+#endif

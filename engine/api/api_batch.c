@@ -132,6 +132,7 @@ static enum wal_status commit(struct wal_session *session,
                               struct wal_append_result *result,
                               struct wal__op **op, struct wal_error *error)
 {
+    bool retried = false;
     struct wal__batch_request request;
     enum wal_status status = check_result(result, error);
 
@@ -150,7 +151,7 @@ static enum wal_status commit(struct wal_session *session,
     for (uint32_t attempt = 0; status == WAL_OK; attempt++) {
         status = try_commit(session, &request, result, op, error);
         if (!should_retry(status, *op, attempt) &&
-            !wal__core_invalidate_derived(session->core, status)) {
+            !wal__core_invalidate_derived(session->core, status, &retried)) {
             break;
         }
         wal__op_release(*op);
@@ -441,6 +442,7 @@ static enum wal_status compact_into(struct wal_session *session,
                                     struct wal_append_result *result,
                                     struct wal_error *error)
 {
+    bool retried = false;
     struct wal_append_result own = WAL_INIT(wal_append_result);
     enum wal_status status = WAL_OK;
 
@@ -453,7 +455,7 @@ static enum wal_status compact_into(struct wal_session *session,
                 ? wal__noop_session_compact(session, options, fork, &own, error)
                 : wal__session_compact_into(session, options, fork, &own,
                                             error);
-        if (!wal__core_invalidate_derived(session->core, status)) {
+        if (!wal__core_invalidate_derived(session->core, status, &retried)) {
             break;
         }
         status = WAL_OK;
@@ -470,6 +472,7 @@ enum wal_status wal_session_compact(struct wal_session *session,
                                     struct wal_append_result *result,
                                     struct wal_error *error)
 {
+    bool retried = false;
     struct wal_compact_options own;
     struct wal_session_options into;
     enum wal_status status =
@@ -498,7 +501,7 @@ enum wal_status wal_session_compact(struct wal_session *session,
     }
     while (status == WAL_OK) {
         status = compact_in_place(session, &own, result, error);
-        if (!wal__core_invalidate_derived(session->core, status)) {
+        if (!wal__core_invalidate_derived(session->core, status, &retried)) {
             break;
         }
         status = WAL_OK;

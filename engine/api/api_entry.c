@@ -15,6 +15,7 @@ wal_entry_cursor_open(struct wal_session *session,
                       const struct wal_entry_cursor_options *options,
                       struct wal_entry_cursor **cursor, struct wal_error *error)
 {
+    bool retried = false;
     struct wal_entry_cursor_options own;
     enum wal_status status = wal__check_session(session, error);
 
@@ -27,7 +28,7 @@ wal_entry_cursor_open(struct wal_session *session,
     }
     while (status == WAL_OK) {
         status = wal__entry_cursor_open(session, &own, cursor, error);
-        if (!wal__core_invalidate_derived(session->core, status)) {
+        if (!wal__core_invalidate_derived(session->core, status, &retried)) {
             break;
         }
         status = WAL_OK;
@@ -112,6 +113,7 @@ enum wal_status wal_entry_cursor_get(struct wal_entry_cursor *cursor,
 enum wal_status wal_entry_get(struct wal_session *session, struct wal_slice id,
                               struct wal_entry *entry, struct wal_error *error)
 {
+    bool retried = false;
     struct wal__span span;
     struct wal_entry own;
     struct wal_entry *out = &own;
@@ -131,7 +133,7 @@ enum wal_status wal_entry_get(struct wal_session *session, struct wal_slice id,
     }
     while (status == WAL_OK) {
         status = wal__lookup_entry(session, span, out, error);
-        if (!wal__core_invalidate_derived(session->core, status)) {
+        if (!wal__core_invalidate_derived(session->core, status, &retried)) {
             break;
         }
         status = WAL_OK;

@@ -21,6 +21,7 @@ enum wal_status wal_session_create(struct wal_store *store,
                                    struct wal_session **session,
                                    struct wal_error *error)
 {
+    bool retried = false;
     struct wal__core *core = store == NULL ? NULL : &store->core;
     struct wal_session_options own;
     enum wal_status status = wal__check_writable(core, error);
@@ -37,7 +38,7 @@ enum wal_status wal_session_create(struct wal_store *store,
     }
     while (status == WAL_OK) {
         status = wal__session_create(core, &own, session, error);
-        if (!wal__core_invalidate_derived(core, status)) {
+        if (!wal__core_invalidate_derived(core, status, &retried)) {
             break;
         }
         status = WAL_OK;
@@ -71,6 +72,7 @@ enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
                                  struct wal_session **session,
                                  struct wal_error *error)
 {
+    bool retried = false;
     struct wal__core *core = store == NULL ? NULL : &store->core;
     struct wal__span span;
     enum wal_status status = wal__check_core(core, error);
@@ -86,7 +88,7 @@ enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
     }
     while (status == WAL_OK) {
         status = open_session(core, span, session, error);
-        if (!wal__core_invalidate_derived(core, status)) {
+        if (!wal__core_invalidate_derived(core, status, &retried)) {
             break;
         }
         status = WAL_OK;
@@ -103,6 +105,7 @@ enum wal_status wal_session_get_info(struct wal_session *session,
                                      struct wal_session_info *info,
                                      struct wal_error *error)
 {
+    bool retried = false;
     const struct wal__struct *type = WAL__STRUCT(wal_session_info);
     struct wal_session_info own = WAL_INIT(wal_session_info);
     enum wal_status status = wal__check_session(session, error);
@@ -117,7 +120,7 @@ enum wal_status wal_session_get_info(struct wal_session *session,
     }
     while (status == WAL_OK) {
         status = wal__session_get_info(session, &own, error);
-        if (!wal__core_invalidate_derived(session->core, status)) {
+        if (!wal__core_invalidate_derived(session->core, status, &retried)) {
             break;
         }
         status = WAL_OK;
@@ -134,6 +137,7 @@ enum wal_status wal_session_fork(struct wal_session *session,
                                  struct wal_session **fork,
                                  struct wal_error *error)
 {
+    bool retried = false;
     struct wal_session_options own;
     enum wal_status status =
         wal__check_writable(session == NULL ? NULL : session->core, error);
@@ -150,7 +154,7 @@ enum wal_status wal_session_fork(struct wal_session *session,
     }
     while (status == WAL_OK) {
         status = wal__session_fork(session, at, &own, fork, error);
-        if (!wal__core_invalidate_derived(session->core, status)) {
+        if (!wal__core_invalidate_derived(session->core, status, &retried)) {
             break;
         }
         status = WAL_OK;
@@ -270,6 +274,7 @@ enum wal_status wal_session_open_latest(struct wal_store *store,
                                         struct wal_session **session,
                                         struct wal_error *error)
 {
+    bool retried = false;
     struct wal__core *core = store == NULL ? NULL : &store->core;
     enum wal_status status = wal__check_core(core, error);
 
@@ -281,7 +286,7 @@ enum wal_status wal_session_open_latest(struct wal_store *store,
     }
     while (status == WAL_OK) {
         status = open_latest(core, cwd, session, error);
-        if (!wal__core_invalidate_derived(core, status)) {
+        if (!wal__core_invalidate_derived(core, status, &retried)) {
             break;
         }
         status = WAL_OK;
@@ -345,6 +350,7 @@ enum wal_status wal_session_cursor_open(
     struct wal_store *store, const struct wal_session_cursor_options *options,
     struct wal_session_cursor **list, struct wal_error *error)
 {
+    bool retried = false;
     struct wal__core *core = store == NULL ? NULL : &store->core;
     struct wal_session_cursor_options own;
     enum wal_status status = wal__check_core(core, error);
@@ -358,7 +364,7 @@ enum wal_status wal_session_cursor_open(
     }
     while (status == WAL_OK) {
         status = wal__session_cursor_open(core, &own, list, error);
-        if (!wal__core_invalidate_derived(core, status)) {
+        if (!wal__core_invalidate_derived(core, status, &retried)) {
             break;
         }
         status = WAL_OK;
@@ -370,6 +376,7 @@ enum wal_status wal_session_cursor_next(struct wal_session_cursor *list,
                                         struct wal_session_info *info,
                                         struct wal_error *error)
 {
+    bool retried = false;
     const struct wal__struct *type = WAL__STRUCT(wal_session_info);
     struct wal_session_info own;
     struct wal_session_info *out = NULL;
@@ -387,7 +394,7 @@ enum wal_status wal_session_cursor_next(struct wal_session_cursor *list,
     }
     while (status == WAL_OK) {
         status = wal__session_cursor_next(list, out, error);
-        if (!wal__core_invalidate_derived(list->core, status)) {
+        if (!wal__core_invalidate_derived(list->core, status, &retried)) {
             break;
         }
         status = WAL_OK;

@@ -45,16 +45,17 @@ enum wal_status wal__reserved_doc_get(struct wal_session *session,
                                       struct wal__buf *value, uint64_t *version,
                                       struct wal_error *error)
 {
+    bool retried = false;
     struct wal_doc_cursor docs = {.core = session->core,
                                   .number = session->number};
     enum wal_status status;
 
     WAL__ASSERT(is_reserved(key));
-    wal__buf_init(&docs.scratch, session->core->env.heap);
+    wal__record_buf_init(&docs.scratch, session->core->env.heap);
     do {
         status = try_get(&docs, key, value, version, error);
-    } while (wal__core_invalidate_derived(session->core, status));
-    wal__buf_deinit(&docs.scratch);
+    } while (wal__core_invalidate_derived(session->core, status, &retried));
+    wal__record_buf_deinit(&docs.scratch);
     return status;
 }
 
@@ -62,6 +63,7 @@ static enum wal_status commit(struct wal_session *session,
                               const struct wal_doc *doc, uint64_t *version,
                               struct wal_error *error)
 {
+    bool retried = false;
     const struct wal_batch batch = {
         .struct_size = sizeof(batch), .documents = doc, .document_count = 1};
     enum wal_status status;
@@ -77,7 +79,7 @@ static enum wal_status commit(struct wal_session *session,
             }
             wal__op_release(op);
         }
-    } while (wal__core_invalidate_derived(session->core, status));
+    } while (wal__core_invalidate_derived(session->core, status, &retried));
     return status;
 }
 

@@ -293,6 +293,17 @@ enum wal_status wal__committer_write_mark(struct wal__committer *committer,
     return status;
 }
 
+enum wal_status wal__committer_rotate(struct wal__committer *committer,
+                                      struct wal_error *error)
+{
+    enum wal_status status;
+
+    acquire_leadership(committer);
+    status = wal__leader_rotate(committer->log, &committer->client, error);
+    release_leadership(committer);
+    return status;
+}
+
 void wal__committer_schedule_mark(struct wal__committer *committer)
 {
     const struct wal__io *io = committer->log->env->io;

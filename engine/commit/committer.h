@@ -106,6 +106,9 @@ enum wal_status wal__committer_sync(struct wal__committer *committer,
 /* Returns the number of staged WAL_QUEUED operations. */
 uint32_t wal__committer_queued_count(struct wal__committer *committer);
 
+/* Ends the tail segment (wal__leader_rotate) as the leader. */
+enum wal_status wal__committer_rotate(struct wal__committer *committer,
+                                      struct wal_error *error) WAL_MUST_USE;
 /* Writes a commit mark (wal__leader_write_mark) as the leader. */
 enum wal_status wal__committer_write_mark(struct wal__committer *committer,
                                           struct wal_error *error) WAL_MUST_USE;

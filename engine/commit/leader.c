@@ -170,6 +170,22 @@ wal__leader_reserve(struct wal__log *log,
                             : status;
 }
 
+enum wal_status wal__leader_rotate(struct wal__log *log,
+                                   const struct wal__leader_client *client,
+                                   struct wal_error *error)
+{
+    enum wal_status status = wal__leader_begin(log, client, true, error);
+
+    if (status == WAL_OK) {
+        status = remove_tail_index(log, error);
+        if (status == WAL_OK) {
+            status = wal__log_rotate(log, error);
+        }
+        wal__leader_end(log, client);
+    }
+    return status;
+}
+
 /* Whether the tail can take a commit mark, and needs it. */
 static bool needs_mark(const struct wal__log *log)
 {

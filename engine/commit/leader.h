@@ -60,6 +60,11 @@ wal__leader_reserve(struct wal__log *log,
                     const struct wal__log_reservation *reservation,
                     struct wal_error *error) WAL_MUST_USE;
 
+/* Ends the tail segment (wal__log_rotate). Begins and ends by itself. */
+enum wal_status wal__leader_rotate(struct wal__log *log,
+                                   const struct wal__leader_client *client,
+                                   struct wal_error *error) WAL_MUST_USE;
+
 /* Writes a commit mark, which closes the ambiguous window: syncs, appends a
  * COMMIT that records it, syncs again. Does nothing when the end is marked.
  * Begins and ends by itself. With allow_heal it heals a poisoned log. */

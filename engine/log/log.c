@@ -97,6 +97,18 @@ uint32_t wal__log_generation(const struct wal__log *log)
     return generation;
 }
 
+bool wal__log_has_replaced(const struct wal__log *log)
+{
+    const struct wal__segment_table *table = atomic_load(&log->table);
+
+    for (uint32_t i = 0; table != NULL && i < table->count; i++) {
+        if (atomic_load(&table->segments[i]->replaced)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool wal__log_is_outdated(const struct wal__log *log)
 {
     return atomic_load_explicit(&log->shared->rewrites, memory_order_relaxed) !=
@@ -198,6 +210,26 @@ uint64_t wal__log_pack_durable(const struct wal__log *log)
     return durable > log->pack_durable ? durable : log->pack_durable;
 }
 
+enum wal_status wal__log_apply_record(struct wal__log *log,
+                                      const struct wal__segment *segment,
+                                      const struct wal__frame *frame,
+                                      const uint8_t *payload, uint64_t offset,
+                                      int64_t clock_ms)
+{
+    struct wal__log_record record = {
+        .frame = frame,
+        .payload = {payload, frame->stored_size},
+        .position = wal__position(segment->id, offset),
+        .clock_ms = clock_ms,
+        .version = segment->header.version,
+    };
+    enum wal_status status = log->client.apply(log->client.ctx, &record);
+
+    return status == WAL_ECORRUPT
+               ? log->client.on_orphan(log->client.ctx, &record)
+               : status;
+}
+
 enum wal_status wal__log_apply_range(struct wal__log *log,
                                      const struct wal__segment *segment,
                                      const struct wal__scan_range *range,
@@ -206,30 +238,22 @@ enum wal_status wal__log_apply_range(struct wal__log *log,
     uint64_t at = 0;
 
     WAL__ASSERT(range->size <= segment->header.capacity - range->offset);
-
+    if (wal__segment_is_rewritten(&segment->header)) {
+        return wal__log_apply_blocks(log, segment, range, clock_ms);
+    }
     while (at < range->size) {
         struct wal__frame frame;
-        struct wal__log_record record = {.frame = &frame,
-                                         .clock_ms = clock_ms,
-                                         .version = segment->header.version};
-        enum wal__fmt fmt;
+        enum wal_status status;
 
-        fmt =
-            wal__frame_decode(range->bytes + at, range->size - at,
-                              segment->header.salt, range->offset + at, &frame);
-        if (fmt != WAL__FMT_OK) {
+        if (wal__frame_decode(range->bytes + at, range->size - at,
+                              segment->header.salt, range->offset + at,
+                              &frame) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
-        record.payload.data = range->bytes + at + WAL__FRAME_SIZE;
-        record.payload.size = frame.stored_size;
-        record.position = wal__position(segment->id, range->offset + at);
         if (wal__frame_is_sequenced(frame.type)) {
-            enum wal_status status =
-                log->client.apply(log->client.ctx, &record);
-
-            if (status == WAL_ECORRUPT) {
-                status = log->client.on_orphan(log->client.ctx, &record);
-            }
+            status = wal__log_apply_record(log, segment, &frame,
+                                           range->bytes + at + WAL__FRAME_SIZE,
+                                           range->offset + at, clock_ms);
             if (status != WAL_OK) {
                 return status;
             }

@@ -163,6 +163,8 @@ enum wal_status wal__log_refresh_segments(struct wal__log *log,
 uint32_t wal__log_generation(const struct wal__log *log);
 /* Whether compaction replaced segments since they were opened. */
 bool wal__log_is_outdated(const struct wal__log *log);
+/* Whether opening a file again found that it was replaced. */
+bool wal__log_has_replaced(const struct wal__log *log);
 
 /* Rebuilds the missing index of a segment before the tail: applies the segment
  * to the client, has it encoded, and hands it to on_segment_end. replay.c */
@@ -242,6 +244,11 @@ struct wal__log_reservation {
 enum wal_status wal__log_reserve(struct wal__log *log,
                                  const struct wal__log_reservation *reservation,
                                  struct wal_error *error) WAL_MUST_USE;
+
+/* Ends the tail segment and begins the next one, unless the tail holds no
+ * record. As wal__log_reserve. */
+enum wal_status wal__log_rotate(struct wal__log *log,
+                                struct wal_error *error) WAL_MUST_USE;
 
 /*
  * Makes everything before `position` durable; UINT64_MAX means everything
@@ -345,6 +352,9 @@ struct wal__record_buf {
     const struct wal__segment *segment;
     uint64_t block;
     struct wal__span records;
+    /* struct wal__buf: keeps the blocks that were read before, for slices that
+     * are pinned; NULL: their memory is used again. */
+    struct wal__buf *pinned;
 };
 
 void wal__record_buf_init(struct wal__record_buf *buf,
@@ -386,6 +396,19 @@ enum wal_status wal__log_apply_range(struct wal__log *log,
                                      const struct wal__segment *segment,
                                      const struct wal__scan_range *range,
                                      int64_t clock_ms) WAL_MUST_USE;
+
+/* Applies one record; a session that refers to what was lost is an orphan. And
+ * the records of a rewritten segment's blocks, by ascending sequence number.
+ * Internal to engine/log. block_replay.c */
+enum wal_status wal__log_apply_record(struct wal__log *log,
+                                      const struct wal__segment *segment,
+                                      const struct wal__frame *frame,
+                                      const uint8_t *payload, uint64_t offset,
+                                      int64_t clock_ms) WAL_MUST_USE;
+enum wal_status wal__log_apply_blocks(struct wal__log *log,
+                                      const struct wal__segment *segment,
+                                      const struct wal__scan_range *range,
+                                      int64_t clock_ms) WAL_MUST_USE;
 
 /* Returns a copy of the segment table with room for `more` segments, or NULL
  * without memory; the old one stays valid for readers. Internal to

@@ -147,6 +147,22 @@ static enum wal_status fetch_block(struct wal__segment *segment,
     return status;
 }
 
+/* Empties the buffer; its bytes may be pinned. */
+static enum wal_status pin(struct wal__record_buf *buf)
+{
+    struct wal__buf old = buf->bytes;
+    enum wal_status status = WAL_OK;
+
+    if (buf->pinned != NULL && old.data != NULL) {
+        status = wal__buf_append(buf->pinned, &old, sizeof(old));
+        if (status == WAL_OK) {
+            wal__buf_init(&buf->bytes, old.heap);
+        }
+    }
+    buf->bytes.size = 0;
+    return status;
+}
+
 /* Fills buf->records with those of the BLOCK at `offset`. */
 static enum wal_status load_block(struct wal__segment *segment, uint64_t offset,
                                   struct wal__record_buf *buf,
@@ -167,7 +183,9 @@ static enum wal_status load_block(struct wal__segment *segment, uint64_t offset,
     fmt = wal__block_decode(&frame, payload, &block);
     buf->records = block.data;
     if (fmt == WAL__FMT_OK && block.is_compressed) {
-        buf->bytes.size = 0;
+        if (pin(buf) != WAL_OK) {
+            return wal__no_memory(error);
+        }
         if (wal__buf_reserve(&buf->bytes, block.raw_size, &out) != WAL_OK) {
             return wal__no_memory(error);
         }

@@ -381,6 +381,19 @@ enum wal_status wal__log_reserve(struct wal__log *log,
     return status;
 }
 
+enum wal_status wal__log_rotate(struct wal__log *log, struct wal_error *error)
+{
+    const uint64_t needed = WAL__SEGMENT_MIN;
+
+    WAL__ASSERT(log->append_lock_held && !log->append_lock_retained);
+    if (log->tail_segment == NULL ||
+        atomic_load(&log->tail_segment->end) <=
+            wal__segment_open_end(log->tail_segment)) {
+        return WAL_OK;
+    }
+    return rotate(log, needed, error);
+}
+
 enum wal_status wal__log_install(struct wal__log *log,
                                  struct wal__segment_header *header,
                                  const struct wal__buf *body,

@@ -254,7 +254,7 @@ void wal__segment_close_file(struct wal__segment *segment)
 }
 
 /* Opens the file again. Compaction may have put another one in its place. */
-static enum wal_status open_again(struct wal__segment *segment, uint32_t flags,
+static enum wal_status open_again(struct wal__segment *segment, int flags,
                                   struct wal__file **file, int *err)
 {
     const struct wal__io *io = segment->env->io;

@@ -364,8 +364,8 @@ static void save_parent_hint(struct wal_entry_cursor *cursor,
     cursor->previous.sequence = entry->sequence;
     cursor->previous.id.data = entry->id.data;
     cursor->previous.id.size = (size_t)entry->id.size;
-    if (cursor->core->env.use_pread) {
-        /* With pread the next read overwrites these bytes. */
+    if (cursor->core->env.use_pread || cursor->scratch.segment != NULL) {
+        /* The next read overwrites these bytes. */
         uint8_t *copy = cursor->id_copy[cursor->id_copy_index];
 
         WAL__ASSERT(cursor->previous.id.size <= WAL__ID_MAX);
@@ -404,6 +404,29 @@ static enum wal_status end_slices(struct wal_entry_cursor *cursor,
                             : status;
 }
 
+/* Reads the next entry, which stays the next one. WAL_END: the rest was
+ * redacted meanwhile. */
+static enum wal_status read_next(struct wal_entry_cursor *cursor,
+                                 struct wal_entry *entry,
+                                 struct wal_error *error)
+{
+    enum wal_status status;
+
+    if (cursor->block_index == cursor->block_count ||
+        wal__entry_cursor_is_stale(cursor)) {
+        status = fill_block(cursor, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        if (cursor->remaining == 0) {
+            return WAL_END;
+        }
+    }
+    WAL__ASSERT(cursor->block_index < cursor->block_count);
+    return read_entry(cursor, &cursor->block[cursor->block_index],
+                      &cursor->previous, cursor->all, entry, error);
+}
+
 enum wal_status wal__entry_cursor_next(struct wal_entry_cursor *cursor,
                                        struct wal_entry *entry,
                                        struct wal_error *error)
@@ -416,22 +439,15 @@ enum wal_status wal__entry_cursor_next(struct wal_entry_cursor *cursor,
     if (cursor->remaining == 0) {
         return WAL_END;
     }
-    if (cursor->block_index == cursor->block_count ||
-        wal__entry_cursor_is_stale(cursor)) {
-        status = fill_block(cursor, error);
-        if (status != WAL_OK) {
-            return status;
-        }
-        if (cursor->remaining == 0) {
-            return WAL_END; /* the rest was redacted meanwhile */
-        }
+    status = read_next(cursor, entry, error);
+    if (status == WAL_ECORRUPT &&
+        wal__core_check_replaced(cursor->core, &cursor->retried)) {
+        status = read_next(cursor, entry, error);
     }
-    WAL__ASSERT(cursor->block_index < cursor->block_count);
-    status = read_entry(cursor, &cursor->block[cursor->block_index],
-                        &cursor->previous, cursor->all, entry, error);
-    if (status == WAL_ENOMEM) {
+    if (cursor->block_index == cursor->block_count || status == WAL_ENOMEM) {
         return status;
     }
+    cursor->retried = false;
     advance(cursor);
     cursor->previous.sequence = 0;
     if (status == WAL_OK) {

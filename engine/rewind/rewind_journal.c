@@ -550,6 +550,7 @@ enum wal_status wal__rewind_commit(struct wal_session *session,
                                    enum wal_durability durability,
                                    struct wal_error *error)
 {
+    bool retried = false;
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = durability};
     enum wal_status status;
@@ -562,7 +563,7 @@ enum wal_status wal__rewind_commit(struct wal_session *session,
             status = wal__session_commit(session->core, op, error);
             wal__op_release(op);
         }
-    } while (wal__core_invalidate_derived(session->core, status));
+    } while (wal__core_invalidate_derived(session->core, status, &retried));
     return status;
 }
 

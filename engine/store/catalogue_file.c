@@ -207,21 +207,38 @@ static bool must_fold(const struct wal__core *core)
             growth >= 2 * wal__core_snapshot_size(core));
 }
 
-/* Freezes the catalogue at the end of a segment, whose successor is the tail
- * and has no records yet. */
-static void freeze(struct wal__core *core, const struct wal__segment *ended)
+/* Fills the header of a catalogue of all that is before the tail segment. */
+static void fill_base_header(const struct wal__core *core,
+                             struct wal__catalogue_header *header)
 {
     const struct wal__open_record *open = &core->log.tail_segment->open;
-    struct wal__catalogue_header *header = &core->fold.header;
 
-    WAL__ASSERT(!core->fold.pending && open->previous_id == ended->id);
-    wal__catalogue_freeze(&core->catalogue, &core->fold.image);
     memset(header, 0, sizeof(*header));
-    header->position = wal__position(ended->id, open->previous_end);
+    header->position = wal__position(open->previous_id, open->previous_end);
     header->last_sequence = open->last_sequence;
     header->chain = open->chain;
     header->generation = wal__log_generation(&core->log);
     memcpy(header->uuid, core->log.uuid, sizeof(header->uuid));
+}
+
+void wal__core_write_base_catalogue(struct wal__core *core)
+{
+    struct wal__catalogue_header header;
+
+    WAL__ASSERT(!core->fold.pending && core->log.tail_segment->has_open);
+    fill_base_header(core, &header);
+    /* Derived: without it the next opening takes longer. */
+    (void)!wal__core_write_catalogue(core, &core->catalogue, &header, 0);
+}
+
+/* Freezes the catalogue at the end of a segment, whose successor is the tail
+ * and has no records yet. */
+static void freeze(struct wal__core *core, const struct wal__segment *ended)
+{
+    WAL__ASSERT(!core->fold.pending &&
+                core->log.tail_segment->open.previous_id == ended->id);
+    wal__catalogue_freeze(&core->catalogue, &core->fold.image);
+    fill_base_header(core, &core->fold.header);
     core->fold.generation = core->generation;
     core->fold.pending = true;
 }

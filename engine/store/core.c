@@ -517,13 +517,34 @@ void wal__core_unlock(struct wal__core *core)
     pthread_rwlock_unlock(&core->state);
 }
 
+bool wal__core_check_replaced(struct wal__core *core, bool *retried)
+{
+    bool again = false;
+
+    pthread_rwlock_wrlock(&core->state);
+    if (!*retried && wal__log_has_replaced(&core->log)) {
+        core->log.needs_reload = true;
+    }
+    again = !*retried &&
+            (core->log.needs_reload || wal__log_generation(&core->log) > 0);
+    pthread_rwlock_unlock(&core->state);
+    *retried = true;
+    if (again && wal__core_read_lock(core, NULL) == WAL_OK) {
+        wal__core_unlock(core); /* the indexes are loaded now */
+    }
+    return again;
+}
+
 bool wal__core_invalidate_derived(struct wal__core *core,
-                                  enum wal_status status)
+                                  enum wal_status status, bool *retried)
 {
     bool first;
 
     if (status != WAL_ECORRUPT) {
         return false;
+    }
+    if (wal__core_check_replaced(core, retried)) {
+        return true;
     }
     pthread_rwlock_wrlock(&core->state);
     first = !core->rebuild_from_log;

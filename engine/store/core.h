@@ -90,6 +90,7 @@ struct wal__core {
     uint64_t snapshot_sequence;
     struct wal__fold fold;
     bool is_loading;         /* the indexes are incomplete */
+    bool writes_catalogue;   /* the next load writes what it merged */
     uint64_t known_position; /* end of the log that a catalogue of any version
                               * names; 0: none */
     struct wal__index_set indexes;
@@ -192,10 +193,14 @@ void wal__core_unlock(struct wal__core *core);
  * Call after WAL_ECORRUPT, without the state lock: the damage may be in a file
  * that is derived from the log. Returns true the first time; the next lock then
  * reloads everything from the log and valid segment indexes, and the caller
- * retries once.
+ * retries once. Also when compaction may have replaced the segment between
+ * finding a record and reading it; *retried, false at first, is of the call.
  */
 bool wal__core_invalidate_derived(struct wal__core *core,
-                                  enum wal_status status);
+                                  enum wal_status status, bool *retried);
+/* The part of it for positions: whether they may be those of a segment that
+ * compaction has replaced since; *retried is set, and it was unset. */
+bool wal__core_check_replaced(struct wal__core *core, bool *retried);
 
 /* session_claim.c: releases the claims of sessions that are still open. */
 void wal__core_release_claims(struct wal__core *core);
@@ -248,6 +253,9 @@ enum wal_status wal__core_write_catalogue(
 /* Bytes of log after the catalogue's snapshot, and of the snapshot. */
 uint64_t wal__core_log_growth(const struct wal__core *core);
 uint64_t wal__core_snapshot_size(const struct wal__core *core);
+/* Writes the catalogue of all segments before the tail, whose sessions were
+ * merged, and nothing of the tail. Best effort. Of a load of the indexes. */
+void wal__core_write_base_catalogue(struct wal__core *core);
 /* Starts a fold when many sessions have changed. The segment's successor is the
  * tail, without records. State lock for writing. */
 void wal__core_fold_at_segment_end(struct wal__core *core,

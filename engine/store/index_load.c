@@ -465,6 +465,9 @@ static enum wal_status load(struct wal__core *core, struct wal_error *error)
     if (status != WAL_OK) {
         return status;
     }
+    if (core->writes_catalogue && before < count) {
+        wal__core_write_base_catalogue(core);
+    }
     status = load_tail(core, &state);
     if (status != WAL_OK) {
         return status;

@@ -322,25 +322,48 @@ enum wal_status wal__manifest_create(const struct wal__env *env,
     return WAL_OK;
 }
 
-enum wal_status wal__manifest_upgrade(const struct wal__env *env,
-                                      struct wal__manifest *manifest,
-                                      struct wal_error *error)
+/* Writes both slots anew, with the next generation. */
+static enum wal_status replace_manifest(const struct wal__env *env,
+                                        struct wal__manifest *manifest,
+                                        struct wal__manifest *next,
+                                        struct wal_error *error)
 {
-    struct wal__manifest upgraded = *manifest;
     uint8_t bytes[WAL__MANIFEST_SIZE] = {0};
     enum wal_status status;
     int err = 0;
 
-    WAL__ASSERT(manifest->version < WAL__FORMAT_VERSION);
-    upgraded.version = WAL__FORMAT_VERSION;
-    upgraded.generation++;
-    wal__manifest_encode(&upgraded, bytes);
-    wal__manifest_encode(&upgraded, bytes + WAL__MANIFEST_SLOT_SIZE);
+    next->generation = manifest->generation + 1;
+    wal__manifest_encode(next, bytes);
+    wal__manifest_encode(next, bytes + WAL__MANIFEST_SLOT_SIZE);
     status = write_manifest(env, bytes, &err);
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, env->root, 0,
                             "cannot write the manifest");
     }
-    *manifest = upgraded;
+    *manifest = *next;
     return WAL_OK;
+}
+
+enum wal_status wal__manifest_upgrade(const struct wal__env *env,
+                                      struct wal__manifest *manifest,
+                                      struct wal_error *error)
+{
+    struct wal__manifest next = *manifest;
+
+    WAL__ASSERT(manifest->version < WAL__FORMAT_VERSION);
+    next.version = WAL__FORMAT_VERSION;
+    return replace_manifest(env, manifest, &next, error);
+}
+
+enum wal_status wal__manifest_require(const struct wal__env *env,
+                                      struct wal__manifest *manifest,
+                                      uint32_t incompat,
+                                      struct wal_error *error)
+{
+    struct wal__manifest next = *manifest;
+
+    next.features.incompat |= incompat;
+    return next.features.incompat == manifest->features.incompat
+               ? WAL_OK
+               : replace_manifest(env, manifest, &next, error);
 }

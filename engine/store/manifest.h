@@ -46,6 +46,13 @@ enum wal_status wal__manifest_upgrade(const struct wal__env *env,
                                       struct wal__manifest *manifest,
                                       struct wal_error *error) WAL_MUST_USE;
 
+/* Sets incompatible feature bits, atomically; does nothing when they are set.
+ * As wal__manifest_upgrade. */
+enum wal_status wal__manifest_require(const struct wal__env *env,
+                                      struct wal__manifest *manifest,
+                                      uint32_t incompat,
+                                      struct wal_error *error) WAL_MUST_USE;
+
 /* Makes the directory entries of the store durable: its creator may have died
  * before they were. Needed while nothing was written to the log. */
 enum wal_status

@@ -20,7 +20,7 @@
 /* The newest SESSION record of a session. */
 struct current {
     struct wal__session_record record;
-    struct wal__buf scratch;
+    struct wal__record_buf scratch;
     uint64_t position;
     uint64_t version; /* sequence */
 };
@@ -44,7 +44,7 @@ static enum wal_status copy_id(struct current *current,
 {
     uint8_t *at;
     enum wal_status status =
-        wal__buf_reserve(&current->scratch, summary->id.size, &at);
+        wal__buf_reserve(&current->scratch.bytes, summary->id.size, &at);
 
     if (status == WAL_OK) {
         memcpy(at, summary->id.data, summary->id.size);
@@ -216,7 +216,7 @@ enum wal_status wal__batch_add_change(struct wal__op *op,
                             "valid");
     }
     batch->conditional = (change->fields & WAL_CHANGE_EXPECT) != 0;
-    wal__buf_init(&current.scratch, op->heap);
+    wal__record_buf_init(&current.scratch, op->heap);
     status = read_current(batch->core, batch->session, &current, error);
     if (status != WAL_OK) {
         goto done;
@@ -244,6 +244,6 @@ enum wal_status wal__batch_add_change(struct wal__op *op,
     }
     status = add_record(op, &current, error);
 done:
-    wal__buf_deinit(&current.scratch);
+    wal__record_buf_deinit(&current.scratch);
     return status;
 }

@@ -223,6 +223,69 @@ wal_claim_cursor_next(struct wal_claim_cursor *cursor, struct wal_claim *claim,
 /* Frees the cursor. cursor may be null. */
 WAL_API void wal_claim_cursor_close(struct wal_claim_cursor *cursor);
 
+/* ------------------------------------------------------- compaction --- */
+
+enum wal_store_compact_flag {
+    WAL_STORE_COMPACT_ERASE = 1u << 0, /* leave no byte of what was deleted or
+                                   * redacted in the log */
+    WAL_STORE_COMPACT_DRY_RUN =
+        1u << 1 /* report what would be done, change nothing */
+};
+
+/* Called after each new segment, with bytes of segments rewritten so far and to
+ * rewrite in total. A result other than 0 stops the compaction with
+ * WAL_ECALLBACK and that number in error->sys_errno. */
+typedef int32_t wal_store_compact_progress_fn(void *ctx, uint64_t done,
+                                              uint64_t total);
+
+struct wal_store_compact_options {
+    uint32_t struct_size;
+    uint32_t flags;        /* enum wal_store_compact_flag */
+    uint32_t dead_percent; /* of the bytes of a segment's records: one that was
+                            * rewritten before is rewritten again from there
+                            * on; 0: 20 */
+    uint32_t reserved;
+    uint64_t max_bytes; /* of segments to rewrite; 0: all */
+    wal_store_compact_progress_fn *progress; /* or null */
+    void *ctx;                               /* of progress */
+};
+
+/* What a compaction did. The library fills it. */
+struct wal_store_compact_result {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t segments;        /* that are no longer written to */
+    uint64_t rewritten;       /* of them; dry run: that would be */
+    uint64_t refused;         /* of them: damaged; the first is in `refusal` */
+    uint64_t bytes_before;    /* of the files of the rewritten ones */
+    uint64_t bytes_after;     /* of those in their place; dry run: 0 */
+    uint64_t dead_bytes;      /* of records that are dead, in all segments */
+    uint64_t kept_records;    /* in the rewritten ones */
+    uint64_t dropped_records; /* from them */
+    uint64_t erased_records;  /* kept without their content */
+    struct wal_error refusal;
+};
+
+/*
+ * Gives back the space of what is dead in the log, and compresses what is live:
+ * segments that are no longer written to are replaced by smaller ones.
+ *
+ * Other threads and processes read and write meanwhile; what they append after
+ * the call began is kept. Sequence numbers, ids, parents, heads, documents,
+ * checkpoints and the states of views stay as they are. Forks keep what they
+ * share with deleted sessions. Readers that have the old files open keep them,
+ * and their space, until they next look. Needs the space of one segment. When
+ * it fails, or the process is killed, the store is whole, and the next call goes
+ * on. options and result may be null.
+ *
+ * Threads: any. Errors: WAL_ELOCKED when the store is being compacted,
+ * WAL_EREADONLY, WAL_ENOSPACE, WAL_EIO, WAL_ECALLBACK. A damaged segment is
+ * left as it is and reported. SPEC.md, Compaction.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_store_compact(
+    struct wal_store *store, const struct wal_store_compact_options *options,
+    struct wal_store_compact_result *result, struct wal_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,48 @@
+/*
+ * compact.h - gives back the space of what is dead in the log (SPEC.md 3.9):
+ * chooses segments, and has them rewritten one run after another.
+ *
+ * It runs while other threads and processes read and write; one compaction of a
+ * store at a time. What was appended after it began is live. Killed at any
+ * instruction, it leaves a store that is whole, and the next one goes on.
+ */
+#ifndef AGENTWAL_ENGINE_COMPACT_COMPACT_H
+#define AGENTWAL_ENGINE_COMPACT_COMPACT_H
+
+#include "engine/compact/rewrite.h"
+
+struct wal__compact_options {
+    bool erase;            /* rewrite each segment that holds anything dead */
+    bool dry_run;          /* choose, and change nothing */
+    uint32_t dead_percent; /* of a rewritten segment's records, from which on it
+                            * is rewritten again */
+    uint64_t max_bytes;    /* of segments to rewrite, at most; 0: all */
+    struct wal__rewrite_options rewrite;
+    /* Called after each segment; false stops with WAL_ECALLBACK. NULL: none. */
+    bool (*progress)(void *ctx, uint64_t done, uint64_t total);
+    void *ctx;
+};
+
+struct wal__compact_result {
+    uint64_t segments;     /* before the tail */
+    uint64_t chosen;       /* of them */
+    uint64_t refused;      /* of them: damaged, or without an index */
+    uint64_t bytes_before; /* of the chosen ones' files */
+    uint64_t bytes_after;  /* of those that replaced them */
+    uint64_t dead_bytes;   /* of records, in all segments */
+    uint64_t kept;         /* records */
+    uint64_t dropped;
+    uint64_t erased;
+    struct wal_error refusal; /* of the first that was refused */
+};
+
+/* Compacts the log of the store. WAL_ELOCKED: another compaction runs;
+ * WAL_EREADONLY; WAL_ENOSPACE: there is no room for a new segment; WAL_EIO,
+ * WAL_ENOMEM, WAL_ECALLBACK. What was replaced until then stays replaced. Any
+ * thread. */
+enum wal_status wal__compact(struct wal__core *core,
+                             const struct wal__compact_options *options,
+                             struct wal__compact_result *result,
+                             struct wal_error *error) WAL_MUST_USE;
+
+#endif

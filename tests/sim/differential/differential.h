@@ -36,6 +36,11 @@ struct differential_counts {
     uint64_t checks;
     uint64_t segments; /* of a store, at most */
     uint64_t records;
+    uint64_t rewritten; /* segments, by compactions */
+    uint64_t dropped;   /* records */
+    uint64_t erased;
+    uint64_t failed;            /* compactions */
+    uint64_t deaths_compacting; /* in the middle of one */
 };
 
 /* Readers that stay open, and what they are to give. */
@@ -67,7 +72,8 @@ struct differential {
     uint32_t schema_version; /* of the opening */
     uint32_t open_flags;
     uint32_t group_align;
-    bool is_memory; /* the store is in memory: it lives once */
+    bool is_memory;  /* the store is in memory: it lives once */
+    bool keeps_none; /* of the files in index/, when some are removed */
     struct differential_readers readers;
     jmp_buf death;
     enum wal_status status;
@@ -238,6 +244,11 @@ void differential_close_readers(struct differential *run, bool dead);
 /* differential_death.c */
 void differential_crash_writing(struct differential *run);
 void differential_lose_unsynced(struct differential *run);
+
+/* compaction.c */
+void differential_compact_store(struct differential *run);
+void differential_fail_compaction(struct differential *run);
+void differential_lose_indexes(struct differential *run);
 
 /* differential_life.c */
 void differential_sync(struct differential *run);

@@ -13,6 +13,7 @@
 
 #include "engine/base/error.h"
 #include "engine/log/segment_reader.h"
+#include "engine/store/payload.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
@@ -30,7 +31,8 @@ struct rewrite {
     const struct wal__rewrite_options *options;
     struct wal__segment_writer writer;
     struct wal__record_buf scratch;
-    struct wal__buf erased; /* a payload without its content */
+    struct wal__buf erased;  /* a record without its content */
+    struct wal__buf remains; /* of its payload */
     struct part *parts;
     uint32_t count;
     uint64_t first_id;         /* of the run, as merged before */
@@ -228,11 +230,19 @@ static enum wal_status erase(struct rewrite *rewrite, struct wal__frame *frame,
     if (wal__entry_record_decode(*payload, &entry) != WAL__FMT_OK) {
         return wal__fail(error, WAL_ECORRUPT, "an ENTRY cannot be decoded");
     }
+    if (!entry.is_erased) {
+        rewrite->result->erased++;
+    }
+    rewrite->remains.size = 0;
+    if (wal__payload_append_remains(entry.payload, frame->kind,
+                                    &rewrite->remains) != WAL_OK) {
+        return wal__no_memory(error);
+    }
     entry.is_erased = true;
     entry.digest = NULL;
     entry.meta.size = 0;
-    entry.payload.size = 0;
-    entry.payload_size = 0;
+    entry.payload.data = rewrite->remains.data;
+    entry.payload.size = rewrite->remains.size;
     size = wal__entry_record_size(&entry);
     rewrite->erased.size = 0;
     if (wal__buf_reserve(&rewrite->erased, size, &at) != WAL_OK) {
@@ -242,7 +252,6 @@ static enum wal_status erase(struct rewrite *rewrite, struct wal__frame *frame,
     payload->data = at;
     payload->size = size;
     frame->data_crc = wal__crc32(0, at, size);
-    rewrite->result->erased++;
     return WAL_OK;
 }
 
@@ -502,12 +511,14 @@ wal__rewrite_segments(struct wal__core *core, const struct wal__live_set *set,
     }
     wal__record_buf_init(&rewrite.scratch, heap);
     wal__buf_init(&rewrite.erased, heap);
+    wal__buf_init(&rewrite.remains, heap);
     for (uint32_t i = 0; i < count; i++) {
         rewrite.parts[i].input = &inputs[i];
         result->bytes_read += inputs[i].segment->header.capacity;
     }
     status = write_and_replace(&rewrite, error);
     wal__buf_deinit(&rewrite.erased);
+    wal__buf_deinit(&rewrite.remains);
     wal__record_buf_deinit(&rewrite.scratch);
     wal__heap_free(heap, rewrite.parts);
     return status;

@@ -417,8 +417,11 @@ static enum wal_status copy_sessions(struct rewrite *rewrite,
 
 /* --- replacing ---------------------------------------------------------- */
 
-/* Gives the new file its name, and removes what it replaces. */
-static enum wal_status replace(struct rewrite *rewrite, struct wal_error *error)
+/* Gives the new file its name, durably. Until it is known to be durable the
+ * page says so: nobody removes what the file replaces, since a later sync proves
+ * nothing. */
+static enum wal_status rename_file(struct rewrite *rewrite,
+                                   struct wal_error *error)
 {
     struct wal__log *log = &rewrite->core->log;
     const struct wal__io *io = log->env->io;
@@ -427,30 +430,59 @@ static enum wal_status replace(struct rewrite *rewrite, struct wal_error *error)
     enum wal_status status;
     int err = 0;
 
+    atomic_fetch_add(&log->shared->unsynced_renames, 1);
     status =
         io->rename(io->ctx, rewrite->writer.path, last->segment->path, &err);
     if (status != WAL_OK) {
+        atomic_fetch_sub(&log->shared->unsynced_renames, 1);
         return wal__fail_at(error, status, err, rewrite->writer.path, 0,
                             "cannot rename the rewritten segment");
     }
     status = wal__log_sync_directory(log, error);
-    for (uint32_t i = 0; i < rewrite->count && status == WAL_OK; i++) {
-        const struct wal__segment *segment = rewrite->parts[i].input->segment;
+    if (status == WAL_OK) {
+        atomic_fetch_sub(&log->shared->unsynced_renames, 1);
+    }
+    return status;
+}
 
-        if (segment != last->segment) {
-            status = io->unlink(io->ctx, segment->path, &err);
-        }
-        if (status == WAL_OK && !segment->sealed) {
-            status = wal__index_file_remove(log, segment->id);
-        }
-        if (status != WAL_OK) {
-            wal__fail_at(error, status, err, segment->path, 0,
-                         "cannot remove what compaction replaced");
+/* Removes the segments that the new one replaces, with what an earlier
+ * compaction left of them, and their files in index/. */
+static enum wal_status remove_replaced(struct rewrite *rewrite,
+                                       struct wal_error *error)
+{
+    struct wal__log *log = &rewrite->core->log;
+    uint64_t last = rewrite->writer.header.id;
+    enum wal_status status;
+    struct wal__buf ids;
+    uint64_t id;
+
+    wal__buf_init(&ids, log->env->heap);
+    status = wal__log_list_ids(log, &ids, error);
+    for (size_t at = 0; at < ids.size && status == WAL_OK; at += sizeof(id)) {
+        memcpy(&id, ids.data + at, sizeof(id));
+        if (id >= rewrite->first_id && id < last) {
+            status = wal__log_remove_replaced(log, id, error);
         }
     }
-    return status == WAL_OK && rewrite->count > 1
+    wal__buf_deinit(&ids);
+    if (status == WAL_OK && !rewrite->parts[rewrite->count - 1]
+                                 .input->segment->sealed) {
+        status = wal__index_file_remove(log, last);
+        if (status != WAL_OK) {
+            wal__fail_at(error, status, 0, log->env->root, 0,
+                         "cannot remove the index of a replaced segment");
+        }
+    }
+    return status == WAL_OK && rewrite->first_id < last
                ? wal__log_sync_directory(log, error)
                : status;
+}
+
+static enum wal_status replace(struct rewrite *rewrite, struct wal_error *error)
+{
+    enum wal_status status = rename_file(rewrite, error);
+
+    return status == WAL_OK ? remove_replaced(rewrite, error) : status;
 }
 
 static enum wal_status write_and_replace(struct rewrite *rewrite,

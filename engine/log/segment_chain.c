@@ -23,14 +23,22 @@ enum {
 /* The ids of the segment files in the directory, ascending. */
 struct listing {
     struct wal__buf ids;
+    bool has_unfinished; /* files of a compaction */
 };
+
+bool wal__log_is_unfinished(const char *name)
+{
+    return strlen(name) == 24 && strcmp(name + 16, ".rewrite") == 0;
+}
 
 static enum wal_status collect_id(void *arg, const char *name)
 {
-    struct wal__buf *ids = arg;
+    struct listing *listing = arg;
+    struct wal__buf *ids = &listing->ids;
     char *end = NULL;
     uint64_t id;
 
+    listing->has_unfinished |= wal__log_is_unfinished(name);
     if (strlen(name) != 20 || strcmp(name + 16, ".seg") != 0) {
         return WAL_OK;
     }
@@ -51,19 +59,23 @@ static int compare_ids(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-enum wal_status wal__log_list_ids(const struct wal__log *log,
-                                  struct wal__buf *ids, struct wal_error *error)
+static enum wal_status list_ids(const struct wal__log *log,
+                                struct listing *listing,
+                                struct wal_error *error)
 {
     const struct wal__io *io = log->env->io;
+    struct wal__buf *ids = &listing->ids;
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int err = 0;
     int size;
 
+    memset(listing, 0, sizeof(*listing));
+    wal__buf_init(ids, log->env->heap);
     size =
         snprintf(path, sizeof(path), "%s/%s", log->env->root, log->directory);
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
-    status = io->list(io->ctx, path, collect_id, ids, &err);
+    status = io->list(io->ctx, path, collect_id, listing, &err);
     if (status == WAL_ENOTFOUND) {
         return WAL_OK;
     }
@@ -78,12 +90,14 @@ enum wal_status wal__log_list_ids(const struct wal__log *log,
     return WAL_OK;
 }
 
-static enum wal_status list_ids(const struct wal__log *log,
-                                struct listing *listing,
-                                struct wal_error *error)
+enum wal_status wal__log_list_ids(const struct wal__log *log,
+                                  struct wal__buf *ids, struct wal_error *error)
 {
-    wal__buf_init(&listing->ids, log->env->heap);
-    return wal__log_list_ids(log, &listing->ids, error);
+    struct listing listing;
+    enum wal_status status = list_ids(log, &listing, error);
+
+    *ids = listing.ids;
+    return status;
 }
 
 static uint64_t id_at(const struct listing *listing, size_t rank)
@@ -501,6 +515,7 @@ enum wal_status wal__log_attach(struct wal__log *log, struct wal_error *error)
         status = store_chain(log, &chain);
         if (status == WAL_OK) {
             find_unlinked(log, &listing);
+            log->has_unfinished = listing.has_unfinished;
             retire_replaced(log, old);
         }
     }

@@ -168,6 +168,7 @@ static enum wal_status fill_block(struct wal_entry_cursor *cursor,
     } else if (wal__entry_cursor_is_stale(cursor)) {
         status = wal__entry_cursor_refresh(cursor, error);
     }
+    status = wal__entry_cursor_check_deleted(cursor, status, error);
     if (status == WAL_OK && cursor->is_tail) {
         wal__entry_cursor_fill_from_tail(cursor);
     } else if (status == WAL_OK) {

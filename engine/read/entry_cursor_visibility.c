@@ -186,6 +186,22 @@ bool wal__entry_cursor_is_stale(const struct wal_entry_cursor *cursor)
            cursor->redaction_generation;
 }
 
+enum wal_status
+wal__entry_cursor_check_deleted(const struct wal_entry_cursor *cursor,
+                                enum wal_status status, struct wal_error *error)
+{
+    struct wal_error deleted = {.struct_size = sizeof(deleted)};
+    struct wal__summary summary;
+
+    if (status == WAL_OK ||
+        wal__session_find(cursor->core, cursor->session, &summary, &deleted) !=
+            WAL_ENOTFOUND) {
+        return status;
+    }
+    wal__error_copy(error, &deleted);
+    return WAL_ENOTFOUND;
+}
+
 enum wal_status wal__entry_cursor_refresh(struct wal_entry_cursor *cursor,
                                           struct wal_error *error)
 {

@@ -52,6 +52,7 @@ struct differential_readers {
     uint32_t count;
     uint32_t at;
     struct wal_doc_cursor *docs;
+    uint32_t doc_number; /* of their session, or REFERENCE_STORE */
     struct reference_doc *expected;
     uint32_t doc_count;
     uint32_t doc_at;

@@ -37,7 +37,8 @@ struct compaction {
     struct candidate *candidates;
     uint32_t count;
     struct wal__live_set set;
-    uint64_t total; /* bytes of the chosen segments */
+    uint32_t generation; /* of the last new segment */
+    uint64_t total;      /* bytes of the chosen segments */
     uint64_t done;
 };
 
@@ -96,6 +97,7 @@ static enum wal_status open_candidates(struct compaction *compaction,
         return wal__no_memory(error);
     }
     compaction->count = count;
+    compaction->generation = wal__log_generation(&core->log);
     for (uint32_t i = 0; i < count; i++) {
         struct candidate *candidate = &compaction->candidates[i];
 
@@ -322,6 +324,7 @@ static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
 {
     struct wal__compact_result *result = compaction->result;
     struct wal__core *core = compaction->core;
+    struct wal__rewrite_options options = compaction->options->rewrite;
     struct wal__rewrite_result rewritten;
     struct wal__compact_input *inputs =
         wal__heap_alloc(core->env.heap, count * sizeof(*inputs));
@@ -330,12 +333,12 @@ static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
     if (inputs == NULL) {
         return wal__no_memory(error);
     }
+    options.generation = ++compaction->generation;
     for (uint32_t i = 0; i < count; i++) {
         inputs[i] = compaction->candidates[from + i].input;
     }
-    status =
-        wal__rewrite_segments(core, &compaction->set, inputs, count,
-                              &compaction->options->rewrite, &rewritten, error);
+    status = wal__rewrite_segments(core, &compaction->set, inputs, count,
+                                   &options, &rewritten, error);
     wal__heap_free(core->env.heap, inputs);
     if (status != WAL_OK) {
         return status;

@@ -180,17 +180,12 @@ static enum wal_status open_writer(struct rewrite *rewrite,
     source.header.version = WAL__FORMAT_VERSION;
     fill_rewrite(last, &source.header.rewrite);
     source.header.rewrite.first_id = rewrite->first_id;
+    source.header.rewrite.generation = rewrite->options->generation;
+    source.header.rewrite.dropped = 0;
     for (uint32_t i = 0; i < rewrite->count; i++) {
-        const struct wal__rewrite *before =
-            &rewrite->parts[i].input->segment->header.rewrite;
-
-        if (before->generation >= source.header.rewrite.generation) {
-            source.header.rewrite.generation = before->generation;
-        }
         source.header.rewrite.dropped +=
-            i + 1 < rewrite->count ? before->dropped : 0;
+            rewrite->parts[i].input->segment->header.rewrite.dropped;
     }
-    source.header.rewrite.generation++;
     wal__segment_reader_init(&opens, first->segment);
     wal__segment_reader_init(&commits, last->segment);
     status = read_frame(&commits, last->slot.index.header.commit_offset,

@@ -387,8 +387,7 @@ enum wal_status wal__log_rotate(struct wal__log *log, struct wal_error *error)
 
     WAL__ASSERT(log->append_lock_held && !log->append_lock_retained);
     if (log->tail_segment == NULL ||
-        atomic_load(&log->tail_segment->end) <=
-            wal__segment_open_end(log->tail_segment)) {
+        log->last_sequence == log->tail_segment->open.last_sequence) {
         return WAL_OK;
     }
     return rotate(log, needed, error);

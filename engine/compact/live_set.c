@@ -170,6 +170,9 @@ static enum wal_status set_newest_session(struct wal__live_set *set,
         set->session_limit < SESSIONS_MIN ? SESSIONS_MIN : set->session_limit;
     uint64_t *grown;
 
+    if (number == WAL__STORE_NUMBER) {
+        return WAL_ECORRUPT; /* the store has no such record */
+    }
     while (limit <= number) {
         limit = limit > UINT32_MAX / 2 ? UINT32_MAX : limit * 2;
     }

@@ -182,17 +182,7 @@ static enum wal_status open_writer(struct rewrite *rewrite,
     source.header.version = WAL__FORMAT_VERSION;
     fill_rewrite(last, &source.header.rewrite);
     source.header.rewrite.first_id = rewrite->first_id;
-    for (uint32_t i = 0; i < rewrite->count; i++) {
-        const struct wal__rewrite *before =
-            &rewrite->parts[i].input->segment->header.rewrite;
-
-        if (before->generation >= source.header.rewrite.generation) {
-            source.header.rewrite.generation = before->generation;
-        }
-        source.header.rewrite.dropped +=
-            i + 1 < rewrite->count ? before->dropped : 0;
-    }
-    source.header.rewrite.generation++;
+    source.header.rewrite.generation = rewrite->options->generation;
     wal__segment_reader_init(&opens, first->segment);
     wal__segment_reader_init(&commits, last->segment);
     status = read_frame(&commits, last->slot.index.header.commit_offset,
@@ -219,39 +209,70 @@ static enum wal_status open_writer(struct rewrite *rewrite,
 
 /* --- records ------------------------------------------------------------ */
 
-/* Replaces the payload of an ENTRY by what is left of an erased one. */
-static enum wal_status erase(struct rewrite *rewrite, struct wal__frame *frame,
-                             struct wal__span *payload, struct wal_error *error)
+/* Encodes what is left of an erased ENTRY, or of a deleted session's SESSION:
+ * the former's id, type, time and run, and where a compaction begins; the
+ * latter's id. */
+static enum wal_status encode_erased(struct rewrite *rewrite,
+                                     const struct wal__frame *frame,
+                                     struct wal__span payload)
 {
+    const uint8_t type = frame->type;
+    struct wal__session_record session;
     struct wal__entry_record entry;
+    struct wal__span *texts[] = {&session.cwd,    &session.project,
+                                 &session.title,  &session.parent_id,
+                                 &session.source, &session.metadata};
+    enum wal_status status;
     uint8_t *at;
     size_t size;
 
-    if (wal__entry_record_decode(*payload, &entry) != WAL__FMT_OK) {
-        return wal__fail(error, WAL_ECORRUPT, "an ENTRY cannot be decoded");
+    if (type == WAL__FRAME_ENTRY) {
+        if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK) {
+            return WAL_ECORRUPT;
+        }
+        rewrite->result->erased += !entry.is_erased;
+        rewrite->remains.size = 0;
+        status = wal__payload_append_remains(entry.payload, frame->kind,
+                                             &rewrite->remains);
+        if (status != WAL_OK) {
+            return status;
+        }
+        wal__entry_record_erase(&entry);
+        entry.payload.data = rewrite->remains.data;
+        entry.payload.size = rewrite->remains.size;
+        size = wal__entry_record_size(&entry);
+    } else {
+        if (wal__session_record_decode(payload, WAL__FORMAT_VERSION,
+                                       &session) != WAL__FMT_OK) {
+            return WAL_ECORRUPT;
+        }
+        for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+            texts[i]->size = 0;
+        }
+        size = wal__session_record_size(&session);
     }
-    if (!entry.is_erased) {
-        rewrite->result->erased++;
-    }
-    rewrite->remains.size = 0;
-    if (wal__payload_append_remains(entry.payload, frame->kind,
-                                    &rewrite->remains) != WAL_OK) {
-        return wal__no_memory(error);
-    }
-    entry.is_erased = true;
-    entry.digest = NULL;
-    entry.meta.size = 0;
-    entry.payload.data = rewrite->remains.data;
-    entry.payload.size = rewrite->remains.size;
-    size = wal__entry_record_size(&entry);
     rewrite->erased.size = 0;
-    if (wal__buf_reserve(&rewrite->erased, size, &at) != WAL_OK) {
-        return wal__no_memory(error);
+    status = wal__buf_reserve(&rewrite->erased, size, &at);
+    if (status == WAL_OK && type == WAL__FRAME_ENTRY) {
+        wal__entry_record_encode(&entry, at);
+    } else if (status == WAL_OK) {
+        wal__session_record_encode(&session, at);
     }
-    wal__entry_record_encode(&entry, at);
-    payload->data = at;
-    payload->size = size;
-    frame->data_crc = wal__crc32(0, at, size);
+    rewrite->erased.size = status == WAL_OK ? size : 0;
+    return status;
+}
+
+static enum wal_status erase(struct rewrite *rewrite, struct wal__frame *frame,
+                             struct wal__span *payload, struct wal_error *error)
+{
+    enum wal_status status = encode_erased(rewrite, frame, *payload);
+
+    if (status != WAL_OK) {
+        return wal__fail(error, status, "cannot erase a record");
+    }
+    payload->data = rewrite->erased.data;
+    payload->size = rewrite->erased.size;
+    frame->data_crc = wal__crc32(0, payload->data, payload->size);
     return WAL_OK;
 }
 
@@ -333,9 +354,7 @@ static enum wal_status add_summary(struct rewrite *rewrite,
     if (segment >= rewrite->first_id && segment <= rewrite->writer.header.id) {
         summary.session_position = rewrite->session_position;
     }
-    if (wal__live_set_is_redacted(rewrite->set, summary.first_sequence)) {
-        summary.first_text.size = 0;
-    }
+    wal__live_set_strip(rewrite->set, &summary);
     return wal__segment_writer_add_summary(&rewrite->writer, &summary, error);
 }
 
@@ -438,6 +457,7 @@ static enum wal_status rename_file(struct rewrite *rewrite,
         return wal__fail_at(error, status, err, rewrite->writer.path, 0,
                             "cannot rename the rewritten segment");
     }
+    rewrite->result->is_replaced = true;
     status = wal__log_sync_directory(log, error);
     if (status == WAL_OK) {
         atomic_fetch_sub(&log->shared->unsynced_renames, 1);
@@ -465,8 +485,8 @@ static enum wal_status remove_replaced(struct rewrite *rewrite,
         }
     }
     wal__buf_deinit(&ids);
-    if (status == WAL_OK && !rewrite->parts[rewrite->count - 1]
-                                 .input->segment->sealed) {
+    if (status == WAL_OK &&
+        !rewrite->parts[rewrite->count - 1].input->segment->sealed) {
         status = wal__index_file_remove(log, last);
         if (status != WAL_OK) {
             wal__fail_at(error, status, 0, log->env->root, 0,
@@ -489,7 +509,6 @@ static enum wal_status write_and_replace(struct rewrite *rewrite,
                                          struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
-    bool is_named = false;
 
     for (uint32_t i = 0; i < rewrite->count && status == WAL_OK; i++) {
         status = populate(rewrite->parts[i].input->segment, error);
@@ -501,19 +520,18 @@ static enum wal_status write_and_replace(struct rewrite *rewrite,
         status = copy_sessions(rewrite, error);
     }
     if (status == WAL_OK) {
-        rewrite->writer.header.rewrite.dropped += rewrite->result->dropped;
         status = wal__segment_writer_finish(&rewrite->writer, error);
     }
     if (status == WAL_OK) {
         status = wal__segment_writer_verify(&rewrite->writer, error);
     }
     if (status == WAL_OK) {
-        is_named = true;
         status = replace(rewrite, error);
     }
     if (rewrite->writer.env != NULL) {
         rewrite->result->bytes_written = rewrite->writer.header.capacity;
-        wal__segment_writer_close(&rewrite->writer, is_named);
+        wal__segment_writer_close(&rewrite->writer,
+                                  rewrite->result->is_replaced);
     }
     return status;
 }

@@ -167,9 +167,8 @@ static enum wal_status open_segment(struct wal__log *log, uint64_t id,
                                     struct wal_error *error)
 {
     struct wal__segment *present = wal__log_segment(log, id);
-    enum wal_status status =
-        wal__segment_open(log->env, log->directory, id, log->uuid, log->class,
-                          segment, error);
+    enum wal_status status = wal__segment_open(
+        log->env, log->directory, id, log->uuid, log->class, segment, error);
 
     if (status == WAL_OK && present != NULL &&
         present->header.salt == (*segment)->header.salt &&

@@ -151,8 +151,8 @@ void differential_append_repeat(struct differential *run)
     }
     given.batch.entry_count = count;
     if (differential_one_in(run, 6) &&
-        reference_get(run->ref, given.number, given.entries[0].id, 0,
-                      &there) != WAL_EREDACTED) {
+        reference_get(run->ref, given.number, given.entries[0].id, 0, &there) !=
+            WAL_EREDACTED) {
         /* One that was redacted may be erased: then any content is the same. */
         given.entries[0].payload = differential_json(run);
     } else if (differential_one_in(run, 6)) {

@@ -277,9 +277,8 @@ static enum wal_status retain(struct compaction *compaction,
         if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
-        if (summary.posting_count > 0) {
-            wal__live_set_retain(&compaction->set, summary.number);
-        }
+        /* Even a summary without records would bring the session back. */
+        wal__live_set_retain(&compaction->set, summary.number);
     }
     return WAL_OK;
 }

@@ -535,10 +535,12 @@ enum wal_status wal__compact(struct wal__core *core,
 {
     struct compaction compaction = {
         .core = core, .options = options, .result = result};
+    struct wal_error own = {.struct_size = sizeof(own)};
     enum wal_status status;
     int err = 0;
 
     memset(result, 0, sizeof(*result));
+    error = error == NULL ? &own : error; /* its file tells what to leave out */
     status = wal__control_set_lock(&core->control, WAL__LOCK_COMPACT,
                                    WAL__IO_LOCK_EXCLUSIVE, &err);
     if (status != WAL_OK) {

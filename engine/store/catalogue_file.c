@@ -179,7 +179,8 @@ uint64_t wal__core_log_growth(const struct wal__core *core)
         if (segment->id < from) {
             break;
         }
-        growth += atomic_load(&segment->end);
+        growth += segment->id == from ? wal__segment_original_end(segment)
+                                      : atomic_load(&segment->end);
     }
     if (from != 0 && end != 0) {
         growth -= wal__position_offset(core->snapshot_position);
@@ -239,6 +240,8 @@ static void freeze(struct wal__core *core, const struct wal__segment *ended)
                 core->log.tail_segment->open.previous_id == ended->id);
     wal__catalogue_freeze(&core->catalogue, &core->fold.image);
     fill_base_header(core, &core->fold.header);
+    core->fold.is_at_snapshot =
+        core->snapshot_position == core->fold.header.position;
     core->fold.generation = core->generation;
     core->fold.pending = true;
 }
@@ -269,16 +272,20 @@ static void adopt(struct wal__core *core, struct wal__snapshot *snapshot)
 }
 
 /* Maps the catalogue file if it covers the fold: it is that of this fold, or
- * another process was first. */
+ * another process was first. is_older: one that stops at the same end was
+ * written on closing, before the segment ended, and does not name it. */
 static enum wal_status open_folded(struct wal__core *core,
-                                   const struct wal__fold *fold,
+                                   const struct wal__fold *fold, bool is_older,
                                    struct wal__snapshot **snapshot)
 {
     uint64_t old;
     enum wal_status status = wal__core_open_snapshot(core, snapshot, &old);
 
     if (status == WAL_OK &&
-        (*snapshot)->header.position < fold->header.position) {
+        ((*snapshot)->header.position < fold->header.position ||
+         (*snapshot)->header.generation != fold->header.generation ||
+         (is_older &&
+          (*snapshot)->header.position == fold->header.position))) {
         wal__snapshot_release(*snapshot);
         *snapshot = NULL;
         status = WAL_ENOTFOUND;
@@ -291,13 +298,14 @@ static enum wal_status make_snapshot(struct wal__core *core,
                                      const struct wal__fold *fold,
                                      struct wal__snapshot **snapshot)
 {
-    enum wal_status status = open_folded(core, fold, snapshot);
+    enum wal_status status =
+        open_folded(core, fold, fold->is_at_snapshot, snapshot);
 
     if (status == WAL_OK || status == WAL_ENOMEM) {
         return status;
     }
     status = wal__core_write_catalogue(core, &fold->image, &fold->header, 0);
-    return status == WAL_OK ? open_folded(core, fold, snapshot) : status;
+    return status == WAL_OK ? open_folded(core, fold, false, snapshot) : status;
 }
 
 /* Without threads: under the locks of the leader. */
@@ -323,6 +331,7 @@ static bool get_fold(struct wal__core *core, struct wal__fold *fold)
     if (fold->pending) {
         fold->header = core->fold.header;
         fold->generation = core->fold.generation;
+        fold->is_at_snapshot = core->fold.is_at_snapshot;
         wal__catalogue_share(&core->fold.image, &fold->image);
     }
     pthread_rwlock_unlock(&core->state);

@@ -57,6 +57,8 @@ struct wal__fold {
     _Atomic bool stop;    /* the store is closing */
     /* Locks `state` for writing, after catching up (wal__core_write_lock). */
     enum wal_status (*lock)(struct wal__core *core, struct wal_error *error);
+    bool is_at_snapshot; /* the snapshot stops where the segment ended, and was
+                          * taken before it did */
 };
 
 struct wal__core {

@@ -1,0 +1,226 @@
+/*
+ * test_loop_compact.c - a compaction that is cut short at its Nth call to the
+ * system, for every N: the process dies, the call fails once or from then on,
+ * the disk is full; then the power goes, or not. What is live is the same, the
+ * next compaction goes on, and nothing is left of the one that was cut short.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agentwal/admin.h"
+#include "tests/sim/workload/workload.h"
+
+static const struct sim_fault ways[] = {
+    {.call = SIM_ANY, .effect = SIM_KILL_BEFORE},
+    {.call = SIM_ANY, .effect = SIM_KILL_AFTER},
+    {.call = SIM_PWRITEV, .effect = SIM_KILL_BEFORE, .put = 5000},
+    {.call = SIM_ANY, .sys_errno = EIO},
+    {.call = SIM_ANY, .sys_errno = EIO, .sticky = true},
+    {.call = SIM_ANY, .sys_errno = ENOSPC, .sticky = true},
+    {.call = SIM_PWRITEV, .sys_errno = 0, .put = 100},
+    {.call = SIM_SYNC, .sys_errno = EIO, .partial = true},
+    {.call = SIM_SYNC_DIRECTORY, .sys_errno = EIO},
+};
+
+enum {
+    WAYS = sizeof(ways) / sizeof(ways[0])
+};
+
+/* The directory of the log, as a process sees it. */
+struct names {
+    uint32_t segments;
+    uint32_t unfinished;
+};
+
+static enum wal_status count_name(void *arg, const char *name)
+{
+    struct names *names = arg;
+
+    names->segments += strstr(name, ".seg") != NULL;
+    names->unfinished += strstr(name, ".rewrite") != NULL;
+    return WAL_OK;
+}
+
+static struct names list_log(struct workload *workload)
+{
+    struct workload_actor *actor = workload_start(workload, 0);
+    const struct wal__io *io = sim_process_io(actor->process);
+    struct names names = {0};
+    int err = 0;
+
+    assert_int_equal(
+        io->list(io->ctx, WORKLOAD_ROOT "/log", count_name, &names, &err),
+        WAL_OK);
+    return names;
+}
+
+static enum wal_status compact(struct workload *workload)
+{
+    struct wal_store_compact_options options = {
+        .struct_size = sizeof(options), .flags = WAL_STORE_COMPACT_ERASE};
+    struct wal_store_compact_result result = {.struct_size = sizeof(result)};
+    enum wal_status status =
+        wal_store_compact(workload->actors[0].store, &options, &result, NULL);
+
+    if (status == WAL_OK && result.refused != 0) {
+        ledger_fail("a segment was refused: %s", result.refusal.text);
+    }
+    return status;
+}
+
+static void on_death(void *arg)
+{
+    struct workload *workload = arg;
+
+    longjmp(workload->death, 1);
+}
+
+/* True: the fault struck. */
+static bool cut_short(struct workload *copy, const struct sim_fault *fault)
+{
+    struct workload_actor *actor = &copy->actors[0];
+    bool struck;
+
+    assert_int_equal(workload_open(copy, 0), WAL_OK);
+    memset(sim_process_counts(actor->process), 0, sizeof(struct sim_counts));
+    sim_process_add_fault(actor->process, fault);
+    sim_process_on_death(actor->process, on_death, copy);
+    if (setjmp(copy->death) != 0) {
+        workload_kill(copy, 0);
+        return true;
+    }
+    (void)!compact(copy);
+    sim_process_on_death(actor->process, NULL, NULL);
+    struck = sim_process_counts(actor->process)->faults > 0;
+    sim_process_clear_faults(actor->process);
+    return struck;
+}
+
+/* The next compaction goes on; afterwards nothing is left. */
+static void finish(struct workload *copy, bool with_loss)
+{
+    uint64_t bytes;
+
+    assert_int_equal(workload_open(copy, 0), WAL_OK);
+    if (compact(copy) != WAL_OK) {
+        ledger_fail("the next compaction fails");
+    }
+    (void)workload_check(copy, 0);
+    workload_crash(copy, NULL, 0);
+    (void)workload_recover(copy, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+    if (list_log(copy).unfinished != 0) {
+        ledger_fail("an unfinished file is left");
+    }
+    /* A power loss tells what is durable; then leftovers can go. */
+    if (with_loss) {
+        workload_crash(copy,
+                       &(struct sim_power_loss){.landing = SIM_PERSIST_ALL}, 1);
+        (void)workload_recover(copy, LEDGER_POWER_LOSS, WORKLOAD_KEEP_OPEN);
+        bytes = list_log(copy).segments;
+        {
+            struct wal_store_info info = {.struct_size = sizeof(info)};
+
+            assert_int_equal(
+                wal_store_get_info(copy->actors[0].store, &info, NULL), WAL_OK);
+            if (bytes > info.segments + 1) {
+                ledger_fail("%llu files of segments, and %llu segments",
+                            (unsigned long long)bytes,
+                            (unsigned long long)info.segments);
+            }
+        }
+        assert_int_equal(workload_close(copy, 0), WAL_OK);
+    }
+}
+
+static bool fail_nth(const struct workload *base, uint32_t way, uint64_t nth)
+{
+    struct workload *copy = workload_clone(base);
+    struct sim_power_loss loss = {
+        .landing = (enum sim_persistence)(nth % (uint64_t)SIM_PERSISTENCES),
+        .garbage = nth % 2 == 0};
+    struct sim_fault fault = ways[way];
+    bool struck;
+
+    ledger_set_context("seed %llu, way %u, call %llu",
+                       (unsigned long long)base->options.seed, way,
+                       (unsigned long long)nth);
+    fault.after = nth;
+    struck = cut_short(copy, &fault);
+    if (struck) {
+        (void)workload_check(copy, 0);
+        if (nth % 3 != 0) {
+            workload_crash(copy, &loss, nth);
+            (void)workload_recover(copy, LEDGER_POWER_LOSS, WORKLOAD_KILL);
+        } else {
+            workload_crash(copy, NULL, 0);
+            (void)workload_recover(copy, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+        }
+        finish(copy, nth % 2 == 0);
+    }
+    workload_destroy(copy);
+    return struck;
+}
+
+static void run(const struct workload_options *options, uint32_t every)
+{
+    struct workload *base = workload_create(options);
+    uint64_t runs = 0;
+
+    workload_run(base, 40);
+    assert_int_equal(workload_open(base, 0), WAL_OK);
+    assert_int_equal(compact(base), WAL_OK);
+    workload_run(base, 70);
+    /* All that is there is durable: what a loss takes is known. */
+    workload_crash(base, NULL, 0);
+    (void)workload_recover(base, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+    for (uint32_t way = 0; way < WAYS; way++) {
+        uint32_t stride = ways[way].call == SIM_ANY ? every : 1;
+        uint64_t nth = way % stride;
+
+        while (fail_nth(base, way, nth)) {
+            nth += stride;
+            runs++;
+        }
+    }
+    assert_true(runs > 0);
+    print_message("%llu compactions cut short\n", (unsigned long long)runs);
+    workload_destroy(base);
+}
+
+static void test_loop_compact__at_every_call(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 91; seed < 91 + workload_count(12, 2); seed++) {
+        run(&(struct workload_options){.seed = seed,
+                                       .actors = 1,
+                                       .large_every = 4,
+                                       .blobs_every = seed % 2 == 0 ? 4 : 0},
+            workload_sample(3));
+    }
+}
+
+static void test_loop_compact__at_every_call_reading_by_pread(void **state)
+{
+    (void)state;
+    run(&(struct workload_options){.seed = 95,
+                                   .actors = 1,
+                                   .large_every = 4,
+                                   .open_flags = WAL_OPEN_PREAD},
+        workload_sample(5));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loop_compact__at_every_call),
+        cmocka_unit_test(test_loop_compact__at_every_call_reading_by_pread),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,403 @@
+/*
+ * test_block.c - BLOCK: round trips, every field that is refused, sizes that lie,
+ * and finding and walking records (SPEC.md 2.23).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+#include "format/segment/block.h"
+#include "tests/lib/rng.h"
+
+#define SALT   UINT64_C(0x0123456789abcdef)
+#define OFFSET UINT64_C(8192)
+
+enum {
+    ROUNDS = 3000,
+    RECORD_SIZE = 104, /* of a record with 56 bytes of payload */
+    LARGE = 3 * 1024 * 1024
+};
+
+/* Records as a writer lays them out. */
+struct sample {
+    uint8_t *raw;
+    size_t size;
+    uint32_t count;
+    struct wal__frame frame; /* of the BLOCK */
+    uint8_t *payload;
+};
+
+static void add_record(struct sample *sample, uint8_t flags, size_t size,
+                       int byte)
+{
+    uint64_t total = wal__frame_total_size((uint32_t)size);
+    struct wal__frame frame = {.type = WAL__FRAME_ENTRY,
+                               .flags = flags,
+                               .session = 7,
+                               .sequence = 100 + sample->count,
+                               .stored_size = (uint32_t)size,
+                               .raw_size = (uint32_t)size};
+    uint8_t *at;
+
+    sample->raw = realloc(sample->raw, sample->size + total);
+    assert_non_null(sample->raw);
+    at = sample->raw + sample->size;
+    memset(at, 0, total);
+    memset(at + WAL__FRAME_SIZE, byte, size);
+    frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, size);
+    wal__frame_encode(&frame, SALT, OFFSET + sample->count, at);
+    sample->size += total;
+    sample->count++;
+}
+
+static void encode(struct sample *sample, int level)
+{
+    struct wal__span raw = {sample->raw, sample->size};
+
+    sample->payload = malloc(wal__block_payload_size((uint32_t)sample->size));
+    assert_non_null(sample->payload);
+    wal__block_encode(raw, sample->count, level, &sample->frame,
+                      sample->payload);
+}
+
+static struct sample a_sample(uint32_t count, int level)
+{
+    struct sample sample = {.raw = NULL};
+
+    for (uint32_t i = 0; i < count; i++) {
+        add_record(&sample, WAL__FRAME_REWRITTEN, 56, (int)('a' + i % 20));
+    }
+    encode(&sample, level);
+    return sample;
+}
+
+static void free_sample(struct sample *sample)
+{
+    free(sample->raw);
+    free(sample->payload);
+}
+
+static enum wal__fmt decode(const struct sample *sample,
+                            struct wal__block *block)
+{
+    return wal__block_decode(&sample->frame, sample->payload, block);
+}
+
+/* Decodes, decompresses, and compares all records. */
+static void assert_round_trip(const struct sample *sample, bool is_compressed)
+{
+    struct wal__block_cursor cursor;
+    struct wal__span payload;
+    struct wal__frame frame;
+    struct wal__block block;
+    struct wal__span records;
+    uint8_t *out = malloc(sample->size);
+
+    assert_non_null(out);
+    assert_int_equal(decode(sample, &block), WAL__FMT_OK);
+    assert_int_equal(
+        wal__frame_total_size(sample->frame.stored_size) % WAL__BLOCK_ALIGN, 0);
+    assert_int_equal(block.count, sample->count);
+    assert_int_equal(block.is_compressed, is_compressed);
+    assert_int_equal(block.raw_size, sample->size);
+    records = block.data;
+    if (is_compressed) {
+        assert_int_equal(wal__block_decompress(&block, out), WAL__FMT_OK);
+        records = (struct wal__span){out, block.raw_size};
+    }
+    assert_memory_equal(records.data, sample->raw, sample->size);
+    wal__block_cursor_begin(&cursor, records, block.count, SALT, OFFSET);
+    for (uint32_t i = 0; i < sample->count; i++) {
+        struct wal__span found;
+
+        assert_int_equal(cursor.offset, OFFSET + i);
+        assert_int_equal(wal__block_cursor_next(&cursor, &frame, &payload),
+                         WAL__FMT_OK);
+        assert_int_equal(frame.sequence, 100 + i);
+        assert_int_equal(wal__block_find(records, i, &found), WAL__FMT_OK);
+        assert_ptr_equal(found.data + WAL__FRAME_SIZE, payload.data);
+    }
+    assert_int_equal(wal__block_cursor_next(&cursor, &frame, &payload),
+                     WAL__FMT_ZERO);
+    free(out);
+}
+
+static void test_block__round_trips(void **state)
+{
+    static const uint32_t counts[] = {1, 2, 9, WAL__BLOCK_RECORDS_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        for (int level = 0; level <= 9; level += 3) {
+            struct sample sample = a_sample(counts[i], level);
+
+            assert_round_trip(&sample, level > 0);
+            free_sample(&sample);
+        }
+    }
+}
+
+static void test_block__one_large_record(void **state)
+{
+    (void)state;
+    for (int level = 0; level <= 1; level++) {
+        struct sample sample = {.raw = NULL};
+
+        add_record(&sample, WAL__FRAME_REWRITTEN, LARGE, 'x');
+        encode(&sample, level);
+        assert_round_trip(&sample, level > 0);
+        assert_true(level == 0 || sample.frame.stored_size < LARGE / 10);
+        free_sample(&sample);
+    }
+}
+
+/* Bytes that do not compress stay as they are. */
+static void test_block__noise_is_stored_raw(void **state)
+{
+    struct sample sample = {.raw = NULL};
+    uint64_t seed = 5;
+    struct wal__frame frame;
+
+    (void)state;
+    add_record(&sample, WAL__FRAME_REWRITTEN, 5000, 'x');
+    for (size_t i = 0; i < 5000; i++) {
+        sample.raw[WAL__FRAME_SIZE + i] = (uint8_t)rng_next(&seed);
+    }
+    assert_int_equal(
+        wal__frame_decode(sample.raw, sample.size, SALT, OFFSET, &frame),
+        WAL__FMT_OK);
+    frame.data_crc = wal__crc32(0, sample.raw + WAL__FRAME_SIZE, 5000);
+    wal__frame_encode(&frame, SALT, OFFSET, sample.raw);
+    encode(&sample, 9);
+    assert_round_trip(&sample, false);
+    free_sample(&sample);
+}
+
+static void assert_refused(const struct sample *sample, enum wal__fmt fmt)
+{
+    struct wal__block block;
+
+    assert_int_equal(decode(sample, &block), fmt);
+}
+
+static void test_block__refused_fields(void **state)
+{
+    struct sample sample = a_sample(3, 1);
+    uint32_t data_size = wal__get32(sample.payload + 4);
+    uint32_t size = sample.frame.stored_size;
+
+    (void)state;
+    wal__put16(sample.payload, 0);
+    assert_refused(&sample, WAL__FMT_FIELD);
+    wal__put16(sample.payload, WAL__BLOCK_RECORDS_MAX + 1);
+    assert_refused(&sample, WAL__FMT_FIELD);
+    wal__put16(sample.payload, 3);
+    wal__put16(sample.payload + 2, 1);
+    assert_refused(&sample, WAL__FMT_FIELD);
+    wal__put16(sample.payload + 2, 0);
+    /* What lies behind the data, its first and its last byte. */
+    sample.payload[8 + data_size] = 1;
+    assert_refused(&sample, WAL__FMT_FIELD);
+    sample.payload[8 + data_size] = 0;
+    sample.payload[size - 1] = 1;
+    assert_refused(&sample, WAL__FMT_FIELD);
+    sample.payload[size - 1] = 0;
+    assert_refused(&sample, WAL__FMT_OK);
+    /* Sizes. */
+    wal__put32(sample.payload + 4, size - 8 + 1);
+    assert_refused(&sample, WAL__FMT_SHORT);
+    wal__put32(sample.payload + 4, UINT32_MAX);
+    assert_refused(&sample, WAL__FMT_SHORT);
+    wal__put32(sample.payload + 4, data_size);
+    sample.frame.stored_size = 7;
+    assert_refused(&sample, WAL__FMT_SHORT);
+    sample.frame.stored_size = size - 8; /* not to a multiple of 512 */
+    assert_refused(&sample, WAL__FMT_FIELD);
+    sample.frame.stored_size = size;
+    free_sample(&sample);
+}
+
+/* More zeros than alignment needs: the data could have been cut. */
+static void test_block__too_many_zeros_are_refused(void **state)
+{
+    struct sample sample = a_sample(1, 0);
+    uint32_t size = sample.frame.stored_size + WAL__BLOCK_ALIGN;
+    struct wal__block block;
+
+    (void)state;
+    sample.payload = realloc(sample.payload, size);
+    assert_non_null(sample.payload);
+    memset(sample.payload + sample.frame.stored_size, 0, WAL__BLOCK_ALIGN);
+    sample.frame.stored_size = size;
+    assert_int_equal(decode(&sample, &block), WAL__FMT_FIELD);
+    free_sample(&sample);
+}
+
+/* A block that does not have the size that its frame says. */
+static void test_block__raw_size_that_lies_is_refused(void **state)
+{
+    struct sample sample = a_sample(20, 9);
+    uint8_t *out = malloc(2 * sample.size);
+    struct wal__block block;
+
+    (void)state;
+    assert_non_null(out);
+    for (uint32_t delta = 1; delta < 200; delta += 11) {
+        sample.frame.raw_size = (uint32_t)sample.size - delta;
+        assert_int_equal(decode(&sample, &block), WAL__FMT_OK);
+        assert_int_equal(wal__block_decompress(&block, out), WAL__FMT_FIELD);
+        sample.frame.raw_size = (uint32_t)sample.size + delta;
+        assert_int_equal(decode(&sample, &block), WAL__FMT_OK);
+        assert_int_equal(wal__block_decompress(&block, out), WAL__FMT_FIELD);
+    }
+    free(out);
+    free_sample(&sample);
+}
+
+static void test_block_find__beyond_the_last_record(void **state)
+{
+    struct sample sample = a_sample(4, 0);
+    struct wal__span records = {sample.raw, sample.size};
+    struct wal__span found;
+
+    (void)state;
+    assert_int_equal(wal__block_find(records, 4, &found), WAL__FMT_SHORT);
+    assert_int_equal(wal__block_find(records, 511, &found), WAL__FMT_SHORT);
+    records.size -= 1; /* the last one is cut: found, and then not decoded */
+    assert_int_equal(wal__block_find(records, 3, &found), WAL__FMT_OK);
+    assert_int_equal(found.size, RECORD_SIZE - 1);
+    records.size = (size_t)3 * RECORD_SIZE + WAL__FRAME_SIZE - 1;
+    assert_int_equal(wal__block_find(records, 3, &found), WAL__FMT_SHORT);
+    /* A size that reaches over the end. */
+    wal__put32(sample.raw + 8, UINT32_MAX);
+    assert_int_equal(wal__block_find(records, 1, &found), WAL__FMT_SHORT);
+    free_sample(&sample);
+}
+
+static enum wal__fmt walk(const struct sample *sample, uint32_t count)
+{
+    struct wal__span records = {sample->raw, sample->size};
+    struct wal__block_cursor cursor;
+    struct wal__span payload;
+    struct wal__frame frame;
+    enum wal__fmt fmt = WAL__FMT_OK;
+
+    wal__block_cursor_begin(&cursor, records, count, SALT, OFFSET);
+    while (fmt == WAL__FMT_OK) {
+        fmt = wal__block_cursor_next(&cursor, &frame, &payload);
+    }
+    return fmt;
+}
+
+static void test_block_cursor__count_is_not_that_of_the_records(void **state)
+{
+    struct sample sample = a_sample(4, 0);
+
+    (void)state;
+    assert_int_equal(walk(&sample, 4), WAL__FMT_ZERO);
+    assert_int_equal(walk(&sample, 3), WAL__FMT_FIELD);
+    assert_int_not_equal(walk(&sample, 5), WAL__FMT_ZERO);
+    free_sample(&sample);
+}
+
+static void test_block_cursor__damaged_record(void **state)
+{
+    struct sample sample = a_sample(4, 0);
+
+    (void)state;
+    for (size_t at = 0; at < sample.size; at += 3) {
+        sample.raw[at] ^= 4;
+        assert_int_not_equal(walk(&sample, 4), WAL__FMT_ZERO);
+        sample.raw[at] ^= 4;
+    }
+    assert_int_equal(walk(&sample, 4), WAL__FMT_ZERO);
+    free_sample(&sample);
+}
+
+static void test_block_cursor__record_that_is_not_marked_rewritten(void **state)
+{
+    struct sample sample = {.raw = NULL};
+
+    (void)state;
+    add_record(&sample, WAL__FRAME_REWRITTEN, 56, 'a');
+    add_record(&sample, 0, 56, 'b');
+    assert_int_equal(walk(&sample, 2), WAL__FMT_FIELD);
+    free_sample(&sample);
+}
+
+/* Records of another block, or in another order: each is bound to its place. */
+static void test_block_cursor__records_that_changed_places(void **state)
+{
+    struct sample sample = a_sample(2, 0);
+    uint8_t kept[RECORD_SIZE];
+
+    (void)state;
+    memcpy(kept, sample.raw, RECORD_SIZE);
+    memcpy(sample.raw, sample.raw + RECORD_SIZE, RECORD_SIZE);
+    memcpy(sample.raw + RECORD_SIZE, kept, RECORD_SIZE);
+    assert_int_not_equal(walk(&sample, 2), WAL__FMT_ZERO);
+    free_sample(&sample);
+}
+
+/* Whatever was changed, nothing outside is read or written. */
+static void test_block__mutated_blocks_stay_inside(void **state)
+{
+    uint64_t seed = rng_seed(1);
+
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct sample sample = a_sample(1 + (uint32_t)rng_below(&seed, 12),
+                                        (int)rng_below(&seed, 2));
+        uint8_t *exact = malloc(sample.frame.stored_size);
+        uint8_t *out = malloc(sample.size);
+        struct wal__block block;
+
+        assert_non_null(exact);
+        assert_non_null(out);
+        for (int k = 0; k < 3; k++) {
+            sample.payload[rng_below(&seed, sample.frame.stored_size)] =
+                (uint8_t)rng_next(&seed);
+        }
+        memcpy(exact, sample.payload, sample.frame.stored_size);
+        if (wal__block_decode(&sample.frame, exact, &block) == WAL__FMT_OK &&
+            block.is_compressed) {
+            (void)wal__block_decompress(&block, out);
+        } else {
+            struct wal__span found;
+            struct wal__span all = {exact, sample.frame.stored_size};
+
+            (void)wal__block_find(all, (uint32_t)rng_below(&seed, 20), &found);
+        }
+        free(exact);
+        free(out);
+        free_sample(&sample);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_block__round_trips),
+        cmocka_unit_test(test_block__one_large_record),
+        cmocka_unit_test(test_block__noise_is_stored_raw),
+        cmocka_unit_test(test_block__refused_fields),
+        cmocka_unit_test(test_block__too_many_zeros_are_refused),
+        cmocka_unit_test(test_block__raw_size_that_lies_is_refused),
+        cmocka_unit_test(test_block_find__beyond_the_last_record),
+        cmocka_unit_test(test_block_cursor__count_is_not_that_of_the_records),
+        cmocka_unit_test(test_block_cursor__damaged_record),
+        cmocka_unit_test(
+            test_block_cursor__record_that_is_not_marked_rewritten),
+        cmocka_unit_test(test_block_cursor__records_that_changed_places),
+        cmocka_unit_test(test_block__mutated_blocks_stay_inside),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,376 @@
+/*
+ * test_live_set.c - what of a log is live (SPEC.md 3.9): the fate of each kind of
+ * record, of sessions that were deleted, and of what forks share with them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/compact/live_set.h"
+#include "format/segment/frame.h"
+
+enum {
+    SESSIONS = 8,
+    RECORDS = 16
+};
+
+/* A session in a segment: its postings. */
+struct part {
+    struct wal__summary summary;
+    struct wal__posting postings[RECORDS];
+};
+
+struct segment {
+    struct part parts[SESSIONS]; /* by number */
+    uint8_t *bytes;
+};
+
+static struct wal__posting record(uint8_t type, uint64_t sequence,
+                                  uint64_t parent, uint64_t id_hash)
+{
+    struct wal__posting posting = {.type = type,
+                                   .sequence = sequence,
+                                   .parent = parent,
+                                   .id_hash = id_hash};
+
+    return posting;
+}
+
+static void add(struct segment *segment, uint32_t number, uint8_t type,
+                uint64_t sequence, uint64_t parent)
+{
+    struct part *part = &segment->parts[number];
+
+    assert_true(part->summary.posting_count < RECORDS);
+    part->summary.number = number;
+    part->summary.id = (struct wal__span){(const uint8_t *)"s", 1};
+    part->postings[part->summary.posting_count++] =
+        record(type, sequence, parent, 0);
+}
+
+static void fork_at(struct segment *segment, uint32_t number, uint64_t sequence,
+                    uint32_t owner, uint64_t point, uint32_t source)
+{
+    add(segment, number, WAL__FRAME_SESSION, sequence, 0);
+    add(segment, number, WAL__FRAME_FORK, sequence + 1, 0);
+    segment->parts[number].summary.fork_owner = owner;
+    segment->parts[number].summary.fork_sequence = point;
+    segment->parts[number].summary.fork_source = source;
+    segment->parts[number].summary.fork_record = sequence + 1;
+}
+
+/* Encodes the segment's index and adds it. */
+static void add_segment(struct wal__live_set *set, struct segment *segment)
+{
+    struct wal__index_header header = {.end = 4096};
+    struct wal__index index;
+    uint32_t first = 0;
+    uint64_t size;
+    uint8_t *row;
+    uint8_t *posting;
+    uint8_t *text;
+
+    for (uint32_t i = 0; i < SESSIONS; i++) {
+        header.session_count += segment->parts[i].summary.number != 0;
+        header.posting_count += segment->parts[i].summary.posting_count;
+    }
+    header.text_size = header.session_count;
+    size = wal__index_size(header.session_count, header.posting_count,
+                           header.text_size);
+    segment->bytes = calloc(1, size);
+    assert_non_null(segment->bytes);
+    row = segment->bytes + WAL__INDEX_HEADER_SIZE;
+    posting = row + (size_t)header.session_count * WAL__SUMMARY_SIZE;
+    text = posting + (size_t)header.posting_count * WAL__POSTING_SIZE;
+    for (uint32_t i = 0, at = 0; i < SESSIONS; i++) {
+        struct part *part = &segment->parts[i];
+
+        if (part->summary.number == 0) {
+            continue;
+        }
+        part->summary.first_posting = first;
+        first += part->summary.posting_count;
+        wal__summary_encode(&part->summary, at, row, text + at);
+        at++;
+        row += WAL__SUMMARY_SIZE;
+        for (uint32_t k = 0; k < part->summary.posting_count; k++) {
+            wal__posting_encode(&part->postings[k], posting);
+            posting += WAL__POSTING_SIZE;
+        }
+    }
+    wal__index_finish(&header, segment->bytes);
+    assert_int_equal(
+        wal__index_decode((struct wal__span){segment->bytes, size}, &index),
+        WAL__FMT_OK);
+    assert_int_equal(wal__live_set_add(set, &index), WAL_OK);
+}
+
+static void begin(struct wal__live_set *set, struct segment *segment)
+{
+    wal__live_set_init(set, &wal__heap_libc);
+    memset(segment, 0, sizeof(*segment));
+}
+
+/* Completes and settles. */
+static void finish(struct wal__live_set *set, struct segment *segment)
+{
+    add_segment(set, segment);
+    wal__live_set_complete(set);
+    assert_int_equal(wal__live_set_settle(set), WAL_OK);
+}
+
+static void end(struct wal__live_set *set, struct segment *segment)
+{
+    wal__live_set_deinit(set);
+    free(segment->bytes);
+}
+
+static enum wal__fate fate(const struct wal__live_set *set, uint32_t number,
+                           uint8_t type, uint64_t sequence)
+{
+    struct wal__posting posting = record(type, sequence, 0, 0);
+
+    return wal__live_set_fate(set, number, &posting, false);
+}
+
+static void test_live_set__first_and_newest_session_record_stay(void **state)
+{
+    struct wal__posting first = record(WAL__FRAME_SESSION, 1, 0, 0);
+    struct wal__live_set set;
+    struct segment segment;
+
+    (void)state;
+    begin(&set, &segment);
+    for (uint64_t i = 1; i <= 4; i++) {
+        add(&segment, 1, WAL__FRAME_SESSION, i, 0);
+    }
+    finish(&set, &segment);
+    assert_int_equal(wal__live_set_fate(&set, 1, &first, true), WAL__FATE_KEEP);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_SESSION, 2), WAL__FATE_DROP);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_SESSION, 3), WAL__FATE_DROP);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_SESSION, 4), WAL__FATE_KEEP);
+    end(&set, &segment);
+}
+
+static void
+test_live_set__newest_head_of_each_name_and_stream_stays(void **state)
+{
+    static const struct {
+        uint64_t sequence;
+        uint64_t name;
+        uint8_t stream;
+        enum wal__fate fate;
+    } heads[] = {
+        {2, 5, 0, WAL__FATE_DROP}, {3, 5, 1, WAL__FATE_KEEP},
+        {4, 6, 0, WAL__FATE_KEEP}, {5, 5, 0, WAL__FATE_DROP},
+        {6, 5, 0, WAL__FATE_KEEP},
+    };
+    struct wal__live_set set;
+    struct segment segment;
+
+    (void)state;
+    begin(&set, &segment);
+    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+        add(&segment, 1, WAL__FRAME_HEAD, heads[i].sequence, 0);
+        segment.parts[1].postings[i].id_hash = heads[i].name;
+        segment.parts[1].postings[i].stream = heads[i].stream;
+    }
+    add(&segment, 2, WAL__FRAME_HEAD, 9, 0);
+    segment.parts[2].postings[0].id_hash = 6; /* of another session */
+    finish(&set, &segment);
+    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+        assert_int_equal(
+            wal__live_set_fate(&set, 1, &segment.parts[1].postings[i], false),
+            heads[i].fate);
+    }
+    end(&set, &segment);
+}
+
+static void test_live_set__redacted_entry_is_erased(void **state)
+{
+    struct wal__live_set set;
+    struct segment segment;
+
+    (void)state;
+    begin(&set, &segment);
+    add(&segment, 1, WAL__FRAME_ENTRY, 2, 0);
+    add(&segment, 1, WAL__FRAME_ENTRY, 3, 2);
+    add(&segment, 1, WAL__FRAME_REDACT, 9, 3);
+    add(&segment, 1, WAL__FRAME_REDACT, 10, 2);
+    finish(&set, &segment);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 2), WAL__FATE_ERASE);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 3), WAL__FATE_ERASE);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 4), WAL__FATE_KEEP);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_REDACT, 9), WAL__FATE_KEEP);
+    end(&set, &segment);
+}
+
+static void test_live_set__deleted_session_goes_altogether(void **state)
+{
+    static const uint8_t types[] = {
+        WAL__FRAME_SESSION, WAL__FRAME_ENTRY,      WAL__FRAME_HEAD,
+        WAL__FRAME_DOC,     WAL__FRAME_DOC_DELETE, WAL__FRAME_TOMBSTONE};
+    struct wal__live_set set;
+    struct segment segment;
+
+    (void)state;
+    begin(&set, &segment);
+    add(&segment, 1, WAL__FRAME_SESSION, 1, 0);
+    add(&segment, 1, WAL__FRAME_ENTRY, 2, 0);
+    add(&segment, 1, WAL__FRAME_TOMBSTONE, 3, 0);
+    finish(&set, &segment);
+    assert_true(wal__live_set_is_deleted(&set, 1));
+    assert_true(wal__live_set_is_purged(&set, 1));
+    for (size_t i = 0; i < sizeof(types); i++) {
+        assert_int_equal(fate(&set, 1, types[i], 2), WAL__FATE_DROP);
+    }
+    assert_false(wal__live_set_is_deleted(&set, 2));
+    end(&set, &segment);
+}
+
+static void test_live_set__what_forks_share_stays(void **state)
+{
+    struct wal__live_set set;
+    struct segment segment;
+
+    (void)state;
+    /* 2 is a fork of 1 at 5, 3 a fork of 2 at 5 too: 1 owns the point. */
+    begin(&set, &segment);
+    add(&segment, 1, WAL__FRAME_SESSION, 1, 0);
+    add(&segment, 1, WAL__FRAME_ENTRY, 5, 0);
+    fork_at(&segment, 2, 10, 1, 5, 1);
+    fork_at(&segment, 3, 20, 1, 5, 2);
+    add(&segment, 1, WAL__FRAME_TOMBSTONE, 30, 0);
+    add(&segment, 2, WAL__FRAME_TOMBSTONE, 31, 0);
+    finish(&set, &segment);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 5), WAL__FATE_KEEP);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 6), WAL__FATE_DROP);
+    /* Documents are seen through the source, up to its FORK. */
+    assert_int_equal(fate(&set, 2, WAL__FRAME_DOC, 20), WAL__FATE_KEEP);
+    assert_int_equal(fate(&set, 2, WAL__FRAME_DOC, 22), WAL__FATE_DROP);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_DOC, 10), WAL__FATE_KEEP);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_DOC, 12), WAL__FATE_DROP);
+    assert_int_equal(fate(&set, 2, WAL__FRAME_ENTRY, 15), WAL__FATE_DROP);
+    assert_false(wal__live_set_is_purged(&set, 1));
+    assert_false(wal__live_set_is_purged(&set, 2));
+    assert_int_equal(fate(&set, 2, WAL__FRAME_FORK, 11), WAL__FATE_KEEP);
+    assert_int_equal(fate(&set, 2, WAL__FRAME_TOMBSTONE, 31), WAL__FATE_KEEP);
+    end(&set, &segment);
+}
+
+/* Entries of a deleted fork that its own fork sees, and of the session above,
+ * of which that sees less. */
+static void test_live_set__fork_of_a_deleted_fork(void **state)
+{
+    struct wal__live_set set;
+    struct segment segment;
+
+    (void)state;
+    begin(&set, &segment);
+    add(&segment, 1, WAL__FRAME_ENTRY, 5, 0);
+    add(&segment, 1, WAL__FRAME_ENTRY, 6, 5);
+    fork_at(&segment, 2, 10, 1, 5, 1);
+    add(&segment, 2, WAL__FRAME_ENTRY, 12, 5);
+    add(&segment, 2, WAL__FRAME_ENTRY, 13, 12);
+    fork_at(&segment, 3, 20, 2, 12, 2);
+    add(&segment, 1, WAL__FRAME_TOMBSTONE, 30, 0);
+    add(&segment, 2, WAL__FRAME_TOMBSTONE, 31, 0);
+    finish(&set, &segment);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 5), WAL__FATE_KEEP);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 6), WAL__FATE_DROP);
+    assert_int_equal(fate(&set, 2, WAL__FRAME_ENTRY, 12), WAL__FATE_KEEP);
+    assert_int_equal(fate(&set, 2, WAL__FRAME_ENTRY, 13), WAL__FATE_DROP);
+    end(&set, &segment);
+}
+
+static void test_live_set__all_of_a_lineage_deleted(void **state)
+{
+    struct wal__live_set set;
+    struct segment segment;
+
+    (void)state;
+    begin(&set, &segment);
+    add(&segment, 1, WAL__FRAME_ENTRY, 5, 0);
+    fork_at(&segment, 2, 10, 1, 5, 1);
+    add(&segment, 1, WAL__FRAME_TOMBSTONE, 30, 0);
+    add(&segment, 2, WAL__FRAME_TOMBSTONE, 31, 0);
+    finish(&set, &segment);
+    assert_true(wal__live_set_is_purged(&set, 1));
+    assert_true(wal__live_set_is_purged(&set, 2));
+    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 5), WAL__FATE_DROP);
+    /* A segment that stays has something of the fork: the FORK there names
+     * session 1. */
+    wal__live_set_retain(&set, 2);
+    assert_int_equal(wal__live_set_settle(&set), WAL_OK);
+    assert_false(wal__live_set_is_purged(&set, 2));
+    assert_false(wal__live_set_is_purged(&set, 1));
+    assert_int_equal(fate(&set, 2, WAL__FRAME_TOMBSTONE, 31), WAL__FATE_KEEP);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 5), WAL__FATE_DROP);
+    end(&set, &segment);
+}
+
+static void test_live_set__unknown_segment_retains_all(void **state)
+{
+    struct wal__live_set set;
+    struct segment segment;
+
+    (void)state;
+    begin(&set, &segment);
+    add(&segment, 1, WAL__FRAME_ENTRY, 5, 0);
+    add(&segment, 1, WAL__FRAME_TOMBSTONE, 6, 0);
+    add_segment(&set, &segment);
+    wal__live_set_complete(&set);
+    wal__live_set_retain_all(&set);
+    assert_int_equal(wal__live_set_settle(&set), WAL_OK);
+    assert_false(wal__live_set_is_purged(&set, 1));
+    assert_int_equal(fate(&set, 1, WAL__FRAME_TOMBSTONE, 6), WAL__FATE_KEEP);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 5), WAL__FATE_DROP);
+    end(&set, &segment);
+}
+
+/* What a redaction of a shared entry says stays; of another it goes. */
+static void test_live_set__redactions_in_a_deleted_session(void **state)
+{
+    struct wal__posting shared = record(WAL__FRAME_REDACT, 8, 5, 0);
+    struct wal__posting own = record(WAL__FRAME_REDACT, 9, 6, 0);
+    struct wal__live_set set;
+    struct segment segment;
+
+    (void)state;
+    begin(&set, &segment);
+    add(&segment, 1, WAL__FRAME_ENTRY, 5, 0);
+    add(&segment, 1, WAL__FRAME_ENTRY, 6, 5);
+    add(&segment, 1, WAL__FRAME_REDACT, 8, 5);
+    add(&segment, 1, WAL__FRAME_REDACT, 9, 6);
+    fork_at(&segment, 2, 10, 1, 5, 1);
+    add(&segment, 1, WAL__FRAME_TOMBSTONE, 30, 0);
+    finish(&set, &segment);
+    assert_int_equal(wal__live_set_fate(&set, 1, &shared, false),
+                     WAL__FATE_KEEP);
+    assert_int_equal(wal__live_set_fate(&set, 1, &own, false), WAL__FATE_DROP);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 5), WAL__FATE_ERASE);
+    end(&set, &segment);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_live_set__first_and_newest_session_record_stay),
+        cmocka_unit_test(
+            test_live_set__newest_head_of_each_name_and_stream_stays),
+        cmocka_unit_test(test_live_set__redacted_entry_is_erased),
+        cmocka_unit_test(test_live_set__deleted_session_goes_altogether),
+        cmocka_unit_test(test_live_set__what_forks_share_stays),
+        cmocka_unit_test(test_live_set__fork_of_a_deleted_fork),
+        cmocka_unit_test(test_live_set__all_of_a_lineage_deleted),
+        cmocka_unit_test(test_live_set__unknown_segment_retains_all),
+        cmocka_unit_test(test_live_set__redactions_in_a_deleted_session),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

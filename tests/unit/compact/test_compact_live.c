@@ -1,0 +1,271 @@
+/*
+ * test_compact_live.c - what readers and writers see of a store whose log was
+ * compacted: the same as before, of all that is live (SPEC.md 3.9).
+ */
+#include "agentwal/admin.h"
+#include "tests/lib/kit/parts_kit.h"
+
+enum {
+    ENTRIES = 400
+};
+
+static struct wal_store_compact_result compact(struct wal_store *store,
+                                               uint32_t flags)
+{
+    struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                .flags = flags};
+    struct wal_store_compact_result result = {.struct_size = sizeof(result)};
+    struct wal_error error = KIT_ERROR;
+
+    assert_int_equal(wal_store_compact(store, &options, &result, &error),
+                     WAL_OK);
+    assert_int_equal(result.refused, 0);
+    return result;
+}
+
+/* Many entries with ids that tell their rank, and payloads that compress. */
+static void append_many(struct wal_session *session, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "e%u", i);
+        kit_append(session, id, NULL);
+    }
+}
+
+static void redact(struct wal_session *session, const char *id)
+{
+    assert_int_equal(
+        wal_session_redact(session, kit_text(id), kit_text("why"), NULL, NULL),
+        WAL_OK);
+}
+
+static void
+test_compact__resent_entry_that_was_erased_is_a_duplicate(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_entry entry = kit_entry("a", NULL, "{\"id\":\"a\"}");
+    struct wal_error error = KIT_ERROR;
+
+    kit_append_all(session, "a b");
+    redact(session, "a");
+    assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).erased_records, 1);
+    assert_int_equal(kit_try_append(session, &entry, &result, &error), WAL_OK);
+    assert_int_equal(result.duplicates, 1);
+    /* What is left of it is compared. */
+    entry.type = kit_text("custom");
+    assert_int_equal(kit_try_append(session, &entry, &result, &error),
+                     WAL_EEXISTS);
+    /* A second compaction finds nothing to erase. */
+    assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).erased_records, 0);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void
+test_compact__erased_compaction_still_begins_the_branch(void **state)
+{
+    (void)state;
+    struct wal_entry_cursor_options since = {
+        .struct_size = sizeof(since),
+        .flags = WAL_ENTRY_CURSOR_SINCE_COMPACTION};
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_compact_options options = {.struct_size = sizeof(options),
+                                          .first_kept = kit_text("b"),
+                                          .summary = kit_text("a secret")};
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+
+    kit_append_all(session, "a b c");
+    assert_int_equal(
+        wal_session_compact(session, &options, NULL, &result, NULL), WAL_OK);
+    redact(session, result.last_id);
+    kit_append(session, "d", NULL);
+    for (int i = 0; i < 3; i++) {
+        const char *ids = kit_list_ids(session, &since);
+
+        assert_memory_equal(ids, "b c ", 4);
+        assert_string_equal(ids + strlen(ids) - 2, " d");
+        (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    }
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* The slices of all entries are compared after the last one was read. */
+static void test_compact__pinned_slices_stay(void **state)
+{
+    (void)state;
+    struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_PINNED};
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_entry *entries = calloc(ENTRIES, sizeof(*entries));
+    struct wal_entry_cursor *cursor = NULL;
+
+    assert_non_null(entries);
+    append_many(session, ENTRIES);
+    (void)compact(store, 0);
+    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
+                     WAL_OK);
+    for (uint32_t i = 0; i < ENTRIES; i++) {
+        entries[i].struct_size = sizeof(entries[i]);
+        assert_int_equal(wal_entry_cursor_next(cursor, &entries[i], NULL),
+                         WAL_OK);
+    }
+    for (uint32_t i = 0; i < ENTRIES; i++) {
+        char id[16];
+        char payload[32];
+
+        (void)snprintf(id, sizeof(id), "e%u", i);
+        (void)snprintf(payload, sizeof(payload), "{\"id\":\"%s\"}", id);
+        assert_slice(entries[i].id, id);
+        assert_slice(entries[i].payload, payload);
+        if (i > 0) {
+            (void)snprintf(id, sizeof(id), "e%u", i - 1);
+            assert_slice(entries[i].parent_id, id);
+        }
+    }
+    wal_entry_cursor_close(cursor);
+    free(entries);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* A handle that has the former tail segment as its tail. */
+static void test_compact__other_handle_whose_tail_was_rewritten(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_store *other;
+    struct wal_session *seen;
+
+    kit_append_all(session, "a b");
+    (void)compact(store, 0);
+    kit_append(session, "c", NULL);
+    other = kit_open("store", 0);
+    seen = kit_session(other, "s");
+    assert_branch(seen, "a b c");
+    for (int i = 0; i < 3; i++) {
+        (void)compact(store, 0);
+        assert_branch(seen, "a b c");
+    }
+    kit_append(seen, "d", NULL);
+    kit_append(session, "e", NULL);
+    assert_branch(seen, "a b c d e");
+    assert_branch(session, "a b c d e");
+    (void)compact(other, 0);
+    assert_branch(session, "a b c d e");
+    wal_session_close(seen);
+    kit_close(other);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_compact__open_cursors_go_on(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_doc_cursor *docs = NULL;
+
+    append_many(session, ENTRIES);
+    (void)kit_put(store, session, "k1", "1");
+    (void)kit_put(store, session, "k2", "2");
+    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_doc_cursor_open(store, session, NULL, &docs, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_OK);
+    for (uint32_t i = 0; i < ENTRIES; i++) {
+        char id[16];
+
+        if (i % 100 == 50) {
+            (void)compact(store, WAL_STORE_COMPACT_ERASE);
+            (void)snprintf(id, sizeof(id), "z%u", i);
+            kit_append(session, id, NULL);
+        }
+        (void)snprintf(id, sizeof(id), "e%u", i);
+        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+        assert_slice(entry.id, id);
+    }
+    assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_OK);
+    assert_slice(doc.key, "k2");
+    assert_slice(doc.value, "2");
+    assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_END);
+    wal_doc_cursor_close(docs);
+    wal_entry_cursor_close(cursor);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_compact__cursor_of_a_deleted_session_says_so(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_error error = KIT_ERROR;
+
+    append_many(session, ENTRIES);
+    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    (void)compact(store, 0);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error),
+                     WAL_ENOTFOUND);
+    wal_entry_cursor_close(cursor);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* Without the files of index/, and of the catalogue. */
+static void test_compact__opens_without_derived_files(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *fork;
+
+    kit_append_all(session, "a b c");
+    fork = kit_fork(session, "b", "f");
+    kit_append(fork, "x", NULL);
+    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    wal_session_close(session);
+    wal_session_close(fork);
+    kit_close(store);
+    assert_int_equal(system("rm -f store/index/*"), 0);
+    store = kit_store();
+    fork = kit_session(store, "f");
+    assert_branch(fork, "a b x");
+    assert_int_equal(wal_session_open(store, kit_text("s"), &session, NULL),
+                     WAL_ENOTFOUND);
+    wal_session_close(fork);
+    kit_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_compact__resent_entry_that_was_erased_is_a_duplicate),
+        KIT_TEST(test_compact__erased_compaction_still_begins_the_branch),
+        KIT_TEST(test_compact__pinned_slices_stay),
+        KIT_TEST(test_compact__other_handle_whose_tail_was_rewritten),
+        KIT_TEST(test_compact__open_cursors_go_on),
+        KIT_TEST(test_compact__cursor_of_a_deleted_session_says_so),
+        KIT_TEST(test_compact__opens_without_derived_files),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -255,6 +255,93 @@ static void test_compact__opens_without_derived_files(void **state)
     kit_close(store);
 }
 
+/* Damages the INDEX in the oldest segment's file. */
+static void damage_index(void)
+{
+    static const char magic[] = "AGWALIDX";
+    FILE *file;
+    char *bytes = malloc(64u << 20);
+    size_t size;
+    char *at;
+
+    assert_non_null(bytes);
+    assert_int_equal(system("cp \"$(ls store/log/*.seg | head -n 1)\" oldest"),
+                     0);
+    file = fopen("oldest", "r+b");
+    assert_non_null(file);
+    size = fread(bytes, 1, 64u << 20, file);
+    at = memmem(bytes, size, magic, sizeof(magic) - 1);
+    assert_non_null(at);
+    assert_int_equal(fseek(file, at - bytes + 20, SEEK_SET), 0);
+    assert_int_equal(fputc(~at[20], file), (uint8_t)~at[20]);
+    assert_int_equal(fclose(file), 0);
+    free(bytes);
+    assert_int_equal(system("cp oldest \"$(ls store/log/*.seg | head -n 1)\""),
+                     0);
+}
+
+/* All but the first line, which counts the bytes of records that are there. */
+static void assert_same(struct wal_store *store, struct wal_session *session,
+                        const char *before)
+{
+    char *now = kit_snapshot(store, session);
+
+    assert_string_equal(strchr(now, '\n'), strchr(before, '\n'));
+    free(now);
+}
+
+/* The records of its blocks are applied again, in the order of the log. */
+static void test_compact__index_of_a_rewritten_segment_is_lost(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *fork;
+    struct wal_session *gone = kit_create(store, "gone");
+    char *before[2];
+
+    append_many(session, ENTRIES);
+    kit_append(gone, "g", NULL);
+    fork = kit_fork(session, "e7", "f");
+    for (int i = 0; i < 20; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "x%d", i);
+        kit_append(fork, id, NULL);
+        kit_append(session, id, NULL);
+        (void)kit_put(store, i % 2 == 0 ? session : fork, "k",
+                      i % 4 < 2 ? "1" : "\"two\"");
+    }
+    redact(session, "e9");
+    redact(fork, "e3");
+    kit_move_head(session, "left", "e4");
+    kit_move_head(session, "main", "x3");
+    assert_int_equal(wal_session_delete(gone, NULL), WAL_OK);
+    wal_session_close(gone);
+    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    before[0] = kit_snapshot(store, session);
+    before[1] = kit_snapshot(store, fork);
+    wal_session_close(session);
+    wal_session_close(fork);
+    kit_close(store);
+    assert_int_equal(system("rm -f store/index/*"), 0);
+    damage_index();
+    for (int i = 0; i < 2; i++) {
+        store = kit_open("store", i == 0 ? 0 : WAL_OPEN_PREAD);
+        session = kit_session(store, "s");
+        fork = kit_session(store, "f");
+        assert_same(store, session, before[0]);
+        assert_same(store, fork, before[1]);
+        assert_int_equal(wal_session_open(store, kit_text("gone"), &gone, NULL),
+                         WAL_ENOTFOUND);
+        wal_session_close(session);
+        wal_session_close(fork);
+        kit_close(store);
+    }
+    free(before[0]);
+    free(before[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +352,7 @@ int main(void)
         KIT_TEST(test_compact__open_cursors_go_on),
         KIT_TEST(test_compact__cursor_of_a_deleted_session_says_so),
         KIT_TEST(test_compact__opens_without_derived_files),
+        KIT_TEST(test_compact__index_of_a_rewritten_segment_is_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

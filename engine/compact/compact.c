@@ -407,7 +407,7 @@ static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
     status = wal__rewrite_segments(core, &compaction->set, inputs, count,
                                    &options, &rewritten, error);
     wal__heap_free(core->env.heap, inputs);
-    if (status != WAL_OK) {
+    if (!rewritten.is_replaced) {
         return status;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -420,11 +420,11 @@ static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
     result->dropped += rewritten.dropped;
     result->erased += rewritten.erased;
     compaction->done += rewritten.bytes_read;
-    return WAL_OK;
+    return status;
 }
 
-/* Whether a run failed for what is in one of its segments: then this one is
- * left out. */
+/* Whether a run failed for what is in one of its segments, which it did not
+ * replace: then this one is left out. */
 static bool refuse_damaged(struct compaction *compaction, uint32_t from,
                            uint32_t count, enum wal_status status,
                            const struct wal_error *error)
@@ -435,6 +435,9 @@ static bool refuse_damaged(struct compaction *compaction, uint32_t from,
     for (uint32_t i = from; i < from + count; i++) {
         struct candidate *candidate = &compaction->candidates[i];
 
+        if (candidate->is_done) {
+            return false;
+        }
         if (count == 1 ||
             strcmp(error->file, candidate->input.segment->path) == 0) {
             refuse(compaction, candidate, error);

@@ -87,8 +87,7 @@ wal__damaged_blocks_add(struct wal__damaged_blocks *blocks,
     struct wal__frame record;
     enum wal__fmt fmt;
     uint32_t count = 0;
-    enum wal_status status =
-        unpack(kept, frame, payload, offset, &count, &fmt);
+    enum wal_status status = unpack(kept, frame, payload, offset, &count, &fmt);
 
     if (status == WAL_OK && fmt == WAL__FMT_OK) {
         wal__block_cursor_begin(&cursor, records_of(kept), count,

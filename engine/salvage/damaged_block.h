@@ -50,11 +50,9 @@ wal__damaged_blocks_add(struct wal__damaged_blocks *blocks,
 /* Passes the records that were added to the visitor, by ascending sequence
  * number, each once. `file` is the segment's. WAL_ENOMEM, or what the visitor
  * returned. */
-enum wal_status
-wal__damaged_blocks_visit(struct wal__damaged_blocks *blocks,
-                          const struct wal__damaged_segment *segment,
-                          struct wal__damaged_file *file,
-                          const struct wal__damaged_visitor *visitor)
-    WAL_MUST_USE;
+enum wal_status wal__damaged_blocks_visit(
+    struct wal__damaged_blocks *blocks,
+    const struct wal__damaged_segment *segment, struct wal__damaged_file *file,
+    const struct wal__damaged_visitor *visitor) WAL_MUST_USE;
 
 #endif

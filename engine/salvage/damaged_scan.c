@@ -316,8 +316,8 @@ enum wal_status wal__damaged_scan(struct wal__damaged_store *store,
     wal__damaged_init_start(segment, &start);
     wal__scan(&bytes, &sink, &start, &store->facts);
     if (scan.status == WAL_OK) {
-        scan.status = wal__damaged_blocks_visit(&scan.blocks, segment, &file,
-                                                visitor);
+        scan.status =
+            wal__damaged_blocks_visit(&scan.blocks, segment, &file, visitor);
     }
     if (is_first && scan.status == WAL_OK) {
         finish_first(&scan, &file, &start);

@@ -125,7 +125,7 @@ struct wal__salvage {
     uint32_t written_count;
     uint32_t written_capacity;
     struct wal__buf written_ids; /* each terminated by NUL */
-    struct wal__buf erased; /* struct wal__salvage_erased, ascending */
+    struct wal__buf erased;      /* struct wal__salvage_erased, ascending */
     struct wal__salvage_batch batch;
     struct wal__blob_put_result put;
     struct wal__buf content; /* of one chunk, decoded */

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "engine/salvage/salvage.h"
-#include "format/segment/block.h"
 #include "format/bytes/crc32.h"
+#include "format/segment/block.h"
 
 static const char rewind_key[] = "\0rewind";
 

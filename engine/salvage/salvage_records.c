@@ -208,9 +208,9 @@ void wal__salvage_redact_erased(struct wal__salvage *salvage)
             .reason = {(const uint8_t *)"", 0},
         };
 
-        for (uint32_t k = 0; k < salvage->session_count &&
-                             sequence == erased[i].sequence &&
-                             salvage->failed == WAL_OK;
+        for (uint32_t k = 0;
+             k < salvage->session_count && sequence == erased[i].sequence &&
+             salvage->failed == WAL_OK;
              k++) {
             const struct wal__salvage_session *session = salvage->sessions[k];
 

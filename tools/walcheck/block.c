@@ -91,10 +91,10 @@ static bool is_in_range(struct check_segment *segment,
         why = "is not in the range of the segment";
     }
     if (why != NULL) {
-        struct check_damage *damage = check_damage_add(
-            &segment->damages, segment->name,
-            wal__block_offset(record->posting.offset), 0,
-            "sequence %" PRIu64 " %s", sequence, why);
+        struct check_damage *damage =
+            check_damage_add(&segment->damages, segment->name,
+                             wal__block_offset(record->posting.offset), 0,
+                             "sequence %" PRIu64 " %s", sequence, why);
 
         check_damage_session(damage, record->session);
     }

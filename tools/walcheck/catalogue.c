@@ -241,9 +241,8 @@ static size_t mark_kept(const struct check_model *model)
     for (size_t i = 0; i < model->session_count; i++) {
         struct check_session *session = model->sessions[i];
 
-        session->is_kept =
-            (session->state.flags & WAL__SUMMARY_DELETED) == 0 &&
-            session->has_record;
+        session->is_kept = (session->state.flags & WAL__SUMMARY_DELETED) == 0 &&
+                           session->has_record;
     }
     while (changed) {
         changed = false;

@@ -150,8 +150,8 @@ void check_damage_sort_sequences(struct check_damage *damage)
     if (damage->sequence_count == 0) {
         return;
     }
-    qsort(damage->sequences, damage->sequence_count,
-          sizeof(*damage->sequences), compare_sequences);
+    qsort(damage->sequences, damage->sequence_count, sizeof(*damage->sequences),
+          compare_sequences);
     for (size_t i = 0; i < damage->sequence_count; i++) {
         if (kept == 0 || damage->sequences[kept - 1] != damage->sequences[i]) {
             damage->sequences[kept++] = damage->sequences[i];

@@ -143,8 +143,8 @@ static const char *check_session_summary(const struct index_check *index_check,
     struct check_segment *segment = index_check->segment;
     struct check_session *session =
         check_model_find(&store->model, summary->number);
-    bool is_loose = wal__segment_is_rewritten(&segment->header) ||
-                    store->is_approximate;
+    bool is_loose =
+        wal__segment_is_rewritten(&segment->header) || store->is_approximate;
     const char *field;
 
     if (session == NULL) {

@@ -118,8 +118,8 @@ static void report_fault(struct reference_walk *reference_walk,
     bool in_block = wal__segment_is_rewritten(&reference->segment->header);
     uint64_t size =
         in_block ? 0 : wal__frame_total_size(reference->stored_size);
-    uint64_t offset = in_block ? wal__block_offset(reference->offset)
-                               : reference->offset;
+    uint64_t offset =
+        in_block ? wal__block_offset(reference->offset) : reference->offset;
     const char *file = reference->segment->name;
     char text[CHECK_DIGEST_TEXT];
 

@@ -540,13 +540,12 @@ static void check_continuity(struct check_segment *segment)
         open->chain != check_segment_chain(previous) ||
         (wal__segment_is_rewritten(&previous->header) &&
          open->previous_end != check_segment_original_end(previous))) {
-        check_damage_add(&segment->damages, segment->name,
-                         WAL__SEGMENT_HEADER_SIZE, 0,
-                         "does not continue its predecessor, which ends "
-                         "with sequence %" PRIu64 " and not %" PRIu64
-                         ", or with another chain",
-                         check_segment_last_sequence(previous),
-                         open->last_sequence);
+        check_damage_add(
+            &segment->damages, segment->name, WAL__SEGMENT_HEADER_SIZE, 0,
+            "does not continue its predecessor, which ends "
+            "with sequence %" PRIu64 " and not %" PRIu64
+            ", or with another chain",
+            check_segment_last_sequence(previous), open->last_sequence);
     }
 }
 

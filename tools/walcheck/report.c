@@ -48,8 +48,8 @@ static size_t next_range(const struct check_damage *damage, size_t rank,
     }
     *first = damage->sequences[rank];
     *last = *first;
-    for (rank++; rank < damage->sequence_count &&
-                 damage->sequences[rank] == *last + 1;
+    for (rank++;
+         rank < damage->sequence_count && damage->sequences[rank] == *last + 1;
          rank++) {
         *last = damage->sequences[rank];
     }

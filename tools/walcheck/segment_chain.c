@@ -295,10 +295,9 @@ find_previous(struct check_store *store, const struct check_segments *segments,
     if (below != NULL) {
         report_headerless(store, below, true);
     }
-    return next_candidate(segments,
-                          wal__segment_is_rewritten(&segment->header)
-                              ? segment->header.rewrite.first_id
-                              : segment->id);
+    return next_candidate(segments, wal__segment_is_rewritten(&segment->header)
+                                        ? segment->header.rewrite.first_id
+                                        : segment->id);
 }
 
 static void walk_chain(struct check_store *store,

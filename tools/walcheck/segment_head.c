@@ -202,11 +202,11 @@ static void check_rewrite(struct check_segment *segment)
         return;
     }
     if (rewrite->first_id <= open->previous_id) {
-        check_damage_add_redundant(
-            &segment->damages, segment->name, 88, 8,
-            "replaces segment %016" PRIx64 ", which OPEN names as the one "
-            "before it",
-            rewrite->first_id);
+        check_damage_add_redundant(&segment->damages, segment->name, 88, 8,
+                                   "replaces segment %016" PRIx64
+                                   ", which OPEN names as the one "
+                                   "before it",
+                                   rewrite->first_id);
     }
     if (rewrite->last_sequence < open->last_sequence ||
         rewrite->dropped > rewrite->last_sequence - open->last_sequence) {

@@ -53,8 +53,8 @@ static bool texts_differ(const struct check_session *session,
 
 /* A position before the segments that were rewritten may be that of a record
  * which was moved, or left out. */
-static bool positions_differ(const struct check_store *store,
-                             uint64_t found, uint64_t expected,
+static bool positions_differ(const struct check_store *store, uint64_t found,
+                             uint64_t expected,
                              const struct check_segment *rewritten)
 {
     uint64_t id = wal__position_segment(found);
@@ -261,8 +261,7 @@ void check_summary_adopt(const struct check_store *store,
     session->head_hash = hash_of(summary->head_id);
     state->first_sequence = summary->first_sequence;
     state->first_owner = summary->first_owner;
-    state->flags &=
-        ~(uint32_t)(WAL__SUMMARY_STRAIGHT | WAL__SUMMARY_ACTIVE);
+    state->flags &= ~(uint32_t)(WAL__SUMMARY_STRAIGHT | WAL__SUMMARY_ACTIVE);
     state->flags |=
         summary->flags & (WAL__SUMMARY_STRAIGHT | WAL__SUMMARY_ACTIVE);
     session->outdated_in =

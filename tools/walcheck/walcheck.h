@@ -317,10 +317,10 @@ struct check_store {
     uint8_t uuid[16];
     uint32_t format_version;
     uint32_t group_align;
-    bool format_known;    /* a slot of MANIFEST is valid */
-    uint32_t incompat;    /* features in it */
-    bool has_rewritten;   /* the log has rewritten segments */
-    bool is_approximate;  /* nothing says what summaries count of the records
+    bool format_known;   /* a slot of MANIFEST is valid */
+    uint32_t incompat;   /* features in it */
+    bool has_rewritten;  /* the log has rewritten segments */
+    bool is_approximate; /* nothing says what summaries count of the records
                            * that were left out */
     struct check_segments log;
     struct check_segments pack;

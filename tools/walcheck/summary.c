@@ -222,10 +222,10 @@ const char *check_summary(const struct check_store *store,
         return compare_loosely(store, session, summary, rewritten);
     }
     if (field == NULL) {
-        field = compare_counts(state, summary);
+        field = compare_exactly(session, summary);
     }
     if (field == NULL) {
-        field = compare_exactly(session, summary);
+        field = compare_counts(state, summary);
     }
     if (field == NULL && is_record_known) {
         field = positions_differ(store, summary->session_position,

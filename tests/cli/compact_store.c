@@ -4,6 +4,7 @@
  *
  *   compact_store STORE              compact it
  *   compact_store STORE --erase      compact all that has something dead
+ *   compact_store STORE --stop       stop after the first new segment
  *   compact_store STORE --fill SEED  change it: sessions, forks, entries,
  *                                    heads, documents, redactions, deletions
  */
@@ -15,15 +16,16 @@
 
 enum {
     SESSIONS = 12, /* ids of sessions; of deleted ones they are used again */
-    OPERATIONS = 400,
-    IDS = 4096 /* of entries */
+    SESSIONS_MAX = 80,
+    OPERATIONS = 400
 };
 
 struct fill {
     struct wal_store *store;
     uint64_t state; /* of the random numbers */
     uint64_t seed;
-    unsigned entries; /* appended so far */
+    unsigned sessions; /* that are in use */
+    unsigned entries;  /* appended so far */
     struct wal_error error;
 };
 
@@ -123,7 +125,7 @@ static enum wal_status fork_session(struct fill *fill,
     char name[16];
     char id[32];
 
-    snprintf(name, sizeof(name), "s%u", pick(fill, SESSIONS));
+    snprintf(name, sizeof(name), "s%u", pick(fill, fill->sessions));
     options.id = slice(name);
     status = wal_session_fork(
         session, pick(fill, 2) == 0 ? pick_entry(fill, id) : slice(""),
@@ -151,7 +153,7 @@ static enum wal_status change(struct fill *fill)
     char id[32];
     unsigned what = pick(fill, 100);
 
-    snprintf(name, sizeof(name), "s%u", pick(fill, SESSIONS));
+    snprintf(name, sizeof(name), "s%u", pick(fill, fill->sessions));
     options.id = slice(name);
     status = wal_session_open_or_create(fill->store, &options, &session, NULL,
                                         &fill->error);
@@ -186,6 +188,7 @@ static enum wal_status fill_store(struct wal_store *store, uint64_t seed,
     struct fill fill = {.store = store,
                         .state = seed,
                         .seed = seed,
+                        .sessions = seed % 2 == 0 ? SESSIONS : SESSIONS_MAX,
                         .error = WAL_INIT(wal_error)};
 
     for (unsigned i = 0; i < OPERATIONS; i++) {
@@ -200,7 +203,13 @@ static enum wal_status fill_store(struct wal_store *store, uint64_t seed,
     return WAL_OK;
 }
 
-static enum wal_status compact(struct wal_store *store, uint32_t flags,
+static int32_t stop(void *ctx, uint64_t done, uint64_t total)
+{
+    (void)ctx;
+    return done < total;
+}
+
+static enum wal_status compact(struct wal_store *store, const char *how,
                                struct wal_error *error)
 {
     struct wal_store_compact_options options =
@@ -208,8 +217,14 @@ static enum wal_status compact(struct wal_store *store, uint32_t flags,
     struct wal_store_compact_result result = WAL_INIT(wal_store_compact_result);
     enum wal_status status;
 
-    options.flags = flags;
+    if (how != NULL && strcmp(how, "--erase") == 0) {
+        options.flags = WAL_STORE_COMPACT_ERASE;
+    }
+    if (how != NULL && strcmp(how, "--stop") == 0) {
+        options.progress = stop;
+    }
     status = wal_store_compact(store, &options, &result, error);
+    status = status == WAL_ECALLBACK ? WAL_OK : status;
     if (status == WAL_OK) {
         printf("{\"segments\":%llu,\"rewritten\":%llu,\"refused\":%llu,"
                "\"kept\":%llu,\"dropped\":%llu,\"erased\":%llu}\n",
@@ -237,8 +252,7 @@ int main(int argc, char **argv)
     if (status == WAL_OK && argc == 4 && strcmp(argv[2], "--fill") == 0) {
         status = fill_store(store, strtoull(argv[3], NULL, 10), &error);
     } else if (status == WAL_OK) {
-        status =
-            compact(store, argc == 3 ? WAL_STORE_COMPACT_ERASE : 0, &error);
+        status = compact(store, argc == 3 ? argv[2] : NULL, &error);
     }
     if (store != NULL && wal_close(store, NULL) != WAL_OK && status == WAL_OK) {
         status = WAL_EIO;

@@ -134,6 +134,23 @@ static bool check_postings(const struct index_check *index_check,
     return true;
 }
 
+/* A session that is deleted later may have lost records to compaction. */
+static void report_summary(const struct index_check *index_check,
+                           const struct wal__summary *summary,
+                           const char *field)
+{
+    struct check_store *store = index_check->store;
+    struct check_damage *damage = check_damage_add(
+        &store->damages, index_check->file, index_check->offset,
+        index_check->size,
+        "the %s of session %" PRIu32
+        " differs from the log; it is derived: no record is lost",
+        field, summary->number);
+
+    damage->kind = CHECK_REDUNDANT;
+    damage->if_live = store->has_rewritten ? summary->number : 0;
+}
+
 /* Compares a summary with its session. Returns the name of the first field that
  * differs, or null. */
 static const char *check_session_summary(const struct index_check *index_check,
@@ -153,7 +170,7 @@ static const char *check_session_summary(const struct index_check *index_check,
                                                                    : "number";
     }
     field = check_summary(store, session, summary, is_loose ? segment : NULL);
-    if (field == NULL && is_loose) {
+    if (is_loose) {
         check_summary_adopt(store, session, summary, segment);
     }
     return field;
@@ -191,12 +208,9 @@ static void check_summaries(struct index_check *index_check)
         }
         field = check_session_summary(index_check, &summary);
         if (field != NULL) {
-            check_damage_add_redundant(
-                &index_check->store->damages, index_check->file,
-                index_check->offset, index_check->size,
-                "the %s of session %" PRIu32
-                " differs from the log; it is derived: no record is lost",
-                field, summary.number);
+            report_summary(index_check, &summary, field);
+        }
+        if (field != NULL && !index_check->store->has_rewritten) {
             return;
         }
     }

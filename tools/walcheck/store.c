@@ -226,6 +226,7 @@ static void collect_damages(struct check_store *store)
             check_damages_move(&all, &both[i]->items[k]->damages);
         }
     }
+    check_damages_remove(&store->damages, is_explained, store);
     check_damages_move(&all, &store->damages);
     if (store->cli->strict && store->tail.verdict == WAL__VERDICT_AMBIGUOUS) {
         check_damage_add(

@@ -464,7 +464,7 @@ const char *check_summary(const struct check_store *store,
                           const struct check_session *session,
                           const struct wal__summary *summary,
                           const struct check_segment *rewritten);
-/* Takes from a summary what the log does not say any more. It was compared. */
+/* Takes from a summary what the log does not say any more. */
 void check_summary_adopt(const struct check_store *store,
                          struct check_session *session,
                          const struct wal__summary *summary,

@@ -3,8 +3,8 @@
  *
  * Invariant: runs are rewritten by ascending id, so that a TOMBSTONE goes after
  * everything it ends. When a segment turns out to be damaged, what is live is
- * found anew: what tells of a session stays as long as that segment has records
- * of it.
+ * found anew: the TOMBSTONE of a session stays as long as that segment has
+ * records of it.
  */
 #include "engine/compact/compact.h"
 
@@ -26,7 +26,8 @@ struct candidate {
     uint64_t dead_bytes;
     bool has_index;
     bool is_refused;
-    bool is_chosen;
+    bool is_suitable; /* it may be rewritten */
+    bool is_chosen;   /* it is to be */
     bool is_done;
 };
 
@@ -37,7 +38,8 @@ struct compaction {
     struct candidate *candidates;
     uint32_t count;
     struct wal__live_set set;
-    uint64_t total; /* bytes of the chosen segments */
+    uint32_t generation; /* of the last new segment */
+    uint64_t total;      /* bytes of the chosen segments */
     uint64_t done;
 };
 
@@ -96,6 +98,7 @@ static enum wal_status open_candidates(struct compaction *compaction,
         return wal__no_memory(error);
     }
     compaction->count = count;
+    compaction->generation = wal__log_generation(&core->log);
     for (uint32_t i = 0; i < count; i++) {
         struct candidate *candidate = &compaction->candidates[i];
 
@@ -104,7 +107,7 @@ static enum wal_status open_candidates(struct compaction *compaction,
                                          &candidate->input);
         candidate->has_index = status == WAL_OK;
         if (candidate->has_index) {
-            candidate->is_chosen = is_suitable(
+            candidate->is_suitable = is_suitable(
                 compaction, candidate, wal__log_segment_at(&core->log, i + 1));
         } else {
             struct wal_error refusal = {.struct_size = sizeof(refusal)};
@@ -155,67 +158,96 @@ static enum wal_status build_live_set(struct compaction *compaction,
     return status;
 }
 
-/* Bytes of a record in its segment, by its header; 0: it cannot be read. */
-static uint64_t record_size(struct compaction *compaction,
-                            struct wal__record_buf *scratch,
-                            const struct candidate *candidate,
-                            const struct wal__posting *posting,
-                            uint32_t *payload_size)
+/* Whether a record that is to be erased has been: an ENTRY of the form, or a
+ * SESSION with nothing but its id. */
+static bool is_erased(const struct wal__frame *frame, struct wal__span first)
 {
-    struct wal__span ignored;
-    struct wal__frame frame;
+    struct wal__session_record session;
 
-    if (wal__log_peek(
-            &compaction->core->log,
-            wal__position(candidate->input.segment->id, posting->offset), 0,
-            scratch, &frame, &ignored, NULL) != WAL_OK) {
-        *payload_size = 0;
-        return 0;
+    if (frame->type == WAL__FRAME_ENTRY) {
+        return wal__entry_record_is_erased(first);
     }
-    *payload_size = frame.stored_size;
-    return wal__frame_total_size(frame.stored_size);
+    return wal__session_record_decode(first, WAL__FORMAT_VERSION, &session) ==
+               WAL__FMT_OK &&
+           first.size == wal__session_record_size(
+                             &(struct wal__session_record){.id = session.id});
 }
 
-/* Sums the sizes of a candidate's live and dead records. */
+/* Adds the bytes of a dead record. One that cannot be read is found when it is
+ * copied. */
+static void weigh_record(struct compaction *compaction,
+                         struct candidate *candidate,
+                         struct wal__record_buf *scratch,
+                         const struct wal__posting *posting,
+                         enum wal__fate fate)
+{
+    uint64_t position =
+        wal__position(candidate->input.segment->id, posting->offset);
+    uint32_t wanted = fate != WAL__FATE_ERASE             ? 0
+                      : posting->type == WAL__FRAME_ENTRY ? 1
+                                                          : UINT16_MAX;
+    struct wal__span first;
+    struct wal__frame frame;
+
+    if (wal__log_peek(&compaction->core->log, position, wanted, scratch, &frame,
+                      &first, NULL) == WAL_OK &&
+        (fate == WAL__FATE_DROP || !is_erased(&frame, first))) {
+        candidate->dead_bytes += wal__frame_total_size(frame.stored_size);
+    }
+}
+
+/* Bytes of all records of a segment. */
+static uint64_t all_bytes(const struct wal__segment *segment)
+{
+    return wal__segment_is_rewritten(&segment->header)
+               ? segment->header.rewrite.raw_size
+               : atomic_load(&segment->end) - WAL__SEGMENT_HEADER_SIZE;
+}
+
+/* Sums the sizes of a candidate's dead records, and of texts in its index that
+ * are dead. */
 static enum wal_status weigh(struct compaction *compaction,
                              struct candidate *candidate)
 {
     const struct wal__index *index = &candidate->input.slot.index;
+    const struct wal__live_set *set = &compaction->set;
+    uint64_t all = all_bytes(candidate->input.segment);
     struct wal__record_buf scratch;
+    enum wal_status status = WAL_OK;
+    uint64_t texts = 0;
 
-    candidate->live_bytes = 0;
     candidate->dead_bytes = 0;
     wal__record_buf_init(&scratch, compaction->core->env.heap);
     for (uint32_t i = 0; i < index->header.session_count; i++) {
         struct wal__summary summary;
+        struct wal__posting posting;
 
         if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
-            wal__record_buf_deinit(&scratch);
-            return WAL_ECORRUPT;
+            status = WAL_ECORRUPT;
+            break;
         }
         for (uint32_t k = 0; k < summary.posting_count; k++) {
-            struct wal__posting posting;
             enum wal__fate fate;
-            uint32_t payload_size;
-            uint64_t size;
 
             wal__posting_decode(index->postings +
                                     (size_t)(summary.first_posting + k) *
                                         WAL__POSTING_SIZE,
                                 &posting);
-            fate = wal__live_set_fate(&compaction->set, summary.number,
-                                      &posting, k == 0 && summary.segment == 0);
-            size = record_size(compaction, &scratch, candidate, &posting,
-                               &payload_size);
-            if (fate == WAL__FATE_KEEP) {
-                candidate->live_bytes += size;
-            } else {
-                candidate->dead_bytes += size;
+            fate = wal__live_set_fate(set, summary.number, &posting,
+                                      k == 0 && summary.segment == 0);
+            if (fate != WAL__FATE_KEEP) {
+                weigh_record(compaction, candidate, &scratch, &posting, fate);
             }
         }
+        texts += wal__summary_text_size(&summary);
+        wal__live_set_strip(set, &summary);
+        texts -= wal__summary_text_size(&summary);
     }
     wal__record_buf_deinit(&scratch);
-    return WAL_OK;
+    candidate->live_bytes =
+        all > candidate->dead_bytes ? all - candidate->dead_bytes : 0;
+    candidate->dead_bytes += texts;
+    return status;
 }
 
 static bool is_worth_it(const struct compaction *compaction,
@@ -232,8 +264,8 @@ static bool is_worth_it(const struct compaction *compaction,
                : candidate->dead_bytes * PERCENT > all * options->dead_percent;
 }
 
-/* Keeps what tells of deleted sessions that have records in a segment which is
- * not rewritten. */
+/* Keeps the SESSION and TOMBSTONE records of deleted sessions that have records
+ * in a segment which is not rewritten. */
 static enum wal_status retain(struct compaction *compaction,
                               const struct candidate *candidate)
 {
@@ -252,46 +284,83 @@ static enum wal_status retain(struct compaction *compaction,
     return WAL_OK;
 }
 
-static enum wal_status choose(struct compaction *compaction,
-                              struct wal_error *error)
+/* Chooses the smaller neighbours before a chosen segment too: their records
+ * are merged with its own. One that is rewritten in this way is afterwards in a
+ * segment at least twice as large, so that no record is merged often. */
+static void choose_neighbours(struct compaction *compaction)
+{
+    uint64_t bytes = 0; /* live, of the chosen segments that follow */
+
+    for (uint32_t i = compaction->count; i > 0; i--) {
+        struct candidate *candidate = &compaction->candidates[i - 1];
+
+        if (bytes > 0 && candidate->is_suitable && !candidate->is_done &&
+            candidate->live_bytes <= bytes &&
+            candidate->live_bytes + bytes <= RUN_MAX) {
+            candidate->is_chosen = true;
+        }
+        bytes = candidate->is_chosen ? bytes + candidate->live_bytes : 0;
+    }
+}
+
+/* Leaves out the chosen segments beyond the limit, and keeps what deleted
+ * sessions need that have records in segments which stay. */
+static enum wal_status settle(struct compaction *compaction)
 {
     const struct wal__compact_options *options = compaction->options;
-    enum wal_status status = build_live_set(compaction, error);
-    bool is_complete = true;
+    enum wal_status status = WAL_OK;
     uint64_t bytes = 0;
 
-    compaction->total = 0;
-    compaction->result->dead_bytes = 0;
     for (uint32_t i = 0; i < compaction->count && status == WAL_OK; i++) {
         struct candidate *candidate = &compaction->candidates[i];
-        const struct wal__segment *segment = candidate->input.segment;
+        uint64_t capacity = candidate->input.segment->header.capacity;
 
-        if (!candidate->has_index) {
-            is_complete = false; /* whose records it has is not known */
-            continue;
-        }
         if (candidate->is_done) {
             continue;
         }
-        status = weigh(compaction, candidate);
         candidate->is_chosen =
-            candidate->is_chosen && !candidate->is_refused &&
-            is_worth_it(compaction, candidate) &&
-            (options->max_bytes == 0 ||
-             bytes + segment->header.capacity <= options->max_bytes);
-        compaction->result->dead_bytes += candidate->dead_bytes;
+            candidate->is_chosen &&
+            (options->max_bytes == 0 || bytes + capacity <= options->max_bytes);
         if (candidate->is_chosen) {
-            bytes += segment->header.capacity;
-        } else if (status == WAL_OK) {
+            bytes += capacity;
+        } else if (candidate->has_index) {
             status = retain(compaction, candidate);
+        } else {
+            wal__live_set_retain_all(&compaction->set); /* not known */
         }
     }
     compaction->total = compaction->done + bytes;
-    if (status == WAL_OK && is_complete) {
-        status = wal__live_set_settle(&compaction->set);
+    return status == WAL_OK ? wal__live_set_settle(&compaction->set) : status;
+}
+
+static enum wal_status choose(struct compaction *compaction,
+                              struct wal_error *error)
+{
+    enum wal_status status = build_live_set(compaction, error);
+
+    if (status == WAL_OK) {
+        status = wal__live_set_settle(&compaction->set); /* as if all went */
     }
-    return status == WAL_OK || status == WAL_EIO
-               ? status
+    compaction->result->dead_bytes = 0;
+    for (uint32_t i = 0; i < compaction->count && status == WAL_OK; i++) {
+        struct candidate *candidate = &compaction->candidates[i];
+
+        candidate->is_chosen = false;
+        if (candidate->has_index && !candidate->is_done) {
+            status = weigh(compaction, candidate);
+            candidate->is_suitable =
+                candidate->is_suitable && !candidate->is_refused;
+            candidate->is_chosen =
+                candidate->is_suitable && is_worth_it(compaction, candidate);
+            compaction->result->dead_bytes += candidate->dead_bytes;
+        }
+    }
+    choose_neighbours(compaction);
+    if (status == WAL_OK) {
+        status = settle(compaction);
+    }
+    return status == WAL_OK
+               ? WAL_OK
                : wal__fail(error, status, "cannot choose segments to rewrite");
 }
 
@@ -322,6 +391,7 @@ static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
 {
     struct wal__compact_result *result = compaction->result;
     struct wal__core *core = compaction->core;
+    struct wal__rewrite_options options = compaction->options->rewrite;
     struct wal__rewrite_result rewritten;
     struct wal__compact_input *inputs =
         wal__heap_alloc(core->env.heap, count * sizeof(*inputs));
@@ -330,12 +400,12 @@ static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
     if (inputs == NULL) {
         return wal__no_memory(error);
     }
+    options.generation = ++compaction->generation;
     for (uint32_t i = 0; i < count; i++) {
         inputs[i] = compaction->candidates[from + i].input;
     }
-    status =
-        wal__rewrite_segments(core, &compaction->set, inputs, count,
-                              &compaction->options->rewrite, &rewritten, error);
+    status = wal__rewrite_segments(core, &compaction->set, inputs, count,
+                                   &options, &rewritten, error);
     wal__heap_free(core->env.heap, inputs);
     if (status != WAL_OK) {
         return status;

@@ -180,17 +180,7 @@ static enum wal_status open_writer(struct rewrite *rewrite,
     source.header.version = WAL__FORMAT_VERSION;
     fill_rewrite(last, &source.header.rewrite);
     source.header.rewrite.first_id = rewrite->first_id;
-    for (uint32_t i = 0; i < rewrite->count; i++) {
-        const struct wal__rewrite *before =
-            &rewrite->parts[i].input->segment->header.rewrite;
-
-        if (before->generation >= source.header.rewrite.generation) {
-            source.header.rewrite.generation = before->generation;
-        }
-        source.header.rewrite.dropped +=
-            i + 1 < rewrite->count ? before->dropped : 0;
-    }
-    source.header.rewrite.generation++;
+    source.header.rewrite.generation = rewrite->options->generation;
     wal__segment_reader_init(&opens, first->segment);
     wal__segment_reader_init(&commits, last->segment);
     status = read_frame(&commits, last->slot.index.header.commit_offset,
@@ -217,31 +207,58 @@ static enum wal_status open_writer(struct rewrite *rewrite,
 
 /* --- records ------------------------------------------------------------ */
 
-/* Replaces the payload of an ENTRY by what is left of an erased one. */
-static enum wal_status erase(struct rewrite *rewrite, struct wal__frame *frame,
-                             struct wal__span *payload, struct wal_error *error)
+/* Encodes what is left of an erased ENTRY, or of a deleted session's SESSION:
+ * the former's id, type, time and run, the latter's id. */
+static enum wal_status encode_erased(struct rewrite *rewrite, uint8_t type,
+                                     struct wal__span payload)
 {
+    struct wal__session_record session;
     struct wal__entry_record entry;
+    struct wal__span *texts[] = {&session.cwd,    &session.project,
+                                 &session.title,  &session.parent_id,
+                                 &session.source, &session.metadata};
+    enum wal_status status;
     uint8_t *at;
     size_t size;
 
-    if (wal__entry_record_decode(*payload, &entry) != WAL__FMT_OK) {
-        return wal__fail(error, WAL_ECORRUPT, "an ENTRY cannot be decoded");
+    if (type == WAL__FRAME_ENTRY) {
+        if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK) {
+            return WAL_ECORRUPT;
+        }
+        wal__entry_record_erase(&entry);
+        size = wal__entry_record_size(&entry);
+    } else {
+        if (wal__session_record_decode(payload, WAL__FORMAT_VERSION,
+                                       &session) != WAL__FMT_OK) {
+            return WAL_ECORRUPT;
+        }
+        for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+            texts[i]->size = 0;
+        }
+        size = wal__session_record_size(&session);
     }
-    entry.is_erased = true;
-    entry.digest = NULL;
-    entry.meta.size = 0;
-    entry.payload.size = 0;
-    entry.payload_size = 0;
-    size = wal__entry_record_size(&entry);
     rewrite->erased.size = 0;
-    if (wal__buf_reserve(&rewrite->erased, size, &at) != WAL_OK) {
-        return wal__no_memory(error);
+    status = wal__buf_reserve(&rewrite->erased, size, &at);
+    if (status == WAL_OK && type == WAL__FRAME_ENTRY) {
+        wal__entry_record_encode(&entry, at);
+    } else if (status == WAL_OK) {
+        wal__session_record_encode(&session, at);
     }
-    wal__entry_record_encode(&entry, at);
-    payload->data = at;
-    payload->size = size;
-    frame->data_crc = wal__crc32(0, at, size);
+    rewrite->erased.size = status == WAL_OK ? size : 0;
+    return status;
+}
+
+static enum wal_status erase(struct rewrite *rewrite, struct wal__frame *frame,
+                             struct wal__span *payload, struct wal_error *error)
+{
+    enum wal_status status = encode_erased(rewrite, frame->type, *payload);
+
+    if (status != WAL_OK) {
+        return wal__fail(error, status, "cannot erase a record");
+    }
+    payload->data = rewrite->erased.data;
+    payload->size = rewrite->erased.size;
+    frame->data_crc = wal__crc32(0, payload->data, payload->size);
     rewrite->result->erased++;
     return WAL_OK;
 }
@@ -324,9 +341,7 @@ static enum wal_status add_summary(struct rewrite *rewrite,
     if (segment >= rewrite->first_id && segment <= rewrite->writer.header.id) {
         summary.session_position = rewrite->session_position;
     }
-    if (wal__live_set_is_redacted(rewrite->set, summary.first_sequence)) {
-        summary.first_text.size = 0;
-    }
+    wal__live_set_strip(rewrite->set, &summary);
     return wal__segment_writer_add_summary(&rewrite->writer, &summary, error);
 }
 
@@ -460,7 +475,6 @@ static enum wal_status write_and_replace(struct rewrite *rewrite,
         status = copy_sessions(rewrite, error);
     }
     if (status == WAL_OK) {
-        rewrite->writer.header.rewrite.dropped += rewrite->result->dropped;
         status = wal__segment_writer_finish(&rewrite->writer, error);
     }
     if (status == WAL_OK) {

@@ -108,6 +108,10 @@ void wal__entry_record_encode(const struct wal__entry_record *entry,
                               uint8_t *out);
 enum wal__fmt wal__entry_record_decode(struct wal__span payload,
                                        struct wal__entry_record *entry);
+/* Takes meta and payload away. */
+void wal__entry_record_erase(struct wal__entry_record *entry);
+/* Whether the record with this payload, or its first byte, is erased. */
+bool wal__entry_record_is_erased(struct wal__span first);
 
 enum {
     WAL__ENTRY_ID_END = 16 + 255 /* upper bound of the id's end */

@@ -171,6 +171,20 @@ enum wal__fmt wal__entry_record_decode(struct wal__span payload,
     return WAL__FMT_OK;
 }
 
+void wal__entry_record_erase(struct wal__entry_record *entry)
+{
+    entry->is_erased = true;
+    entry->digest = NULL;
+    entry->meta.size = 0;
+    entry->payload.size = 0;
+    entry->payload_size = 0;
+}
+
+bool wal__entry_record_is_erased(struct wal__span first)
+{
+    return first.size > ENTRY_FORM && (first.data[ENTRY_FORM] & FORM_ERASED);
+}
+
 bool wal__entry_record_id(struct wal__span first, struct wal__span *id)
 {
     size_t size;

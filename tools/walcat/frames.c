@@ -403,8 +403,8 @@ static void put_rewrite_json(struct cli_json *json,
     cli_json_number(json, rewrite->original_end);
     cli_json_key(json, "lastSequence");
     cli_json_number(json, rewrite->last_sequence);
-    cli_json_key(json, "dropped");
-    cli_json_number(json, rewrite->dropped);
+    cli_json_key(json, "recordBytes");
+    cli_json_number(json, rewrite->raw_size);
 }
 
 /* Prints the segment's header. */
@@ -421,10 +421,10 @@ static int put_header(struct listing *listing)
         if (wal__segment_is_rewritten(header)) {
             printf("rewritten  generation %" PRIu32 "  first id %" PRIu64
                    "  original end %" PRIu64 "  last sequence %" PRIu64
-                   "  left out %" PRIu64 "\n",
+                   "  record bytes %" PRIu64 "\n",
                    header->rewrite.generation, header->rewrite.first_id,
                    header->rewrite.original_end, header->rewrite.last_sequence,
-                   header->rewrite.dropped);
+                   header->rewrite.raw_size);
         }
         printf("%10s %-10s %9s %8s %6s %9s %9s %9s  %s\n", "offset", "type",
                "sequence", "session", "stream", "parent", "stored", "raw",

@@ -101,20 +101,22 @@ static bool is_in_range(struct check_segment *segment,
     return why == NULL;
 }
 
-/* Whether records are missing: what was left out is counted in the header. */
-static void check_count(struct check_segment *segment)
+/* Whether the records are as many bytes as the header says. */
+static void check_size(struct check_segment *segment)
 {
     const struct wal__rewrite *rewrite = &segment->header.rewrite;
-    uint64_t range = rewrite->last_sequence - segment->open.last_sequence;
+    uint64_t size = 0;
 
-    if (segment->has_lost_records || segment->salt_found || !segment->linked ||
-        range == segment->record_count + rewrite->dropped) {
-        return;
+    for (size_t i = 0; i < segment->record_count; i++) {
+        size += wal__frame_total_size(segment->records[i].stored_size);
     }
-    check_damage_add(&segment->damages, segment->name, 0, 0,
-                     "has %zu records, and %" PRIu64
-                     " were left out of it, of %" PRIu64,
-                     segment->record_count, rewrite->dropped, range);
+    if (!segment->has_lost_records && !segment->salt_found &&
+        size != rewrite->raw_size) {
+        check_damage_add(&segment->damages, segment->name, 116, 8,
+                         "has %" PRIu64 " bytes of records, and its header "
+                         "says %" PRIu64,
+                         size, rewrite->raw_size);
+    }
 }
 
 void check_block_finish(struct check_segment *segment)
@@ -135,7 +137,7 @@ void check_block_finish(struct check_segment *segment)
         }
     }
     segment->record_count = kept;
-    check_count(segment);
+    check_size(segment);
 }
 
 /* --- what a damaged block lost -------------------------------------------- */

@@ -24,6 +24,7 @@ struct wal__compact_input {
 struct wal__rewrite_options {
     uint32_t block_size; /* bytes of records in a BLOCK */
     int level;           /* of compression; 0: none */
+    struct wal__throttle *throttle;
 };
 
 struct wal__rewrite_result {

@@ -42,11 +42,12 @@ static bool on_session(void *ctx, const struct wal__summary *summary,
                        const struct wal__session_space *space)
 {
     struct caller *caller = ctx;
+    bool is_session = wal__space_slot(summary->number) != 0;
     const struct wal_store_compact_session session = {
         .struct_size = sizeof(session),
         .flags = space->is_deleted ? WAL_STORE_COMPACT_SESSION_DELETED : 0,
-        .session_number = summary->number,
-        .session_id = {summary->id.data, summary->id.size},
+        .session_number = wal__space_slot(summary->number),
+        .session_id = {summary->id.data, is_session ? summary->id.size : 0},
         .own_bytes = space->own,
         .shared_bytes = space->seen + space->inherited,
         .reclaimable_bytes = space->reclaimable,
@@ -74,9 +75,10 @@ static enum wal_status run(struct wal__core *core,
                            struct wal_error *error)
 {
     struct caller caller = {options, 0};
+    bool dry_run = (options->flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
     struct wal__compact_options compact = {
         .erase = (options->flags & WAL_STORE_COMPACT_ERASE) != 0,
-        .dry_run = (options->flags & WAL_STORE_COMPACT_DRY_RUN) != 0,
+        .dry_run = dry_run,
         .dead_percent =
             options->dead_percent == 0 ? DEAD_PERCENT : options->dead_percent,
         .max_bytes = options->max_bytes,
@@ -84,7 +86,7 @@ static enum wal_status run(struct wal__core *core,
         .rewrite = {.block_size = BLOCK_SIZE, .level = LEVEL},
         .progress = options->progress == NULL ? NULL : on_progress,
         .refused = options->refused == NULL ? NULL : on_refused,
-        .session = options->session == NULL ? NULL : on_session,
+        .session = dry_run && options->session != NULL ? on_session : NULL,
         .ctx = &caller,
     };
     struct wal__compact_result done;

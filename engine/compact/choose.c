@@ -68,8 +68,8 @@ static void open_candidate(struct compaction *compaction, uint32_t rank)
                                      &candidate->input);
     candidate->has_index = status == WAL_OK;
     if (candidate->has_index) {
-        candidate->is_chosen = is_suitable(compaction, candidate,
-                                           wal__log_segment_at(log, rank + 1));
+        candidate->is_suitable = is_suitable(
+            compaction, candidate, wal__log_segment_at(log, rank + 1));
         return;
     }
     wal__fail_at(&refusal, status, 0, candidate->input.segment->path, 0,
@@ -101,7 +101,7 @@ static enum wal_status open_tail(struct compaction *compaction, uint32_t rank)
     if (candidate->input.slot.index.header.posting_count > 0) {
         candidate->input.segment = tail;
         candidate->has_index = true;
-        candidate->is_chosen = is_suitable(compaction, candidate, NULL);
+        candidate->is_suitable = is_suitable(compaction, candidate, NULL);
         compaction->count++;
     }
     return WAL_OK;
@@ -319,38 +319,79 @@ static void count_planned(struct compaction *compaction,
     result->bytes_after += most < capacity ? most : capacity;
 }
 
+/* Chooses rewritten segments before chosen ones, as long as they are at most
+ * twice as large as what follows: each compaction of little makes a small segment, and the
+ * chain would grow with their number. A record is copied a logarithmic number of
+ * times. */
+static void choose_neighbours(struct compaction *compaction, uint64_t *bytes)
+{
+    uint64_t most = compaction->options->max_bytes;
+    uint64_t run = 0; /* size of what is chosen after */
+
+    for (uint32_t i = compaction->count; i > 0; i--) {
+        struct candidate *candidate = &compaction->candidates[i - 1];
+        uint64_t size = candidate->live_bytes + WAL__SEGMENT_MIN;
+        uint64_t capacity = candidate->input.segment->header.capacity;
+
+        if (!candidate->is_chosen && candidate->is_suitable &&
+            !candidate->is_refused && !candidate->is_done && size <= 2 * run &&
+            size + run <= WAL__COMPACT_RUN_MAX &&
+            (most == 0 || *bytes + capacity <= most)) {
+            candidate->is_chosen = true;
+            *bytes += capacity;
+        }
+        run = candidate->is_chosen && !candidate->is_done ? run + size : 0;
+    }
+}
+
+/* Weighs each segment and chooses by it. *bytes: of the chosen ones' files. */
+static enum wal_status choose_by_weight(struct compaction *compaction,
+                                        uint64_t *bytes)
+{
+    const struct wal__compact_options *options = compaction->options;
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < compaction->count && status == WAL_OK; i++) {
+        struct candidate *candidate = &compaction->candidates[i];
+        uint64_t capacity = candidate->input.segment->header.capacity;
+
+        if (!candidate->has_index || candidate->is_done) {
+            continue;
+        }
+        status = weigh(compaction, candidate);
+        candidate->is_chosen = candidate->is_suitable &&
+                               !candidate->is_refused &&
+                               is_worth_it(compaction, candidate) &&
+                               (options->max_bytes == 0 ||
+                                *bytes + capacity <= options->max_bytes);
+        compaction->result->dead_bytes += candidate->dead_bytes;
+        *bytes += candidate->is_chosen ? capacity : 0;
+    }
+    return status;
+}
+
 enum wal_status wal__compact_choose(struct compaction *compaction,
                                     struct wal_error *error)
 {
-    const struct wal__compact_options *options = compaction->options;
     enum wal_status status = build_live_set(compaction, error);
     bool is_complete = true;
     uint64_t bytes = 0;
 
-    compaction->total = 0;
     compaction->result->dead_bytes = 0;
+    if (status == WAL_OK) {
+        status = choose_by_weight(compaction, &bytes);
+    }
+    if (status == WAL_OK) {
+        choose_neighbours(compaction, &bytes);
+    }
     for (uint32_t i = 0; i < compaction->count && status == WAL_OK; i++) {
         struct candidate *candidate = &compaction->candidates[i];
-        const struct wal__segment *segment = candidate->input.segment;
 
         if (!candidate->has_index) {
             is_complete = false; /* whose records it has is not known */
-            continue;
-        }
-        if (candidate->is_done) {
-            continue;
-        }
-        status = weigh(compaction, candidate);
-        candidate->is_chosen =
-            candidate->is_chosen && !candidate->is_refused &&
-            is_worth_it(compaction, candidate) &&
-            (options->max_bytes == 0 ||
-             bytes + segment->header.capacity <= options->max_bytes);
-        compaction->result->dead_bytes += candidate->dead_bytes;
-        if (candidate->is_chosen) {
-            bytes += segment->header.capacity;
+        } else if (candidate->is_chosen && !candidate->is_done) {
             count_planned(compaction, candidate);
-        } else if (status == WAL_OK) {
+        } else if (!candidate->is_done) {
             status = retain(compaction, candidate);
         }
     }

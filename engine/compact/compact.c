@@ -12,10 +12,6 @@
 #include "engine/compact/compact_job.h"
 #include "engine/process/lock_owner.h"
 
-enum {
-    RUN_MAX = 32 * 1024 * 1024 /* bytes of records in one new segment */
-};
-
 /* --- rewriting ---------------------------------------------------------- */
 
 /* The length of the run of chosen neighbours that begins at a rank. */
@@ -29,7 +25,8 @@ static uint32_t run_length(const struct compaction *compaction, uint32_t from)
             &compaction->candidates[from + count];
 
         if (!candidate->is_chosen || candidate->is_done ||
-            (count > 0 && bytes + candidate->live_bytes > RUN_MAX)) {
+            (count > 0 &&
+             bytes + candidate->live_bytes > WAL__COMPACT_RUN_MAX)) {
             break;
         }
         bytes += candidate->live_bytes;
@@ -102,6 +99,8 @@ static enum wal_status rewrite_chosen(struct compaction *compaction,
                                       bool *again, struct wal_error *error)
 {
     const struct wal__compact_options *options = compaction->options;
+    /* The caller's error may be NULL, or not have the field `file`. */
+    struct wal_error own = {.struct_size = sizeof(own)};
     enum wal_status status = WAL_OK;
     uint32_t at = 0;
 
@@ -113,10 +112,14 @@ static enum wal_status rewrite_chosen(struct compaction *compaction,
             at++;
             continue;
         }
-        status = rewrite_run(compaction, at, count, error);
+        status = rewrite_run(compaction, at, count, &own);
         if (status != WAL_OK) {
-            *again = refuse_damaged(compaction, at, count, status, error);
-            status = *again ? WAL_OK : status;
+            *again = refuse_damaged(compaction, at, count, status, &own);
+            if (!*again) {
+                wal__error_copy(error, &own);
+                return status;
+            }
+            status = WAL_OK;
             continue;
         }
         at += count;
@@ -221,6 +224,26 @@ static enum wal_status plan(struct compaction *compaction,
                                      : status;
 }
 
+/* Whether the tail has no record: ending it would add an empty segment to the
+ * chain. Erasing ends it nevertheless, for what is beyond its end. */
+static enum wal_status needs_rotation(struct compaction *compaction,
+                                      bool *needed, struct wal_error *error)
+{
+    struct wal__core *core = compaction->core;
+    const struct wal__log *log = &core->log;
+    enum wal_status status = wal__core_read_lock(core, error);
+
+    if (status == WAL_OK) {
+        *needed =
+            compaction->options->erase || log->must_rotate ||
+            (log->tail_segment != NULL &&
+             (!log->tail_segment->has_open ||
+              log->tail_segment->open.last_sequence != log->last_sequence));
+        wal__core_unlock(core);
+    }
+    return status;
+}
+
 /* --- the whole ---------------------------------------------------------- */
 
 static enum wal_status compact(struct compaction *compaction,
@@ -229,8 +252,12 @@ static enum wal_status compact(struct compaction *compaction,
     struct wal__core *core = compaction->core;
     bool again = true;
     enum wal_status published;
-    enum wal_status status = wal__committer_rotate(&core->committer, error);
+    bool needed = false;
+    enum wal_status status = needs_rotation(compaction, &needed, error);
 
+    if (status == WAL_OK && needed) {
+        status = wal__committer_rotate(&core->committer, error);
+    }
     if (status == WAL_OK) {
         status = wal__compact_open(compaction, error);
     }

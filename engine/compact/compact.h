@@ -25,8 +25,8 @@ struct wal__compact_options {
     bool (*progress)(void *ctx, uint64_t done, uint64_t total);
     /* Called for each segment that is refused. NULL: none. */
     void (*refused)(void *ctx, const struct wal_error *error);
-    /* Of a dry run: called for each session that has records, by number, with
-     * its newest summary; false stops with WAL_ECALLBACK. NULL: none. */
+    /* NULL unless it is a dry run: called for each session that has records, by number, with
+     * its newest summary; false stops with WAL_ECALLBACK. */
     bool (*session)(void *ctx, const struct wal__summary *summary,
                     const struct wal__session_space *space);
     void *ctx; /* of all three */

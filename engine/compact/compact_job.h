@@ -7,12 +7,18 @@
 
 #include "engine/compact/compact.h"
 
+enum {
+    WAL__COMPACT_RUN_MAX = 32 * 1024 * 1024 /* bytes of records in one new
+                                             * segment, about */
+};
+
 /* A segment that may be rewritten. */
 struct candidate {
     struct wal__compact_input input;
     uint64_t live_bytes; /* of its records */
     uint64_t dead_bytes;
     bool has_index;
+    bool is_suitable; /* as a whole: not damaged, of this version */
     bool is_refused;
     bool is_chosen;
     bool is_done;

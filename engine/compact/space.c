@@ -15,6 +15,7 @@
 
 #include "format/bytes/assert.h"
 #include "format/segment/frame.h"
+#include "format/segment/record.h"
 
 /* A fork, at the owner's records. */
 struct fork_mark {
@@ -52,6 +53,11 @@ static size_t mark_count(const struct wal__space *space)
     return space->forks.size / sizeof(struct fork_mark);
 }
 
+uint32_t wal__space_slot(uint32_t number)
+{
+    return number == WAL__STORE_NUMBER ? 0 : number;
+}
+
 static enum wal_status reserve(struct wal__space *space, uint32_t number)
 {
     uint32_t limit = space->limit < SLOTS_MIN ? SLOTS_MIN : space->limit;
@@ -76,7 +82,8 @@ static enum wal_status reserve(struct wal__space *space, uint32_t number)
 static enum wal_status add_summary(struct wal__space *space,
                                    const struct wal__summary *summary)
 {
-    struct wal__session_space *slot = &space->slots[summary->number];
+    struct wal__session_space *slot =
+        &space->slots[wal__space_slot(summary->number)];
     struct fork_mark mark = {.owner = summary->fork_owner,
                              .fork = summary->number,
                              .cut = summary->fork_sequence};
@@ -98,14 +105,16 @@ enum wal_status wal__space_add_index(struct wal__space *space,
     for (uint32_t i = 0; i < index->header.session_count; i++) {
         struct wal__summary summary;
         enum wal_status status;
+        uint32_t number;
 
         if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
-        status = reserve(space, summary.number);
+        number = wal__space_slot(summary.number);
+        status = reserve(space, number);
         if (status == WAL_OK) {
-            space->slots[summary.number].index = rank + 1;
-            space->slots[summary.number].rank = i;
+            space->slots[number].index = rank + 1;
+            space->slots[number].rank = i;
             status = add_summary(space, &summary);
         }
         if (status != WAL_OK) {
@@ -169,11 +178,12 @@ void wal__space_add_record(struct wal__space *space, uint32_t number,
                            const struct wal__posting *posting, uint64_t kept,
                            uint64_t dead)
 {
+    struct wal__session_space *slot = &space->slots[wal__space_slot(number)];
     struct fork_mark *mark = NULL;
 
-    WAL__ASSERT(number < space->limit);
-    space->slots[number].own += kept;
-    space->slots[number].reclaimable += dead;
+    WAL__ASSERT(wal__space_slot(number) < space->limit);
+    slot->own += kept;
+    slot->reclaimable += dead;
     if (posting->type == WAL__FRAME_ENTRY && kept > 0) {
         mark = find_mark(space, number, posting->sequence);
     }

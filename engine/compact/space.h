@@ -14,7 +14,8 @@
 
 struct wal__space {
     const struct wal__heap *heap;
-    struct wal__session_space *slots; /* by session number */
+    struct wal__session_space *slots; /* by session number; 0: the store's own
+                                       * documents (wal__space_slot) */
     uint32_t limit;                   /* numbers below it have a slot */
     struct wal__buf forks;            /* struct fork_mark */
 };
@@ -35,6 +36,9 @@ struct wal__session_space {
 
 void wal__space_init(struct wal__space *space, const struct wal__heap *heap);
 void wal__space_deinit(struct wal__space *space);
+
+/* Returns the slot of a session number in the log. */
+uint32_t wal__space_slot(uint32_t number);
 
 /* Adds the sessions of an index; `rank` is a number of the caller's for the
  * index, ascending. WAL_ECORRUPT, WAL_ENOMEM. */

@@ -43,9 +43,9 @@ static bool on_session(void *ctx, const struct wal__summary *summary,
 {
     struct caller *caller = ctx;
     bool is_session = wal__space_slot(summary->number) != 0;
-    const struct wal_store_compact_session session = {
+    const struct wal_session_space session = {
         .struct_size = sizeof(session),
-        .flags = space->is_deleted ? WAL_STORE_COMPACT_SESSION_DELETED : 0,
+        .flags = space->is_deleted ? WAL_SESSION_SPACE_DELETED : 0,
         .session_number = wal__space_slot(summary->number),
         .session_id = {summary->id.data, is_session ? summary->id.size : 0},
         .own_bytes = space->own,

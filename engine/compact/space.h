@@ -1,6 +1,6 @@
 /*
  * space.h - how many bytes of records each session has, and with which other
- * sessions it shares them (struct wal_store_compact_session in
+ * sessions it shares them (struct wal_session_space in
  * agentwal/admin.h).
  *
  * Built in two passes over the indexes of all segments: wal__space_add_index,

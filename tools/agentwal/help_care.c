@@ -107,7 +107,6 @@ const struct verb_help help_gc = {
             {"agentwal gc --dry-run", "what would come back"},
             {"agentwal gc", "run it, with others at work"},
             {"agentwal gc --erase", "after delete or redact"},
-            {"agentwal gc --rate 0 --json", "as fast as it can, for programs"},
             {NULL, NULL},
         },
 };

@@ -17,8 +17,7 @@ enum {
     ID_COLUMNS = 36
 };
 
-static int32_t add_session(void *ctx,
-                           const struct wal_store_compact_session *session)
+static int32_t add_session(void *ctx, const struct wal_session_space *session)
 {
     struct walctl_space *space = ctx;
 
@@ -27,7 +26,7 @@ static int32_t add_session(void *ctx,
     space->items[space->count++] = (struct walctl_session_space){
         .id = cli_copy_text(session->session_id.data,
                             (size_t)session->session_id.size),
-        .is_deleted = (session->flags & WAL_STORE_COMPACT_SESSION_DELETED) != 0,
+        .is_deleted = (session->flags & WAL_SESSION_SPACE_DELETED) != 0,
         .own = session->own_bytes,
         .shared = session->shared_bytes,
         .reclaimable = session->reclaimable_bytes,

@@ -227,14 +227,14 @@ WAL_API void wal_claim_cursor_close(struct wal_claim_cursor *cursor);
 /* ------------------------------------------------------- compaction --- */
 
 enum wal_store_compact_flag {
-    WAL_STORE_COMPACT_ERASE = 1u << 0, /* leave no byte of what was deleted or
-                                        * redacted in the log */
-    WAL_STORE_COMPACT_DRY_RUN =
-        1u << 1 /* report what would be done, change nothing */
+    /* Leave no byte of what was deleted or redacted in the log. */
+    WAL_STORE_COMPACT_ERASE = 1u << 0,
+    /* Report what would be done, change nothing. */
+    WAL_STORE_COMPACT_DRY_RUN = 1u << 1
 };
 
-enum wal_store_compact_session_flag {
-    WAL_STORE_COMPACT_SESSION_DELETED = 1u << 0
+enum wal_session_space_flag {
+    WAL_SESSION_SPACE_DELETED = 1u << 0
 };
 
 /*
@@ -246,9 +246,9 @@ enum wal_store_compact_session_flag {
  * make its own bytes reclaimable, and the shared ones that no other session
  * sees any more.
  */
-struct wal_store_compact_session {
+struct wal_session_space {
     uint32_t struct_size;
-    uint32_t flags;          /* enum wal_store_compact_session_flag */
+    uint32_t flags;          /* enum wal_session_space_flag */
     uint32_t session_number; /* `number` of struct wal_session_info; 0: the
                                   * documents of the store */
     uint32_t reserved;
@@ -274,9 +274,8 @@ typedef void wal_store_compact_refused_fn(void *ctx,
 /* Called in a dry run for each session that has records, by ascending number; a
  * deleted one too. A result other than 0 stops the run like that of
  * wal_store_compact_progress_fn. */
-typedef int32_t
-wal_store_compact_session_fn(void *ctx,
-                             const struct wal_store_compact_session *session);
+typedef int32_t wal_session_space_fn(void *ctx,
+                                     const struct wal_session_space *space);
 
 struct wal_store_compact_options {
     uint32_t struct_size;
@@ -292,7 +291,7 @@ struct wal_store_compact_options {
                     * UINT64_MAX: no limit. With a limit it also pauses after a
                     * sync that took longer than usual. */
     wal_store_compact_refused_fn *refused; /* or null */
-    wal_store_compact_session_fn *session; /* or null */
+    wal_session_space_fn *session;         /* or null */
 };
 
 /* What a compaction did. The library fills it. */

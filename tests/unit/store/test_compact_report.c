@@ -19,7 +19,7 @@ enum {
 
 /* What the callbacks were given, and what they do. */
 struct seen {
-    struct wal_store_compact_session sessions[SESSIONS_MAX];
+    struct wal_session_space sessions[SESSIONS_MAX];
     char ids[SESSIONS_MAX][32];
     uint32_t count;
     uint32_t refusals;
@@ -27,8 +27,7 @@ struct seen {
     int32_t stop_with;
 };
 
-static int32_t see_session(void *ctx,
-                           const struct wal_store_compact_session *session)
+static int32_t see_session(void *ctx, const struct wal_session_space *session)
 {
     struct seen *seen = ctx;
 
@@ -91,8 +90,8 @@ static struct seen space(struct wal_store *store)
     return seen;
 }
 
-static struct wal_store_compact_session space_of(struct wal_store *store,
-                                                 const char *id)
+static struct wal_session_space space_of(struct wal_store *store,
+                                         const char *id)
 {
     struct seen seen = space(store);
 
@@ -250,8 +249,7 @@ static void test_space__of_deleted_sessions(void **state)
     assert_int_equal(space_of(store, "s").shared_bytes, to_b);
     assert_int_equal(space_of(store, "g").shared_bytes, to_b);
     delete (s);
-    assert_true(
-        (space_of(store, "s").flags & WAL_STORE_COMPACT_SESSION_DELETED) != 0);
+    assert_true((space_of(store, "s").flags & WAL_SESSION_SPACE_DELETED) != 0);
     assert_int_equal(space_of(store, "s").shared_bytes, to_b);
     assert_true(space_of(store, "s").reclaimable_bytes > 0);
     assert_true(space_of(store, "s").reclaimable_bytes < all - to_b);

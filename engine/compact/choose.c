@@ -184,7 +184,8 @@ static uint64_t erasable_size(const struct wal__frame *frame,
     struct wal__session_record session;
 
     if (frame->type == WAL__FRAME_ENTRY) {
-        return first.size < ENTRY_HEADER_SIZE
+        return first.size < ENTRY_HEADER_SIZE ||
+                       wal__entry_record_is_erased(first)
                    ? 0
                    : (uint64_t)wal__get32(first.data + ENTRY_SIZES_AT) +
                          wal__get32(first.data + ENTRY_SIZES_AT + 4);
@@ -332,9 +333,8 @@ static enum wal_status retain(struct compaction *compaction,
         if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
-        if (summary.posting_count > 0) {
-            wal__live_set_retain(&compaction->set, summary.number);
-        }
+        /* Even a summary without records would bring the session back. */
+        wal__live_set_retain(&compaction->set, summary.number);
     }
     return WAL_OK;
 }

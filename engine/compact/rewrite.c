@@ -111,6 +111,7 @@ void wal__compact_input_close(struct wal__core *core,
 /* Reads all of a segment's used bytes once, so that a bad sector is an error
  * and not a signal. */
 static enum wal_status populate(struct wal__segment *segment,
+                                struct wal__throttle *throttle,
                                 struct wal_error *error)
 {
     const uint64_t step = 1024 * 1024;
@@ -127,6 +128,7 @@ static enum wal_status populate(struct wal__segment *segment,
             wal__fail_at(error, status, reader.sys_errno, segment->path, at,
                          "cannot read the segment");
         }
+        wal__throttle_spend(throttle, size);
     }
     wal__segment_reader_deinit(&reader);
     return status;
@@ -228,10 +230,10 @@ static enum wal_status open_writer(struct rewrite *rewrite,
                             &source.open, error);
     }
     if (status == WAL_OK) {
-        status = wal__segment_writer_open(&rewrite->writer, &rewrite->core->env,
-                                          rewrite->core->log.directory, &source,
-                                          rewrite->options->block_size,
-                                          rewrite->options->level, error);
+        status = wal__segment_writer_open(
+            &rewrite->writer, &rewrite->core->env, rewrite->options->throttle,
+            rewrite->core->log.directory, &source, rewrite->options->block_size,
+            rewrite->options->level, error);
     }
     wal__segment_reader_deinit(&opens);
     wal__segment_reader_deinit(&commits);
@@ -542,7 +544,8 @@ static enum wal_status write_and_replace(struct rewrite *rewrite,
     enum wal_status status = WAL_OK;
 
     for (uint32_t i = 0; i < rewrite->count && status == WAL_OK; i++) {
-        status = populate(rewrite->parts[i].input->segment, error);
+        status = populate(rewrite->parts[i].input->segment,
+                          rewrite->options->throttle, error);
     }
     if (status == WAL_OK) {
         status = open_writer(rewrite, error);

@@ -25,6 +25,7 @@ struct wal__rewrite_options {
     uint32_t block_size; /* bytes of records in a BLOCK */
     int level;           /* of compression; 0: none */
     uint32_t generation; /* of the new segment */
+    struct wal__throttle *throttle;
 };
 
 struct wal__rewrite_result {

@@ -89,8 +89,8 @@ struct wal__control_claim {
     _Atomic uint64_t session_and_pid; /* session number << 32 | process id */
 };
 
-/* The holder of the open lock, or of the exclusive participant lock. Diagnostic
- * only. */
+/* The holder of the open lock, of the exclusive participant lock, or of the
+ * compaction lock. Diagnostic only. */
 struct wal__lock_owner {
     _Atomic uint64_t start;   /* of the process */
     _Atomic uint32_t process; /* its id; 0: none */
@@ -114,6 +114,7 @@ struct wal__control_page {
     /* Valid also while the page is not. */
     struct wal__lock_owner open_lock_owner;
     struct wal__lock_owner exclusive_owner;
+    struct wal__lock_owner compact_owner;
 };
 
 enum wal__lock_byte {

@@ -54,9 +54,9 @@ static struct differential *open_other(struct differential *run)
     other->schema_version = run->schema_version;
     other->group_align = run->group_align;
     other->open_flags = differential_one_in(run, 2) ? WAL_OPEN_PREAD : 0;
-    differential_begin(other, "open beside the compaction");
+    differential_begin(other, "open while compacting");
     differential_open(other, 0);
-    other->operation = "a process beside the compaction";
+    other->operation = "another process";
     if (differential_one_in(run, 2)) {
         differential_check_all(other);
     }
@@ -243,7 +243,7 @@ static bool fails_to_compact(struct differential *run)
     return false;
 }
 
-/* Afterwards everything is as before, whoever looks. */
+/* Afterwards everything is as before, in every process. */
 void differential_fail_compaction(struct differential *run)
 {
     struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY,

@@ -117,7 +117,7 @@ static void finish(struct workload *copy, bool with_loss)
     if (list_log(copy).unfinished != 0) {
         ledger_fail("an unfinished file is left");
     }
-    /* A power loss tells what is durable; then leftovers can go. */
+    /* After a power loss the names are durable; then leftovers can go. */
     if (with_loss) {
         workload_crash(copy,
                        &(struct sim_power_loss){.landing = SIM_PERSIST_ALL}, 1);

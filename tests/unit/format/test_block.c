@@ -1,5 +1,5 @@
 /*
- * test_block.c - BLOCK: round trips, every field that is refused, sizes that lie,
+ * test_block.c - BLOCK: round trips, every field that is refused, wrong sizes,
  * and finding and walking records (SPEC.md 2.23).
  */
 #include <setjmp.h>
@@ -202,7 +202,7 @@ static void test_block__refused_fields(void **state)
     wal__put16(sample.payload + 2, 1);
     assert_refused(&sample, WAL__FMT_FIELD);
     wal__put16(sample.payload + 2, 0);
-    /* What lies behind the data, its first and its last byte. */
+    /* What follows the data, its first and its last byte. */
     sample.payload[8 + data_size] = 1;
     assert_refused(&sample, WAL__FMT_FIELD);
     sample.payload[8 + data_size] = 0;
@@ -241,7 +241,7 @@ static void test_block__too_many_zeros_are_refused(void **state)
 }
 
 /* A block that does not have the size that its frame says. */
-static void test_block__raw_size_that_lies_is_refused(void **state)
+static void test_block__wrong_raw_size_is_refused(void **state)
 {
     struct sample sample = a_sample(20, 9);
     uint8_t *out = malloc(2 * sample.size);
@@ -389,7 +389,7 @@ int main(void)
         cmocka_unit_test(test_block__noise_is_stored_raw),
         cmocka_unit_test(test_block__refused_fields),
         cmocka_unit_test(test_block__too_many_zeros_are_refused),
-        cmocka_unit_test(test_block__raw_size_that_lies_is_refused),
+        cmocka_unit_test(test_block__wrong_raw_size_is_refused),
         cmocka_unit_test(test_block_find__beyond_the_last_record),
         cmocka_unit_test(test_block_cursor__count_is_not_that_of_the_records),
         cmocka_unit_test(test_block_cursor__damaged_record),

@@ -100,6 +100,26 @@ static int compare_records(const void *a, const void *b)
     return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
+enum wal_status wal__log_apply_record(struct wal__log *log,
+                                      const struct wal__segment *segment,
+                                      const struct wal__frame *frame,
+                                      const uint8_t *payload, uint64_t offset,
+                                      int64_t clock_ms)
+{
+    struct wal__log_record record = {
+        .frame = frame,
+        .payload = {payload, frame->stored_size},
+        .position = wal__position(segment->id, offset),
+        .clock_ms = clock_ms,
+        .version = segment->header.version,
+    };
+    enum wal_status status = log->client.apply(log->client.ctx, &record);
+
+    return status == WAL_ECORRUPT
+               ? log->client.on_orphan(log->client.ctx, &record)
+               : status;
+}
+
 static enum wal_status apply(struct block_replay *replay,
                              const struct block_record *record,
                              int64_t clock_ms)

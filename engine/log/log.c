@@ -210,26 +210,6 @@ uint64_t wal__log_pack_durable(const struct wal__log *log)
     return durable > log->pack_durable ? durable : log->pack_durable;
 }
 
-enum wal_status wal__log_apply_record(struct wal__log *log,
-                                      const struct wal__segment *segment,
-                                      const struct wal__frame *frame,
-                                      const uint8_t *payload, uint64_t offset,
-                                      int64_t clock_ms)
-{
-    struct wal__log_record record = {
-        .frame = frame,
-        .payload = {payload, frame->stored_size},
-        .position = wal__position(segment->id, offset),
-        .clock_ms = clock_ms,
-        .version = segment->header.version,
-    };
-    enum wal_status status = log->client.apply(log->client.ctx, &record);
-
-    return status == WAL_ECORRUPT
-               ? log->client.on_orphan(log->client.ctx, &record)
-               : status;
-}
-
 enum wal_status wal__log_apply_range(struct wal__log *log,
                                      const struct wal__segment *segment,
                                      const struct wal__scan_range *range,

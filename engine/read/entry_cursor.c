@@ -208,50 +208,6 @@ struct parent {
     bool none; /* no visible ancestor */
 };
 
-/* Finds the parent in the lineage, and reads its id. */
-static enum wal_status read_parent(struct wal_entry_cursor *cursor,
-                                   const struct wal__frame *child,
-                                   struct parent *parent,
-                                   struct wal_error *error)
-{
-    struct wal__entry_location found = {0};
-    enum wal_status status = wal__core_write_lock(cursor->core, error);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = wal__entry_cursor_find_visible(cursor, child->stream,
-                                            child->parent, &found);
-    wal__core_unlock(cursor->core);
-    if (status == WAL_OK && found.sequence == 0) {
-        parent->none = true;
-        return WAL_OK;
-    }
-    return status == WAL_OK
-               ? wal__core_read_id(cursor->core, found.position, found.sequence,
-                                   &cursor->aux_scratch, &parent->id)
-               : status;
-}
-
-static enum wal_status find_parent(struct wal_entry_cursor *cursor,
-                                   const struct wal__frame *child,
-                                   struct parent *parent,
-                                   struct wal_error *error)
-{
-    bool retried = false;
-    enum wal_status status;
-
-    do {
-        status = read_parent(cursor, child, parent, error);
-    } while (status == WAL_ECORRUPT &&
-             wal__core_check_replaced(cursor->core, &retried));
-    if (status == WAL_ENOMEM) {
-        return wal__fail(error, status, "no memory");
-    }
-    /* A lost parent leaves the id empty; the entry itself is intact. */
-    return WAL_OK;
-}
-
 static void fill_entry(const struct wal__frame *frame,
                        const struct wal__entry_record *record,
                        const struct parent *parent, uint64_t depth,
@@ -350,7 +306,8 @@ read_entry(struct wal_entry_cursor *cursor,
                (!exact || frame.parent == parent_hint->sequence)) {
         parent.id = parent_hint->id;
     } else {
-        status = find_parent(cursor, &frame, &parent, error);
+        status = wal__entry_cursor_read_parent(cursor, &frame, &parent.id,
+                                               &parent.none, error);
         if (status != WAL_OK) {
             return status;
         }

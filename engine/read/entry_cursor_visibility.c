@@ -297,6 +297,49 @@ wal__entry_cursor_find_visible(struct wal_entry_cursor *cursor, uint32_t stream,
     return WAL_OK;
 }
 
+static enum wal_status read_parent(struct wal_entry_cursor *cursor,
+                                   const struct wal__frame *child,
+                                   struct wal__span *id, bool *none,
+                                   struct wal_error *error)
+{
+    struct wal__entry_location found = {0};
+    enum wal_status status = wal__core_write_lock(cursor->core, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__entry_cursor_find_visible(cursor, child->stream,
+                                            child->parent, &found);
+    wal__core_unlock(cursor->core);
+    if (status == WAL_OK && found.sequence == 0) {
+        *none = true;
+        return WAL_OK;
+    }
+    return status == WAL_OK
+               ? wal__core_read_id(cursor->core, found.position, found.sequence,
+                                   &cursor->aux_scratch, id)
+               : status;
+}
+
+enum wal_status wal__entry_cursor_read_parent(struct wal_entry_cursor *cursor,
+                                              const struct wal__frame *child,
+                                              struct wal__span *id, bool *none,
+                                              struct wal_error *error)
+{
+    bool retried = false;
+    enum wal_status status;
+
+    do {
+        status = read_parent(cursor, child, id, none, error);
+    } while (status == WAL_ECORRUPT &&
+             wal__core_check_replaced(cursor->core, &retried));
+    if (status == WAL_ENOMEM) {
+        return wal__fail(error, status, "no memory");
+    }
+    /* A lost parent leaves the id empty; the entry itself is intact. */
+    return WAL_OK;
+}
+
 /* --- redactions --------------------------------------------------------- */
 
 /* Reads the REDACT record of an entry; its texts are valid until aux_scratch is

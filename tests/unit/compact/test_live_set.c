@@ -1,6 +1,6 @@
 /*
- * test_live_set.c - what of a log is live (SPEC.md 3.9): the fate of each kind of
- * record, of sessions that were deleted, and of what forks share with them.
+ * test_live_set.c - what of a log is live (SPEC.md 3.9): the fate of each kind
+ * of record, of sessions that were deleted, and of what forks share with them.
  */
 #include <setjmp.h>
 #include <stdarg.h>

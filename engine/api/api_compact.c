@@ -54,7 +54,7 @@ static enum wal_status run(struct wal__core *core,
         .dead_percent =
             options->dead_percent == 0 ? DEAD_PERCENT : options->dead_percent,
         .max_bytes = options->max_bytes,
-        .rewrite = {BLOCK_SIZE, LEVEL},
+        .rewrite = {.block_size = BLOCK_SIZE, .level = LEVEL},
         .progress = options->progress == NULL ? NULL : report,
         .ctx = &progress,
     };

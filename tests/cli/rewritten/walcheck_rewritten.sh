@@ -5,7 +5,7 @@
 # else is salvaged.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 
 compact() {
     "$AGENTWAL_BUILD/tests/compact_store" "$@"
@@ -63,14 +63,16 @@ for session in alpha beta child; do
     ids "$store" $session >"$work/ids.$session"
 done
 compact "$store" >"$work/compacted"
-json 'rows[0]["rewritten"] == 1 and rows[0]["dropped"] > 60 and rows[0]["erased"] == 2' "$work/compacted"
+json 'rows[0]["rewritten"] == 1 and rows[0]["dropped"] > 60
+      and rows[0]["erased"] == 3' "$work/compacted"
 code 0 walcheck --json "$store"
 json 'rows[0]["sound"] and rows[0]["notes"] == [] and rows[0]["sessionCount"] == 3
       and rows[0]["deletedCount"] == 1' "$work/stdout"
 
 # What walcat shows of it: every record of a BLOCK after the BLOCK.
 code 0 walcat --frames --json "$store"
-json 'rows[0]["generation"] == 1 and rows[0]["firstId"] == 1 and rows[0]["recordBytes"] > 60000' "$work/stdout"
+json 'rows[0]["generation"] == 1 and rows[0]["firstId"] == 1
+      and rows[0]["recordBytes"] > 60000' "$work/stdout"
 json 'all(sum(r.get("block") == b["offset"] for r in rows) == b["records"]
           for b in rows if b.get("type") == "BLOCK")' "$work/stdout"
 json 'sum(r.get("type") == "ENTRY" and r["block"] <= r["offset"] < r["block"] + 512

@@ -4,7 +4,7 @@
 # and no flipped byte makes a tool crash or hang.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 
 compact_store() {
     "$AGENTWAL_BUILD/tests/compact_store" "$@"
@@ -54,7 +54,7 @@ for seed in 4 17; do
     json 'rows[0]["notes"] == []' "$work/stdout"
     code 0 walcheck "$work/out$seed"
     dump "$work/out$seed" >"$work/got"
-    diff "$work/after" "$work/got" >"$work/diff" || { head -c 3000 "$work/diff"; false; } || fail "a salvage, seed $seed"
+    cmp "$work/after" "$work/got" || fail "a salvage, seed $seed"
 done
 
 # Flipped, zeroed and moved bytes anywhere in the rewritten segments.

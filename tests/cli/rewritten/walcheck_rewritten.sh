@@ -253,3 +253,85 @@ for frame in frames:
         salvage(set())
 assert blocks >= 6, blocks
 ' "$work/two" "$work"
+
+# What has valid checksums and is not so.
+python3 -ISc '
+import json, os, shutil, struct, subprocess, sys, zlib
+
+two, work = sys.argv[1:]
+broken = os.path.join(work, "forged")
+first = os.path.join("log", "0000000000000001.seg")
+with open(os.path.join(two, first), "rb") as file:
+    whole = file.read()
+
+
+def check(forged, reason):
+    """What is reported of the store with that first segment; None: nothing."""
+    shutil.rmtree(broken, ignore_errors=True)
+    shutil.copytree(two, broken)
+    with open(os.path.join(broken, first), "wb") as file:
+        file.write(forged)
+    done = subprocess.run(["walcheck", "--json", broken],
+                          stdout=subprocess.PIPE)
+    report = json.loads(done.stdout)
+    assert (done.returncode == 0) == report["sound"] == (reason is None), report
+    if reason is not None:
+        assert any(reason in d["reason"] for d in report["damage"]), report
+
+
+def header(offset, form, change):
+    forged = bytearray(whole)
+    for base in (0, 2048):
+        value, = struct.unpack_from(form, forged, base + offset)
+        struct.pack_into(form, forged, base + offset, value + change)
+        struct.pack_into("<I", forged, base + 124,
+                         zlib.crc32(forged[base + 84:base + 124]))
+    return forged
+
+
+def index(change):
+    """The segment with another payload of its INDEX frame."""
+    forged = bytearray(whole)
+    at, = struct.unpack_from("<Q", whole, len(whole) - 64 + 24)
+    size, = struct.unpack_from("<I", whole, at + 8)
+    salt, = struct.unpack_from("<Q", whole, 56)
+    payload = bytearray(whole[at + 48:at + 48 + size])
+    change(payload)
+    struct.pack_into("<I", payload, 104, zlib.crc32(payload[112:]))
+    struct.pack_into("<I", payload, 108, zlib.crc32(payload[:108]))
+    forged[at + 48:at + 48 + size] = payload
+    struct.pack_into("<I", forged, at + 4, zlib.crc32(payload))
+    seed = salt ^ (at * 0x9E3779B97F4A7C15 & 0xffffffffffffffff)
+    struct.pack_into("<I", forged, at, zlib.crc32(
+        forged[at + 4:at + 48], (seed ^ seed >> 32) & 0xffffffff))
+    return forged
+
+
+def add(offset, form, change):
+    def apply(payload):
+        value, = struct.unpack_from(form, payload, offset)
+        struct.pack_into(form, payload, offset, value + change)
+    return apply
+
+
+check(whole, None)
+check(header(96, "<Q", 8), "does not continue its predecessor")
+check(header(112, "<I", 1), "does not continue its predecessor")
+check(header(104, "<Q", 1), "does not continue its predecessor")
+check(header(104, "<Q", -60), "is not in the range of the segment")
+check(header(116, "<Q", 8), "bytes of records")
+check(header(84, "<I", 9), None)  # a catalogue of another generation
+check(index(lambda payload: None), None)
+check(index(add(112 + 64, "<Q", 1)), "the entry count of session")
+check(index(add(112 + 80, "<Q", -1000)), "the bytes of session")
+check(index(add(112 + 80, "<Q", 10)), "the bytes of session")  # later ones
+check(index(add(112 + 8, "<Q", 1)), "the id of session")
+check(index(add(112 + 16, "<Q", 1)), "has other texts of session")
+check(index(add(112 + 88, "<Q", 1)), "the head of session")
+count, = struct.unpack_from("<I", index(lambda payload: None),
+                            struct.unpack_from("<Q", whole, len(whole) - 40)[0]
+                            + 48 + 12)
+check(index(add(112 + 160 * count, "<I", 1)), "a posting differs from its frame")
+check(index(add(112 + 160 * count + 8, "<Q", 10 ** 6)),
+      "a posting names a record that is not there")
+' "$work/two" "$work"

@@ -12,22 +12,49 @@
 enum {
     DEAD_PERCENT = 20,
     BLOCK_SIZE = 32 * 1024,
-    LEVEL = 9 /* of LZ4 HC */
+    LEVEL = 9, /* of LZ4 HC */
+    RATE = 64 * 1024 * 1024
 };
 
-/* What the callback returned. */
-struct progress {
+/* Of the callbacks. */
+struct caller {
     const struct wal_store_compact_options *options;
-    int32_t stopped;
+    int32_t stopped; /* what a callback returned last */
 };
 
-static bool report(void *ctx, uint64_t done, uint64_t total)
+static bool on_progress(void *ctx, uint64_t done, uint64_t total)
 {
-    struct progress *progress = ctx;
+    struct caller *caller = ctx;
 
-    progress->stopped =
-        progress->options->progress(progress->options->ctx, done, total);
-    return progress->stopped == 0;
+    caller->stopped =
+        caller->options->progress(caller->options->ctx, done, total);
+    return caller->stopped == 0;
+}
+
+static void on_refused(void *ctx, const struct wal_error *refusal)
+{
+    const struct caller *caller = ctx;
+
+    caller->options->refused(caller->options->ctx, refusal);
+}
+
+static bool on_session(void *ctx, const struct wal__summary *summary,
+                       const struct wal__session_space *space)
+{
+    struct caller *caller = ctx;
+    bool is_session = wal__space_slot(summary->number) != 0;
+    const struct wal_session_space session = {
+        .struct_size = sizeof(session),
+        .flags = space->is_deleted ? WAL_SESSION_SPACE_DELETED : 0,
+        .session_number = wal__space_slot(summary->number),
+        .session_id = {summary->id.data, is_session ? summary->id.size : 0},
+        .own_bytes = space->own,
+        .shared_bytes = space->seen + space->inherited,
+        .reclaimable_bytes = space->reclaimable,
+    };
+
+    caller->stopped = caller->options->session(caller->options->ctx, &session);
+    return caller->stopped == 0;
 }
 
 static enum wal_status check(const struct wal_store_compact_options *options,
@@ -47,22 +74,26 @@ static enum wal_status run(struct wal__core *core,
                            struct wal_store_compact_result *result,
                            struct wal_error *error)
 {
-    struct progress progress = {options, 0};
+    struct caller caller = {options, 0};
+    bool dry_run = (options->flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
     struct wal__compact_options compact = {
         .erase = (options->flags & WAL_STORE_COMPACT_ERASE) != 0,
-        .dry_run = (options->flags & WAL_STORE_COMPACT_DRY_RUN) != 0,
+        .dry_run = dry_run,
         .dead_percent =
             options->dead_percent == 0 ? DEAD_PERCENT : options->dead_percent,
         .max_bytes = options->max_bytes,
+        .rate = options->rate == 0 ? RATE : options->rate,
         .rewrite = {.block_size = BLOCK_SIZE, .level = LEVEL},
-        .progress = options->progress == NULL ? NULL : report,
-        .ctx = &progress,
+        .progress = options->progress == NULL ? NULL : on_progress,
+        .refused = options->refused == NULL ? NULL : on_refused,
+        .session = dry_run && options->session != NULL ? on_session : NULL,
+        .ctx = &caller,
     };
     struct wal__compact_result done;
     enum wal_status status = wal__compact(core, &compact, &done, error);
 
-    if (progress.stopped != 0 && error != NULL) {
-        error->sys_errno = progress.stopped;
+    if (caller.stopped != 0 && error != NULL) {
+        error->sys_errno = caller.stopped;
     }
     result->segments = done.segments;
     result->rewritten = done.chosen;
@@ -83,12 +114,14 @@ enum wal_status wal_store_compact(
 {
     struct wal_store_compact_options own;
     struct wal_store_compact_result done = {.struct_size = sizeof(done)};
-    enum wal_status status =
-        wal__check_writable(store == NULL ? NULL : &store->core, error);
+    enum wal_status status = wal__struct_load(
+        WAL__STRUCT(wal_store_compact_options), &own, options, error);
 
-    if (status == WAL_OK) {
-        status = wal__struct_load(WAL__STRUCT(wal_store_compact_options), &own,
-                                  options, error);
+    if (status == WAL_OK && (own.flags & WAL_STORE_COMPACT_DRY_RUN) != 0) {
+        status = wal__check_core(store == NULL ? NULL : &store->core, error);
+    } else if (status == WAL_OK) {
+        status =
+            wal__check_writable(store == NULL ? NULL : &store->core, error);
     }
     if (status == WAL_OK) {
         status = check(&own, error);

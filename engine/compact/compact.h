@@ -10,25 +10,34 @@
 #define AGENTWAL_ENGINE_COMPACT_COMPACT_H
 
 #include "engine/compact/rewrite.h"
+#include "engine/compact/space.h"
 
 struct wal__compact_options {
     bool erase;            /* rewrite each segment that holds anything dead */
-    bool dry_run;          /* choose, and change nothing */
+    bool dry_run;          /* choose, and change nothing; takes no lock */
     uint32_t dead_percent; /* of a rewritten segment's records, from which on it
                             * is rewritten again */
     uint64_t max_bytes;    /* of segments to rewrite, at most; 0: all */
-    struct wal__rewrite_options rewrite;
+    uint64_t rate;         /* bytes read and written in a second; UINT64_MAX:
+                            * no limit */
+    struct wal__rewrite_options rewrite; /* but for its throttle */
     /* Called after each segment; false stops with WAL_ECALLBACK. NULL: none. */
     bool (*progress)(void *ctx, uint64_t done, uint64_t total);
-    void *ctx;
+    /* Called for each segment that is refused. NULL: none. */
+    void (*refused)(void *ctx, const struct wal_error *error);
+    /* NULL unless it is a dry run: called for each session that has records, by number, with
+     * its newest summary; false stops with WAL_ECALLBACK. */
+    bool (*session)(void *ctx, const struct wal__summary *summary,
+                    const struct wal__session_space *space);
+    void *ctx; /* of all three */
 };
 
 struct wal__compact_result {
-    uint64_t segments;     /* before the tail */
-    uint64_t chosen;       /* of them */
+    uint64_t segments;     /* before the tail; dry run: and the tail */
+    uint64_t chosen;       /* of them, and rewritten unless in a dry run */
     uint64_t refused;      /* of them: damaged, or without an index */
     uint64_t bytes_before; /* of the chosen ones' files */
-    uint64_t bytes_after;  /* of those that replaced them */
+    uint64_t bytes_after;  /* of those that replaced them; dry run: at most */
     uint64_t dead_bytes;   /* of records, in all segments */
     uint64_t kept;         /* records */
     uint64_t dropped;
@@ -36,8 +45,8 @@ struct wal__compact_result {
     struct wal_error refusal; /* of the first that was refused */
 };
 
-/* Compacts the log of the store. WAL_ELOCKED: another compaction runs;
- * WAL_EREADONLY; WAL_ENOSPACE: there is no room for a new segment; WAL_EIO,
+/* Compacts the log of the store. WAL_ELOCKED: another compaction runs, in the
+ * process error->holder or 0; WAL_EREADONLY; WAL_ENOSPACE: there is no room for a new segment; WAL_EIO,
  * WAL_ENOMEM, WAL_ECALLBACK. What was replaced until then stays replaced. Any
  * thread. */
 enum wal_status wal__compact(struct wal__core *core,

@@ -13,6 +13,7 @@
 
 #include "engine/base/error.h"
 #include "engine/log/segment_reader.h"
+#include "engine/store/payload.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
@@ -30,7 +31,8 @@ struct rewrite {
     const struct wal__rewrite_options *options;
     struct wal__segment_writer writer;
     struct wal__record_buf scratch;
-    struct wal__buf erased; /* a payload without its content */
+    struct wal__buf erased;  /* a record without its content */
+    struct wal__buf remains; /* of its payload */
     struct part *parts;
     uint32_t count;
     uint64_t first_id;         /* of the run, as merged before */
@@ -78,6 +80,7 @@ void wal__compact_input_close(struct wal__core *core,
 /* Reads all of a segment's used bytes once, so that a bad sector is an error
  * and not a signal. */
 static enum wal_status populate(struct wal__segment *segment,
+                                struct wal__throttle *throttle,
                                 struct wal_error *error)
 {
     const uint64_t step = 1024 * 1024;
@@ -94,6 +97,7 @@ static enum wal_status populate(struct wal__segment *segment,
             wal__fail_at(error, status, reader.sys_errno, segment->path, at,
                          "cannot read the segment");
         }
+        wal__throttle_spend(throttle, size);
     }
     wal__segment_reader_deinit(&reader);
     return status;
@@ -195,10 +199,10 @@ static enum wal_status open_writer(struct rewrite *rewrite,
                             &source.open, error);
     }
     if (status == WAL_OK) {
-        status = wal__segment_writer_open(&rewrite->writer, &rewrite->core->env,
-                                          rewrite->core->log.directory, &source,
-                                          rewrite->options->block_size,
-                                          rewrite->options->level, error);
+        status = wal__segment_writer_open(
+            &rewrite->writer, &rewrite->core->env, rewrite->options->throttle,
+            rewrite->core->log.directory, &source, rewrite->options->block_size,
+            rewrite->options->level, error);
     }
     wal__segment_reader_deinit(&opens);
     wal__segment_reader_deinit(&commits);
@@ -208,10 +212,13 @@ static enum wal_status open_writer(struct rewrite *rewrite,
 /* --- records ------------------------------------------------------------ */
 
 /* Encodes what is left of an erased ENTRY, or of a deleted session's SESSION:
- * the former's id, type, time and run, the latter's id. */
-static enum wal_status encode_erased(struct rewrite *rewrite, uint8_t type,
+ * the former's id, type, time and run, and where a compaction begins; the
+ * latter's id. */
+static enum wal_status encode_erased(struct rewrite *rewrite,
+                                     const struct wal__frame *frame,
                                      struct wal__span payload)
 {
+    const uint8_t type = frame->type;
     struct wal__session_record session;
     struct wal__entry_record entry;
     struct wal__span *texts[] = {&session.cwd,    &session.project,
@@ -225,7 +232,16 @@ static enum wal_status encode_erased(struct rewrite *rewrite, uint8_t type,
         if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
+        rewrite->result->erased += !entry.is_erased;
+        rewrite->remains.size = 0;
+        status = wal__payload_append_remains(entry.payload, frame->kind,
+                                             &rewrite->remains);
+        if (status != WAL_OK) {
+            return status;
+        }
         wal__entry_record_erase(&entry);
+        entry.payload.data = rewrite->remains.data;
+        entry.payload.size = rewrite->remains.size;
         size = wal__entry_record_size(&entry);
     } else {
         if (wal__session_record_decode(payload, WAL__FORMAT_VERSION,
@@ -251,7 +267,7 @@ static enum wal_status encode_erased(struct rewrite *rewrite, uint8_t type,
 static enum wal_status erase(struct rewrite *rewrite, struct wal__frame *frame,
                              struct wal__span *payload, struct wal_error *error)
 {
-    enum wal_status status = encode_erased(rewrite, frame->type, *payload);
+    enum wal_status status = encode_erased(rewrite, frame, *payload);
 
     if (status != WAL_OK) {
         return wal__fail(error, status, "cannot erase a record");
@@ -259,7 +275,6 @@ static enum wal_status erase(struct rewrite *rewrite, struct wal__frame *frame,
     payload->data = rewrite->erased.data;
     payload->size = rewrite->erased.size;
     frame->data_crc = wal__crc32(0, payload->data, payload->size);
-    rewrite->result->erased++;
     return WAL_OK;
 }
 
@@ -423,8 +438,11 @@ static enum wal_status copy_sessions(struct rewrite *rewrite,
 
 /* --- replacing ---------------------------------------------------------- */
 
-/* Gives the new file its name, and removes what it replaces. */
-static enum wal_status replace(struct rewrite *rewrite, struct wal_error *error)
+/* Gives the new file its name, durably. Until it is known to be durable the
+ * page says so: nobody removes what the file replaces, since a later sync proves
+ * nothing. */
+static enum wal_status rename_file(struct rewrite *rewrite,
+                                   struct wal_error *error)
 {
     struct wal__log *log = &rewrite->core->log;
     const struct wal__io *io = log->env->io;
@@ -433,40 +451,70 @@ static enum wal_status replace(struct rewrite *rewrite, struct wal_error *error)
     enum wal_status status;
     int err = 0;
 
+    atomic_fetch_add(&log->shared->unsynced_renames, 1);
     status =
         io->rename(io->ctx, rewrite->writer.path, last->segment->path, &err);
     if (status != WAL_OK) {
+        atomic_fetch_sub(&log->shared->unsynced_renames, 1);
         return wal__fail_at(error, status, err, rewrite->writer.path, 0,
                             "cannot rename the rewritten segment");
     }
+    rewrite->result->is_replaced = true;
     status = wal__log_sync_directory(log, error);
-    for (uint32_t i = 0; i < rewrite->count && status == WAL_OK; i++) {
-        const struct wal__segment *segment = rewrite->parts[i].input->segment;
+    if (status == WAL_OK) {
+        atomic_fetch_sub(&log->shared->unsynced_renames, 1);
+    }
+    return status;
+}
 
-        if (segment != last->segment) {
-            status = io->unlink(io->ctx, segment->path, &err);
-        }
-        if (status == WAL_OK && !segment->sealed) {
-            status = wal__index_file_remove(log, segment->id);
-        }
-        if (status != WAL_OK) {
-            wal__fail_at(error, status, err, segment->path, 0,
-                         "cannot remove what compaction replaced");
+/* Removes the segments that the new one replaces, with what an earlier
+ * compaction left of them, and their files in index/. */
+static enum wal_status remove_replaced(struct rewrite *rewrite,
+                                       struct wal_error *error)
+{
+    struct wal__log *log = &rewrite->core->log;
+    uint64_t last = rewrite->writer.header.id;
+    enum wal_status status;
+    struct wal__buf ids;
+    uint64_t id;
+
+    wal__buf_init(&ids, log->env->heap);
+    status = wal__log_list_ids(log, &ids, error);
+    for (size_t at = 0; at < ids.size && status == WAL_OK; at += sizeof(id)) {
+        memcpy(&id, ids.data + at, sizeof(id));
+        if (id >= rewrite->first_id && id < last) {
+            status = wal__log_remove_replaced(log, id, error);
         }
     }
-    return status == WAL_OK && rewrite->count > 1
+    wal__buf_deinit(&ids);
+    if (status == WAL_OK &&
+        !rewrite->parts[rewrite->count - 1].input->segment->sealed) {
+        status = wal__index_file_remove(log, last);
+        if (status != WAL_OK) {
+            wal__fail_at(error, status, 0, log->env->root, 0,
+                         "cannot remove the index of a replaced segment");
+        }
+    }
+    return status == WAL_OK && rewrite->first_id < last
                ? wal__log_sync_directory(log, error)
                : status;
+}
+
+static enum wal_status replace(struct rewrite *rewrite, struct wal_error *error)
+{
+    enum wal_status status = rename_file(rewrite, error);
+
+    return status == WAL_OK ? remove_replaced(rewrite, error) : status;
 }
 
 static enum wal_status write_and_replace(struct rewrite *rewrite,
                                          struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
-    bool is_named = false;
 
     for (uint32_t i = 0; i < rewrite->count && status == WAL_OK; i++) {
-        status = populate(rewrite->parts[i].input->segment, error);
+        status = populate(rewrite->parts[i].input->segment,
+                          rewrite->options->throttle, error);
     }
     if (status == WAL_OK) {
         status = open_writer(rewrite, error);
@@ -481,12 +529,12 @@ static enum wal_status write_and_replace(struct rewrite *rewrite,
         status = wal__segment_writer_verify(&rewrite->writer, error);
     }
     if (status == WAL_OK) {
-        is_named = true;
         status = replace(rewrite, error);
     }
     if (rewrite->writer.env != NULL) {
         rewrite->result->bytes_written = rewrite->writer.header.capacity;
-        wal__segment_writer_close(&rewrite->writer, is_named);
+        wal__segment_writer_close(&rewrite->writer,
+                                  rewrite->result->is_replaced);
     }
     return status;
 }
@@ -516,12 +564,14 @@ wal__rewrite_segments(struct wal__core *core, const struct wal__live_set *set,
     }
     wal__record_buf_init(&rewrite.scratch, heap);
     wal__buf_init(&rewrite.erased, heap);
+    wal__buf_init(&rewrite.remains, heap);
     for (uint32_t i = 0; i < count; i++) {
         rewrite.parts[i].input = &inputs[i];
         result->bytes_read += inputs[i].segment->header.capacity;
     }
     status = write_and_replace(&rewrite, error);
     wal__buf_deinit(&rewrite.erased);
+    wal__buf_deinit(&rewrite.remains);
     wal__record_buf_deinit(&rewrite.scratch);
     wal__heap_free(heap, rewrite.parts);
     return status;

@@ -47,20 +47,40 @@ static enum wal_status write_at(struct wal__segment_writer *writer,
     return status == WAL_OK ? WAL_OK : fail_write(writer, status, err, error);
 }
 
+static enum wal_status sync_file(struct wal__segment_writer *writer,
+                                 struct wal_error *error)
+{
+    const struct wal__io *io = writer->env->io;
+    uint64_t begin = io->monotonic_ns(io->ctx);
+    int err = 0;
+    enum wal_status status = io->sync(io->ctx, writer->file, &err);
+
+    if (status != WAL_OK) {
+        return fail_write(writer, status, err, error);
+    }
+    wal__throttle_count_sync(writer->throttle,
+                             io->monotonic_ns(io->ctx) - begin);
+    return WAL_OK;
+}
+
 static enum wal_status flush(struct wal__segment_writer *writer,
                              struct wal_error *error)
 {
-    enum wal_status status =
-        writer->pending.size == 0
-            ? WAL_OK
-            : write_at(writer, writer->written, writer->pending.data,
-                       writer->pending.size, error);
+    enum wal_status status;
 
-    if (status == WAL_OK) {
-        writer->written += writer->pending.size;
-        writer->pending.size = 0;
+    if (writer->pending.size == 0) {
+        return WAL_OK;
     }
-    return status;
+    status = write_at(writer, writer->written, writer->pending.data,
+                      writer->pending.size, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__throttle_spend(writer->throttle, writer->pending.size);
+    writer->written += writer->pending.size;
+    writer->pending.size = 0;
+    return wal__throttle_is_limited(writer->throttle) ? sync_file(writer, error)
+                                                      : WAL_OK;
 }
 
 /* Room for `size` bytes, zeroed, at the next offset; written later. */
@@ -150,8 +170,9 @@ static enum wal_status end_group(struct wal__segment_writer *writer,
 
 enum wal_status wal__segment_writer_open(
     struct wal__segment_writer *writer, const struct wal__env *env,
-    const char *directory, const struct wal__rewrite_source *source,
-    uint32_t block_size, int level, struct wal_error *error)
+    struct wal__throttle *throttle, const char *directory,
+    const struct wal__rewrite_source *source, uint32_t block_size, int level,
+    struct wal_error *error)
 {
     const struct wal__io *io = env->io;
     struct wal__open_record open;
@@ -164,6 +185,7 @@ enum wal_status wal__segment_writer_open(
 
     memset(writer, 0, sizeof(*writer));
     writer->env = env;
+    writer->throttle = throttle;
     for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++) {
         wal__buf_init(bufs[i], env->heap);
     }
@@ -411,10 +433,8 @@ static enum wal_status add_seal(struct wal__segment_writer *writer,
 enum wal_status wal__segment_writer_finish(struct wal__segment_writer *writer,
                                            struct wal_error *error)
 {
-    const struct wal__io *io = writer->env->io;
     uint8_t header[WAL__SEGMENT_HEADER_SIZE];
     enum wal_status status = end_block(writer, error);
-    int err = 0;
 
     if (status == WAL_OK) {
         status = end_group(writer, error);
@@ -430,13 +450,7 @@ enum wal_status wal__segment_writer_finish(struct wal__segment_writer *writer,
     }
     wal__segment_header_encode(&writer->header, header);
     status = write_at(writer, 0, header, sizeof(header), error);
-    if (status == WAL_OK) {
-        status = io->sync(io->ctx, writer->file, &err);
-        if (status != WAL_OK) {
-            return fail_write(writer, status, err, error);
-        }
-    }
-    return status;
+    return status == WAL_OK ? sync_file(writer, error) : status;
 }
 
 void wal__segment_writer_close(struct wal__segment_writer *writer, bool keep)

@@ -11,6 +11,7 @@
 #define AGENTWAL_ENGINE_COMPACT_SEGMENT_WRITER_H
 
 #include "engine/base/buf.h"
+#include "engine/compact/throttle.h"
 #include "engine/os/env.h"
 #include "format/index/index_fmt.h"
 #include "format/segment/block.h"
@@ -29,6 +30,7 @@ struct wal__rewrite_source {
 
 struct wal__segment_writer {
     const struct wal__env *env;
+    struct wal__throttle *throttle;
     struct wal__segment_header header;
     struct wal__commit_record commit; /* of the present group */
     char path[WAL__PATH_MAX];         /* ID.rewrite */
@@ -58,12 +60,14 @@ struct wal__segment_writer {
 };
 
 /* Creates the file; replaces one of its name. `directory` is "log" or "pack".
- * block_size: bytes of records after which a BLOCK ends. WAL_ENOSPACE, WAL_EIO,
- * WAL_ENOMEM. */
+ * block_size: bytes of records after which a BLOCK ends. With a limited rate the
+ * file is synced as it grows: one long sync at the end would delay those of
+ * others. WAL_ENOSPACE, WAL_EIO, WAL_ENOMEM. */
 enum wal_status wal__segment_writer_open(
     struct wal__segment_writer *writer, const struct wal__env *env,
-    const char *directory, const struct wal__rewrite_source *source,
-    uint32_t block_size, int level, struct wal_error *error) WAL_MUST_USE;
+    struct wal__throttle *throttle, const char *directory,
+    const struct wal__rewrite_source *source, uint32_t block_size, int level,
+    struct wal_error *error) WAL_MUST_USE;
 
 /* Adds a record: *frame as it was read, except for what the caller changed;
  * data_crc must be that of the payload. *offset is the record's in the file. */

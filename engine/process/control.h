@@ -75,6 +75,10 @@ struct wal__control_log {
     _Atomic uint32_t sync_holder;      /* process id, or 0 */
     _Atomic uint32_t open_syncing_pid; /* of a running sync of OPEN; 0: none */
     _Atomic uint32_t rewrites; /* raised when compaction replaced segments */
+    /* Renames by compaction that were not synced: one is under way, or was cut
+     * short in this boot, or its sync failed. */
+    _Atomic uint32_t unsynced_renames;
+    uint32_t unused;
     struct wal__wait_word wait_words[WAL__WAIT_COUNT];
 };
 
@@ -85,8 +89,8 @@ struct wal__control_claim {
     _Atomic uint64_t session_and_pid; /* session number << 32 | process id */
 };
 
-/* The holder of the open lock, or of the exclusive participant lock. Diagnostic
- * only. */
+/* The holder of the open lock, of the exclusive participant lock, or of the
+ * compaction lock. Diagnostic only. */
 struct wal__lock_owner {
     _Atomic uint64_t start;   /* of the process */
     _Atomic uint32_t process; /* its id; 0: none */
@@ -110,6 +114,7 @@ struct wal__control_page {
     /* Valid also while the page is not. */
     struct wal__lock_owner open_lock_owner;
     struct wal__lock_owner exclusive_owner;
+    struct wal__lock_owner compact_owner;
 };
 
 enum wal__lock_byte {

@@ -8,6 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/process/control_lock.h"
+#include "engine/process/lock_owner.h"
 #include "format/bytes/assert.h"
 
 enum {
@@ -54,25 +55,6 @@ enum wal_status wal__control_identify(struct wal__control *control, int *err)
                                          : wal__control_map_page(control, err);
 }
 
-static void publish_owner(const struct wal__control *control,
-                          struct wal__lock_owner *name)
-{
-    atomic_store(&name->start, control->process_start_time);
-    atomic_store(&name->process, control->process_id);
-}
-
-/* Returns the process id of a live owner, or 0. */
-static uint32_t read_live_owner(const struct wal__control *control,
-                                struct wal__lock_owner *name)
-{
-    const struct wal__io *io = control->env->io;
-    uint32_t process = atomic_load(&name->process);
-    uint64_t start = atomic_load(&name->start);
-    uint64_t now = process == 0 ? 0 : io->process_start_time(io->ctx, process);
-
-    return now != 0 && (now == start || now == UINT64_MAX) ? process : 0;
-}
-
 static bool is_stopped(const struct wal__control *control, uint32_t process)
 {
     const struct wal__io *io = control->env->io;
@@ -93,12 +75,14 @@ static uint32_t find_blocking_holder(const struct wal__control *control,
     if (control->file_page == NULL) {
         return 0;
     }
-    exclusive = read_live_owner(control, &control->file_page->exclusive_owner);
+    exclusive =
+        wal__lock_owner_find(control, &control->file_page->exclusive_owner);
     *stopped = is_stopped(control, exclusive);
     if (byte == WAL__LOCK_PARTICIPANT || *stopped) {
         return exclusive;
     }
-    opener = read_live_owner(control, &control->file_page->open_lock_owner);
+    opener =
+        wal__lock_owner_find(control, &control->file_page->open_lock_owner);
     *stopped = is_stopped(control, opener);
     return opener;
 }
@@ -200,7 +184,7 @@ enum wal_status wal__lock_wait_failed(const struct wal__control *control,
 void wal__open_lock_publish_owner(struct wal__control *control)
 {
     WAL__ASSERT(control->holds_open_lock);
-    publish_owner(control, &control->file_page->open_lock_owner);
+    wal__lock_owner_publish(control, &control->file_page->open_lock_owner);
 }
 
 enum wal_status wal__open_lock_acquire(struct wal__control *control,
@@ -240,7 +224,8 @@ enum wal_status wal__participant_lock_upgrade(struct wal__control *control,
     if (status == WAL_OK) {
         control->is_exclusive = true;
         if (control->file_page != NULL) {
-            publish_owner(control, &control->file_page->exclusive_owner);
+            wal__lock_owner_publish(control,
+                                    &control->file_page->exclusive_owner);
         }
     }
     return status;

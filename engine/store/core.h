@@ -114,6 +114,8 @@ struct wal__core {
     struct wal_session *claims;
     /* Held with the rewind lock byte: one thread of the process at a time. */
     pthread_mutex_t rewind_mutex;
+    /* Held with the compaction lock byte, likewise; never waited for. */
+    pthread_mutex_t compact_mutex;
     /* What recovery found at the tail when the store was opened. */
     struct wal__scan_result open_scan_facts;
     uint64_t open_scan_segment;

@@ -505,9 +505,15 @@ enum wal_status wal__core_load_indexes(struct wal__core *core,
         core->open_scan_segment = core->log.facts_segment_id;
     }
     while (status == WAL_OK && core->log.needs_reload) {
-        /* Recovery, or another process, healed the log during the load. */
+        /* Recovery, or another process, healed the log during the load, or a
+         * compaction replaced segments. */
         core->log.needs_reload = false;
-        status = load_or_rebuild(core, error);
+        if (!core->control.is_first_opener) {
+            status = wal__log_refresh_segments(&core->log, error);
+        }
+        if (status == WAL_OK) {
+            status = load_or_rebuild(core, error);
+        }
     }
     return status == WAL_ENOMEM ? wal__no_memory(error) : status;
 }

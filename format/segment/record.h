@@ -88,9 +88,14 @@ enum wal__entry_form {
     WAL__ENTRY_LINE = 1
 };
 
+enum {
+    WAL__ERASED_PAYLOAD_MAX = 2048
+};
+
 struct wal__entry_record {
     uint8_t form;   /* enum wal__entry_form */
-    bool is_erased; /* it was redacted, and has neither meta nor payload */
+    bool is_erased; /* it was redacted, and has no meta, and of its payload
+                     * what readers follow */
     struct wal__span id;
     struct wal__span type; /* empty if the frame's kind implies it */
     struct wal__span time;

@@ -365,6 +365,8 @@ static void use_sessions(struct wal_store *store, struct wal_session *session)
 
 static void use_store(struct wal_store *store)
 {
+    struct wal_store_compact_result compacted = {.struct_size =
+                                                     sizeof(compacted)};
     struct wal_store_info info = {.struct_size = sizeof(info)};
     struct wal_session_info session = {.struct_size = sizeof(session)};
     struct wal_session_cursor *list = NULL;
@@ -379,6 +381,8 @@ static void use_store(struct wal_store *store)
     EXPECT(WAL_OK, wal_sync(store, &error));
     EXPECT(WAL_OK, wal_store_get_info(store, &info, &error));
     EXPECT(WAL_OK, wal_store_accept_damage(store, &error));
+    EXPECT(WAL_OK, wal_store_compact(store, NULL, &compacted, &error));
+    EXPECT(WAL_EINVAL, wal_store_compact(NULL, NULL, NULL, &error));
     EXPECT(WAL_OK, wal_session_cursor_open(store, NULL, &list, &error));
     do {
         status = wal_session_cursor_next(list, &session, &error);

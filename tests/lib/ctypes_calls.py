@@ -726,6 +726,38 @@ def check_follow(wal, store, path, paths, result):
     wal.free("wal_import_follow_close", follow)
 
 
+def check_compact(wal, store, folder):
+    """The other store is compacted: check_salvage wants one that is not."""
+    listed = {}
+
+    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p,
+                      ctypes.POINTER(wal.structs["wal_session_space"]))
+    def session(_, made):
+        space = made.contents
+        listed[text_of(space.session_id)] = (space.own_bytes, space.shared_bytes,
+                                             space.reclaimable_bytes)
+        return 0
+
+    options = wal.new("wal_store_compact_options",
+                      flags=wal.const["WAL_STORE_COMPACT_DRY_RUN"],
+                      session=ctypes.cast(session, ctypes.c_void_p).value)
+    planned = wal.new("wal_store_compact_result")
+    wal.call("wal_store_compact", store, by_ref(options), by_ref(planned))
+    same(listed["f"][1] > 0, True, "what a fork shares")
+    same("" in listed, True, "the documents of the store")
+    same((planned.segments, planned.rewritten), (1, 1), "what is planned")
+    other = check_store(wal, os.path.join(folder, "other").encode())
+    session = check_session(wal, other)
+    check_append(wal, session)
+    options = wal.new("wal_store_compact_options", rate=2 ** 64 - 1)
+    done = wal.new("wal_store_compact_result")
+    wal.call("wal_store_compact", other, by_ref(options), by_ref(done))
+    same((done.segments, done.rewritten, done.refused), (1, 1, 0), "compaction")
+    same(done.bytes_after < done.bytes_before, True, "what comes back")
+    wal.free("wal_session_close", session)
+    wal.call("wal_close", other)
+
+
 def check_salvage(wal, path, folder):
     """The store has lost the end of its log."""
     segment = sorted(glob.glob(os.path.join(path, "log", "*.seg")))[-1]
@@ -800,6 +832,8 @@ def main():
         wal.call("wal_store_accept_damage", store)
         wal.call("wal_sync", store)
         check_async(wal, store, session)
+        wal.call("wal_sync", store)
+        check_compact(wal, store, folder)
         wal.free("wal_session_close", fork)
         wal.free("wal_session_close", session)
         wal.call("wal_close", store)

@@ -40,6 +40,7 @@ extern const struct verb_help help_doc;
 extern const struct verb_help help_export;
 extern const struct verb_help help_follow;
 extern const struct verb_help help_fork;
+extern const struct verb_help help_gc;
 extern const struct verb_help help_head;
 extern const struct verb_help help_help;
 extern const struct verb_help help_import;

@@ -78,6 +78,39 @@ const struct verb_help help_accept_damage = {
         },
 };
 
+const struct verb_help help_gc = {
+    .usage = "[--dry-run] [--erase] [--max-bytes SIZE] [--rate SIZE]",
+    .summary = "Give back the space of what is dead, and compress the rest",
+    .text =
+        "Others may use the store meanwhile. Stopped at any time, it leaves a "
+        "sound\n"
+        "store, and the next run goes on. A damaged segment is left as it is, "
+        "and the\n"
+        "exit code is 1 then. docs/compaction.md says what is dead.\n"
+        "SIZE: bytes, or a number with kB, MB, GB, TB (powers of 1000), or "
+        "KiB, MiB,\n"
+        "GiB, TiB (powers of 1024).\n",
+    .options =
+        (const struct verb_option[]){
+            {"--dry-run",
+             "change nothing; show what would come back, per session and in "
+             "total"},
+            {"--erase", "leave no byte of what was deleted or redacted in the "
+                        "log"},
+            {"--max-bytes SIZE", "rewrite at most SIZE of segments"},
+            {"--rate SIZE", "read and write at most SIZE in a second; 0: no "
+                            "limit; 64MiB without it"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal gc --dry-run", "what would come back"},
+            {"agentwal gc", "run it, with others at work"},
+            {"agentwal gc --erase", "after delete or redact"},
+            {NULL, NULL},
+        },
+};
+
 const struct verb_help help_help = {
     .usage = "[VERB]...",
     .summary = "Show the verbs, or how to use one",

@@ -143,7 +143,12 @@ const struct verb_help help_project = {
 
 const struct verb_help help_stats = {
     .usage = "",
-    .summary = "Show the counts and sizes of the store",
+    .summary = "Show the counts and sizes of the store and its sessions",
+    .text = "OWN: bytes of records that no other session sees. SHARED: of "
+            "entries that\n"
+            "forks see, and of those that a fork sees of its source. "
+            "RECLAIMABLE: of dead\n"
+            "records; gc gives them back. All before compression.\n",
     .examples =
         (const struct verb_example[]){
             {"agentwal stats", "for people"},

@@ -69,6 +69,7 @@ static const struct verb verbs[] = {
     {"migrate", VERB_CARE, 0, 1, walctl_migrate, &help_migrate},
     {"accept-damage", VERB_CARE, 0, 1, walctl_accept_damage,
      &help_accept_damage},
+    {"gc", VERB_CARE, 0, 1, walctl_gc, &help_gc},
     {"help", VERB_CARE, 0, NONE, help_run, &help_help},
 };
 

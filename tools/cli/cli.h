@@ -101,6 +101,12 @@ int cli_check_operands(const struct cli *cli, int min, int max);
 int cli_parse_number(const struct cli *cli, const char *option,
                      const char *text, uint64_t max, uint64_t *number);
 
+/* Reads the argument of an option that is a number of bytes: digits, and a unit
+ * (B, k, kB, KiB, ... T, TB, TiB) or none. Returns CLI_CONTINUE, or prints an
+ * error and returns CLI_USAGE. */
+int cli_parse_size(const struct cli *cli, const char *option, const char *text,
+                   uint64_t *size);
+
 /* Returns CLI_CONTINUE when the text is NULL or at most max bytes long, else
  * prints an error and returns CLI_USAGE. */
 int cli_check_size(const struct cli *cli, const char *what, const char *text,

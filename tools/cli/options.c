@@ -296,6 +296,49 @@ int cli_parse_number(const struct cli *cli, const char *option,
     return CLI_CONTINUE;
 }
 
+/* Returns the factor of a unit; 0: it is none. */
+static uint64_t unit_factor(const char *unit)
+{
+    static const char letters[] = "kMGT";
+    const char *letter;
+    uint64_t factor = 1;
+    bool is_binary;
+
+    if (unit[0] == '\0' || strcmp(unit, "B") == 0) {
+        return 1;
+    }
+    letter = strchr(letters, unit[0] == 'K' ? 'k' : unit[0]);
+    is_binary = strcmp(unit + 1, "iB") == 0;
+    if (letter == NULL ||
+        !(is_binary || unit[1] == '\0' || strcmp(unit + 1, "B") == 0)) {
+        return 0;
+    }
+    for (ptrdiff_t i = letter - letters; i >= 0; i--) {
+        factor *= is_binary ? 1024 : 1000;
+    }
+    return factor;
+}
+
+int cli_parse_size(const struct cli *cli, const char *option, const char *text,
+                   uint64_t *size)
+{
+    char *end = NULL;
+    unsigned long long value;
+    uint64_t factor;
+
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    factor = unit_factor(end);
+    if (text[0] < '0' || text[0] > '9' || errno != 0 || factor == 0 ||
+        value > (UINT64_MAX - 1) / factor) {
+        return cli_error(cli, CLI_USAGE, option,
+                         "'%s' is not a size such as 500000, 64MiB or 2GB",
+                         text);
+    }
+    *size = value * factor;
+    return CLI_CONTINUE;
+}
+
 int cli_check_size(const struct cli *cli, const char *what, const char *text,
                    size_t max)
 {

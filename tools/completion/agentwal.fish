@@ -41,7 +41,7 @@ complete -c agentwal -n __fish_use_subcommand -a latest -d 'Print the id of the 
 complete -c agentwal -n __fish_use_subcommand -a children -d 'List the forks of a session'
 complete -c agentwal -n __fish_use_subcommand -a projects -d 'List the projects of the sessions'
 complete -c agentwal -n __fish_use_subcommand -a project -d 'Print the project id of a directory'
-complete -c agentwal -n __fish_use_subcommand -a stats -d 'Show the counts and sizes of the store'
+complete -c agentwal -n __fish_use_subcommand -a stats -d 'Show the counts and sizes of the store and its sessions'
 complete -c agentwal -n __fish_use_subcommand -a create -d 'Create a session and print its id'
 complete -c agentwal -n __fish_use_subcommand -a append -d 'Append entries from standard input, one JSON object per line'
 complete -c agentwal -n __fish_use_subcommand -a fork -d 'Create a session that shares the beginning of another one, and print its id'
@@ -65,6 +65,7 @@ complete -c agentwal -n __fish_use_subcommand -a check -d 'Read everything in th
 complete -c agentwal -n __fish_use_subcommand -a salvage -d 'Build a sound store in OUT from everything that can be read'
 complete -c agentwal -n __fish_use_subcommand -a migrate -d 'Convert the store, or a session, to this version'
 complete -c agentwal -n __fish_use_subcommand -a accept-damage -d 'Allow appends to sessions that lost entries'
+complete -c agentwal -n __fish_use_subcommand -a gc -d 'Give back the space of what is dead, and compress the rest'
 complete -c agentwal -n __fish_use_subcommand -a help -d 'Show the verbs, or how to use one'
 complete -c agentwal -l store -x -a '(__fish_complete_directories)' -d 'the store; else AGENTWAL_STORE, else $XDG_DATA_HOME/agentwal (~/.local/share/agentwal)'
 complete -c agentwal -l json -d 'results and errors as JSON'
@@ -208,4 +209,8 @@ complete -c agentwal -n '__fish_seen_subcommand_from migrate' -a '(__agentwal_se
 complete -c agentwal -n '__fish_seen_subcommand_from migrate' -F
 complete -c agentwal -n '__fish_seen_subcommand_from accept-damage' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from accept-damage' -F
-complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats create append fork head meta doc compact-session redact delete checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage help'
+complete -c agentwal -n '__fish_seen_subcommand_from gc' -l dry-run -d 'change nothing; show what would come back, per session and in total'
+complete -c agentwal -n '__fish_seen_subcommand_from gc' -l erase -d 'leave no byte of what was deleted or redacted in the log'
+complete -c agentwal -n '__fish_seen_subcommand_from gc' -l max-bytes -x -d 'rewrite at most SIZE of segments'
+complete -c agentwal -n '__fish_seen_subcommand_from gc' -l rate -x -d 'read and write at most SIZE in a second; 0: no limit; 64MiB without it'
+complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats create append fork head meta doc compact-session redact delete checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc help'

@@ -19,6 +19,7 @@
 #include "tools/walctl/claims.h"
 #include "tools/walctl/costs.h"
 #include "tools/walctl/project_update.h"
+#include "tools/walctl/space.h"
 #include "tools/walctl/walctl.h"
 
 #define SCHEMA_VERSION 1 /* the schema version that `migrate` sets */
@@ -72,6 +73,7 @@ static const char *tail_name(uint32_t tail)
 /* What stats reports. */
 struct stats {
     struct wal_store_info info;
+    struct walctl_space space;
     struct walctl_costs costs;
     struct wal_claim_cursor *claims;
 };
@@ -109,7 +111,7 @@ static const char *state_text(const struct wal_store_info *info)
                                   : wal_status_text(info->status);
 }
 
-static enum wal_status print_table(const struct stats *stats, const char *uuid,
+static enum wal_status print_table(struct stats *stats, const char *uuid,
                                    struct wal_error *error)
 {
     const struct wal_store_info *info = &stats->info;
@@ -122,6 +124,7 @@ static enum wal_status print_table(const struct stats *stats, const char *uuid,
     }
     printf("%-14s %s\n%-14s %s\n", "tail", tail_name(info->tail), "state",
            state_text(info));
+    walctl_space_print(&stats->space, false);
     walctl_costs_print(&stats->costs);
     return walctl_claims_print(stats->claims, error);
 }
@@ -149,6 +152,8 @@ static enum wal_status write_object(const struct stats *stats, const char *uuid,
     cli_json_bool(&json, info->status == WAL_OK);
     cli_json_key(&json, "state");
     cli_json_text(&json, cli_slice(state_text(info)));
+    cli_json_key(&json, "space");
+    walctl_space_write(&stats->space, &json);
     cli_json_key(&json, "checkpoints");
     walctl_costs_write(&stats->costs, &json);
     cli_json_key(&json, "claims");
@@ -171,8 +176,7 @@ static void print_labelled(const char *label, uint64_t size, uint64_t disk_size,
 }
 
 /* For people: labels and units. */
-static enum wal_status print_summary(const struct cli *cli,
-                                     const struct stats *stats,
+static enum wal_status print_summary(const struct cli *cli, struct stats *stats,
                                      const char *uuid, struct wal_error *error)
 {
     const struct wal_store_info *info = &stats->info;
@@ -190,12 +194,12 @@ static enum wal_status print_summary(const struct cli *cli,
     printf("%-12s number %" PRIu64 "\n", "Last record", info->last_sequence);
     printf("%-12s %s\n%-12s %s\n", "End of log", tail_name(info->tail), "State",
            state_text(info));
+    walctl_space_print(&stats->space, false);
     walctl_costs_print(&stats->costs);
     return walctl_claims_print(stats->claims, error);
 }
 
-static enum wal_status print_stats(const struct cli *cli,
-                                   const struct stats *stats,
+static enum wal_status print_stats(const struct cli *cli, struct stats *stats,
                                    struct wal_error *error)
 {
     char uuid[33];
@@ -210,11 +214,27 @@ static enum wal_status print_stats(const struct cli *cli,
                              : print_summary(cli, stats, uuid, error);
 }
 
+/* The bytes of each session are what a compaction would see. */
+static enum wal_status read_space(struct wal_store *store,
+                                  struct walctl_space *space,
+                                  struct wal_error *error)
+{
+    struct wal_store_compact_options options =
+        WAL_INIT(wal_store_compact_options);
+
+    options.flags = WAL_STORE_COMPACT_DRY_RUN;
+    walctl_space_collect(space, &options);
+    return wal_store_compact(store, &options, NULL, error);
+}
+
 static enum wal_status read_stats(struct wal_store *store, struct stats *stats,
                                   struct wal_error *error)
 {
     enum wal_status status = wal_store_get_info(store, &stats->info, error);
 
+    if (status == WAL_OK) {
+        status = read_space(store, &stats->space, error);
+    }
     /* Without a pack there is no checkpoint: each has a blob. */
     if (status == WAL_OK && stats->info.pack_segments > 0) {
         status = walctl_costs_read(&stats->costs, store, error);
@@ -257,6 +277,7 @@ int walctl_stats(struct cli *cli, int argc, char **argv)
     }
     wal_claim_cursor_close(stats.claims);
     walctl_costs_deinit(&stats.costs);
+    walctl_space_deinit(&stats.space);
     return cli_close_store(cli, cli->items[1], store, code);
 }
 

@@ -1,6 +1,7 @@
 /*
  * agentwal/admin.h - administration of stores and sessions: migration, salvage,
- * accepted damage, claims and their list. The conventions of agentwal.h apply.
+ * accepted damage, claims and their list, compaction. The conventions of
+ * agentwal.h apply.
  */
 #ifndef AGENTWAL_ADMIN_H
 #define AGENTWAL_ADMIN_H
@@ -226,10 +227,36 @@ WAL_API void wal_claim_cursor_close(struct wal_claim_cursor *cursor);
 /* ------------------------------------------------------- compaction --- */
 
 enum wal_store_compact_flag {
-    WAL_STORE_COMPACT_ERASE = 1u << 0, /* leave no byte of what was deleted or
-                                   * redacted in the log */
-    WAL_STORE_COMPACT_DRY_RUN =
-        1u << 1 /* report what would be done, change nothing */
+    /* Leave no byte of what was deleted or redacted in the log. */
+    WAL_STORE_COMPACT_ERASE = 1u << 0,
+    /* Report what would be done, change nothing. */
+    WAL_STORE_COMPACT_DRY_RUN = 1u << 1
+};
+
+enum wal_session_space_flag {
+    WAL_SESSION_SPACE_DELETED = 1u << 0
+};
+
+/*
+ * What a session has in the log, in bytes of records before compression. The
+ * content of payloads that are blobs, and of checkpoints, is not counted. The
+ * slice holds until the callback returns.
+ *
+ * The sum of own and shared bytes is what the session sees. Deleting it would
+ * make its own bytes reclaimable, and the shared ones that no other session
+ * sees any more.
+ */
+struct wal_session_space {
+    uint32_t struct_size;
+    uint32_t flags;          /* enum wal_session_space_flag */
+    uint32_t session_number; /* `number` of struct wal_session_info; 0: the
+                                  * documents of the store */
+    uint32_t reserved;
+    struct wal_slice session_id; /* empty: the documents of the store */
+    uint64_t own_bytes;          /* of its records that no other session sees */
+    uint64_t shared_bytes;       /* of its entries that forks of it see, and of
+                                  * those that it sees of what it is a fork of */
+    uint64_t reclaimable_bytes;  /* of its records that are dead */
 };
 
 /* Called after each new segment, with bytes of segments rewritten so far and to
@@ -237,6 +264,18 @@ enum wal_store_compact_flag {
  * WAL_ECALLBACK and that number in error->sys_errno. */
 typedef int32_t wal_store_compact_progress_fn(void *ctx, uint64_t done,
                                               uint64_t total);
+
+/* Called for each segment that is left as it is because it is damaged:
+ * refusal->file names it, refusal->text says why. The error holds until the
+ * callback returns. */
+typedef void wal_store_compact_refused_fn(void *ctx,
+                                          const struct wal_error *refusal);
+
+/* Called in a dry run for each session that has records, by ascending number; a
+ * deleted one too. A result other than 0 stops the run like that of
+ * wal_store_compact_progress_fn. */
+typedef int32_t wal_session_space_fn(void *ctx,
+                                     const struct wal_session_space *space);
 
 struct wal_store_compact_options {
     uint32_t struct_size;
@@ -247,20 +286,27 @@ struct wal_store_compact_options {
     uint32_t reserved;
     uint64_t max_bytes; /* of segments to rewrite; 0: all */
     wal_store_compact_progress_fn *progress; /* or null */
-    void *ctx;                               /* of progress */
+    void *ctx;                               /* of all callbacks */
+    uint64_t rate; /* bytes read and written in a second, at most; 0: 64 MiB;
+                    * UINT64_MAX: no limit. With a limit it also pauses after a
+                    * sync that took longer than usual. */
+    wal_store_compact_refused_fn *refused; /* or null */
+    wal_session_space_fn *session;         /* or null */
 };
 
 /* What a compaction did. The library fills it. */
 struct wal_store_compact_result {
     uint32_t struct_size;
     uint32_t reserved;
-    uint64_t segments;        /* that are no longer written to */
-    uint64_t rewritten;       /* of them; dry run: that would be */
-    uint64_t refused;         /* of them: damaged; the first is in `refusal` */
-    uint64_t bytes_before;    /* of the files of the rewritten ones */
-    uint64_t bytes_after;     /* of those in their place; dry run: 0 */
-    uint64_t dead_bytes;      /* of records that are dead, in all segments */
-    uint64_t kept_records;    /* in the rewritten ones */
+    uint64_t segments;     /* that could be rewritten: all but the one that is
+                               * written to next */
+    uint64_t rewritten;    /* of them; dry run: that would be */
+    uint64_t refused;      /* of them: damaged; the first is in `refusal` */
+    uint64_t bytes_before; /* of the files of the rewritten ones */
+    uint64_t bytes_after;  /* of those in their place; dry run: an upper
+                               * bound, since it compresses nothing */
+    uint64_t dead_bytes;   /* of records that are dead, in all segments */
+    uint64_t kept_records; /* in the rewritten ones; dry run: 0, as below */
     uint64_t dropped_records; /* from them */
     uint64_t erased_records;  /* kept without their content */
     struct wal_error refusal;
@@ -278,13 +324,48 @@ struct wal_store_compact_result {
  * it fails, or the process is killed, the store is whole, and the next call goes
  * on. options and result may be null.
  *
- * Threads: any. Errors: WAL_ELOCKED when the store is being compacted,
+ * A dry run takes no lock and works with a read-only handle. It counts what is
+ * in the log now; during a compaction, of before or after.
+ *
+ * Threads: any. The callbacks may not call this library with the same store.
+ * Errors: WAL_ELOCKED when the store is being compacted (error->holder is the
+ * process, or 0 when it is unknown; this process for another thread of it),
  * WAL_EREADONLY, WAL_ENOSPACE, WAL_EIO, WAL_ECALLBACK. A damaged segment is
  * left as it is and reported. SPEC.md, Compaction.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_store_compact(
     struct wal_store *store, const struct wal_store_compact_options *options,
     struct wal_store_compact_result *result, struct wal_error *error);
+
+/* ----------------------------------------------------------- backup --- */
+
+/* What a backup did. The library fills it. */
+struct wal_backup_result {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t segments;      /* files of the copy that hold records */
+    uint64_t copied;        /* of them, those that were written */
+    uint64_t bytes;         /* that were written to them */
+    uint64_t last_sequence; /* of the newest record in the copy */
+};
+
+/*
+ * Copies the store to the directory at path, while it is written to.
+ *
+ * The copy is a store, as of a moment after the call began: everything that was
+ * acknowledged before is in it. path is created, its parents are not; if it is
+ * an earlier backup of this store, only what is new is copied. When the call
+ * fails, or the process is killed, the copy is as the last backup left it, or
+ * partly newer, and the next call goes on; one that was never complete is no
+ * store. result may be null.
+ *
+ * Threads: any. Errors: WAL_EEXISTS when something else is at path, or records
+ * were appended to the copy; WAL_ELOCKED when the copy is in use, or the store
+ * is being compacted; WAL_ENOSPACE, WAL_EIO. SPEC.md, Compaction.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_store_backup(struct wal_store *store, const char *path,
+                 struct wal_backup_result *result, struct wal_error *error);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,84 @@
+/*
+ * throttle.c - a leaky bucket of bytes, and pauses after slow syncs (throttle.h).
+ */
+#include "engine/compact/throttle.h"
+
+#include <string.h>
+
+enum {
+    STEP = 64 * 1024,         /* bytes between two looks at the clock */
+    PAUSE_MAX_NS = 100000000, /* after a sync */
+    AVERAGE_OF = 8,           /* syncs, about */
+    SLOW_FACTOR = 2,
+    NS_PER_US = 1000,
+    US_PER_S = 1000000
+};
+
+void wal__throttle_init(struct wal__throttle *throttle,
+                        const struct wal__io *io, uint64_t rate)
+{
+    memset(throttle, 0, sizeof(*throttle));
+    throttle->io = io;
+    throttle->rate = rate;
+}
+
+bool wal__throttle_is_limited(const struct wal__throttle *throttle)
+{
+    return throttle->rate != UINT64_MAX;
+}
+
+static void pause_for(const struct wal__throttle *throttle, uint64_t ns)
+{
+    const uint32_t never_woken = 0;
+
+    throttle->io->futex_wait(throttle->io->ctx, &never_woken, 0, ns);
+}
+
+/* How long the bytes take at the rate; whole microseconds, so that nothing
+ * overflows. */
+static uint64_t duration_of(uint64_t bytes, uint64_t rate)
+{
+    uint64_t seconds = bytes / rate;
+    uint64_t rest = bytes % rate;
+    uint64_t us = rate > UINT64_MAX / US_PER_S ? rest / (rate / US_PER_S)
+                                               : (rest * US_PER_S) / rate;
+
+    return (seconds * US_PER_S + us) * NS_PER_US;
+}
+
+void wal__throttle_spend(struct wal__throttle *throttle, uint64_t bytes)
+{
+    uint64_t now;
+
+    throttle->unpaid += bytes;
+    if (!wal__throttle_is_limited(throttle) || throttle->unpaid < STEP) {
+        return;
+    }
+    now = throttle->io->monotonic_ns(throttle->io->ctx);
+    if (throttle->free_ns < now) {
+        throttle->free_ns = now;
+    }
+    throttle->free_ns += duration_of(throttle->unpaid, throttle->rate);
+    throttle->unpaid = 0;
+    pause_for(throttle, throttle->free_ns - now);
+}
+
+void wal__throttle_count_sync(struct wal__throttle *throttle,
+                              uint64_t duration_ns)
+{
+    bool is_slow = throttle->usual_ns != 0 &&
+                   duration_ns / SLOW_FACTOR > throttle->usual_ns;
+
+    if (!wal__throttle_is_limited(throttle)) {
+        return;
+    }
+    if (is_slow) {
+        pause_for(throttle,
+                  duration_ns < PAUSE_MAX_NS ? duration_ns : PAUSE_MAX_NS);
+    }
+    throttle->usual_ns = throttle->usual_ns == 0
+                             ? duration_ns
+                             : throttle->usual_ns -
+                                   throttle->usual_ns / AVERAGE_OF +
+                                   duration_ns / AVERAGE_OF;
+}

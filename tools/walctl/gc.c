@@ -1,0 +1,225 @@
+/*
+ * gc.c - the command gc: gives back the space of what is dead.
+ *
+ * Invariant: --dry-run opens the store for reading only.
+ *
+ * Threads: the tool has one thread.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "agentwal/admin.h"
+#include "tools/cli/json.h"
+#include "tools/terminal/progress.h"
+#include "tools/terminal/size.h"
+#include "tools/walctl/space.h"
+#include "tools/walctl/walctl.h"
+
+/* Of the callbacks: what they collect is first. */
+struct gc {
+    struct walctl_space space;
+    struct progress progress;
+    struct wal_store_compact_options options;
+    struct wal_store_compact_result result;
+};
+
+/* The options of the command line. */
+struct arguments {
+    bool dry_run;
+    bool erase;
+    const char *max_bytes;
+    const char *rate;
+};
+
+static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    struct gc *gc = ctx;
+    char text[2 * SIZE_TEXT + 8];
+    char sizes[2][SIZE_TEXT];
+
+    if (progress_is_due(&gc->progress)) {
+        size_text(done, sizes[0]);
+        size_text(total, sizes[1]);
+        snprintf(text, sizeof(text), "%s of %s", sizes[0], sizes[1]);
+        progress_show(&gc->progress, "gc", text);
+    }
+    return 0;
+}
+
+static void write_json(const struct gc *gc)
+{
+    const struct wal_store_compact_result *result = &gc->result;
+    bool dry_run = (gc->options.flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {
+        {"segments", result->segments},
+        {"rewritten", result->rewritten},
+        {"bytesBefore", result->bytes_before},
+        {"bytesAfter", result->bytes_after},
+        {"deadBytes", result->dead_bytes},
+        {"keptRecords", result->kept_records},
+        {"droppedRecords", result->dropped_records},
+        {"erasedRecords", result->erased_records},
+    };
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "dryRun");
+    cli_json_bool(&json, dry_run);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        cli_json_key(&json, numbers[i].key);
+        cli_json_number(&json, numbers[i].value);
+    }
+    cli_json_key(&json, "refused");
+    walctl_space_write_refusals(&gc->space, &json);
+    if (dry_run) {
+        cli_json_key(&json, "sessions");
+        walctl_space_write(&gc->space, &json);
+    }
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
+static void print_plan(struct gc *gc)
+{
+    const struct wal_store_compact_result *result = &gc->result;
+    char before[SIZE_TEXT];
+    char least[SIZE_TEXT];
+    char dead[SIZE_TEXT];
+
+    size_text(result->bytes_before, before);
+    size_text(result->bytes_before - result->bytes_after, least);
+    size_text(result->dead_bytes, dead);
+    printf("would rewrite %" PRIu64 " of %" PRIu64 " %s, %s; at least %s would "
+           "come back,\nand what compression saves; dead records have %s\n",
+           result->rewritten, result->segments,
+           cli_plural(result->segments, "segment", "segments"), before, least,
+           dead);
+    walctl_space_print(&gc->space, true);
+}
+
+static void print_result(const struct gc *gc)
+{
+    const struct wal_store_compact_result *result = &gc->result;
+    bool shrank = result->bytes_after <= result->bytes_before;
+    uint64_t change = shrank ? result->bytes_before - result->bytes_after
+                             : result->bytes_after - result->bytes_before;
+    char before[SIZE_TEXT];
+    char after[SIZE_TEXT];
+    char text[SIZE_TEXT];
+
+    if (result->rewritten == 0) {
+        printf("nothing to rewrite in %" PRIu64 " %s\n", result->segments,
+               cli_plural(result->segments, "segment", "segments"));
+        return;
+    }
+    size_text(result->bytes_before, before);
+    size_text(result->bytes_after, after);
+    size_text(change, text);
+    printf("rewrote %" PRIu64 " of %" PRIu64 " %s: %s before, %s after, %s "
+           "%s\n",
+           result->rewritten, result->segments,
+           cli_plural(result->segments, "segment", "segments"), before, after,
+           text, shrank ? "came back" : "more");
+    printf(
+        "records: %" PRIu64 " kept, %" PRIu64 " dropped, %" PRIu64 " erased\n",
+        result->kept_records, result->dropped_records, result->erased_records);
+}
+
+static void note_erase_limits(const struct cli *cli)
+{
+    cli_note(cli, "--erase",
+             "not reached: content in packs (payloads above 256 KiB, files of "
+             "checkpoints), files that export and follow wrote, backups, "
+             "snapshots of the file system, and blocks that the device keeps");
+}
+
+static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
+{
+    bool dry_run = (gc->options.flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status =
+        wal_store_compact(store, &gc->options, &gc->result, &error);
+    int code = CLI_OK;
+
+    progress_clear(&gc->progress);
+    if (status != WAL_OK) {
+        code = cli_report(cli, cli->items[1], status, &error);
+    } else if (cli->json) {
+        write_json(gc);
+    } else if (dry_run) {
+        print_plan(gc);
+    } else {
+        print_result(gc);
+    }
+    if (status == WAL_OK && !dry_run &&
+        (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0) {
+        note_erase_limits(cli);
+    }
+    return cli_worse_code(code, walctl_space_report(cli, &gc->space));
+}
+
+/* Turns the command line into the options of the library. */
+static int read_options(const struct cli *cli,
+                        const struct arguments *arguments,
+                        struct wal_store_compact_options *options)
+{
+    int code = CLI_CONTINUE;
+
+    options->flags = (arguments->dry_run ? WAL_STORE_COMPACT_DRY_RUN : 0u) |
+                     (arguments->erase ? WAL_STORE_COMPACT_ERASE : 0u);
+    if (arguments->max_bytes != NULL) {
+        code = cli_parse_size(cli, "--max-bytes", arguments->max_bytes,
+                              &options->max_bytes);
+    }
+    if (code == CLI_CONTINUE && arguments->max_bytes != NULL &&
+        options->max_bytes == 0) {
+        code = cli_error(cli, CLI_USAGE, "--max-bytes", "must be above 0");
+    }
+    if (code == CLI_CONTINUE && arguments->rate != NULL) {
+        code = cli_parse_size(cli, "--rate", arguments->rate, &options->rate);
+        /* 0 is no limit here, and the default there. */
+        options->rate = options->rate == 0 ? UINT64_MAX : options->rate;
+    }
+    return code;
+}
+
+int walctl_gc(struct cli *cli, int argc, char **argv)
+{
+    struct gc gc = {.options = WAL_INIT(wal_store_compact_options),
+                    .result = WAL_INIT(wal_store_compact_result)};
+    struct arguments arguments = {.dry_run = false};
+    const struct cli_option options[] = {
+        {.name = "dry-run", .flag = &arguments.dry_run},
+        {.name = "erase", .flag = &arguments.erase},
+        {.name = "max-bytes", .value = &arguments.max_bytes},
+        {.name = "rate", .value = &arguments.rate},
+        {.name = NULL},
+    };
+    struct wal_store *store = NULL;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 2, 2);
+    }
+    if (code == CLI_CONTINUE) {
+        code = read_options(cli, &arguments, &gc.options);
+    }
+    if (code == CLI_CONTINUE) {
+        code =
+            cli_open_store(cli, cli->items[1],
+                           arguments.dry_run ? WAL_OPEN_READ_ONLY : 0, &store);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    progress_init(&gc.progress, !cli->no_progress);
+    walctl_space_collect(&gc.space, &gc.options);
+    gc.options.progress = show_progress;
+    code = run(cli, &gc, store);
+    walctl_space_deinit(&gc.space);
+    return cli_close_store(cli, cli->items[1], store, code);
+}

@@ -64,7 +64,7 @@ for session in alpha beta child; do
 done
 compact "$store" >"$work/compacted"
 json 'rows[0]["rewritten"] == 1 and rows[0]["dropped"] > 60
-      and rows[0]["erased"] == 3' "$work/compacted"
+      and rows[0]["erased"] >= 2' "$work/compacted"
 code 0 walcheck --json "$store"
 json 'rows[0]["sound"] and rows[0]["notes"] == [] and rows[0]["sessionCount"] == 3
       and rows[0]["deletedCount"] == 1' "$work/stdout"

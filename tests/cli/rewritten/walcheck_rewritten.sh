@@ -129,6 +129,22 @@ for session in alpha beta child lone; do
 done
 grep -qx 'e7 redacted' "$work/ids.beta" || fail "e7 is not redacted"
 
+# So does one whose redaction went with a deleted session; that is no loss.
+cp -r "$work/two" "$work/three"
+{
+    walctl create "$work/three" --id gamma
+    append "$work/three" gamma 0 4
+    walctl fork "$work/three" gamma --id delta
+    walctl redact "$work/three" delta e1 --reason secret
+    walctl delete "$work/three" delta
+} >"$work/made"
+compact "$work/three" >"$work/compacted"
+code 0 walcheck "$work/three"
+code 0 walcheck --json --salvage "$work/out3" "$work/three"
+json 'rows[0]["notes"] == [] and rows[0]["damage"] == []' "$work/stdout"
+ids "$work/out3" gamma >"$work/got"
+grep -qx 'e1 redacted' "$work/got" || fail "a redaction of a deleted session"
+
 # Each flipped bit.
 python3 -ISc '
 import json, os, shutil, subprocess, sys

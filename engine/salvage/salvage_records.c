@@ -140,8 +140,11 @@ static bool is_visible(const struct wal__salvage_session *session,
     return visible;
 }
 
+/* Redacts an entry in a session that sees it. `is_lost`: its redaction is, and
+ * was not left out with a deleted session. */
 static void redact_in_session(struct wal__salvage *salvage, uint32_t number,
-                              const struct wal__redact_record *record)
+                              const struct wal__redact_record *record,
+                              bool is_lost)
 {
     const struct wal__salvage_session *session =
         wal__salvage_find_session(salvage, number);
@@ -162,7 +165,8 @@ static void redact_in_session(struct wal__salvage *salvage, uint32_t number,
                                &salvage->error),
             WAL_SALVAGE_ENTRY, session->id, id,
             "its redaction %.*s is lost, and it cannot be redacted",
-            WAL_ARG(entry))) {
+            WAL_ARG(entry)) &&
+        is_lost) {
         wal__salvage_report(salvage, WAL_SALVAGE_ENTRY, session->id, id,
                             "its redaction %.*s is lost; it was redacted again",
                             WAL_ARG(entry));
@@ -176,8 +180,12 @@ void wal__salvage_redact(struct wal__salvage *salvage,
                          const struct wal__frame *frame,
                          const struct wal__redact_record *record)
 {
-    redact_in_session(salvage, record->session, record);
-    redact_in_session(salvage, frame->session, record);
+    const struct wal__salvage_session *holder =
+        wal__salvage_find_session(salvage, record->session);
+    bool is_lost = holder != NULL && holder->is_needed;
+
+    redact_in_session(salvage, record->session, record, is_lost);
+    redact_in_session(salvage, frame->session, record, is_lost);
 }
 
 /* Whether a session is one, or a fork of it. */
@@ -203,7 +211,7 @@ void wal__salvage_redact_erased(struct wal__salvage *salvage)
         uint64_t sequence = erased[i].sequence;
         const char *id = wal__salvage_find_ancestor(salvage, &sequence);
         const struct wal__redact_record record = {
-            .entry_id = {(const uint8_t *)"", 0},
+            .entry_id = {(const uint8_t *)"record", 6},
             .target_id = {(const uint8_t *)id, strlen(id)},
             .reason = {(const uint8_t *)"", 0},
         };
@@ -215,7 +223,7 @@ void wal__salvage_redact_erased(struct wal__salvage *salvage)
             const struct wal__salvage_session *session = salvage->sessions[k];
 
             if (inherits(salvage, session, erased[i].session)) {
-                redact_in_session(salvage, session->number, &record);
+                redact_in_session(salvage, session->number, &record, true);
             }
         }
     }

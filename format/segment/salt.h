@@ -13,7 +13,7 @@ bool wal__salt_find(const struct wal__scan_source *source, uint64_t size,
                     uint64_t *salt);
 
 /* Whether the frames are those of a rewritten segment. Sets generation to 1,
- * first_id and last_sequence as OPEN and COMMIT have them, and the rest to 0. */
+ * first_id and last_sequence as OPEN and COMMIT say, and the rest to 0. */
 bool wal__rewrite_find(const struct wal__scan_source *source, uint64_t size,
                        uint64_t salt, struct wal__rewrite *rewrite);
 

@@ -9,6 +9,7 @@
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 #include "format/index/index_fmt.h"
+#include "format/segment/block.h"
 
 enum {
     PAYLOAD_MAX = 4096
@@ -63,6 +64,27 @@ static void put(struct image *image, struct wal__frame *frame,
     image->at += span;
 }
 
+void image_rewrite(struct image *image, uint64_t last_sequence)
+{
+    struct wal__segment_header header;
+
+    WAL__ASSERT(wal__segment_header_decode(image->bytes, &header) ==
+                WAL__FMT_OK);
+    header.group_align = WAL__BLOCK_ALIGN;
+    header.features.incompat = WAL__INCOMPAT_REWRITTEN;
+    header.rewrite = (struct wal__rewrite){
+        .generation = 1,
+        .first_id = 1,
+        .original_end = WAL__SEGMENT_HEADER_SIZE,
+        .last_sequence = last_sequence,
+    };
+    wal__segment_header_encode(&header, image->bytes);
+    image->is_rewritten = true;
+    image->align = WAL__BLOCK_ALIGN;
+    image->sequence = last_sequence;
+    image->first = last_sequence + 1;
+}
+
 uint64_t image_frame(struct image *image, uint8_t type, uint32_t session,
                      uint64_t parent, const void *payload, uint32_t size)
 {
@@ -96,6 +118,51 @@ uint64_t image_entry(struct image *image, uint32_t session)
     image->session = session;
     return image_frame(image, WAL__FRAME_ENTRY, session, 0, payload,
                        (uint32_t)wal__entry_record_size(&entry));
+}
+
+uint64_t image_block(struct image *image, uint32_t session,
+                     uint64_t first_sequence, uint32_t count, int level)
+{
+    const struct wal__entry_record entry = {
+        .id = {(const uint8_t *)"entry", 5},
+        .type = {(const uint8_t *)"note", 4},
+        .payload = {(const uint8_t *)"{\"text\":\"something to keep\"}", 28},
+    };
+    uint32_t size = (uint32_t)wal__entry_record_size(&entry);
+    uint64_t total = wal__frame_total_size(size);
+    uint8_t *raw = calloc(count, (size_t)total);
+    uint8_t *out = calloc(1, wal__block_payload_size((uint32_t)total * count));
+    struct wal__frame block = {.session = session};
+    uint64_t offset = image->at;
+    uint32_t raw_size;
+
+    WAL__ASSERT(raw != NULL && out != NULL && offset % WAL__BLOCK_ALIGN == 0);
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t *at = raw + total * i;
+        struct wal__frame frame = {
+            .type = WAL__FRAME_ENTRY,
+            .flags = WAL__FRAME_REWRITTEN,
+            .session = session,
+            .sequence = first_sequence + i,
+            .stored_size = size,
+            .raw_size = size,
+        };
+
+        wal__entry_record_encode(&entry, at + WAL__FRAME_SIZE);
+        frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, size);
+        wal__frame_encode(&frame, image->salt, offset + i, at);
+    }
+    wal__block_encode((struct wal__span){raw, (size_t)total * count}, count,
+                      level, &block, out);
+    raw_size = block.raw_size;
+    put(image, &block, out);
+    block.raw_size = raw_size;
+    wal__frame_encode(&block, image->salt, offset, image->bytes + offset);
+    image->chain = wal__frame_chain_crc(image->chain, &block);
+    image->frames++;
+    free(raw);
+    free(out);
+    return offset;
 }
 
 uint64_t image_commit(struct image *image, bool promised)
@@ -221,5 +288,7 @@ struct wal__scan_start image_start(const struct image *image)
         .capacity = image->capacity,
         .group_align = image->align,
         .offset = WAL__SEGMENT_HEADER_SIZE,
+        .last_sequence = image->is_rewritten ? image->sequence : 0,
+        .is_rewritten = image->is_rewritten,
     };
 }

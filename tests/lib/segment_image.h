@@ -25,6 +25,7 @@ struct image {
     uint32_t frames;  /* of the group */
     uint64_t durable; /* that the next COMMIT names */
     uint32_t session; /* that the group's COMMIT names */
+    bool is_rewritten;
     /* For the source: reads that touch these bytes fail. */
     uint64_t bad_offset;
     uint64_t bad_size;
@@ -47,6 +48,13 @@ uint64_t image_group(struct image *image, uint32_t session, uint32_t entries,
                      bool promised);
 /* The group that a new segment begins with. */
 void image_open(struct image *image);
+/* Makes it a rewritten segment, up to that sequence number; before
+ * image_open. */
+void image_rewrite(struct image *image, uint64_t last_sequence);
+/* A BLOCK of `count` entries with ascending sequence numbers; its offset. Level
+ * 0: it is not compressed. */
+uint64_t image_block(struct image *image, uint32_t session,
+                     uint64_t first_sequence, uint32_t count, int level);
 /* An empty group that names all before it durable. */
 uint64_t image_commit_mark(struct image *image);
 /* INDEX, SEAL and trailer. */

@@ -19,9 +19,9 @@ enum {
 };
 
 /* Fills `names` with the names of a record and returns their number. `version`
- * is its segment's; payload null: it is not whole. */
+ * is its segment's; bytes null: it is not whole. */
 size_t walcat_record_names(uint32_t version, const struct wal__frame *frame,
-                           const uint8_t *payload,
+                           const uint8_t *bytes,
                            struct walcat_name names[WALCAT_NAMES_MAX]);
 
 #endif

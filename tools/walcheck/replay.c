@@ -3,9 +3,9 @@
  * are consistent (SPEC.md 2.5 to 2.8, 2.14 to 2.16).
  *
  * Invariant: records are applied once, ascending by sequence. Where records
- * may be lost, an inconsistency is not reported: the loss may explain it. Nor is
- * one of a deleted session where compaction left out records: they may be of it
- * (3.9).
+ * may be lost, an inconsistency is not reported: the loss may explain it. Nor
+ * is one of a deleted session where compaction left out records: they may be of
+ * it (3.9).
  *
  * Threads: the main thread.
  */
@@ -511,44 +511,6 @@ static void add_replayed(struct check_store *store,
     };
 }
 
-/* Whether a segment continues where its predecessor ended. */
-static void check_continuity(struct check_segment *segment)
-{
-    const struct check_segment *previous = segment->previous;
-    const struct wal__open_record *open = &segment->open;
-
-    if (!segment->linked) {
-        return;
-    }
-    if (open->previous_id == 0) {
-        if (open->last_sequence != 0 || open->chain != 0) {
-            check_damage_add(&segment->damages, segment->name,
-                             WAL__SEGMENT_HEADER_SIZE, 0,
-                             "the first segment continues after sequence "
-                             "%" PRIu64,
-                             open->last_sequence);
-        }
-        return;
-    }
-    if (previous == NULL || previous->id != open->previous_id ||
-        (wal__segment_is_rewritten(&previous->header)
-             ? previous->salt_found
-             : previous->has_lost_records)) {
-        return;
-    }
-    if (open->last_sequence != check_segment_last_sequence(previous) ||
-        open->chain != check_segment_chain(previous) ||
-        (wal__segment_is_rewritten(&previous->header) &&
-         open->previous_end != check_segment_original_end(previous))) {
-        check_damage_add(
-            &segment->damages, segment->name, WAL__SEGMENT_HEADER_SIZE, 0,
-            "does not continue its predecessor, which ends "
-            "with sequence %" PRIu64 " and not %" PRIu64
-            ", or with another chain",
-            check_segment_last_sequence(previous), open->last_sequence);
-    }
-}
-
 /* Marks the sessions that lost records in this segment. */
 static void mark_damaged_sessions(struct check_store *store,
                                   const struct check_segment *segment)
@@ -592,7 +554,7 @@ void check_replay(struct check_store *store, struct check_segment *segment)
 {
     struct replay replay = {.store = store, .segment = segment};
 
-    check_continuity(segment);
+    check_chain_continuity(segment);
     mark_damaged_sessions(store, segment);
     for (size_t i = 0; i < segment->record_count; i++) {
         replay.record = &segment->records[i];

@@ -428,6 +428,43 @@ void check_chain(struct check_store *store, struct check_segments *segments,
     }
 }
 
+void check_chain_continuity(struct check_segment *segment)
+{
+    const struct check_segment *previous = segment->previous;
+    const struct wal__open_record *open = &segment->open;
+
+    if (!segment->linked) {
+        return;
+    }
+    if (open->previous_id == 0) {
+        if (open->last_sequence != 0 || open->chain != 0) {
+            check_damage_add(&segment->damages, segment->name,
+                             WAL__SEGMENT_HEADER_SIZE, 0,
+                             "the first segment continues after sequence "
+                             "%" PRIu64,
+                             open->last_sequence);
+        }
+        return;
+    }
+    if (previous == NULL || previous->id != open->previous_id ||
+        (wal__segment_is_rewritten(&previous->header)
+             ? previous->salt_found
+             : previous->has_lost_records)) {
+        return;
+    }
+    if (open->last_sequence != check_segment_last_sequence(previous) ||
+        open->chain != check_segment_chain(previous) ||
+        (wal__segment_is_rewritten(&previous->header) &&
+         open->previous_end != check_segment_original_end(previous))) {
+        check_damage_add(
+            &segment->damages, segment->name, WAL__SEGMENT_HEADER_SIZE, 0,
+            "does not continue its predecessor, which ends "
+            "with sequence %" PRIu64 " and not %" PRIu64
+            ", or with another chain",
+            check_segment_last_sequence(previous), open->last_sequence);
+    }
+}
+
 static bool is_named_as_previous(const struct check_segments *segments,
                                  uint64_t id)
 {

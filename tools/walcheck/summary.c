@@ -264,9 +264,9 @@ void check_summary_adopt(const struct check_store *store,
     state->flags &= ~(uint32_t)(WAL__SUMMARY_STRAIGHT | WAL__SUMMARY_ACTIVE);
     state->flags |=
         summary->flags & (WAL__SUMMARY_STRAIGHT | WAL__SUMMARY_ACTIVE);
-    session->outdated_in =
-        session->has_record &&
-                record_differs(store, session, summary, rewritten)
-            ? rewritten
-            : NULL;
+    /* The newest SESSION record is never left out: a later one must come. */
+    if (session->outdated_in == NULL && session->has_record &&
+        record_differs(store, session, summary, rewritten)) {
+        session->outdated_in = rewritten;
+    }
 }

@@ -347,6 +347,10 @@ int check_manifest(struct check_store *store);
 void check_chain(struct check_store *store, struct check_segments *segments,
                  const char *folder, uint32_t class);
 
+/* Reports a segment that does not continue where its predecessor ended. Both
+ * are scanned. */
+void check_chain_continuity(struct check_segment *segment);
+
 /* Whether a rewritten segment of the chain has replaced the one of this id, or
  * has it as its own. */
 const struct check_segment *

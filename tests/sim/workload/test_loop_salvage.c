@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "agentwal/admin.h"
 #include "engine/api/api_store.h"
 #include "engine/salvage/salvage.h"
 #include "tests/lib/golden.h"
@@ -70,6 +71,25 @@ static struct wal_salvage_result expect_salvaged(struct sim_disk *disk)
     }
     old_process_stop(&machine);
     return result;
+}
+
+/* Replaces the segments of the store by rewritten ones. */
+static void compact(struct sim_disk *disk)
+{
+    struct wal_store_compact_result result = WAL_INIT(wal_store_compact_result);
+    const struct wal_open_options options = WAL_INIT(wal_open_options);
+    struct wal_store *store = NULL;
+    struct old_process machine;
+
+    old_process_start(&machine, disk);
+    assert_int_equal(wal__store_open(ROOT, &options, &machine.heap.heap,
+                                     sim_process_io(machine.process), &store,
+                                     NULL),
+                     WAL_OK);
+    assert_int_equal(wal_store_compact(store, NULL, &result, NULL), WAL_OK);
+    assert_true(result.rewritten > 0 && result.kept_records > 0);
+    assert_int_equal(wal_close(store, NULL), WAL_OK);
+    old_process_stop(&machine);
 }
 
 /* The number of entries of all sessions of OUT, which must open strictly. */
@@ -156,7 +176,7 @@ static bool fail_call(struct sim_disk *base, const struct sim_fault *way,
     return struck;
 }
 
-static void test_loop_salvage__every_call_fails(void **state)
+static void loop_calls(struct sim_disk *disk)
 {
     static const struct sim_fault ways[] = {
         {.call = SIM_ANY, .sys_errno = EIO},
@@ -164,14 +184,10 @@ static void test_loop_salvage__every_call_fails(void **state)
         {.call = SIM_PWRITEV, .path = OUT, .sys_errno = ENOSPC},
         {.call = SIM_SYNC, .path = OUT, .sys_errno = EIO, .partial = true},
     };
-    struct sim_disk *disk = sim_disk_create(7);
-    struct sim_disk *copy;
+    struct sim_disk *copy = sim_disk_clone(disk);
     uint64_t entries;
     uint64_t runs = 0;
 
-    (void)state;
-    golden_load(disk, ROOT, intact);
-    copy = sim_disk_clone(disk);
     sound = expect_salvaged(copy);
     assert_int_equal(sound.losses, 0);
     entries = count_entries(copy);
@@ -182,9 +198,29 @@ static void test_loop_salvage__every_call_fails(void **state)
             runs++;
         }
     }
-    sim_disk_destroy(disk);
     assert_true(runs > 100);
     print_message("%llu failures\n", (unsigned long long)runs);
+}
+
+static void test_loop_salvage__every_call_fails(void **state)
+{
+    struct sim_disk *disk = sim_disk_create(7);
+
+    (void)state;
+    golden_load(disk, ROOT, intact);
+    loop_calls(disk);
+    sim_disk_destroy(disk);
+}
+
+static void test_loop_salvage__every_call_fails_after_compaction(void **state)
+{
+    struct sim_disk *disk = sim_disk_create(7);
+
+    (void)state;
+    golden_load(disk, ROOT, intact);
+    compact(disk);
+    loop_calls(disk);
+    sim_disk_destroy(disk);
 }
 
 /* Writes to OUT alone fail, and so does every sync of it. */
@@ -294,18 +330,35 @@ static bool fail_allocation(struct sim_disk *base, uint64_t nth)
     return struck;
 }
 
-static void test_loop_salvage__every_allocation_fails(void **state)
+static void loop_allocations(struct sim_disk *disk)
 {
-    struct sim_disk *copy = sim_disk_clone(*state);
+    struct sim_disk *copy = sim_disk_clone(disk);
     uint64_t nth = 1;
 
     sound = expect_salvaged(copy);
     sim_disk_destroy(copy);
-    while (fail_allocation(*state, nth)) {
+    while (fail_allocation(disk, nth)) {
         nth++;
     }
     assert_true(nth > 50);
     print_message("%llu allocations\n", (unsigned long long)nth);
+}
+
+static void test_loop_salvage__every_allocation_fails(void **state)
+{
+    loop_allocations(*state);
+}
+
+static void
+test_loop_salvage__every_allocation_fails_after_compaction(void **state)
+{
+    struct sim_disk *disk = sim_disk_create(7);
+
+    (void)state;
+    golden_load(disk, ROOT, intact);
+    compact(disk);
+    loop_allocations(disk);
+    sim_disk_destroy(disk);
 }
 
 #define SALVAGE_TEST(name) \
@@ -316,11 +369,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SALVAGE_TEST(test_loop_salvage__result_is_durable),
         SALVAGE_TEST(test_loop_salvage__every_call_fails),
+        SALVAGE_TEST(test_loop_salvage__every_call_fails_after_compaction),
         SALVAGE_TEST(test_loop_salvage__failing_output_is_never_success),
         SALVAGE_TEST(test_loop_salvage__full_disk_is_reported),
         SALVAGE_TEST(test_loop_salvage__store_without_permission_is_refused),
         SALVAGE_TEST(test_loop_salvage__bad_sector_is_reported),
         SALVAGE_TEST(test_loop_salvage__every_allocation_fails),
+        SALVAGE_TEST(
+            test_loop_salvage__every_allocation_fails_after_compaction),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
 # else is salvaged.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 
 compact() {
     "$AGENTWAL_BUILD/tests/compact_store" "$@"
@@ -38,9 +38,9 @@ walctl init "$store"
 for session in alpha beta parent lone; do
     walctl create "$store" --id $session --cwd /srv/$session >"$work/made"
 done
-for first in 0 40 80; do
-    append "$store" alpha $first 40
-    append "$store" beta $first 20
+for first in 0 160 320; do
+    append "$store" alpha $first 160
+    append "$store" beta $first 40
 done
 append "$store" parent 0 40
 append "$store" lone 0 40
@@ -63,14 +63,16 @@ for session in alpha beta child; do
     ids "$store" $session >"$work/ids.$session"
 done
 compact "$store" >"$work/compacted"
-json 'rows[0]["rewritten"] == 1 and rows[0]["dropped"] > 60 and rows[0]["erased"] == 2' "$work/compacted"
+json 'rows[0]["rewritten"] == 1 and rows[0]["dropped"] > 60
+      and rows[0]["erased"] >= 2' "$work/compacted"
 code 0 walcheck --json "$store"
 json 'rows[0]["sound"] and rows[0]["notes"] == [] and rows[0]["sessionCount"] == 3
       and rows[0]["deletedCount"] == 1' "$work/stdout"
 
 # What walcat shows of it: every record of a BLOCK after the BLOCK.
 code 0 walcat --frames --json "$store"
-json 'rows[0]["generation"] == 1 and rows[0]["firstId"] == 1 and rows[0]["recordBytes"] > 60000' "$work/stdout"
+json 'rows[0]["generation"] == 1 and rows[0]["firstId"] == 1
+      and rows[0]["recordBytes"] > 60000' "$work/stdout"
 json 'all(sum(r.get("block") == b["offset"] for r in rows) == b["records"]
           for b in rows if b.get("type") == "BLOCK")' "$work/stdout"
 json 'sum(r.get("type") == "ENTRY" and r["block"] <= r["offset"] < r["block"] + 512
@@ -80,9 +82,10 @@ grep -q '^rewritten  generation 1  first id 1 ' "$work/stdout" || fail "no heade
 grep -q ' BLOCK .* ok  records [0-9]*$' "$work/stdout" || fail "no BLOCK"
 grep -q '^ *[0-9]* - ENTRY ' "$work/stdout" || fail "no record of a BLOCK"
 
-# A second segment that refers to the first, and a second compaction.
-append "$store" alpha 200 40
-append "$store" child 300 60
+# A second segment that refers to the first, and a second compaction, which
+# leaves the larger first one as it is.
+append "$store" alpha 1000 40
+append "$store" child 1000 60
 walctl redact "$store" alpha e3 --reason secret >"$work/made"
 walctl create "$store" --id lone --title again >"$work/made"
 append "$store" lone 0 20
@@ -90,9 +93,16 @@ code 0 walcheck "$store"
 compact "$store" >"$work/compacted"
 code 0 walcheck --json "$store"
 json 'rows[0]["sound"] and rows[0]["notes"] == []' "$work/stdout"
-append "$store" beta 400 5
+append "$store" beta 1000 5
 code 0 walcheck "$store"
-[ -e "$store/log/0000000000000002.seg" ] || fail "there is no second segment"
+code 0 walcat --frames --json "$store"
+python3 -ISc '
+import json, sys
+print("\n".join(row["file"] for row in map(json.loads, sys.stdin)
+                if "generation" in row))' <"$work/stdout" >"$work/rewritten"
+same 2 "$(wc -l <"$work/rewritten")" "the number of rewritten segments"
+first=$(head -n 1 "$work/rewritten")
+second=$(tail -n 1 "$work/rewritten")
 for session in alpha beta child lone; do
     ids "$store" $session >"$work/ids.$session"
 done
@@ -105,11 +115,11 @@ walctl delete "$store" lone >"$work/made"
 compact "$store" --erase >"$work/compacted"
 code 0 walcheck "$store"
 grep -q '^sound' "$work/stdout" || fail "not sound after merging"
-[ ! -e "$store/log/0000000000000001.seg" ] || fail "nothing was merged"
+[ ! -e "$store/$first" ] || fail "nothing was merged"
 code 0 walcat --frames --json "$store"
 json 'rows[0]["firstId"] == 1 and rows[0]["id"] > 1 and rows[0]["generation"] > 2' "$work/stdout"
-cp "$work/old/0000000000000001.seg" "$store/log"
-dd if=/dev/zero of="$store/log/0000000000000002.seg" bs=4096 count=16 2>"$work/made"
+cp "$work/old/${first##*/}" "$store/log"
+dd if=/dev/zero of="$store/$second" bs=4096 count=16 2>"$work/made"
 code 0 walcheck --json "$store"
 json 'rows[0]["sound"] and len(rows[0]["notes"]) == 2
       and all("replaced by compaction" in n["reason"] for n in rows[0]["notes"])' "$work/stdout"
@@ -127,11 +137,27 @@ for session in alpha beta child lone; do
 done
 grep -qx 'e7 redacted' "$work/ids.beta" || fail "e7 is not redacted"
 
+# So does one whose redaction went with a deleted session; that is no loss.
+cp -r "$work/two" "$work/three"
+{
+    walctl create "$work/three" --id gamma
+    append "$work/three" gamma 0 4
+    walctl fork "$work/three" gamma --id delta
+    walctl redact "$work/three" delta e1 --reason secret
+    walctl delete "$work/three" delta
+} >"$work/made"
+compact "$work/three" >"$work/compacted"
+code 0 walcheck "$work/three"
+code 0 walcheck --json --salvage "$work/out3" "$work/three"
+json 'rows[0]["notes"] == [] and rows[0]["damage"] == []' "$work/stdout"
+ids "$work/out3" gamma >"$work/got"
+grep -qx 'e1 redacted' "$work/got" || fail "a redaction of a deleted session"
+
 # Each flipped bit.
 python3 -ISc '
 import json, os, shutil, subprocess, sys
 
-two, work = sys.argv[1:]
+two, work, first, second = sys.argv[1:]
 broken = os.path.join(work, "broken")
 stride = int(os.environ.get("AGENTWAL_STRIDE", "1"))
 blocks = 0
@@ -178,7 +204,8 @@ def entries(store, session):
 
 def salvage(lost, shown=frozenset()):
     """A salvage of the damaged store has all entries but the lost ones, and
-    hides all that was redacted but where the REDACT record is lost."""
+    hides all that was redacted: unless the REDACT record is lost, and the
+    content was not erased."""
     out = os.path.join(work, "salvaged")
     shutil.rmtree(out, ignore_errors=True)
     run("walcheck", "--json", "--salvage", out, broken, ok=(0, 1))
@@ -189,11 +216,13 @@ def salvage(lost, shown=frozenset()):
         assert missing <= lost, (session, missing - lost)
         for entry in set(before) & set(after):
             assert (after[entry] or not before[entry] or
-                    entry in shown), (session, entry)
+                    (entry in shown and (session, entry) not in erased)), (
+                        session, entry)
 
 
 everything = {session: entries(two, session)
               for session in ("alpha", "beta", "child", "lone")}
+erased = {("beta", "e7"), ("child", "e5")}
 whole = run("walcheck", "--json", two)[0]["recordCount"]
 frames = run("walcat", "--frames", "--json", two)
 numbers = {}
@@ -222,15 +251,16 @@ for frame in frames:
         if blocks % stride == 0:
             salvage({r.get("id") for r in records if r["type"] == "ENTRY"},
                     {r.get("target") for r in records if r["type"] == "REDACT"})
-    elif frame.get("type") == "COMMIT" and frame["file"].endswith("1.seg"):
+    elif frame.get("type") == "COMMIT" and frame["file"] == first:
         report = check(frame["file"], frame["offset"] + 30, (1,))
         assert all(d["sequences"] == [] for d in report["damage"]), report
         salvage(set())
-    elif frame.get("type") in ("INDEX", "SEAL", "trailer"):
+    elif (frame.get("type") in ("INDEX", "SEAL", "trailer") and
+          frame["file"] in (first, second)):
         report = check(frame["file"], frame["offset"] + 30, (0,))
         assert report["sound"] and report["notes"], report
         salvage(set())
-    elif frame.get("type") == "OPEN" and "2.seg" in frame["file"]:
+    elif frame.get("type") == "OPEN" and frame["file"] == second:
         report = check(frame["file"], frame["offset"] + 60, (1,))
         assert report["damage"], report
         salvage(set())
@@ -250,4 +280,85 @@ for frame in frames:
         assert report["recordCount"] == whole, report
         salvage(set())
 assert blocks >= 6, blocks
-' "$work/two" "$work"
+' "$work/two" "$work" "$first" "$second"
+
+# What has valid checksums and is not so.
+python3 -ISc '
+import json, os, shutil, struct, subprocess, sys, zlib
+
+two, work, first = sys.argv[1:]
+broken = os.path.join(work, "forged")
+with open(os.path.join(two, first), "rb") as file:
+    whole = file.read()
+
+
+def check(forged, reason):
+    """What is reported of the store with that first segment; None: nothing."""
+    shutil.rmtree(broken, ignore_errors=True)
+    shutil.copytree(two, broken)
+    with open(os.path.join(broken, first), "wb") as file:
+        file.write(forged)
+    done = subprocess.run(["walcheck", "--json", broken],
+                          stdout=subprocess.PIPE)
+    report = json.loads(done.stdout)
+    assert (done.returncode == 0) == report["sound"] == (reason is None), report
+    if reason is not None:
+        assert any(reason in d["reason"] for d in report["damage"]), report
+
+
+def header(offset, form, change):
+    forged = bytearray(whole)
+    for base in (0, 2048):
+        value, = struct.unpack_from(form, forged, base + offset)
+        struct.pack_into(form, forged, base + offset, value + change)
+        struct.pack_into("<I", forged, base + 124,
+                         zlib.crc32(forged[base + 84:base + 124]))
+    return forged
+
+
+def index(change):
+    """The segment with another payload of its INDEX frame."""
+    forged = bytearray(whole)
+    at, = struct.unpack_from("<Q", whole, len(whole) - 64 + 24)
+    size, = struct.unpack_from("<I", whole, at + 8)
+    salt, = struct.unpack_from("<Q", whole, 56)
+    payload = bytearray(whole[at + 48:at + 48 + size])
+    change(payload)
+    struct.pack_into("<I", payload, 104, zlib.crc32(payload[112:]))
+    struct.pack_into("<I", payload, 108, zlib.crc32(payload[:108]))
+    forged[at + 48:at + 48 + size] = payload
+    struct.pack_into("<I", forged, at + 4, zlib.crc32(payload))
+    seed = salt ^ (at * 0x9E3779B97F4A7C15 & 0xffffffffffffffff)
+    struct.pack_into("<I", forged, at, zlib.crc32(
+        forged[at + 4:at + 48], (seed ^ seed >> 32) & 0xffffffff))
+    return forged
+
+
+def add(offset, form, change):
+    def apply(payload):
+        value, = struct.unpack_from(form, payload, offset)
+        struct.pack_into(form, payload, offset, value + change)
+    return apply
+
+
+check(whole, None)
+check(header(96, "<Q", 8), "does not continue its predecessor")
+check(header(112, "<I", 1), "does not continue its predecessor")
+check(header(104, "<Q", 1), "does not continue its predecessor")
+check(header(104, "<Q", -60), "is not in the range of the segment")
+check(header(116, "<Q", 8), "bytes of records")
+check(header(84, "<I", 9), None)  # a catalogue of another generation
+check(index(lambda payload: None), None)
+check(index(add(112 + 64, "<Q", 1)), "the entry count of session")
+check(index(add(112 + 80, "<Q", -1000)), "the bytes of session")
+check(index(add(112 + 80, "<Q", 10)), "the bytes of session")  # later ones
+check(index(add(112 + 8, "<Q", 1)), "the id of session")
+check(index(add(112 + 16, "<Q", 1)), "has other texts of session")
+check(index(add(112 + 88, "<Q", 1)), "the head of session")
+count, = struct.unpack_from("<I", index(lambda payload: None),
+                            struct.unpack_from("<Q", whole, len(whole) - 40)[0]
+                            + 48 + 12)
+check(index(add(112 + 160 * count, "<I", 1)), "a posting differs from its frame")
+check(index(add(112 + 160 * count + 8, "<Q", 10 ** 6)),
+      "a posting names a record that is not there")
+' "$work/two" "$work" "$first"

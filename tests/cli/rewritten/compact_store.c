@@ -16,7 +16,7 @@
 
 enum {
     SESSIONS = 12, /* ids of sessions; of deleted ones they are used again */
-    SESSIONS_MAX = 80,
+    SESSIONS_MAX = 24,
     OPERATIONS = 400
 };
 

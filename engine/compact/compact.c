@@ -3,8 +3,8 @@
  *
  * Invariant: runs are rewritten by ascending id, so that a TOMBSTONE goes after
  * everything it ends. When a segment turns out to be damaged, what is live is
- * found anew: what tells of a session stays as long as that segment has records
- * of it.
+ * found anew: the records on a session stay as long as that segment has
+ * others of it.
  */
 #include <string.h>
 

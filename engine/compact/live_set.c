@@ -399,7 +399,7 @@ bool wal__live_set_is_redacted(const struct wal__live_set *set,
                    compare_sequences) != NULL;
 }
 
-/* A record that tells of a session: all but its content. */
+/* A SESSION record: the first and the newest stay. */
 static enum wal__fate session_fate(const struct wal__live_set *set,
                                    uint32_t number,
                                    const struct wal__posting *posting,

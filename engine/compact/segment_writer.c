@@ -109,7 +109,7 @@ static enum wal_status extend(struct wal__segment_writer *writer, uint64_t size,
 
 /* --- frames and groups -------------------------------------------------- */
 
-/* Encodes the header of a frame whose payload is in place behind `at`. */
+/* Encodes the header of a frame whose payload is in place after `at`. */
 static void seal_frame(struct wal__segment_writer *writer,
                        struct wal__frame *frame, uint64_t offset, uint8_t *at)
 {

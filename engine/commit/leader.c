@@ -21,6 +21,9 @@ static enum wal_status apply_published(struct wal__log *log,
 {
     enum wal_status status = WAL_OK;
 
+    if (wal__log_is_outdated(log)) {
+        log->needs_reload = true; /* segments were replaced */
+    }
     if (!log->needs_reload) {
         status = wal__log_catch_up(log, error);
     }

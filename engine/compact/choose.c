@@ -1,6 +1,6 @@
 /*
- * choose.c - chooses the segments to rewrite (compact.h): opens them, finds
- * what is live, and weighs each by it.
+ * choose.c - chooses the segments to rewrite (compact.h): opens them, finds what
+ * is live, and weighs each by it.
  */
 #include "engine/base/error.h"
 #include "engine/compact/compact_job.h"
@@ -125,6 +125,7 @@ enum wal_status wal__compact_open(struct compaction *compaction,
         return wal__no_memory(error);
     }
     compaction->count = count > 0 ? count - 1 : 0;
+    compaction->generation = wal__log_generation(&core->log);
     for (uint32_t i = 0; i < compaction->count; i++) {
         open_candidate(compaction, i);
     }
@@ -175,6 +176,28 @@ static enum wal_status build_live_set(struct compaction *compaction,
     return status;
 }
 
+/* The bytes that erasing takes from a record whose payload begins with `first`,
+ * or is it: 0 once it is erased. */
+static uint64_t erasable_size(const struct wal__frame *frame,
+                              struct wal__span first)
+{
+    struct wal__session_record session;
+
+    if (frame->type == WAL__FRAME_ENTRY) {
+        return first.size < ENTRY_HEADER_SIZE ||
+                       wal__entry_record_is_erased(first)
+                   ? 0
+                   : (uint64_t)wal__get32(first.data + ENTRY_SIZES_AT) +
+                         wal__get32(first.data + ENTRY_SIZES_AT + 4);
+    }
+    return wal__session_record_decode(first, WAL__FORMAT_VERSION, &session) !=
+                   WAL__FMT_OK
+               ? 0
+               : first.size -
+                     wal__session_record_size(
+                         &(struct wal__session_record){.id = session.id});
+}
+
 /* Reads by a record's header how many bytes of it stay and go; both 0: it
  * cannot be read. *scratch holds what is decompressed for it. */
 static void weigh_record(struct compaction *compaction,
@@ -183,7 +206,10 @@ static void weigh_record(struct compaction *compaction,
                          const struct wal__posting *posting,
                          enum wal__fate fate, uint64_t *kept, uint64_t *dead)
 {
-    uint32_t peeked = fate == WAL__FATE_ERASE ? ENTRY_HEADER_SIZE : 0;
+    uint32_t peeked = fate != WAL__FATE_ERASE ? 0
+                      : posting->type == WAL__FRAME_ENTRY
+                          ? ENTRY_HEADER_SIZE
+                          : WAL__FRAME_PAYLOAD_MAX;
     uint64_t erasable = 0;
     struct wal__span first;
     struct wal__frame frame;
@@ -198,10 +224,8 @@ static void weigh_record(struct compaction *compaction,
         return;
     }
     size = wal__frame_total_size(frame.stored_size);
-    if (peeked > 0 && first.size == peeked) {
-        /* Both are 0 once it is erased. */
-        erasable = (uint64_t)wal__get32(first.data + ENTRY_SIZES_AT) +
-                   wal__get32(first.data + ENTRY_SIZES_AT + 4);
+    if (peeked > 0) {
+        erasable = erasable_size(&frame, first);
         erasable = erasable < size ? erasable : size;
     }
     *dead = fate == WAL__FATE_DROP ? size : erasable;
@@ -228,9 +252,11 @@ static void weigh_session(struct compaction *compaction,
                             &posting);
         fate = wal__live_set_fate(&compaction->set, summary->number, &posting,
                                   k == 0 && summary->segment == 0);
+        if (fate == WAL__FATE_KEEP && compaction->options->session == NULL) {
+            continue; /* its size is that of all less that of the dead ones */
+        }
         weigh_record(compaction, scratch, candidate, &posting, fate, &kept,
                      &dead);
-        candidate->live_bytes += kept;
         candidate->dead_bytes += dead;
         if (compaction->options->session != NULL) {
             wal__space_add_record(&compaction->space, summary->number, &posting,
@@ -239,15 +265,25 @@ static void weigh_session(struct compaction *compaction,
     }
 }
 
-/* Sums the sizes of a candidate's live and dead records. */
+/* Bytes of all records of a segment. */
+static uint64_t all_bytes(const struct wal__segment *segment)
+{
+    return wal__segment_is_rewritten(&segment->header)
+               ? segment->header.rewrite.raw_size
+               : atomic_load(&segment->end) - WAL__SEGMENT_HEADER_SIZE;
+}
+
+/* Sums the sizes of a candidate's live and dead records, and of texts in its
+ * index that are dead. */
 static enum wal_status weigh(struct compaction *compaction,
                              struct candidate *candidate)
 {
     const struct wal__index *index = &candidate->input.slot.index;
+    uint64_t all = all_bytes(candidate->input.segment);
     enum wal_status status = WAL_OK;
     struct wal__record_buf scratch;
+    uint64_t texts = 0;
 
-    candidate->live_bytes = 0;
     candidate->dead_bytes = 0;
     wal__record_buf_init(&scratch, compaction->core->env.heap);
     for (uint32_t i = 0; i < index->header.session_count && status == WAL_OK;
@@ -256,11 +292,17 @@ static enum wal_status weigh(struct compaction *compaction,
 
         if (wal__index_summary(index, i, &summary) == WAL__FMT_OK) {
             weigh_session(compaction, &scratch, candidate, &summary);
+            texts += wal__summary_text_size(&summary);
+            wal__live_set_strip(&compaction->set, &summary);
+            texts -= wal__summary_text_size(&summary);
         } else {
             status = WAL_ECORRUPT;
         }
     }
     wal__record_buf_deinit(&scratch);
+    candidate->live_bytes =
+        all > candidate->dead_bytes ? all - candidate->dead_bytes : 0;
+    candidate->dead_bytes += texts;
     return status;
 }
 
@@ -278,8 +320,8 @@ static bool is_worth_it(const struct compaction *compaction,
                : candidate->dead_bytes * PERCENT > all * options->dead_percent;
 }
 
-/* Keeps the records on deleted sessions that have records in a segment which is
- * not rewritten. */
+/* Keeps the SESSION and TOMBSTONE records of deleted sessions that have records
+ * in a segment which is not rewritten. */
 static enum wal_status retain(struct compaction *compaction,
                               const struct candidate *candidate)
 {
@@ -291,9 +333,8 @@ static enum wal_status retain(struct compaction *compaction,
         if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
-        if (summary.posting_count > 0) {
-            wal__live_set_retain(&compaction->set, summary.number);
-        }
+        /* Even a summary without records would bring the session back. */
+        wal__live_set_retain(&compaction->set, summary.number);
     }
     return WAL_OK;
 }
@@ -320,9 +361,9 @@ static void count_planned(struct compaction *compaction,
 }
 
 /* Chooses rewritten segments before chosen ones, as long as they are at most
- * twice as large as what follows: each compaction of little makes a small
- * segment, and the chain would grow with their number. A record is copied a
- * logarithmic number of times. */
+ * twice as large as what follows: each compaction of little makes a small segment, and the
+ * chain would grow with their number. A record is copied a logarithmic number of
+ * times. */
 static void choose_neighbours(struct compaction *compaction, uint64_t *bytes)
 {
     uint64_t most = compaction->options->max_bytes;
@@ -374,10 +415,12 @@ enum wal_status wal__compact_choose(struct compaction *compaction,
                                     struct wal_error *error)
 {
     enum wal_status status = build_live_set(compaction, error);
-    bool is_complete = true;
     uint64_t bytes = 0;
 
     compaction->result->dead_bytes = 0;
+    if (status == WAL_OK) {
+        status = wal__live_set_settle(&compaction->set); /* as if all went */
+    }
     if (status == WAL_OK) {
         status = choose_by_weight(compaction, &bytes);
     }
@@ -388,7 +431,7 @@ enum wal_status wal__compact_choose(struct compaction *compaction,
         struct candidate *candidate = &compaction->candidates[i];
 
         if (!candidate->has_index) {
-            is_complete = false; /* whose records it has is not known */
+            wal__live_set_retain_all(&compaction->set); /* not known */
         } else if (candidate->is_chosen && !candidate->is_done) {
             count_planned(compaction, candidate);
         } else if (!candidate->is_done) {
@@ -396,7 +439,7 @@ enum wal_status wal__compact_choose(struct compaction *compaction,
         }
     }
     compaction->total = compaction->done + bytes;
-    if (status == WAL_OK && is_complete) {
+    if (status == WAL_OK) {
         status = wal__live_set_settle(&compaction->set);
     }
     return status == WAL_OK || status == WAL_EIO

@@ -3,8 +3,8 @@
  *
  * Invariant: runs are rewritten by ascending id, so that a TOMBSTONE goes after
  * everything it ends. When a segment turns out to be damaged, what is live is
- * found anew: the records on a session stay as long as that segment has
- * others of it.
+ * found anew: the TOMBSTONE of a session stays as long as that segment has
+ * records of it.
  */
 #include <string.h>
 
@@ -49,6 +49,7 @@ static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
     if (inputs == NULL) {
         return wal__no_memory(error);
     }
+    options.generation = ++compaction->generation;
     for (uint32_t i = 0; i < count; i++) {
         inputs[i] = compaction->candidates[from + i].input;
     }
@@ -56,7 +57,7 @@ static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
     status = wal__rewrite_segments(core, &compaction->set, inputs, count,
                                    &options, &rewritten, error);
     wal__heap_free(core->env.heap, inputs);
-    if (status != WAL_OK) {
+    if (!rewritten.is_replaced) {
         return status;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -69,11 +70,11 @@ static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
     result->dropped += rewritten.dropped;
     result->erased += rewritten.erased;
     compaction->done += rewritten.bytes_read;
-    return WAL_OK;
+    return status;
 }
 
-/* Whether a run failed for what is in one of its segments: then this one is
- * left out. */
+/* Whether a run failed for what is in one of its segments, which it did not
+ * replace: then this one is left out. */
 static bool refuse_damaged(struct compaction *compaction, uint32_t from,
                            uint32_t count, enum wal_status status,
                            const struct wal_error *error)
@@ -84,6 +85,9 @@ static bool refuse_damaged(struct compaction *compaction, uint32_t from,
     for (uint32_t i = from; i < from + count; i++) {
         struct candidate *candidate = &compaction->candidates[i];
 
+        if (candidate->is_done) {
+            return false;
+        }
         if (count == 1 ||
             strcmp(error->file, candidate->input.segment->path) == 0) {
             wal__compact_refuse(compaction, candidate, error);

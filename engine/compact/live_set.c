@@ -170,6 +170,9 @@ static enum wal_status set_newest_session(struct wal__live_set *set,
         set->session_limit < SESSIONS_MIN ? SESSIONS_MIN : set->session_limit;
     uint64_t *grown;
 
+    if (number == WAL__STORE_NUMBER) {
+        return WAL_ECORRUPT; /* the store has no such record */
+    }
     while (limit <= number) {
         limit = limit > UINT32_MAX / 2 ? UINT32_MAX : limit * 2;
     }
@@ -350,6 +353,7 @@ enum wal_status wal__live_set_settle(struct wal__live_set *set)
     }
     for (uint32_t i = 0; i < count; i++) {
         order[i] = session_at(set, i);
+        order[i]->is_named = false;
     }
     /* A fork before what it names. */
     qsort(order, count, sizeof(*order), compare_numbers_descending);
@@ -384,14 +388,21 @@ void wal__live_set_retain(struct wal__live_set *set, uint32_t number)
 {
     struct live_session *session = find_session(set, number);
 
-    WAL__ASSERT(!set->is_settled);
     if (session != NULL) {
         session->is_retained = true;
+        set->is_settled = false;
     }
 }
 
-bool wal__live_set_is_redacted(const struct wal__live_set *set,
-                               uint64_t sequence)
+void wal__live_set_retain_all(struct wal__live_set *set)
+{
+    for (uint32_t i = 0; i < session_count(set); i++) {
+        session_at(set, i)->is_retained = true;
+    }
+    set->is_settled = false;
+}
+
+static bool is_redacted(const struct wal__live_set *set, uint64_t sequence)
 {
     return set->redacted.size > 0 &&
            bsearch(&sequence, set->redacted.data,
@@ -399,7 +410,7 @@ bool wal__live_set_is_redacted(const struct wal__live_set *set,
                    compare_sequences) != NULL;
 }
 
-/* A SESSION record: the first and the newest stay. */
+/* A SESSION record. */
 static enum wal__fate session_fate(const struct wal__live_set *set,
                                    uint32_t number,
                                    const struct wal__posting *posting,
@@ -439,9 +450,32 @@ static enum wal__fate deleted_fate(const struct wal__live_set *set,
     if (!is_shared) {
         return WAL__FATE_DROP;
     }
-    return posting->type == WAL__FRAME_SESSION
-               ? session_fate(set, session->number, posting, is_first)
-               : WAL__FATE_KEEP;
+    /* Of a deleted session its id is enough. */
+    return posting->type == WAL__FRAME_SESSION &&
+                   session_fate(set, session->number, posting, is_first) ==
+                       WAL__FATE_KEEP
+               ? WAL__FATE_ERASE
+           : posting->type == WAL__FRAME_SESSION ? WAL__FATE_DROP
+                                                 : WAL__FATE_KEEP;
+}
+
+void wal__live_set_strip(const struct wal__live_set *set,
+                         struct wal__summary *summary)
+{
+    const struct live_session *session = find_session(set, summary->number);
+    struct wal__span *texts[] = {&summary->cwd, &summary->project,
+                                 &summary->title, &summary->parent_id,
+                                 &summary->source};
+    bool is_deleted = session != NULL && session->is_deleted;
+
+    for (size_t i = 0; is_deleted && i < sizeof(texts) / sizeof(texts[0]);
+         i++) {
+        texts[i]->size = 0;
+    }
+    if ((is_deleted && summary->first_sequence > session->entry_cut) ||
+        is_redacted(set, summary->first_sequence)) {
+        summary->first_text.size = 0;
+    }
 }
 
 enum wal__fate wal__live_set_fate(const struct wal__live_set *set,
@@ -465,7 +499,7 @@ enum wal__fate wal__live_set_fate(const struct wal__live_set *set,
                    : WAL__FATE_DROP;
     }
     return fate == WAL__FATE_KEEP && posting->type == WAL__FRAME_ENTRY &&
-                   wal__live_set_is_redacted(set, posting->sequence)
+                   is_redacted(set, posting->sequence)
                ? WAL__FATE_ERASE
                : fate;
 }

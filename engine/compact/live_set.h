@@ -19,7 +19,8 @@
 /* What becomes of a record. */
 enum wal__fate {
     WAL__FATE_KEEP,
-    WAL__FATE_ERASE, /* keep it without its content */
+    WAL__FATE_ERASE, /* keep it without its content: an ENTRY's meta and
+                      * payload, a SESSION's texts but the id */
     WAL__FATE_DROP
 };
 
@@ -49,12 +50,15 @@ enum wal_status wal__live_set_add(struct wal__live_set *set,
 /* Ends the adding: finds what forks share with deleted sessions. */
 void wal__live_set_complete(struct wal__live_set *set);
 
-/* Says, between complete and settle, that a segment which is not rewritten has
- * records of the session: if it is deleted, its SESSION, FORK, ACCEPT and
- * TOMBSTONE stay. */
+/* Says that a segment which is not rewritten has records of the session: if it
+ * is deleted, its SESSION, FORK, ACCEPT and TOMBSTONE stay. After complete;
+ * settle comes after it. */
 void wal__live_set_retain(struct wal__live_set *set, uint32_t number);
+/* The same for every deleted session: a segment has unknown records. */
+void wal__live_set_retain_all(struct wal__live_set *set);
 /* Decides which deleted sessions go altogether: those that share nothing, are
- * not retained, and are named by no session that stays. WAL_ENOMEM. */
+ * not retained, and are named by no session that stays. Any number of times.
+ * WAL_ENOMEM. */
 enum wal_status wal__live_set_settle(struct wal__live_set *set) WAL_MUST_USE;
 
 /* Whether a session is deleted; and whether it goes altogether, false before
@@ -62,9 +66,10 @@ enum wal_status wal__live_set_settle(struct wal__live_set *set) WAL_MUST_USE;
 bool wal__live_set_is_deleted(const struct wal__live_set *set, uint32_t number);
 bool wal__live_set_is_purged(const struct wal__live_set *set, uint32_t number);
 
-/* Whether an entry is redacted. After complete. */
-bool wal__live_set_is_redacted(const struct wal__live_set *set,
-                               uint64_t sequence);
+/* Empties the texts of a summary that are not live: all but the id of a deleted
+ * session, and the beginning of a redacted message. After complete. */
+void wal__live_set_strip(const struct wal__live_set *set,
+                         struct wal__summary *summary);
 
 /* What becomes of a record of session `number`; after complete. `is_first`: it
  * is the first record of the session. Before settle, as if no session went

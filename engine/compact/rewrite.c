@@ -13,6 +13,7 @@
 
 #include "engine/base/error.h"
 #include "engine/log/segment_reader.h"
+#include "engine/store/payload.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
@@ -30,7 +31,8 @@ struct rewrite {
     const struct wal__rewrite_options *options;
     struct wal__segment_writer writer;
     struct wal__record_buf scratch;
-    struct wal__buf erased; /* a payload without its content */
+    struct wal__buf erased;  /* a record without its content */
+    struct wal__buf remains; /* of its payload */
     struct part *parts;
     uint32_t count;
     uint64_t first_id;         /* of the run, as merged before */
@@ -182,17 +184,7 @@ static enum wal_status open_writer(struct rewrite *rewrite,
     source.header.version = WAL__FORMAT_VERSION;
     fill_rewrite(last, &source.header.rewrite);
     source.header.rewrite.first_id = rewrite->first_id;
-    for (uint32_t i = 0; i < rewrite->count; i++) {
-        const struct wal__rewrite *before =
-            &rewrite->parts[i].input->segment->header.rewrite;
-
-        if (before->generation >= source.header.rewrite.generation) {
-            source.header.rewrite.generation = before->generation;
-        }
-        source.header.rewrite.dropped +=
-            i + 1 < rewrite->count ? before->dropped : 0;
-    }
-    source.header.rewrite.generation++;
+    source.header.rewrite.generation = rewrite->options->generation;
     wal__segment_reader_init(&opens, first->segment);
     wal__segment_reader_init(&commits, last->segment);
     status = read_frame(&commits, last->slot.index.header.commit_offset,
@@ -219,32 +211,70 @@ static enum wal_status open_writer(struct rewrite *rewrite,
 
 /* --- records ------------------------------------------------------------ */
 
-/* Replaces the payload of an ENTRY by what is left of an erased one. */
-static enum wal_status erase(struct rewrite *rewrite, struct wal__frame *frame,
-                             struct wal__span *payload, struct wal_error *error)
+/* Encodes what is left of an erased ENTRY, or of a deleted session's SESSION:
+ * the former's id, type, time and run, and where a compaction begins; the
+ * latter's id. */
+static enum wal_status encode_erased(struct rewrite *rewrite,
+                                     const struct wal__frame *frame,
+                                     struct wal__span payload)
 {
+    const uint8_t type = frame->type;
+    struct wal__session_record session;
     struct wal__entry_record entry;
+    struct wal__span *texts[] = {&session.cwd,    &session.project,
+                                 &session.title,  &session.parent_id,
+                                 &session.source, &session.metadata};
+    enum wal_status status;
     uint8_t *at;
     size_t size;
 
-    if (wal__entry_record_decode(*payload, &entry) != WAL__FMT_OK) {
-        return wal__fail(error, WAL_ECORRUPT, "an ENTRY cannot be decoded");
+    if (type == WAL__FRAME_ENTRY) {
+        if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK) {
+            return WAL_ECORRUPT;
+        }
+        rewrite->result->erased += !entry.is_erased;
+        rewrite->remains.size = 0;
+        status = wal__payload_append_remains(entry.payload, frame->kind,
+                                             &rewrite->remains);
+        if (status != WAL_OK) {
+            return status;
+        }
+        wal__entry_record_erase(&entry);
+        entry.payload.data = rewrite->remains.data;
+        entry.payload.size = rewrite->remains.size;
+        size = wal__entry_record_size(&entry);
+    } else {
+        if (wal__session_record_decode(payload, WAL__FORMAT_VERSION,
+                                       &session) != WAL__FMT_OK) {
+            return WAL_ECORRUPT;
+        }
+        for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+            texts[i]->size = 0;
+        }
+        size = wal__session_record_size(&session);
     }
-    entry.is_erased = true;
-    entry.digest = NULL;
-    entry.meta.size = 0;
-    entry.payload.size = 0;
-    entry.payload_size = 0;
-    size = wal__entry_record_size(&entry);
     rewrite->erased.size = 0;
-    if (wal__buf_reserve(&rewrite->erased, size, &at) != WAL_OK) {
-        return wal__no_memory(error);
+    status = wal__buf_reserve(&rewrite->erased, size, &at);
+    if (status == WAL_OK && type == WAL__FRAME_ENTRY) {
+        wal__entry_record_encode(&entry, at);
+    } else if (status == WAL_OK) {
+        wal__session_record_encode(&session, at);
     }
-    wal__entry_record_encode(&entry, at);
-    payload->data = at;
-    payload->size = size;
-    frame->data_crc = wal__crc32(0, at, size);
-    rewrite->result->erased++;
+    rewrite->erased.size = status == WAL_OK ? size : 0;
+    return status;
+}
+
+static enum wal_status erase(struct rewrite *rewrite, struct wal__frame *frame,
+                             struct wal__span *payload, struct wal_error *error)
+{
+    enum wal_status status = encode_erased(rewrite, frame, *payload);
+
+    if (status != WAL_OK) {
+        return wal__fail(error, status, "cannot erase a record");
+    }
+    payload->data = rewrite->erased.data;
+    payload->size = rewrite->erased.size;
+    frame->data_crc = wal__crc32(0, payload->data, payload->size);
     return WAL_OK;
 }
 
@@ -326,9 +356,7 @@ static enum wal_status add_summary(struct rewrite *rewrite,
     if (segment >= rewrite->first_id && segment <= rewrite->writer.header.id) {
         summary.session_position = rewrite->session_position;
     }
-    if (wal__live_set_is_redacted(rewrite->set, summary.first_sequence)) {
-        summary.first_text.size = 0;
-    }
+    wal__live_set_strip(rewrite->set, &summary);
     return wal__segment_writer_add_summary(&rewrite->writer, &summary, error);
 }
 
@@ -410,8 +438,11 @@ static enum wal_status copy_sessions(struct rewrite *rewrite,
 
 /* --- replacing ---------------------------------------------------------- */
 
-/* Gives the new file its name, and removes what it replaces. */
-static enum wal_status replace(struct rewrite *rewrite, struct wal_error *error)
+/* Gives the new file its name, durably. Until it is known to be durable the
+ * page says so: nobody removes what the file replaces, since a later sync proves
+ * nothing. */
+static enum wal_status rename_file(struct rewrite *rewrite,
+                                   struct wal_error *error)
 {
     struct wal__log *log = &rewrite->core->log;
     const struct wal__io *io = log->env->io;
@@ -420,37 +451,66 @@ static enum wal_status replace(struct rewrite *rewrite, struct wal_error *error)
     enum wal_status status;
     int err = 0;
 
+    atomic_fetch_add(&log->shared->unsynced_renames, 1);
     status =
         io->rename(io->ctx, rewrite->writer.path, last->segment->path, &err);
     if (status != WAL_OK) {
+        atomic_fetch_sub(&log->shared->unsynced_renames, 1);
         return wal__fail_at(error, status, err, rewrite->writer.path, 0,
                             "cannot rename the rewritten segment");
     }
+    rewrite->result->is_replaced = true;
     status = wal__log_sync_directory(log, error);
-    for (uint32_t i = 0; i < rewrite->count && status == WAL_OK; i++) {
-        const struct wal__segment *segment = rewrite->parts[i].input->segment;
+    if (status == WAL_OK) {
+        atomic_fetch_sub(&log->shared->unsynced_renames, 1);
+    }
+    return status;
+}
 
-        if (segment != last->segment) {
-            status = io->unlink(io->ctx, segment->path, &err);
-        }
-        if (status == WAL_OK && !segment->sealed) {
-            status = wal__index_file_remove(log, segment->id);
-        }
-        if (status != WAL_OK) {
-            wal__fail_at(error, status, err, segment->path, 0,
-                         "cannot remove what compaction replaced");
+/* Removes the segments that the new one replaces, with what an earlier
+ * compaction left of them, and their files in index/. */
+static enum wal_status remove_replaced(struct rewrite *rewrite,
+                                       struct wal_error *error)
+{
+    struct wal__log *log = &rewrite->core->log;
+    uint64_t last = rewrite->writer.header.id;
+    enum wal_status status;
+    struct wal__buf ids;
+    uint64_t id;
+
+    wal__buf_init(&ids, log->env->heap);
+    status = wal__log_list_ids(log, &ids, error);
+    for (size_t at = 0; at < ids.size && status == WAL_OK; at += sizeof(id)) {
+        memcpy(&id, ids.data + at, sizeof(id));
+        if (id >= rewrite->first_id && id < last) {
+            status = wal__log_remove_replaced(log, id, error);
         }
     }
-    return status == WAL_OK && rewrite->count > 1
+    wal__buf_deinit(&ids);
+    if (status == WAL_OK &&
+        !rewrite->parts[rewrite->count - 1].input->segment->sealed) {
+        status = wal__index_file_remove(log, last);
+        if (status != WAL_OK) {
+            wal__fail_at(error, status, 0, log->env->root, 0,
+                         "cannot remove the index of a replaced segment");
+        }
+    }
+    return status == WAL_OK && rewrite->first_id < last
                ? wal__log_sync_directory(log, error)
                : status;
+}
+
+static enum wal_status replace(struct rewrite *rewrite, struct wal_error *error)
+{
+    enum wal_status status = rename_file(rewrite, error);
+
+    return status == WAL_OK ? remove_replaced(rewrite, error) : status;
 }
 
 static enum wal_status write_and_replace(struct rewrite *rewrite,
                                          struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
-    bool is_named = false;
 
     for (uint32_t i = 0; i < rewrite->count && status == WAL_OK; i++) {
         status = populate(rewrite->parts[i].input->segment,
@@ -463,19 +523,18 @@ static enum wal_status write_and_replace(struct rewrite *rewrite,
         status = copy_sessions(rewrite, error);
     }
     if (status == WAL_OK) {
-        rewrite->writer.header.rewrite.dropped += rewrite->result->dropped;
         status = wal__segment_writer_finish(&rewrite->writer, error);
     }
     if (status == WAL_OK) {
         status = wal__segment_writer_verify(&rewrite->writer, error);
     }
     if (status == WAL_OK) {
-        is_named = true;
         status = replace(rewrite, error);
     }
     if (rewrite->writer.env != NULL) {
         rewrite->result->bytes_written = rewrite->writer.header.capacity;
-        wal__segment_writer_close(&rewrite->writer, is_named);
+        wal__segment_writer_close(&rewrite->writer,
+                                  rewrite->result->is_replaced);
     }
     return status;
 }
@@ -505,12 +564,14 @@ wal__rewrite_segments(struct wal__core *core, const struct wal__live_set *set,
     }
     wal__record_buf_init(&rewrite.scratch, heap);
     wal__buf_init(&rewrite.erased, heap);
+    wal__buf_init(&rewrite.remains, heap);
     for (uint32_t i = 0; i < count; i++) {
         rewrite.parts[i].input = &inputs[i];
         result->bytes_read += inputs[i].segment->header.capacity;
     }
     status = write_and_replace(&rewrite, error);
     wal__buf_deinit(&rewrite.erased);
+    wal__buf_deinit(&rewrite.remains);
     wal__record_buf_deinit(&rewrite.scratch);
     wal__heap_free(heap, rewrite.parts);
     return status;

@@ -24,10 +24,12 @@ struct wal__compact_input {
 struct wal__rewrite_options {
     uint32_t block_size; /* bytes of records in a BLOCK */
     int level;           /* of compression; 0: none */
+    uint32_t generation; /* of the new segment */
     struct wal__throttle *throttle;
 };
 
 struct wal__rewrite_result {
+    bool is_replaced;       /* the new file has its name */
     uint64_t bytes_read;    /* of the segments that were replaced */
     uint64_t bytes_written; /* of the new one: its file's size */
     uint64_t kept;          /* records */
@@ -45,8 +47,8 @@ void wal__compact_input_close(struct wal__core *core,
 
 /* Rewrites `count` neighbours, ascending. WAL_ECORRUPT: a record is damaged,
  * error->file names the segment; WAL_ETOOBIG; WAL_ENOSPACE, WAL_EIO,
- * WAL_ENOMEM. On failure the segments are as they were, unless only the
- * directory could not be synced after the rename. */
+ * WAL_ENOMEM. On failure the segments are as they were, unless
+ * result->is_replaced. */
 enum wal_status
 wal__rewrite_segments(struct wal__core *core, const struct wal__live_set *set,
                       const struct wal__compact_input *inputs, uint32_t count,

@@ -109,7 +109,7 @@ static enum wal_status extend(struct wal__segment_writer *writer, uint64_t size,
 
 /* --- frames and groups -------------------------------------------------- */
 
-/* Encodes the header of a frame whose payload is in place after `at`. */
+/* Encodes the header of a frame whose payload is in place. */
 static void seal_frame(struct wal__segment_writer *writer,
                        struct wal__frame *frame, uint64_t offset, uint8_t *at)
 {
@@ -195,6 +195,7 @@ enum wal_status wal__segment_writer_open(
     writer->header = source->header;
     writer->header.features.incompat |= WAL__INCOMPAT_REWRITTEN;
     writer->header.group_align = WAL__BLOCK_ALIGN;
+    writer->header.rewrite.raw_size = 0;
     io->random(io->ctx, &writer->header.salt, sizeof(writer->header.salt));
     writer->last_session = source->last_session;
     writer->block_size = block_size;
@@ -288,6 +289,7 @@ enum wal_status wal__segment_writer_add(struct wal__segment_writer *writer,
     memset(at + WAL__FRAME_SIZE + payload.size, 0,
            size - WAL__FRAME_SIZE - payload.size);
     writer->records.size += size;
+    writer->header.rewrite.raw_size += size;
     writer->session =
         writer->record_count == 0 || writer->session == frame->session
             ? frame->session

@@ -1012,7 +1012,8 @@ enum wal_entry_cursor_mode {
 enum wal_entry_cursor_flag {
     /* Branch: from the first kept entry of the last compaction on. */
     WAL_ENTRY_CURSOR_SINCE_COMPACTION = 1u << 0,
-    /* Stop at the durable end. */
+    /* Stop at the durable end, as far as that is known: while the log is
+     * poisoned it may be before what a loss of power left. */
     WAL_ENTRY_CURSOR_DURABLE = 1u << 1,
     /* Include entries of type message_delta_batch. */
     WAL_ENTRY_CURSOR_DELTAS = 1u << 2,

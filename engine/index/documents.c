@@ -120,6 +120,28 @@ wal__documents_newest(const struct wal__documents *documents,
 }
 
 const struct wal__doc_version *
+wal__documents_find_version(const struct wal__documents *documents,
+                            uint64_t sequence)
+{
+    uint32_t low = 0;
+    uint32_t high = documents->version_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (documents->versions[middle].sequence < sequence) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < documents->version_count &&
+                   documents->versions[low].sequence == sequence
+               ? &documents->versions[low]
+               : NULL;
+}
+
+const struct wal__doc_version *
 wal__documents_previous(const struct wal__documents *documents,
                         const struct wal__doc_version *version)
 {

@@ -71,6 +71,11 @@ enum wal_status wal__documents_add(struct wal__documents *documents,
 struct wal__document *
 wal__documents_find(const struct wal__documents *documents, uint64_t key_hash);
 
+/* The version with this sequence number, or null. */
+const struct wal__doc_version *
+wal__documents_find_version(const struct wal__documents *documents,
+                            uint64_t sequence);
+
 /* The newest version of a document, and the one before a version or null. */
 const struct wal__doc_version *
 wal__documents_newest(const struct wal__documents *documents,

@@ -104,22 +104,19 @@ static enum wal_status apply(struct block_replay *replay,
                              const struct block_record *record,
                              int64_t clock_ms)
 {
-    struct wal__span bytes;
+    struct wal__span payload;
     struct wal__frame frame;
     enum wal_status status = load(replay, wal__block_offset(record->offset));
 
     if (status != WAL_OK) {
         return status;
     }
-    if (wal__block_find(replay->found, wal__block_rank(record->offset),
-                        &bytes) != WAL__FMT_OK ||
-        wal__frame_decode(bytes.data, bytes.size, replay->segment->header.salt,
-                          record->offset, &frame) != WAL__FMT_OK) {
+    if (wal__block_record(replay->found, replay->segment->header.salt,
+                          record->offset, &frame, &payload) != WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
     return wal__log_apply_record(replay->log, replay->segment, &frame,
-                                 bytes.data + WAL__FRAME_SIZE, record->offset,
-                                 clock_ms);
+                                 payload.data, record->offset, clock_ms);
 }
 
 enum wal_status wal__log_apply_blocks(struct wal__log *log,

@@ -147,8 +147,20 @@ static void retire_newer_segments(struct wal__log *log, uint64_t id)
     }
 }
 
+/* Whether compaction has replaced the segments after the tail, the tail perhaps
+ * among them: one of them is gone, or was rewritten. */
+static bool is_overtaken(const struct wal__log *log, enum wal_status status,
+                         const struct wal__segment *segment, uint64_t id)
+{
+    return log->log_id == WAL__LOG_ID_LOG &&
+           (status == WAL_OK
+                ? wal__segment_is_rewritten(&segment->header)
+                : status == WAL_ENOTFOUND && id != wal__log_newest_id(log));
+}
+
 /* Opens the segment whose OPEN names the tail as its predecessor: searched from
- * the newest one downwards. */
+ * the newest one downwards. *next is NULL when the chain was replaced: it must
+ * be found anew. */
 static enum wal_status open_successor(struct wal__log *log,
                                       struct wal__segment **next,
                                       struct wal_error *error)
@@ -162,6 +174,11 @@ static enum wal_status open_successor(struct wal__log *log,
             wal__segment_open(log->env, log->directory, id, log->uuid,
                               log->class, &segment, error);
 
+        if (is_overtaken(log, status, segment, id)) {
+            wal__segment_close(segment);
+            log->needs_reload = true;
+            return WAL_OK;
+        }
         if (status != WAL_OK || !segment->has_open) {
             wal__segment_close(segment);
             return wal__fail(error, status == WAL_OK ? WAL_ECORRUPT : status,
@@ -209,6 +226,9 @@ static enum wal_status advance_segment(struct wal__log *log,
     struct wal__segment *next = NULL;
     enum wal_status status = open_successor(log, &next, error);
 
+    if (status == WAL_OK && next == NULL) {
+        return WAL_OK;
+    }
     ended = log->tail_segment;
     if (status == WAL_OK && ended != NULL) {
         status = finish_segment(log, ended, next->open.previous_end, error);

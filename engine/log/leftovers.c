@@ -1,12 +1,14 @@
 /*
  * leftovers.c - removing the segments that attempts left which failed (SPEC.md
- * 3.5). Of the first opener, before other processes use the store.
+ * 3.5, 3.9). Of the first opener, before other processes use the store.
  *
  * Invariant: a segment of the chain is never removed, nor one with a record
  * that the chain does not hold, nor one that anything names.
  */
+#include <stdio.h>
 #include <string.h>
 
+#include "engine/base/error.h"
 #include "engine/log/index_file.h"
 #include "engine/log/replay.h"
 #include "format/bytes/assert.h"
@@ -93,13 +95,49 @@ static bool is_leftover(const struct removal *removal,
     return repeat != WAL__REPEAT_NO;
 }
 
+enum wal_status wal__log_remove_replaced(const struct wal__log *log,
+                                         uint64_t id, struct wal_error *error)
+{
+    const struct wal__io *io = log->env->io;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+    int err = 0;
+
+    wal__segment_path(log->env, log->directory, id, path);
+    status = io->unlink(io->ctx, path, &err);
+    if (status == WAL_OK || status == WAL_ENOTFOUND) {
+        status = wal__index_file_remove(log, id);
+    }
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail_at(error, status, err, path, 0,
+                              "cannot remove what compaction replaced");
+}
+
+/* What a compaction left. Before the rename of what replaces it is durable,
+ * nothing may be removed: a loss of power would leave neither. */
+static void remove_replaced(struct removal *removal, uint64_t id)
+{
+    struct wal__log *log = removal->log;
+
+    if (atomic_load(&log->shared->unsynced_renames) == 0 &&
+        wal__log_remove_replaced(log, id, NULL) == WAL_OK) {
+        removal->has_removed = true;
+    }
+}
+
 static void consider(struct removal *removal, uint64_t id)
 {
     struct wal__log *log = removal->log;
     const struct wal__io *io = log->env->io;
     struct wal__segment *segment = NULL;
+    uint64_t live = wal__log_live_id(log, id);
     int ignored = 0;
 
+    if (live != 0 && live != id) {
+        remove_replaced(removal, id);
+        return;
+    }
     if (wal__log_segment(log, id) != NULL || is_named(log, id) ||
         wal__segment_open(log->env, log->directory, id, log->uuid, log->class,
                           &segment, NULL) != WAL_OK) {
@@ -112,17 +150,56 @@ static void consider(struct removal *removal, uint64_t id)
     wal__segment_close(segment);
 }
 
+/* Removes a file that compaction was writing. */
+static enum wal_status remove_unfinished(void *ctx, const char *name)
+{
+    struct removal *removal = ctx;
+    const struct wal__env *env = removal->log->env;
+    const struct wal__io *io = env->io;
+    char path[WAL__PATH_MAX];
+    int err = 0;
+    int size;
+
+    if (!wal__log_is_unfinished(name)) {
+        return WAL_OK;
+    }
+    size = snprintf(path, sizeof(path), "%s/%s/%s", env->root,
+                    removal->log->directory, name);
+    if (size > 0 && size < (int)sizeof(path) &&
+        io->unlink(io->ctx, path, &err) == WAL_OK) {
+        removal->has_removed = true;
+    }
+    return WAL_OK;
+}
+
+static void list_unfinished(struct removal *removal)
+{
+    const struct wal__env *env = removal->log->env;
+    char path[WAL__PATH_MAX];
+    int err = 0;
+    int size = snprintf(path, sizeof(path), "%s/%s", env->root,
+                        removal->log->directory);
+
+    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    (void)!env->io->list(env->io->ctx, path, remove_unfinished, removal, &err);
+}
+
 void wal__log_remove_leftovers(struct wal__log *log)
 {
     struct removal removal = {.log = log};
     struct wal__buf ids;
     uint64_t id;
 
-    if (!log->has_unlinked || log->tail_segment == NULL ||
-        log->env->read_only || atomic_load(&log->shared->poison) != 0) {
+    if (log->tail_segment == NULL || log->env->read_only ||
+        (!log->has_unlinked && !log->has_unfinished) ||
+        atomic_load(&log->shared->poison) != 0) {
         return;
     }
+    if (log->has_unfinished) {
+        list_unfinished(&removal);
+    }
     log->has_unlinked = false;
+    log->has_unfinished = false;
     WAL__ASSERT(log->control->is_first_opener);
     wal__buf_init(&ids, log->env->heap);
     removal.scratch = wal__heap_alloc(log->env->heap, sizeof(*removal.scratch));

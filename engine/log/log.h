@@ -110,6 +110,7 @@ struct wal__log {
     bool append_lock_held;     /* by this process; of the holding thread */
     bool append_lock_retained; /* for the next leader of this process */
     bool must_rotate;  /* recovery found a tail that takes no more groups */
+    bool has_unfinished; /* the directory has files of a compaction */
     bool needs_reload; /* the indexes differ from the log: rebuild them */
     uint32_t rewrites; /* value of shared->rewrites that the table is of */
     struct wal__scan_result facts;  /* of the last scan of the tail */
@@ -245,7 +246,7 @@ enum wal_status wal__log_reserve(struct wal__log *log,
                                  const struct wal__log_reservation *reservation,
                                  struct wal_error *error) WAL_MUST_USE;
 
-/* Ends the tail segment and begins the next one, unless the tail holds no
+/* Ends the tail segment and begins a small one, unless the tail holds no
  * record. As wal__log_reserve. */
 enum wal_status wal__log_rotate(struct wal__log *log,
                                 struct wal_error *error) WAL_MUST_USE;
@@ -280,9 +281,19 @@ enum wal_status wal__log_list_ids(const struct wal__log *log,
                                   struct wal_error *error) WAL_MUST_USE;
 
 /* Removes what failed attempts left: segments below the tail that are not in
- * the chain and hold no record that the chain lacks. Of the first opener, once
- * the log is recovered. What cannot be removed stays. leftovers.c */
+ * the chain and hold no record that the chain lacks, and files that compaction
+ * was writing. Of the first opener, once the log is recovered. What cannot be
+ * removed stays. leftovers.c */
 void wal__log_remove_leftovers(struct wal__log *log);
+/* Removes a segment that a rewritten one replaces, and its index file, unless
+ * they are gone. The rewritten one is durable. leftovers.c */
+enum wal_status wal__log_remove_replaced(const struct wal__log *log,
+                                         uint64_t id,
+                                         struct wal_error *error) WAL_MUST_USE;
+
+/* Whether a file of this name is a rewritten segment that is not finished.
+ * segment_chain.c */
+bool wal__log_is_unfinished(const char *name);
 
 /* Raises highest_id to the highest id in the directory, including files of
  * dead processes: recovery takes the highest id that names a predecessor, so a

@@ -223,11 +223,10 @@ static enum wal_status renew_name(const struct wal__log *log, uint64_t id,
 /* Makes a segment of the regular capacity, or halves that until the disk has
  * the space, down to what is needed. */
 static enum wal_status make_as_large_as_fits(struct wal__log *log, uint64_t id,
-                                             uint64_t needed,
+                                             uint64_t capacity, uint64_t needed,
                                              struct wal_error *error)
 {
     uint64_t least = wal__prealloc_least_capacity(needed);
-    uint64_t capacity = wal__prealloc_next_capacity(log, needed);
     enum wal_status status = make_segment(log, id, capacity, 0, NULL, error);
 
     while (status == WAL_ENOSPACE && capacity > least) {
@@ -238,18 +237,22 @@ static enum wal_status make_as_large_as_fits(struct wal__log *log, uint64_t id,
 }
 
 enum wal_status wal__prealloc_obtain(struct wal__log *log, uint64_t needed,
-                                     uint64_t *id, struct wal_error *error)
+                                     bool is_small, uint64_t *id,
+                                     struct wal_error *error)
 {
     uint64_t tail = log->tail_segment == NULL ? 0 : log->tail_segment->id;
+    uint64_t capacity = is_small ? wal__prealloc_healing_capacity(needed)
+                                 : wal__prealloc_next_capacity(log, needed);
     enum wal_status status;
 
     WAL__ASSERT(log->append_lock_held);
-    if (log->highest_id > tail && is_usable(log, log->highest_id, needed)) {
+    if (!is_small && log->highest_id > tail &&
+        is_usable(log, log->highest_id, needed)) {
         *id = log->highest_id;
         status = renew_name(log, *id, error);
     } else {
         *id = next_id(log);
-        status = make_as_large_as_fits(log, *id, needed, error);
+        status = make_as_large_as_fits(log, *id, capacity, needed, error);
     }
     WAL__ASSERT(*id > tail);
     return status;

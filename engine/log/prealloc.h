@@ -50,10 +50,12 @@ uint64_t wal__prealloc_next_capacity(const struct wal__log *log,
                                      uint64_t needed);
 
 /* Returns the id of a segment of at least `needed` bytes that can be begun: the
- * preallocated one, or one made now without zeroing, since a writer waits. With
- * append and preallocation lock. */
+ * preallocated one, or one made now without zeroing, since a writer waits.
+ * is_small: always the latter, with the capacity of the first segment; then
+ * wal__prealloc_remove_leftovers removes the preallocated one. With append and
+ * preallocation lock. */
 enum wal_status wal__prealloc_obtain(struct wal__log *log, uint64_t needed,
-                                     uint64_t *id,
+                                     bool is_small, uint64_t *id,
                                      struct wal_error *error) WAL_MUST_USE;
 
 /* Fills the header of a segment above all others, without a capacity. With the

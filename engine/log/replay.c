@@ -47,6 +47,7 @@ void wal__replay_init_start(const struct wal__segment *segment,
                                ? segment->header.rewrite.last_sequence
                                : segment->open.last_sequence;
     start->chain = segment->open.chain;
+    start->is_rewritten = wal__segment_is_rewritten(&segment->header);
 }
 
 enum wal_status wal__replay_status(const struct wal__segment *segment,

@@ -244,6 +244,7 @@ static enum wal_status initialise_segment(struct wal__log *log,
 
 /* Ends the tail segment and begins one of at least `needed` bytes. */
 static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed,
+                                          bool is_small,
                                           struct wal_error *error)
 {
     struct wal__segment *ended = log->tail_segment;
@@ -257,7 +258,7 @@ static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed,
     seal = ended != NULL && !log->must_rotate &&
            atomic_load(&log->shared->closed_segment_id) != ended->id;
     wal__buf_init(&index, log->env->heap);
-    status = wal__prealloc_obtain(log, needed, &id, error);
+    status = wal__prealloc_obtain(log, needed, is_small, &id, error);
     if (status != WAL_OK) {
         goto done;
     }
@@ -303,7 +304,7 @@ done:
 }
 
 static enum wal_status rotate(struct wal__log *log, uint64_t needed,
-                              struct wal_error *error)
+                              bool is_small, struct wal_error *error)
 {
     enum wal_status status = wal__prealloc_lock_for_rotation(log, error);
 
@@ -312,7 +313,7 @@ static enum wal_status rotate(struct wal__log *log, uint64_t needed,
     }
     status = wal__log_find_highest_id(log, error);
     if (status == WAL_OK) {
-        status = start_next_segment(log, needed, error);
+        status = start_next_segment(log, needed, is_small, error);
     }
     if (status != WAL_OK) {
         /* A SEAL may follow the end: the next leader must look for it as if
@@ -373,7 +374,7 @@ enum wal_status wal__log_reserve(struct wal__log *log,
                          needed, (int)WAL__SEGMENT_MAX);
     }
     needed += needed + RESERVE_SIZE <= WAL__SEGMENT_MAX ? RESERVE_SIZE : 0;
-    status = rotate(log, needed, error);
+    status = rotate(log, needed, false, error);
     if (status == WAL_ENOSPACE && reservation->uses_reserve &&
         fits_tail(log, in_tail, 0)) {
         return WAL_OK;
@@ -387,11 +388,10 @@ enum wal_status wal__log_rotate(struct wal__log *log, struct wal_error *error)
 
     WAL__ASSERT(log->append_lock_held && !log->append_lock_retained);
     if (log->tail_segment == NULL ||
-        atomic_load(&log->tail_segment->end) <=
-            wal__segment_open_end(log->tail_segment)) {
+        log->last_sequence == log->tail_segment->open.last_sequence) {
         return WAL_OK;
     }
-    return rotate(log, needed, error);
+    return rotate(log, needed, true, error);
 }
 
 enum wal_status wal__log_install(struct wal__log *log,

@@ -16,20 +16,29 @@
 #include "format/bytes/assert.h"
 
 enum {
-    PROBE_SIZE = 64 * 1024
+    PROBE_SIZE = 64 * 1024,
+    ATTEMPTS = 64 /* to open all segments while others are replaced */
 };
 
 /* The ids of the segment files in the directory, ascending. */
 struct listing {
     struct wal__buf ids;
+    bool has_unfinished; /* files of a compaction */
 };
+
+bool wal__log_is_unfinished(const char *name)
+{
+    return strlen(name) == 24 && strcmp(name + 16, ".rewrite") == 0;
+}
 
 static enum wal_status collect_id(void *arg, const char *name)
 {
-    struct wal__buf *ids = arg;
+    struct listing *listing = arg;
+    struct wal__buf *ids = &listing->ids;
     char *end = NULL;
     uint64_t id;
 
+    listing->has_unfinished |= wal__log_is_unfinished(name);
     if (strlen(name) != 20 || strcmp(name + 16, ".seg") != 0) {
         return WAL_OK;
     }
@@ -50,19 +59,23 @@ static int compare_ids(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-enum wal_status wal__log_list_ids(const struct wal__log *log,
-                                  struct wal__buf *ids, struct wal_error *error)
+static enum wal_status list_ids(const struct wal__log *log,
+                                struct listing *listing,
+                                struct wal_error *error)
 {
     const struct wal__io *io = log->env->io;
+    struct wal__buf *ids = &listing->ids;
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int err = 0;
     int size;
 
+    memset(listing, 0, sizeof(*listing));
+    wal__buf_init(ids, log->env->heap);
     size =
         snprintf(path, sizeof(path), "%s/%s", log->env->root, log->directory);
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
-    status = io->list(io->ctx, path, collect_id, ids, &err);
+    status = io->list(io->ctx, path, collect_id, listing, &err);
     if (status == WAL_ENOTFOUND) {
         return WAL_OK;
     }
@@ -77,12 +90,14 @@ enum wal_status wal__log_list_ids(const struct wal__log *log,
     return WAL_OK;
 }
 
-static enum wal_status list_ids(const struct wal__log *log,
-                                struct listing *listing,
-                                struct wal_error *error)
+enum wal_status wal__log_list_ids(const struct wal__log *log,
+                                  struct wal__buf *ids, struct wal_error *error)
 {
-    wal__buf_init(&listing->ids, log->env->heap);
-    return wal__log_list_ids(log, &listing->ids, error);
+    struct listing listing;
+    enum wal_status status = list_ids(log, &listing, error);
+
+    *ids = listing.ids;
+    return status;
 }
 
 static uint64_t id_at(const struct listing *listing, size_t rank)
@@ -144,6 +159,35 @@ static enum wal_status probe_is_empty(const struct wal__log *log, uint64_t id,
     return status;
 }
 
+/* Opens a segment. Where the present table has the same file, that one is
+ * taken; not the tail when another one succeeded it: it has been sealed. */
+static enum wal_status open_segment(struct wal__log *log, uint64_t id,
+                                    bool is_newest,
+                                    struct wal__segment **segment,
+                                    struct wal_error *error)
+{
+    struct wal__segment *present = wal__log_segment(log, id);
+    enum wal_status status = wal__segment_open(
+        log->env, log->directory, id, log->uuid, log->class, segment, error);
+
+    if (status == WAL_OK && present != NULL &&
+        present->header.salt == (*segment)->header.salt &&
+        (is_newest || present != log->tail_segment)) {
+        wal__segment_close(*segment);
+        *segment = present;
+    }
+    return status;
+}
+
+/* Closes a segment that the present table does not have. */
+static void close_segment(const struct wal__log *log,
+                          struct wal__segment *segment)
+{
+    if (segment != NULL && wal__log_segment(log, segment->id) != segment) {
+        wal__segment_close(segment);
+    }
+}
+
 /* Opens a segment that may be preallocated or unfinished: *segment is NULL
  * then. A file that is not empty and cannot be opened is damaged. */
 static enum wal_status open_candidate(struct wal__log *log, uint64_t id,
@@ -156,8 +200,7 @@ static enum wal_status open_candidate(struct wal__log *log, uint64_t id,
     bool empty = false;
 
     *segment = NULL;
-    status = wal__segment_open(log->env, log->directory, id, log->uuid,
-                               log->class, &opened, error);
+    status = open_segment(log, id, true, &opened, error);
     if (status == WAL_OK && opened->has_open) {
         *segment = opened;
         return WAL_OK;
@@ -167,7 +210,7 @@ static enum wal_status open_candidate(struct wal__log *log, uint64_t id,
     }
     probed = probe_is_empty(log, id, &empty, error);
     if (probed != WAL_OK || empty) {
-        wal__segment_close(opened);
+        close_segment(log, opened);
         return probed;
     }
     if (status == WAL_END) {
@@ -218,8 +261,7 @@ static enum wal_status open_previous(struct wal__log *log,
 
     *previous = NULL;
     while (id != 0) {
-        status = wal__segment_open(log->env, log->directory, id, log->uuid,
-                                   log->class, previous, error);
+        status = open_segment(log, id, false, previous, error);
         if (!skip_lost_segment(log, status)) {
             break;
         }
@@ -270,20 +312,22 @@ static enum wal_status build_chain(struct wal__log *log,
             !wal__segment_is_rewritten(&previous->header)) {
             atomic_store(&previous->end, segment->open.previous_end);
         }
-        wal__segment_release_file(previous);
+        if (wal__log_segment(log, previous->id) != previous) {
+            wal__segment_release_file(previous);
+        }
         if (!previous->has_open) {
             assume_predecessor(previous, listing);
         }
         status = wal__buf_append(chain, &previous, sizeof(previous));
         if (status != WAL_OK) {
-            wal__segment_close(previous);
+            close_segment(log, previous);
         }
         segment = previous;
     }
     return status;
 }
 
-/* Moves the collected chain, newest first, to the table. */
+/* Moves the collected chain, newest first, to a new table. */
 static enum wal_status store_chain(struct wal__log *log, struct wal__buf *chain)
 {
     uint32_t count = (uint32_t)(chain->size / sizeof(struct wal__segment *));
@@ -297,7 +341,7 @@ static enum wal_status store_chain(struct wal__log *log, struct wal__buf *chain)
                chain->data + i * sizeof(table->segments[0]),
                sizeof(table->segments[0]));
     }
-    WAL__ASSERT(count > 0 && table->count == 0);
+    WAL__ASSERT(count > 0);
     table->count = count;
     atomic_store(&log->table, table);
     log->tail_segment = table->segments[count - 1];
@@ -310,6 +354,7 @@ static void find_unlinked(struct wal__log *log, const struct listing *listing)
 {
     size_t count = listing->ids.size / sizeof(uint64_t);
 
+    log->has_unlinked = false;
     for (size_t rank = 0; rank < count && !log->has_unlinked; rank++) {
         uint64_t id = id_at(listing, rank);
 
@@ -318,13 +363,13 @@ static void find_unlinked(struct wal__log *log, const struct listing *listing)
     }
 }
 
-static void close_chain(struct wal__buf *chain)
+static void close_chain(const struct wal__log *log, struct wal__buf *chain)
 {
     for (size_t at = 0; at < chain->size; at += sizeof(struct wal__segment *)) {
         struct wal__segment *segment;
 
         memcpy(&segment, chain->data + at, sizeof(segment));
-        wal__segment_close(segment);
+        close_segment(log, segment);
     }
     wal__buf_deinit(chain);
 }
@@ -355,36 +400,6 @@ static enum wal_status find_newest(struct wal__log *log,
         return status;
     }
     assume_predecessor(*newest, listing); /* OPEN is torn or damaged */
-    return WAL_OK;
-}
-
-/* Opens a segment again; *replaced when compaction has put another file in its
- * place, *opened then, or NULL when there is none. */
-static enum wal_status open_replaced(struct wal__log *log,
-                                     const struct wal__segment *segment,
-                                     bool *replaced,
-                                     struct wal__segment **opened,
-                                     struct wal_error *error)
-{
-    enum wal_status status =
-        wal__segment_open(log->env, log->directory, segment->id, log->uuid,
-                          log->class, opened, error);
-
-    *replaced = status == WAL_ENOTFOUND;
-    if (status == WAL_ENOTFOUND) {
-        *opened = NULL;
-        return WAL_OK;
-    }
-    if (status != WAL_OK) {
-        return status;
-    }
-    *replaced = (*opened)->header.salt != segment->header.salt;
-    if (!*replaced) {
-        wal__segment_close(*opened);
-        *opened = NULL;
-        return WAL_OK;
-    }
-    wal__segment_release_file(*opened);
     return WAL_OK;
 }
 
@@ -422,44 +437,53 @@ uint64_t wal__log_live_id(const struct wal__log *log, uint64_t id)
     return segment == NULL ? 0 : segment->id;
 }
 
-/* Closes the segments of a new table that the present one does not have. */
-static void drop_table(const struct wal__log *log,
-                       struct wal__segment_table *table)
+/* Collects the chain that the directory has now; empty when there is none. */
+static enum wal_status collect_chain(struct wal__log *log,
+                                     struct listing *listing,
+                                     struct wal__buf *chain,
+                                     struct wal_error *error)
 {
-    for (uint32_t i = 0; i < table->count; i++) {
-        if (wal__log_segment(log, table->segments[i]->id) !=
-            table->segments[i]) {
-            wal__segment_close(table->segments[i]);
-        }
+    struct wal__segment *newest = NULL;
+    enum wal_status status = list_ids(log, listing, error);
+
+    if (status == WAL_OK && listing->ids.size > 0) {
+        log->highest_id =
+            id_at(listing, listing->ids.size / sizeof(uint64_t) - 1);
+        status = find_newest(log, listing, &newest, error);
     }
-    wal__heap_free(log->env->heap, table);
-}
-
-/* Adds a segment of the old table, or what replaced it. */
-static enum wal_status add_present(struct wal__log *log,
-                                   struct wal__segment *segment,
-                                   struct wal__segment_table *table,
-                                   struct wal_error *error)
-{
-    struct wal__segment *opened = NULL;
-    bool replaced = false;
-    enum wal_status status =
-        segment == log->tail_segment
-            ? WAL_OK
-            : open_replaced(log, segment, &replaced, &opened, error);
-
-    if (status == WAL_OK && (!replaced || opened != NULL)) {
-        table->segments[table->count] = replaced ? opened : segment;
-        table->count++;
+    if (status == WAL_OK && newest != NULL) {
+        status = build_chain(log, listing, newest, chain, error);
+        if (chain->size == 0) {
+            close_segment(log, newest);
+        }
     }
     return status;
 }
 
-/* Moves the segments that the present table lacks to the retired ones. */
+/* Whether a compaction may have replaced segments while they were opened: one
+ * that another names is gone, or the newest one is not the newest any more. */
+static bool is_overtaken(const struct wal__log *log, enum wal_status status,
+                         const struct wal__buf *chain)
+{
+    const struct wal__segment *newest;
+
+    if (log->log_id != WAL__LOG_ID_LOG ||
+        (log->control->is_first_opener && !log->env->read_only)) {
+        return false;
+    }
+    if (status != WAL_OK || chain->size == 0) {
+        return status == WAL_ECORRUPT || status == WAL_ENOTFOUND;
+    }
+    memcpy(&newest, chain->data, sizeof(newest));
+    return !log->control->is_first_opener &&
+           wal__segment_is_rewritten(&newest->header);
+}
+
+/* Puts the segments that the new table lacks among the retired ones. */
 static void retire_replaced(struct wal__log *log,
                             const struct wal__segment_table *old)
 {
-    for (uint32_t i = 0; i < old->count; i++) {
+    for (uint32_t i = 0; old != NULL && i < old->count; i++) {
         struct wal__segment *segment = old->segments[i];
 
         if (wal__log_segment(log, segment->id) != segment) {
@@ -469,67 +493,52 @@ static void retire_replaced(struct wal__log *log,
     }
 }
 
-enum wal_status wal__log_refresh_segments(struct wal__log *log,
-                                          struct wal_error *error)
-{
-    uint32_t rewrites = atomic_load(&log->shared->rewrites);
-    struct wal__segment_table *old = atomic_load(&log->table);
-    struct wal__segment_table *table;
-    enum wal_status status = WAL_OK;
-
-    if (old != NULL && old->count > 1) {
-        table = wal__log_grow_table(log, 0);
-        if (table == NULL) {
-            return wal__no_memory(error);
-        }
-        table->count = 0;
-        for (uint32_t i = 0; i < old->count && status == WAL_OK; i++) {
-            status = add_present(log, old->segments[i], table, error);
-        }
-        for (uint32_t i = 0; i < old->count && status == WAL_OK; i++) {
-            if (find_live(table, old->segments[i]->id) == NULL) {
-                status =
-                    wal__fail_at(error, WAL_ECORRUPT, 0, old->segments[i]->path,
-                                 0, "the segment is missing");
-            }
-        }
-        if (status != WAL_OK) {
-            drop_table(log, table);
-            return status;
-        }
-        atomic_store(&log->table, table);
-        retire_replaced(log, old);
-    }
-    log->rewrites = rewrites;
-    return WAL_OK;
-}
-
 enum wal_status wal__log_attach(struct wal__log *log, struct wal_error *error)
 {
-    struct wal__segment *newest = NULL;
-    struct listing listing = {0};
+    struct wal__segment_table *old = atomic_load(&log->table);
+    uint32_t rewrites = atomic_load(&log->shared->rewrites);
+    struct listing listing;
     struct wal__buf chain;
     enum wal_status status;
 
-    wal__buf_init(&chain, log->env->heap);
-    status = list_ids(log, &listing, error);
-    if (status == WAL_OK && listing.ids.size > 0) {
-        log->highest_id =
-            id_at(&listing, listing.ids.size / sizeof(uint64_t) - 1);
-        status = find_newest(log, &listing, &newest, error);
+    for (uint32_t attempt = 1;; attempt++) {
+        wal__buf_init(&chain, log->env->heap);
+        status = collect_chain(log, &listing, &chain, error);
+        if (attempt == ATTEMPTS || !is_overtaken(log, status, &chain)) {
+            break;
+        }
+        close_chain(log, &chain);
+        wal__buf_deinit(&listing.ids);
     }
-    if (status == WAL_OK && newest != NULL) {
-        status = build_chain(log, &listing, newest, &chain, error);
+    if (status == WAL_OK && chain.size > 0) {
+        status = store_chain(log, &chain);
         if (status == WAL_OK) {
-            status = store_chain(log, &chain);
-            if (status == WAL_OK) {
-                find_unlinked(log, &listing);
-            }
-        } else if (chain.size == 0) {
-            wal__segment_close(newest);
+            find_unlinked(log, &listing);
+            log->has_unfinished = listing.has_unfinished;
+            retire_replaced(log, old);
         }
     }
-    close_chain(&chain);
+    if (status == WAL_OK) {
+        log->rewrites = rewrites;
+    }
+    close_chain(log, &chain);
     wal__buf_deinit(&listing.ids);
+    return status;
+}
+
+enum wal_status wal__log_refresh_segments(struct wal__log *log,
+                                          struct wal_error *error)
+{
+    const struct wal__segment *tail = log->tail_segment;
+    enum wal_status status;
+
+    if (tail == NULL) {
+        log->rewrites = atomic_load(&log->shared->rewrites);
+        return WAL_OK;
+    }
+    status = wal__log_attach(log, error);
+    if (status == WAL_OK && log->tail_segment != tail) {
+        log->must_rotate = false;
+    }
     return status;
 }

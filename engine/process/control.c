@@ -19,7 +19,7 @@
 #define CONTROL_MAGIC 0x4b434f4c4c415741ull /* "AWALLOCK" */
 
 enum {
-    CONTROL_VERSION = 7,
+    CONTROL_VERSION = 8,
     CHECK_INTERVAL_NS = 10000000 /* between two looks at LOCK */
 };
 
@@ -77,7 +77,7 @@ static uint64_t left_poison(const struct wal__control_log *shared)
 /* Sets poison before it clears anything: when this process is killed here, the
  * next one finds the poison. */
 static void reset_log(struct wal__control_log *shared, uint64_t durable,
-                      uint64_t poison)
+                      uint64_t poison, uint32_t unsynced_renames)
 {
     struct wal__control_log fresh;
 
@@ -85,6 +85,7 @@ static void reset_log(struct wal__control_log *shared, uint64_t durable,
     memset(&fresh, 0, sizeof(fresh));
     atomic_init(&fresh.durable, durable);
     atomic_init(&fresh.poison, poison);
+    atomic_init(&fresh.unsynced_renames, unsynced_renames);
     memcpy(shared, &fresh, sizeof(fresh));
 }
 
@@ -132,7 +133,8 @@ static void reset_page(struct wal__control *control)
         struct wal__control_log *shared = &page->logs[i];
 
         reset_log(shared, live ? atomic_load(&shared->durable) : 0,
-                  live ? left_poison(shared) : doubt);
+                  live ? left_poison(shared) : doubt,
+                  live ? atomic_load(&shared->unsynced_renames) : doubt != 0);
     }
     if (!live) {
         identify_page(control);

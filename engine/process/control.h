@@ -75,6 +75,10 @@ struct wal__control_log {
     _Atomic uint32_t sync_holder;      /* process id, or 0 */
     _Atomic uint32_t open_syncing_pid; /* of a running sync of OPEN; 0: none */
     _Atomic uint32_t rewrites; /* raised when compaction replaced segments */
+    /* Renames by compaction that were not synced: one is under way, or was cut
+     * short in this boot, or its sync failed. */
+    _Atomic uint32_t unsynced_renames;
+    uint32_t unused;
     struct wal__wait_word wait_words[WAL__WAIT_COUNT];
 };
 

@@ -258,6 +258,58 @@ static void fill_doc(const struct wal__doc_record *record, uint64_t version,
     doc->modified_ms = record->modified_ms;
 }
 
+/* Finds where compaction put the versions that are still to be returned. One
+ * that it dropped keeps its position, where it is not found. */
+static enum wal_status find_again(struct wal_doc_cursor *docs,
+                                  struct wal_error *error)
+{
+    struct wal__doc_cursor_item *items = (void *)docs->items.data;
+    size_t count = docs->items.size / sizeof(*items);
+    struct wal__branch_slot *slot = NULL;
+    enum wal_status status = wal__core_write_lock(docs->core, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = check_session(docs, error);
+    if (status == WAL_OK) {
+        status =
+            wal__core_load_documents(docs->core, docs->number, &slot, error);
+    }
+    for (size_t i = docs->next; slot != NULL && i < count; i++) {
+        const struct wal__doc_version *version =
+            wal__documents_find_version(&slot->documents, items[i].sequence);
+
+        if (version != NULL) {
+            items[i].position = version->position;
+        }
+    }
+    wal__core_unlock(docs->core);
+    return status;
+}
+
+/* Reads the record of the next item. */
+static enum wal_status read_next(struct wal_doc_cursor *docs,
+                                 struct wal__doc_record *record,
+                                 struct wal_error *error)
+{
+    const struct wal__doc_cursor_item *items = (const void *)docs->items.data;
+    const struct wal__doc_cursor_item *item = &items[docs->next];
+    struct wal__frame frame;
+    bool retried = false;
+    enum wal_status status = read_record(docs, item->position, item->sequence,
+                                         &frame, record, error);
+
+    if (status != WAL_ECORRUPT ||
+        !wal__core_check_replaced(docs->core, &retried)) {
+        return status;
+    }
+    status = find_again(docs, error);
+    return status == WAL_OK ? read_record(docs, item->position, item->sequence,
+                                          &frame, record, error)
+                            : status;
+}
+
 enum wal_status wal__doc_cursor_next(struct wal_doc_cursor *docs,
                                      struct wal_doc *doc,
                                      struct wal_error *error)
@@ -265,7 +317,6 @@ enum wal_status wal__doc_cursor_next(struct wal_doc_cursor *docs,
     const struct wal__doc_cursor_item *items = (const void *)docs->items.data;
     const struct wal__doc_cursor_item *item;
     struct wal__doc_record record;
-    struct wal__frame frame;
     enum wal_status status;
 
     WAL__ASSERT(docs->next <= docs->items.size / sizeof(*items));
@@ -273,8 +324,7 @@ enum wal_status wal__doc_cursor_next(struct wal_doc_cursor *docs,
         return WAL_END;
     }
     item = &items[docs->next];
-    status = read_record(docs, item->position, item->sequence, &frame, &record,
-                         error);
+    status = read_next(docs, &record, error);
     if (status != WAL_ENOMEM) {
         docs->next++;
     }

@@ -168,6 +168,7 @@ static enum wal_status fill_block(struct wal_entry_cursor *cursor,
     } else if (wal__entry_cursor_is_stale(cursor)) {
         status = wal__entry_cursor_refresh(cursor, error);
     }
+    status = wal__entry_cursor_check_deleted(cursor, status, error);
     if (status == WAL_OK && cursor->is_tail) {
         wal__entry_cursor_fill_from_tail(cursor);
     } else if (status == WAL_OK) {
@@ -207,8 +208,8 @@ struct parent {
     bool none; /* no visible ancestor */
 };
 
-/* Searches the parent in the lineage. */
-static enum wal_status find_parent(struct wal_entry_cursor *cursor,
+/* Finds the parent in the lineage, and reads its id. */
+static enum wal_status read_parent(struct wal_entry_cursor *cursor,
                                    const struct wal__frame *child,
                                    struct parent *parent,
                                    struct wal_error *error)
@@ -226,10 +227,24 @@ static enum wal_status find_parent(struct wal_entry_cursor *cursor,
         parent->none = true;
         return WAL_OK;
     }
-    if (status == WAL_OK) {
-        status = wal__core_read_id(cursor->core, found.position, found.sequence,
-                                   &cursor->aux_scratch, &parent->id);
-    }
+    return status == WAL_OK
+               ? wal__core_read_id(cursor->core, found.position, found.sequence,
+                                   &cursor->aux_scratch, &parent->id)
+               : status;
+}
+
+static enum wal_status find_parent(struct wal_entry_cursor *cursor,
+                                   const struct wal__frame *child,
+                                   struct parent *parent,
+                                   struct wal_error *error)
+{
+    bool retried = false;
+    enum wal_status status;
+
+    do {
+        status = read_parent(cursor, child, parent, error);
+    } while (status == WAL_ECORRUPT &&
+             wal__core_check_replaced(cursor->core, &retried));
     if (status == WAL_ENOMEM) {
         return wal__fail(error, status, "no memory");
     }
@@ -311,8 +326,8 @@ read_entry(struct wal_entry_cursor *cursor,
     enum wal_status status = WAL_OK;
 
     if (item->redaction != 0) {
-        status =
-            wal__entry_cursor_format_redaction(cursor, item->redaction, error);
+        status = wal__entry_cursor_format_redaction(cursor, item->redaction,
+                                                    item->sequence, error);
         if (status != WAL_OK) {
             return status;
         }
@@ -364,7 +379,9 @@ static void save_parent_hint(struct wal_entry_cursor *cursor,
     cursor->previous.sequence = entry->sequence;
     cursor->previous.id.data = entry->id.data;
     cursor->previous.id.size = (size_t)entry->id.size;
-    if (cursor->core->env.use_pread || cursor->scratch.segment != NULL) {
+    if (cursor->core->env.use_pread ||
+        (cursor->scratch.segment != NULL &&
+         (cursor->flags & WAL_ENTRY_CURSOR_PINNED) == 0)) {
         /* The next read overwrites these bytes. */
         uint8_t *copy = cursor->id_copy[cursor->id_copy_index];
 
@@ -604,7 +621,7 @@ enum wal_status wal__entry_cursor_get(struct wal_entry_cursor *cursor,
     if (lookup.item.redaction != 0 &&
         (cursor->flags & WAL_ENTRY_CURSOR_REDACTED) == 0) {
         return wal__entry_cursor_fail_redacted(cursor, lookup.item.redaction,
-                                               error);
+                                               lookup.item.sequence, error);
     }
     /* The REDACT record is read into the same scratch. */
     if (lookup.parent != 0 && lookup.item.redaction == 0 &&

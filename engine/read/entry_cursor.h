@@ -162,16 +162,24 @@ wal__entry_cursor_find_visible(struct wal_entry_cursor *cursor, uint32_t stream,
                                uint64_t sequence,
                                struct wal__entry_location *found) WAL_MUST_USE;
 
-/* Reads the REDACT record and formats its author and reason as JSON in
- * cursor->redaction_json. */
+/* The status of a failed refresh: WAL_ENOTFOUND when the session was deleted,
+ * since compaction drops what such a session had. */
+enum wal_status
+wal__entry_cursor_check_deleted(const struct wal_entry_cursor *cursor,
+                                enum wal_status status,
+                                struct wal_error *error) WAL_MUST_USE;
+
+/* Reads the REDACT record of the entry `sequence` and formats its author and
+ * reason as JSON in cursor->redaction_json. */
 enum wal_status
 wal__entry_cursor_format_redaction(struct wal_entry_cursor *cursor,
-                                   uint64_t redaction,
+                                   uint64_t redaction, uint64_t sequence,
                                    struct wal_error *error) WAL_MUST_USE;
 
 /* Returns WAL_EREDACTED, with author and reason in *error. */
 enum wal_status wal__entry_cursor_fail_redacted(struct wal_entry_cursor *cursor,
                                                 uint64_t redaction,
+                                                uint64_t sequence,
                                                 struct wal_error *error);
 
 #endif

@@ -361,6 +361,10 @@ create(const struct wal_session *session,
         wal__buf_init(&cursor->redaction_json, heap);
         wal__buf_init(&cursor->payload_buf, heap);
         wal__buf_init(&cursor->pinned, heap);
+        if ((options->flags & WAL_ENTRY_CURSOR_PINNED) != 0) {
+            cursor->scratch.pinned = &cursor->pinned;
+            cursor->aux_scratch.pinned = &cursor->pinned;
+        }
     }
     return cursor;
 }

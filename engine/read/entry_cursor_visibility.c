@@ -186,6 +186,22 @@ bool wal__entry_cursor_is_stale(const struct wal_entry_cursor *cursor)
            cursor->redaction_generation;
 }
 
+enum wal_status
+wal__entry_cursor_check_deleted(const struct wal_entry_cursor *cursor,
+                                enum wal_status status, struct wal_error *error)
+{
+    struct wal_error deleted = {.struct_size = sizeof(deleted)};
+    struct wal__summary summary;
+
+    if (status == WAL_OK ||
+        wal__session_find(cursor->core, cursor->session, &summary, &deleted) !=
+            WAL_ENOTFOUND) {
+        return status;
+    }
+    wal__error_copy(error, &deleted);
+    return WAL_ENOTFOUND;
+}
+
 enum wal_status wal__entry_cursor_refresh(struct wal_entry_cursor *cursor,
                                           struct wal_error *error)
 {
@@ -283,10 +299,10 @@ wal__entry_cursor_find_visible(struct wal_entry_cursor *cursor, uint32_t stream,
 
 /* --- redactions --------------------------------------------------------- */
 
-/* Reads a REDACT record; its texts are valid until aux_scratch is used
- * again. */
+/* Reads the REDACT record of an entry; its texts are valid until aux_scratch is
+ * used again. */
 static enum wal_status read_redact(struct wal_entry_cursor *cursor,
-                                   uint64_t redaction,
+                                   uint64_t redaction, uint64_t sequence,
                                    struct wal__redact_record *record,
                                    struct wal_error *error)
 {
@@ -297,7 +313,7 @@ static enum wal_status read_redact(struct wal_entry_cursor *cursor,
                       &frame, &payload, error);
 
     if (status == WAL_OK &&
-        (frame.type != WAL__FRAME_REDACT ||
+        (frame.type != WAL__FRAME_REDACT || frame.parent != sequence ||
          wal__redact_record_decode(payload, record) != WAL__FMT_OK)) {
         status = wal__fail_at(error, WAL_ECORRUPT, 0, NULL,
                               wal__position_offset(redaction),
@@ -334,11 +350,13 @@ static enum wal_status format_redaction(const struct wal__redact_record *record,
 
 enum wal_status
 wal__entry_cursor_format_redaction(struct wal_entry_cursor *cursor,
-                                   uint64_t redaction, struct wal_error *error)
+                                   uint64_t redaction, uint64_t sequence,
+                                   struct wal_error *error)
 {
     struct wal__redact_record record;
     struct wal__buf *out = &cursor->redaction_json;
-    enum wal_status status = read_redact(cursor, redaction, &record, error);
+    enum wal_status status =
+        read_redact(cursor, redaction, sequence, &record, error);
 
     if (status != WAL_OK) {
         return status;
@@ -357,10 +375,12 @@ wal__entry_cursor_format_redaction(struct wal_entry_cursor *cursor,
 
 enum wal_status wal__entry_cursor_fail_redacted(struct wal_entry_cursor *cursor,
                                                 uint64_t redaction,
+                                                uint64_t sequence,
                                                 struct wal_error *error)
 {
     struct wal__redact_record record;
-    enum wal_status status = read_redact(cursor, redaction, &record, error);
+    enum wal_status status =
+        read_redact(cursor, redaction, sequence, &record, error);
     size_t size;
 
     if (status != WAL_OK) {

@@ -137,13 +137,16 @@ find_previous(const struct wal__damaged_stream *stream,
     struct wal__damaged_segment *below =
         segment->has_open ? wal__damaged_find(stream, segment->open.previous_id)
                           : NULL;
+    uint64_t limit = wal__segment_is_rewritten(&segment->header)
+                         ? segment->header.rewrite.first_id
+                         : segment->id;
 
     if (below != NULL && below->is_usable) {
         return below;
     }
     for (uint32_t i = stream->count; i > 0; i--) {
         below = stream->items[i - 1];
-        if (below->id < segment->id && below->is_usable) {
+        if (below->id < limit && below->is_usable) {
             return below;
         }
     }
@@ -162,7 +165,8 @@ static void walk_chain(const struct wal__damaged_stream *stream)
         }
         above->previous = below;
         below->next = above;
-        if (above->has_open && above->open.previous_id == below->id) {
+        if (above->has_open && above->open.previous_id == below->id &&
+            !wal__segment_is_rewritten(&below->header)) {
             below->known_end = above->open.previous_end;
         } else if (below->has_trailer) {
             below->known_end = below->trailer.end;
@@ -212,6 +216,19 @@ find_successor(const struct wal__damaged_stream *stream,
     return at;
 }
 
+/* Whether a rewritten segment of the chain replaced the one of this id (SPEC.md
+ * 3.9). */
+static bool is_replaced(const struct wal__damaged_stream *stream, uint64_t id)
+{
+    const struct wal__damaged_segment *at = stream->tail;
+
+    while (at != NULL && (!wal__segment_is_rewritten(&at->header) ||
+                          id < at->header.rewrite.first_id || id >= at->id)) {
+        at = at->previous;
+    }
+    return at != NULL;
+}
+
 /* Whether a failed attempt left the segment, and the chain has all its records
  * (SPEC.md 3.5). */
 static bool is_leftover(const struct linking *linking,
@@ -228,6 +245,10 @@ static bool is_leftover(const struct linking *linking,
         .source = {&other_file, wal__damaged_file_fetch}};
     bool is_left = false;
 
+    if (successor != NULL && wal__segment_is_rewritten(&successor->header)) {
+        return segment->id > successor->open.previous_id &&
+               segment->id < successor->id;
+    }
     if (segment->has_open &&
         wal__damaged_file_open(&file, &store->env, segment->name) == WAL_OK) {
         bool compares = successor != NULL &&
@@ -255,6 +276,10 @@ static enum wal_status report_unlinked(struct linking *linking)
         struct wal__damaged_segment *segment = stream->items[i];
         const char *reason = segment->fault;
 
+        if (segment != stream->tail && segment->next == NULL &&
+            is_replaced(stream, segment->id)) {
+            continue;
+        }
         if (segment->is_usable && segment != stream->tail &&
             segment->next == NULL &&
             !is_uninitialised(linking->store, segment) &&

@@ -140,28 +140,36 @@ const uint8_t *wal__damaged_file_fetch(void *ctx, uint64_t offset,
     return fill_window(file, (size_t)size, (size_t)want) ? window->data : NULL;
 }
 
-struct wal__span wal__damaged_file_frame(struct wal__damaged_file *file,
-                                         uint64_t salt, uint64_t offset,
-                                         uint8_t type)
+struct wal__span wal__damaged_file_read(struct wal__damaged_file *file,
+                                        uint64_t salt, uint64_t offset,
+                                        uint8_t type, struct wal__frame *frame)
 {
     const struct wal__span none = {NULL, 0};
     const uint8_t *bytes =
         wal__damaged_file_fetch(file, offset, WAL__FRAME_SIZE);
-    struct wal__frame frame;
 
     if (bytes == NULL ||
-        wal__frame_decode(bytes, file->size - offset, salt, offset, &frame) !=
+        wal__frame_decode(bytes, file->size - offset, salt, offset, frame) !=
             WAL__FMT_OK ||
-        frame.type != type) {
+        frame->type != type) {
         return none;
     }
     bytes = wal__damaged_file_fetch(file, offset,
-                                    wal__frame_total_size(frame.stored_size));
+                                    wal__frame_total_size(frame->stored_size));
     if (bytes == NULL ||
-        wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
+        wal__frame_check_data(frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
         return none;
     }
-    return (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size};
+    return (struct wal__span){bytes + WAL__FRAME_SIZE, frame->stored_size};
+}
+
+struct wal__span wal__damaged_file_frame(struct wal__damaged_file *file,
+                                         uint64_t salt, uint64_t offset,
+                                         uint8_t type)
+{
+    struct wal__frame frame;
+
+    return wal__damaged_file_read(file, salt, offset, type, &frame);
 }
 
 struct wal__span wal__damaged_file_load(struct wal__damaged_file *file,

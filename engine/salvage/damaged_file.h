@@ -37,8 +37,12 @@ void wal__damaged_file_close(struct wal__damaged_file *file);
 const uint8_t *wal__damaged_file_fetch(void *ctx, uint64_t offset,
                                        uint64_t size);
 
-/* Returns the payload of the frame at `offset`, valid until the next call; an
- * empty span if there is no valid frame of that type. */
+/* Returns the payload of the frame at `offset`, valid until the next call, and
+ * its header; an empty span if there is no valid frame of that type. */
+struct wal__span wal__damaged_file_read(struct wal__damaged_file *file,
+                                        uint64_t salt, uint64_t offset,
+                                        uint8_t type, struct wal__frame *frame);
+/* As wal__damaged_file_read, without the header. */
 struct wal__span wal__damaged_file_frame(struct wal__damaged_file *file,
                                          uint64_t salt, uint64_t offset,
                                          uint8_t type);

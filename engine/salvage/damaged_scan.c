@@ -2,6 +2,7 @@
  * damaged_scan.c - reads the records of one segment of the damaged store
  * (SPEC.md 2.3, 3.1 to 3.4).
  */
+#include "engine/salvage/damaged_block.h"
 #include "engine/salvage/damaged_store.h"
 
 struct scan {
@@ -10,6 +11,7 @@ struct scan {
     const struct wal__damaged_visitor *visitor;
     uint32_t first_damage; /* rank of the scan's first damaged range */
     uint64_t read_end;     /* offset up to which progress was reported */
+    struct wal__damaged_blocks blocks;
     enum wal_status status;
 };
 
@@ -42,6 +44,10 @@ static bool scan_range(void *ctx, const struct wal__scan_range *range)
             scan->status = visitor->record(visitor->ctx, scan->segment, &frame,
                                            range->offset + at,
                                            range->bytes + at + WAL__FRAME_SIZE);
+        } else if (frame.type == WAL__FRAME_BLOCK) {
+            scan->status = wal__damaged_blocks_add(
+                &scan->blocks, scan->segment, &frame, range->offset + at,
+                range->bytes + at + WAL__FRAME_SIZE);
         }
         at += wal__frame_total_size(frame.stored_size);
     }
@@ -129,7 +135,9 @@ static void read_lost(struct scan *scan, struct wal__damaged_file *file,
         if (wal__frame_is_sequenced(frame.type)) {
             scan->status = visitor->lost(visitor->ctx, &frame);
         }
-        if (wal__frame_is_sequenced(frame.type) && scan->status == WAL_OK) {
+        if ((wal__frame_is_sequenced(frame.type) ||
+             frame.type == WAL__FRAME_BLOCK) &&
+            scan->status == WAL_OK) {
             scan->status =
                 wal__damaged_add_session(scan->store, damage, frame.session);
         }
@@ -226,6 +234,20 @@ static void report_verdict(struct scan *scan,
 
 /* --- the scan ------------------------------------------------------------- */
 
+/* Adds the blocks that are whole, and whose records cannot be read. */
+static void add_bad_blocks(struct scan *scan)
+{
+    const struct wal__damaged_bad_block *bad =
+        (const struct wal__damaged_bad_block *)(const void *)
+            scan->blocks.bad.data;
+    size_t count = scan->blocks.bad.size / sizeof(*bad);
+
+    for (size_t i = 0; i < count && scan->status == WAL_OK; i++) {
+        add_damage(scan, bad[i].offset, bad[i].size,
+                   "records of a BLOCK cannot be read");
+    }
+}
+
 /* Takes what a first scan found. */
 static void finish_first(struct scan *scan, struct wal__damaged_file *file,
                          const struct wal__scan_start *start)
@@ -246,6 +268,7 @@ static void finish_first(struct scan *scan, struct wal__damaged_file *file,
     if (scan->status == WAL_OK && store->damage_count > scan->first_damage) {
         bound_final_damage(scan);
     }
+    add_bad_blocks(scan);
     for (uint32_t i = scan->first_damage;
          i < store->damage_count && scan->visitor->lost != NULL; i++) {
         read_lost(scan, file, &store->damages[i], start->capacity);
@@ -289,8 +312,13 @@ enum wal_status wal__damaged_scan(struct wal__damaged_store *store,
     if (scan.status != WAL_OK) {
         return scan.status;
     }
+    wal__damaged_blocks_init(&scan.blocks, store->env.heap);
     wal__damaged_init_start(segment, &start);
     wal__scan(&bytes, &sink, &start, &store->facts);
+    if (scan.status == WAL_OK) {
+        scan.status =
+            wal__damaged_blocks_visit(&scan.blocks, segment, &file, visitor);
+    }
     if (is_first && scan.status == WAL_OK) {
         finish_first(&scan, &file, &start);
     }
@@ -299,6 +327,7 @@ enum wal_status wal__damaged_scan(struct wal__damaged_store *store,
                           ? WAL_ENOMEM
                           : report_progress(&scan, segment->size);
     }
+    wal__damaged_blocks_deinit(&scan.blocks);
     wal__damaged_file_close(&file);
     return scan.status;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/salvage/damaged_store.h"
+#include "format/segment/block.h"
 #include "format/segment/salt.h"
 
 void wal__damaged_segment_name(bool is_pack, uint64_t id,
@@ -131,6 +132,13 @@ static bool infer_header(const struct wal__damaged_store *store,
     };
     segment->salt_found =
         wal__salt_find(&bytes, file->size, &segment->header.salt);
+    if (segment->salt_found &&
+        wal__rewrite_find(&bytes, file->size, segment->header.salt,
+                          &segment->header.rewrite)) {
+        segment->header.group_align = WAL__BLOCK_ALIGN;
+    } else {
+        segment->header.rewrite.generation = 0;
+    }
     return segment->salt_found;
 }
 
@@ -229,6 +237,23 @@ enum wal_status wal__damaged_read_head(struct wal__damaged_store *store,
 
 /* --- the scan --- */
 
+/* Where a scan starts without OPEN: at the recorded end of the previous
+ * segment. */
+static void start_after(const struct wal__damaged_segment *previous,
+                        struct wal__scan_start *start)
+{
+    if (wal__segment_is_rewritten(&previous->header)) {
+        start->last_sequence = previous->header.rewrite.last_sequence;
+        start->chain = previous->header.rewrite.original_chain;
+    } else if (previous->has_trailer) {
+        start->last_sequence = previous->trailer.last_sequence;
+        start->chain = previous->trailer.chain;
+    } else if (previous->is_scanned) {
+        start->last_sequence = previous->last_sequence;
+        start->chain = previous->chain;
+    }
+}
+
 void wal__damaged_init_start(const struct wal__damaged_segment *segment,
                              struct wal__scan_start *start)
 {
@@ -243,13 +268,12 @@ void wal__damaged_init_start(const struct wal__damaged_segment *segment,
         .chain = segment->open.chain,
         .known_end = segment->known_end,
     };
-    /* Without OPEN, start from the recorded end of the previous segment. */
-    if (!segment->has_open && previous != NULL && previous->has_trailer) {
-        start->last_sequence = previous->trailer.last_sequence;
-        start->chain = previous->trailer.chain;
-    } else if (!segment->has_open && previous != NULL && previous->is_scanned) {
-        start->last_sequence = previous->last_sequence;
-        start->chain = previous->chain;
+    if (!segment->has_open && previous != NULL) {
+        start_after(previous, start);
+    }
+    if (wal__segment_is_rewritten(&segment->header)) {
+        start->is_rewritten = true;
+        start->last_sequence = segment->header.rewrite.last_sequence;
     }
     /* Bytes after the end of a segment that has a successor were never
      * acknowledged. */

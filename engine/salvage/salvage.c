@@ -304,6 +304,7 @@ static void write_output(struct wal__salvage *salvage)
 
     wal__salvage_blobs(salvage);
     copy_log(salvage);
+    wal__salvage_redact_erased(salvage);
     wal__salvage_finish_sessions(salvage);
     wal__salvage_count_lost(salvage);
     if (salvage->failed == WAL_OK) {
@@ -378,6 +379,7 @@ static void init(struct wal__salvage *salvage, const char *out,
     wal__hashmap_init(&salvage->lost_blobs, heap);
     wal__buf_init(&salvage->scanned, heap);
     wal__buf_init(&salvage->written_ids, salvage->large_heap);
+    wal__buf_init(&salvage->erased, heap);
     wal__buf_init(&salvage->batch.bytes, heap);
     wal__buf_init(&salvage->content, heap);
     wal__buf_init(&salvage->base, heap);
@@ -386,6 +388,7 @@ static void init(struct wal__salvage *salvage, const char *out,
 static void deinit(struct wal__salvage *salvage)
 {
     wal__buf_deinit(&salvage->batch.bytes);
+    wal__buf_deinit(&salvage->erased);
     wal__salvage_ancestors_deinit(salvage);
     wal__salvage_blobs_deinit(salvage);
     wal__salvage_plan_deinit(salvage);

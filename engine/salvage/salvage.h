@@ -67,6 +67,12 @@ struct wal__salvage_written {
     size_t id; /* offset in written_ids; SIZE_MAX: OUT refused the entry */
 };
 
+/* An entry without its content, which compaction erased. */
+struct wal__salvage_erased {
+    uint64_t sequence;
+    uint32_t session;
+};
+
 /* Entries of one session that wait to be appended. */
 struct wal__salvage_batch {
     uint32_t session;
@@ -119,6 +125,7 @@ struct wal__salvage {
     uint32_t written_count;
     uint32_t written_capacity;
     struct wal__buf written_ids; /* each terminated by NUL */
+    struct wal__buf erased;      /* struct wal__salvage_erased, ascending */
     struct wal__salvage_batch batch;
     struct wal__blob_put_result put;
     struct wal__buf content; /* of one chunk, decoded */
@@ -249,6 +256,9 @@ void wal__salvage_doc(struct wal__salvage *salvage,
 void wal__salvage_redact(struct wal__salvage *salvage,
                          const struct wal__frame *frame,
                          const struct wal__redact_record *record);
+/* Redacts the entries without content that no redaction hides. Call it after
+ * the last record. */
+void wal__salvage_redact_erased(struct wal__salvage *salvage);
 
 /* --- salvage_entries.c ---------------------------------------------------- */
 

@@ -84,6 +84,13 @@ static uint8_t *load_payload(struct wal__salvage *salvage,
 
 /* --- the batch ------------------------------------------------------------ */
 
+/* Whether the engine resolves references in entries of this kind. */
+static bool refers(uint8_t kind)
+{
+    return kind == WAL__KIND_COMPACTION_SUMMARY ||
+           kind == WAL__KIND_BRANCH_SUMMARY || kind == WAL__KIND_REDACTION;
+}
+
 static void fill_entry(struct wal_entry *entry, const struct wal__frame *frame,
                        const struct wal__entry_record *record)
 {
@@ -103,6 +110,11 @@ static void fill_entry(struct wal_entry *entry, const struct wal__frame *frame,
     };
     if (record->form == WAL__ENTRY_LINE) {
         entry->flags |= WAL_ENTRY_LINE;
+    }
+    if (record->is_erased) {
+        /* Its redaction hides this; what it referred to is gone. */
+        entry->payload = wal__salvage_text("{}");
+        entry->flags |= refers(frame->kind) ? (uint32_t)WAL_ENTRY_LINE : 0;
     }
 }
 
@@ -187,14 +199,6 @@ static void record_appended(struct wal__salvage *salvage,
     }
 }
 
-/* Whether the engine resolves references in such an entry. */
-static bool has_references(const struct wal_entry *entry, uint8_t kind)
-{
-    return (entry->flags & WAL_ENTRY_LINE) == 0 &&
-           (kind == WAL__KIND_COMPACTION_SUMMARY ||
-            kind == WAL__KIND_BRANCH_SUMMARY || kind == WAL__KIND_REDACTION);
-}
-
 /* Appends an entry alone after its batch was refused. */
 static void append_alone(struct wal__salvage *salvage,
                          const struct wal__salvage_session *session, uint32_t i)
@@ -216,7 +220,7 @@ static void append_alone(struct wal__salvage *salvage,
         status = append(salvage, session, entry, 1);
     }
     if ((status == WAL_ENOTFOUND || status == WAL_EINVAL) &&
-        has_references(entry, frame->kind)) {
+        (entry->flags & WAL_ENTRY_LINE) == 0 && refers(frame->kind)) {
         entry->flags |= WAL_ENTRY_LINE;
         status = append(salvage, session, entry, 1);
         if (status == WAL_OK) {
@@ -296,6 +300,7 @@ void wal__salvage_entry(struct wal__salvage *salvage,
                         const struct wal__frame *frame, const uint8_t *payload)
 {
     const struct wal__span bytes = {payload, frame->stored_size};
+    const struct wal__salvage_erased erased = {frame->sequence, frame->session};
     struct wal__salvage_batch *batch = &salvage->batch;
     struct wal__entry_record record;
 
@@ -325,4 +330,8 @@ void wal__salvage_entry(struct wal__salvage *salvage,
     batch->size += frame->stored_size;
     batch->size += record.digest != NULL ? record.payload_size : 0;
     wal__salvage_add_written(salvage, frame->sequence, record.id);
+    if (record.is_erased &&
+        wal__buf_append(&salvage->erased, &erased, sizeof(erased)) != WAL_OK) {
+        wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
+    }
 }

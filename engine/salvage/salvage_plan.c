@@ -10,6 +10,7 @@
 
 #include "engine/salvage/salvage.h"
 #include "format/bytes/crc32.h"
+#include "format/segment/block.h"
 
 static const char rewind_key[] = "\0rewind";
 
@@ -222,6 +223,38 @@ static bool was_scanned(const struct wal__salvage *salvage, uint64_t sequence)
                    compare_sequences) != NULL;
 }
 
+/* Adds a lost record of a rewritten segment to the damage of its BLOCK. */
+static void add_to_block(struct wal__salvage *salvage, uint64_t id,
+                         const struct wal__posting *posting, uint32_t session)
+{
+    struct wal__damaged_store *damaged = &salvage->damaged;
+    const struct wal__damaged_segment *segment =
+        wal__damaged_find(&damaged->log, id);
+    uint64_t at = wal__block_offset(posting->offset);
+
+    if (segment == NULL || !wal__segment_is_rewritten(&segment->header)) {
+        return;
+    }
+    for (uint32_t i = 0; i < damaged->damage_count; i++) {
+        struct wal__damaged_range *range = &damaged->damages[i];
+
+        if (strcmp(range->file, segment->name) != 0 || at < range->offset ||
+            at - range->offset >= range->size) {
+            continue;
+        }
+        if (range->first_sequence == 0 ||
+            posting->sequence < range->first_sequence) {
+            range->first_sequence = posting->sequence;
+        }
+        if (posting->sequence > range->last_sequence) {
+            range->last_sequence = posting->sequence;
+        }
+        if (wal__damaged_add_session(damaged, range, session) != WAL_OK) {
+            wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
+        }
+    }
+}
+
 /* Adds the records of a summary that are lost. */
 static void add_postings(struct wal__salvage *salvage,
                          const struct wal__index *index,
@@ -237,6 +270,7 @@ static void add_postings(struct wal__salvage *salvage,
         if (!was_scanned(salvage, posting.sequence)) {
             wal__salvage_add_lost(salvage, posting.sequence, posting.parent,
                                   posting.type);
+            add_to_block(salvage, index->header.id, &posting, summary->number);
         }
     }
 }
@@ -284,7 +318,10 @@ static void plan_segment_indexes(struct wal__salvage *salvage,
                 ? wal__damaged_index_frame(damaged, segment, &file)
                 : wal__damaged_index_file(damaged, false, segment->id, &file);
 
-        if (wal__damaged_decode_index(damaged, segment->id, bytes, &index)) {
+        /* That of a segment before it was rewritten has what was left out. */
+        if (wal__damaged_decode_index(damaged, segment->id, bytes, &index) &&
+            (!wal__segment_is_rewritten(&segment->header) ||
+             index.header.end == segment->known_end)) {
             add_from_index(salvage, &index, segment->has_damage);
         }
         wal__damaged_file_close(&file);

@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/salvage/salvage.h"
 #include "engine/store/input_text.h"
@@ -177,4 +178,45 @@ void wal__salvage_redact(struct wal__salvage *salvage,
 {
     redact_in_session(salvage, record->session, record);
     redact_in_session(salvage, frame->session, record);
+}
+
+/* Whether a session is one, or a fork of it. */
+static bool inherits(const struct wal__salvage *salvage,
+                     const struct wal__salvage_session *session,
+                     uint32_t number)
+{
+    /* A source has a lower number. */
+    while (session != NULL && session->number > number &&
+           session->fork_source < session->number) {
+        session = wal__salvage_find_session(salvage, session->fork_source);
+    }
+    return session != NULL && session->number == number;
+}
+
+void wal__salvage_redact_erased(struct wal__salvage *salvage)
+{
+    const struct wal__salvage_erased *erased =
+        (const struct wal__salvage_erased *)(const void *)salvage->erased.data;
+    size_t count = salvage->erased.size / sizeof(*erased);
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t sequence = erased[i].sequence;
+        const char *id = wal__salvage_find_ancestor(salvage, &sequence);
+        const struct wal__redact_record record = {
+            .entry_id = {(const uint8_t *)"", 0},
+            .target_id = {(const uint8_t *)id, strlen(id)},
+            .reason = {(const uint8_t *)"", 0},
+        };
+
+        for (uint32_t k = 0;
+             k < salvage->session_count && sequence == erased[i].sequence &&
+             salvage->failed == WAL_OK;
+             k++) {
+            const struct wal__salvage_session *session = salvage->sessions[k];
+
+            if (inherits(salvage, session, erased[i].session)) {
+                redact_in_session(salvage, session->number, &record);
+            }
+        }
+    }
 }

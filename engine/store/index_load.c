@@ -36,14 +36,17 @@ static void init_indexes(struct wal__core *core)
 }
 
 /* Whether every unsealed segment before the tail has a file in index/: the
- * snapshot alone does not locate a session's records. */
-static bool indexes_complete(struct wal__core *core, uint32_t count)
+ * snapshot alone does not locate a session's records. And whether the segment
+ * `covered`, at whose records the snapshot ends, has an index: one that is made
+ * by applying them again to the snapshot would be wrong. */
+static bool indexes_complete(struct wal__core *core, uint32_t count,
+                             uint64_t covered)
 {
     for (uint32_t i = 0; i < count; i++) {
         struct wal__segment *segment = wal__log_segment_at(&core->log, i);
         const struct wal__index *index;
 
-        if (!segment->sealed &&
+        if ((!segment->sealed || segment->id == covered) &&
             wal__index_set_get(&core->indexes, segment->id, &index) != WAL_OK) {
             return false;
         }
@@ -150,7 +153,7 @@ static bool is_of_chain(struct wal__core *core,
 
     return wal__log_segment(&core->log, id) != NULL &&
            snapshot->header.generation == wal__log_generation(&core->log) &&
-           indexes_complete(core, count);
+           indexes_complete(core, count, id);
 }
 
 /* Uses the catalogue's snapshot when it is valid and belongs to this segment
@@ -502,9 +505,15 @@ enum wal_status wal__core_load_indexes(struct wal__core *core,
         core->open_scan_segment = core->log.facts_segment_id;
     }
     while (status == WAL_OK && core->log.needs_reload) {
-        /* Recovery, or another process, healed the log during the load. */
+        /* Recovery, or another process, healed the log during the load, or a
+         * compaction replaced segments. */
         core->log.needs_reload = false;
-        status = load_or_rebuild(core, error);
+        if (!core->control.is_first_opener) {
+            status = wal__log_refresh_segments(&core->log, error);
+        }
+        if (status == WAL_OK) {
+            status = load_or_rebuild(core, error);
+        }
     }
     return status == WAL_ENOMEM ? wal__no_memory(error) : status;
 }

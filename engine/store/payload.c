@@ -111,6 +111,28 @@ static struct wal__span redaction_object(const struct wal__entry_record *record)
     return object;
 }
 
+enum wal_status wal__payload_append_remains(struct wal__span payload,
+                                            uint8_t kind, struct wal__buf *out)
+{
+    const size_t before = out->size;
+    enum wal_status status = WAL_OK;
+
+    for (size_t i = 0; i < sizeof(excerpt_members) / sizeof(excerpt_members[0]);
+         i++) {
+        if (excerpt_members[i].kind == kind &&
+            (kind == WAL__KIND_COMPACTION ||
+             kind == WAL__KIND_COMPACTION_SUMMARY)) {
+            status = append_members(out, &excerpt_members[i], payload);
+        }
+    }
+    if (status == WAL_EINVAL) { /* it names nothing */
+        out->size = before;
+        return WAL_OK;
+    }
+    return status == WAL_OK && out->size > before ? append_text(out, "}")
+                                                  : status;
+}
+
 static enum wal_status build_excerpt(const struct wal__entry_record *record,
                                      uint8_t kind, struct wal__buf *out)
 {

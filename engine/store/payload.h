@@ -37,4 +37,11 @@ enum wal_status wal__payload_load(struct wal__core *core,
                                   struct wal__buf *out,
                                   struct wal_error *error) WAL_MUST_USE;
 
+/* Appends what an erased payload leaves (SPEC.md 2.6): of a compaction the
+ * member that says where its branch begins, of others nothing. Of a payload
+ * stored as a blob, the excerpt. WAL_ENOMEM. */
+enum wal_status wal__payload_append_remains(struct wal__span payload,
+                                            uint8_t kind,
+                                            struct wal__buf *out) WAL_MUST_USE;
+
 #endif

@@ -47,8 +47,8 @@ static bool same_payload(const struct wal__entry_record *a,
            memcmp(a->digest, b->digest, WAL__DIGEST_SIZE) == 0;
 }
 
-/* Whether the entry equals the existing one; a time counts only if the caller
- * set it. */
+/* Whether the entry equals the existing one, or what compaction left of it; a
+ * time counts only if the caller set it. */
 static bool same_content(const struct wal__batch_entry *item,
                          const struct wal__frame *frame,
                          struct wal__span payload,
@@ -65,8 +65,9 @@ static bool same_content(const struct wal__batch_entry *item,
     return frame->stream == existing->stream && frame->kind == existing->kind &&
            a.form == b.form && wal__span_equal(a.type, b.type) &&
            (!item->has_time || wal__span_equal(a.time, b.time)) &&
-           wal__span_equal(a.run, b.run) && wal__span_equal(a.meta, b.meta) &&
-           same_payload(&a, &b);
+           wal__span_equal(a.run, b.run) &&
+           (b.is_erased ||
+            (wal__span_equal(a.meta, b.meta) && same_payload(&a, &b)));
 }
 
 static enum wal_status reject_duplicate(struct wal__resolver *resolver,

@@ -362,7 +362,6 @@ void wal__index_finish(const struct wal__index_header *header, uint8_t *out)
 {
     size_t body_size = index_size(header) - WAL__INDEX_HEADER_SIZE;
 
-    WAL__ASSERT(header->session_count <= header->posting_count);
     WAL__ASSERT(header->posting_count <= POSTING_COUNT_MAX);
     WAL__ASSERT(header->commit_offset < header->end);
     memset(out, 0, WAL__INDEX_HEADER_SIZE);
@@ -418,7 +417,6 @@ static enum wal__fmt decode_index_header(const uint8_t *at,
         return WAL__FMT_VERSION;
     }
     if (wal__get32(at + INDEX_FLAGS) != 0 || wal__get64(at + INDEX_ZERO) != 0 ||
-        header->session_count > header->posting_count ||
         header->posting_count > POSTING_COUNT_MAX ||
         header->commit_offset >= header->end) {
         return WAL__FMT_FIELD;

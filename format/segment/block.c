@@ -98,6 +98,43 @@ enum wal__fmt wal__block_find(struct wal__span records, uint32_t rank,
     return WAL__FMT_SHORT;
 }
 
+/* Decodes the record at the beginning of `records`, and verifies it. */
+static enum wal__fmt decode_record(struct wal__span records, uint64_t salt,
+                                   uint64_t offset, struct wal__frame *frame,
+                                   struct wal__span *payload)
+{
+    const uint8_t *at = records.data;
+    enum wal__fmt fmt =
+        wal__frame_decode(at, records.size, salt, offset, frame);
+
+    if (fmt == WAL__FMT_ZERO ||
+        (fmt == WAL__FMT_OK && (!wal__frame_is_sequenced(frame->type) ||
+                                (frame->flags & WAL__FRAME_REWRITTEN) == 0))) {
+        fmt = WAL__FMT_FIELD;
+    }
+    if (fmt == WAL__FMT_OK) {
+        fmt = wal__frame_check_data(frame, at + WAL__FRAME_SIZE);
+    }
+    if (fmt == WAL__FMT_OK) {
+        payload->data = at + WAL__FRAME_SIZE;
+        payload->size = frame->stored_size;
+    }
+    return fmt;
+}
+
+enum wal__fmt wal__block_record(struct wal__span records, uint64_t salt,
+                                uint64_t offset, struct wal__frame *frame,
+                                struct wal__span *payload)
+{
+    struct wal__span found;
+    enum wal__fmt fmt =
+        wal__block_find(records, wal__block_rank(offset), &found);
+
+    return fmt == WAL__FMT_OK
+               ? decode_record(found, salt, offset, frame, payload)
+               : fmt;
+}
+
 void wal__block_cursor_begin(struct wal__block_cursor *cursor,
                              struct wal__span records, uint32_t count,
                              uint64_t salt, uint64_t offset)
@@ -114,28 +151,17 @@ enum wal__fmt wal__block_cursor_next(struct wal__block_cursor *cursor,
                                      struct wal__frame *frame,
                                      struct wal__span *payload)
 {
-    const uint8_t *at = cursor->left.data;
     enum wal__fmt fmt;
     uint64_t size;
 
     if (cursor->count == 0) {
         return cursor->left.size == 0 ? WAL__FMT_ZERO : WAL__FMT_FIELD;
     }
-    fmt = wal__frame_decode(at, cursor->left.size, cursor->salt, cursor->offset,
-                            frame);
-    if (fmt == WAL__FMT_ZERO ||
-        (fmt == WAL__FMT_OK && (!wal__frame_is_sequenced(frame->type) ||
-                                (frame->flags & WAL__FRAME_REWRITTEN) == 0))) {
-        fmt = WAL__FMT_FIELD;
-    }
-    if (fmt == WAL__FMT_OK) {
-        fmt = wal__frame_check_data(frame, at + WAL__FRAME_SIZE);
-    }
+    fmt = decode_record(cursor->left, cursor->salt, cursor->offset, frame,
+                        payload);
     if (fmt != WAL__FMT_OK) {
         return fmt;
     }
-    payload->data = at + WAL__FRAME_SIZE;
-    payload->size = frame->stored_size;
     size = wal__frame_total_size(frame->stored_size);
     cursor->left.data += size;
     cursor->left.size -= size;

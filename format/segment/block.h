@@ -54,6 +54,12 @@ enum wal__fmt wal__block_decompress(const struct wal__block *block,
 enum wal__fmt wal__block_find(struct wal__span records, uint32_t rank,
                               struct wal__span *found);
 
+/* Finds the record at `offset`, and verifies its checksums. WAL__FMT_SHORT when
+ * there is none. */
+enum wal__fmt wal__block_record(struct wal__span records, uint64_t salt,
+                                uint64_t offset, struct wal__frame *frame,
+                                struct wal__span *payload);
+
 /* Walks the records of a block. */
 struct wal__block_cursor {
     struct wal__span left; /* records not read yet */

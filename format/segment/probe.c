@@ -131,6 +131,9 @@ static void record_frame(struct wal__probe_result *beyond,
     if (frame->sequence > beyond->last_sequence) {
         beyond->last_sequence = frame->sequence;
     }
+    if (frame->type == WAL__FRAME_BLOCK || frame->type == WAL__FRAME_COMMIT) {
+        beyond->last_member = hit->offset;
+    }
     if (frame->type == WAL__FRAME_COMMIT &&
         wal__commit_record_decode(span, &commit) == WAL__FMT_OK) {
         if (commit.durable_off > beyond->watermark &&

@@ -41,6 +41,7 @@ struct wal__probe_result {
     uint64_t last_sequence;
     /* offset of the last COMMIT with WAL__COMMIT_DURABLE; 0: none */
     uint64_t last_durable_commit;
+    uint64_t last_member; /* offset of the last BLOCK or COMMIT; 0: none */
     /* a COMMIT ends a group after that of OPEN */
     bool has_later_group;
     bool is_done;

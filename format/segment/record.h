@@ -88,9 +88,14 @@ enum wal__entry_form {
     WAL__ENTRY_LINE = 1
 };
 
+enum {
+    WAL__ERASED_PAYLOAD_MAX = 2048
+};
+
 struct wal__entry_record {
     uint8_t form;   /* enum wal__entry_form */
-    bool is_erased; /* it was redacted, and has neither meta nor payload */
+    bool is_erased; /* it was redacted, and has no meta, and of its payload
+                     * what readers follow */
     struct wal__span id;
     struct wal__span type; /* empty if the frame's kind implies it */
     struct wal__span time;
@@ -108,6 +113,10 @@ void wal__entry_record_encode(const struct wal__entry_record *entry,
                               uint8_t *out);
 enum wal__fmt wal__entry_record_decode(struct wal__span payload,
                                        struct wal__entry_record *entry);
+/* Takes meta and payload away. */
+void wal__entry_record_erase(struct wal__entry_record *entry);
+/* Whether the record with this payload, or its first byte, is erased. */
+bool wal__entry_record_is_erased(struct wal__span first);
 
 enum {
     WAL__ENTRY_ID_END = 16 + 255 /* upper bound of the id's end */

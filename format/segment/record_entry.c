@@ -68,7 +68,7 @@ void wal__entry_record_encode(const struct wal__entry_record *entry,
     WAL__ASSERT(entry->form <= WAL__ENTRY_LINE);
     WAL__ASSERT(!entry->is_erased ||
                 (entry->digest == NULL && entry->meta.size == 0 &&
-                 entry->payload.size == 0));
+                 entry->payload.size <= WAL__ERASED_PAYLOAD_MAX));
     out[ENTRY_FORM] =
         (uint8_t)(entry->form | (entry->digest != NULL ? FORM_OUT_OF_LINE : 0) |
                   (entry->is_erased ? FORM_ERASED : 0));
@@ -156,7 +156,8 @@ enum wal__fmt wal__entry_record_decode(struct wal__span payload,
     out_of_line = ((uint8_t)small & FORM_OUT_OF_LINE) != 0;
     entry->is_erased = ((uint8_t)small & FORM_ERASED) != 0;
     if ((out_of_line && !is_out_of_line(content)) ||
-        (entry->is_erased && (meta_size | payload_size) != 0)) {
+        (entry->is_erased &&
+         (meta_size != 0 || payload_size > WAL__ERASED_PAYLOAD_MAX))) {
         return WAL__FMT_FIELD;
     }
     at += ENTRY_TEXTS;
@@ -169,6 +170,20 @@ enum wal__fmt wal__entry_record_decode(struct wal__span payload,
     WAL__ASSERT(at == content.data);
     decode_payload(content, out_of_line, entry);
     return WAL__FMT_OK;
+}
+
+void wal__entry_record_erase(struct wal__entry_record *entry)
+{
+    entry->is_erased = true;
+    entry->digest = NULL;
+    entry->meta.size = 0;
+    entry->payload.size = 0;
+    entry->payload_size = 0;
+}
+
+bool wal__entry_record_is_erased(struct wal__span first)
+{
+    return first.size > ENTRY_FORM && (first.data[ENTRY_FORM] & FORM_ERASED);
 }
 
 bool wal__entry_record_id(struct wal__span first, struct wal__span *id)

@@ -214,7 +214,8 @@ static bool process_commit(struct scan *scan, const struct wal__frame *frame,
     }
     /* Below the watermark each valid frame counts; after it only whole
      * groups do. */
-    if ((whole || scan->group < scan->result->watermark) &&
+    if ((whole || scan->start->is_rewritten ||
+         scan->group < scan->result->watermark) &&
         !deliver_range(scan, &commit)) {
         return false;
     }
@@ -394,13 +395,17 @@ static void walk_frames(struct scan *scan, uint32_t *lost)
 
 /* Returns the last sequence number before the frame of `hit`, which follows
  * damage; 0: unknown. */
-static uint64_t last_lost_sequence(const struct wal__probe_hit *hit)
+static uint64_t last_lost_sequence(const struct scan *scan,
+                                   const struct wal__probe_hit *hit)
 {
     const struct wal__frame *frame = &hit->frame;
     struct wal__span span = {hit->payload, frame->stored_size};
     struct wal__commit_record commit;
     struct wal__seal_record seal;
 
+    if (scan->start->is_rewritten) {
+        return 0;
+    }
     if (wal__frame_is_sequenced(frame->type)) {
         return frame->sequence - 1;
     }
@@ -439,7 +444,7 @@ static bool skip_damage(struct scan *scan, uint32_t lost)
     }
     if (found) {
         to = hit.offset;
-        last = last_lost_sequence(&hit);
+        last = last_lost_sequence(scan, &hit);
     } else {
         to = scan->expected_end > from ? scan->expected_end : from;
     }
@@ -468,6 +473,12 @@ static bool has_lost_open(const struct scan *scan)
     return scan->at == WAL__SEGMENT_HEADER_SIZE && scan->beyond.has_later_group;
 }
 
+/* Whether a member of a group follows X in a rewritten segment. */
+static bool has_lost_block(const struct scan *scan)
+{
+    return scan->start->is_rewritten && scan->at < scan->beyond.last_member;
+}
+
 /* Applies the table of SPEC.md 3.4 at X; true: continue after damage. */
 static bool classify_end(struct scan *scan, uint32_t lost)
 {
@@ -491,7 +502,7 @@ static bool classify_end(struct scan *scan, uint32_t lost)
         scan->expected_end = beyond->sealed_end;
     }
     if (scan->at < result->watermark || scan->at < scan->expected_end ||
-        has_lost_open(scan)) {
+        has_lost_open(scan) || has_lost_block(scan)) {
         return skip_damage(scan, lost);
     }
     if (result->sealed_end == 0) {

@@ -67,6 +67,9 @@ struct wal__scan_start {
     uint64_t known_end; /* S, from a later OPEN or, for the pack, from a COMMIT
                          * of the log; 0: unknown */
     uint64_t watermark; /* of the pack, from the log; 0: none */
+    /* Its groups have no sequence numbers, and it was durable before it got its
+     * name: nothing in it is torn. last_sequence is then its own. */
+    bool is_rewritten;
 };
 
 struct wal__scan_result {

@@ -66,7 +66,7 @@ enum {
     REWRITE_ORIGINAL_END = 96,
     REWRITE_LAST_SEQUENCE = 104,
     REWRITE_ORIGINAL_CHAIN = 112,
-    REWRITE_DROPPED = 116,
+    REWRITE_RAW_SIZE = 116,
     REWRITE_CRC = 124,
     REWRITE_END = 128
 };
@@ -84,8 +84,8 @@ WAL__FOLLOWS(REWRITE_FIRST_ID, REWRITE_GENERATION, 4);
 WAL__FOLLOWS(REWRITE_ORIGINAL_END, REWRITE_FIRST_ID, 8);
 WAL__FOLLOWS(REWRITE_LAST_SEQUENCE, REWRITE_ORIGINAL_END, 8);
 WAL__FOLLOWS(REWRITE_ORIGINAL_CHAIN, REWRITE_LAST_SEQUENCE, 8);
-WAL__FOLLOWS(REWRITE_DROPPED, REWRITE_ORIGINAL_CHAIN, 4);
-WAL__FOLLOWS(REWRITE_CRC, REWRITE_DROPPED, 8);
+WAL__FOLLOWS(REWRITE_RAW_SIZE, REWRITE_ORIGINAL_CHAIN, 4);
+WAL__FOLLOWS(REWRITE_CRC, REWRITE_RAW_SIZE, 8);
 WAL__FOLLOWS(REWRITE_END, REWRITE_CRC, 4);
 
 enum {
@@ -229,7 +229,7 @@ static void put_rewrite(uint8_t *out, const struct wal__rewrite *rewrite)
     wal__put64(out + REWRITE_ORIGINAL_END, rewrite->original_end);
     wal__put64(out + REWRITE_LAST_SEQUENCE, rewrite->last_sequence);
     wal__put32(out + REWRITE_ORIGINAL_CHAIN, rewrite->original_chain);
-    wal__put64(out + REWRITE_DROPPED, rewrite->dropped);
+    wal__put64(out + REWRITE_RAW_SIZE, rewrite->raw_size);
     wal__put32(out + REWRITE_CRC,
                wal__crc32(0, out + HEADER_END, REWRITE_CRC - HEADER_END));
 }
@@ -266,7 +266,7 @@ static enum wal__fmt decode_rewrite(const uint8_t *at,
         .first_id = wal__get64(at + REWRITE_FIRST_ID),
         .original_end = wal__get64(at + REWRITE_ORIGINAL_END),
         .last_sequence = wal__get64(at + REWRITE_LAST_SEQUENCE),
-        .dropped = wal__get64(at + REWRITE_DROPPED),
+        .raw_size = wal__get64(at + REWRITE_RAW_SIZE),
     };
 
     if (wal__crc32(0, at + HEADER_END, REWRITE_CRC - HEADER_END) !=

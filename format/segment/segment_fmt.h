@@ -80,7 +80,7 @@ struct wal__rewrite {
     uint64_t first_id;
     uint64_t original_end;
     uint64_t last_sequence;
-    uint64_t dropped;
+    uint64_t raw_size; /* bytes of the records */
 };
 
 struct wal__segment_header {

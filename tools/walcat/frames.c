@@ -24,9 +24,14 @@
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"
 #include "tools/cli/json.h"
-#include "tools/store_file/file.h"
+#include "tools/store_file/block.h"
 #include "tools/walcat/frames_blob.h"
+#include "tools/walcat/frames_names.h"
 #include "tools/walcat/walcat.h"
+
+enum {
+    TYPE_WIDTH = 10 /* of the column */
+};
 
 /* Size of the longest path of a segment below its store. */
 #define NAME_MAX_SIZE 64
@@ -37,6 +42,7 @@ struct listing {
     struct cli_file file;
     struct wal__segment_header header;
     uint64_t limit;
+    struct cli_block block; /* the last one */
 };
 
 /* The frame, zeros or damage at an offset. */
@@ -47,117 +53,9 @@ struct frame_state {
     const char *state;
     struct wal__frame frame; /* zeros if there is no frame */
     const uint8_t *payload;  /* valid until the next fetch; null: not whole */
+    uint64_t block;          /* of a record in a BLOCK: the BLOCK's offset */
+    uint32_t records;        /* of a BLOCK */
 };
-
-/* A name in a record. */
-struct name {
-    const char *key;
-    struct wal__span text;
-};
-
-enum {
-    NAMES_MAX = 2
-};
-
-static size_t names_of_session(uint32_t version, struct wal__span payload,
-                               struct name *names)
-{
-    struct wal__session_record session;
-
-    if (wal__session_record_decode(payload, version, &session) != WAL__FMT_OK) {
-        return 0;
-    }
-    names[0] = (struct name){"id", session.id};
-    return 1;
-}
-
-static size_t names_of_entry(struct wal__span payload, struct name *names)
-{
-    struct wal__entry_record entry;
-
-    if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK) {
-        return 0;
-    }
-    names[0] = (struct name){"id", entry.id};
-    return 1;
-}
-
-static size_t names_of_fork(struct wal__span payload, struct name *names)
-{
-    struct wal__fork_record fork;
-
-    if (wal__fork_record_decode(payload, &fork) != WAL__FMT_OK) {
-        return 0;
-    }
-    names[0] = (struct name){"source", fork.source_id};
-    names[1] = (struct name){"target", fork.entry_id};
-    return 2;
-}
-
-static size_t names_of_head(struct wal__span payload, struct name *names)
-{
-    struct wal__head_record head;
-
-    if (wal__head_record_decode(payload, &head) != WAL__FMT_OK) {
-        return 0;
-    }
-    names[0] = (struct name){"head", head.name};
-    names[1] = (struct name){"target", head.entry_id};
-    return 2;
-}
-
-static size_t names_of_doc(struct wal__span payload, struct name *names)
-{
-    struct wal__doc_record doc;
-
-    if (wal__doc_record_decode(payload, &doc) != WAL__FMT_OK) {
-        return 0;
-    }
-    names[0] = (struct name){"key", doc.key};
-    return 1;
-}
-
-static size_t names_of_redact(struct wal__span payload, struct name *names)
-{
-    struct wal__redact_record redact;
-
-    if (wal__redact_record_decode(payload, &redact) != WAL__FMT_OK) {
-        return 0;
-    }
-    names[0] = (struct name){"target", redact.target_id};
-    names[1] = (struct name){"redaction", redact.entry_id};
-    return 2;
-}
-
-/* Fills `names` with the names of the record and returns their number. */
-static size_t record_names(const struct listing *listing,
-                           const struct frame_state *frame_state,
-                           struct name names[NAMES_MAX])
-{
-    const struct wal__frame *frame = &frame_state->frame;
-    const struct wal__span payload = {frame_state->payload, frame->stored_size};
-
-    if (frame_state->payload == NULL || (frame->flags & WAL__FRAME_LZ4) != 0) {
-        return 0;
-    }
-    switch (frame->type) {
-    case WAL__FRAME_SESSION:
-        return names_of_session(listing->header.version, payload, names);
-    case WAL__FRAME_ENTRY:
-        return names_of_entry(payload, names);
-    case WAL__FRAME_FORK:
-        return names_of_fork(payload, names);
-    case WAL__FRAME_HEAD:
-        return names_of_head(payload, names);
-    case WAL__FRAME_DOC:
-    case WAL__FRAME_DOC_DELETE:
-        return names_of_doc(payload, names);
-    case WAL__FRAME_REDACT:
-        return names_of_redact(payload, names);
-    default:
-        return 0;
-    }
-}
 
 static struct wal_slice slice_of(struct wal__span text)
 {
@@ -168,7 +66,7 @@ static void put_json(const struct listing *listing,
                      const struct frame_state *frame_state)
 {
     const struct wal__frame *frame = &frame_state->frame;
-    struct name names[NAMES_MAX];
+    struct walcat_name names[WALCAT_NAMES_MAX];
     struct cli_json json;
     size_t count;
 
@@ -199,9 +97,18 @@ static void put_json(const struct listing *listing,
             cli_json_number(&json, fields[i].value);
         }
     }
+    if (frame_state->block != 0) {
+        cli_json_key(&json, "block");
+        cli_json_number(&json, frame_state->block);
+    }
+    if (frame_state->records != 0) {
+        cli_json_key(&json, "records");
+        cli_json_number(&json, frame_state->records);
+    }
     cli_json_key(&json, "state");
     cli_json_text(&json, cli_slice(frame_state->state));
-    count = record_names(listing, frame_state, names);
+    count = walcat_record_names(listing->header.version, frame,
+                                frame_state->payload, names);
     for (size_t i = 0; i < count; i++) {
         cli_json_key(&json, names[i].key);
         cli_json_text_or_null(&json, slice_of(names[i].text));
@@ -215,18 +122,24 @@ static void put_text(const struct listing *listing,
                      const struct frame_state *frame_state)
 {
     const struct wal__frame *frame = &frame_state->frame;
-    struct name names[NAMES_MAX];
-    size_t count = record_names(listing, frame_state, names);
+    struct walcat_name names[WALCAT_NAMES_MAX];
+    size_t count = walcat_record_names(listing->header.version, frame,
+                                       frame_state->payload, names);
     char session[16] = "store";
 
     if (frame->session != WAL__STORE_NUMBER) {
         snprintf(session, sizeof(session), "%" PRIu32, frame->session);
     }
-    printf("%10" PRIu64 " %-10s %9" PRIu64 " %8s %6d %9" PRIu64 " %9" PRIu32
+    printf("%10" PRIu64 " %s%-*s %9" PRIu64 " %8s %6d %9" PRIu64 " %9" PRIu32
            " %9" PRIu32 "  %s",
-           frame_state->offset, frame_state->type, frame->sequence, session,
-           frame->stream, frame->parent, frame->stored_size, frame->raw_size,
+           frame_state->offset, frame_state->block != 0 ? "- " : "",
+           frame_state->block != 0 ? TYPE_WIDTH - 2 : TYPE_WIDTH,
+           frame_state->type, frame->sequence, session, frame->stream,
+           frame->parent, frame->stored_size, frame->raw_size,
            frame_state->state);
+    if (frame_state->records != 0) {
+        printf("  records %" PRIu32, frame_state->records);
+    }
     for (size_t i = 0; i < count; i++) {
         printf("  %s ", names[i].key);
         cli_print_text(stdout,
@@ -405,6 +318,53 @@ static bool classify_at(struct listing *listing, uint64_t offset,
     return true;
 }
 
+/* Prints the records of a BLOCK, which the listing has unpacked. */
+static void put_records(struct listing *listing, uint64_t offset)
+{
+    struct frame_state record = {.state = "ok", .block = offset};
+    struct wal__block_cursor cursor;
+    struct wal__span payload;
+    enum wal__fmt fmt = WAL__FMT_OK;
+
+    wal__block_cursor_begin(&cursor, listing->block.records,
+                            listing->block.count, listing->header.salt, offset);
+    while (fmt == WAL__FMT_OK && !cli_output_failed()) {
+        record.offset = cursor.offset;
+        fmt = wal__block_cursor_next(&cursor, &record.frame, &payload);
+        if (fmt == WAL__FMT_OK) {
+            record.type = wal__frame_type_name(record.frame.type);
+            record.size = wal__frame_total_size(record.frame.stored_size);
+            record.payload = payload.data;
+            put_item(listing, &record);
+        }
+    }
+    if (fmt != WAL__FMT_OK && fmt != WAL__FMT_ZERO) {
+        record.frame = (struct wal__frame){0};
+        record.type = "damage";
+        record.state = header_state(fmt);
+        record.size = cursor.left.size;
+        record.payload = NULL;
+        put_item(listing, &record);
+    }
+}
+
+/* Prints a BLOCK and the records in it. */
+static void put_block(struct listing *listing, struct frame_state *frame_state)
+{
+    enum wal__fmt fmt =
+        cli_block_unpack(&listing->block, &frame_state->frame,
+                         frame_state->payload, frame_state->offset);
+
+    if (fmt != WAL__FMT_OK) {
+        frame_state->state = wal__fmt_text(fmt);
+        put_item(listing, frame_state);
+        return;
+    }
+    frame_state->records = listing->block.count;
+    put_item(listing, frame_state);
+    put_records(listing, frame_state->offset);
+}
+
 static int put_frames(struct listing *listing)
 {
     uint64_t offset = WAL__SEGMENT_HEADER_SIZE;
@@ -414,7 +374,12 @@ static int put_frames(struct listing *listing)
         if (!classify_at(listing, offset, &frame_state)) {
             return report_unreadable(listing);
         }
-        put_item(listing, &frame_state);
+        if (frame_state.frame.type == WAL__FRAME_BLOCK &&
+            frame_state.payload != NULL) {
+            put_block(listing, &frame_state);
+        } else {
+            put_item(listing, &frame_state);
+        }
         offset += frame_state.size;
     }
     if (listing->file.bad_end != 0) {
@@ -425,6 +390,21 @@ static int put_frames(struct listing *listing)
                          strerror(listing->file.error));
     }
     return CLI_OK;
+}
+
+static void put_rewrite_json(struct cli_json *json,
+                             const struct wal__rewrite *rewrite)
+{
+    cli_json_key(json, "generation");
+    cli_json_number(json, rewrite->generation);
+    cli_json_key(json, "firstId");
+    cli_json_number(json, rewrite->first_id);
+    cli_json_key(json, "originalEnd");
+    cli_json_number(json, rewrite->original_end);
+    cli_json_key(json, "lastSequence");
+    cli_json_number(json, rewrite->last_sequence);
+    cli_json_key(json, "recordBytes");
+    cli_json_number(json, rewrite->raw_size);
 }
 
 /* Prints the segment's header. */
@@ -438,6 +418,14 @@ static int put_header(struct listing *listing)
                "  salt %016" PRIx64 "  align %" PRIu32 "\n",
                listing->name, header->version, header->id, header->capacity,
                header->salt, header->group_align);
+        if (wal__segment_is_rewritten(header)) {
+            printf("rewritten  generation %" PRIu32 "  first id %" PRIu64
+                   "  original end %" PRIu64 "  last sequence %" PRIu64
+                   "  record bytes %" PRIu64 "\n",
+                   header->rewrite.generation, header->rewrite.first_id,
+                   header->rewrite.original_end, header->rewrite.last_sequence,
+                   header->rewrite.raw_size);
+        }
         printf("%10s %-10s %9s %8s %6s %9s %9s %9s  %s\n", "offset", "type",
                "sequence", "session", "stream", "parent", "stored", "raw",
                "state");
@@ -455,6 +443,9 @@ static int put_header(struct listing *listing)
     cli_json_number(&json, header->capacity);
     cli_json_key(&json, "groupAlign");
     cli_json_number(&json, header->group_align);
+    if (wal__segment_is_rewritten(header)) {
+        put_rewrite_json(&json, &header->rewrite);
+    }
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
     return CLI_OK;
@@ -501,6 +492,7 @@ static int list_file(const struct cli *cli, const char *path, const char *name)
         return cli_error(cli, CLI_FAILED, path, "%s", cli_file_error(error));
     }
     code = list_open_file(&listing);
+    cli_block_deinit(&listing.block);
     cli_file_close(&listing.file);
     return code;
 }

@@ -241,7 +241,8 @@ static size_t mark_kept(const struct check_model *model)
     for (size_t i = 0; i < model->session_count; i++) {
         struct check_session *session = model->sessions[i];
 
-        session->is_kept = (session->state.flags & WAL__SUMMARY_DELETED) == 0;
+        session->is_kept = (session->state.flags & WAL__SUMMARY_DELETED) == 0 &&
+                           session->has_record;
     }
     while (changed) {
         changed = false;
@@ -286,7 +287,10 @@ static bool check_rank(struct check_store *store, uint32_t rank, uint32_t *last,
     *last = summary->number;
     session = check_model_find(&store->model, summary->number);
     if (session != NULL) {
-        field = check_summary(session, summary);
+        field = check_summary(store, session, summary, NULL);
+    } else if (store->has_rewritten &&
+               (summary->flags & WAL__SUMMARY_DELETED) != 0) {
+        field = NULL;
     }
     if (field != NULL) {
         check_damage_add_redundant(&store->damages, name, at, WAL__SUMMARY_SIZE,
@@ -306,13 +310,15 @@ static void check_summaries(struct check_store *store)
     uint32_t last = 0;
 
     for (uint32_t i = 0; i < catalogue->header.session_count; i++) {
+        const struct check_session *session;
         struct wal__summary summary;
 
         if (!check_rank(store, i, &last, &summary)) {
             return;
         }
         hidden += is_hidden(&summary);
-        missing -= check_model_find(&store->model, summary.number)->is_kept;
+        session = check_model_find(&store->model, summary.number);
+        missing -= session != NULL && session->is_kept;
     }
     if (missing > 0) {
         report_difference(store, 12, 4, "it lacks sessions of the log");
@@ -327,26 +333,31 @@ void check_catalogue_compare(struct check_store *store,
 {
     struct check_catalogue *catalogue = &store->catalogue;
     const struct wal__catalogue_header *header = &catalogue->header;
-    uint64_t replayed = store->model.replayed_count;
+    uint64_t end = check_segment_original_end(segment);
 
     if (catalogue->bytes == NULL || catalogue->compared ||
+        catalogue->outdated ||
         wal__position_segment(header->position) != segment->id) {
         return;
     }
     catalogue->compared = true;
-    if (wal__position_offset(header->position) > segment->facts->end) {
+    if (wal__segment_is_rewritten(&segment->header) &&
+        wal__position_offset(header->position) != end) {
+        return; /* readers ignore it */
+    }
+    if (wal__position_offset(header->position) > end) {
         report_difference(store, 24, 8, "its position is after the log's end");
         return;
     }
     check_orders(store);
     /* If the log continues after the catalogue's position, the model is newer
      * than the catalogue and cannot be compared. */
-    if (store->records_lost || replayed == 0 ||
-        store->model.replayed[replayed - 1].sequence != header->last_sequence) {
+    if (store->records_lost || store->is_approximate ||
+        check_segment_last_sequence(segment) != header->last_sequence) {
         return;
     }
-    if (wal__position_offset(header->position) == segment->facts->end &&
-        header->chain != segment->facts->chain) {
+    if (wal__position_offset(header->position) == end &&
+        header->chain != check_segment_chain(segment)) {
         report_difference(store, 40, 4, "its chain differs from the log's");
         return;
     }
@@ -358,7 +369,7 @@ void check_catalogue_finish(struct check_store *store)
     struct check_catalogue *catalogue = &store->catalogue;
 
     if (catalogue->bytes != NULL && !catalogue->compared &&
-        !store->records_lost) {
+        !catalogue->outdated && !store->records_lost) {
         report_difference(store, 24, 8,
                           "its position is in no segment of the log");
     }

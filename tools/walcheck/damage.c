@@ -67,6 +67,7 @@ static struct check_damage *find_same(const struct check_damages *damages,
 
 static void deinit(struct check_damage *damage)
 {
+    free(damage->sequences);
     free(damage->file);
     free(damage->reason);
     free(damage->sessions);
@@ -126,6 +127,41 @@ size_t check_damages_count(const struct check_damages *damages)
     return count;
 }
 
+void check_damage_sequence(struct check_damage *damage, uint64_t sequence)
+{
+    damage->sequences =
+        cli_reserve(damage->sequences, damage->sequence_count,
+                    &damage->sequence_capacity, sizeof(*damage->sequences));
+    damage->sequences[damage->sequence_count++] = sequence;
+}
+
+static int compare_sequences(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+void check_damage_sort_sequences(struct check_damage *damage)
+{
+    size_t kept = 0;
+
+    if (damage->sequence_count == 0) {
+        return;
+    }
+    qsort(damage->sequences, damage->sequence_count, sizeof(*damage->sequences),
+          compare_sequences);
+    for (size_t i = 0; i < damage->sequence_count; i++) {
+        if (kept == 0 || damage->sequences[kept - 1] != damage->sequences[i]) {
+            damage->sequences[kept++] = damage->sequences[i];
+        }
+    }
+    damage->sequence_count = kept;
+    damage->first_sequence = damage->sequences[0];
+    damage->last_sequence = damage->sequences[kept - 1];
+}
+
 void check_damage_session(struct check_damage *damage, uint32_t session)
 {
     if (session == 0) {
@@ -171,19 +207,32 @@ void check_damages_sort(struct check_damages *damages)
     damages->capacity = damages->count + 1;
 }
 
-void check_damages_intersect(struct check_damages *damages,
-                             const struct check_damages *other)
+void check_damages_remove(struct check_damages *damages,
+                          bool (*is_removed)(const void *ctx,
+                                             const struct check_damage *damage),
+                          const void *ctx)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < damages->count; i++) {
-        if (find_same(other, &damages->items[i]) != NULL) {
-            damages->items[kept++] = damages->items[i];
-        } else {
+        if (is_removed(ctx, &damages->items[i])) {
             deinit(&damages->items[i]);
+        } else {
+            damages->items[kept++] = damages->items[i];
         }
     }
     damages->count = kept;
+}
+
+static bool is_missing(const void *ctx, const struct check_damage *damage)
+{
+    return find_same(ctx, damage) == NULL;
+}
+
+void check_damages_intersect(struct check_damages *damages,
+                             const struct check_damages *other)
+{
+    check_damages_remove(damages, is_missing, other);
 }
 
 void check_damages_deinit(struct check_damages *damages)

@@ -116,7 +116,14 @@ static bool check_postings(const struct index_check *index_check,
                                     WAL__POSTING_SIZE,
                             &posting);
         record = find_record(segment, posting.sequence);
-        if (record == NULL && segment->has_lost_records) {
+        if (record == NULL && wal__segment_is_rewritten(&segment->header)) {
+            if (!check_block_lost(index_check->segment, &posting,
+                                  summary->number)) {
+                report_difference(index_check,
+                                  "a posting names a record that is not there");
+                return false;
+            }
+        } else if (record == NULL && segment->has_lost_records) {
             report_lost_record(index_check, &posting, summary->number);
         } else if (record == NULL ||
                    !posting_matches(record, &posting, summary->number)) {
@@ -127,7 +134,49 @@ static bool check_postings(const struct index_check *index_check,
     return true;
 }
 
-static void check_summaries(const struct index_check *index_check)
+/* A session that is deleted later may have lost records to compaction. */
+static void report_summary(const struct index_check *index_check,
+                           const struct wal__summary *summary,
+                           const char *field)
+{
+    struct check_store *store = index_check->store;
+    struct check_damage *damage = check_damage_add(
+        &store->damages, index_check->file, index_check->offset,
+        index_check->size,
+        "the %s of session %" PRIu32
+        " differs from the log; it is derived: no record is lost",
+        field, summary->number);
+
+    damage->kind = CHECK_REDUNDANT;
+    damage->if_live = store->has_rewritten ? summary->number : 0;
+}
+
+/* Compares a summary with its session. Returns the name of the first field that
+ * differs, or null. */
+static const char *check_session_summary(const struct index_check *index_check,
+                                         const struct wal__summary *summary)
+{
+    struct check_store *store = index_check->store;
+    struct check_segment *segment = index_check->segment;
+    struct check_session *session =
+        check_model_find(&store->model, summary->number);
+    bool is_loose =
+        wal__segment_is_rewritten(&segment->header) || store->is_approximate;
+    const char *field;
+
+    if (session == NULL) {
+        /* Its records were left out, or are in a later segment. */
+        return store->has_rewritten && summary->posting_count == 0 ? NULL
+                                                                   : "number";
+    }
+    field = check_summary(store, session, summary, is_loose ? segment : NULL);
+    if (is_loose) {
+        check_summary_adopt(store, session, summary, segment);
+    }
+    return field;
+}
+
+static void check_summaries(struct index_check *index_check)
 {
     const struct wal__index_header *header = &index_check->index.header;
     uint64_t postings = 0;
@@ -157,17 +206,15 @@ static void check_summaries(const struct index_check *index_check)
             }
             continue;
         }
-        field = session == NULL ? "number" : check_summary(session, &summary);
+        field = check_session_summary(index_check, &summary);
         if (field != NULL) {
-            check_damage_add_redundant(
-                &index_check->store->damages, index_check->file,
-                index_check->offset, index_check->size,
-                "the %s of session %" PRIu32
-                " differs from the log; it is derived: no record is lost",
-                field, summary.number);
+            report_summary(index_check, &summary, field);
+        }
+        if (field != NULL && !index_check->store->has_rewritten) {
             return;
         }
     }
+    index_check->segment->has_summaries = true;
     if (postings < index_check->segment->record_count) {
         report_difference(index_check, "records of the log have no posting");
     }
@@ -458,4 +505,11 @@ void check_indexes(struct check_store *store, struct check_segment *segment)
 
     check_sealed(&index_check);
     check_index_file(&index_check);
+    if (wal__segment_is_rewritten(&segment->header) &&
+        !segment->has_summaries) {
+        store->is_approximate = true;
+    }
+    for (size_t i = 0; i < segment->damages.count; i++) {
+        check_damage_sort_sequences(&segment->damages.items[i]);
+    }
 }

@@ -1,8 +1,10 @@
 /*
  * leftover.c - segments that are not in the chain (SPEC.md 3.5): what a failed
- * attempt left, which the chain has replaced since, or damage.
+ * attempt left, which the chain has replaced since, what compaction replaced
+ * (3.9), or damage.
  *
- * Invariant: a segment is a leftover only if the chain has all its records.
+ * Invariant: a segment is a leftover only if the chain has all its records, or
+ * all that compaction kept of them.
  *
  * Threads: the main thread.
  */
@@ -27,15 +29,16 @@ find_successor(const struct check_segments *segments,
     return NULL;
 }
 
-static bool is_leftover(const struct check_segments *segments,
-                        const struct check_segment *segment)
+/* Whether a segment has the same records as the beginning of its successor, or
+ * none. */
+static bool is_repeat(const struct check_segment *segment,
+                      const struct check_segment *successor)
 {
     struct wal__scan_result *scratch = cli_alloc(sizeof(*scratch));
     struct wal__repeat_segment own = {.source = {NULL, NULL}};
     struct wal__repeat_segment other = own;
     struct cli_file file;
     struct cli_file other_file;
-    const struct check_segment *successor = find_successor(segments, segment);
     enum wal__repeat repeat = WAL__REPEAT_NO;
 
     if (cli_file_open(&file, segment->path) == 0) {
@@ -57,11 +60,30 @@ static bool is_leftover(const struct check_segments *segments,
     return repeat != WAL__REPEAT_NO;
 }
 
+/* What is left of a successor's records after compaction cannot be compared:
+ * those of a leftover were among them if their numbers are. */
+static bool is_leftover(const struct check_segments *segments,
+                        const struct check_segment *segment)
+{
+    const struct check_segment *successor = find_successor(segments, segment);
+
+    return successor != NULL && wal__segment_is_rewritten(&successor->header)
+               ? segment->id > successor->open.previous_id &&
+                     segment->id < successor->id
+               : is_repeat(segment, successor);
+}
+
 void check_leftovers(struct check_segments *segments)
 {
     for (size_t i = 0; i < segments->count; i++) {
         struct check_segment *segment = segments->items[i];
 
+        if (segment->role == CHECK_REPLACED) {
+            check_damage_add_note(
+                &segment->damages, segment->name, 0, segment->size,
+                "was replaced by compaction, and is removed when one process "
+                "opens the store alone");
+        }
         if (segment->role != CHECK_UNLINKED || segment->next != NULL) {
             continue;
         }

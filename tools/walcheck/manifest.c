@@ -137,6 +137,8 @@ static int select_slot(struct check_store *store, const uint8_t *bytes)
     store->uuid_known = true;
     memcpy(store->uuid, best->manifest.uuid, sizeof(store->uuid));
     store->format_version = best->manifest.version;
+    store->format_known = true;
+    store->incompat = best->manifest.features.incompat;
     store->group_align = best->manifest.group_align;
     return CLI_CONTINUE;
 }

@@ -87,8 +87,7 @@ struct reference_walk {
     struct check_store *store;
     struct check_reader reader;
     const struct check_reference *reference;
-    struct cli_file file; /* of its segment */
-    const struct check_segment *open_segment;
+    struct check_payloads payloads;
     struct check_list list;
 };
 
@@ -98,20 +97,9 @@ static struct wal__span reread_payload(struct reference_walk *reference_walk)
     const struct check_reference *reference = reference_walk->reference;
     struct wal__span payload = {NULL, 0};
 
-    if (reference_walk->open_segment != reference->segment) {
-        if (reference_walk->open_segment != NULL) {
-            cli_file_close(&reference_walk->file);
-        }
-        reference_walk->open_segment = NULL;
-        if (cli_file_open(&reference_walk->file, reference->segment->path) !=
-            0) {
-            return payload;
-        }
-        reference_walk->open_segment = reference->segment;
-    }
-    payload.data = cli_file_fetch(&reference_walk->file,
-                                  (uint64_t)reference->offset + WAL__FRAME_SIZE,
-                                  reference->stored_size);
+    payload.data =
+        check_payload_read(&reference_walk->payloads, reference->segment,
+                           reference->offset, reference->stored_size);
     payload.size = payload.data == NULL ? 0 : reference->stored_size;
     return payload;
 }
@@ -127,8 +115,11 @@ static void report_fault(struct reference_walk *reference_walk,
         fault->position == 0 ? NULL
                              : check_pack_segment(store, fault->position);
     const struct check_blob *blob = check_blobs_find(&store->blobs, digest);
-    uint64_t size = wal__frame_total_size(reference->stored_size);
-    uint64_t offset = reference->offset;
+    bool in_block = wal__segment_is_rewritten(&reference->segment->header);
+    uint64_t size =
+        in_block ? 0 : wal__frame_total_size(reference->stored_size);
+    uint64_t offset =
+        in_block ? wal__block_offset(reference->offset) : reference->offset;
     const char *file = reference->segment->name;
     char text[CHECK_DIGEST_TEXT];
 
@@ -259,9 +250,7 @@ void check_references(struct check_store *store)
             }
         }
     }
-    if (reference_walk.open_segment != NULL) {
-        cli_file_close(&reference_walk.file);
-    }
+    check_payload_close(&reference_walk.payloads);
     check_reader_deinit(&reference_walk.reader);
     free(reference_walk.list.bytes);
 }

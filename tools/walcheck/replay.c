@@ -3,7 +3,9 @@
  * are consistent (SPEC.md 2.5 to 2.8, 2.14 to 2.16).
  *
  * Invariant: records are applied once, ascending by sequence. Where records
- * may be lost, an inconsistency is not reported: the loss may explain it.
+ * may be lost, an inconsistency is not reported: the loss may explain it. Nor is
+ * one of a deleted session where compaction left out records: they may be of it
+ * (3.9).
  *
  * Threads: the main thread.
  */
@@ -27,21 +29,24 @@ struct replay {
     struct check_segment *segment;
     const struct check_record *record;
     struct check_session *session;
-    struct cli_file file; /* of the segment; for payloads that were not kept */
-    bool opened;
+    struct check_payloads payloads;
 };
 
 static void report_damage(const struct replay *replay, const char *what)
 {
     const struct check_record *record = replay->record;
+    bool in_block = wal__segment_is_rewritten(&replay->segment->header);
     struct check_damage *damage = check_damage_add(
         &replay->segment->damages, replay->segment->name,
-        record->posting.offset, wal__frame_total_size(record->stored_size),
+        in_block ? wal__block_offset(record->posting.offset)
+                 : record->posting.offset,
+        in_block ? 0 : wal__frame_total_size(record->stored_size),
         "the %s of sequence %" PRIu64 " %s",
         wal__frame_type_name(record->posting.type), record->posting.sequence,
         what);
 
     check_damage_session(damage, record->session);
+    damage->if_live = replay->store->has_rewritten ? record->session : 0;
     replay->session->damaged = true;
 }
 
@@ -113,6 +118,7 @@ static void replay_session(const struct replay *replay)
     payload.data = session->payload;
     session->has_record = check_session_decode(replay->segment, payload,
                                                &session->record) == WAL__FMT_OK;
+    session->outdated_in = NULL;
     session->state.id_hash = record->posting.id_hash;
     set_created(replay, decoded.created_ms);
     session->state.schema_version = decoded.schema_version;
@@ -231,22 +237,6 @@ static void replay_fork(const struct replay *replay)
 
 /* --- entries -------------------------------------------------------------- */
 
-/* Reads the payload of the current record again; null if that fails. */
-static const uint8_t *reread_payload(struct replay *replay)
-{
-    const struct check_record *record = replay->record;
-
-    if (!replay->opened) {
-        if (cli_file_open(&replay->file, replay->segment->path) != 0) {
-            return NULL;
-        }
-        replay->opened = true;
-    }
-    return cli_file_fetch(&replay->file,
-                          (uint64_t)record->posting.offset + WAL__FRAME_SIZE,
-                          record->stored_size);
-}
-
 /* Sets the session's first text from the first user message. */
 static void replay_first_text(struct replay *replay)
 {
@@ -260,7 +250,9 @@ static void replay_first_text(struct replay *replay)
         session->state.entries >= FIRST_ENTRIES) {
         return;
     }
-    payload = reread_payload(replay);
+    payload = check_payload_read(&replay->payloads, replay->segment,
+                                 replay->record->posting.offset,
+                                 replay->record->stored_size);
     if (payload == NULL ||
         wal__entry_record_decode(
             (struct wal__span){payload, replay->record->stored_size}, &entry) !=
@@ -365,6 +357,20 @@ static void replay_doc(const struct replay *replay)
     session->state.documents++;
 }
 
+/* Whether the session that holds a redaction saw the target. It may have been
+ * deleted, and have left nothing. */
+static bool could_see(const struct replay *replay, uint32_t number,
+                      const struct check_replayed *target)
+{
+    const struct check_model *model = &replay->store->model;
+    const struct check_session *session = check_model_find(model, number);
+
+    return check_model_can_see(model, number, target) ||
+           (replay->store->has_rewritten &&
+            (session == NULL || !session->has_record ||
+             check_session_is_deleted(session)));
+}
+
 static void replay_redact(const struct replay *replay)
 {
     const struct check_record *record = replay->record;
@@ -386,7 +392,7 @@ static void replay_redact(const struct replay *replay)
          replayed == NULL || replayed->type != WAL__FRAME_ENTRY ||
          replayed->session != session->number ||
          replayed->stream != record->posting.stream ||
-         !check_model_can_see(model, redact.session, replayed))) {
+         !could_see(replay, redact.session, replayed))) {
         report_damage(replay, "names a target that does not exist");
     }
     if (session->state.first_owner == session->number &&
@@ -459,7 +465,9 @@ static void apply_record(struct replay *replay)
     struct check_session *session = replay->session;
 
     if (record->posting.type != WAL__FRAME_SESSION && !session->has_record &&
-        !may_be_lost(replay)) {
+        !may_be_lost(replay) &&
+        (record->posting.type != WAL__FRAME_REDACT ||
+         !replay->store->has_rewritten)) {
         report_damage(replay, "belongs to a session that was never created");
     } else if (!is_type_allowed(replay) && !may_be_lost(replay)) {
         report_damage(replay,
@@ -499,6 +507,7 @@ static void add_replayed(struct check_store *store,
         .session = record->session,
         .type = record->posting.type,
         .stream = record->posting.stream,
+        .is_erased = record->is_erased,
     };
 }
 
@@ -522,17 +531,21 @@ static void check_continuity(struct check_segment *segment)
         return;
     }
     if (previous == NULL || previous->id != open->previous_id ||
-        previous->has_lost_records) {
+        (wal__segment_is_rewritten(&previous->header)
+             ? previous->salt_found
+             : previous->has_lost_records)) {
         return;
     }
-    if (open->last_sequence != previous->facts->last_sequence ||
-        open->chain != previous->facts->chain) {
-        check_damage_add(&segment->damages, segment->name,
-                         WAL__SEGMENT_HEADER_SIZE, 0,
-                         "does not continue its predecessor, which ends "
-                         "with sequence %" PRIu64 " and not %" PRIu64
-                         ", or with another chain",
-                         previous->facts->last_sequence, open->last_sequence);
+    if (open->last_sequence != check_segment_last_sequence(previous) ||
+        open->chain != check_segment_chain(previous) ||
+        (wal__segment_is_rewritten(&previous->header) &&
+         open->previous_end != check_segment_original_end(previous))) {
+        check_damage_add(
+            &segment->damages, segment->name, WAL__SEGMENT_HEADER_SIZE, 0,
+            "does not continue its predecessor, which ends "
+            "with sequence %" PRIu64 " and not %" PRIu64
+            ", or with another chain",
+            check_segment_last_sequence(previous), open->last_sequence);
     }
 }
 
@@ -587,7 +600,21 @@ void check_replay(struct check_store *store, struct check_segment *segment)
             break;
         }
     }
-    if (replay.opened) {
-        cli_file_close(&replay.file);
+    check_payload_close(&replay.payloads);
+}
+
+void check_replay_finish(struct check_store *store)
+{
+    for (size_t i = 0; i < store->model.session_count; i++) {
+        const struct check_session *session = store->model.sessions[i];
+
+        if (session->outdated_in != NULL && !session->damaged &&
+            !store->records_lost && !check_session_is_deleted(session)) {
+            check_damage_add_redundant(
+                &store->damages, session->outdated_in->name, 0, 0,
+                "the index has other texts of session %" PRIu32
+                " than the log; it is derived: no record is lost",
+                session->number);
+        }
     }
 }

@@ -11,6 +11,10 @@
 #include "tools/cli/json.h"
 #include "tools/walcheck/walcheck.h"
 
+enum {
+    RANGES_MAX = 16 /* of sequence numbers in a line of text */
+};
+
 /* A session's id; "#number" if its id is lost; "#store" for the store
  * itself. */
 static struct wal_slice session_name(const struct check_model *model,
@@ -29,6 +33,45 @@ static struct wal_slice session_name(const struct check_model *model,
     return cli_slice(buffer);
 }
 
+/* The range of the lost sequence numbers that begins at a rank; returns the
+ * rank of the next one, or 0: there is none. */
+static size_t next_range(const struct check_damage *damage, size_t rank,
+                         uint64_t *first, uint64_t *last)
+{
+    if (damage->sequence_count == 0) {
+        *first = damage->first_sequence;
+        *last = damage->last_sequence;
+        return damage->last_sequence == 0 || rank > 0 ? 0 : 1;
+    }
+    if (rank == damage->sequence_count) {
+        return 0;
+    }
+    *first = damage->sequences[rank];
+    *last = *first;
+    for (rank++;
+         rank < damage->sequence_count && damage->sequences[rank] == *last + 1;
+         rank++) {
+        *last = damage->sequences[rank];
+    }
+    return rank;
+}
+
+static void put_ranges(struct cli_json *json, const struct check_damage *damage)
+{
+    uint64_t first;
+    uint64_t last;
+
+    cli_json_open(json, '[');
+    for (size_t rank = 0;
+         (rank = next_range(damage, rank, &first, &last)) != 0;) {
+        cli_json_open(json, '[');
+        cli_json_number(json, first);
+        cli_json_number(json, last);
+        cli_json_close(json, ']');
+    }
+    cli_json_close(json, ']');
+}
+
 void check_report_damage(struct cli_json *json, const struct check_model *model,
                          const struct check_damage *damage)
 {
@@ -45,6 +88,8 @@ void check_report_damage(struct cli_json *json, const struct check_model *model,
     cli_json_number(json, damage->first_sequence);
     cli_json_key(json, "lastSequence");
     cli_json_number(json, damage->last_sequence);
+    cli_json_key(json, "sequences");
+    put_ranges(json, damage);
     cli_json_key(json, "sessions");
     cli_json_open(json, '[');
     for (size_t i = 0; i < damage->session_count; i++) {
@@ -135,6 +180,31 @@ static void report_json(const struct check_store *store, bool sound)
     cli_json_end_line(&json);
 }
 
+/* Prints the lost sequence numbers, or how many more there are. */
+static void print_sequences(const struct check_damage *damage)
+{
+    const char *before = "; sequence ";
+    unsigned printed = 0;
+    size_t rank = 0;
+    size_t next;
+    uint64_t first;
+    uint64_t last;
+
+    while ((next = next_range(damage, rank, &first, &last)) != 0) {
+        if (printed == RANGES_MAX) {
+            printf(" and %zu more", damage->sequence_count - rank);
+            return;
+        }
+        printf("%s%" PRIu64, before, first);
+        if (last > first || damage->sequence_count == 0) {
+            printf(" to %" PRIu64, last);
+        }
+        before = ", ";
+        rank = next;
+        printed++;
+    }
+}
+
 static void print_damage(const struct check_store *store,
                          const struct check_damage *damage)
 {
@@ -145,10 +215,7 @@ static void print_damage(const struct check_store *store,
            damage->offset, damage->length,
            cli_plural(damage->length, "byte", "bytes"));
     cli_print_text(stdout, cli_slice(damage->reason), 0, false);
-    if (damage->last_sequence != 0) {
-        printf("; sequence %" PRIu64 " to %" PRIu64, damage->first_sequence,
-               damage->last_sequence);
-    }
+    print_sequences(damage);
     for (size_t i = 0; i < damage->session_count; i++) {
         fputs(i > 0 ? ", "
                     : cli_plural(damage->session_count, "; session ",
@@ -212,8 +279,13 @@ static uint64_t count_lost_records(const struct check_store *store,
     for (size_t i = 0; i < damages->count; i++) {
         const struct check_damage *damage = &damages->items[i];
 
-        if (damage->kind == CHECK_LOSS && damage->last_sequence != 0 &&
-            (strncmp(damage->file, "pack/", 5) == 0) == of_pack) {
+        if (damage->kind != CHECK_LOSS || damage->last_sequence == 0 ||
+            (strncmp(damage->file, "pack/", 5) == 0) != of_pack) {
+            continue;
+        }
+        if (damage->sequence_count > 0) {
+            records += damage->sequence_count; /* of one BLOCK alone */
+        } else {
             lost[count++] = damage;
         }
     }

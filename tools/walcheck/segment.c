@@ -22,6 +22,7 @@
 struct scan {
     struct check_segment *segment;
     struct check_damages found; /* in the order of facts->damage */
+    struct cli_block block;
 };
 
 /* Sets the record's time. */
@@ -36,6 +37,7 @@ static bool is_valid_entry(struct wal__span payload,
         return false;
     }
     record->time_ms = wal__session_time_of_entry(entry.time, record->clock_ms);
+    record->is_erased = entry.is_erased;
     return true;
 }
 
@@ -48,7 +50,7 @@ static bool is_sound_copy(struct wal__span payload,
 
     return frame->stream != WAL__COPY_STREAM ||
            wal__entry_record_decode(payload, &entry) != WAL__FMT_OK ||
-           entry.type.size != strlen(WAL__COPY_TYPE) ||
+           entry.is_erased || entry.type.size != strlen(WAL__COPY_TYPE) ||
            memcmp(entry.type.data, WAL__COPY_TYPE, entry.type.size) != 0 ||
            wal__copy_chunk_is_valid(
                (struct wal_slice){entry.payload.data, entry.payload.size});
@@ -127,9 +129,9 @@ static void copy_payload(struct check_segment *segment,
     }
 }
 
-static void add_record(struct check_segment *segment,
-                       const struct wal__frame *frame, uint64_t offset,
-                       const uint8_t *payload, int64_t clock_ms)
+void check_segment_add_record(struct check_segment *segment,
+                              const struct wal__frame *frame, uint64_t offset,
+                              const uint8_t *payload, int64_t clock_ms)
 {
     struct check_record *record;
 
@@ -173,8 +175,12 @@ static bool scan_piece(void *ctx, const struct wal__scan_range *piece)
             check_pack_add_record(segment, &frame, piece->offset + at,
                                   piece->bytes + at + WAL__FRAME_SIZE);
         } else if (wal__frame_is_sequenced(frame.type)) {
-            add_record(segment, &frame, piece->offset + at,
-                       piece->bytes + at + WAL__FRAME_SIZE, clock_ms);
+            check_segment_add_record(segment, &frame, piece->offset + at,
+                                     piece->bytes + at + WAL__FRAME_SIZE,
+                                     clock_ms);
+        } else if (frame.type == WAL__FRAME_BLOCK) {
+            check_block_scan(segment, &scan->block, &frame, piece->offset + at,
+                             piece->bytes + at + WAL__FRAME_SIZE, clock_ms);
         }
         at += wal__frame_total_size(frame.stored_size);
     }
@@ -236,10 +242,49 @@ static void read_lost(struct check_segment *segment, struct cli_file *file,
         }
         if (segment->is_pack && wal__frame_is_sequenced(frame.type)) {
             check_pack_add_lost(segment, frame.id_hash, at);
-        } else if (wal__frame_is_sequenced(frame.type)) {
+        } else if (wal__frame_is_sequenced(frame.type) ||
+                   frame.type == WAL__FRAME_BLOCK) {
             check_damage_session(damage, frame.session);
         }
         at += wal__frame_total_size(frame.stored_size);
+    }
+}
+
+uint64_t check_segment_last_sequence(const struct check_segment *segment)
+{
+    return wal__segment_is_rewritten(&segment->header)
+               ? segment->header.rewrite.last_sequence
+               : segment->facts->last_sequence;
+}
+
+uint32_t check_segment_chain(const struct check_segment *segment)
+{
+    return wal__segment_is_rewritten(&segment->header)
+               ? segment->header.rewrite.original_chain
+               : segment->facts->chain;
+}
+
+uint64_t check_segment_original_end(const struct check_segment *segment)
+{
+    return wal__segment_is_rewritten(&segment->header)
+               ? segment->header.rewrite.original_end
+               : segment->facts->end;
+}
+
+/* Where a scan starts without OPEN: at the recorded end of the previous
+ * segment. */
+static void start_after(const struct check_segment *previous,
+                        struct wal__scan_start *start)
+{
+    if (wal__segment_is_rewritten(&previous->header)) {
+        start->last_sequence = previous->header.rewrite.last_sequence;
+        start->chain = previous->header.rewrite.original_chain;
+    } else if (previous->has_trailer) {
+        start->last_sequence = previous->trailer.last_sequence;
+        start->chain = previous->trailer.chain;
+    } else if (previous->facts != NULL) {
+        start->last_sequence = previous->facts->last_sequence;
+        start->chain = previous->facts->chain;
     }
 }
 
@@ -257,14 +302,12 @@ void check_segment_init_start(const struct check_segment *segment,
         .chain = segment->open.chain,
         .known_end = segment->known_end,
     };
-    /* Without OPEN, start from the recorded end of the previous segment. */
-    if (!segment->linked && previous != NULL && previous->has_trailer) {
-        start->last_sequence = previous->trailer.last_sequence;
-        start->chain = previous->trailer.chain;
-    } else if (!segment->linked && previous != NULL &&
-               previous->facts != NULL) {
-        start->last_sequence = previous->facts->last_sequence;
-        start->chain = previous->facts->chain;
+    if (!segment->linked && previous != NULL) {
+        start_after(previous, start);
+    }
+    if (wal__segment_is_rewritten(&segment->header)) {
+        start->is_rewritten = true;
+        start->last_sequence = segment->header.rewrite.last_sequence;
     }
     /* Bytes after the end of a segment that has a successor were never
      * acknowledged; SEAL and trailer are checked separately. */
@@ -417,12 +460,13 @@ void check_segment_scan(const struct check_store *store,
 
     check_segment_init_start(segment, &start);
     wal__scan(&source, &sink, &start, segment->facts);
+    cli_block_deinit(&scan.block);
     add_scan_damage(&scan);
     bound_final_damage(segment, &scan.found);
     for (size_t i = 0; i < scan.found.count; i++) {
         read_lost(segment, &file, &scan.found.items[i], start.capacity);
     }
-    segment->has_lost_records = scan.found.count > 0;
+    segment->has_lost_records |= scan.found.count > 0;
     check_damages_move(&segment->damages, &scan.found);
     report_verdict(segment, &file, &start);
     apply_seal(segment);
@@ -434,6 +478,9 @@ void check_segment_scan(const struct check_store *store,
         segment->has_lost_records = true;
     }
     cli_file_close(&file);
+    if (wal__segment_is_rewritten(&segment->header)) {
+        check_block_finish(segment);
+    }
 }
 
 enum wal__fmt check_session_decode(const struct check_segment *segment,

@@ -146,6 +146,19 @@ static void read_heads(struct check_store *store,
     }
 }
 
+const struct check_segment *
+check_chain_find_rewritten(const struct check_segments *segments, uint64_t id)
+{
+    for (const struct check_segment *segment = segments->tail; segment != NULL;
+         segment = segment->previous) {
+        if (wal__segment_is_rewritten(&segment->header) &&
+            id >= segment->header.rewrite.first_id && id <= segment->id) {
+            return segment;
+        }
+    }
+    return NULL;
+}
+
 /* Whether an index or the catalogue records that a segment had records. */
 static bool is_indexed(const struct check_store *store,
                        const struct check_segment *segment)
@@ -260,7 +273,8 @@ static void link_previous(struct check_segment *above,
     above->previous = below;
     below->next = above;
     below->role = CHECK_LINKED;
-    if (above->linked && above->open.previous_id == below->id) {
+    if (above->linked && above->open.previous_id == below->id &&
+        !wal__segment_is_rewritten(&below->header)) {
         below->known_end = above->open.previous_end;
     } else if (below->has_trailer) {
         below->known_end = below->trailer.end;
@@ -281,7 +295,9 @@ find_previous(struct check_store *store, const struct check_segments *segments,
     if (below != NULL) {
         report_headerless(store, below, true);
     }
-    return next_candidate(segments, segment->id);
+    return next_candidate(segments, wal__segment_is_rewritten(&segment->header)
+                                        ? segment->header.rewrite.first_id
+                                        : segment->id);
 }
 
 static void walk_chain(struct check_store *store,
@@ -322,6 +338,16 @@ static void set_recorded_end(struct check_store *store,
     }
 }
 
+/* Whether a rewritten segment of the chain replaced this one. */
+static bool is_replaced(const struct check_segments *segments,
+                        const struct check_segment *segment)
+{
+    const struct check_segment *rewritten =
+        check_chain_find_rewritten(segments, segment->id);
+
+    return rewritten != NULL && rewritten->id != segment->id;
+}
+
 /* Sets the roles of segments that are not in the chain. */
 static void judge_unlinked(struct check_store *store,
                            struct check_segments *segments)
@@ -329,6 +355,12 @@ static void judge_unlinked(struct check_store *store,
     for (size_t i = 0; i < segments->count; i++) {
         struct check_segment *segment = segments->items[i];
 
+        if (segment != segments->tail && segment->next == NULL &&
+            is_replaced(segments, segment)) {
+            segment->role = CHECK_REPLACED;
+            check_damages_deinit(&segment->damages);
+            continue;
+        }
         if (segment->role == CHECK_UNREADABLE_SEGMENT) {
             report_headerless(store, segment, false);
             continue;
@@ -353,6 +385,32 @@ static void mark_unlinked(struct check_segments *segments)
     }
 }
 
+/* Takes what the rewritten segments of the log say of the store. */
+static void note_rewritten(struct check_store *store)
+{
+    uint32_t generation = 0;
+
+    for (struct check_segment *segment = store->log.tail; segment != NULL;
+         segment = segment->previous) {
+        if (!wal__segment_is_rewritten(&segment->header)) {
+            continue;
+        }
+        store->has_rewritten = true;
+        if (segment->header.rewrite.generation > generation) {
+            generation = segment->header.rewrite.generation;
+        }
+        if (store->format_known &&
+            (store->incompat & WAL__INCOMPAT_REWRITTEN) == 0) {
+            check_damage_add_redundant(
+                &segment->damages, segment->name, 20, 4,
+                "is a rewritten segment, and MANIFEST lacks this feature");
+        }
+    }
+    store->catalogue.outdated =
+        store->catalogue.bytes != NULL &&
+        store->catalogue.header.generation != generation;
+}
+
 void check_chain(struct check_store *store, struct check_segments *segments,
                  const char *folder, uint32_t class)
 {
@@ -365,6 +423,9 @@ void check_chain(struct check_store *store, struct check_segments *segments,
         set_recorded_end(store, segments->tail);
     }
     judge_unlinked(store, segments);
+    if (segments == &store->log) {
+        note_rewritten(store);
+    }
 }
 
 static bool is_named_as_previous(const struct check_segments *segments,

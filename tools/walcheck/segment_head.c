@@ -11,7 +11,8 @@
 #include "tools/walcheck/walcheck.h"
 
 enum {
-    HEADER_USED = 84, /* bytes of each copy */
+    HEADER_USED = 84,     /* bytes of each copy */
+    REWRITTEN_USED = 128, /* of a rewritten segment's */
     STEP = 64 * 1024
 };
 
@@ -47,6 +48,9 @@ static void check_header(struct check_segment *segment, const uint8_t *bytes)
 {
     int copies = wal__segment_header_copies(bytes);
     const uint64_t copy = WAL__SEGMENT_HEADER_COPY;
+    const uint64_t used = wal__segment_is_rewritten(&segment->header)
+                              ? REWRITTEN_USED
+                              : HEADER_USED;
 
     if (copies < 2) {
         struct wal__segment_header header;
@@ -57,15 +61,15 @@ static void check_header(struct check_segment *segment, const uint8_t *bytes)
             &segment->damages, segment->name,
             wal__segment_header_decode(first, &header) == WAL__FMT_OK ? copy
                                                                       : 0,
-            HEADER_USED,
+            used,
             "one copy of the header is damaged; the other is used, and "
             "nothing is lost");
     }
-    if (!is_zero(bytes + HEADER_USED, copy - HEADER_USED) ||
-        !is_zero(bytes + copy + HEADER_USED, copy - HEADER_USED)) {
+    if (!is_zero(bytes + used, copy - used) ||
+        !is_zero(bytes + copy + used, copy - used)) {
         check_damage_add_redundant(
-            &segment->damages, segment->name, HEADER_USED,
-            WAL__SEGMENT_HEADER_SIZE - HEADER_USED,
+            &segment->damages, segment->name, used,
+            WAL__SEGMENT_HEADER_SIZE - used,
             "the padding of the header is not zero; nothing reads it");
     }
 }
@@ -174,11 +178,42 @@ static bool infer_header(const struct check_store *store,
             store->group_align == 0 ? WAL__FRAME_ALIGN : store->group_align,
     };
     memcpy(segment->header.uuid, store->uuid, sizeof(store->uuid));
+    if (wal__rewrite_find(&source, file->size, salt,
+                          &segment->header.rewrite)) {
+        segment->header.group_align = WAL__BLOCK_ALIGN;
+    } else {
+        segment->header.rewrite.generation = 0;
+    }
     check_damage_add_redundant(
         &segment->damages, segment->name, 0, WAL__SEGMENT_HEADER_SIZE,
         "both copies of the header are damaged, so that no reader opens "
         "the segment; its frames are whole and can be salvaged");
     return true;
+}
+
+/* Compares the rewrite block with the segment's own OPEN. */
+static void check_rewrite(struct check_segment *segment)
+{
+    const struct wal__rewrite *rewrite = &segment->header.rewrite;
+    const struct wal__open_record *open = &segment->open;
+
+    if (!wal__segment_is_rewritten(&segment->header) || segment->salt_found ||
+        !segment->linked) {
+        return;
+    }
+    if (rewrite->first_id <= open->previous_id) {
+        check_damage_add_redundant(&segment->damages, segment->name, 88, 8,
+                                   "replaces segment %016" PRIx64
+                                   ", which OPEN names as the one "
+                                   "before it",
+                                   rewrite->first_id);
+    }
+    if (rewrite->last_sequence < open->last_sequence) {
+        check_damage_add(&segment->damages, segment->name, 104, 8,
+                         "ends with sequence %" PRIu64
+                         " and begins after %" PRIu64,
+                         rewrite->last_sequence, open->last_sequence);
+    }
 }
 
 /* Reads the header, or computes the salt if both copies are lost. */
@@ -222,6 +257,7 @@ static void read_head(struct check_store *store, struct check_segment *segment,
     segment->role = CHECK_LINKED;
     read_open(segment, file);
     read_trailer(segment, file);
+    check_rewrite(segment);
 }
 
 void check_segment_read_head(struct check_store *store,

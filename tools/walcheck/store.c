@@ -199,6 +199,17 @@ static void set_tail(const struct check_segment *segment,
         facts->dirty_end > facts->end ? facts->dirty_end - facts->end : 0;
 }
 
+/* What is no damage, because compaction left out records of the session. */
+static bool is_explained(const void *ctx, const struct check_damage *damage)
+{
+    const struct check_store *store = ctx;
+    const struct check_session *session =
+        damage->if_live == 0 ? NULL
+                             : check_model_find(&store->model, damage->if_live);
+
+    return session != NULL && check_session_is_deleted(session);
+}
+
 /* Sets both tails and collects all damage in log order; redundant damage and
  * notes come last. */
 static void collect_damages(struct check_store *store)
@@ -210,9 +221,12 @@ static void collect_damages(struct check_store *store)
     set_tail(store->pack.tail, &store->pack_tail);
     for (size_t i = 0; i < 2; i++) {
         for (size_t k = 0; k < both[i]->count; k++) {
+            check_damages_remove(&both[i]->items[k]->damages, is_explained,
+                                 store);
             check_damages_move(&all, &both[i]->items[k]->damages);
         }
     }
+    check_damages_remove(&store->damages, is_explained, store);
     check_damages_move(&all, &store->damages);
     if (store->cli->strict && store->tail.verdict == WAL__VERDICT_AMBIGUOUS) {
         check_damage_add(
@@ -260,6 +274,7 @@ static int run_pass(struct check_store *store)
     }
     code = run_pipeline(store, &store->log);
     if (code == CLI_CONTINUE) {
+        check_replay_finish(store);
         check_chain_pack_end(store);
         code = run_pipeline(store, &store->pack);
     }

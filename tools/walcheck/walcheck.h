@@ -23,6 +23,7 @@
 #include "format/segment/segment_fmt.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/ids.h"
+#include "tools/store_file/block.h"
 #include "tools/store_file/file.h"
 
 /* The tool: runs the command line and returns the exit code. walcheck.c */
@@ -48,9 +49,13 @@ struct check_damage {
     uint64_t length;
     uint64_t first_sequence; /* 0: no record is known to be lost */
     uint64_t last_sequence;
+    uint64_t *sequences; /* of the lost records; null: all from first to last */
+    size_t sequence_count;
+    size_t sequence_capacity;
     uint32_t *sessions; /* numbers of the sessions that lost records */
     size_t session_count;
     size_t session_capacity;
+    uint32_t if_live; /* it is none when this session is deleted; 0: always */
     char *reason;
     enum check_kind kind;
 };
@@ -84,10 +89,19 @@ void check_damage_add_note(struct check_damages *damages, const char *file,
                            ...) __attribute__((format(printf, 5, 6)));
 /* The number of items that are damage. */
 size_t check_damages_count(const struct check_damages *damages);
+/* Adds the sequence number of a lost record. */
+void check_damage_sequence(struct check_damage *damage, uint64_t sequence);
+/* Orders the sequence numbers, and sets the first and the last one. */
+void check_damage_sort_sequences(struct check_damage *damage);
 /* Adds a session to those that lost records; ignores 0 and repeats. */
 void check_damage_session(struct check_damage *damage, uint32_t session);
 /* Moves all items of `from` to the end of `to`. */
 void check_damages_move(struct check_damages *to, struct check_damages *from);
+/* Removes the items of which `is_removed` is true. */
+void check_damages_remove(struct check_damages *damages,
+                          bool (*is_removed)(const void *ctx,
+                                             const struct check_damage *damage),
+                          const void *ctx);
 /* Orders by kind: losses first, notes last; keeps the order otherwise. */
 void check_damages_sort(struct check_damages *damages);
 /* Keeps only the items that `other` has too. */
@@ -102,6 +116,7 @@ struct check_record {
     struct wal__posting posting;
     uint32_t session;
     uint32_t stored_size;
+    bool is_erased; /* an entry that compaction left without its content */
     int64_t clock_ms;
     int64_t time_ms;  /* of an entry: its own, if it is believed */
     uint8_t *payload; /* null for entries and documents */
@@ -144,6 +159,7 @@ enum check_role {
     CHECK_LINKED,
     CHECK_UNLINKED,          /* valid, but not in the chain */
     CHECK_LEFTOVER,          /* not in the chain, and nothing is in it alone */
+    CHECK_REPLACED,          /* a rewritten segment has what is live of it */
     CHECK_UNREADABLE_SEGMENT /* cannot be read at all */
 };
 
@@ -165,6 +181,7 @@ struct check_segment {
     struct check_segment *next;
     uint64_t known_end; /* as recorded elsewhere; 0: unknown */
     bool is_pack;
+    bool has_summaries; /* an index of it was compared with the model */
     /* From the scan. */
     struct wal__scan_result *facts;
     struct check_record *records;
@@ -197,6 +214,9 @@ struct check_session {
     uint32_t number;
     bool damaged; /* some of its records are lost or invalid */
     bool has_record;
+    /* The index of a rewritten segment has another SESSION record, which was
+     * left out: there is a later one, or this is damage of that segment. */
+    struct check_segment *outdated_in;
     bool is_kept;     /* the catalogue must have it */
     uint8_t *payload; /* payload of the newest SESSION record */
     struct wal__session_record record; /* its texts point into payload */
@@ -214,6 +234,7 @@ struct check_replayed {
     uint32_t session;
     uint8_t type;
     uint8_t stream;
+    bool is_erased;
 };
 
 /* A version of a document. */
@@ -276,6 +297,7 @@ struct check_catalogue {
     size_t size;
     struct wal__catalogue_header header;
     struct wal__catalogue_layout layout;
+    bool outdated; /* segments were rewritten since it was written */
     bool compared;
 };
 
@@ -295,6 +317,11 @@ struct check_store {
     uint8_t uuid[16];
     uint32_t format_version;
     uint32_t group_align;
+    bool format_known;   /* a slot of MANIFEST is valid */
+    uint32_t incompat;   /* features in it */
+    bool has_rewritten;  /* the log has rewritten segments */
+    bool is_approximate; /* nothing says what summaries count of the records
+                           * that were left out */
     struct check_segments log;
     struct check_segments pack;
     struct check_model model;
@@ -319,6 +346,16 @@ int check_manifest(struct check_store *store);
 /* Lists the segments of a folder and links them. segment_chain.c */
 void check_chain(struct check_store *store, struct check_segments *segments,
                  const char *folder, uint32_t class);
+
+/* Whether a rewritten segment of the chain has replaced the one of this id, or
+ * has it as its own. */
+const struct check_segment *
+check_chain_find_rewritten(const struct check_segments *segments, uint64_t id);
+/* The end of a segment as the next OPEN has it: of a rewritten one that of the
+ * segment that had its id. */
+uint64_t check_segment_last_sequence(const struct check_segment *segment);
+uint32_t check_segment_chain(const struct check_segment *segment);
+uint64_t check_segment_original_end(const struct check_segment *segment);
 
 /* Reports segments with records that are not in the chain, as what a failed
  * attempt left where the chain has all of them. Call it when the chain has been
@@ -346,6 +383,10 @@ bool check_segment_is_uninitialised(const struct check_segment *segment);
 /* Fills *start for a scan of the segment from its first group. */
 void check_segment_init_start(const struct check_segment *segment,
                               struct wal__scan_start *start);
+/* Adds a record that a scan found. */
+void check_segment_add_record(struct check_segment *segment,
+                              const struct wal__frame *frame, uint64_t offset,
+                              const uint8_t *payload, int64_t clock_ms);
 /* Scans the whole segment: sets facts, records and damages. */
 void check_segment_scan(const struct check_store *store,
                         struct check_segment *segment);
@@ -358,9 +399,36 @@ enum wal__fmt check_session_decode(const struct check_segment *segment,
                                    struct wal__span payload,
                                    struct wal__session_record *record);
 
+/* block.c: adds the records of a BLOCK that a scan found; orders the records of
+ * a segment when it was scanned. */
+void check_block_scan(struct check_segment *segment, struct cli_block *block,
+                      const struct wal__frame *frame, uint64_t offset,
+                      const uint8_t *payload, int64_t clock_ms);
+void check_block_finish(struct check_segment *segment);
+/* Adds the record of a posting to the damage of its BLOCK; false if there is
+ * none. */
+bool check_block_lost(struct check_segment *segment,
+                      const struct wal__posting *posting, uint32_t session);
+
+/* Reads payloads again that were not kept. Zeroed it is closed. */
+struct check_payloads {
+    const struct check_segment *segment; /* whose file is open; or null */
+    struct cli_file file;
+    struct cli_block block;
+};
+
+/* The payload of a record, valid until the next call; null if it cannot be
+ * read. */
+const uint8_t *check_payload_read(struct check_payloads *payloads,
+                                  const struct check_segment *segment,
+                                  uint64_t offset, uint32_t stored_size);
+void check_payload_close(struct check_payloads *payloads);
+
 /* Applies the records of a scanned segment to the model; call it in log order.
  * replay.c */
 void check_replay(struct check_store *store, struct check_segment *segment);
+/* Reports what only the end of the log shows. */
+void check_replay_finish(struct check_store *store);
 
 /* Compares INDEX, SEAL, trailer and index/ID.idx with the model. Call it when
  * the log is replayed exactly to the segment's end. index.c */
@@ -390,9 +458,17 @@ void check_catalogue_compare(struct check_store *store,
 void check_catalogue_finish(struct check_store *store);
 
 /* Compares a summary with its session. Returns the name of the first field that
- * differs, or null. summary.c */
-const char *check_summary(const struct check_session *session,
-                          const struct wal__summary *summary);
+ * differs, or null. `rewritten`: it is of the index of this rewritten segment,
+ * and counts records that were left out; else null. summary.c */
+const char *check_summary(const struct check_store *store,
+                          const struct check_session *session,
+                          const struct wal__summary *summary,
+                          const struct check_segment *rewritten);
+/* Takes from a summary what the log does not say any more. */
+void check_summary_adopt(const struct check_store *store,
+                         struct check_session *session,
+                         const struct wal__summary *summary,
+                         struct check_segment *rewritten);
 
 /* Checks the whole store. CLI_CONTINUE, or an exit code after an error.
  * store.c */

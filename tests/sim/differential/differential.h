@@ -36,6 +36,11 @@ struct differential_counts {
     uint64_t checks;
     uint64_t segments; /* of a store, at most */
     uint64_t records;
+    uint64_t rewritten; /* segments, by compactions */
+    uint64_t dropped;   /* records */
+    uint64_t erased;
+    uint64_t failed;            /* compactions */
+    uint64_t deaths_compacting; /* in the middle of one */
 };
 
 /* Readers that stay open, and what they are to give. */
@@ -47,6 +52,7 @@ struct differential_readers {
     uint32_t count;
     uint32_t at;
     struct wal_doc_cursor *docs;
+    uint32_t doc_number; /* of their session, or REFERENCE_STORE */
     struct reference_doc *expected;
     uint32_t doc_count;
     uint32_t doc_at;
@@ -67,7 +73,8 @@ struct differential {
     uint32_t schema_version; /* of the opening */
     uint32_t open_flags;
     uint32_t group_align;
-    bool is_memory; /* the store is in memory: it lives once */
+    bool is_memory;  /* the store is in memory: it lives once */
+    bool keeps_none; /* of the files in index/, when some are removed */
     struct differential_readers readers;
     jmp_buf death;
     enum wal_status status;
@@ -238,6 +245,11 @@ void differential_close_readers(struct differential *run, bool dead);
 /* differential_death.c */
 void differential_crash_writing(struct differential *run);
 void differential_lose_unsynced(struct differential *run);
+
+/* compaction.c */
+void differential_compact_store(struct differential *run);
+void differential_fail_compaction(struct differential *run);
+void differential_lose_indexes(struct differential *run);
 
 /* differential_life.c */
 void differential_sync(struct differential *run);

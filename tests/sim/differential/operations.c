@@ -39,6 +39,9 @@ const struct differential_operation differential_operations[] = {
     {"lose power", differential_lose_power, 8},
     {"die while writing", differential_crash_writing, 8},
     {"lose power after appends", differential_lose_unsynced, 4},
+    {"compact the store", differential_compact_store, 4},
+    {"fail to compact the store", differential_fail_compaction, 4},
+    {"lose the indexes", differential_lose_indexes, 2},
     {"open to read only", differential_read_only, 3},
 };
 

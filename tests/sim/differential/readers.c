@@ -102,6 +102,7 @@ static void open_docs(struct differential *run)
             return;
         }
     }
+    held->doc_number = number;
     options.flags = differential_one_in(run, 2) ? WAL_DOC_CURSOR_HISTORY : 0;
     (void)differential_compare_status(
         run,

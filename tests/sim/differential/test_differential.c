@@ -114,6 +114,11 @@ static void print_tally(const struct tally *tally)
     print_message("%" PRIu64 " records lost with the power, %" PRIu64
                   " deaths in commits, %" PRIu64 " of which are there\n",
                   counts->lost, counts->deaths, counts->survived);
+    print_message("%" PRIu64 " segments rewritten, %" PRIu64
+                  " records dropped, %" PRIu64 " erased; %" PRIu64
+                  " compactions failed, %" PRIu64 " killed\n",
+                  counts->rewritten, counts->dropped, counts->erased,
+                  counts->failed, counts->deaths_compacting);
 }
 
 /* Everything happened. */
@@ -132,6 +137,10 @@ static void check_tally(const struct tally *tally)
     assert_true(tally->counts.lost > 0);
     assert_true(tally->counts.survived > 0);
     assert_true(tally->counts.survived < tally->counts.deaths);
+    assert_true(tally->counts.dropped > 0);
+    assert_true(tally->counts.erased > 0);
+    assert_true(tally->counts.failed > 0);
+    assert_true(tally->counts.deaths_compacting > 0);
 }
 
 static void test_differential__engine_and_reference_agree(void **state)

@@ -121,14 +121,25 @@ static void note_visible(struct sched *sched, const struct ledger_view *view,
     }
 }
 
+/* Whether the log is poisoned: what is known to be durable then may be less
+ * than what was acknowledged before a loss of power, until it is healed. */
+static bool is_poisoned(const struct sched_process *process)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+
+    return wal_store_get_info(process->store, &info, NULL) != WAL_OK ||
+           info.status != WAL_OK;
+}
+
 void sched__read(struct sched_process *process, struct wal_session *handle,
                  uint32_t session, bool durable, uint64_t since)
 {
     struct sched *sched = process->sched;
+    const bool lags = process->read_only || (durable && is_poisoned(process));
     const struct ledger_look look = {.handle = handle,
                                      .session = session,
                                      .durable = durable,
-                                     .lags = process->read_only,
+                                     .lags = lags,
                                      .seen = process->seen,
                                      .since = since,
                                      .accepts = accepts,

@@ -32,6 +32,7 @@ static struct {
     struct sim_disk *disk;
     struct ledger ledger;
     struct sched_op ops[SCHED_OPS];
+    bool may_poison;
 } images[IMAGES];
 
 static struct sched maker;
@@ -195,6 +196,7 @@ static void make_image(enum image image)
     images[image].disk = maker.disk;
     ledger_copy(&images[image].ledger, &maker.ledger);
     memcpy(images[image].ops, maker.ops, sizeof(maker.ops));
+    images[image].may_poison = maker.may_poison;
 }
 
 /* ------------------------------------------------------------- using --- */
@@ -209,6 +211,7 @@ void sched__load_image(struct sched *sched, uint64_t which)
     sched->disk = sim_disk_clone(images[image].disk);
     ledger_copy(&sched->ledger, &images[image].ledger);
     memcpy(sched->ops, images[image].ops, sizeof(sched->ops));
+    sched->may_poison = images[image].may_poison;
 }
 
 void sched__images_free(void)

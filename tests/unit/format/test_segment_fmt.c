@@ -171,7 +171,9 @@ static void test_manifest__version_0_is_read(void **state)
     assert_int_equal(wal__manifest_decode(slot, &read), WAL__FMT_OK);
     assert_int_equal(read.version, 0);
     assert_true(read.generation == 5);
-    manifest.features.incompat = 1;
+    manifest.features.incompat = WAL__KNOWN_INCOMPAT;
+    assert_int_equal(recode_manifest(manifest), WAL__FMT_OK);
+    manifest.features.incompat = WAL__INCOMPAT_ENCRYPTED;
     assert_int_equal(recode_manifest(manifest), WAL__FMT_FEATURES);
 }
 

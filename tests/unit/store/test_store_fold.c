@@ -6,6 +6,7 @@
 #include "tests/lib/kit/parts_kit.h"
 #include "tests/lib/kit/store_kit.h"
 
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -392,6 +393,43 @@ static void test_fold__segment_ends_at_the_position_of_a_close(void **state)
     free(payload);
 }
 
+/* The index of the segment that the catalogue covers is made from the log, and
+ * not from the catalogue, which has the same records. */
+static void
+test_fold__damaged_index_below_the_catalogue_is_rebuilt(void **state)
+{
+    struct wal_store *store = open_folding("store");
+    struct wal_session *filler = kit_create(store, "filler");
+    struct wal_session *session = kit_create(store, "session");
+    char path[64];
+    uint64_t id;
+    uint64_t at;
+    FILE *file;
+
+    (void)state;
+    kit_append_all(session, "a b");
+    id = store->core.log.tail_segment->id;
+    end_segment(store, filler);
+    assert_int_equal(
+        wal__position_segment(store->core.catalogue.snapshot->header.position),
+        id);
+    at = wal__log_segment(&store->core.log, id)->trailer.index_offset;
+    wal_session_close(session);
+    wal_session_close(filler);
+    kit_close(store);
+    snprintf(path, sizeof(path), "store/log/%016" PRIx64 ".seg", id);
+    file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, (long)at + WAL__FRAME_SIZE, SEEK_SET), 0);
+    assert_int_equal(fputc('?', file), '?');
+    assert_int_equal(fclose(file), 0);
+    store = kit_open("store", 0);
+    session = kit_session(store, "session");
+    assert_branch(session, "a b");
+    wal_session_close(session);
+    kit_close(store);
+}
+
 /* A cursor returns what was there when it was opened, each once and in order,
  * while sessions change, are deleted and are folded. */
 static void test_fold__open_cursor_keeps_its_order(void **state)
@@ -503,6 +541,7 @@ int main(void)
         KIT_TEST(test_fold__fork_of_a_deleted_session_is_read),
         KIT_TEST(test_fold__omitted_session_of_the_tail_is_restored),
         KIT_TEST(test_fold__segment_ends_at_the_position_of_a_close),
+        KIT_TEST(test_fold__damaged_index_below_the_catalogue_is_rebuilt),
         KIT_TEST(test_fold__open_cursor_keeps_its_order),
         KIT_TEST(test_fold__other_process_adopts_what_was_written),
         KIT_TEST(test_fold__partial_file_is_removed_by_the_first_opener),

@@ -1,0 +1,278 @@
+/*
+ * compaction.c - operations that rewrite the log (differential.h): what is live
+ * stays as it was, for the handle that compacts, for a process that had the
+ * store open before, and after opening again, with what is derived removed.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentwal/admin.h"
+#include "format/bytes/assert.h"
+#include "tests/sim/differential/differential.h"
+
+enum {
+    CALLS = 400 /* that a compaction makes, and a few more */
+};
+
+static struct wal_store_compact_options choose_options(struct differential *run)
+{
+    struct wal_store_compact_options options = {
+        .struct_size = sizeof(options),
+        .flags = differential_one_in(run, 2) ? WAL_STORE_COMPACT_ERASE : 0,
+        .dead_percent = 1 + differential_random(run, 40)};
+
+    if (differential_one_in(run, 4)) {
+        options.max_bytes = (uint64_t)(1 + differential_random(run, 8)) << 19;
+    }
+    return options;
+}
+
+static enum wal_status compact(struct differential *run,
+                               struct wal_store_compact_result *result)
+{
+    struct wal_store_compact_options options = choose_options(run);
+
+    *result = (struct wal_store_compact_result){.struct_size = sizeof(*result)};
+    return wal_store_compact(run->store, &options, result, &run->error);
+}
+
+/* Another process opens the store, and has its indexes loaded. */
+static struct differential *open_other(struct differential *run)
+{
+    struct differential *other = calloc(1, sizeof(*other));
+
+    WAL__ASSERT(other != NULL);
+    other->seed = run->seed;
+    other->step = run->step;
+    other->rng_state = run->rng_state;
+    other->counts = run->counts;
+    other->disk = run->disk;
+    other->ref = run->ref;
+    other->schema_version = run->schema_version;
+    other->group_align = run->group_align;
+    other->open_flags = differential_one_in(run, 2) ? WAL_OPEN_PREAD : 0;
+    differential_begin(other, "open beside the compaction");
+    differential_open(other, 0);
+    other->operation = "a process beside the compaction";
+    if (differential_one_in(run, 2)) {
+        differential_check_all(other);
+    }
+    differential_step_iter(other);
+    differential_step_docs(other);
+    return other;
+}
+
+static void close_other(struct differential *run, struct differential *other)
+{
+    bool kill = differential_one_in(run, 3);
+
+    if (!kill) {
+        differential_close(other);
+    }
+    differential_kill(other);
+    differential_free_texts(other);
+    free(other);
+}
+
+/* A reader of a session that was deleted gives what compaction left, or says
+ * so; whatever it gives, it is closed. */
+static void close_deleted(struct differential *run)
+{
+    struct differential_readers *held = &run->readers;
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    enum wal_status status = WAL_OK;
+
+    if (held->cursor != NULL && reference_is_deleted(run->ref, held->number)) {
+        while (status == WAL_OK) {
+            status = wal_entry_cursor_next(held->cursor, &entry, &run->error);
+        }
+        if (status != WAL_END && status != WAL_ENOTFOUND) {
+            differential_fail(run, "a reader of a deleted session: %d", status);
+        }
+        differential_close_readers(run, false);
+    }
+    status = WAL_OK;
+    if (held->docs != NULL && held->doc_number != REFERENCE_STORE &&
+        reference_is_deleted(run->ref, held->doc_number)) {
+        while (status == WAL_OK) {
+            status = wal_doc_cursor_next(held->docs, &doc, &run->error);
+        }
+        if (status != WAL_END && status != WAL_ENOTFOUND) {
+            differential_fail(run, "documents of a deleted session: %d",
+                              status);
+        }
+        differential_close_readers(run, false);
+    }
+}
+
+static void step_readers(struct differential *run)
+{
+    close_deleted(run);
+    differential_step_iter(run);
+    differential_step_docs(run);
+}
+
+static void check_result(struct differential *run,
+                         const struct wal_store_compact_result *result)
+{
+    if (result->refused != 0) {
+        differential_fail(run, "a segment is refused: %s",
+                          result->refusal.text);
+    }
+    if (result->rewritten > result->segments) {
+        differential_fail(run, "%" PRIu64 " of %" PRIu64 " segments",
+                          result->rewritten, result->segments);
+    }
+    run->counts->rewritten += result->rewritten;
+    run->counts->dropped += result->dropped_records;
+    run->counts->erased += result->erased_records;
+}
+
+void differential_compact_store(struct differential *run)
+{
+    struct wal_store_compact_result result;
+    struct differential *other = NULL;
+
+    if (run->is_memory) {
+        return;
+    }
+    if (differential_one_in(run, 2)) {
+        other = open_other(run);
+    }
+    (void)differential_compare_status(run, compact(run, &result), WAL_OK);
+    check_result(run, &result);
+    if (other != NULL) {
+        differential_check_all(other);
+        step_readers(other);
+        if (differential_one_in(run, 2)) {
+            (void)differential_compare_status(other, compact(other, &result),
+                                              WAL_OK);
+            check_result(other, &result);
+            differential_check_all(other);
+        }
+        close_other(run, other);
+    }
+    step_readers(run);
+    differential_check_all(run);
+}
+
+/* ----------------------------------------------------------------- ends --- */
+
+static enum wal_status remove_one(void *arg, const char *name)
+{
+    struct differential *run = arg;
+    const struct wal__io *io = sim_process_io(run->process);
+    char path[256];
+    int err = 0;
+
+    (void)snprintf(path, sizeof(path), "/store/index/%s", name);
+    if (run->keeps_none || differential_one_in(run, 2)) {
+        (void)!io->unlink(io->ctx, path, &err);
+    }
+    return WAL_OK;
+}
+
+/* Removes what is derived: all of it, or some. */
+void differential_lose_indexes(struct differential *run)
+{
+    const struct wal__io *io;
+    int err = 0;
+
+    if (run->is_memory) {
+        return;
+    }
+    differential_close(run);
+    reference_sync(run->ref);
+    run->keeps_none = differential_one_in(run, 2);
+    io = sim_process_io(run->process);
+    (void)!io->list(io->ctx, "/store/index", remove_one, run, &err);
+    differential_open(run, 0);
+    reference_sync(run->ref);
+    differential_check_all(run);
+}
+
+static void on_death(void *arg)
+{
+    struct differential *run = arg;
+
+    longjmp(run->death, 1);
+}
+
+/* The process dies at one of the calls, or a call fails. */
+static struct sim_fault choose_fault(struct differential *run)
+{
+    static const enum sim_effect effects[] = {SIM_KILL_BEFORE, SIM_KILL_AFTER,
+                                              SIM_FAIL, SIM_FAIL};
+    static const enum sim_call calls[] = {SIM_ANY,
+                                          SIM_ANY,
+                                          SIM_ANY,
+                                          SIM_PWRITEV,
+                                          SIM_RENAME,
+                                          SIM_UNLINK,
+                                          SIM_SYNC_DIRECTORY,
+                                          SIM_SYNC};
+    struct sim_fault fault = {.call = calls[differential_random(run, 8)],
+                              .effect = effects[differential_random(run, 4)],
+                              .sys_errno =
+                                  differential_one_in(run, 2) ? EIO : ENOSPC,
+                              .sticky = differential_one_in(run, 2)};
+
+    fault.after = differential_random(run, fault.call == SIM_ANY ? CALLS : 8);
+    return fault;
+}
+
+/* True: the process died before it answered. */
+static bool fails_to_compact(struct differential *run)
+{
+    struct wal_store_compact_result result;
+    struct sim_fault fault = choose_fault(run);
+
+    sim_process_add_fault(run->process, &fault);
+    sim_process_on_death(run->process, on_death, run);
+    if (setjmp(run->death) != 0) {
+        return true;
+    }
+    run->status = compact(run, &result);
+    sim_process_clear_faults(run->process);
+    sim_process_on_death(run->process, NULL, NULL);
+    run->counts->failed += run->status != WAL_OK;
+    return false;
+}
+
+/* Afterwards everything is as before, whoever looks. */
+void differential_fail_compaction(struct differential *run)
+{
+    struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY,
+                                  .garbage = differential_one_in(run, 2)};
+    struct differential *other = NULL;
+    uint64_t last = reference_last_sequence(run->ref);
+    bool dead;
+
+    if (run->is_memory || !differential_compare_status(
+                              run, wal_sync(run->store, &run->error), WAL_OK)) {
+        return;
+    }
+    reference_sync(run->ref);
+    if (differential_one_in(run, 3)) {
+        other = open_other(run);
+    }
+    dead = fails_to_compact(run);
+    if (other != NULL) {
+        differential_check_all(other);
+        close_other(run, other);
+    }
+    run->counts->deaths_compacting += dead;
+    differential_kill(run);
+    if (differential_one_in(run, 2)) {
+        sim_disk_power_loss(run->disk, &loss, run->rng_state);
+    }
+    differential_open(run, 0);
+    differential_check_number(run, "the last sequence after a compaction",
+                              reference_last_sequence(run->ref), last);
+    reference_sync(run->ref);
+    differential_check_all(run);
+}

@@ -36,6 +36,7 @@ const int level = 9;
 const size_t bare_block = 64 * 1024;
 const size_t writers = 4;
 const uint64_t lookups = 5000;
+const int passes = 5;
 
 uint64_t source_size()
 {
@@ -233,11 +234,12 @@ void append_meanwhile(const bench::arguments &given)
     bench::close_store(store);
 }
 
-/* Seconds of decompressing the text, in blocks as a compaction makes them. */
-double decompress(const std::string &text)
+using block_list = std::vector<std::vector<char>>;
+
+/* The text in blocks, as a compaction makes them. */
+block_list compress(const std::string &text)
 {
-    std::vector<std::vector<char>> blocks;
-    std::vector<char> out(block_size);
+    block_list blocks;
 
     for (size_t at = 0; at < text.size(); at += block_size) {
         int size = static_cast<int>(std::min(block_size, text.size() - at));
@@ -248,7 +250,15 @@ double decompress(const std::string &text)
         block.resize(static_cast<size_t>(got));
         blocks.push_back(std::move(block));
     }
+    return blocks;
+}
+
+/* Seconds of decompressing all. */
+double decompress(const block_list &blocks)
+{
+    std::vector<char> out(block_size);
     double begin = bench::now();
+
     for (const std::vector<char> &block : blocks) {
         benchmark::DoNotOptimize(LZ4_decompress_safe(
             block.data(), out.data(), static_cast<int>(block.size()),
@@ -315,8 +325,13 @@ void read_back(const bench::arguments &given)
 
     transcript_init(&random, 5);
     replay(session, &payloads, &ids);
-    double gone = replay(session, nullptr, nullptr);
-    double bare = decompress(payloads);
+    /* The fastest of some passes in turns: they are short. */
+    block_list blocks = compress(payloads);
+    double gone = replay(session, nullptr, nullptr), bare = decompress(blocks);
+    for (int i = 1; i < passes; i++) {
+        gone = std::min(gone, replay(session, nullptr, nullptr));
+        bare = std::min(bare, decompress(blocks));
+    }
     bench::require(wal_entry_cursor_open(session, nullptr, &cursor, nullptr) ==
                        WAL_OK,
                    "no iterator");

@@ -1,6 +1,6 @@
 /*
- * choose.c - chooses the segments to rewrite (compact.h): opens them, finds what
- * is live, and weighs each by it.
+ * choose.c - chooses the segments to rewrite (compact.h): opens them, finds
+ * what is live, and weighs each by it.
  */
 #include "engine/base/error.h"
 #include "engine/compact/compact_job.h"
@@ -361,9 +361,9 @@ static void count_planned(struct compaction *compaction,
 }
 
 /* Chooses rewritten segments before chosen ones, as long as they are at most
- * twice as large as what follows: each compaction of little makes a small segment, and the
- * chain would grow with their number. A record is copied a logarithmic number of
- * times. */
+ * twice as large as what follows: each compaction of little makes a small
+ * segment, and the chain would grow with their number. A record is copied a
+ * logarithmic number of times. */
 static void choose_neighbours(struct compaction *compaction, uint64_t *bytes)
 {
     uint64_t most = compaction->options->max_bytes;

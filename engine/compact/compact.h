@@ -25,8 +25,8 @@ struct wal__compact_options {
     bool (*progress)(void *ctx, uint64_t done, uint64_t total);
     /* Called for each segment that is refused. NULL: none. */
     void (*refused)(void *ctx, const struct wal_error *error);
-    /* NULL unless it is a dry run: called for each session that has records, by number, with
-     * its newest summary; false stops with WAL_ECALLBACK. */
+    /* NULL unless it is a dry run: called for each session that has records, by
+     * number, with its newest summary; false stops with WAL_ECALLBACK. */
     bool (*session)(void *ctx, const struct wal__summary *summary,
                     const struct wal__session_space *space);
     void *ctx; /* of all three */
@@ -46,9 +46,9 @@ struct wal__compact_result {
 };
 
 /* Compacts the log of the store. WAL_ELOCKED: another compaction runs, in the
- * process error->holder or 0; WAL_EREADONLY; WAL_ENOSPACE: there is no room for a new segment; WAL_EIO,
- * WAL_ENOMEM, WAL_ECALLBACK. What was replaced until then stays replaced. Any
- * thread. */
+ * process error->holder or 0; WAL_EREADONLY; WAL_ENOSPACE: there is no room for
+ * a new segment; WAL_EIO, WAL_ENOMEM, WAL_ECALLBACK. What was replaced until
+ * then stays replaced. Any thread. */
 enum wal_status wal__compact(struct wal__core *core,
                              const struct wal__compact_options *options,
                              struct wal__compact_result *result,

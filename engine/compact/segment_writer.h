@@ -60,8 +60,8 @@ struct wal__segment_writer {
 };
 
 /* Creates the file; replaces one of its name. `directory` is "log" or "pack".
- * block_size: bytes of records after which a BLOCK ends. With a limited rate the
- * file is synced as it grows: one long sync at the end would delay those of
+ * block_size: bytes of records after which a BLOCK ends. With a limited rate
+ * the file is synced as it grows: one long sync at the end would delay those of
  * others. WAL_ENOSPACE, WAL_EIO, WAL_ENOMEM. */
 enum wal_status wal__segment_writer_open(
     struct wal__segment_writer *writer, const struct wal__env *env,

@@ -1,5 +1,6 @@
 /*
- * throttle.c - a leaky bucket of bytes, and pauses after slow syncs (throttle.h).
+ * throttle.c - a leaky bucket of bytes, and pauses after slow syncs
+ * (throttle.h).
  */
 #include "engine/compact/throttle.h"
 

@@ -1,9 +1,9 @@
 /*
- * throttle.h - limits how fast a compaction reads and writes, so that appends of
- * other threads and processes wait no longer for the device than without it.
+ * throttle.h - limits how fast a compaction reads and writes, so that appends
+ * of other threads and processes wait no longer for the device than without it.
  *
- * Two measures: bytes per second, and a pause after each sync of its own that
- * took longer than usual, because then others' syncs do too. One thread.
+ * Two measures: bytes per second, and a pause after each of its syncs that took
+ * longer than usual, because then others' syncs do too. One thread.
  */
 #ifndef AGENTWAL_ENGINE_COMPACT_THROTTLE_H
 #define AGENTWAL_ENGINE_COMPACT_THROTTLE_H

@@ -1,5 +1,5 @@
 /*
- * verify.c - reads a rewritten segment back before it gets its name (rewrite.h):
+ * verify.c - reads a rewritten segment back before its rename (rewrite.h):
  * through the scan that recovery uses, then record by record against the index.
  *
  * Invariant: a file that passes holds each record that its index names, whole.

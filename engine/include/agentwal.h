@@ -956,8 +956,8 @@ wal_batch_submit(struct wal_session *session, const struct wal_batch *batch,
 
 /* Hides the content of an entry that this session sees from every reader, by a
  * durable entry of type `redaction` under the head. The bytes remain in the
- * log until wal_store_compact erases them. reason has at most 4,096 bytes, or is
- * empty; result may be null.
+ * log until wal_store_compact erases them. reason has at most 4,096 bytes, or
+ * is empty; result may be null.
  * Threads: any. Errors: WAL_ENOTFOUND, and those of wal_append. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_redact(struct wal_session *session, struct wal_slice entry_id,

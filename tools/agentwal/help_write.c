@@ -168,8 +168,9 @@ const struct verb_help help_redact = {
     .usage = "SESSION ENTRY [--reason TEXT]",
     .summary = "Hide the content of an entry",
     .text =
-        "The bytes remain in the log. A secret that got into a session must "
-        "be revoked.\n",
+        "The bytes remain in the log until gc --erase. A secret that got into "
+        "a session\n"
+        "must be revoked.\n",
     .options =
         (const struct verb_option[]){
             {"--reason TEXT", "why; shown in its place"},

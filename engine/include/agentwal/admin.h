@@ -255,7 +255,7 @@ struct wal_session_space {
     struct wal_slice session_id; /* empty: the documents of the store */
     uint64_t own_bytes;          /* of its records that no other session sees */
     uint64_t shared_bytes;       /* of its entries that forks of it see, and of
-                                  * those that it sees of what it is a fork of */
+                                  * those that it sees of its ancestors */
     uint64_t reclaimable_bytes;  /* of its records that are dead */
 };
 
@@ -321,8 +321,8 @@ struct wal_store_compact_result {
  * checkpoints and the states of views stay as they are. Forks keep what they
  * share with deleted sessions. Readers that have the old files open keep them,
  * and their space, until they next look. Needs the space of one segment. When
- * it fails, or the process is killed, the store is whole, and the next call goes
- * on. options and result may be null.
+ * it fails, or the process is killed, the store is whole, and the next call
+ * goes on. options and result may be null.
  *
  * A dry run takes no lock and works with a read-only handle. It counts what is
  * in the log now; during a compaction, of before or after.

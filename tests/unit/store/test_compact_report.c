@@ -262,6 +262,30 @@ static void test_space__of_deleted_sessions(void **state)
     kit_close(store);
 }
 
+static void test_space__seen_through_an_entry_of_a_deleted_fork(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *s = kit_create(store, "s");
+    struct wal_session *f;
+    struct wal_session *g;
+    uint64_t to_b;
+
+    kit_append_all(s, "a b c");
+    f = kit_fork(s, "b", "f");
+    to_b = space_of(store, "f").shared_bytes;
+    kit_append(f, "e", NULL);
+    g = kit_fork(f, "e", "g");
+    assert_true(space_of(store, "g").shared_bytes > to_b);
+    delete (f);
+    assert_int_equal(space_of(store, "s").shared_bytes, to_b);
+    assert_true(space_of(store, "g").shared_bytes > to_b);
+    delete (g);
+    assert_int_equal(space_of(store, "s").shared_bytes, 0);
+    wal_session_close(s);
+    kit_close(store);
+}
+
 static void redact(struct wal_session *session, const char *entry)
 {
     assert_int_equal(wal_session_redact(session, kit_text(entry),
@@ -575,6 +599,7 @@ int main(void)
         KIT_TEST(test_dry_run__stopped_by_the_callback),
         KIT_TEST(test_space__of_forks),
         KIT_TEST(test_space__of_deleted_sessions),
+        KIT_TEST(test_space__seen_through_an_entry_of_a_deleted_fork),
         KIT_TEST(test_space__of_a_redacted_entry),
         KIT_TEST(test_space__of_documents_of_the_store),
         KIT_TEST(test_compact__again_without_changes),

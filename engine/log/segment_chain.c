@@ -16,7 +16,8 @@
 #include "format/bytes/assert.h"
 
 enum {
-    PROBE_SIZE = 64 * 1024
+    PROBE_SIZE = 64 * 1024,
+    ATTEMPTS = 8 /* to open the newest segment while others replace it */
 };
 
 /* The ids of the segment files in the directory, ascending. */
@@ -357,20 +358,38 @@ static enum wal_status find_newest(struct wal__log *log,
     return WAL_OK;
 }
 
+/* Lists the segments and finds the newest one. A segment that holds only OPEN
+ * may be replaced by healing, and removed, before it is opened: the directory is
+ * then listed again. */
+static enum wal_status list_and_find(struct wal__log *log,
+                                     struct listing *listing,
+                                     struct wal__segment **newest,
+                                     struct wal_error *error)
+{
+    enum wal_status status = WAL_ENOTFOUND;
+
+    for (int i = 0; i < ATTEMPTS && status == WAL_ENOTFOUND; i++) {
+        wal__buf_deinit(&listing->ids);
+        status = list_ids(log, listing, error);
+        if (status == WAL_OK && listing->ids.size > 0) {
+            log->highest_id =
+                id_at(listing, listing->ids.size / sizeof(uint64_t) - 1);
+            status = find_newest(log, listing, newest, error);
+        }
+    }
+    return status;
+}
+
 enum wal_status wal__log_attach(struct wal__log *log, struct wal_error *error)
 {
     struct wal__segment *newest = NULL;
-    struct listing listing = {0};
+    struct listing listing;
     struct wal__buf chain;
     enum wal_status status;
 
+    wal__buf_init(&listing.ids, log->env->heap);
     wal__buf_init(&chain, log->env->heap);
-    status = list_ids(log, &listing, error);
-    if (status == WAL_OK && listing.ids.size > 0) {
-        log->highest_id =
-            id_at(&listing, listing.ids.size / sizeof(uint64_t) - 1);
-        status = find_newest(log, &listing, &newest, error);
-    }
+    status = list_and_find(log, &listing, &newest, error);
     if (status == WAL_OK && newest != NULL) {
         status = build_chain(log, &listing, newest, &chain, error);
         if (status == WAL_OK) {

@@ -359,8 +359,8 @@ static enum wal_status find_newest(struct wal__log *log,
 }
 
 /* Lists the segments and finds the newest one. A segment that holds only OPEN
- * may be replaced by healing, and removed, before it is opened: the directory is
- * then listed again. */
+ * may be replaced by healing, and removed, before it is opened: then the
+ * directory is listed again. */
 static enum wal_status list_and_find(struct wal__log *log,
                                      struct listing *listing,
                                      struct wal__segment **newest,

@@ -221,6 +221,8 @@ static void freeze(struct wal__core *core, const struct wal__segment *ended)
     header->last_sequence = open->last_sequence;
     header->chain = open->chain;
     memcpy(header->uuid, core->log.uuid, sizeof(header->uuid));
+    core->fold.is_at_snapshot =
+        core->snapshot_position == core->fold.header.position;
     core->fold.generation = core->generation;
     core->fold.pending = true;
 }
@@ -251,16 +253,18 @@ static void adopt(struct wal__core *core, struct wal__snapshot *snapshot)
 }
 
 /* Maps the catalogue file if it covers the fold: it is that of this fold, or
- * another process was first. */
+ * another process was first. is_older: one that stops at the same end was
+ * written on closing, before the segment ended, and does not name it. */
 static enum wal_status open_folded(struct wal__core *core,
-                                   const struct wal__fold *fold,
+                                   const struct wal__fold *fold, bool is_older,
                                    struct wal__snapshot **snapshot)
 {
     uint64_t old;
     enum wal_status status = wal__core_open_snapshot(core, snapshot, &old);
 
     if (status == WAL_OK &&
-        (*snapshot)->header.position < fold->header.position) {
+        ((*snapshot)->header.position < fold->header.position ||
+         (is_older && (*snapshot)->header.position == fold->header.position))) {
         wal__snapshot_release(*snapshot);
         *snapshot = NULL;
         status = WAL_ENOTFOUND;
@@ -273,13 +277,14 @@ static enum wal_status make_snapshot(struct wal__core *core,
                                      const struct wal__fold *fold,
                                      struct wal__snapshot **snapshot)
 {
-    enum wal_status status = open_folded(core, fold, snapshot);
+    enum wal_status status =
+        open_folded(core, fold, fold->is_at_snapshot, snapshot);
 
     if (status == WAL_OK || status == WAL_ENOMEM) {
         return status;
     }
     status = wal__core_write_catalogue(core, &fold->image, &fold->header, 0);
-    return status == WAL_OK ? open_folded(core, fold, snapshot) : status;
+    return status == WAL_OK ? open_folded(core, fold, false, snapshot) : status;
 }
 
 /* Without threads: under the locks of the leader. */
@@ -305,6 +310,7 @@ static bool get_fold(struct wal__core *core, struct wal__fold *fold)
     if (fold->pending) {
         fold->header = core->fold.header;
         fold->generation = core->fold.generation;
+        fold->is_at_snapshot = core->fold.is_at_snapshot;
         wal__catalogue_share(&core->fold.image, &fold->image);
     }
     pthread_rwlock_unlock(&core->state);

@@ -48,8 +48,10 @@ struct wal__fold {
     struct wal__catalogue_header header;
     uint64_t generation; /* of the indexes at the freeze */
     bool pending;
-    uint32_t slots_min; /* fewer changed sessions are not worth a file */
-    uint32_t sync_step; /* bytes written between two syncs */
+    bool is_at_snapshot; /* the snapshot stops where the segment ended, and was
+                          * taken before it did */
+    uint32_t slots_min;  /* fewer changed sessions are not worth a file */
+    uint32_t sync_step;  /* bytes written between two syncs */
     /* The thread that writes it. */
     pthread_t thread;
     bool has_thread;      /* to be joined */
@@ -57,8 +59,6 @@ struct wal__fold {
     _Atomic bool stop;    /* the store is closing */
     /* Locks `state` for writing, after catching up (wal__core_write_lock). */
     enum wal_status (*lock)(struct wal__core *core, struct wal_error *error);
-    bool is_at_snapshot; /* the snapshot stops where the segment ended, and was
-                          * taken before it did */
 };
 
 struct wal__core {

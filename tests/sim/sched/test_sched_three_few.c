@@ -6,7 +6,8 @@
 
 int main(void)
 {
-    static const uint64_t known[] = {4218201, 4227379};
+    static const uint64_t known[] = {4218201, 4227379, 4012610, 4094981,
+                                     4106841};
     const struct sched_options options = {.known = known,
                                           .known_count =
                                               sizeof(known) / sizeof(known[0]),

@@ -46,17 +46,24 @@ static void wait_for_fold(struct wal_store *store)
     assert_false(is_pending(store));
 }
 
+/* JSON of this many bytes. */
+static char *blank_json(size_t size)
+{
+    char *payload = malloc(size);
+
+    assert_non_null(payload);
+    memset(payload, ' ', size);
+    payload[0] = '1';
+    return payload;
+}
+
 static void fill_segment(struct wal_store *store, struct wal_session *filler)
 {
     uint64_t tail = store->core.log.tail_segment->id;
     struct wal_entry entry = {.struct_size = sizeof(entry),
                               .type = kit_text("message")};
-    char *payload = malloc(FILLER);
+    char *payload = blank_json(FILLER);
 
-    assert_non_null(payload);
-    memset(payload, 'x', FILLER);
-    payload[0] = '"';
-    payload[FILLER - 1] = '"';
     entry.payload = (struct wal_slice){payload, FILLER};
     while (store->core.log.tail_segment->id == tail) {
         assert_int_equal(wal_append(filler, &entry, 1, NULL, NULL, NULL),
@@ -366,13 +373,10 @@ static void test_fold__segment_ends_at_the_position_of_a_close(void **state)
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
     struct wal_session *filler = kit_create(store, "filler");
     struct wal_session *session = kit_create(store, "session");
-    char *payload = malloc(SIZE);
+    char *payload = blank_json(SIZE);
     uint64_t end;
 
     (void)state;
-    assert_non_null(payload);
-    memset(payload, ' ', SIZE);
-    payload[0] = '1';
     fill_segment(store, filler);
     fill_segment(store, filler);
     kit_append_all(session, "a b");
@@ -428,6 +432,59 @@ test_fold__damaged_index_below_the_catalogue_is_rebuilt(void **state)
     assert_branch(session, "a b");
     wal_session_close(session);
     kit_close(store);
+}
+
+/* The catalogue that was written on closing stops where the segment ends then,
+ * and does not know that it has ended. */
+static void test_fold__catalogue_of_the_close_is_not_taken(void **state)
+{
+    enum {
+        SIZE = 200 * 1024
+    };
+    const struct wal_entry_cursor_options last = {.struct_size = sizeof(last),
+                                                  .last = 2};
+    struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
+    struct wal_session *filler = kit_create(store, "filler");
+    struct wal_session *session = kit_create(store, "session");
+    struct wal_entry entry = {.struct_size = sizeof(entry),
+                              .type = kit_text("message")};
+    struct wal_entry_cursor *cursor = NULL;
+    char *payload = blank_json(SIZE);
+    uint64_t tail;
+
+    (void)state;
+    entry.payload = (struct wal_slice){payload, SIZE};
+    fill_segment(store, filler);
+    fill_segment(store, filler);
+    kit_append_all(session, "a b");
+    while (store->core.log.tail_segment->header.capacity -
+               atomic_load(&store->core.log.tail_segment->end) >
+           SIZE + SIZE / 2) {
+        assert_int_equal(wal_append(filler, &entry, 1, NULL, NULL, NULL),
+                         WAL_OK);
+    }
+    wal_session_close(session);
+    wal_session_close(filler);
+    kit_close(store);
+    store = open_folding("store");
+    tail = store->core.log.tail_segment->id;
+    assert_int_equal(store->core.snapshot_position,
+                     atomic_load(&store->core.log.end));
+    filler = kit_session(store, "filler");
+    assert_int_equal(wal_append(filler, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_int_not_equal(store->core.log.tail_segment->id, tail);
+    wait_for_fold(store);
+    session = kit_session(store, "session");
+    kit_append_all(session, "c");
+    assert_int_equal(wal_entry_cursor_open(session, &last, &cursor, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_entry_cursor_remaining(cursor), 2);
+    wal_entry_cursor_close(cursor);
+    wal_session_close(session);
+    wal_session_close(filler);
+    kit_close(store);
+    check("store");
+    free(payload);
 }
 
 /* A cursor returns what was there when it was opened, each once and in order,
@@ -542,6 +599,7 @@ int main(void)
         KIT_TEST(test_fold__omitted_session_of_the_tail_is_restored),
         KIT_TEST(test_fold__segment_ends_at_the_position_of_a_close),
         KIT_TEST(test_fold__damaged_index_below_the_catalogue_is_rebuilt),
+        KIT_TEST(test_fold__catalogue_of_the_close_is_not_taken),
         KIT_TEST(test_fold__open_cursor_keeps_its_order),
         KIT_TEST(test_fold__other_process_adopts_what_was_written),
         KIT_TEST(test_fold__partial_file_is_removed_by_the_first_opener),

@@ -367,13 +367,3 @@ enum wal_status wal__manifest_require(const struct wal__env *env,
                ? WAL_OK
                : replace_manifest(env, manifest, &next, error);
 }
-
-enum wal_status wal__manifest_copy(const struct wal__env *env,
-                                   const struct wal__manifest *manifest,
-                                   struct wal_error *error)
-{
-    struct wal__manifest next = *manifest;
-    struct wal__manifest written = *manifest;
-
-    return replace_manifest(env, &written, &next, error);
-}

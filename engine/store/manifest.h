@@ -53,12 +53,6 @@ enum wal_status wal__manifest_require(const struct wal__env *env,
                                       uint32_t incompat,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* Writes the manifest of another directory's store to env->root, with the next
- * generation: of a copy of it. Durable. */
-enum wal_status wal__manifest_copy(const struct wal__env *env,
-                                   const struct wal__manifest *manifest,
-                                   struct wal_error *error) WAL_MUST_USE;
-
 /* Makes the directory entries of the store durable: its creator may have died
  * before they were. Needed while nothing was written to the log. */
 enum wal_status

@@ -337,36 +337,6 @@ WAL_API WAL_MUST_USE enum wal_status wal_store_compact(
     struct wal_store *store, const struct wal_store_compact_options *options,
     struct wal_store_compact_result *result, struct wal_error *error);
 
-/* ----------------------------------------------------------- backup --- */
-
-/* What a backup did. The library fills it. */
-struct wal_backup_result {
-    uint32_t struct_size;
-    uint32_t reserved;
-    uint64_t segments;      /* files of the copy that hold records */
-    uint64_t copied;        /* of them, those that were written */
-    uint64_t bytes;         /* that were written to them */
-    uint64_t last_sequence; /* of the newest record in the copy */
-};
-
-/*
- * Copies the store to the directory at path, while it is written to.
- *
- * The copy is a store, as of a moment after the call began: everything that was
- * acknowledged before is in it. path is created, its parents are not; if it is
- * an earlier backup of this store, only what is new is copied. When the call
- * fails, or the process is killed, the copy is as the last backup left it, or
- * partly newer, and the next call goes on; one that was never complete is no
- * store. result may be null.
- *
- * Threads: any. Errors: WAL_EEXISTS when something else is at path, or records
- * were appended to the copy; WAL_ELOCKED when the copy is in use, or the store
- * is being compacted; WAL_ENOSPACE, WAL_EIO. SPEC.md, Compaction.
- */
-WAL_API WAL_MUST_USE enum wal_status
-wal_store_backup(struct wal_store *store, const char *path,
-                 struct wal_backup_result *result, struct wal_error *error);
-
 #ifdef __cplusplus
 }
 #endif

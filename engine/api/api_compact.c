@@ -11,8 +11,8 @@
 
 enum {
     DEAD_PERCENT = 20,
-    BLOCK_SIZE = 32 * 1024,
-    LEVEL = 9, /* of LZ4 HC */
+    BLOCK_SIZE = 16 * 1024,
+    LEVEL = 4, /* of LZ4 HC */
     RATE = 64 * 1024 * 1024
 };
 

@@ -404,8 +404,8 @@ static enum wal_status copy_sessions(struct rewrite *rewrite,
 /* --- replacing ---------------------------------------------------------- */
 
 /* Gives the new file its name, durably. Until it is known to be durable the
- * page says so: nobody removes what the file replaces, since a later sync proves
- * nothing. */
+ * page says so: then what the file replaces is not removed, since a later sync
+ * proves nothing. */
 static enum wal_status rename_file(struct rewrite *rewrite,
                                    struct wal_error *error)
 {

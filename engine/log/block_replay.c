@@ -1,6 +1,6 @@
 /*
- * block_replay.c - applies the records of a rewritten segment's blocks in log
- * order (SPEC.md 2.23): they are stored session by session.
+ * block_replay.c - applies the records of a range in log order. Those of a
+ * rewritten segment's blocks are stored session by session (SPEC.md 2.23).
  *
  * Invariant: the client receives the records of the range by ascending sequence
  * number, each once. With the client's state lock for writing.
@@ -139,10 +139,10 @@ static enum wal_status apply(struct block_replay *replay,
                                  payload.data, record->offset, clock_ms);
 }
 
-enum wal_status wal__log_apply_blocks(struct wal__log *log,
-                                      const struct wal__segment *segment,
-                                      const struct wal__scan_range *range,
-                                      int64_t clock_ms)
+static enum wal_status apply_blocks(struct wal__log *log,
+                                    const struct wal__segment *segment,
+                                    const struct wal__scan_range *range,
+                                    int64_t clock_ms)
 {
     struct block_replay replay = {
         .log = log, .segment = segment, .range = range};
@@ -178,4 +178,38 @@ enum wal_status wal__log_apply_blocks(struct wal__log *log,
     wal__buf_deinit(&replay.list);
     wal__buf_deinit(&replay.records);
     return status;
+}
+
+enum wal_status wal__log_apply_range(struct wal__log *log,
+                                     const struct wal__segment *segment,
+                                     const struct wal__scan_range *range,
+                                     int64_t clock_ms)
+{
+    uint64_t at = 0;
+
+    WAL__ASSERT(range->size <= segment->header.capacity - range->offset);
+    if (wal__segment_is_rewritten(&segment->header)) {
+        return apply_blocks(log, segment, range, clock_ms);
+    }
+    while (at < range->size) {
+        struct wal__frame frame;
+        enum wal_status status;
+
+        if (wal__frame_decode(range->bytes + at, range->size - at,
+                              segment->header.salt, range->offset + at,
+                              &frame) != WAL__FMT_OK) {
+            return WAL_ECORRUPT;
+        }
+        if (wal__frame_is_sequenced(frame.type)) {
+            status = wal__log_apply_record(log, segment, &frame,
+                                           range->bytes + at + WAL__FRAME_SIZE,
+                                           range->offset + at, clock_ms);
+            if (status != WAL_OK) {
+                return status;
+            }
+        }
+        at += wal__frame_total_size(frame.stored_size);
+    }
+    WAL__ASSERT(at == range->size);
+    return WAL_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * log.c - the segment chain of a log, and applying records (SPEC.md 3.5).
+ * log.c - the segment chain of a log (SPEC.md 3.5).
  *
  * Invariant: ids of the table rise. A table is replaced by a larger copy, and
  * old tables and retired segments stay valid until close, so that any thread
@@ -208,38 +208,4 @@ uint64_t wal__log_pack_durable(const struct wal__log *log)
     }
     durable = atomic_load(&page->logs[WAL__LOG_ID_PACK].durable);
     return durable > log->pack_durable ? durable : log->pack_durable;
-}
-
-enum wal_status wal__log_apply_range(struct wal__log *log,
-                                     const struct wal__segment *segment,
-                                     const struct wal__scan_range *range,
-                                     int64_t clock_ms)
-{
-    uint64_t at = 0;
-
-    WAL__ASSERT(range->size <= segment->header.capacity - range->offset);
-    if (wal__segment_is_rewritten(&segment->header)) {
-        return wal__log_apply_blocks(log, segment, range, clock_ms);
-    }
-    while (at < range->size) {
-        struct wal__frame frame;
-        enum wal_status status;
-
-        if (wal__frame_decode(range->bytes + at, range->size - at,
-                              segment->header.salt, range->offset + at,
-                              &frame) != WAL__FMT_OK) {
-            return WAL_ECORRUPT;
-        }
-        if (wal__frame_is_sequenced(frame.type)) {
-            status = wal__log_apply_record(log, segment, &frame,
-                                           range->bytes + at + WAL__FRAME_SIZE,
-                                           range->offset + at, clock_ms);
-            if (status != WAL_OK) {
-                return status;
-            }
-        }
-        at += wal__frame_total_size(frame.stored_size);
-    }
-    WAL__ASSERT(at == range->size);
-    return WAL_OK;
 }

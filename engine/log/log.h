@@ -109,10 +109,10 @@ struct wal__log {
     const struct wal__group *pending_group;
     bool append_lock_held;     /* by this process; of the holding thread */
     bool append_lock_retained; /* for the next leader of this process */
-    bool must_rotate;  /* recovery found a tail that takes no more groups */
+    bool must_rotate;    /* recovery found a tail that takes no more groups */
     bool has_unfinished; /* the directory has files of a compaction */
-    bool needs_reload; /* the indexes differ from the log: rebuild them */
-    uint32_t rewrites; /* value of shared->rewrites that the table is of */
+    bool needs_reload;   /* the indexes differ from the log: rebuild them */
+    uint32_t rewrites;   /* value of shared->rewrites that the table is of */
     struct wal__scan_result facts;  /* of the last scan of the tail */
     uint64_t facts_segment_id;      /* the tail that recovery scanned; or 0 */
     pthread_mutex_t sync_mutex;     /* before the sync lock byte */
@@ -401,24 +401,19 @@ wal__log_read_commit(struct wal__log *log, uint64_t position,
                      struct wal__frame *frame,
                      struct wal__commit_record *commit) WAL_MUST_USE;
 
-/* Applies the records of a range that a scan found, skipping other frames.
- * Internal to engine/log. */
+/* Applies the records of a range that a scan found, those of blocks too, by
+ * ascending sequence number. Internal to engine/log. block_replay.c */
 enum wal_status wal__log_apply_range(struct wal__log *log,
                                      const struct wal__segment *segment,
                                      const struct wal__scan_range *range,
                                      int64_t clock_ms) WAL_MUST_USE;
 
-/* Applies one record; a session that refers to what was lost is an orphan. And
- * the records of a rewritten segment's blocks, by ascending sequence number.
- * Internal to engine/log. block_replay.c */
+/* Applies one record; one that refers to what was lost is an orphan. Internal
+ * to engine/log. */
 enum wal_status wal__log_apply_record(struct wal__log *log,
                                       const struct wal__segment *segment,
                                       const struct wal__frame *frame,
                                       const uint8_t *payload, uint64_t offset,
-                                      int64_t clock_ms) WAL_MUST_USE;
-enum wal_status wal__log_apply_blocks(struct wal__log *log,
-                                      const struct wal__segment *segment,
-                                      const struct wal__scan_range *range,
                                       int64_t clock_ms) WAL_MUST_USE;
 
 /* Returns a copy of the segment table with room for `more` segments, or NULL

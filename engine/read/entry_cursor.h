@@ -164,11 +164,9 @@ wal__entry_cursor_find_visible(struct wal_entry_cursor *cursor, uint32_t stream,
 
 /* Finds the nearest visible ancestor of an entry in the lineage, and reads its
  * id into aux_scratch: *id, or *none. A lost one leaves *id as it is. */
-enum wal_status
-wal__entry_cursor_read_parent(struct wal_entry_cursor *cursor,
-                              const struct wal__frame *child,
-                              struct wal__span *id, bool *none,
-                              struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__entry_cursor_read_parent(
+    struct wal_entry_cursor *cursor, const struct wal__frame *child,
+    struct wal__span *id, bool *none, struct wal_error *error) WAL_MUST_USE;
 
 /* The status of a failed refresh: WAL_ENOTFOUND when the session was deleted,
  * since compaction drops what such a session had. */

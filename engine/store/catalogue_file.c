@@ -284,8 +284,7 @@ static enum wal_status open_folded(struct wal__core *core,
     if (status == WAL_OK &&
         ((*snapshot)->header.position < fold->header.position ||
          (*snapshot)->header.generation != fold->header.generation ||
-         (is_older &&
-          (*snapshot)->header.position == fold->header.position))) {
+         (is_older && (*snapshot)->header.position == fold->header.position))) {
         wal__snapshot_release(*snapshot);
         *snapshot = NULL;
         status = WAL_ENOTFOUND;

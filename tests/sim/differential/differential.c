@@ -85,8 +85,6 @@ static int64_t now_ms(const struct differential *run)
 void differential_begin(struct differential *run, const char *operation)
 {
     run->operation = operation;
-    if (getenv("GCTRACE"))
-        fprintf(stderr, "%lu: %s\n", run->step, operation);
     run->error = (struct wal_error){.struct_size = sizeof(run->error)};
     run->expected = run->error;
     if (run->process != NULL || run->is_memory) {
@@ -182,18 +180,6 @@ void differential_kill(struct differential *run)
     memset(run->handles, 0, sizeof(run->handles));
 }
 
-static void trace(void *arg, const struct sim_event *e)
-{
-    struct differential *run = arg;
-    if (getenv("GCTRACE") && (e->call == SIM_RENAME || e->call == SIM_UNLINK ||
-                              e->call == SIM_SYNC_DIRECTORY ||
-                              (e->call == SIM_OPEN && e->sys_errno == 0 &&
-                               strstr(e->path, "rewrite"))))
-        fprintf(stderr, "%lu %p %s %s -> %s errno %d\n", run->step,
-                (void *)e->process, sim_call_name(e->call), e->path,
-                e->to ? e->to : "", e->sys_errno);
-}
-
 void differential_init(struct differential *run, uint64_t seed, bool is_memory,
                        struct differential_counts *counts)
 {
@@ -204,9 +190,6 @@ void differential_init(struct differential *run, uint64_t seed, bool is_memory,
     run->counts = counts;
     run->disk = sim_disk_create(seed);
     run->ref = reference_create();
-    sim_disk_on_call(run->disk, trace, run);
-    if (getenv("GCTRACE"))
-        setvbuf(stdout, NULL, _IOLBF, 0);
     if (differential_one_in(run, 4)) {
         run->group_align = differential_one_in(run, 2) ? 512 : 4096;
     }

@@ -689,6 +689,30 @@ static void test_record__entry_out_of_line_is_checked(void **state)
     }
 }
 
+/* What an erased entry may keep. */
+static void test_record__erased_entry_is_checked(void **state)
+{
+    uint8_t bytes[WAL__ERASED_PAYLOAD_MAX + 1] = {0};
+    struct wal__entry_record entry = {.id = {pool, 3},
+                                      .payload = {bytes, sizeof(bytes)}};
+    struct wal__span payload = make_entry(&entry);
+
+    (void)state;
+    assert_int_equal(decode_with(decode_entry, payload, 0, 1, 4),
+                     WAL__FMT_FIELD);
+    free_block(payload);
+    entry.payload.size--;
+    payload = make_entry(&entry);
+    assert_int_equal(decode_with(decode_entry, payload, 0, 1, 5), WAL__FMT_OK);
+    free_block(payload);
+    entry.payload.size = 0;
+    entry.meta = (struct wal__span){pool, 1};
+    payload = make_entry(&entry);
+    assert_int_equal(decode_with(decode_entry, payload, 0, 1, 4),
+                     WAL__FMT_FIELD);
+    free_block(payload);
+}
+
 static void test_record__entry_is_checked(void **state)
 {
     struct wal__entry_record entry = {
@@ -702,7 +726,8 @@ static void test_record__entry_is_checked(void **state)
     (void)state;
     assert_size_is_exact(decode_entry, payload, 16);
     assert_int_equal(decode_with(decode_entry, payload, 0, 1, 1), WAL__FMT_OK);
-    assert_int_equal(decode_with(decode_entry, payload, 0, 1, 4),
+    assert_int_equal(decode_with(decode_entry, payload, 0, 1, 4), WAL__FMT_OK);
+    assert_int_equal(decode_with(decode_entry, payload, 0, 1, 6),
                      WAL__FMT_FIELD);
     for (size_t offset = 5; offset < 8; offset++) {
         assert_int_equal(decode_with(decode_entry, payload, offset, 1, 1),
@@ -1101,6 +1126,7 @@ int main(void)
         cmocka_unit_test(test_record__entry_out_of_line_round_trip),
         cmocka_unit_test(test_record__entry_out_of_line_is_checked),
         cmocka_unit_test(test_record__entry_is_checked),
+        cmocka_unit_test(test_record__erased_entry_is_checked),
         cmocka_unit_test(test_record__entry_without_id_is_rejected),
         cmocka_unit_test(test_record__entry_time_is_bounded),
         cmocka_unit_test(test_record__entry_payload_is_bounded),

@@ -1,8 +1,8 @@
 /*
  * test_compact_kill.c - eight processes append, four read with cursors that
- * stay open, and one compacts the store again and again, while one of them after
- * the other is killed and started again. Readers never see an error, and afterwards
- * every acknowledged entry is there.
+ * stay open, and one compacts the store again and again, while one of them
+ * after the other is killed and started again. Readers never see an error, and
+ * afterwards every acknowledged entry is there.
  */
 #include "tests/lib/kit/store_kit.h"
 

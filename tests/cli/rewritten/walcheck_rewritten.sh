@@ -249,7 +249,10 @@ for frame in frames:
                      for r in records}
             assert set(loss["sessions"]) == names, (loss["sessions"], names)
         if blocks % stride == 0:
-            salvage({r.get("id") for r in records if r["type"] == "ENTRY"},
+            # Without its FORK record the fork has no entry of its source.
+            forks = any(r["type"] == "FORK" for r in records)
+            salvage({r.get("id") for r in records if r["type"] == "ENTRY"} |
+                    ({"e%d" % i for i in range(21)} if forks else set()),
                     {r.get("target") for r in records if r["type"] == "REDACT"})
     elif frame.get("type") == "COMMIT" and frame["file"] == first:
         report = check(frame["file"], frame["offset"] + 30, (1,))

@@ -167,7 +167,9 @@ static enum wal_status delta_chain_decode(struct wal__blob_store *blobs,
 
 enum wal_status wal__blob_verify(struct wal__blob_store *blobs,
                                  const struct wal__digest *digest,
-                                 uint64_t *position, struct wal_error *error)
+                                 uint64_t *position,
+                                 enum wal__blob_owner *owner,
+                                 struct wal_error *error)
 {
     struct wal__blob_frame found;
     enum wal_status status;
@@ -180,6 +182,9 @@ enum wal_status wal__blob_verify(struct wal__blob_store *blobs,
     delta_chain_init(&delta_chain, blobs);
     status =
         wal__blob_fetch(blobs, digest, &delta_chain.scratch[0], &found, error);
+    if (status == WAL_OK) {
+        *owner = wal__blob_frame_owner(&found.frame);
+    }
     if (status == WAL_OK && found.frame.type == WAL__FRAME_CHUNK) {
         status = delta_chain_fetch(blobs, digest, &delta_chain, error);
     }

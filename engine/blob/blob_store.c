@@ -12,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/blob/pack_indexes.h"
+#include "engine/process/content_guard.h"
 #include "format/bytes/assert.h"
 
 /* --- the log's client --------------------------------------------------- */
@@ -400,6 +401,13 @@ uint64_t wal__blob_find_locked(const struct wal__blob_store *blobs,
     return 0;
 }
 
+uint64_t wal__blob_condemned_end(const struct wal__blob_store *blobs)
+{
+    uint64_t id = wal__content_condemned(blobs->log.control);
+
+    return id == 0 ? 0 : wal__position(id, UINT32_MAX);
+}
+
 uint64_t wal__blob_sync_end(uint64_t position)
 {
     return position + WAL__FRAME_SIZE;
@@ -488,13 +496,14 @@ enum wal_status wal__blob_find_end(struct wal__blob_store *blobs,
                                    const struct wal__digest *digest,
                                    uint64_t *end, struct wal_error *error)
 {
+    uint64_t condemned = wal__blob_condemned_end(blobs);
     uint64_t position;
     enum wal_status status = find(blobs, digest, &position, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    *end = position == 0 ? 0 : wal__blob_sync_end(position);
+    *end = position <= condemned ? 0 : wal__blob_sync_end(position);
     return WAL_OK;
 }
 

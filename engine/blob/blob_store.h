@@ -22,6 +22,7 @@ struct wal__blob_store {
     struct wal__log log;
     struct wal__leader_client leader_client;
     pthread_mutex_t write_mutex; /* one writing thread per process */
+    uint64_t condemned_end;      /* when that began to append */
     pthread_rwlock_t index_lock;
     struct wal__sha256_alg sha256_alg;
     struct wal__pack_memtable tail;
@@ -75,6 +76,10 @@ enum wal_status wal__blob_find(struct wal__blob_store *blobs,
                                const struct wal__digest *digest,
                                uint64_t *position,
                                struct wal_error *error) WAL_MUST_USE;
+/* The position up to which a compaction may drop records of the stream, and
+ * which a record must not come to depend on. It is read before digests are
+ * looked up: once it is 0 again, the look-up finds what has replaced them. */
+uint64_t wal__blob_condemned_end(const struct wal__blob_store *blobs);
 /* A position that a durable end exceeds only if the record at `position` is
  * durable: durable ends are ends of groups. */
 uint64_t wal__blob_sync_end(uint64_t position);

@@ -217,7 +217,7 @@ static enum wal_status add_entry(struct wal__op *op,
         record.type.size = 0;
     }
     status = wal__payload_store(batch->core, kind, &record, &out_of_line,
-                                &op->pack_end, error);
+                                op, error);
     if (status == WAL_OK) {
         status = add_frame(op, entry, &record, item->id_hash, kind, error);
     }

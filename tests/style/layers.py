@@ -40,7 +40,7 @@ def cumulative(below, folders):
 # A client of the interface, like the tools, that also reads the files of a
 # damaged store and writes content without a sync each.
 SALVAGE = BYTES + ["format/json/"] + ["engine/" + room + "/" for room in (
-    "base", "os", "blob", "store", "checkpoint", "api")]
+    "base", "os", "process", "blob", "store", "checkpoint", "api")]
 
 LAYERS = {
     API: [],

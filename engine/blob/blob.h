@@ -85,13 +85,11 @@ uint64_t wal__blob_store_durable_end(const struct wal__blob_store *blobs);
 
 /* Puts content of any size that is in memory or in a map, without a sync. Adds
  * to *result. base as above; it may be the digest of larger content. */
-enum wal_status wal__blob_put(struct wal__blob_store *blobs,
-                              struct wal__span content,
-                              const struct wal__digest *base,
-                              enum wal__blob_owner owner,
-                              struct wal__digest *digest,
-                              struct wal__blob_put_result *result,
-                              struct wal_error *error) WAL_MUST_USE;
+enum wal_status
+wal__blob_put(struct wal__blob_store *blobs, struct wal__span content,
+              const struct wal__digest *base, enum wal__blob_owner owner,
+              struct wal__digest *digest, struct wal__blob_put_result *result,
+              struct wal_error *error) WAL_MUST_USE;
 
 /* Puts content piece by piece; memory is bounded by a few MiB. */
 struct wal__blob_writer;

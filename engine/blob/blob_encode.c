@@ -172,12 +172,10 @@ static enum wal_status find_existing(struct wal__blob_store *blobs,
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-enum wal_status wal__chunk_prepare(struct wal__blob_store *blobs,
-                                   struct wal__span content,
-                                   const struct wal__digest *base,
-                                   enum wal__blob_owner owner,
-                                   struct wal__blob_prepared *out,
-                                   struct wal_error *error)
+enum wal_status
+wal__chunk_prepare(struct wal__blob_store *blobs, struct wal__span content,
+                   const struct wal__digest *base, enum wal__blob_owner owner,
+                   struct wal__blob_prepared *out, struct wal_error *error)
 {
     struct wal__blob_prepared prepared = {.size = content.size};
     enum wal_status status;
@@ -200,12 +198,10 @@ enum wal_status wal__chunk_prepare(struct wal__blob_store *blobs,
     return WAL_OK;
 }
 
-enum wal_status wal__blob_prepare(struct wal__blob_store *blobs,
-                                  struct wal__span content,
-                                  const struct wal__digest *base,
-                                  enum wal__blob_owner owner,
-                                  struct wal__blob_prepared *out,
-                                  struct wal_error *error)
+enum wal_status
+wal__blob_prepare(struct wal__blob_store *blobs, struct wal__span content,
+                  const struct wal__digest *base, enum wal__blob_owner owner,
+                  struct wal__blob_prepared *out, struct wal_error *error)
 {
     struct wal__digest first;
     struct wal__buf chunks;

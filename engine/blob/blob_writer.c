@@ -103,10 +103,9 @@ static enum wal_status put_chunk(struct wal__blob_writer *writer,
                          "the content is larger than %d chunks of 1 MiB",
                          (int)WAL__BLOB_CHUNKS_MAX);
     }
-    status =
-        wal__chunk_prepare(writer->blobs, content,
-                           base_chunk(writer, number, &base), owner, &prepared,
-                           error);
+    status = wal__chunk_prepare(writer->blobs, content,
+                                base_chunk(writer, number, &base), owner,
+                                &prepared, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -269,7 +268,8 @@ enum wal_status wal__blob_writer_finish(struct wal__blob_writer *writer,
 static enum wal_status
 put_one_chunk(struct wal__blob_store *blobs, struct wal__span content,
               const struct wal__digest *base, enum wal__blob_owner owner,
-              struct wal__digest *digest, struct wal__blob_put_result *result, struct wal_error *error)
+              struct wal__digest *digest, struct wal__blob_put_result *result,
+              struct wal_error *error)
 {
     struct wal__blob_prepared prepared;
     enum wal_status status =

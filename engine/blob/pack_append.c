@@ -243,8 +243,7 @@ static enum wal_status try_append(struct wal__blob_store *blobs,
 
     WAL__ASSERT(wal__content_guard_is_held(blobs->log.control));
     blobs->condemned_end = wal__blob_condemned_end(blobs);
-    status =
-        wal__leader_begin(&blobs->log, &blobs->leader_client, true, error);
+    status = wal__leader_begin(&blobs->log, &blobs->leader_client, true, error);
     if (status == WAL_OK) {
         status = append_all(blobs, prepared, count, result, error);
         wal__leader_end(&blobs->log, &blobs->leader_client);

@@ -229,9 +229,9 @@ static enum wal_status write_list(struct creation *creation,
     } else {
         const struct wal__span span = {bytes.data, bytes.size};
 
-        status = wal__blob_put(creation->blobs, span, base,
-                               WAL__BLOB_OF_RECORDS, &made->list, &result,
-                               error);
+        status =
+            wal__blob_put(creation->blobs, span, base, WAL__BLOB_OF_RECORDS,
+                          &made->list, &result, error);
     }
     if (status == WAL_OK) {
         /* The sync must cover the contents, not only the list. */
@@ -405,8 +405,8 @@ wal__checkpoint_create(struct wal_session *session,
     }
     status = choose_entry(&creation, request, entry, error);
     if (status == WAL_OK) {
-        status = wal__content_guard_enter(&guard, &session->core->control,
-                                          error);
+        status =
+            wal__content_guard_enter(&guard, &session->core->control, error);
     }
     if (status == WAL_OK) {
         status = create(&creation, request, made, files, error);

@@ -40,7 +40,7 @@ static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
 {
     struct wal__compact_result *result = compaction->result;
     struct wal__core *core = compaction->core;
-    struct wal__rewrite_options options = compaction->options->rewrite;
+    struct wal__segment_run_options options = compaction->options->rewrite;
     struct wal__rewrite_result rewritten;
     struct wal__compact_input *inputs =
         wal__heap_alloc(core->env.heap, count * sizeof(*inputs));
@@ -57,19 +57,19 @@ static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
     status = wal__rewrite_segments(core, &compaction->set, inputs, count,
                                    &options, &rewritten, error);
     wal__heap_free(core->env.heap, inputs);
-    if (!rewritten.is_replaced) {
+    if (!rewritten.run.is_replaced) {
         return status;
     }
     for (uint32_t i = 0; i < count; i++) {
         compaction->candidates[from + i].is_done = true;
     }
     result->chosen += count;
-    result->bytes_before += rewritten.bytes_read;
-    result->bytes_after += rewritten.bytes_written;
+    result->bytes_before += rewritten.run.bytes_read;
+    result->bytes_after += rewritten.run.bytes_written;
     result->kept += rewritten.kept;
     result->dropped += rewritten.dropped;
     result->erased += rewritten.erased;
-    compaction->done += rewritten.bytes_read;
+    compaction->done += rewritten.run.bytes_read;
     return status;
 }
 

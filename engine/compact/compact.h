@@ -20,7 +20,7 @@ struct wal__compact_options {
     uint64_t max_bytes;    /* of segments to rewrite, at most; 0: all */
     uint64_t rate;         /* bytes read and written in a second; UINT64_MAX:
                             * no limit */
-    struct wal__rewrite_options rewrite; /* but for its throttle */
+    struct wal__segment_run_options rewrite; /* but for its throttle */
     /* Called after each segment; false stops with WAL_ECALLBACK. NULL: none. */
     bool (*progress)(void *ctx, uint64_t done, uint64_t total);
     /* Called for each segment that is refused. NULL: none. */

@@ -157,14 +157,13 @@ static enum wal_status drain(struct wal__control *control, uint32_t round,
             error, status, 0, control->path, byte_of(round),
             "%s is still storing content, such as a checkpoint: try again",
             is_own ? "another thread" : "another process");
-        wal__error_set_holder(error,
-                              is_own ? (int32_t)control->process_id : 0);
+        wal__error_set_holder(error, is_own ? (int32_t)control->process_id : 0);
         return status;
     }
-    return status == WAL_OK ? WAL_OK
-                            : wal__fail_at(error, status, err, control->path,
-                                           byte_of(round),
-                                           "cannot wait for guards of content");
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail_at(error, status, err, control->path, byte_of(round),
+                              "cannot wait for guards of content");
 }
 
 enum wal_status wal__content_condemn(struct wal__control *control,

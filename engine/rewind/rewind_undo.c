@@ -80,10 +80,9 @@ static enum wal_status write_list(struct wal__rewind_job *job,
     if (status != WAL_OK) {
         status = wal__no_memory(error);
     } else {
-        status =
-            wal__blob_put(blobs, (struct wal__span){bytes.data, bytes.size},
-                          NULL, WAL__BLOB_OF_RECORDS, &job->before_list,
-                          result, error);
+        status = wal__blob_put(
+            blobs, (struct wal__span){bytes.data, bytes.size}, NULL,
+            WAL__BLOB_OF_RECORDS, &job->before_list, result, error);
     }
     if (status == WAL_OK) {
         status = wal__blob_store_sync(blobs, result->end, error);

@@ -178,8 +178,7 @@ enum wal_status wal__payload_store(struct wal__core *core, uint8_t kind,
         return wal__fail(error, status, "%s", wal_status_text(status));
     }
     if (!core->noop) {
-        status =
-            wal__content_guard_enter(&op->guard, &core->control, error);
+        status = wal__content_guard_enter(&op->guard, &core->control, error);
         if (status != WAL_OK) {
             return status;
         }

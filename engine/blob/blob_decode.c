@@ -13,6 +13,7 @@
 #include "format/bytes/assert.h"
 
 enum {
+    FETCH_ATTEMPTS = 3,
     DELTA_CHAIN_MAX = WAL__CHUNK_DEPTH_MAX + 1
 };
 
@@ -38,14 +39,21 @@ enum wal_status wal__blob_fetch(struct wal__blob_store *blobs,
                                 struct wal__blob_frame *found,
                                 struct wal_error *error)
 {
-    enum wal_status status =
-        wal__blob_find(blobs, digest, &found->position, error);
+    enum wal_status status;
 
-    if (status != WAL_OK) {
-        return status;
+    /* A compaction may replace the segment after the look-up: the position then
+     * is that of another record, or of none. */
+    for (int attempt = 1;; attempt++) {
+        status = wal__blob_find(blobs, digest, &found->position, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        status = wal__log_read(&blobs->log, found->position, scratch,
+                               &found->frame, &found->payload, error);
+        if (status != WAL_ECORRUPT || attempt == FETCH_ATTEMPTS) {
+            break;
+        }
     }
-    status = wal__log_read(&blobs->log, found->position, scratch, &found->frame,
-                           &found->payload, error);
     if (status == WAL_ECORRUPT) {
         return wal__blob_report_corrupt(blobs, digest, found->position,
                                         "its record is damaged", error);

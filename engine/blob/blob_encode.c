@@ -148,25 +148,35 @@ static enum wal_status encode_chunk(struct wal__blob_store *blobs,
     return WAL_OK;
 }
 
+enum wal_status wal__chunk_encode_plain(struct wal__blob_store *blobs,
+                                        struct wal__span content,
+                                        enum wal__blob_owner owner,
+                                        struct wal__blob_prepared *out)
+{
+    return encode_chunk(blobs, content, NULL, owner, out);
+}
+
 /* Sets out->end if the content is stored, can be read, and is kept as long as
- * the owner needs it; or out->unusable_position if it is stored otherwise. */
+ * the owner needs it; or out->unusable_position if it is stored otherwise. A
+ * caller's content that is stored again stays the caller's. */
 static enum wal_status find_existing(struct wal__blob_store *blobs,
-                                     enum wal__blob_owner owner,
+                                     enum wal__blob_owner *owner,
                                      struct wal__blob_prepared *out,
                                      struct wal_error *error)
 {
     uint64_t condemned = wal__blob_condemned_end(blobs);
-    enum wal__blob_owner found = WAL__BLOB_OF_RECORDS;
+    enum wal__blob_owner found = WAL__BLOB_OF_CALLER;
     uint64_t position = 0;
     enum wal_status status =
         wal__blob_verify(blobs, &out->digest, &position, &found, error);
 
     if (status == WAL_OK && position > condemned &&
-        (found == owner || found == WAL__BLOB_OF_CALLER)) {
+        (found == *owner || found == WAL__BLOB_OF_CALLER)) {
         out->end = wal__blob_sync_end(position);
     } else if (status == WAL_OK || status == WAL_ECORRUPT ||
                status == WAL_EIO) {
         out->unusable_position = position;
+        *owner = found == WAL__BLOB_OF_CALLER ? found : *owner;
         status = WAL_OK;
     }
     return status == WAL_ENOTFOUND ? WAL_OK : status;
@@ -184,7 +194,7 @@ wal__chunk_prepare(struct wal__blob_store *blobs, struct wal__span content,
     if (wal__sha256(&blobs->sha256_alg, content, &prepared.digest) != WAL_OK) {
         return wal__no_memory(error);
     }
-    status = find_existing(blobs, owner, &prepared, error);
+    status = find_existing(blobs, &owner, &prepared, error);
     if (status == WAL_OK && prepared.end == 0 &&
         encode_chunk(blobs, content, base, owner, &prepared) != WAL_OK) {
         status = wal__no_memory(error);
@@ -233,7 +243,7 @@ enum wal_status wal__blob_prepare_chunk_list(
     struct wal__blob_prepared prepared = {.digest = blob->digest,
                                           .size = blob->size};
     size_t size = wal__blob_record_size(blob);
-    enum wal_status status = find_existing(blobs, owner, &prepared, error);
+    enum wal_status status = find_existing(blobs, &owner, &prepared, error);
     uint8_t *frame;
 
     WAL__ASSERT(blob->chunk_count > 1 &&

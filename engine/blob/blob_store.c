@@ -201,8 +201,15 @@ static enum wal_status reload(void *ctx, struct wal_error *error)
 
     do {
         log->needs_reload = false;
-        status = load(blobs, 0, false, error);
-        /* Repeat if another process healed the stream during the load. */
+        /* Alone while it recovers, no process replaces segments. */
+        status = log->control->is_first_opener
+                     ? WAL_OK
+                     : wal__log_refresh_segments(log, error);
+        if (status == WAL_OK) {
+            status = load(blobs, 0, false, error);
+        }
+        /* Repeat if another process healed the stream during the load, or
+         * replaced segments. */
     } while (status == WAL_OK && log->needs_reload);
     if (status != WAL_OK) {
         log->needs_reload = true;
@@ -353,6 +360,30 @@ enum wal_status wal__blob_store_finish(struct wal__blob_store *blobs,
             wal__leader_write_mark(log, &blobs->leader_client, true, error);
     }
     pthread_mutex_unlock(&blobs->write_mutex);
+    return status;
+}
+
+enum wal_status wal__blob_store_rotate(struct wal__blob_store *blobs,
+                                       struct wal_error *error)
+{
+    enum wal_status status;
+
+    pthread_mutex_lock(&blobs->write_mutex);
+    status = wal__leader_rotate(&blobs->log, &blobs->leader_client, error);
+    pthread_mutex_unlock(&blobs->write_mutex);
+    return status;
+}
+
+enum wal_status wal__blob_store_publish(struct wal__blob_store *blobs,
+                                        struct wal_error *error)
+{
+    enum wal_status status;
+
+    atomic_fetch_add(&blobs->log.shared->rewrites, 1);
+    status = wal__blob_store_read_lock(blobs, error);
+    if (status == WAL_OK) {
+        wal__blob_store_unlock(blobs);
+    }
     return status;
 }
 

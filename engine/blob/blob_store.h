@@ -57,6 +57,13 @@ enum wal_status
 wal__blob_store_write_index(struct wal__blob_store *blobs,
                             struct wal_error *error) WAL_MUST_USE;
 void wal__blob_store_deinit(struct wal__blob_store *blobs);
+/* Ends the tail segment, unless it holds no record. */
+enum wal_status wal__blob_store_rotate(struct wal__blob_store *blobs,
+                                       struct wal_error *error) WAL_MUST_USE;
+/* Opens the segments that a compaction of this process has just made, and makes
+ * other processes do the same. */
+enum wal_status wal__blob_store_publish(struct wal__blob_store *blobs,
+                                        struct wal_error *error) WAL_MUST_USE;
 /* Reloads everything after the control page was replaced. */
 enum wal_status wal__blob_store_rejoin(struct wal__blob_store *blobs,
                                        struct wal_error *error) WAL_MUST_USE;

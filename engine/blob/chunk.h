@@ -72,6 +72,12 @@ enum wal_status wal__chunk_prepare(struct wal__blob_store *blobs,
                                    enum wal__blob_owner owner,
                                    struct wal__blob_prepared *out,
                                    struct wal_error *error) WAL_MUST_USE;
+/* Encodes content whose digest is out->digest, without looking it up. The
+ * encoding does not depend on anything else. WAL_ENOMEM. */
+enum wal_status
+wal__chunk_encode_plain(struct wal__blob_store *blobs, struct wal__span content,
+                        enum wal__blob_owner owner,
+                        struct wal__blob_prepared *out) WAL_MUST_USE;
 /* Prepares the BLOB record that lists the chunks of larger content. */
 enum wal_status wal__blob_prepare_chunk_list(
     struct wal__blob_store *blobs, const struct wal__blob_record *blob,

@@ -10,6 +10,7 @@
 
 #include "engine/base/error.h"
 #include "engine/compact/compact_job.h"
+#include "engine/compact/pack_compact.h"
 #include "engine/process/lock_owner.h"
 
 /* --- rewriting ---------------------------------------------------------- */
@@ -224,8 +225,14 @@ static enum wal_status plan(struct compaction *compaction,
     if (status == WAL_OK) {
         status = wal__compact_choose(compaction, error);
     }
-    return status == WAL_OK && lists ? list_sessions(compaction, error)
-                                     : status;
+    if (status == WAL_OK && lists) {
+        status = list_sessions(compaction, error);
+    }
+    return status == WAL_OK
+               ? wal__pack_compact(compaction->core, compaction->options,
+                                   &compaction->throttle, compaction->result,
+                                   error)
+               : status;
 }
 
 /* Whether the tail has no record: ending it would add an empty segment to the
@@ -277,7 +284,11 @@ static enum wal_status compact(struct compaction *compaction,
         }
     }
     published = publish(compaction, status == WAL_OK ? error : NULL);
-    return status == WAL_OK ? published : status;
+    status = status == WAL_OK ? published : status;
+    return status == WAL_OK ? wal__pack_compact(core, compaction->options,
+                                                &compaction->throttle,
+                                                compaction->result, error)
+                            : status;
 }
 
 /* Compacts, as the only thread of the only process that does. */

@@ -33,6 +33,19 @@ enum wal_status wal__blob_report_corrupt(const struct wal__blob_store *blobs,
         "cannot read the content with SHA-256 %s: %s", text, why);
 }
 
+/* Whether a compaction has replaced a segment that this process has open: the
+ * next look-up loads the new one. */
+static bool check_replaced(struct wal__blob_store *blobs)
+{
+    bool is_replaced;
+
+    pthread_rwlock_wrlock(&blobs->index_lock);
+    is_replaced = wal__log_has_replaced(&blobs->log);
+    blobs->log.needs_reload = blobs->log.needs_reload || is_replaced;
+    pthread_rwlock_unlock(&blobs->index_lock);
+    return is_replaced;
+}
+
 enum wal_status wal__blob_fetch(struct wal__blob_store *blobs,
                                 const struct wal__digest *digest,
                                 struct wal__record_buf *scratch,
@@ -50,7 +63,8 @@ enum wal_status wal__blob_fetch(struct wal__blob_store *blobs,
         }
         status = wal__log_read(&blobs->log, found->position, scratch,
                                &found->frame, &found->payload, error);
-        if (status != WAL_ECORRUPT || attempt == FETCH_ATTEMPTS) {
+        if (status == WAL_OK || attempt == FETCH_ATTEMPTS ||
+            (!check_replaced(blobs) && status != WAL_ECORRUPT)) {
             break;
         }
     }

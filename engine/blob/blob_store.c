@@ -436,7 +436,7 @@ uint64_t wal__blob_condemned_end(const struct wal__blob_store *blobs)
 {
     uint64_t id = wal__content_condemned(blobs->log.control);
 
-    return id == 0 ? 0 : wal__position(id, UINT32_MAX);
+    return id == 0 ? 0 : wal__position(id + 1, 0) - 1;
 }
 
 uint64_t wal__blob_sync_end(uint64_t position)
@@ -450,6 +450,9 @@ static enum wal_status catch_up(struct wal__blob_store *blobs,
     struct wal__log *log = &blobs->log;
     enum wal_status status = WAL_OK;
 
+    if (wal__log_is_outdated(log)) {
+        log->needs_reload = true; /* segments were replaced */
+    }
     if (!log->needs_reload) {
         status = wal__log_catch_up(log, error);
     }

@@ -310,6 +310,7 @@ struct wal_store_compact_result {
     uint64_t dropped_records; /* from them */
     uint64_t erased_records;  /* kept without their content */
     struct wal_error refusal;
+    uint64_t dropped_contents; /* of the pack: nothing named them */
 };
 
 /*

@@ -1,6 +1,6 @@
 /*
  * pack_list.h - which records a segment of the blob stream has, for compaction
- * (SPEC.md 3.10). Any thread.
+ * (SPEC.md 3.9). Any thread.
  */
 #ifndef AGENTWAL_ENGINE_BLOB_PACK_LIST_H
 #define AGENTWAL_ENGINE_BLOB_PACK_LIST_H

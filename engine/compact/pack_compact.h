@@ -1,6 +1,6 @@
 /*
  * pack_compact.h - gives back the space of content in the pack that nothing
- * names (SPEC.md 3.10).
+ * names (SPEC.md 3.9).
  */
 #ifndef AGENTWAL_ENGINE_COMPACT_PACK_COMPACT_H
 #define AGENTWAL_ENGINE_COMPACT_PACK_COMPACT_H

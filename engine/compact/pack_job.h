@@ -1,5 +1,5 @@
 /*
- * pack_job.h - a compaction of the pack at work (SPEC.md 3.10). Of
+ * pack_job.h - a compaction of the pack at work (SPEC.md 3.9). Of
  * pack_compact.c, pack_choose.c and pack_rewrite.c; one thread.
  */
 #ifndef AGENTWAL_ENGINE_COMPACT_PACK_JOB_H

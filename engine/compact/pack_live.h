@@ -1,5 +1,5 @@
 /*
- * pack_live.h - what of the pack is live (SPEC.md 3.10): contents that records
+ * pack_live.h - what of the pack is live (SPEC.md 3.9): contents that records
  * or callers name, the chunks of larger ones, and the chunks that deltas are
  * based on.
  *

@@ -1,5 +1,5 @@
 /*
- * pack_names.h - which content the log names (SPEC.md 3.10): payloads that are
+ * pack_names.h - which content the log names (SPEC.md 3.9): payloads that are
  * blobs, and the lists of files in the engine's own documents. Each record that
  * segments have counts, dead or live. One thread.
  */

@@ -1,6 +1,6 @@
 /*
  * content_guard.h - the guard that keeps content from being dropped between its
- * look-up and the record that names it (SPEC.md 3.10, 4.1).
+ * look-up and the record that names it (SPEC.md 3.9, 4.1).
  *
  * A thread enters before it looks content up or stores it, and leaves once the
  * record is in the log. A compaction of the pack condemns the segments that

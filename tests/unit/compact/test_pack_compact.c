@@ -1,5 +1,5 @@
 /*
- * test_pack_compact.c - tests of compacting the pack (SPEC.md 3.10): what of it
+ * test_pack_compact.c - tests of compacting the pack (SPEC.md 3.9): what of it
  * goes and what stays, by whom it is named, and who waits for whom.
  */
 #include <dirent.h>

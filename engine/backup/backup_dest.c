@@ -108,6 +108,20 @@ static enum wal_status read_manifest(struct backup *backup,
     return status;
 }
 
+static enum wal_status make_directories(const struct backup *backup,
+                                        struct wal_error *error)
+{
+    enum wal_status status =
+        wal__manifest_make_directories(&backup->dest, error);
+
+    return status == WAL_ENOTSTORE
+               ? wal__fail_at(error, WAL_EEXISTS, 0, backup->dest.root, 0,
+                              "other files are there, or its parent directory "
+                              "does not exist: back up to a directory that is "
+                              "empty, or can be created")
+               : status;
+}
+
 /* No process may have the copy open to write, or be backing up to it. */
 static enum wal_status lock_dest(struct backup *backup, struct wal_error *error)
 {
@@ -148,9 +162,9 @@ static enum wal_status check_unfinished(struct backup *backup,
             return status;
         }
         if (!is_empty) {
-            return wal__fail_at(error, WAL_ENOTSTORE, 0, backup->dest.root, 0,
-                                "the directory contains segments of a store "
-                                "without a manifest; back up to another one");
+            return wal__fail_at(error, WAL_EEXISTS, 0, backup->dest.root, 0,
+                                "segments of a store without a manifest are "
+                                "there; back up to another directory");
         }
     }
     return WAL_OK;
@@ -165,7 +179,7 @@ enum wal_status wal__backup_open_dest(struct backup *backup,
         status = read_manifest(backup, error);
     }
     if (status == WAL_OK && !backup->is_store) {
-        status = wal__manifest_make_directories(&backup->dest, error);
+        status = make_directories(backup, error);
     }
     if (status == WAL_OK) {
         status = lock_dest(backup, error);

@@ -8,8 +8,8 @@
 #include "engine/backup/backup_job.h"
 
 /* Opens the copy for writing, or creates its directories. Sets `manifest`,
- * `is_store` and `state`. WAL_EEXISTS: another store; WAL_ENOTSTORE: other
- * files; WAL_EINVAL: it is inside the store; WAL_ELOCKED. */
+ * `is_store` and `state`. WAL_EEXISTS: another store or other files;
+ * WAL_EINVAL: it is inside the store; WAL_ELOCKED. */
 enum wal_status wal__backup_open_dest(struct backup *backup,
                                       struct wal_error *error) WAL_MUST_USE;
 /* Makes the directory of the blob stream, durably. */

@@ -378,10 +378,10 @@ struct wal_store_backup_result {
  * result may be null.
  *
  * Threads: any. The callback may not call this library with the same store.
- * Errors: WAL_EEXISTS when another store is at path, or one that has records
- * which this one lacks: records were appended to the copy, or the store is
- * older; WAL_ENOTSTORE when other files are there; WAL_EINVAL when path is
- * inside the store, or the store has no files; WAL_ELOCKED when the copy is
+ * Errors: WAL_EEXISTS when other files or another store are at path, or a copy
+ * that has records which the store lacks: it was written to, or the store is
+ * older; WAL_EINVAL when path is inside the store, or the store has no files;
+ * WAL_ELOCKED when the copy is
  * open for writing, or the store is being compacted; WAL_ECORRUPT when the
  * copy is damaged; WAL_EBUSY when the store was compacted since it was opened;
  * WAL_ENOSPACE, WAL_EIO, WAL_ECALLBACK. docs/backup.md.

@@ -15,7 +15,6 @@
 #include "engine/log/replay.h"
 #include "engine/log/segment_reader.h"
 #include "format/bytes/assert.h"
-#include "format/bytes/bytes.h"
 
 /* Far from the ids of the store, so that a guard can stay while it grows. */
 static const uint64_t id_distance = 65536;
@@ -25,12 +24,6 @@ struct copier {
     uint64_t salt;
     enum wal_status status;
 };
-
-uint64_t wal__backup_guard_salt(const uint8_t uuid[16], uint64_t id)
-{
-    return wal__get64(uuid) ^ wal__get64(uuid + 8) ^ id ^
-           UINT64_C(0x9e3779b97f4a7c15);
-}
 
 static uint64_t guard_id(const struct backup_stream *stream)
 {
@@ -63,7 +56,7 @@ static enum wal_status fill_header(struct backup *backup,
         }
     }
     header->id = stream->state.guard_id;
-    header->salt = wal__backup_guard_salt(stream->dest.uuid, header->id);
+    header->salt = wal__guard_salt(stream->dest.uuid, header->id);
     if (!stream->needs_groups) {
         header->capacity = WAL__SEGMENT_MIN;
     }

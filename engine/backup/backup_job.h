@@ -123,8 +123,6 @@ enum wal_status wal__backup_plan(struct backup *backup,
                                  struct wal_error *error) WAL_MUST_USE;
 
 /* backup_guard.c */
-/* Returns the salt of the guard with this id: so it is recognised. */
-uint64_t wal__backup_guard_salt(const uint8_t uuid[16], uint64_t id);
 /* Chooses the id of the guard, for the state. */
 void wal__backup_guard_name(struct backup_stream *stream);
 /* Makes a guard the newest segment of the copy, durably. */

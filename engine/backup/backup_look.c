@@ -288,8 +288,7 @@ enum wal_status wal__backup_look(struct backup *backup,
     if (status != WAL_OK || stream->newest == NULL) {
         return status;
     }
-    if (stream->newest->header.salt ==
-        wal__backup_guard_salt(stream->dest.uuid, stream->newest->id)) {
+    if (wal__segment_is_guard(&stream->newest->header)) {
         stream->guard = stream->newest;
         stream->newest = NULL;
         status = look_at_guard(backup, stream, error);

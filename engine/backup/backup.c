@@ -222,6 +222,7 @@ static void init(struct backup *backup, struct wal__core *core,
         memcpy(stream->dest.uuid, core->log.uuid, sizeof(stream->dest.uuid));
         wal__buf_init(&stream->sources, core->env.heap);
         wal__buf_init(&stream->ids, core->env.heap);
+        wal__buf_init(&stream->repeats, core->env.heap);
     }
 }
 
@@ -236,6 +237,7 @@ static void destroy(struct backup *backup)
         wal__segment_close(stream->guard);
         wal__buf_deinit(&stream->sources);
         wal__buf_deinit(&stream->ids);
+        wal__buf_deinit(&stream->repeats);
     }
     wal__heap_free(heap, backup->bytes);
     wal__heap_free(heap, backup);

@@ -45,6 +45,9 @@ struct backup_stream {
     uint64_t last_sequence;  /* at most, after the backup */
     struct wal__buf sources; /* struct backup_source, ascending */
     struct wal__buf ids;     /* uint64_t: of the files of the copy */
+    /* uint64_t: of segments of the copy that the store lacks, with records that
+     * the newest one has too: the copy was opened for writing. */
+    struct wal__buf repeats;
     /* The guard that an interrupted backup left. */
     struct wal__segment *guard; /* NULL: none */
     bool guard_has_groups;      /* it replaces the newest segment */

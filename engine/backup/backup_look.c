@@ -272,11 +272,70 @@ static enum wal_status look_at_guard(struct backup *backup,
                : status;
 }
 
+/* The newest segment is of the copy alone. Opening a copy for writing makes
+ * such ones without new records: then the one before it is the newest. */
+static enum wal_status step_down(struct backup *backup,
+                                 struct backup_stream *stream,
+                                 struct wal_error *error)
+{
+    struct wal__segment *repeat = stream->newest;
+    uint64_t previous = repeat->open.previous_id;
+    struct last_group last;
+    uint64_t last_sequence;
+    enum wal_status status;
+
+    if (previous == 0 || stream->cut != stream->facts.end) {
+        return refuse(backup, error);
+    }
+    last_sequence = stream->facts.last_sequence;
+    stream->newest = NULL;
+    stream->cut = 0;
+    status = wal__buf_append(&stream->repeats, &repeat->id, sizeof(repeat->id));
+    wal__segment_close(repeat);
+    if (status != WAL_OK) {
+        return wal__no_memory(error);
+    }
+    status = wal__segment_open(&backup->look, stream->dest.directory, previous,
+                               stream->dest.uuid, stream->dest.class,
+                               &stream->newest, error);
+    if (status != WAL_OK) {
+        return status == WAL_ENOMEM ? status : refuse(backup, error);
+    }
+    status = scan(stream->newest, 0, &last, &stream->facts, error);
+    return status == WAL_OK && stream->facts.last_sequence < last_sequence
+               ? refuse(backup, error)
+               : status;
+}
+
+/* Finds the newest segment that is in the store. */
+static enum wal_status look_at_newest(struct backup *backup,
+                                      struct backup_stream *stream,
+                                      struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    while (status == WAL_OK) {
+        const struct backup_source *source =
+            find_source(stream, stream->newest);
+
+        if (source != NULL) {
+            return compare(backup, stream, source, error);
+        }
+        status = find_replaced(backup, stream, error);
+        if (status == WAL_OK) {
+            return WAL_OK;
+        }
+        if (status == WAL_EEXISTS) {
+            status = step_down(backup, stream, error);
+        }
+    }
+    return status;
+}
+
 enum wal_status wal__backup_look(struct backup *backup,
                                  struct backup_stream *stream,
                                  struct wal_error *error)
 {
-    const struct backup_source *source;
     enum wal_status status =
         wal__log_list_ids(&stream->dest, &stream->ids, error);
 
@@ -296,7 +355,5 @@ enum wal_status wal__backup_look(struct backup *backup,
             return status;
         }
     }
-    source = find_source(stream, stream->newest);
-    return source != NULL ? compare(backup, stream, source, error)
-                          : find_replaced(backup, stream, error);
+    return look_at_newest(backup, stream, error);
 }

@@ -29,7 +29,7 @@ static void plan_newest(const struct backup_stream *stream,
                         struct backup_source *source)
 {
     if (stream->guard != NULL || !stream->is_exact ||
-        stream->cut > source->end) {
+        stream->cut > source->end || (copy->sealed && !source->is_sealed)) {
         source->action = BACKUP_COPY;
     } else if (stream->cut < source->end) {
         source->action = BACKUP_EXTEND;
@@ -163,7 +163,7 @@ enum wal_status wal__backup_plan(struct backup *backup,
                             "up to another directory");
     }
     /* A guard whose removal may not be durable is removed again. */
-    stream->needs_guard = stream->guard != NULL ||
+    stream->needs_guard = stream->guard != NULL || stream->repeats.size > 0 ||
                           (stream->state.guard_id != 0 &&
                            stream->state.doubt == stream->state.guard_id);
     for (size_t i = 0; i < backup_source_count(stream); i++) {

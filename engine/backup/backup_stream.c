@@ -71,27 +71,65 @@ static enum wal_status seal_sources(struct backup *backup,
     return status;
 }
 
-static enum wal_status remove_one(struct backup *backup,
-                                  struct backup_stream *stream, uint64_t id,
-                                  struct wal_error *error)
+static bool is_source(const struct backup_stream *stream, uint64_t id)
+{
+    for (size_t i = 0; i < backup_source_count(stream); i++) {
+        if (backup_source_at(stream, i)->id == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum wal_status remove_file(struct backup *backup, const char *path,
+                                   struct wal_error *error)
 {
     const struct wal__io *io = backup->dest.io;
-    char path[WAL__PATH_MAX];
-    enum wal_status status;
     int err = 0;
+    enum wal_status status = io->unlink(io->ctx, path, &err);
 
-    wal__index_path(&backup->dest, stream->dest.log_id, id, path);
-    status = io->unlink(io->ctx, path, &err);
-    if (status == WAL_OK || status == WAL_ENOTFOUND) {
-        wal__segment_path(&backup->dest, stream->dest.directory, id, path);
-        status = io->unlink(io->ctx, path, &err);
+    return status == WAL_OK || status == WAL_ENOTFOUND
+               ? WAL_OK
+               : wal__fail_at(error, status, err, path, 0,
+                              "cannot remove a file of the copy");
+}
+
+/* Removes those of the segments that the store does not have: their files in
+ * index/ first, which would be evidence of a loss. */
+static enum wal_status remove_segments(struct backup *backup,
+                                       struct backup_stream *stream,
+                                       const struct wal__buf *ids,
+                                       struct wal_error *error)
+{
+    char path[WAL__PATH_MAX];
+    enum wal_status status = WAL_OK;
+
+    for (int pass = 0; pass < 2; pass++) {
+        bool is_index = pass == 0;
+
+        for (size_t i = 0; i < ids->size && status == WAL_OK;
+             i += sizeof(uint64_t)) {
+            uint64_t id;
+
+            memcpy(&id, ids->data + i, sizeof(id));
+            if (is_source(stream, id)) {
+                continue;
+            }
+            if (is_index) {
+                wal__index_path(&backup->dest, stream->dest.log_id, id, path);
+            } else {
+                wal__segment_path(&backup->dest, stream->dest.directory, id,
+                                  path);
+            }
+            status = remove_file(backup, path, error);
+            backup->result->removed += !is_index;
+        }
+        if (status == WAL_OK) {
+            status = wal__backup_sync_directory(
+                backup, is_index ? "index" : stream->dest.directory, error);
+        }
     }
-    if (status != WAL_OK && status != WAL_ENOTFOUND) {
-        return wal__fail_at(error, status, err, path, 0,
-                            "cannot remove what compaction replaced");
-    }
-    backup->result->removed++;
-    return WAL_OK;
+    return status;
 }
 
 /* Removes the files below the newest segment that the store does not have. */
@@ -102,27 +140,23 @@ static enum wal_status remove_replaced(struct backup *backup,
     uint64_t last = backup_newest_source(stream)->id;
     struct wal__buf ids = {0};
     enum wal_status status = wal__log_list_ids(&stream->dest, &ids, error);
-    size_t at = 0;
+    size_t count = 0;
 
-    for (size_t i = 0; i < ids.size && status == WAL_OK;
-         i += sizeof(uint64_t)) {
+    while (count < ids.size) {
         uint64_t id;
 
-        memcpy(&id, ids.data + i, sizeof(id));
+        memcpy(&id, ids.data + count, sizeof(id));
         if (id >= last) {
             break;
         }
-        while (backup_source_at(stream, at)->id < id) {
-            at++;
-        }
-        if (backup_source_at(stream, at)->id != id) {
-            status = remove_one(backup, stream, id, error);
-        }
+        count += sizeof(id);
+    }
+    ids.size = count;
+    if (status == WAL_OK) {
+        status = remove_segments(backup, stream, &ids, error);
     }
     wal__buf_deinit(&ids);
-    return status == WAL_OK ? wal__backup_sync_directory(
-                                  backup, stream->dest.directory, error)
-                            : status;
+    return status;
 }
 
 enum wal_status wal__backup_apply(struct backup *backup,
@@ -139,6 +173,9 @@ enum wal_status wal__backup_apply(struct backup *backup,
     }
     if (status == WAL_OK) {
         status = write_sources(backup, stream, error);
+    }
+    if (status == WAL_OK && stream->repeats.size > 0) {
+        status = remove_segments(backup, stream, &stream->repeats, error);
     }
     if (status == WAL_OK && stream->needs_guard) {
         status = wal__backup_guard_remove(backup, stream, error);

@@ -355,6 +355,21 @@ static void test_backup__of_an_older_store_is_refused(void **state)
     expect_refused("store", "copy", WAL_EEXISTS, "the store is older");
 }
 
+/* Both went on in the same segment. */
+static void
+test_backup__of_a_store_with_another_history_is_refused(void **state)
+{
+    (void)state;
+    append_to("store", 0, 5, 10);
+    run("cp -r store older");
+    append_to("store", 5, 5, 10);
+    back_up("store", "copy");
+    run("rm -r store && cp -r older store");
+    append_to("store", 5, 50, 20);
+    assert_false(exists("store/log/0000000000000003.seg"));
+    expect_refused("store", "copy", WAL_EEXISTS, "the store is older");
+}
+
 static void test_backup__to_another_store_is_refused(void **state)
 {
     (void)state;
@@ -585,6 +600,7 @@ int main(void)
         KIT_TEST(test_backup__of_a_copy_that_was_recovered_goes_on),
         KIT_TEST(test_backup__to_a_copy_with_new_records_is_refused),
         KIT_TEST(test_backup__of_an_older_store_is_refused),
+        KIT_TEST(test_backup__of_a_store_with_another_history_is_refused),
         KIT_TEST(test_backup__to_another_store_is_refused),
         KIT_TEST(test_backup__to_other_files_is_refused),
         KIT_TEST(test_backup__inside_the_store_is_refused),

@@ -103,7 +103,10 @@ backup_newest_source(const struct backup_stream *stream)
     return count == 0 ? NULL : backup_source_at(stream, count - 1);
 }
 
-/* backup_source.c: what is to be copied, of both streams. Of a writable handle
+/* backup_source.c: the segment of the store with this id; NULL: none. */
+struct backup_source *
+wal__backup_find_source(const struct backup_stream *stream, uint64_t id);
+/* What is to be copied, of both streams. Of a writable handle
  * everything is durable already. */
 enum wal_status wal__backup_freeze(struct backup *backup,
                                    struct wal_error *error) WAL_MUST_USE;

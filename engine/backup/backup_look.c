@@ -193,14 +193,10 @@ static enum wal_status find_replaced(struct backup *backup,
 static struct backup_source *find_source(const struct backup_stream *stream,
                                          const struct wal__segment *segment)
 {
-    for (size_t i = 0; i < backup_source_count(stream); i++) {
-        struct backup_source *source = backup_source_at(stream, i);
+    struct backup_source *source = wal__backup_find_source(stream, segment->id);
 
-        if (source->id == segment->id && source->salt == segment->header.salt) {
-            return source;
-        }
-    }
-    return NULL;
+    return source != NULL && source->salt == segment->header.salt ? source
+                                                                  : NULL;
 }
 
 /* --- the segments of the copy ------------------------------------------- */

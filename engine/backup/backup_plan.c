@@ -12,12 +12,21 @@
 
 static bool has_file(const struct backup_stream *stream, uint64_t id)
 {
-    for (size_t at = 0; at < stream->ids.size; at += sizeof(uint64_t)) {
-        uint64_t other;
+    size_t low = 0;
+    size_t high = stream->ids.size / sizeof(id);
 
-        memcpy(&other, stream->ids.data + at, sizeof(other));
-        if (other == id) {
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        uint64_t at;
+
+        memcpy(&at, stream->ids.data + middle * sizeof(at), sizeof(at));
+        if (at == id) {
             return true;
+        }
+        if (at < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
     return false;

@@ -12,6 +12,28 @@
 #include "engine/log/segment_reader.h"
 #include "format/bytes/assert.h"
 
+struct backup_source *
+wal__backup_find_source(const struct backup_stream *stream, uint64_t id)
+{
+    size_t low = 0;
+    size_t high = backup_source_count(stream);
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        struct backup_source *source = backup_source_at(stream, middle);
+
+        if (source->id == id) {
+            return source;
+        }
+        if (source->id < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return NULL;
+}
+
 enum wal_status wal__backup_open_source(const struct backup *backup,
                                         const struct backup_stream *stream,
                                         const struct backup_source *source,
@@ -35,13 +57,15 @@ enum wal_status wal__backup_open_source(const struct backup *backup,
                : status;
 }
 
-/* The end of a segment that has a successor: where its successor says. */
+/* The end of a segment that has a successor: where its successor says. One
+ * whose successor is damaged, or not the next, is copied whole. */
 static uint64_t ended_at(const struct wal__segment *segment,
                          const struct wal__segment *next)
 {
-    return next->has_open && next->open.previous_id == segment->id
-               ? next->open.previous_end
-               : atomic_load(&segment->end);
+    if (next->has_open && next->open.previous_id == segment->id) {
+        return next->open.previous_end;
+    }
+    return segment->sealed ? segment->trailer.end : segment->header.capacity;
 }
 
 static enum wal_status describe(const struct backup *backup,
@@ -89,6 +113,10 @@ static enum wal_status list(struct backup *backup, struct backup_stream *stream,
     uint32_t count = wal__log_segment_count(log);
     uint64_t last = wal__position_segment(position);
 
+    if (position == 0 && count > 0) {
+        return wal__fail(error, WAL_EBUSY,
+                         "another process is opening the store: try again");
+    }
     for (uint32_t i = 0; i < count; i++) {
         struct wal__segment *segment = wal__log_segment_at(log, i);
         bool is_newest = segment->id == last;

@@ -5,6 +5,7 @@
  * with equal groups. After it only files that the chain does not name are
  * removed.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/backup/backup_job.h"
@@ -71,16 +72,6 @@ static enum wal_status seal_sources(struct backup *backup,
     return status;
 }
 
-static bool is_source(const struct backup_stream *stream, uint64_t id)
-{
-    for (size_t i = 0; i < backup_source_count(stream); i++) {
-        if (backup_source_at(stream, i)->id == id) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static enum wal_status remove_file(struct backup *backup, const char *path,
                                    struct wal_error *error)
 {
@@ -112,7 +103,7 @@ static enum wal_status remove_segments(struct backup *backup,
             uint64_t id;
 
             memcpy(&id, ids->data + i, sizeof(id));
-            if (is_source(stream, id)) {
+            if (wal__backup_find_source(stream, id) != NULL) {
                 continue;
             }
             if (is_index) {
@@ -159,6 +150,38 @@ static enum wal_status remove_replaced(struct backup *backup,
     return status;
 }
 
+/* Removes what a process that was killed was writing; best effort. */
+static enum wal_status remove_temporary(void *arg, const char *name)
+{
+    const struct wal__log *dest = arg;
+    const struct wal__io *io = dest->env->io;
+    size_t size = strlen(name);
+    char path[WAL__PATH_MAX];
+    int err = 0;
+
+    if (size > 8 && strcmp(name + size - 8, ".seg.new") == 0) {
+        int length = snprintf(path, sizeof(path), "%s/%s/%s", dest->env->root,
+                              dest->directory, name);
+
+        if (length > 0 && length < (int)sizeof(path)) {
+            (void)!io->unlink(io->ctx, path, &err);
+        }
+    }
+    return WAL_OK;
+}
+
+static void remove_temporaries(struct backup_stream *stream)
+{
+    const struct wal__io *io = stream->dest.env->io;
+    char path[WAL__PATH_MAX];
+    int err = 0;
+    int size = snprintf(path, sizeof(path), "%s/%s", stream->dest.env->root,
+                        stream->dest.directory);
+
+    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    (void)!io->list(io->ctx, path, remove_temporary, &stream->dest, &err);
+}
+
 enum wal_status wal__backup_apply(struct backup *backup,
                                   struct backup_stream *stream,
                                   struct wal_error *error)
@@ -168,6 +191,7 @@ enum wal_status wal__backup_apply(struct backup *backup,
     if (!stream->changes) {
         return WAL_OK;
     }
+    remove_temporaries(stream);
     if (stream->needs_guard) {
         status = wal__backup_guard_install(backup, stream, error);
     }

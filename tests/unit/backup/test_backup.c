@@ -285,6 +285,32 @@ static void test_backup__without_state_goes_on(void **state)
     assert_same("store", "copy");
 }
 
+static void test_backup__removes_what_a_killed_one_was_writing(void **state)
+{
+    (void)state;
+    append_to("store", 0, 5, 10);
+    back_up("store", "copy");
+    run("touch copy/log/0000000000000009.seg.new");
+    append_to("store", 5, 1, 10);
+    back_up("store", "copy");
+    assert_false(exists("copy/log/0000000000000009.seg.new"));
+    assert_same("store", "copy");
+}
+
+/* Bytes are copied as they are: the copy is as sound as the store. */
+static void test_backup__of_a_damaged_segment_has_the_damage(void **state)
+{
+    (void)state;
+    append_to("store", 0, 60, LARGE);
+    run("dd if=/dev/zero of=store/log/0000000000000002.seg bs=1 seek=4100 "
+        "count=100 conv=notrunc 2>/dev/null");
+    back_up("store", "copy");
+    run("cmp store/log/0000000000000001.seg copy/log/0000000000000001.seg && "
+        "cmp store/log/0000000000000002.seg copy/log/0000000000000002.seg");
+    append_to("store", 60, 1, 10);
+    back_up("store", "copy");
+}
+
 /* Opening it for writing makes a segment, files in index/ and a preallocated
  * segment, and adds no record. */
 static void test_backup__of_a_copy_that_was_opened_goes_on(void **state)
@@ -596,6 +622,8 @@ int main(void)
         KIT_TEST(test_backup__restored_by_copying_goes_on),
         KIT_TEST(test_backup__of_a_copy_that_was_read_goes_on),
         KIT_TEST(test_backup__without_state_goes_on),
+        KIT_TEST(test_backup__removes_what_a_killed_one_was_writing),
+        KIT_TEST(test_backup__of_a_damaged_segment_has_the_damage),
         KIT_TEST(test_backup__of_a_copy_that_was_opened_goes_on),
         KIT_TEST(test_backup__of_a_copy_that_was_recovered_goes_on),
         KIT_TEST(test_backup__to_a_copy_with_new_records_is_refused),

@@ -383,6 +383,7 @@ static void use_store(struct wal_store *store)
     EXPECT(WAL_OK, wal_store_accept_damage(store, &error));
     EXPECT(WAL_OK, wal_store_compact(store, NULL, &compacted, &error));
     EXPECT(WAL_EINVAL, wal_store_compact(NULL, NULL, NULL, &error));
+    EXPECT(WAL_EINVAL, wal_store_backup(store, "copy", NULL, NULL, &error));
     EXPECT(WAL_OK, wal_session_cursor_open(store, NULL, &list, &error));
     do {
         status = wal_session_cursor_next(list, &session, &error);

@@ -41,6 +41,7 @@ extern const struct verb_help help_export;
 extern const struct verb_help help_follow;
 extern const struct verb_help help_fork;
 extern const struct verb_help help_gc;
+extern const struct verb_help help_backup;
 extern const struct verb_help help_head;
 extern const struct verb_help help_help;
 extern const struct verb_help help_import;

@@ -111,6 +111,26 @@ const struct verb_help help_gc = {
         },
 };
 
+const struct verb_help help_backup = {
+    .usage = "DIR",
+    .summary = "Copy the store to DIR, and later only what is new",
+    .text =
+        "Others may use the store meanwhile. DIR is a store, as of the moment "
+        "the\n"
+        "backup began: read it with --store DIR, or copy it back to restore. "
+        "Stopped at\n"
+        "any time, it leaves DIR as the last backup did, or newer, and the next "
+        "run goes\n"
+        "on. A DIR that was written to is refused. docs/backup.md has the "
+        "rest.\n",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal backup /mnt/backup/agentwal", "all, or what is new"},
+            {"agentwal --store /mnt/backup/agentwal check", "check the copy"},
+            {NULL, NULL},
+        },
+};
+
 const struct verb_help help_help = {
     .usage = "[VERB]...",
     .summary = "Show the verbs, or how to use one",

@@ -70,6 +70,7 @@ static const struct verb verbs[] = {
     {"accept-damage", VERB_CARE, 0, 1, walctl_accept_damage,
      &help_accept_damage},
     {"gc", VERB_CARE, 0, 1, walctl_gc, &help_gc},
+    {"backup", VERB_CARE, 0, 1, walctl_backup, &help_backup},
     {"help", VERB_CARE, 0, NONE, help_run, &help_help},
 };
 

@@ -41,6 +41,7 @@ int walctl_rewind(struct cli *cli, int argc, char **argv);
 int walctl_projects(struct cli *cli, int argc, char **argv);
 int walctl_project(struct cli *cli, int argc, char **argv);
 int walctl_stats(struct cli *cli, int argc, char **argv);
+int walctl_backup(struct cli *cli, int argc, char **argv);
 int walctl_gc(struct cli *cli, int argc, char **argv);
 int walctl_accept_damage(struct cli *cli, int argc, char **argv);
 

@@ -7,6 +7,7 @@
 
 #include "agentwal.h"
 #include "engine/base/buf.h"
+#include "format/segment/frame.h"
 #include "format/segment/record.h"
 
 /* Whether a status of a call on the store that is written ends the copying: it

@@ -16,8 +16,7 @@
 #include "engine/transfer/record_copy.h"
 
 enum {
-    ATTEMPTS_MAX = 8,    /* while `from` is being compacted */
-    PROGRESS_STEP = 1024 /* records from call to call */
+    ATTEMPTS_MAX = 8 /* while `from` is being compacted */
 };
 
 /* --- failures ------------------------------------------------------------- */
@@ -175,8 +174,7 @@ static void report_progress(struct wal__transfer *transfer, size_t done,
 {
     const struct wal_transfer_options *options = transfer->options;
 
-    if (options->progress != NULL &&
-        (done % PROGRESS_STEP == 0 || done == total)) {
+    if (options->progress != NULL) {
         check_answer(transfer, options->progress(options->ctx, done, total),
                      "progress");
     }

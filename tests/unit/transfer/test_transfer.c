@@ -519,6 +519,7 @@ static void test_merge__fork_joins_a_source_that_is_there(void **state)
 {
     struct stores stores = open_stores();
     struct wal_transfer_result result;
+    struct wal_session *f1;
 
     (void)state;
     make_forks(stores.from);
@@ -526,7 +527,9 @@ static void test_merge__fork_joins_a_source_that_is_there(void **state)
     result = merge(&stores, "f1", "created f1;");
     assert_int_equal(result.entries, 3);
     assert_int_equal(kit_store_info(stores.to).sessions, 2);
-    assert_branch(kit_session(stores.to, "f1"), "a b c x y z");
+    f1 = kit_session(stores.to, "f1");
+    assert_branch(f1, "a b c x y z");
+    wal_session_close(f1);
     close_stores(&stores);
 }
 
@@ -761,9 +764,13 @@ static void test_merge__stopped_anywhere_is_continued(void **state)
         assert_int_equal(system("rm -rf to"), 0);
         stores.to = kit_open("to", WAL_OPEN_CREATE);
         if (at == 1) {
+            struct wal_session *s;
+
             wal_session_close(make_session(stores.from, "r"));
             make_forks(stores.from);
-            delete_session(kit_session(stores.from, "s"));
+            s = kit_session(stores.from, "s");
+            delete_session(s);
+            wal_session_close(s);
         }
         status = try_merge(&stores, NULL, &seen, &result, &error);
         stopped = status == WAL_ECALLBACK;

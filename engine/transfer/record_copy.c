@@ -4,6 +4,9 @@
  */
 #include "engine/transfer/record_copy.h"
 
+#include <stdio.h>
+
+#include "engine/os/env.h"
 #include "engine/store/input_text.h"
 
 bool wal__copy_is_fatal(enum wal_status status)
@@ -85,4 +88,53 @@ void wal__copy_change(const struct wal_session_options *options,
         change->fields |= WAL_CHANGE_SCHEMA;
         change->schema_version = options->schema_version;
     }
+}
+
+struct removal {
+    const struct wal__io *io;
+    const char *directory;
+    char path[WAL__PATH_MAX]; /* of the name that is removed */
+};
+
+static bool build_path(struct removal *removal, const char *name)
+{
+    int size = snprintf(removal->path, sizeof(removal->path), "%s/%s",
+                        removal->directory, name);
+
+    return size > 0 && size < (int)sizeof(removal->path);
+}
+
+static enum wal_status remove_file(void *arg, const char *name)
+{
+    struct removal *removal = arg;
+    int err = 0;
+
+    if (build_path(removal, name)) {
+        (void)!removal->io->unlink(removal->io->ctx, removal->path, &err);
+    }
+    return WAL_OK;
+}
+
+/* Removes a file, or a directory of files: a store has no others. */
+static enum wal_status remove_name(void *arg, const char *name)
+{
+    struct removal *removal = arg;
+    const struct wal__io *io = removal->io;
+    struct removal inner = {.io = io, .directory = removal->path};
+    int err = 0;
+
+    if (remove_file(arg, name) == WAL_OK &&
+        io->list(io->ctx, removal->path, remove_file, &inner, &err) == WAL_OK) {
+        (void)!io->remove_directory(io->ctx, removal->path, &err);
+    }
+    return WAL_OK;
+}
+
+void wal__copy_remove_store(const struct wal__io *io, const char *path)
+{
+    struct removal removal = {.io = io, .directory = path};
+    int err = 0;
+
+    (void)!io->list(io->ctx, path, remove_name, &removal, &err);
+    (void)!io->remove_directory(io->ctx, path, &err);
 }

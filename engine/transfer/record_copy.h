@@ -7,6 +7,7 @@
 
 #include "agentwal.h"
 #include "engine/base/buf.h"
+#include "engine/os/io.h"
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 
@@ -32,5 +33,9 @@ void wal__copy_session(const struct wal__session_record *record,
 /* The change of all texts of a session to those of the options. */
 void wal__copy_change(const struct wal_session_options *options,
                       struct wal_session_change *change);
+
+/* Removes the directory of a store and everything in it, as far as that is
+ * possible. */
+void wal__copy_remove_store(const struct wal__io *io, const char *path);
 
 #endif

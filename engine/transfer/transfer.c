@@ -366,25 +366,23 @@ static bool is_same_place(const struct wal__env *a, const struct wal__env *b)
            x.device == y.device && x.inode == y.inode;
 }
 
-static enum wal_status check(struct wal_store *from, struct wal_store *to,
-                             const struct wal_transfer_options *options,
-                             struct wal_error *error)
+enum wal_status wal__transfer_load(struct wal_transfer_options *own,
+                                   const struct wal_transfer_options *options,
+                                   const struct wal_transfer_result *result,
+                                   struct wal_error *error)
 {
-    enum wal_status status =
-        wal__check_core(from == NULL ? NULL : &from->core, error);
+    enum wal_status status = wal__struct_load(WAL__STRUCT(wal_transfer_options),
+                                              own, options, error);
 
     if (status == WAL_OK) {
-        status = wal__check_writable(to == NULL ? NULL : &to->core, error);
+        status = wal__struct_check_optional(WAL__STRUCT(wal_transfer_result),
+                                            result, error);
     }
-    if (status != WAL_OK) {
-        return status;
-    }
-    if (from == to || is_same_place(&from->core.env, &to->core.env)) {
-        return wal__invalid(error, "a store cannot be merged with itself");
-    }
-    return options->flags == 0
-               ? WAL_OK
-               : wal__invalid(error, "the flags of the options are not valid");
+    return status == WAL_OK && (own->flags != 0 || (own->sessions == NULL &&
+                                                    own->session_count > 0))
+               ? wal__invalid(error, "the options of the transfer are not "
+                                     "valid")
+               : status;
 }
 
 enum wal_status wal_store_merge(struct wal_store *from, struct wal_store *to,
@@ -392,23 +390,26 @@ enum wal_status wal_store_merge(struct wal_store *from, struct wal_store *to,
                                 struct wal_transfer_result *result,
                                 struct wal_error *error)
 {
-    const struct wal__struct *type = WAL__STRUCT(wal_transfer_result);
     struct wal_transfer_result done = WAL_INIT(wal_transfer_result);
     struct wal_transfer_options own;
-    enum wal_status status = wal__struct_load(WAL__STRUCT(wal_transfer_options),
-                                              &own, options, error);
+    enum wal_status status =
+        wal__check_core(from == NULL ? NULL : &from->core, error);
 
     if (status == WAL_OK) {
-        status = check(from, to, &own, error);
+        status = wal__check_writable(to == NULL ? NULL : &to->core, error);
     }
     if (status == WAL_OK) {
-        status = wal__struct_check_optional(type, result, error);
+        status = wal__transfer_load(&own, options, result, error);
+    }
+    if (status == WAL_OK &&
+        (from == to || is_same_place(&from->core.env, &to->core.env))) {
+        status = wal__invalid(error, "a store cannot be merged with itself");
     }
     if (status != WAL_OK || from->core.noop || to->core.noop) {
         return status;
     }
     status =
         wal__transfer_run(from, to, &own, own.sessions == NULL, &done, error);
-    wal__struct_store(type, result, &done);
+    wal__struct_store(WAL__STRUCT(wal_transfer_result), result, &done);
     return status;
 }

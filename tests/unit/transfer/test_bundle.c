@@ -465,7 +465,7 @@ static void test_bundle__bad_store_inside_changes_nothing(void **state)
     close(fd);
     front.rows[0].crc = wal__crc32(0, bytes, front.rows[0].stored);
     write_front(&front);
-    expect_refused(WAL_ECORRUPT, "");
+    expect_refused(WAL_ENOTSTORE, "");
 }
 
 int main(void)

@@ -42,6 +42,8 @@ int walctl_projects(struct cli *cli, int argc, char **argv);
 int walctl_project(struct cli *cli, int argc, char **argv);
 int walctl_stats(struct cli *cli, int argc, char **argv);
 int walctl_gc(struct cli *cli, int argc, char **argv);
+int walctl_bundle(struct cli *cli, int argc, char **argv);
+int walctl_merge(struct cli *cli, int argc, char **argv);
 int walctl_accept_damage(struct cli *cli, int argc, char **argv);
 
 /* Reads the options, checks that there are `least` to `most` operands (the

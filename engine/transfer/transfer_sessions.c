@@ -172,6 +172,30 @@ static enum wal_status list_heads(struct wal_session *session,
     return status == WAL_END ? WAL_OK : status;
 }
 
+/* Adds the heads `main` that the entries which wait will move: they may be
+ * there then only. */
+static enum wal_status add_moved(const struct wal__transfer *transfer,
+                                 const struct wal__transfer_session *session,
+                                 struct wal__buf *heads)
+{
+    const struct wal__transfer_batch *batch = &transfer->batch;
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0;
+         batch->session == session && i < batch->count && status == WAL_OK;
+         i++) {
+        const struct wal_head head = {.struct_size = sizeof(head),
+                                      .stream = batch->frames[i].stream,
+                                      .name = WAL_STR("main")};
+
+        if ((batch->frames[i].flags & WAL__FRAME_MOVES_HEAD) != 0 &&
+            !has_head(heads, &head)) {
+            status = wal__buf_append(heads, &head, sizeof(head));
+        }
+    }
+    return status;
+}
+
 /* Makes *from the moves that give the copy its heads. `all`: also those that it
  * has; else only what is missing. */
 static enum wal_status plan_moves(const struct wal__buf *to, bool all,
@@ -226,7 +250,8 @@ static void finish(struct wal__transfer *transfer,
     if (status == WAL_OK) {
         status = list_heads(session->handle, &to_cursor, &to, &transfer->error);
     }
-    if (status == WAL_OK && plan_moves(&to, all, &from) != WAL_OK) {
+    if (status == WAL_OK && (add_moved(transfer, session, &to) != WAL_OK ||
+                             plan_moves(&to, all, &from) != WAL_OK)) {
         status = wal__no_memory(&transfer->error);
     }
     if (status == WAL_OK && all) {

@@ -267,6 +267,30 @@ static void test_merge__grown_session_is_continued(void **state)
     close_stores(&stores);
 }
 
+/* The last entries move the head, which was then put before the first. */
+static void test_merge__removed_head_is_removed(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = kit_create(stores.from, "s");
+    const struct wal_head head = {.struct_size = sizeof(head)};
+
+    (void)state;
+    kit_append_all(s, "a b");
+    (void)merge(&stores, NULL, "created s;");
+    kit_append_all(s, "c d");
+    assert_int_equal(wal_head_move(s, &head, NULL, NULL), WAL_OK);
+    (void)merge(&stores, NULL, "continued s;");
+    assert_same_stores(stores.from, stores.to);
+    wal_session_close(s);
+    s = kit_create(stores.from, "t");
+    kit_append_all(s, "a b");
+    assert_int_equal(wal_head_move(s, &head, NULL, NULL), WAL_OK);
+    (void)merge(&stores, NULL, "unchanged s;created t;");
+    assert_same_stores(stores.from, stores.to);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
 static void test_merge__session_that_is_ahead_is_left(void **state)
 {
     struct stores stores = open_stores();
@@ -794,6 +818,7 @@ int main(void)
         KIT_TEST(test_merge__empty_store_gets_everything),
         KIT_TEST(test_merge__result_is_whole_after_a_reopen),
         KIT_TEST(test_merge__grown_session_is_continued),
+        KIT_TEST(test_merge__removed_head_is_removed),
         KIT_TEST(test_merge__session_that_is_ahead_is_left),
         KIT_TEST(test_merge__other_content_is_refused_by_name),
         KIT_TEST(test_merge__other_payload_is_refused),

@@ -295,11 +295,11 @@ enum wal_status wal_bundle_read(struct wal_store *store, struct wal_slice path,
     if (status == WAL_OK) {
         status = wal__transfer_load(&own, options, result, error);
     }
-    if (status != WAL_OK || store->core.noop) {
+    if (status != WAL_OK) {
         return status;
     }
     status = wal__bundle_begin(&job, path);
-    if (status == WAL_OK) {
+    if (status == WAL_OK && !store->core.noop) {
         status = read_bundle(&job, &done);
     }
     wal__bundle_end(&job);

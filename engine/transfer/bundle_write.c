@@ -399,7 +399,7 @@ enum wal_status wal_bundle_write(struct wal_store *store, struct wal_slice path,
         return status;
     }
     status = wal__bundle_begin(&job, path);
-    if (status == WAL_OK) {
+    if (status == WAL_OK && !store->core.noop) {
         status = write_bundle(&job, &done);
     }
     wal__bundle_end(&job);

@@ -55,8 +55,9 @@ enum wal__batch_mode {
     WAL__BATCH_PLAIN,
     WAL__BATCH_MIGRATION, /* any schema version, also when damaged */
     WAL__BATCH_COPY       /* of what another store has: references of entries
-                           * are not checked, since that store did, and
-                           * documents keep their modified_ms if it is not 0 */
+                           * are not checked, since that store did, documents
+                           * keep their modified_ms if it is not 0, and a head
+                           * without a note loses the one it has */
 };
 
 struct wal__batch {

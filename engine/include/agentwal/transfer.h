@@ -61,8 +61,8 @@ struct wal_transfer_report {
  * all are done, and for each document of the store that differs. A result other
  * than 0 ends the call with WAL_ECALLBACK and that number in error->sys_errno.
  * It may call this library. */
-typedef int32_t
-wal_transfer_report_fn(void *ctx, const struct wal_transfer_report *report);
+typedef int32_t wal_transfer_report_fn(void *ctx,
+                                       const struct wal_transfer_report *made);
 
 /* Called while records are copied, `done` of `total`. A result other than 0
  * stops the call like that of wal_transfer_report_fn. */

@@ -291,6 +291,25 @@ static void test_merge__removed_head_is_removed(void **state)
     close_stores(&stores);
 }
 
+static void test_merge__removed_note_is_removed(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = kit_create(stores.from, "s");
+
+    (void)state;
+    kit_append_all(s, "a b");
+    move_head(s, "try", "a", "a note");
+    (void)merge(&stores, NULL, "created s;");
+    move_head(s, "try", "b", "");
+    move_head(s, "try", "a", "");
+    kit_append_all(s, "c");
+    (void)merge(&stores, NULL, "continued s;");
+    assert_same_stores(stores.from, stores.to);
+    assert_idempotent(&stores, NULL, "unchanged s;");
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
 static void test_merge__session_that_is_ahead_is_left(void **state)
 {
     struct stores stores = open_stores();
@@ -819,6 +838,7 @@ int main(void)
         KIT_TEST(test_merge__result_is_whole_after_a_reopen),
         KIT_TEST(test_merge__grown_session_is_continued),
         KIT_TEST(test_merge__removed_head_is_removed),
+        KIT_TEST(test_merge__removed_note_is_removed),
         KIT_TEST(test_merge__session_that_is_ahead_is_left),
         KIT_TEST(test_merge__other_content_is_refused_by_name),
         KIT_TEST(test_merge__other_payload_is_refused),

@@ -7,7 +7,8 @@
  *
  * The plan goes over the sessions from the newest number to the oldest, so that
  * a fork is known before its source, and reads only. Then the records that are
- * missing are repeated in the order of the log, so that a fork sees what it saw.
+ * missing are repeated in the order of the log, so that a fork sees what it
+ * saw.
  *
  * Invariant: records of a session are repeated in their order, so that what a
  * stopped transfer leaves is a beginning, which the next one continues. A

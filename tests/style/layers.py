@@ -50,7 +50,7 @@ LAYERS = {
     # A client of the interface, like the tools, but for the heap.
     **cumulative([API, "format/bytes/"] + LINES + ["engine/base/"], CONVERT),
     "engine/transfer/": [API] + SALVAGE + [
-        "engine/" + room + "/" for room in ("log", "index", "write")],
+        "engine/" + room + "/" for room in ("log", "index", "read", "write")],
     "engine/salvage/": [API] + SALVAGE + ["engine/transfer/"],
     # A dialect knows the model, not the other dialects.
     **{folder: [API, "format/bytes/"] + LINES[:2] for folder in DIALECTS},

@@ -148,13 +148,13 @@ const struct verb_help help_merge = {
     .text =
         "OTHER is the directory of a store, which is only read. A session that "
         "both have\n"
-        "is continued if this store has its beginning, and left if it has more; "
-        "with\n"
-        "other entries it is refused by name, and the exit code is 1. "
-        "Documents of the\n"
-        "store are added where there are none. Merging again adds only what is "
-        "new. The\n"
-        "store is created if it does not exist.\n",
+        "is continued if this store has its beginning, and left if it has "
+        "more. One with\n"
+        "other entries is refused by name, and the exit code is 1. Documents "
+        "of the store\n"
+        "are added where there are none. Merging again adds only what is new. "
+        "The store is\n"
+        "created if it does not exist.\n",
     .examples =
         (const struct verb_example[]){
             {"agentwal merge /mnt/laptop/agentwal",

@@ -79,8 +79,8 @@ struct wal_transfer_options {
     wal_transfer_report_fn *report;     /* or null */
     void *ctx;                          /* of both */
     /* Of a bundle: where a temporary store is made and removed again; empty:
-     * beside a bundle that is written; to read one, the directory that TMPDIR
-     * names, else /tmp. A process that is killed leaves it there. */
+     * the directory of a bundle that is written; to read one, the one that
+     * TMPDIR names, else /tmp. A process that is killed leaves it there. */
     struct wal_slice directory;
 };
 
@@ -110,9 +110,10 @@ struct wal_transfer_result {
  * the beginning of those here; others that differ are reported.
  *
  * A session that is refused does not end the call: WAL_OK is returned, and the
- * refusal is reported and counted. Memory: 32 bytes for each record that is
- * copied, 1 KiB for each session; payloads of more than 4 MiB take disk space
- * below `to` while they are copied.
+ * refusal is reported and counted. Sessions that both stores have are read in
+ * both. Memory: 24 bytes for each record that is copied, 80 for each of the
+ * longest session, 1 KiB for each session; payloads of more than 4 MiB take
+ * disk space below `to` while they are copied.
  *
  * Threads: any. Errors: WAL_ENOTFOUND for a session that `from` does not have
  * (error->actual is its id), with nothing changed; WAL_EINVAL when both are one

@@ -32,8 +32,8 @@ const struct verb_help help_import = {
     .examples =
         (const struct verb_example[]){
             {"agentwal import ~/.claude", "all sessions of Claude Code"},
-            {"agentwal import session.jsonl", "one file"},
-            {"agentwal import work.bundle", "the sessions of a bundle"},
+            {"agentwal import session.jsonl work.bundle",
+             "a file, and the sessions of a bundle"},
             {"agentwal import --follow ~/.codex ~/.pi/agent",
              "keep the store current"},
             {NULL, NULL},

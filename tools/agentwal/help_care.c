@@ -152,9 +152,9 @@ const struct verb_help help_merge = {
         "more. One with\n"
         "other entries is refused by name, and the exit code is 1. Documents "
         "of the store\n"
-        "are added where there are none. Merging again adds only what is new. "
-        "The store is\n"
-        "created if it does not exist.\n",
+        "are added where there are none. Merging again adds only what is "
+        "new. The store\n"
+        "is created if it does not exist.\n",
     .examples =
         (const struct verb_example[]){
             {"agentwal merge /mnt/laptop/agentwal",

@@ -137,9 +137,6 @@ struct wal__salvage {
 
 /* --- salvage_report.c ----------------------------------------------------- */
 
-/* Whether a status of a call on OUT ends the salvage: OUT cannot be written or
- * read. Any other failure is the refusal of one record. */
-bool wal__salvage_is_fatal(enum wal_status status);
 /* Records a failure of the salvage unless there is one; *error may be NULL. */
 void wal__salvage_fail(struct wal__salvage *salvage, enum wal_status status,
                        const struct wal_error *error);

@@ -49,7 +49,9 @@ LAYERS = {
     **cumulative([API] + BYTES + LINES[:2], ENGINE),
     # A client of the interface, like the tools, but for the heap.
     **cumulative([API, "format/bytes/"] + LINES + ["engine/base/"], CONVERT),
-    "engine/salvage/": [API] + SALVAGE,
+    "engine/transfer/": [API] + SALVAGE + [
+        "engine/" + room + "/" for room in ("log", "index", "read", "write")],
+    "engine/salvage/": [API] + SALVAGE + ["engine/transfer/"],
     # A dialect knows the model, not the other dialects.
     **{folder: [API, "format/bytes/"] + LINES[:2] for folder in DIALECTS},
     "tools/terminal/": [],

@@ -43,6 +43,8 @@ int walctl_project(struct cli *cli, int argc, char **argv);
 int walctl_stats(struct cli *cli, int argc, char **argv);
 int walctl_backup(struct cli *cli, int argc, char **argv);
 int walctl_gc(struct cli *cli, int argc, char **argv);
+int walctl_bundle(struct cli *cli, int argc, char **argv);
+int walctl_merge(struct cli *cli, int argc, char **argv);
 int walctl_accept_damage(struct cli *cli, int argc, char **argv);
 
 /* Reads the options, checks that there are `least` to `most` operands (the

@@ -10,8 +10,8 @@
 
 #include "engine/base/error.h"
 #include "engine/write/write_batch.h"
-#include "format/bytes/crc32.h"
 #include "format/bytes/assert.h"
+#include "format/bytes/crc32.h"
 #include "format/segment/segment_fmt.h"
 
 enum {
@@ -184,7 +184,7 @@ static enum wal_status resolve_empty(void *ctx, struct wal__op *op)
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-/* *text_size: that of its summary, in bytes. */
+/* text_size: that of its summary, in bytes. */
 static enum wal_status delete_trashed(struct wal__core *core, uint32_t number,
                                       uint64_t text_size, uint64_t *count,
                                       struct wal_error *error)
@@ -209,35 +209,54 @@ static enum wal_status delete_trashed(struct wal__core *core, uint32_t number,
     return status;
 }
 
-/* Of a session as the list returned it. */
-static uint64_t text_size(const struct wal_session_info *info)
+/* Finds the first session in the trash from a number on; WAL_ENOTFOUND when
+ * there is none. */
+static enum wal_status find_trashed(struct wal__core *core, uint32_t from,
+                                    uint32_t *number, uint64_t *text_size,
+                                    struct wal_error *error)
 {
-    return info->id.size + info->cwd.size + info->project.size +
-           info->title.size + info->parent_id.size + info->head.size +
-           info->source.size + info->first_text.size + WAL__SUMMARY_GROWTH_MAX;
+    struct wal__summary summary;
+    enum wal_status status = wal__core_read_lock(core, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = WAL_ENOTFOUND;
+    for (uint64_t i = from;
+         status == WAL_ENOTFOUND && i <= core->catalogue.last_session; i++) {
+        status = wal__catalogue_get(&core->catalogue, (uint32_t)i, &summary);
+        if (status == WAL_OK && (!is_trashed(&summary) ||
+                                 (summary.flags & WAL__SUMMARY_DELETED) != 0)) {
+            status = WAL_ENOTFOUND;
+        }
+    }
+    if (status == WAL_OK) {
+        *number = summary.number;
+        *text_size = wal__summary_text_size(&summary) + WAL__SUMMARY_GROWTH_MAX;
+    } else if (status != WAL_ENOTFOUND) {
+        status = wal__fail(error, status, "cannot read the catalogue: %s",
+                           wal_status_text(status));
+    }
+    wal__core_unlock(core);
+    return status;
 }
 
 enum wal_status wal__trash_empty(struct wal__core *core, uint64_t *count,
                                  struct wal_error *error)
 {
-    const struct wal_session_cursor_options options = {
-        .struct_size = sizeof(options), .flags = WAL_SESSION_CURSOR_TRASH};
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_session_cursor *list = NULL;
-    enum wal_status status =
-        wal__session_cursor_open(core, &options, &list, error);
+    bool retried = false;
+    uint64_t text_size;
+    uint32_t number = 0;
+    enum wal_status status = WAL_OK;
 
     *count = 0;
-    if (status != WAL_OK) {
-        return status;
-    }
-    do {
-        status = wal__session_cursor_next(list, &info, error);
+    while (status == WAL_OK) {
+        status = find_trashed(core, number + 1, &number, &text_size, error);
         if (status == WAL_OK) {
-            status = delete_trashed(core, info.number, text_size(&info), count,
-                                    error);
+            status = delete_trashed(core, number, text_size, count, error);
+        } else if (wal__core_invalidate_derived(core, status, &retried)) {
+            status = WAL_OK;
         }
-    } while (status == WAL_OK);
-    wal__session_cursor_close(list);
-    return status == WAL_END ? WAL_OK : status;
+    }
+    return status == WAL_ENOTFOUND ? WAL_OK : status;
 }

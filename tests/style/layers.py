@@ -50,6 +50,7 @@ LAYERS = {
     # A client of the interface, like the tools, but for the heap.
     **cumulative([API, "format/bytes/"] + LINES + ["engine/base/"], CONVERT),
     "engine/salvage/": [API] + SALVAGE,
+    "engine/retain/": [API, "engine/base/"],
     # A dialect knows the model, not the other dialects.
     **{folder: [API, "format/bytes/"] + LINES[:2] for folder in DIALECTS},
     "tools/terminal/": [],
@@ -59,7 +60,7 @@ LAYERS = {
     "tools/walcat/": TOOL + BYTES + ["tools/store_file/"],
     "tools/walcheck/": TOOL + BYTES + ["tools/store_file/"],
     "tools/walconv/": TOOL + BYTES,
-    "tools/walctl/": TOOL + ["engine/convert/import_tree/"],
+    "tools/walctl/": TOOL + ["engine/convert/import_tree/", "engine/retain/"],
     "tools/agentwal/": TOOL + BYTES + [
         "tools/store_file/", "tools/walcat/", "tools/walcheck/",
         "tools/walconv/", "tools/walctl/"],

@@ -30,7 +30,7 @@ print(" ".join(s["sessionId"] for s in json.load(open("plan"))["sessions"]))')" 
 }
 
 listed() {
-    agentwal list --json "$@" | python3 -ISc '
+    agentwal list --json | python3 -ISc '
 import json, sys
 print(" ".join(json.loads(line)["sessionId"] for line in sys.stdin))'
 }

@@ -18,7 +18,7 @@ in_trash() {
         fail "$1: $(cat stderr)"
 }
 
-first=first-0a1b2c3d4e5f
+first="first-0a1b2c3d4e5f"
 code 3 agentwal undelete "$first"
 [ ! -e "$store" ] || fail "undelete created a store"
 agentwal create --id "$first" --title "A title" 2>/dev/null >/dev/null

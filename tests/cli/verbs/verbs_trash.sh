@@ -118,6 +118,15 @@ for name in old:
 ' "$shown" || fail "show after undelete"
 code 1 agentwal undelete "$first"
 
+# A store with a session in the trash says so in MANIFEST.
+agentwal --store other create --id x 2>/dev/null >/dev/null
+cp other/MANIFEST without
+agentwal --store other delete x >/dev/null
+cp without other/MANIFEST
+code 1 agentwal --store other check
+grep -q 'puts a session in the trash, and MANIFEST lacks this feature' stdout ||
+    fail "check of a feature that is missing: $(cat stdout)"
+
 # Read-only: both say why they do not.
 if [ "$(id -u)" != 0 ]; then
     chmod -R a-w "$store"

@@ -7,8 +7,10 @@
 #include "tests/lib/kit/parts_kit.h"
 
 #include <dirent.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
-#include "format/bytes/bytes.h"
+#include "format/bytes/assert.h"
 #include "format/segment/segment_fmt.h"
 
 struct bench {
@@ -498,6 +500,86 @@ static void test_trash__salvage_keeps_it(void **state)
     kit_close(out);
 }
 
+enum {
+    MOVES = 200
+};
+
+struct mover {
+    struct wal_store *store;
+    struct wal_session *session;
+    atomic_bool *done;
+};
+
+/* Into the trash and out of it. */
+static void *move(void *arg)
+{
+    const struct mover *mover = arg;
+
+    for (int i = 0; i < MOVES; i++) {
+        WAL__ASSERT(wal_session_trash(mover->session, NULL) == WAL_OK);
+        WAL__ASSERT(wal_session_undelete(mover->store, kit_text("s"), NULL) ==
+                    WAL_OK);
+    }
+    atomic_store(mover->done, true);
+    return NULL;
+}
+
+struct counter {
+    unsigned number;
+    char text[16];
+};
+
+static int32_t count_up(void *ctx, const struct wal_session_info *now,
+                        struct wal_session_change *change)
+{
+    struct counter *counter = ctx;
+
+    counter->number =
+        now->title.size == 0
+            ? 1
+            : (unsigned)strtoul((const char *)now->title.data, NULL, 10) + 1;
+    (void)snprintf(counter->text, sizeof(counter->text), "%u ",
+                   counter->number);
+    change->fields = WAL_CHANGE_TITLE;
+    change->title = kit_text(counter->text);
+    return 0;
+}
+
+/* The record is written anew by both: neither undoes what the other did. */
+static void test_trash__changes_at_the_same_time_are_kept(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_store *other = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *writer = kit_session(other, "s");
+    atomic_bool done = false;
+    struct mover mover = {store, session, &done};
+    struct counter counter = {.number = 0};
+    char wanted[16];
+    unsigned written = 0;
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, move, &mover), 0);
+    while (!atomic_load(&done)) {
+        enum wal_status status =
+            wal_session_update(writer, count_up, &counter, NULL);
+
+        assert_true(status == WAL_OK || status == WAL_ETRASHED);
+        written += status == WAL_OK;
+    }
+    (void)pthread_join(thread, NULL);
+    (void)snprintf(wanted, sizeof(wanted), "%u ", written);
+    if (written > 0) {
+        assert_slice(kit_info(session).title, wanted);
+    }
+    assert_string_equal(list(store, NULL), "s");
+    wal_session_close(session);
+    wal_session_close(writer);
+    kit_close(store);
+    kit_close(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -516,6 +598,7 @@ int main(void)
         KIT_TEST(test_trash__compaction_keeps_the_newest_record),
         KIT_TEST(test_trash__erasing_deletes_it),
         KIT_TEST(test_trash__salvage_keeps_it),
+        KIT_TEST(test_trash__changes_at_the_same_time_are_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "engine/session/session_trash.h"
 #include "format/bytes/assert.h"
 #include "format/segment/segment_fmt.h"
 
@@ -580,6 +581,59 @@ static void test_trash__changes_at_the_same_time_are_kept(void **state)
     kit_close(other);
 }
 
+/* Into the trash and out of it; while it is out, it must be there. */
+static void *move_and_look(void *arg)
+{
+    const struct mover *mover = arg;
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+
+    for (int i = 0; i < MOVES; i++) {
+        struct wal_session *session = NULL;
+
+        if (wal_session_open_or_create(
+                mover->store,
+                &(struct wal_session_options){
+                    .struct_size = sizeof(struct wal_session_options),
+                    .id = kit_text("s")},
+                &session, NULL, NULL) != WAL_OK) {
+            continue;
+        }
+        WAL__ASSERT(wal_session_trash(session, NULL) == WAL_OK);
+        if (wal_session_undelete(mover->store, kit_text("s"), NULL) == WAL_OK) {
+            for (int k = 0; k < 20; k++) {
+                WAL__ASSERT(wal_session_get_info(session, &info, NULL) ==
+                            WAL_OK);
+            }
+        }
+        wal_session_close(session);
+    }
+    atomic_store(mover->done, true);
+    return NULL;
+}
+
+static void test_trash__what_is_taken_out_is_not_emptied(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_store *other = kit_store();
+    atomic_bool done = false;
+    struct mover mover = {store, NULL, &done};
+    uint64_t deleted = 0;
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, move_and_look, &mover), 0);
+    while (!atomic_load(&done)) {
+        uint64_t count = 0;
+
+        assert_int_equal(wal__trash_empty(&other->core, &count, NULL), WAL_OK);
+        deleted += count;
+    }
+    (void)pthread_join(thread, NULL);
+    assert_true(deleted <= MOVES);
+    kit_close(store);
+    kit_close(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -599,6 +653,7 @@ int main(void)
         KIT_TEST(test_trash__erasing_deletes_it),
         KIT_TEST(test_trash__salvage_keeps_it),
         KIT_TEST(test_trash__changes_at_the_same_time_are_kept),
+        KIT_TEST(test_trash__what_is_taken_out_is_not_emptied),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,9 +21,7 @@ struct gc {
     struct progress progress;
     struct wal_store_compact_options options;
     struct wal_store_compact_result result;
-    /* In the trash when it began. */
-    uint64_t trashed;
-    uint64_t trashed_bytes;
+    struct walctl_trash trash; /* when it began */
 };
 
 /* The options of the command line. */
@@ -79,9 +77,9 @@ static void write_json(const struct gc *gc)
     cli_json_key(&json, "trash");
     cli_json_open(&json, '{');
     cli_json_key(&json, "sessions");
-    cli_json_number(&json, gc->trashed);
+    cli_json_number(&json, gc->trash.sessions);
     cli_json_key(&json, "bytes");
-    cli_json_number(&json, gc->trashed_bytes);
+    cli_json_number(&json, gc->trash.bytes);
     cli_json_key(&json, "deleted");
     cli_json_bool(
         &json, !dry_run && (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0);
@@ -149,36 +147,17 @@ static void print_trash(const struct gc *gc)
     bool dry_run = (gc->options.flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
     char size[SIZE_TEXT];
 
-    if (gc->trashed == 0) {
+    if (gc->trash.sessions == 0) {
         return;
     }
-    size_text(gc->trashed_bytes, size);
+    size_text(gc->trash.bytes, size);
     printf("%s %" PRIu64 " %s, %s of records%s\n",
            !erases   ? "in the trash:"
            : dry_run ? "would delete from the trash:"
                      : "deleted from the trash:",
-           gc->trashed, cli_plural(gc->trashed, "session", "sessions"), size,
+           gc->trash.sessions,
+           cli_plural(gc->trash.sessions, "session", "sessions"), size,
            erases ? "" : " (agentwal gc --erase deletes them)");
-}
-
-static enum wal_status count_trash(struct gc *gc, struct wal_store *store,
-                                   struct wal_error *error)
-{
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_session_cursor *list = NULL;
-    enum wal_status status;
-
-    options.flags = WAL_SESSION_CURSOR_TRASH;
-    status = wal_session_cursor_open(store, &options, &list, error);
-    while (status == WAL_OK &&
-           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
-        gc->trashed++;
-        gc->trashed_bytes += info.bytes;
-    }
-    wal_session_cursor_close(list);
-    return status == WAL_END ? WAL_OK : status;
 }
 
 static void note_erase_limits(const struct cli *cli)
@@ -193,7 +172,7 @@ static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
 {
     bool dry_run = (gc->options.flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = count_trash(gc, store, &error);
+    enum wal_status status = walctl_trash_count(&gc->trash, store, &error);
     int code = CLI_OK;
 
     if (status == WAL_OK) {

@@ -88,6 +88,10 @@ agentwal show fork --json | json 'rows[0]["lineage"] == ["first-0a1b2c3d4e5f"]'
 code 0 agentwal check
 agentwal gc --json | json 'rows[0]["trash"]["sessions"] == 1
     and rows[0]["trash"]["bytes"] > 300 and not rows[0]["trash"]["deleted"]'
+agentwal stats --json | json 'rows[0]["sessions"] == 3
+    and rows[0]["trashed"] == 1'
+code 0 agentwal stats
+grep -q '^Sessions  *3, 1 of them in the trash$' stdout || fail "stats"
 code 0 agentwal gc
 grep -Eq '^in the trash: 1 session, .*agentwal gc --erase' stdout ||
     fail "gc does not name the trash: $(cat stdout)"

@@ -273,8 +273,8 @@ static enum wal_status compact(struct compaction *compaction,
         status = wal__compact_open(compaction, error);
     }
     if (status == WAL_OK) {
-        status = wal__manifest_require(&core->env, &core->manifest,
-                                       WAL__INCOMPAT_REWRITTEN, error);
+        status =
+            wal__core_require_feature(core, WAL__INCOMPAT_REWRITTEN, error);
     }
     while (status == WAL_OK && again) {
         status = wal__compact_choose(compaction, error);

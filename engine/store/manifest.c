@@ -361,8 +361,15 @@ enum wal_status wal__manifest_require(const struct wal__env *env,
                                       uint32_t incompat,
                                       struct wal_error *error)
 {
-    struct wal__manifest next = *manifest;
+    struct wal__manifest next;
+    bool read_only;
+    enum wal_status status =
+        wal__manifest_read(env, manifest, &read_only, error);
 
+    if (status != WAL_OK) {
+        return status;
+    }
+    next = *manifest;
     next.features.incompat |= incompat;
     return next.features.incompat == manifest->features.incompat
                ? WAL_OK

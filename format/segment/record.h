@@ -58,7 +58,8 @@ struct wal__damage wal__open_record_damage(const struct wal__open_record *open,
                                            uint32_t index);
 
 enum wal__session_record_flag {
-    WAL__SESSION_RECORD_FORK = 1
+    WAL__SESSION_RECORD_FORK = 1,
+    WAL__SESSION_RECORD_TRASHED = 2
 };
 
 struct wal__session_record {

@@ -25,9 +25,10 @@ enum {
 #define WAL__COMPAT_AUDIT       1u /* reserved */
 #define WAL__INCOMPAT_REWRITTEN 1u
 #define WAL__INCOMPAT_ENCRYPTED 2u /* reserved */
+#define WAL__INCOMPAT_TRASH     4u
 /* Those that this library implements. */
 #define WAL__KNOWN_RO_COMPAT    0u
-#define WAL__KNOWN_INCOMPAT     WAL__INCOMPAT_REWRITTEN
+#define WAL__KNOWN_INCOMPAT     (WAL__INCOMPAT_REWRITTEN | WAL__INCOMPAT_TRASH)
 
 enum wal__segment_class {
     WAL__CLASS_LOG = 1,

@@ -546,6 +546,9 @@ def check_append_one(wal, store):
     wal.call("wal_append_one", session, b"message", wal.slice("{}"),
              by_ref(result))
     same(result.appended, 1, "one entry")
+    wal.call("wal_session_trash", session)
+    wal.call("wal_session_trash", session, status="WAL_ETRASHED")
+    wal.call("wal_session_undelete", store, wal.slice("short"))
     wal.call("wal_session_delete", session)
     wal.free("wal_session_close", session)
 

@@ -52,6 +52,7 @@ LAYERS = {
     "engine/transfer/": [API] + SALVAGE + [
         "engine/" + room + "/" for room in ("log", "index", "read", "write")],
     "engine/salvage/": [API] + SALVAGE + ["engine/transfer/"],
+    "engine/retain/": [API, "engine/base/"],
     # A dialect knows the model, not the other dialects.
     **{folder: [API, "format/bytes/"] + LINES[:2] for folder in DIALECTS},
     "tools/terminal/": [],
@@ -61,7 +62,7 @@ LAYERS = {
     "tools/walcat/": TOOL + BYTES + ["tools/store_file/"],
     "tools/walcheck/": TOOL + BYTES + ["tools/store_file/"],
     "tools/walconv/": TOOL + BYTES,
-    "tools/walctl/": TOOL + ["engine/convert/import_tree/"],
+    "tools/walctl/": TOOL + ["engine/convert/import_tree/", "engine/retain/"],
     "tools/agentwal/": TOOL + BYTES + [
         "tools/store_file/", "tools/walcat/", "tools/walcheck/",
         "tools/walconv/", "tools/walctl/"],

@@ -227,7 +227,8 @@ WAL_API void wal_claim_cursor_close(struct wal_claim_cursor *cursor);
 /* ------------------------------------------------------- compaction --- */
 
 enum wal_store_compact_flag {
-    /* Leave no byte of what was deleted or redacted in the log. */
+    /* Leave no byte of what was deleted or redacted in the log. Deletes the
+     * sessions in the trash first. */
     WAL_STORE_COMPACT_ERASE = 1u << 0,
     /* Report what would be done, change nothing. */
     WAL_STORE_COMPACT_DRY_RUN = 1u << 1

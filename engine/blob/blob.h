@@ -124,6 +124,14 @@ enum wal_status wal__blob_find_end(struct wal__blob_store *blobs,
                                    uint64_t *end,
                                    struct wal_error *error) WAL_MUST_USE;
 
+/* Copies content of a store to another one, or again to the same, as content of
+ * records; adds to *result. WAL_ENOTFOUND. blob_claim.c */
+enum wal_status wal__blob_copy(struct wal__blob_store *from,
+                               struct wal__blob_store *to,
+                               const struct wal__digest *digest,
+                               struct wal__blob_put_result *result,
+                               struct wal_error *error) WAL_MUST_USE;
+
 /* Makes content that is stored safe to be named by a record, under the caller's
  * guard: stores it again where a compaction may drop it. As wal__blob_stat.
  * blob_claim.c */

@@ -2,7 +2,8 @@
  * content_guard.c - the guard of content that is about to be named
  * (content_guard.h).
  *
- * Invariant: while guards[i] is not 0 this process shares lock byte i. A guard
+ * Invariant: while guards[i] is not 0 this process shares lock byte i, until it
+ * closes the file. A guard
  * holds the byte of the round that the page had after the byte was locked.
  */
 #include "engine/process/content_guard.h"
@@ -38,7 +39,7 @@ static void drop(struct wal__control *control, uint32_t round)
 
     WAL__ASSERT(control->guards[round & 1] > 0);
     control->guards[round & 1]--;
-    if (control->guards[round & 1] == 0) {
+    if (control->guards[round & 1] == 0 && control->file != NULL) {
         /* A byte that the kernel keeps only makes a compaction wait. */
         (void)!wal__control_set_lock(control, byte_of(round), WAL__IO_LOCK_NONE,
                                      &ignored);

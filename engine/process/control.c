@@ -416,13 +416,13 @@ enum wal_status wal__control_finish_open(struct wal__control *control,
 
 void wal__control_close(struct wal__control *control)
 {
+    /* A guard of a handle that outlives the store is left after this. */
+    pthread_mutex_lock(&control->guard_mutex);
     if (control->file != NULL) {
         release_file(control);
     }
+    pthread_mutex_unlock(&control->guard_mutex);
     unmap_page(control);
-    if (control->page != NULL) {
-        pthread_mutex_destroy(&control->guard_mutex);
-    }
     control->page = NULL;
 }
 

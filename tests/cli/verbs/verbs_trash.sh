@@ -159,10 +159,17 @@ agentwal create --id "$first" >/dev/null
 same "$before" "$(agentwal cat fork)" "the fork after gc --erase"
 code 0 agentwal check
 
+# line NUMBER PARENT TEXT: of a file of Claude Code.
+line() {
+    printf '{"type":"user","message":{"role":"user","content":"%s"},' "$3"
+    printf '"uuid":"u%s","parentUuid":%s,"sessionId":"%s",' "$1" "$2" \
+        5a6b7c8d-1111-4222-8333-444455556666
+    printf '"timestamp":"2026-01-01T00:00:0%sZ","cwd":"/w"}\n' "$1"
+}
+
 # The file of a session in the trash does not come back by itself.
 mkdir files
-printf '%s\n' '{"type":"user","message":{"role":"user","content":"hello"},"uuid":"u1","sessionId":"5a6b7c8d-1111-4222-8333-444455556666","timestamp":"2026-01-01T00:00:00Z","cwd":"/w"}' \
-    >files/5a6b7c8d-1111-4222-8333-444455556666.jsonl
+line 1 null hello >files/5a6b7c8d-1111-4222-8333-444455556666.jsonl
 printf '%s\n' '{"a":1}' >files/other.jsonl
 agentwal import --all-files files >/dev/null
 agentwal list --json >rows
@@ -185,8 +192,7 @@ mv files/5a6b7c8d-1111-4222-8333-444455556666.jsonl moved
 code 1 agentwal import moved/5a6b7c8d-1111-4222-8333-444455556666.jsonl
 agentwal list --json | json '[r for r in rows if r["firstText"] == "hello"] == []'
 agentwal undelete "$imported" >/dev/null
-printf '%s\n' '{"type":"user","message":{"role":"user","content":"more"},"uuid":"u2","parentUuid":"u1","sessionId":"5a6b7c8d-1111-4222-8333-444455556666","timestamp":"2026-01-01T00:00:01Z","cwd":"/w"}' \
-    >>moved/5a6b7c8d-1111-4222-8333-444455556666.jsonl
+line 2 '"u1"' more >>moved/5a6b7c8d-1111-4222-8333-444455556666.jsonl
 mv moved/5a6b7c8d-1111-4222-8333-444455556666.jsonl files
 code 0 agentwal import files
 agentwal show "$imported" --json | json 'rows[0]["entries"] == 2'

@@ -15,7 +15,7 @@
 #include "tools/terminal/cell.h"
 #include "tools/terminal/size.h"
 #include "tools/terminal/when.h"
-#include "tools/walctl/retain_plan.h"
+#include "tools/walctl/retain/retain_plan.h"
 #include "tools/walctl/walctl.h"
 
 enum {

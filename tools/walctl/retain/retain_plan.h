@@ -4,8 +4,8 @@
  *
  * Threads: the tool has one thread.
  */
-#ifndef AGENTWAL_TOOLS_WALCTL_RETAIN_PLAN_H
-#define AGENTWAL_TOOLS_WALCTL_RETAIN_PLAN_H
+#ifndef AGENTWAL_TOOLS_WALCTL_RETAIN_RETAIN_PLAN_H
+#define AGENTWAL_TOOLS_WALCTL_RETAIN_RETAIN_PLAN_H
 
 #include "engine/retain/retain.h"
 #include "tools/cli/cli.h"

@@ -56,7 +56,8 @@ static enum wal_status submit(struct wal_session *session,
     if (session->core->noop) {
         return wal__noop_submit(session, batch, options, has_ticket, op, error);
     }
-    status = wal__batch_create(session, batch, options, false, op, error);
+    status =
+        wal__batch_create(session, batch, options, WAL__BATCH_PLAIN, op, error);
     if (status == WAL_OK) {
         (*op)->async = has_ticket;
         (*op)->detached = !has_ticket && (*op)->durability == WAL_QUEUED;

@@ -111,6 +111,7 @@ static enum wal_status run(struct wal__core *core,
     result->kept_records = done.kept;
     result->dropped_records = done.dropped;
     result->erased_records = done.erased;
+    result->dropped_contents = done.dropped_contents;
     result->refusal = done.refusal;
     return status;
 }

@@ -337,7 +337,8 @@ static enum wal_status create_op(struct wal_session *session,
     if (batch->change == NULL || batch->entry_count > 0 ||
         batch->document_count > 0 || batch->head_count > 0) {
         rest.change = NULL;
-        return wal__batch_create(session, &rest, options, false, op, error);
+        return wal__batch_create(session, &rest, options, WAL__BATCH_PLAIN, op,
+                                 error);
     }
     *op = wal__batch_alloc_op(session->core, session->number, 0);
     status = *op == NULL ? wal__no_memory(error) : WAL_OK;

@@ -71,7 +71,8 @@ static enum wal_status commit(struct wal_session *session,
     do {
         struct wal__op *op = NULL;
 
-        status = wal__batch_create(session, &batch, NULL, false, &op, error);
+        status = wal__batch_create(session, &batch, NULL, WAL__BATCH_PLAIN, &op,
+                                   error);
         if (status == WAL_OK) {
             status = wal__session_commit(session->core, op, error);
             if (status == WAL_OK && version != NULL) {

@@ -15,6 +15,7 @@
  *   agentwal/convert.h     views: sessions as files of other programs
  *   agentwal/import.h      imports of the session files of other programs
  *   agentwal/admin.h       migration, damage, claims
+ *   agentwal/transfer.h    merging stores, and bundles of sessions
  *   agentwal/removed.h     names of interface 0.1: what to use instead
  *
  * Conventions

@@ -558,7 +558,8 @@ enum wal_status wal__rewind_commit(struct wal_session *session,
     do {
         struct wal__op *op = NULL;
 
-        status = wal__batch_create(session, batch, &options, false, &op, error);
+        status = wal__batch_create(session, batch, &options, WAL__BATCH_PLAIN,
+                                   &op, error);
         if (status == WAL_OK) {
             status = wal__session_commit(session->core, op, error);
             wal__op_release(op);

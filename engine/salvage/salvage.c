@@ -21,6 +21,7 @@
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
 #include "engine/store/session.h"
+#include "engine/transfer/record_copy.h"
 
 /* --- the second pass over the log ----------------------------------------- */
 
@@ -239,59 +240,17 @@ static enum wal_status make_output(const struct wal__io *io, const char *path,
                               err, out, 0, "cannot be created");
 }
 
-struct removal {
-    const struct wal__io *io;
-    const char *directory;
-    char path[WAL__PATH_MAX]; /* of the name that is removed */
-};
-
-static bool build_path(struct removal *removal, const char *name)
-{
-    int size = snprintf(removal->path, sizeof(removal->path), "%s/%s",
-                        removal->directory, name);
-
-    return size > 0 && size < (int)sizeof(removal->path);
-}
-
-static enum wal_status remove_file(void *arg, const char *name)
-{
-    struct removal *removal = arg;
-    int err = 0;
-
-    if (build_path(removal, name)) {
-        (void)!removal->io->unlink(removal->io->ctx, removal->path, &err);
-    }
-    return WAL_OK;
-}
-
-/* Removes a file, or a directory of files: a store has no others. */
-static enum wal_status remove_name(void *arg, const char *name)
-{
-    struct removal *removal = arg;
-    const struct wal__io *io = removal->io;
-    struct removal inner = {.io = io, .directory = removal->path};
-    int err = 0;
-
-    if (remove_file(arg, name) == WAL_OK &&
-        io->list(io->ctx, removal->path, remove_file, &inner, &err) == WAL_OK) {
-        (void)!io->remove_directory(io->ctx, removal->path, &err);
-    }
-    return WAL_OK;
-}
-
 /* Removes `out` and everything in it, if it is still the directory that
  * make_output created. */
 static void remove_output(const struct wal__io *io, const char *out,
                           const struct wal__io_stat *made)
 {
-    struct removal removal = {.io = io, .directory = out};
     struct wal__io_stat stat;
     int err = 0;
 
     if (io->path_stat(io->ctx, out, &stat, &err) == WAL_OK &&
         stat.device == made->device && stat.inode == made->inode) {
-        (void)!io->list(io->ctx, out, remove_name, &removal, &err);
-        (void)!io->remove_directory(io->ctx, out, &err);
+        wal__copy_remove_store(io, out);
     }
 }
 
@@ -300,8 +259,13 @@ static void remove_output(const struct wal__io *io, const char *out,
 /* Copies everything readable to OUT and closes it. */
 static void write_output(struct wal__salvage *salvage)
 {
-    enum wal_status status;
+    struct wal__content_guard guard = {NULL, 0};
+    enum wal_status status = wal__content_guard_enter(
+        &guard, &salvage->out->core.control, &salvage->error);
 
+    if (status != WAL_OK) {
+        wal__salvage_fail(salvage, status, &salvage->error);
+    }
     wal__salvage_blobs(salvage);
     copy_log(salvage);
     wal__salvage_redact_erased(salvage);
@@ -314,6 +278,7 @@ static void write_output(struct wal__salvage *salvage)
         }
     }
     wal__salvage_close_sessions(salvage);
+    wal__content_guard_leave(&guard);
     status = wal_close(salvage->out, &salvage->error);
     if (status != WAL_OK) {
         wal__salvage_fail(salvage, status, &salvage->error);

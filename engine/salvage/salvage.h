@@ -89,8 +89,7 @@ struct wal__salvage_batch {
 struct wal__salvage_bad_blob {
     const struct wal__damaged_segment *segment;
     uint64_t offset;
-    uint32_t stored_size;
-    uint8_t type;
+    struct wal__frame frame;
     struct wal__digest digest;
     const char *reason;
 };
@@ -138,9 +137,6 @@ struct wal__salvage {
 
 /* --- salvage_report.c ----------------------------------------------------- */
 
-/* Whether a status of a call on OUT ends the salvage: OUT cannot be written or
- * read. Any other failure is the refusal of one record. */
-bool wal__salvage_is_fatal(enum wal_status status);
 /* Records a failure of the salvage unless there is one; *error may be NULL. */
 void wal__salvage_fail(struct wal__salvage *salvage, enum wal_status status,
                        const struct wal_error *error);

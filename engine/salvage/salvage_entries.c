@@ -13,6 +13,7 @@
 #include "agentwal/blob.h"
 #include "engine/salvage/salvage.h"
 #include "engine/store/input_text.h"
+#include "engine/transfer/record_copy.h"
 #include "format/bytes/assert.h"
 
 enum {
@@ -84,37 +85,13 @@ static uint8_t *load_payload(struct wal__salvage *salvage,
 
 /* --- the batch ------------------------------------------------------------ */
 
-/* Whether the engine resolves references in entries of this kind. */
-static bool refers(uint8_t kind)
-{
-    return kind == WAL__KIND_COMPACTION_SUMMARY ||
-           kind == WAL__KIND_BRANCH_SUMMARY || kind == WAL__KIND_REDACTION;
-}
-
 static void fill_entry(struct wal_entry *entry, const struct wal__frame *frame,
                        const struct wal__entry_record *record)
 {
-    *entry = (struct wal_entry){
-        .struct_size = sizeof(*entry),
-        .flags = (frame->flags & WAL__FRAME_MOVES_HEAD) != 0
-                     ? (uint32_t)WAL_ENTRY_HEAD_MOVE
-                     : (uint32_t)WAL_ENTRY_HEAD_KEEP,
-        .stream = frame->stream,
-        .id = wal__text_slice(record->id),
-        .type = wal__text_slice(
-            record->type.size > 0 ? record->type : wal__kind_name(frame->kind)),
-        .timestamp = wal__text_slice(record->time),
-        .run_id = wal__text_slice(record->run),
-        .payload = wal__text_slice(record->payload),
-        .meta = wal__text_slice(record->meta),
-    };
-    if (record->form == WAL__ENTRY_LINE) {
+    wal__copy_entry(frame, record, false, entry);
+    if (record->is_erased && wal__copy_refers(frame->kind)) {
+        /* Its redaction hides it; what it referred to is gone. */
         entry->flags |= WAL_ENTRY_LINE;
-    }
-    if (record->is_erased) {
-        /* Its redaction hides this; what it referred to is gone. */
-        entry->payload = wal__salvage_text("{}");
-        entry->flags |= refers(frame->kind) ? (uint32_t)WAL_ENTRY_LINE : 0;
     }
 }
 
@@ -220,7 +197,7 @@ static void append_alone(struct wal__salvage *salvage,
         status = append(salvage, session, entry, 1);
     }
     if ((status == WAL_ENOTFOUND || status == WAL_EINVAL) &&
-        (entry->flags & WAL_ENTRY_LINE) == 0 && refers(frame->kind)) {
+        (entry->flags & WAL_ENTRY_LINE) == 0 && wal__copy_refers(frame->kind)) {
         entry->flags |= WAL_ENTRY_LINE;
         status = append(salvage, session, entry, 1);
         if (status == WAL_OK) {

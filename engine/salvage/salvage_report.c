@@ -9,6 +9,7 @@
 
 #include "engine/base/error.h"
 #include "engine/salvage/salvage.h"
+#include "engine/transfer/record_copy.h"
 #include "format/bytes/assert.h"
 
 enum {
@@ -17,22 +18,6 @@ enum {
 };
 
 /* --- failures ------------------------------------------------------------- */
-
-bool wal__salvage_is_fatal(enum wal_status status)
-{
-    static const enum wal_status fatal[] = {
-        WAL_ENOSPACE, WAL_EIO,      WAL_EVERSION,  WAL_ELOCKED,   WAL_EPOISONED,
-        WAL_ENOMEM,   WAL_EBUSY,    WAL_EREADONLY, WAL_ENOTSTORE, WAL_EFORKED,
-        WAL_ENETWORK, WAL_ECLAIMED, WAL_ELIMIT,    WAL_ELOCKFILE, WAL_EACCESS,
-    };
-
-    for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
-        if (status == fatal[i]) {
-            return true;
-        }
-    }
-    return false;
-}
 
 void wal__salvage_fail(struct wal__salvage *salvage, enum wal_status status,
                        const struct wal_error *error)
@@ -51,7 +36,7 @@ void wal__salvage_fail(struct wal__salvage *salvage, enum wal_status status,
 
 bool wal__salvage_try(struct wal__salvage *salvage, enum wal_status status)
 {
-    if (wal__salvage_is_fatal(status)) {
+    if (wal__copy_is_fatal(status)) {
         wal__salvage_fail(salvage, status, &salvage->error);
     }
     return status == WAL_OK;

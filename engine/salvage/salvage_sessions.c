@@ -11,6 +11,7 @@
 
 #include "engine/salvage/salvage.h"
 #include "engine/store/input_text.h"
+#include "engine/transfer/record_copy.h"
 
 /* --- creation ------------------------------------------------------------- */
 
@@ -41,15 +42,8 @@ static void read_texts(const struct wal__salvage_session *session,
         (void)wal__text_member(record->metadata, "title", texts->title,
                                sizeof(texts->title), &title);
     }
-    texts->options.schema_version = record->schema_version;
-    texts->options.id = wal__text_slice(record->id);
-    texts->options.cwd = wal__text_slice(record->cwd);
-    texts->options.project = wal__text_slice(record->project);
+    wal__copy_session(record, &texts->options);
     texts->options.title = wal__text_slice(title);
-    texts->options.parent_id = wal__text_slice(record->parent_id);
-    texts->options.metadata = wal__text_slice(record->metadata);
-    texts->options.source = wal__text_slice(record->source);
-    texts->options.created_ms = record->created_ms;
 }
 
 static void copy_id(struct wal__salvage_session *session, struct wal_slice id)
@@ -168,19 +162,8 @@ wal__salvage_find_writable(struct wal__salvage *salvage, uint32_t number)
 static int32_t set_texts(void *ctx, const struct wal_session_info *now,
                          struct wal_session_change *change)
 {
-    const struct wal_session_options *options = ctx;
-
     (void)now;
-    change->fields = WAL_CHANGE_METADATA | WAL_CHANGE_TITLE | WAL_CHANGE_CWD |
-                     WAL_CHANGE_PROJECT;
-    change->metadata = options->metadata;
-    change->title = options->title;
-    change->cwd = options->cwd;
-    change->project = options->project;
-    if (options->schema_version != 0) {
-        change->fields |= WAL_CHANGE_SCHEMA;
-        change->schema_version = options->schema_version;
-    }
+    wal__copy_change(ctx, change);
     return 0;
 }
 

@@ -44,8 +44,9 @@ static enum wal_status commit_change(struct wal_session *session,
     const struct wal_batch batch = {.struct_size = sizeof(batch),
                                     .change = change};
     struct wal__op *op = NULL;
-    enum wal_status status =
-        wal__batch_create(session, &batch, NULL, is_migration, &op, error);
+    enum wal_status status = wal__batch_create(
+        session, &batch, NULL,
+        is_migration ? WAL__BATCH_MIGRATION : WAL__BATCH_PLAIN, &op, error);
 
     if (status != WAL_OK) {
         return status;

@@ -55,6 +55,13 @@ enum wal_status wal__manifest_require(const struct wal__env *env,
                                       uint32_t incompat,
                                       struct wal_error *error) WAL_MUST_USE;
 
+/* Makes *next the manifest of the store at env->root, whose present one is
+ * *manifest; its generation follows. Durable. */
+enum wal_status wal__manifest_replace(const struct wal__env *env,
+                                      struct wal__manifest *manifest,
+                                      const struct wal__manifest *next,
+                                      struct wal_error *error) WAL_MUST_USE;
+
 /* Makes the directory entries of the store durable: its creator may have died
  * before they were. Needed while nothing was written to the log. */
 enum wal_status

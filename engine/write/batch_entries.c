@@ -216,8 +216,8 @@ static enum wal_status add_entry(struct wal__op *op,
     if (kind != WAL__KIND_NAMED) {
         record.type.size = 0;
     }
-    status = wal__payload_store(batch->core, kind, &record, &out_of_line,
-                                &op->pack_end, error);
+    status =
+        wal__payload_store(batch->core, kind, &record, &out_of_line, op, error);
     if (status == WAL_OK) {
         status = add_frame(op, entry, &record, item->id_hash, kind, error);
     }
@@ -252,8 +252,8 @@ static bool read_redaction(const struct wal__entry_record *record,
     return true;
 }
 
-/* Adds the REDACT record of a redaction; an imported line without a target gets
- * none. */
+/* Adds the REDACT record of a redaction; an imported line without a target, or
+ * a copy that was redacted itself, gets none. */
 static enum wal_status add_redact(struct wal__op *op, uint32_t entry,
                                   struct wal_error *error)
 {
@@ -272,7 +272,7 @@ static enum wal_status add_redact(struct wal__op *op, uint32_t entry,
         return WAL_EINVAL;
     }
     if (!read_redaction(&record, target, reason, &redact)) {
-        return record.form == WAL__ENTRY_LINE
+        return record.form == WAL__ENTRY_LINE || batch->is_copy
                    ? WAL_OK
                    : wal__invalid(error, "a redaction's payload needs the text "
                                          "targetEntryId, the id of an entry");
@@ -291,7 +291,7 @@ static enum wal_status add_redact(struct wal__op *op, uint32_t entry,
     batch->redacts[batch->redact_count].frame = op->frame_count - 1;
     batch->redacts[batch->redact_count].entry = entry;
     batch->redacts[batch->redact_count].required =
-        record.form == WAL__ENTRY_FIELDS;
+        record.form == WAL__ENTRY_FIELDS && !batch->is_copy;
     batch->redact_count++;
     return WAL_OK;
 }

@@ -348,13 +348,17 @@ static enum wal_status find_target(struct wal__resolver *resolver,
     return WAL_OK;
 }
 
-/* Whether the head already has this target and, if a note was passed, this
- * note. A removed head has no note. */
+/* Whether the head already has this target and, if a note was passed or it is
+ * that of a copy, this note. A removed head has no note. */
 static bool is_unchanged(const struct wal__head_record *requested,
-                         uint64_t target, const struct current_head *current)
+                         uint64_t target, const struct current_head *current,
+                         bool is_copy)
 {
     if (current->in_batch != target) {
         return false;
+    }
+    if (requested->note.size == 0 && is_copy && current->record_is_current) {
+        return current->record.note.size == 0;
     }
     return requested->note.size == 0 || (target == 0 && !is_main(requested)) ||
            (current->record_is_current &&
@@ -403,7 +407,7 @@ static enum wal_status resolve_head(struct wal__resolver *resolver,
     if (status != WAL_OK) {
         goto done;
     }
-    if (is_unchanged(&requested, target, &current)) {
+    if (is_unchanged(&requested, target, &current, resolver->batch->is_copy)) {
         frame->skipped = true;
         goto done;
     }

@@ -125,8 +125,9 @@ enum wal_status wal__resolve_reference(struct wal__resolver *resolver,
     uint8_t kind = resolver->op->frames[entry].frame.kind;
     struct wal__entry_record record;
 
-    if (kind != WAL__KIND_COMPACTION_SUMMARY &&
-        kind != WAL__KIND_BRANCH_SUMMARY) {
+    if ((kind != WAL__KIND_COMPACTION_SUMMARY &&
+         kind != WAL__KIND_BRANCH_SUMMARY) ||
+        resolver->batch->is_copy) {
         return WAL_OK;
     }
     if (wal__entry_record_decode(wal__batch_payload(resolver->op, entry),

@@ -137,7 +137,9 @@ static enum wal_status add_doc(struct wal__op *op, const struct wal_doc *doc,
         return wal__fail(error, WAL_ETOOBIG,
                          "the batch is larger than %d bytes", BATCH_SIZE_MAX);
     }
-    record.modified_ms = io->now_ms(io->ctx);
+    record.modified_ms = batch->is_copy && doc->modified_ms != 0
+                             ? doc->modified_ms
+                             : io->now_ms(io->ctx);
     if (wal__op_add_frame(op, (uint32_t)size, &frame, &payload) != WAL_OK) {
         return wal__no_memory(error);
     }
@@ -376,8 +378,8 @@ static enum wal_status bound_owners(const struct wal_session *session,
 enum wal_status wal__batch_create(struct wal_session *session,
                                   const struct wal_batch *requested,
                                   const struct wal_append_options *options,
-                                  bool is_migration, struct wal__op **op,
-                                  struct wal_error *error)
+                                  enum wal__batch_mode mode,
+                                  struct wal__op **op, struct wal_error *error)
 {
     struct wal__batch *batch;
     struct wal__op *created;
@@ -397,7 +399,8 @@ enum wal_status wal__batch_create(struct wal_session *session,
         return wal__no_memory(error);
     }
     batch = created->request;
-    batch->is_migration = is_migration;
+    batch->is_migration = mode == WAL__BATCH_MIGRATION;
+    batch->is_copy = mode == WAL__BATCH_COPY;
     status = check_options(options, created, error);
     if (status != WAL_OK) {
         goto failed;

@@ -50,11 +50,22 @@ struct wal__batch_head {
     uint8_t expected_size;
 };
 
+/* What a batch is for. */
+enum wal__batch_mode {
+    WAL__BATCH_PLAIN,
+    WAL__BATCH_MIGRATION, /* any schema version, also when damaged */
+    WAL__BATCH_COPY       /* of what another store has: references of entries
+                           * are not checked, since that store did, documents
+                           * keep their modified_ms if it is not 0, and a head
+                           * without a note loses the one it has */
+};
+
 struct wal__batch {
     struct wal__core *core;
     uint32_t session;
     bool expects_head;
-    bool is_migration; /* any schema version, also when damaged */
+    bool is_migration; /* WAL__BATCH_MIGRATION */
+    bool is_copy;      /* WAL__BATCH_COPY */
     uint16_t expected_head_size;
     struct wal__batch_entry *entries; /* &inline_entry, or allocated */
     struct wal__batch_entry inline_entry;
@@ -113,12 +124,12 @@ enum wal_status wal__batch_add_entries(struct wal__op *op,
 enum wal_status wal__batch_check_counts(const struct wal_batch *batch,
                                         struct wal_error *error) WAL_MUST_USE;
 
-/* write_batch.c: creates the operation of a batch, not submitted. is_migration:
- * see struct wal__batch. */
+/* write_batch.c: creates the operation of a batch, not submitted. */
 enum wal_status wal__batch_create(struct wal_session *session,
                                   const struct wal_batch *requested,
                                   const struct wal_append_options *options,
-                                  bool is_migration, struct wal__op **op,
+                                  enum wal__batch_mode mode,
+                                  struct wal__op **op,
                                   struct wal_error *error) WAL_MUST_USE;
 
 /* Creates an operation with an empty batch and room for entry_count entries;

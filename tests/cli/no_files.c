@@ -24,6 +24,7 @@
 #include <agentwal/checkpoint.h>
 #include <agentwal/convert.h>
 #include <agentwal/import.h>
+#include <agentwal/transfer.h>
 
 static struct wal_error error = {.struct_size = sizeof(error)};
 static enum wal_status gone = WAL_OK; /* the status of every lookup */
@@ -387,6 +388,11 @@ static void use_store(struct wal_store *store)
     EXPECT(WAL_OK, wal_store_accept_damage(store, &error));
     EXPECT(WAL_OK, wal_store_compact(store, NULL, &compacted, &error));
     EXPECT(WAL_EINVAL, wal_store_compact(NULL, NULL, NULL, &error));
+    EXPECT(WAL_EINVAL, wal_store_backup(store, "copy", NULL, NULL, &error));
+    EXPECT(WAL_EINVAL, wal_store_merge(store, store, NULL, NULL, &error));
+    EXPECT(WAL_EINVAL, wal_bundle_write(store, text(""), NULL, NULL, &error));
+    EXPECT(WAL_EINVAL, wal_bundle_read(store, text(""), NULL, NULL, &error));
+    EXPECT(0, wal_bundle_detect(text("")));
     EXPECT(WAL_OK, wal_session_cursor_open(store, NULL, &list, &error));
     do {
         status = wal_session_cursor_next(list, &session, &error);

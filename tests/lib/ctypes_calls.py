@@ -761,6 +761,60 @@ def check_compact(wal, store, folder):
     wal.call("wal_close", other)
 
 
+def check_backup(wal, store, folder):
+    copy = os.path.join(folder, "copy").encode()
+    seen = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64,
+                      ctypes.c_uint64)
+    def progress(_, done, total):
+        seen.append((done, total))
+        return 0
+
+    options = wal.new("wal_store_backup_options",
+                      progress=ctypes.cast(progress, ctypes.c_void_p).value)
+    done = wal.new("wal_store_backup_result")
+    wal.call("wal_store_backup", store, copy, by_ref(options), by_ref(done))
+    same(done.copied, done.segments, "a backup")
+    same(seen[-1][0], seen[-1][1], "the progress of a backup")
+    wal.call("wal_store_backup", store, copy, None, by_ref(done))
+    same((done.copied, done.removed, done.bytes), (0, 0, 0), "a backup again")
+
+
+def check_transfer(wal, store, folder):
+    """A bundle of two sessions, and the whole store after it."""
+    bundle = os.path.join(folder, "bundle")
+    reports = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p,
+                      ctypes.POINTER(wal.structs["wal_transfer_report"]))
+    def report(_, made):
+        reports.append((text_of(made.contents.session_id), made.contents.kind))
+        return 0
+
+    ids = (wal.structs["wal_slice"] * 2)(wal.slice("s"), wal.slice("f"))
+    options = wal.new("wal_transfer_options", session_count=2, directory=folder,
+                      sessions=ctypes.cast(ids, ctypes.c_void_p).value,
+                      report=ctypes.cast(report, ctypes.c_void_p).value)
+    result = wal.new("wal_transfer_result")
+    wal.call("wal_bundle_write", store, wal.slice(bundle), by_ref(options),
+             by_ref(result))
+    same((result.created, result.bytes), (2, os.path.getsize(bundle)), "a bundle")
+    detect = wal.function("wal_bundle_detect", ctypes.c_int32)
+    same(detect(wal.slice(bundle)), 1, "whether it is a bundle")
+    other = check_store(wal, os.path.join(folder, "unpacked").encode())
+    options = wal.new("wal_transfer_options", directory=folder,
+                      report=ctypes.cast(report, ctypes.c_void_p).value)
+    del reports[:]
+    wal.call("wal_bundle_read", other, wal.slice(bundle), by_ref(options),
+             by_ref(result))
+    same(reports, [("s", wal.const["WAL_TRANSFER_CREATED"]),
+                   ("f", wal.const["WAL_TRANSFER_CREATED"])], "its sessions")
+    wal.call("wal_store_merge", store, other, None, by_ref(result))
+    same((result.unchanged, result.refused), (2, 0), "sessions that were there")
+    wal.call("wal_close", other)
+
+
 def check_salvage(wal, path, folder):
     """The store has lost the end of its log."""
     segment = sorted(glob.glob(os.path.join(path, "log", "*.seg")))[-1]
@@ -836,7 +890,9 @@ def main():
         wal.call("wal_sync", store)
         check_async(wal, store, session)
         wal.call("wal_sync", store)
+        check_transfer(wal, store, folder)
         check_compact(wal, store, folder)
+        check_backup(wal, store, folder)
         wal.free("wal_session_close", fork)
         wal.free("wal_session_close", session)
         wal.call("wal_close", store)

@@ -112,6 +112,26 @@ const struct verb_help help_gc = {
         },
 };
 
+const struct verb_help help_backup = {
+    .usage = "DIR",
+    .summary = "Copy the store to DIR, and later only what is new",
+    .text =
+        "Others may use the store meanwhile. DIR is a store, as of the moment "
+        "the\n"
+        "backup began: read it with --store DIR, or copy it back to restore. "
+        "Stopped at\n"
+        "any time, it leaves DIR as the last backup did, or newer, and the next "
+        "run goes\n"
+        "on. A DIR that was written to is refused. docs/backup.md has the "
+        "rest.\n",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal backup /mnt/backup/agentwal", "all, or what is new"},
+            {"agentwal --store /mnt/backup/agentwal check", "check the copy"},
+            {NULL, NULL},
+        },
+};
+
 const struct verb_help help_retain = {
     .usage = "[--older-than AGE] [--keep-last N] [--max-bytes SIZE]\n"
              "[--project ID] [--all] [--apply]",
@@ -156,6 +176,47 @@ const struct verb_help help_help = {
             {"agentwal help", "all verbs"},
             {"agentwal help rewind", "one verb"},
             {"agentwal help --json", "the same for programs"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_bundle = {
+    .usage = "SESSION... FILE",
+    .summary = "Write sessions to one file, with everything they have",
+    .text =
+        "Entries of all branches, heads, documents with their versions, "
+        "checkpoints with\n"
+        "their files. Content that was redacted is left out. A fork takes what "
+        "it shares\n"
+        "along. agentwal import FILE takes them into another store. FILE must "
+        "not exist.\n",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal bundle 7f3a21c work.bundle", "one session"},
+            {"agentwal bundle @latest 7f3a21c work.bundle", "two of them"},
+            {"agentwal --store new import work.bundle", "on another machine"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_merge = {
+    .usage = "OTHER",
+    .summary = "Take all sessions of another store into this one",
+    .text =
+        "OTHER is the directory of a store, which is only read. A session that "
+        "both have\n"
+        "is continued if this store has its beginning, and left if it has "
+        "more. One with\n"
+        "other entries is refused by name, and the exit code is 1. Documents "
+        "of the store\n"
+        "are added where there are none. Merging again adds only what is "
+        "new. The store\n"
+        "is created if it does not exist.\n",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal merge /mnt/laptop/agentwal",
+             "the sessions of another machine"},
+            {"agentwal --store all merge work", "one store into another"},
             {NULL, NULL},
         },
 };

@@ -16,7 +16,10 @@ const struct verb_help help_import = {
             "everything else are\n"
             "left out and counted. A repeated import adds only what is new, "
             "from whichever\n"
-            "directory. The store is created if it does not exist.\n",
+            "directory. The store is created if it does not exist. A bundle, "
+            "which agentwal\n"
+            "bundle wrote, gives its sessions back with everything they "
+            "have.\n",
     .options =
         (const struct verb_option[]){
             {"--dialect NAME", "the format of the files; auto recognises it"},
@@ -29,7 +32,8 @@ const struct verb_help help_import = {
     .examples =
         (const struct verb_example[]){
             {"agentwal import ~/.claude", "all sessions of Claude Code"},
-            {"agentwal import session.jsonl", "one file"},
+            {"agentwal import session.jsonl work.bundle",
+             "a file, and the sessions of a bundle"},
             {"agentwal import --follow ~/.codex ~/.pi/agent",
              "keep the store current"},
             {NULL, NULL},

@@ -72,6 +72,9 @@ static const struct verb verbs[] = {
     {"accept-damage", VERB_CARE, 0, 1, walctl_accept_damage,
      &help_accept_damage},
     {"gc", VERB_CARE, 0, 1, walctl_gc, &help_gc},
+    {"backup", VERB_CARE, 0, 1, walctl_backup, &help_backup},
+    {"bundle", VERB_CARE, 0, 1, walctl_bundle, &help_bundle},
+    {"merge", VERB_CARE, VERB_ADDS, 1, walctl_merge, &help_merge},
     {"retain", VERB_CARE, 0, 1, walctl_retain, &help_retain},
     {"help", VERB_CARE, 0, NONE, help_run, &help_help},
 };

@@ -68,6 +68,9 @@ complete -c agentwal -n __fish_use_subcommand -a salvage -d 'Build a sound store
 complete -c agentwal -n __fish_use_subcommand -a migrate -d 'Convert the store, or a session, to this version'
 complete -c agentwal -n __fish_use_subcommand -a accept-damage -d 'Allow appends to sessions that lost entries'
 complete -c agentwal -n __fish_use_subcommand -a gc -d 'Give back the space of what is dead, and compress the rest'
+complete -c agentwal -n __fish_use_subcommand -a backup -d 'Copy the store to DIR, and later only what is new'
+complete -c agentwal -n __fish_use_subcommand -a bundle -d 'Write sessions to one file, with everything they have'
+complete -c agentwal -n __fish_use_subcommand -a merge -d 'Take all sessions of another store into this one'
 complete -c agentwal -n __fish_use_subcommand -a retain -d 'Move old sessions to the trash, by rules'
 complete -c agentwal -n __fish_use_subcommand -a help -d 'Show the verbs, or how to use one'
 complete -c agentwal -l store -x -a '(__fish_complete_directories)' -d 'the store; else AGENTWAL_STORE, else $XDG_DATA_HOME/agentwal (~/.local/share/agentwal)'
@@ -222,10 +225,13 @@ complete -c agentwal -n '__fish_seen_subcommand_from gc' -l dry-run -d 'change n
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l erase -d 'delete what is in the trash, and leave no byte of what was deleted or redacted in the log'
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l max-bytes -x -d 'rewrite at most SIZE of segments'
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l rate -x -d 'read and write at most SIZE in a second; 0: no limit; 64MiB without it'
+complete -c agentwal -n '__fish_seen_subcommand_from backup' -F
+complete -c agentwal -n '__fish_seen_subcommand_from bundle' -F
+complete -c agentwal -n '__fish_seen_subcommand_from merge' -F
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l older-than -x -d 'sessions last active longer ago'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l keep-last -x -d 'keep the N newest ones whatever the other rules say; alone: move all others'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l max-bytes -x -d 'the oldest ones, until the others have at most SIZE of records'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l project -x -d 'only sessions of this project'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l all -d 'permit rules that leave no session'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l apply -d 'move them'
-complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats create append fork head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc retain help'
+complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats create append fork head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge retain help'

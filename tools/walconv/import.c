@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "format/model/dialect.h"
+#include "tools/cli/transfer.h"
 #include "tools/walconv/import_run.h"
 #include "tools/walconv/walconv.h"
 
@@ -18,18 +19,34 @@ struct import_arguments {
     bool follows;
 };
 
-/* Imports the operands after the store. Returns the exit code. */
+/* Imports the operands after the store, bundles first. Returns the exit code.
+ */
 static int import_operands(struct walconv_run *run, struct wal_store *store,
                            const struct import_arguments *arguments)
 {
     const struct cli *cli = run->cli;
     uint32_t count = (uint32_t)cli->count - 2;
     struct wal_slice *paths = cli_alloc(count * sizeof(paths[0]));
+    uint32_t bundles = 0;
+    int bundles_code = CLI_OK;
     int code;
 
     for (uint32_t i = 0; i < count; i++) {
-        paths[i] = cli_slice(cli->items[2 + i]);
+        const char *path = cli->items[2 + i];
+
+        if (wal_bundle_detect(cli_slice(path)) != 0) {
+            bundles++;
+            bundles_code = cli_worse_code(
+                bundles_code, cli_transfer_import(cli, store, path));
+        } else {
+            paths[i - bundles] = cli_slice(path);
+        }
     }
+    if (bundles == count) {
+        free(paths);
+        return bundles_code;
+    }
+    count -= bundles;
     run->prints_summary =
         arguments->summary || (cli->verb != NULL && !cli->json);
     code = arguments->follows ? walconv_run_follow(run, store, paths, count)
@@ -39,7 +56,7 @@ static int import_operands(struct walconv_run *run, struct wal_store *store,
     }
     walconv_run_deinit(run);
     free(paths);
-    return code;
+    return cli_worse_code(code, bundles_code);
 }
 
 /* walconv takes every file of a folder that belongs to no client. */

@@ -43,7 +43,10 @@ int walctl_rewind(struct cli *cli, int argc, char **argv);
 int walctl_projects(struct cli *cli, int argc, char **argv);
 int walctl_project(struct cli *cli, int argc, char **argv);
 int walctl_stats(struct cli *cli, int argc, char **argv);
+int walctl_backup(struct cli *cli, int argc, char **argv);
 int walctl_gc(struct cli *cli, int argc, char **argv);
+int walctl_bundle(struct cli *cli, int argc, char **argv);
+int walctl_merge(struct cli *cli, int argc, char **argv);
 int walctl_retain(struct cli *cli, int argc, char **argv);
 int walctl_accept_damage(struct cli *cli, int argc, char **argv);
 

@@ -9,6 +9,7 @@
 #include "agentwal/blob.h"
 #include "agentwal/checkpoint.h"
 #include "engine/salvage/salvage.h"
+#include "engine/transfer/record_copy.h"
 #include "format/segment/frame.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/kit/blob_kit.h"
@@ -619,7 +620,7 @@ static void test_salvage__failure_to_write_is_fatal(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
-        assert_true(wal__salvage_is_fatal(statuses[i]));
+        assert_true(wal__copy_is_fatal(statuses[i]));
     }
 }
 
@@ -634,7 +635,7 @@ static void test_salvage__damage_of_the_source_is_not_fatal(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
-        assert_false(wal__salvage_is_fatal(statuses[i]));
+        assert_false(wal__copy_is_fatal(statuses[i]));
     }
 }
 

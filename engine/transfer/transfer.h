@@ -1,0 +1,331 @@
+/*
+ * transfer.h - the state of a transfer (agentwal/transfer.h) and its parts: the
+ * call (transfer.c), what is copied (transfer_plan.c), what the other store has
+ * of it (transfer_compare.c, transfer_versions.c), sessions
+ * (transfer_sessions.c), entries (transfer_entries.c), documents
+ * (transfer_documents.c), content (transfer_blobs.c).
+ *
+ * The plan goes over the sessions from the newest number to the oldest, so that
+ * a fork is known before its source, and reads only. Then the records that are
+ * missing are repeated in the order of the log, so that a fork sees what it
+ * saw.
+ *
+ * Invariant: records of a session are repeated in their order, so that what a
+ * stopped transfer leaves is a beginning, which the next one continues. A
+ * session that is refused in the plan is not changed.
+ *
+ * The first failure of the whole transfer is sticky: `failed` holds it, and
+ * every part stops at it. Threads: one thread per transfer.
+ */
+#ifndef AGENTWAL_ENGINE_TRANSFER_TRANSFER_H
+#define AGENTWAL_ENGINE_TRANSFER_TRANSFER_H
+
+#include "agentwal/transfer.h"
+#include "engine/base/hashmap.h"
+#include "engine/base/sha256.h"
+#include "engine/blob/blob.h"
+#include "engine/os/spill.h"
+#include "engine/store/session.h"
+
+enum {
+    WAL__TRANSFER_BATCH = 256 /* entries that are appended together */
+};
+
+/* What the other store has of a session. */
+enum wal__transfer_state {
+    WAL__TRANSFER_NEW,
+    WAL__TRANSFER_INCOMPLETE, /* an earlier transfer was stopped */
+    WAL__TRANSFER_PRESENT,    /* a beginning, or all of it */
+    WAL__TRANSFER_AHEAD,      /* more entries: it stays as it is */
+    WAL__TRANSFER_REFUSED
+};
+
+struct wal__transfer_session {
+    uint32_t number; /* in `from`, as the others */
+    uint32_t rank;   /* of the session in the transfer */
+    uint32_t fork_source;
+    uint32_t fork_owner;
+    bool is_fork;
+    bool is_wanted;    /* else only forks of it are */
+    bool is_temporary; /* it is deleted when its forks are complete */
+    bool is_removed;
+    bool is_continued; /* entries are added to a present session */
+    uint8_t state;     /* enum wal__transfer_state */
+    bool is_complete;
+    uint64_t fork_record; /* sequence of its FORK record */
+    uint64_t fork_point;  /* sequence of an entry; 0: none */
+    /* Of what forks need if it is not wanted: the highest sequence of an entry,
+     * and the sequence that documents are below. */
+    uint64_t entry_limit;
+    uint64_t document_limit;
+    uint64_t left;              /* events that were not repeated yet */
+    uint64_t entries;           /* that were added */
+    uint64_t documents;         /* versions that were added */
+    struct wal_session *handle; /* in `to`; NULL: not created */
+    struct wal_error *why;      /* of a refusal; heap */
+    char id[WAL_ID_SIZE];
+};
+
+/* A record of a session, as its posting says. */
+struct wal__transfer_record {
+    uint64_t sequence;
+    uint64_t position;
+    uint64_t parent;
+    uint64_t id_hash;
+    uint8_t type;
+    uint8_t kind;
+    uint8_t stream;
+    bool is_present; /* `to` has it, or it is not repeated */
+};
+
+/* A record that is to be repeated. */
+struct wal__transfer_event {
+    uint64_t sequence;
+    uint64_t position;
+    uint32_t rank; /* of the session */
+    uint32_t type;
+};
+
+/* A redaction of an entry of a session. */
+struct wal__transfer_redaction {
+    uint64_t target;   /* sequence of the entry */
+    uint64_t position; /* of the REDACT record */
+    uint32_t rank;     /* of the session */
+    uint32_t reserved;
+};
+
+/* The records of a session that is compared, in log order, and the entries of
+ * it that are redacted: sequences, ascending. */
+struct wal__transfer_records {
+    struct wal__buf items; /* struct wal__transfer_record */
+    struct wal__buf hidden;
+};
+
+/* The id of the entry that was looked up last. */
+struct wal__transfer_id {
+    uint64_t sequence; /* 0: none */
+    size_t size;
+    uint8_t bytes[WAL_ID_SIZE];
+};
+
+/* Entries of one session that wait to be appended. */
+struct wal__transfer_batch {
+    struct wal__transfer_session *session;
+    uint32_t count;
+    uint64_t size;         /* bytes, with payloads that are blobs */
+    struct wal__buf bytes; /* the entries' records */
+    struct wal__frame frames[WAL__TRANSFER_BATCH];
+    size_t offsets[WAL__TRANSFER_BATCH]; /* in bytes */
+    size_t parents[WAL__TRANSFER_BATCH]; /* ids in parent_ids; SIZE_MAX: root */
+    struct wal__buf parent_ids;          /* each terminated by NUL */
+    struct wal_entry entries[WAL__TRANSFER_BATCH];
+    uint8_t *payloads[WAL__TRANSFER_BATCH]; /* of large_heap, or NULL */
+    struct wal__buf remains;                /* payloads of hidden entries */
+};
+
+struct wal__transfer {
+    struct wal__core *from;
+    struct wal__core *to;
+    struct wal_store *from_store;
+    struct wal_store *to_store;
+    const struct wal_transfer_options *options;
+    const struct wal__heap *heap;
+    const struct wal__heap *large_heap; /* payloads that are blobs */
+    struct wal__spill spill;
+    enum wal_status failed;
+    struct wal_error why;   /* the error of `failed` */
+    struct wal_error error; /* of the last call */
+    bool was_replaced;      /* compaction replaced segments of `from` */
+    struct wal_transfer_result result;
+    struct wal__transfer_session **sessions;
+    uint32_t session_count;
+    uint32_t session_capacity;
+    struct wal__hashmap session_map; /* number -> rank */
+    struct wal__buf events;          /* struct wal__transfer_event */
+    struct wal__buf redactions; /* struct wal__transfer_redaction, by target */
+    struct wal__transfer_records from_records;
+    struct wal__transfer_records to_records;
+    struct wal__sha256_alg sha256;
+    struct wal__record_buf scratch; /* of records of `from` */
+    struct wal__record_buf to_scratch;
+    struct wal__transfer_id from_id;
+    struct wal__transfer_id to_id;
+    struct wal__transfer_batch batch;
+};
+
+/* --- transfer.c ----------------------------------------------------------- */
+
+/* As wal_store_merge with valid arguments; *result is set in any case.
+ * `with_documents`: of the store too. */
+enum wal_status wal__transfer_run(struct wal_store *from, struct wal_store *to,
+                                  const struct wal_transfer_options *options,
+                                  bool with_documents,
+                                  struct wal_transfer_result *result,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/* Loads the options and checks them and the result, both of which may be
+ * NULL. */
+enum wal_status wal__transfer_load(struct wal_transfer_options *own,
+                                   const struct wal_transfer_options *options,
+                                   const struct wal_transfer_result *result,
+                                   struct wal_error *error) WAL_MUST_USE;
+/* Records the failure of the transfer unless there is one. */
+void wal__transfer_fail(struct wal__transfer *transfer, enum wal_status status);
+/* Handles a call on a session that filled transfer->error: a status that ends
+ * the transfer fails it, any other refuses the session. True on success. */
+bool wal__transfer_try(struct wal__transfer *transfer,
+                       struct wal__transfer_session *session,
+                       enum wal_status status);
+void wal__transfer_refuse(struct wal__transfer *transfer,
+                          struct wal__transfer_session *session,
+                          enum wal_status status, const char *reason, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Whether the session and the transfer go on. */
+bool wal__transfer_goes_on(const struct wal__transfer *transfer,
+                           const struct wal__transfer_session *session);
+struct wal__transfer_session *
+wal__transfer_find(const struct wal__transfer *transfer, uint32_t number);
+/* Reports that the other store has another document under the key of the one
+ * at this position. */
+void wal__transfer_report_document(struct wal__transfer *transfer,
+                                   uint64_t position);
+
+/* --- transfer_plan.c ------------------------------------------------------ */
+
+/* Finds the sessions and the records to repeat. */
+void wal__transfer_plan(struct wal__transfer *transfer);
+/* Replaces *records by those of a session. */
+enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
+                                      struct wal__transfer_records *records,
+                                      struct wal_error *error) WAL_MUST_USE;
+/* Whether an entry of `from` is redacted there. After the plan. */
+bool wal__transfer_is_hidden(const struct wal__transfer *transfer,
+                             uint64_t sequence);
+/* Opens the session of that id in `to`; WAL_ENOTFOUND. */
+enum wal_status wal__transfer_open(struct wal__transfer *transfer,
+                                   const char *id,
+                                   struct wal_session **session) WAL_MUST_USE;
+
+/* --- transfer_compare.c --------------------------------------------------- */
+
+/* Compares the session with that of its id in `to`: sets its state and
+ * is_present of from_records, or refuses it. */
+void wal__transfer_compare(struct wal__transfer *transfer,
+                           struct wal__transfer_session *session);
+/* Looks up the id of an entry that the session sees. */
+enum wal_status wal__transfer_read_id(struct wal__core *core, uint32_t number,
+                                      uint32_t stream, uint64_t sequence,
+                                      struct wal__record_buf *scratch,
+                                      struct wal__transfer_id *id,
+                                      struct wal_error *error) WAL_MUST_USE;
+/* Reads an ENTRY; *record points into scratch or a map. */
+enum wal_status wal__transfer_read_entry(struct wal__core *core,
+                                         uint64_t position,
+                                         struct wal__record_buf *scratch,
+                                         struct wal__frame *frame,
+                                         struct wal__entry_record *record,
+                                         struct wal_error *error) WAL_MUST_USE;
+/* Whether a list of ascending sequences has one. */
+bool wal__transfer_has(const struct wal__buf *sequences, uint64_t sequence);
+/* What a session of `to` is that an earlier transfer did not complete. */
+enum wal__transfer_mark {
+    WAL__TRANSFER_UNMARKED,
+    WAL__TRANSFER_MARKED,       /* it is to be completed */
+    WAL__TRANSFER_MARKED_SOURCE /* it is to be deleted */
+};
+enum wal_status
+wal__transfer_read_mark(struct wal__transfer *transfer,
+                        struct wal_session *session,
+                        enum wal__transfer_mark *mark) WAL_MUST_USE;
+struct wal_slice wal__transfer_mark_text(enum wal__transfer_mark mark);
+
+/* --- transfer_versions.c -------------------------------------------------- */
+
+/* What to do about a document that was changed on both sides. */
+enum wal__transfer_difference {
+    WAL__TRANSFER_REFUSE, /* WAL_EEXISTS */
+    WAL__TRANSFER_REPORT, /* report it and leave it */
+    WAL__TRANSFER_REPEAT  /* repeat all its versions */
+};
+/* Compares the versions of documents in from_records with those in to_records,
+ * key by key, and sets is_present of the former. */
+enum wal_status
+wal__transfer_compare_versions(struct wal__transfer *transfer,
+                               enum wal__transfer_difference difference,
+                               struct wal_error *error) WAL_MUST_USE;
+/* Reads a DOC or DOC_DELETE. */
+enum wal_status wal__transfer_read_doc(struct wal__core *core,
+                                       uint64_t position,
+                                       struct wal__record_buf *scratch,
+                                       struct wal__frame *frame,
+                                       struct wal__doc_record *record,
+                                       struct wal_error *error) WAL_MUST_USE;
+
+/* --- transfer_sessions.c -------------------------------------------------- */
+
+/* Creates the session in `to`, as a fork if it is one; its source is there.
+ * position: of its FORK record if it is one. */
+void wal__transfer_create(struct wal__transfer *transfer,
+                          struct wal__transfer_session *session,
+                          uint64_t position);
+/* Completes a session whose last record was repeated: entries that wait, heads,
+ * texts. */
+void wal__transfer_complete(struct wal__transfer *transfer,
+                            struct wal__transfer_session *session);
+/* Redacts again what is redacted in `from` and visible in a session of `to`. */
+void wal__transfer_redact(struct wal__transfer *transfer,
+                          struct wal__transfer_session *session);
+/* Deletes a temporary session. */
+void wal__transfer_remove(struct wal__transfer *transfer,
+                          struct wal__transfer_session *session);
+void wal__transfer_close_sessions(struct wal__transfer *transfer);
+
+/* --- transfer_entries.c --------------------------------------------------- */
+
+/* Adds an entry to the batch. */
+void wal__transfer_entry(struct wal__transfer *transfer,
+                         struct wal__transfer_session *session,
+                         uint64_t position);
+/* Appends the batch. */
+void wal__transfer_flush(struct wal__transfer *transfer);
+/* The same with heads and a change of the session. */
+void wal__transfer_flush_with(struct wal__transfer *transfer,
+                              struct wal__transfer_session *session,
+                              const struct wal_head *heads, uint32_t head_count,
+                              const struct wal_session_change *change);
+/* Commits a batch of parts to a session without a sync. */
+enum wal_status wal__transfer_commit(struct wal_session *session,
+                                     const struct wal_batch *batch,
+                                     uint32_t *appended,
+                                     struct wal_error *error) WAL_MUST_USE;
+
+/* --- transfer_documents.c ------------------------------------------------- */
+
+/* Repeats a version of a document; session NULL: of the store. */
+void wal__transfer_document(struct wal__transfer *transfer,
+                            struct wal__transfer_session *session,
+                            uint64_t position);
+/* After a fork of a source that `to` had: changes the documents that the fork
+ * sees to those that it saw in `from`. */
+void wal__transfer_restore_documents(struct wal__transfer *transfer,
+                                     struct wal__transfer_session *session);
+/* Repeats the documents of the store. */
+void wal__transfer_store_documents(struct wal__transfer *transfer);
+
+/* --- transfer_blobs.c ----------------------------------------------------- */
+
+/* Copies content unless `to` has it; adds to *put, to be synced. */
+enum wal_status
+wal__transfer_blob(struct wal__transfer *transfer,
+                   const struct wal__digest *digest,
+                   struct wal__blob_put_result *put) WAL_MUST_USE;
+/* Copies what the document of a checkpoint refers to, durably. */
+enum wal_status wal__transfer_checkpoint(struct wal__transfer *transfer,
+                                         struct wal__span id,
+                                         struct wal__span value) WAL_MUST_USE;
+/* Reads a payload that is a blob into memory of large_heap. */
+enum wal_status wal__transfer_payload(struct wal__transfer *transfer,
+                                      const struct wal__entry_record *record,
+                                      uint8_t **payload) WAL_MUST_USE;
+
+#endif

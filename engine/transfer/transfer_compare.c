@@ -1,0 +1,416 @@
+/*
+ * transfer_compare.c - what the other store has of a session: its entries, in
+ * log order, are a beginning of those here, or more, or others.
+ *
+ * Redactions are left out of the order: a redaction that another session holds
+ * is repeated in the session itself when that one is not taken along.
+ */
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/store/input_text.h"
+#include "engine/transfer/transfer.h"
+#include "engine/write/payload_build.h"
+
+/* --- reading -------------------------------------------------------------- */
+
+enum wal_status wal__transfer_read_entry(struct wal__core *core,
+                                         uint64_t position,
+                                         struct wal__record_buf *scratch,
+                                         struct wal__frame *frame,
+                                         struct wal__entry_record *record,
+                                         struct wal_error *error)
+{
+    struct wal__span payload;
+    enum wal_status status =
+        wal__log_read(&core->log, position, scratch, frame, &payload, error);
+
+    if (status == WAL_OK &&
+        (frame->type != WAL__FRAME_ENTRY ||
+         wal__entry_record_decode(payload, record) != WAL__FMT_OK)) {
+        status = wal__fail_at(error, WAL_ECORRUPT, 0, NULL,
+                              wal__position_offset(position),
+                              "an entry is not well-formed");
+    }
+    return status;
+}
+
+enum wal_status wal__transfer_read_id(struct wal__core *core, uint32_t number,
+                                      uint32_t stream, uint64_t sequence,
+                                      struct wal__record_buf *scratch,
+                                      struct wal__transfer_id *id,
+                                      struct wal_error *error)
+{
+    struct wal__entry_location found;
+    struct wal__span text;
+    enum wal_status status;
+
+    if (id->sequence == sequence) {
+        return WAL_OK;
+    }
+    status = wal__core_write_lock(core, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status =
+        wal__core_find_sequence(core, number, stream, sequence, &found, error);
+    wal__core_unlock(core);
+    if (status == WAL_ENOTFOUND) {
+        return wal__fail(error, WAL_EDAMAGED,
+                         "an entry that others follow is lost; `agentwal "
+                         "salvage` makes a store without it");
+    }
+    if (status == WAL_OK) {
+        status =
+            wal__core_read_id(core, found.position, sequence, scratch, &text);
+    }
+    if (status != WAL_OK) {
+        return wal__fail(error, status, "the id of an entry cannot be read: %s",
+                         wal_status_text(status));
+    }
+    memcpy(id->bytes, text.data, text.size);
+    id->bytes[text.size] = '\0';
+    id->size = text.size;
+    id->sequence = sequence;
+    return WAL_OK;
+}
+
+bool wal__transfer_has(const struct wal__buf *sequences, uint64_t sequence)
+{
+    const uint64_t *items = (const void *)sequences->data;
+    size_t low = 0;
+    size_t high = sequences->size / sizeof(*items);
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (items[middle] < sequence) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < sequences->size / sizeof(*items) && items[low] == sequence;
+}
+
+/* --- the mark of an incomplete session ------------------------------------ */
+
+struct wal_slice wal__transfer_mark_text(enum wal__transfer_mark mark)
+{
+    return mark == WAL__TRANSFER_MARKED_SOURCE
+               ? WAL_STR("{\"agentwalTransfer\":\"source\"}")
+               : WAL_STR("{\"agentwalTransfer\":\"incomplete\"}");
+}
+
+enum wal_status wal__transfer_read_mark(struct wal__transfer *transfer,
+                                        struct wal_session *session,
+                                        enum wal__transfer_mark *mark)
+{
+    static const enum wal__transfer_mark marks[] = {
+        WAL__TRANSFER_MARKED, WAL__TRANSFER_MARKED_SOURCE};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    enum wal_status status =
+        wal_session_get_info(session, &info, &transfer->error);
+
+    *mark = WAL__TRANSFER_UNMARKED;
+    for (size_t i = 0; i < 2 && status == WAL_OK; i++) {
+        struct wal_slice text = wal__transfer_mark_text(marks[i]);
+
+        if (info.metadata.size == text.size &&
+            memcmp(info.metadata.data, text.data, text.size) == 0) {
+            *mark = marks[i];
+        }
+    }
+    return status;
+}
+
+/* --- fork points ---------------------------------------------------------- */
+
+static const struct wal__transfer_record *
+find_fork(const struct wal__transfer_records *records)
+{
+    const struct wal__transfer_record *items =
+        (const void *)records->items.data;
+
+    for (size_t i = 0; i < records->items.size / sizeof(*items); i++) {
+        if (items[i].type == WAL__FRAME_FORK) {
+            return &items[i];
+        }
+    }
+    return NULL;
+}
+
+static enum wal_status read_fork(struct wal__core *core,
+                                 const struct wal__transfer_record *item,
+                                 struct wal__record_buf *scratch,
+                                 struct wal__fork_record *record,
+                                 struct wal_error *error)
+{
+    struct wal__frame frame;
+    struct wal__span payload;
+    enum wal_status status = wal__log_read(&core->log, item->position, scratch,
+                                           &frame, &payload, error);
+
+    return status == WAL_OK &&
+                   wal__fork_record_decode(payload, record) != WAL__FMT_OK
+               ? wal__fail(error, WAL_ECORRUPT, "a fork is not well-formed")
+               : status;
+}
+
+/* Whether both sessions are no forks, or forks at the same place. */
+static enum wal_status compare_forks(struct wal__transfer *transfer, bool *same)
+{
+    const struct wal__transfer_record *from =
+        find_fork(&transfer->from_records);
+    const struct wal__transfer_record *to = find_fork(&transfer->to_records);
+    struct wal__fork_record a;
+    struct wal__fork_record b;
+    enum wal_status status;
+
+    *same = from == NULL && to == NULL;
+    if (from == NULL || to == NULL) {
+        return WAL_OK;
+    }
+    status = read_fork(transfer->from, from, &transfer->scratch, &a,
+                       &transfer->error);
+    if (status == WAL_OK) {
+        status = read_fork(transfer->to, to, &transfer->to_scratch, &b,
+                           &transfer->error);
+    }
+    *same = status == WAL_OK && a.stream == b.stream &&
+            wal__span_equal(a.source_id, b.source_id) &&
+            wal__span_equal(a.entry_id, b.entry_id);
+    return status;
+}
+
+/* --- entries -------------------------------------------------------------- */
+
+static bool same_payload(const struct wal__entry_record *a,
+                         const struct wal__entry_record *b)
+{
+    if (a->digest == NULL || b->digest == NULL) {
+        return a->digest == b->digest &&
+               wal__span_equal(a->payload, b->payload);
+    }
+    return a->payload_size == b->payload_size &&
+           memcmp(a->digest, b->digest, WAL__DIGEST_SIZE) == 0;
+}
+
+static bool same_parent(struct wal__transfer *transfer,
+                        const struct wal__transfer_session *session,
+                        const struct wal__transfer_record *a,
+                        const struct wal__transfer_record *b,
+                        enum wal_status *status)
+{
+    if (a->parent == 0 || b->parent == 0) {
+        return a->parent == b->parent;
+    }
+    *status = wal__transfer_read_id(transfer->from, session->number, a->stream,
+                                    a->parent, &transfer->scratch,
+                                    &transfer->from_id, &transfer->error);
+    if (*status == WAL_OK) {
+        *status = wal__transfer_read_id(
+            transfer->to, session->handle->number, b->stream, b->parent,
+            &transfer->to_scratch, &transfer->to_id, &transfer->error);
+    }
+    return *status == WAL_OK &&
+           transfer->from_id.size == transfer->to_id.size &&
+           memcmp(transfer->from_id.bytes, transfer->to_id.bytes,
+                  transfer->from_id.size) == 0;
+}
+
+/* Whether two entries are the same; the content counts where neither is
+ * redacted. */
+static bool same_entry(struct wal__transfer *transfer,
+                       const struct wal__transfer_session *session,
+                       const struct wal__transfer_record *a,
+                       const struct wal__transfer_record *b,
+                       enum wal_status *status)
+{
+    struct wal__entry_record from;
+    struct wal__entry_record to;
+    struct wal__frame frame;
+    bool is_hidden;
+
+    if (a->id_hash != b->id_hash || a->kind != b->kind ||
+        a->stream != b->stream ||
+        !same_parent(transfer, session, a, b, status)) {
+        return false;
+    }
+    *status = wal__transfer_read_entry(transfer->from, a->position,
+                                       &transfer->scratch, &frame, &from,
+                                       &transfer->error);
+    if (*status == WAL_OK) {
+        *status = wal__transfer_read_entry(transfer->to, b->position,
+                                           &transfer->to_scratch, &frame, &to,
+                                           &transfer->error);
+    }
+    if (*status != WAL_OK) {
+        return false;
+    }
+    is_hidden =
+        from.is_erased || to.is_erased ||
+        wal__transfer_has(&transfer->from_records.hidden, a->sequence) ||
+        wal__transfer_has(&transfer->to_records.hidden, b->sequence);
+    return wal__span_equal(from.id, to.id) && from.form == to.form &&
+           wal__span_equal(from.type, to.type) &&
+           wal__span_equal(from.time, to.time) &&
+           wal__span_equal(from.run, to.run) &&
+           (is_hidden ||
+            (wal__span_equal(from.meta, to.meta) && same_payload(&from, &to)));
+}
+
+/* Whether the entry is a redaction that `from` has in another session. */
+static bool is_repeated_redaction(const struct wal__transfer *transfer,
+                                  const struct wal__transfer_record *entry)
+{
+    const struct wal__transfer_record *items =
+        (const void *)transfer->from_records.items.data;
+    size_t count = transfer->from_records.items.size / sizeof(*items);
+
+    for (size_t i = 0; i < count && entry->kind == WAL__KIND_REDACTION; i++) {
+        if (items[i].type == WAL__FRAME_REDACT &&
+            items[i].id_hash == entry->id_hash) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The next entry of the session in `to` from rank `at` on, or the count. */
+static size_t next_entry(const struct wal__transfer *transfer, size_t at)
+{
+    const struct wal__transfer_record *items =
+        (const void *)transfer->to_records.items.data;
+    size_t count = transfer->to_records.items.size / sizeof(*items);
+
+    while (at < count && items[at].type != WAL__FRAME_ENTRY) {
+        at++;
+    }
+    return at;
+}
+
+/* Marks the entries that `to` has. *missing: the number of the others; *more:
+ * `to` has entries after them. False: it has others. */
+static bool compare_entries(struct wal__transfer *transfer,
+                            const struct wal__transfer_session *session,
+                            uint64_t *missing, bool *more,
+                            enum wal_status *status)
+{
+    struct wal__transfer_record *from =
+        (void *)transfer->from_records.items.data;
+    const struct wal__transfer_record *to =
+        (const void *)transfer->to_records.items.data;
+    size_t from_count = transfer->from_records.items.size / sizeof(*from);
+    size_t to_count = transfer->to_records.items.size / sizeof(*to);
+    size_t at = next_entry(transfer, 0);
+
+    *missing = 0;
+    for (size_t i = 0; i < from_count; i++) {
+        if (from[i].type != WAL__FRAME_ENTRY) {
+            continue;
+        }
+        while (at < to_count &&
+               !same_entry(transfer, session, &from[i], &to[at], status)) {
+            if (*status != WAL_OK ||
+                !is_repeated_redaction(transfer, &to[at])) {
+                return false;
+            }
+            at = next_entry(transfer, at + 1);
+        }
+        from[i].is_present = at < to_count;
+        *missing += at == to_count;
+        at = at < to_count ? next_entry(transfer, at + 1) : at;
+    }
+    while (at < to_count && is_repeated_redaction(transfer, &to[at])) {
+        at = next_entry(transfer, at + 1);
+    }
+    *more = at < to_count;
+    return true;
+}
+
+/* --- sessions ------------------------------------------------------------- */
+
+/* Marks all records but those of a new session as present. */
+static void mark_documents(struct wal__transfer *transfer)
+{
+    struct wal__transfer_record *items =
+        (void *)transfer->from_records.items.data;
+
+    for (size_t i = 0; i < transfer->from_records.items.size / sizeof(*items);
+         i++) {
+        items[i].is_present |= items[i].type == WAL__FRAME_DOC ||
+                               items[i].type == WAL__FRAME_DOC_DELETE;
+    }
+}
+
+static void compare_present(struct wal__transfer *transfer,
+                            struct wal__transfer_session *session,
+                            enum wal__transfer_mark mark)
+{
+    enum wal_status status = WAL_OK;
+    uint64_t missing = 0;
+    bool more = false;
+    bool same = false;
+
+    status = compare_forks(transfer, &same);
+    if (!wal__transfer_try(transfer, session, status)) {
+        return;
+    }
+    if (!same) {
+        wal__transfer_refuse(transfer, session, WAL_EEXISTS,
+                             "the session has another fork point there");
+        return;
+    }
+    same = compare_entries(transfer, session, &missing, &more, &status);
+    if (!wal__transfer_try(transfer, session, status)) {
+        return;
+    }
+    if (!same) {
+        wal__transfer_refuse(transfer, session, WAL_EEXISTS,
+                             "the session has other entries there");
+        return;
+    }
+    if (more) {
+        session->state = WAL__TRANSFER_AHEAD;
+        mark_documents(transfer);
+        return;
+    }
+    session->state = mark == WAL__TRANSFER_UNMARKED ? WAL__TRANSFER_PRESENT
+                                                    : WAL__TRANSFER_INCOMPLETE;
+    session->is_continued = missing > 0;
+    (void)wal__transfer_try(
+        transfer, session,
+        wal__transfer_compare_versions(transfer,
+                                       mark == WAL__TRANSFER_UNMARKED
+                                           ? WAL__TRANSFER_REFUSE
+                                           : WAL__TRANSFER_REPEAT,
+                                       &transfer->error));
+}
+
+void wal__transfer_compare(struct wal__transfer *transfer,
+                           struct wal__transfer_session *session)
+{
+    enum wal__transfer_mark mark = WAL__TRANSFER_UNMARKED;
+    enum wal_status status =
+        wal__transfer_open(transfer, session->id, &session->handle);
+
+    if (status == WAL_ENOTFOUND) {
+        session->state = WAL__TRANSFER_NEW;
+        return;
+    }
+    if (status == WAL_OK) {
+        status = wal__transfer_read_mark(transfer, session->handle, &mark);
+    }
+    if (status == WAL_OK) {
+        status = wal__transfer_collect(transfer->to, session->handle->number,
+                                       &transfer->to_records, &transfer->error);
+    }
+    transfer->from_id.sequence = 0;
+    transfer->to_id.sequence = 0;
+    session->is_temporary =
+        !session->is_wanted && mark == WAL__TRANSFER_MARKED_SOURCE;
+    if (wal__transfer_try(transfer, session, status)) {
+        compare_present(transfer, session, mark);
+    }
+}

@@ -1,0 +1,412 @@
+/*
+ * transfer_sessions.c - creates the sessions of a transfer, completes them, and
+ * deletes those that only their forks needed.
+ *
+ * Invariant: a session that is not complete has a mark as its metadata, which
+ * is replaced together with its last entries.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/read/head_list.h"
+#include "engine/store/input_text.h"
+#include "engine/transfer/record_copy.h"
+#include "engine/transfer/transfer.h"
+
+/* --- texts ---------------------------------------------------------------- */
+
+/* Reads the newest SESSION record of a session; the options borrow from
+ * scratch. */
+static enum wal_status read_texts(struct wal__transfer *transfer,
+                                  const struct wal__transfer_session *session,
+                                  struct wal_session_options *options)
+{
+    struct wal__core *core = transfer->from;
+    struct wal__session_record record;
+    struct wal__summary summary;
+    uint64_t sequence;
+    enum wal_status status = wal__core_read_lock(core, &transfer->error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__catalogue_get(&core->catalogue, session->number, &summary);
+    if (status == WAL_OK) {
+        status = wal__core_read_session_record(core, summary.session_position,
+                                               &transfer->scratch, &record,
+                                               &sequence, &transfer->error);
+    }
+    wal__core_unlock(core);
+    if (status == WAL_OK) {
+        wal__copy_session(&record, options);
+        options->created_ms = summary.created_ms;
+    }
+    return status;
+}
+
+/* --- creation ------------------------------------------------------------- */
+
+/* Deletes the temporary copy of an older session that had the same id. */
+static void free_id(struct wal__transfer *transfer,
+                    const struct wal__transfer_session *session)
+{
+    for (uint32_t i = 0; i < transfer->session_count; i++) {
+        struct wal__transfer_session *other = transfer->sessions[i];
+
+        if (other != session && other->is_temporary && !other->is_removed &&
+            other->handle != NULL && strcmp(other->id, session->id) == 0) {
+            wal__transfer_remove(transfer, other);
+        }
+    }
+}
+
+/* Forks the source at the entry of the FORK record. */
+static enum wal_status fork_session(struct wal__transfer *transfer,
+                                    struct wal__transfer_session *session,
+                                    const struct wal_session_options *options,
+                                    uint64_t position)
+{
+    const struct wal__transfer_session *source =
+        wal__transfer_find(transfer, session->fork_source);
+    struct wal__record_buf *scratch = &transfer->to_scratch;
+    struct wal__fork_record record;
+    struct wal__frame frame;
+    struct wal__span payload;
+    char head[WAL_ID_SIZE];
+    enum wal_status status;
+
+    if (source == NULL || source->state == WAL__TRANSFER_REFUSED ||
+        source->handle == NULL) {
+        return wal__fail(&transfer->error, WAL_EEXISTS,
+                         "its source, %s, is refused",
+                         source == NULL ? "" : source->id);
+    }
+    status = wal__log_read(&transfer->from->log, position, scratch, &frame,
+                           &payload, &transfer->error);
+    if (status == WAL_OK &&
+        wal__fork_record_decode(payload, &record) != WAL__FMT_OK) {
+        status = wal__fail(&transfer->error, WAL_ECORRUPT,
+                           "its fork point is not well-formed");
+    }
+    if (status == WAL_OK && record.entry_id.size == 0 &&
+        wal_head_get(source->handle, 0, WAL_STR(""), head, NULL) == WAL_OK) {
+        status = wal__fail(&transfer->error, WAL_EEXISTS,
+                           "it is a fork of the empty session %s, which has "
+                           "entries there",
+                           source->id);
+    }
+    if (status == WAL_OK) {
+        status =
+            wal_session_fork(source->handle, wal__text_slice(record.entry_id),
+                             options, &session->handle, &transfer->error);
+    }
+    if (status == WAL_OK && source->state != WAL__TRANSFER_NEW) {
+        wal__transfer_restore_documents(transfer, session);
+    }
+    return status;
+}
+
+void wal__transfer_create(struct wal__transfer *transfer,
+                          struct wal__transfer_session *session,
+                          uint64_t position)
+{
+    struct wal_session_options options;
+    enum wal_status status;
+
+    wal__transfer_flush(transfer);
+    free_id(transfer, session);
+    status = read_texts(transfer, session, &options);
+    if (status == WAL_OK) {
+        options.metadata = wal__transfer_mark_text(
+            session->is_temporary ? WAL__TRANSFER_MARKED_SOURCE
+                                  : WAL__TRANSFER_MARKED);
+        if (session->is_fork) {
+            options.parent_id = (struct wal_slice){NULL, 0};
+        }
+        status = session->is_fork
+                     ? fork_session(transfer, session, &options, position)
+                     : wal_session_create(transfer->to_store, &options,
+                                          &session->handle, &transfer->error);
+    }
+    (void)wal__transfer_try(transfer, session, status);
+}
+
+/* --- completion ----------------------------------------------------------- */
+
+static bool same_head(const struct wal_head *a, const struct wal_head *b)
+{
+    return a->stream == b->stream && a->name.size == b->name.size &&
+           (a->name.size == 0 ||
+            memcmp(a->name.data, b->name.data, a->name.size) == 0);
+}
+
+static bool has_head(const struct wal__buf *heads, const struct wal_head *head)
+{
+    const struct wal_head *items = (const void *)heads->data;
+
+    for (size_t i = 0; i < heads->size / sizeof(*items); i++) {
+        if (same_head(&items[i], head)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Appends the heads of a session, whose texts hold until *cursor is closed. */
+static enum wal_status list_heads(struct wal_session *session,
+                                  struct wal_head_cursor **cursor,
+                                  struct wal__buf *heads,
+                                  struct wal_error *error)
+{
+    struct wal_head head = WAL_INIT(wal_head);
+    enum wal_status status = wal__head_cursor_open(session, cursor, error);
+
+    while (status == WAL_OK) {
+        status = wal__head_cursor_next(*cursor, &head);
+        if (status == WAL_OK &&
+            wal__buf_append(heads, &head, sizeof(head)) != WAL_OK) {
+            status = wal__no_memory(error);
+        }
+    }
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* Adds the heads `main` that the entries which wait will move: they may be
+ * there then only. */
+static enum wal_status add_moved(const struct wal__transfer *transfer,
+                                 const struct wal__transfer_session *session,
+                                 struct wal__buf *heads)
+{
+    const struct wal__transfer_batch *batch = &transfer->batch;
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0;
+         batch->session == session && i < batch->count && status == WAL_OK;
+         i++) {
+        const struct wal_head head = {.struct_size = sizeof(head),
+                                      .stream = batch->frames[i].stream,
+                                      .name = WAL_STR("main")};
+
+        if ((batch->frames[i].flags & WAL__FRAME_MOVES_HEAD) != 0 &&
+            !has_head(heads, &head)) {
+            status = wal__buf_append(heads, &head, sizeof(head));
+        }
+    }
+    return status;
+}
+
+/* Makes *from the moves that give the copy its heads. `all`: also those that it
+ * has; else only what is missing. */
+static enum wal_status plan_moves(const struct wal__buf *to, bool all,
+                                  struct wal__buf *from)
+{
+    const struct wal_head *present = (const void *)to->data;
+    size_t present_count = to->size / sizeof(*present);
+    struct wal_head *items = (void *)from->data;
+    size_t count = from->size / sizeof(*items);
+    size_t kept = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (all || !has_head(to, &items[i])) {
+            items[kept] = items[i];
+            items[kept++].flags = 0;
+        }
+    }
+    for (size_t i = 0; i < present_count && all; i++) {
+        struct wal_head removed = present[i];
+
+        if (!has_head(from, &removed)) {
+            removed.entry_id = (struct wal_slice){NULL, 0};
+            removed.note = (struct wal_slice){NULL, 0};
+            removed.flags = 0;
+            from->size = kept * sizeof(*items);
+            if (wal__buf_append(from, &removed, sizeof(removed)) != WAL_OK) {
+                return WAL_ENOMEM;
+            }
+            kept++;
+        }
+    }
+    from->size = kept * sizeof(*items);
+    return WAL_OK;
+}
+
+/* Gives the copy the heads and, if `all`, the texts of the session. */
+static void finish(struct wal__transfer *transfer,
+                   struct wal__transfer_session *session,
+                   struct wal_session *original, bool all)
+{
+    struct wal_session_change change = WAL_INIT(wal_session_change);
+    struct wal_head_cursor *from_cursor = NULL;
+    struct wal_head_cursor *to_cursor = NULL;
+    struct wal_session_options options;
+    struct wal__buf from;
+    struct wal__buf to;
+    enum wal_status status;
+
+    wal__buf_init(&from, transfer->heap);
+    wal__buf_init(&to, transfer->heap);
+    status = list_heads(original, &from_cursor, &from, &transfer->error);
+    if (status == WAL_OK) {
+        status = list_heads(session->handle, &to_cursor, &to, &transfer->error);
+    }
+    if (status == WAL_OK && (add_moved(transfer, session, &to) != WAL_OK ||
+                             plan_moves(&to, all, &from) != WAL_OK)) {
+        status = wal__no_memory(&transfer->error);
+    }
+    if (status == WAL_OK && all) {
+        status = read_texts(transfer, session, &options);
+    }
+    if (wal__transfer_try(transfer, session, status)) {
+        if (all) {
+            wal__copy_change(&options, &change);
+        }
+        wal__transfer_flush_with(
+            transfer, session, (const void *)from.data,
+            (uint32_t)(from.size / sizeof(struct wal_head)),
+            all ? &change : NULL);
+    }
+    wal__head_cursor_close(from_cursor);
+    wal__head_cursor_close(to_cursor);
+    wal__buf_deinit(&from);
+    wal__buf_deinit(&to);
+}
+
+void wal__transfer_complete(struct wal__transfer *transfer,
+                            struct wal__transfer_session *session)
+{
+    bool all = session->state == WAL__TRANSFER_NEW ||
+               session->state == WAL__TRANSFER_INCOMPLETE ||
+               session->is_continued;
+    struct wal_session *original = NULL;
+
+    session->is_complete = true;
+    if (!session->is_wanted || session->state == WAL__TRANSFER_AHEAD) {
+        if (transfer->batch.session == session) {
+            wal__transfer_flush(transfer);
+        }
+        return;
+    }
+    if (wal__transfer_try(transfer, session,
+                          wal__session_open(transfer->from, session->number,
+                                            &original, &transfer->error))) {
+        finish(transfer, session, original, all);
+        wal_session_close(original);
+    }
+}
+
+/* --- redactions ----------------------------------------------------------- */
+
+static enum wal_status redact(struct wal__transfer *transfer,
+                              struct wal__transfer_session *session,
+                              const struct wal__redact_record *record)
+{
+    struct wal_slice target = wal__text_slice(record->target_id);
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    const struct wal_batch batch = {
+        .struct_size = sizeof(batch), .entry_count = 1, .entries = &entry};
+    struct wal_entry found = WAL_INIT(wal_entry);
+    struct wal__buf json;
+    enum wal_status status =
+        wal_entry_get(session->handle, target, &found, &transfer->error);
+
+    if (status == WAL_EREDACTED || status == WAL_ENOTFOUND) {
+        return WAL_OK;
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    entry.flags = WAL_ENTRY_HEAD_KEEP;
+    entry.stream = found.stream;
+    entry.id = wal__text_slice(record->entry_id);
+    entry.parent_id = target;
+    entry.type = WAL_STR(WAL_TYPE_REDACTION);
+    wal__buf_init(&json, transfer->heap);
+    status = wal__buf_append(&json, "{\"targetEntryId\":", 17);
+    if (status == WAL_OK) {
+        status = wal__text_quote(&json, record->target_id);
+    }
+    if (status == WAL_OK && record->reason.size > 0) {
+        status = wal__buf_append(&json, ",\"reason\":", 10);
+        if (status == WAL_OK) {
+            status = wal__text_quote(&json, record->reason);
+        }
+    }
+    if (status == WAL_OK) {
+        status = wal__buf_append(&json, "}", 1);
+    }
+    entry.payload = (struct wal_slice){json.data, json.size};
+    if (status == WAL_OK) {
+        status = wal__transfer_commit(session->handle, &batch, NULL,
+                                      &transfer->error);
+    }
+    if (status == WAL_EEXISTS) {
+        entry.id = (struct wal_slice){NULL, 0};
+        status = wal__transfer_commit(session->handle, &batch, NULL,
+                                      &transfer->error);
+    }
+    wal__buf_deinit(&json);
+    return status;
+}
+
+void wal__transfer_redact(struct wal__transfer *transfer,
+                          struct wal__transfer_session *session)
+{
+    const struct wal__transfer_redaction *items =
+        (const void *)transfer->redactions.data;
+    size_t count = transfer->redactions.size / sizeof(*items);
+
+    for (size_t i = 0; i < count; i++) {
+        struct wal__redact_record record;
+        struct wal__frame frame;
+        struct wal__span payload;
+        enum wal_status status;
+
+        if (items[i].rank != session->rank || session->handle == NULL ||
+            !wal__transfer_goes_on(transfer, session)) {
+            continue;
+        }
+        status = wal__log_read(&transfer->from->log, items[i].position,
+                               &transfer->to_scratch, &frame, &payload,
+                               &transfer->error);
+        if (status == WAL_OK &&
+            wal__redact_record_decode(payload, &record) != WAL__FMT_OK) {
+            status = wal__fail(&transfer->error, WAL_ECORRUPT,
+                               "a redaction is not well-formed");
+        }
+        if (status == WAL_OK) {
+            status = redact(transfer, session, &record);
+        }
+        (void)wal__transfer_try(transfer, session, status);
+    }
+}
+
+/* --- deletion ------------------------------------------------------------- */
+
+void wal__transfer_remove(struct wal__transfer *transfer,
+                          struct wal__transfer_session *session)
+{
+    enum wal_status status;
+
+    if (session->handle == NULL || session->is_removed ||
+        !wal__transfer_goes_on(transfer, session)) {
+        return;
+    }
+    wal__transfer_redact(transfer, session);
+    status = wal_session_delete(session->handle, &transfer->error);
+    session->is_removed = status == WAL_OK;
+    (void)wal__transfer_try(transfer, session, status);
+}
+
+void wal__transfer_close_sessions(struct wal__transfer *transfer)
+{
+    for (uint32_t i = 0; i < transfer->session_count; i++) {
+        wal_session_close(transfer->sessions[i]->handle);
+        wal__heap_free(transfer->heap, transfer->sessions[i]->why);
+        wal__heap_free(transfer->heap, transfer->sessions[i]);
+    }
+    wal__heap_free(transfer->heap, transfer->sessions);
+    transfer->sessions = NULL;
+    transfer->session_count = 0;
+    transfer->session_capacity = 0;
+}

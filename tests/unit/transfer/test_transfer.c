@@ -1,0 +1,867 @@
+/*
+ * test_transfer.c - tests of wal_store_merge on the real system: what is in the
+ * other store, what a repeated call adds, and what is refused.
+ */
+#include "agentwal/admin.h"
+#include "agentwal/checkpoint.h"
+#include "agentwal/transfer.h"
+#include "tests/lib/kit/blob_kit.h"
+#include "tests/lib/kit/checkpoint_kit.h"
+#include "tests/lib/kit/describe_kit.h"
+
+enum {
+    LARGE = 300 * 1024, /* a payload that is stored as a blob */
+    TEXT_SIZE = 4096
+};
+
+struct stores {
+    struct wal_store *from;
+    struct wal_store *to;
+};
+
+static struct stores open_stores(void)
+{
+    return (struct stores){kit_open("from", WAL_OPEN_CREATE),
+                           kit_open("to", WAL_OPEN_CREATE)};
+}
+
+static void close_stores(struct stores *stores)
+{
+    kit_close(stores->from);
+    kit_close(stores->to);
+}
+
+/* --- the call ------------------------------------------------------------- */
+
+/* What a merge reported: "KIND SESSION;" of each session in the order of their
+ * reports, "document KEY;" of a document. */
+struct seen {
+    char text[TEXT_SIZE];
+    struct wal_error error; /* of the last refusal */
+    uint64_t calls;
+    uint64_t stop_at; /* this call of progress returns 7; 0: none */
+};
+
+static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
+{
+    static const char *const kinds[] = {"created", "continued", "unchanged",
+                                        "refused", "document"};
+    struct seen *seen = ctx;
+    size_t used = strlen(seen->text);
+
+    assert_int_equal(report->struct_size, sizeof(*report));
+    assert_true((report->status == WAL_OK) == (report->error == NULL));
+    if (report->error != NULL) {
+        seen->error = *report->error;
+    }
+    snprintf(seen->text + used, TEXT_SIZE - used, "%s %.*s%.*s;",
+             kinds[report->kind], WAL_ARG(report->session_id),
+             WAL_ARG(report->key));
+    return 0;
+}
+
+static int32_t count_calls(void *ctx, uint64_t done, uint64_t total)
+{
+    struct seen *seen = ctx;
+
+    assert_true(done <= total);
+    seen->calls++;
+    return seen->calls == seen->stop_at ? 7 : 0;
+}
+
+static enum wal_status try_merge(struct stores *stores, const char *ids,
+                                 struct seen *seen,
+                                 struct wal_transfer_result *result,
+                                 struct wal_error *error)
+{
+    struct wal_slice sessions[8];
+    struct wal_transfer_options options = {
+        .struct_size = sizeof(options),
+        .progress = count_calls,
+        .report = add_report,
+        .ctx = seen,
+    };
+
+    while (ids != NULL && *ids != '\0') {
+        size_t size = strcspn(ids, " ");
+
+        sessions[options.session_count++] = (struct wal_slice){ids, size};
+        options.sessions = sessions;
+        ids += size + (ids[size] == ' ');
+    }
+    *error = KIT_ERROR;
+    *result = (struct wal_transfer_result){.struct_size = sizeof(*result)};
+    return wal_store_merge(stores->from, stores->to, &options, result, error);
+}
+
+/* Merges these sessions, separated by a blank, or all; it must succeed with
+ * these reports. */
+static struct wal_transfer_result merge(struct stores *stores, const char *ids,
+                                        const char *expected)
+{
+    struct seen seen = {.calls = 0};
+    struct wal_transfer_result result;
+    struct wal_error error;
+
+    if (try_merge(stores, ids, &seen, &result, &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
+    if (strcmp(seen.text, expected) != 0) {
+        fail_msg("%s: %s", seen.text, seen.error.text);
+    }
+    return result;
+}
+
+/* Merging again adds nothing, byte for byte of the log's end. */
+static void assert_idempotent(struct stores *stores, const char *ids,
+                              const char *expected)
+{
+    uint64_t before = kit_store_info(stores->to).last_sequence;
+    struct wal_transfer_result result = merge(stores, ids, expected);
+
+    assert_int_equal(result.entries, 0);
+    assert_int_equal(result.documents, 0);
+    assert_int_equal(kit_store_info(stores->to).last_sequence, before);
+}
+
+/* --- content -------------------------------------------------------------- */
+
+static void put(struct wal_store *store, struct wal_session *session,
+                const char *key, const char *value)
+{
+    const struct wal_doc doc = {.struct_size = sizeof(doc),
+                                .key = kit_text(key),
+                                .value = kit_text(value)};
+
+    assert_int_equal(wal_doc_put(store, session, &doc, NULL, NULL), WAL_OK);
+}
+
+static void move_head(struct wal_session *session, const char *name,
+                      const char *entry, const char *note)
+{
+    const struct wal_head head = {.struct_size = sizeof(head),
+                                  .name = kit_text(name),
+                                  .entry_id = kit_text(entry),
+                                  .note = kit_text(note)};
+
+    assert_int_equal(wal_head_move(session, &head, NULL, NULL), WAL_OK);
+}
+
+static void append_to(struct wal_session *session, uint32_t stream,
+                      const char *id, const char *payload)
+{
+    struct wal_entry entry = kit_entry(id, NULL, payload);
+
+    entry.stream = stream;
+    entry.run_id = WAL_STR("run");
+    entry.meta = WAL_STR("{\"m\":1}");
+    entry.timestamp = WAL_STR("2026-01-31T23:59:59.123Z");
+    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+}
+
+static void rename_session(struct wal_session *session, const char *title)
+{
+    const struct wal_session_change change = {
+        .struct_size = sizeof(change),
+        .fields = WAL_CHANGE_TITLE | WAL_CHANGE_METADATA,
+        .title = kit_text(title),
+        .metadata = WAL_STR("{\"a\":[1,2]}"),
+    };
+    const struct wal_batch batch = {.struct_size = sizeof(batch),
+                                    .change = &change};
+
+    assert_int_equal(wal_batch_commit(session, &batch, NULL, NULL, NULL),
+                     WAL_OK);
+}
+
+static void delete_session(struct wal_session *session)
+{
+    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+}
+
+static void redact(struct wal_session *session, const char *id)
+{
+    assert_int_equal(wal_session_redact(session, kit_text(id),
+                                        WAL_STR("a secret"), NULL, NULL),
+                     WAL_OK);
+}
+
+/* The session s with branches, streams, heads, documents and texts. */
+static struct wal_session *make_session(struct wal_store *store, const char *id)
+{
+    struct wal_session *session = kit_create(store, id);
+
+    kit_append_all(session, "a b c d");
+    put(NULL, session, "notes", "{\"v\":1}");
+    kit_append(session, "e", "b");
+    append_to(session, 1, "t1", "{\"line\":1}");
+    append_to(session, 1, "t2", "{\"line\":2}");
+    append_to(session, 3, "u1", "[]");
+    put(NULL, session, "notes", "{\"v\":2}");
+    put(NULL, session, "gone", "1");
+    assert_int_equal(
+        wal_doc_delete(NULL, session,
+                       &(struct wal_doc){.struct_size = sizeof(struct wal_doc),
+                                         .key = WAL_STR("gone")},
+                       NULL, NULL),
+        WAL_OK);
+    move_head(session, "try", "e", "another way");
+    move_head(session, "main", "c", "");
+    rename_session(session, "A title");
+    return session;
+}
+
+/* --- whole stores --------------------------------------------------------- */
+
+static void test_merge__empty_store_gets_everything(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = make_session(stores.from, "s");
+    struct wal_transfer_result result;
+
+    (void)state;
+    put(stores.from, NULL, "config", "{\"x\":1}");
+    put(stores.from, NULL, "config", "{\"x\":2}");
+    result = merge(&stores, NULL, "created s;");
+    assert_int_equal(result.created, 1);
+    assert_int_equal(result.entries, 8);
+    assert_int_equal(result.documents, 6);
+    assert_same_stores(stores.from, stores.to);
+    assert_idempotent(&stores, NULL, "unchanged s;");
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_merge__result_is_whole_after_a_reopen(void **state)
+{
+    struct stores stores = open_stores();
+
+    (void)state;
+    wal_session_close(make_session(stores.from, "s"));
+    (void)merge(&stores, NULL, "created s;");
+    kit_close(stores.to);
+    stores.to = kit_open("to", 0);
+    assert_same_stores(stores.from, stores.to);
+    assert_idempotent(&stores, NULL, "unchanged s;");
+    close_stores(&stores);
+}
+
+static void test_merge__grown_session_is_continued(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = make_session(stores.from, "s");
+    struct wal_transfer_result result;
+
+    (void)state;
+    (void)merge(&stores, NULL, "created s;");
+    kit_append_all(s, "f g");
+    put(NULL, s, "notes", "{\"v\":3}");
+    move_head(s, "try", "f", "");
+    result = merge(&stores, NULL, "continued s;");
+    assert_int_equal(result.continued, 1);
+    assert_int_equal(result.entries, 2);
+    assert_int_equal(result.documents, 1);
+    assert_same_stores(stores.from, stores.to);
+    assert_idempotent(&stores, NULL, "unchanged s;");
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+/* The last entries move the head, which was then put before the first. */
+static void test_merge__removed_head_is_removed(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = kit_create(stores.from, "s");
+    const struct wal_head head = {.struct_size = sizeof(head)};
+
+    (void)state;
+    kit_append_all(s, "a b");
+    (void)merge(&stores, NULL, "created s;");
+    kit_append_all(s, "c d");
+    assert_int_equal(wal_head_move(s, &head, NULL, NULL), WAL_OK);
+    (void)merge(&stores, NULL, "continued s;");
+    assert_same_stores(stores.from, stores.to);
+    wal_session_close(s);
+    s = kit_create(stores.from, "t");
+    kit_append_all(s, "a b");
+    assert_int_equal(wal_head_move(s, &head, NULL, NULL), WAL_OK);
+    (void)merge(&stores, NULL, "unchanged s;created t;");
+    assert_same_stores(stores.from, stores.to);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_merge__removed_note_is_removed(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = kit_create(stores.from, "s");
+
+    (void)state;
+    kit_append_all(s, "a b");
+    move_head(s, "try", "a", "a note");
+    (void)merge(&stores, NULL, "created s;");
+    move_head(s, "try", "b", "");
+    move_head(s, "try", "a", "");
+    kit_append_all(s, "c");
+    (void)merge(&stores, NULL, "continued s;");
+    assert_same_stores(stores.from, stores.to);
+    assert_idempotent(&stores, NULL, "unchanged s;");
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_merge__session_that_is_ahead_is_left(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = make_session(stores.from, "s");
+    struct wal_session *copy;
+
+    (void)state;
+    (void)merge(&stores, NULL, "created s;");
+    copy = kit_session(stores.to, "s");
+    kit_append_all(copy, "x y");
+    move_head(copy, "try", "x", "");
+    assert_idempotent(&stores, NULL, "unchanged s;");
+    assert_branch(copy, "a b c x y");
+    wal_session_close(copy);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_merge__other_content_is_refused_by_name(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = make_session(stores.from, "s");
+    struct wal_session *t = make_session(stores.from, "t");
+    struct wal_session *other;
+    struct wal_transfer_result result;
+    struct wal_error error;
+    struct seen seen = {.calls = 0};
+    char *before;
+    char *after;
+
+    (void)state;
+    other = kit_create(stores.to, "s");
+    kit_append_all(other, "a z");
+    before = kit_describe_session(stores.to, "s");
+    assert_int_equal(try_merge(&stores, NULL, &seen, &result, &error), WAL_OK);
+    assert_string_equal(seen.text, "refused s;created t;");
+    assert_error(&seen.error, WAL_EEXISTS, "other entries");
+    assert_int_equal(result.refused, 1);
+    after = kit_describe_session(stores.to, "s");
+    assert_string_equal(before, after);
+    assert_same_session(stores.from, stores.to, "t");
+    free(before);
+    free(after);
+    wal_session_close(other);
+    wal_session_close(s);
+    wal_session_close(t);
+    close_stores(&stores);
+}
+
+static void test_merge__other_payload_is_refused(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = kit_create(stores.from, "s");
+    struct wal_session *other = kit_create(stores.to, "s");
+
+    (void)state;
+    append_to(s, 0, "a", "{\"v\":1}");
+    append_to(other, 0, "a", "{\"v\":2}");
+    (void)merge(&stores, NULL, "refused s;");
+    wal_session_close(other);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_merge__other_parent_is_refused(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = kit_create(stores.from, "s");
+    struct wal_session *other = kit_create(stores.to, "s");
+    struct wal_entry entry = kit_entry("c", "a", "{}");
+
+    (void)state;
+    entry.timestamp = WAL_STR("2026-01-31T23:59:59.123Z");
+    append_to(s, 0, "a", "{}");
+    append_to(s, 0, "b", "{}");
+    append_to(other, 0, "a", "{}");
+    append_to(other, 0, "b", "{}");
+    assert_int_equal(wal_append(s, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    entry.parent_id = WAL_STR("b");
+    assert_int_equal(wal_append(other, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    (void)merge(&stores, NULL, "refused s;");
+    wal_session_close(other);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_merge__document_changed_on_both_sides_is_refused(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = make_session(stores.from, "s");
+    struct wal_session *copy;
+    struct seen seen = {.calls = 0};
+    struct wal_transfer_result result;
+    struct wal_error error;
+
+    (void)state;
+    (void)merge(&stores, NULL, "created s;");
+    copy = kit_session(stores.to, "s");
+    put(NULL, s, "notes", "\"here\"");
+    put(NULL, copy, "notes", "\"there\"");
+    kit_append_all(s, "f");
+    assert_int_equal(try_merge(&stores, NULL, &seen, &result, &error), WAL_OK);
+    assert_error(&seen.error, WAL_EEXISTS, "changed on both sides");
+    assert_branch(copy, "a b c");
+    wal_session_close(copy);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void
+test_merge__documents_of_the_store_are_added_not_changed(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_doc doc = WAL_INIT(wal_doc);
+    struct wal_transfer_result result;
+
+    (void)state;
+    put(stores.from, NULL, "same", "1");
+    put(stores.from, NULL, "missing", "1");
+    put(stores.from, NULL, "missing", "2");
+    put(stores.from, NULL, "differs", "1");
+    put(stores.to, NULL, "same", "1");
+    put(stores.to, NULL, "differs", "5");
+    put(stores.to, NULL, "own", "6");
+    result = merge(&stores, NULL, "document differs;");
+    assert_int_equal(result.differing_documents, 1);
+    assert_int_equal(result.documents, 2);
+    assert_int_equal(
+        wal_doc_get(stores.to, NULL, WAL_STR("differs"), 0, &doc, NULL),
+        WAL_OK);
+    assert_slice(doc.value, "5");
+    assert_int_equal(
+        wal_doc_get(stores.to, NULL, WAL_STR("missing"), 0, &doc, NULL),
+        WAL_OK);
+    assert_slice(doc.value, "2");
+    assert_idempotent(&stores, NULL, "document differs;");
+    close_stores(&stores);
+}
+
+static void test_merge__missing_session_is_reported_by_id(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = make_session(stores.from, "s");
+    struct seen seen = {.calls = 0};
+    struct wal_transfer_result result;
+    struct wal_error error;
+
+    (void)state;
+    assert_int_equal(try_merge(&stores, "s none", &seen, &result, &error),
+                     WAL_ENOTFOUND);
+    assert_string_equal(error.actual, "none");
+    assert_int_equal(kit_store_info(stores.to).sessions, 0);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_merge__one_store_twice_is_refused(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_store *again = kit_open("from", 0);
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    assert_int_equal(
+        wal_store_merge(stores.from, stores.from, NULL, NULL, &error),
+        WAL_EINVAL);
+    assert_int_equal(wal_store_merge(stores.from, again, NULL, NULL, &error),
+                     WAL_EINVAL);
+    assert_error(&error, WAL_EINVAL, "with itself");
+    kit_close(again);
+    close_stores(&stores);
+}
+
+/* --- forks ---------------------------------------------------------------- */
+
+/* s with a to f; f1 forks s at c; f2 forks f1 at its x; documents change
+ * before and after each fork. */
+static void make_forks(struct wal_store *store)
+{
+    struct wal_session *s = kit_create(store, "s");
+    struct wal_session *f1;
+    struct wal_session *f2;
+
+    kit_append_all(s, "a b c d");
+    put(NULL, s, "notes", "1");
+    f1 = kit_fork(s, "c", "f1");
+    put(NULL, s, "notes", "2");
+    put(NULL, s, "late", "true");
+    kit_append_all(s, "e f");
+    kit_append_all(f1, "x y z");
+    put(NULL, f1, "notes", "\"f1\"");
+    f2 = kit_fork(f1, "x", "f2");
+    put(NULL, f1, "notes", "\"f1 later\"");
+    kit_append_all(f2, "p q");
+    rename_session(f2, "The fork of a fork");
+    wal_session_close(f2);
+    wal_session_close(f1);
+    wal_session_close(s);
+}
+
+static void test_merge__forks_of_forks_are_forks(void **state)
+{
+    struct stores stores = open_stores();
+
+    (void)state;
+    make_forks(stores.from);
+    (void)merge(&stores, NULL, "created s;created f1;created f2;");
+    assert_same_stores(stores.from, stores.to);
+    assert_idempotent(&stores, NULL, "unchanged s;unchanged f1;unchanged f2;");
+    close_stores(&stores);
+}
+
+static void test_merge__fork_alone_brings_its_sources_deleted(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_transfer_result result;
+    struct wal_session *s;
+
+    (void)state;
+    make_forks(stores.from);
+    result = merge(&stores, "f2", "created f2;");
+    assert_int_equal(result.created, 1);
+    assert_int_equal(kit_store_info(stores.to).sessions, 1);
+    assert_same_session(stores.from, stores.to, "f2");
+    assert_idempotent(&stores, "f2", "unchanged f2;");
+    (void)merge(&stores, "s", "created s;");
+    s = kit_session(stores.to, "s");
+    assert_branch(s, "a b c d e f");
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_merge__deleted_source_stays_deleted(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s;
+
+    (void)state;
+    make_forks(stores.from);
+    s = kit_session(stores.from, "s");
+    delete_session(s);
+    wal_session_close(s);
+    (void)merge(&stores, NULL, "created f1;created f2;");
+    assert_same_stores(stores.from, stores.to);
+    assert_idempotent(&stores, NULL, "unchanged f1;unchanged f2;");
+    close_stores(&stores);
+}
+
+static void test_merge__fork_joins_a_source_that_is_there(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_transfer_result result;
+    struct wal_session *f1;
+
+    (void)state;
+    make_forks(stores.from);
+    (void)merge(&stores, "s", "created s;");
+    result = merge(&stores, "f1", "created f1;");
+    assert_int_equal(result.entries, 3);
+    assert_int_equal(kit_store_info(stores.to).sessions, 2);
+    f1 = kit_session(stores.to, "f1");
+    assert_branch(f1, "a b c x y z");
+    wal_session_close(f1);
+    close_stores(&stores);
+}
+
+/* A fork sees the documents of its source as they were, also when the source
+ * has gone on in the other store. */
+static void test_merge__fork_of_a_present_source_sees_what_it_saw(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_doc doc = WAL_INIT(wal_doc);
+    struct wal_session *f2;
+
+    (void)state;
+    make_forks(stores.from);
+    (void)merge(&stores, "s", "created s;");
+    (void)merge(&stores, "f2", "created f2;");
+    f2 = kit_session(stores.to, "f2");
+    assert_int_equal(wal_doc_get(NULL, f2, WAL_STR("notes"), 0, &doc, NULL),
+                     WAL_OK);
+    assert_slice(doc.value, "\"f1\"");
+    assert_int_equal(wal_doc_get(NULL, f2, WAL_STR("late"), 0, &doc, NULL),
+                     WAL_ENOTFOUND);
+    assert_branch(f2, "a b c x p q");
+    assert_idempotent(&stores, "f2", "unchanged f2;");
+    wal_session_close(f2);
+    close_stores(&stores);
+}
+
+static void test_merge__fork_of_a_refused_source_is_refused(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s;
+
+    (void)state;
+    make_forks(stores.from);
+    s = kit_create(stores.to, "s");
+    kit_append_all(s, "q");
+    (void)merge(&stores, NULL, "refused s;refused f1;refused f2;");
+    assert_int_equal(kit_store_info(stores.to).sessions, 1);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_merge__id_used_again_after_a_deletion(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s;
+
+    (void)state;
+    make_forks(stores.from);
+    s = kit_session(stores.from, "s");
+    delete_session(s);
+    wal_session_close(s);
+    s = kit_create(stores.from, "s");
+    kit_append_all(s, "a new one");
+    wal_session_close(s);
+    (void)merge(&stores, NULL, "created f1;created f2;created s;");
+    assert_same_stores(stores.from, stores.to);
+    assert_idempotent(&stores, NULL, "unchanged f1;unchanged f2;unchanged s;");
+    close_stores(&stores);
+}
+
+/* --- redactions ----------------------------------------------------------- */
+
+static void assert_hidden(struct wal_store *store, const char *id,
+                          const char *entry_id)
+{
+    struct wal_session *session = kit_session(store, id);
+    struct wal_entry entry = WAL_INIT(wal_entry);
+
+    assert_int_equal(wal_entry_get(session, kit_text(entry_id), &entry, NULL),
+                     WAL_EREDACTED);
+    wal_session_close(session);
+}
+
+/* Whether a file of the log of "to" has these bytes. */
+static bool log_has(const char *text)
+{
+    char command[256];
+
+    snprintf(command, sizeof(command), "grep -rqa '%s' to/log", text);
+    return system(command) == 0;
+}
+
+static void test_merge__redacted_content_is_left_out(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = kit_create(stores.from, "s");
+
+    (void)state;
+    append_to(s, 0, "a", "{\"v\":\"plain\"}");
+    append_to(s, 0, "b", "{\"v\":\"the-password\"}");
+    append_to(s, 0, "c", "{\"v\":\"after\"}");
+    redact(s, "b");
+    (void)merge(&stores, NULL, "created s;");
+    assert_hidden(stores.to, "s", "b");
+    assert_same_stores(stores.from, stores.to);
+    assert_false(log_has("the-password"));
+    assert_true(log_has("plain"));
+    assert_idempotent(&stores, NULL, "unchanged s;");
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_merge__later_redaction_hides_what_was_merged(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = make_session(stores.from, "s");
+
+    (void)state;
+    (void)merge(&stores, NULL, "created s;");
+    redact(s, "b");
+    (void)merge(&stores, NULL, "continued s;");
+    assert_hidden(stores.to, "s", "b");
+    assert_same_stores(stores.from, stores.to);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_merge__redaction_in_a_fork_hides_without_it(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = kit_create(stores.from, "s");
+    struct wal_session *f;
+
+    (void)state;
+    append_to(s, 0, "a", "{\"v\":\"the-password\"}");
+    append_to(s, 0, "b", "{}");
+    f = kit_fork(s, "b", "f");
+    redact(f, "a");
+    (void)merge(&stores, "s", "created s;");
+    assert_hidden(stores.to, "s", "a");
+    assert_false(log_has("the-password"));
+    assert_idempotent(&stores, "s", "unchanged s;");
+    (void)merge(&stores, NULL, "unchanged s;created f;");
+    assert_same_session(stores.from, stores.to, "f");
+    assert_idempotent(&stores, NULL, "unchanged s;unchanged f;");
+    wal_session_close(f);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_merge__erased_entry_is_hidden(void **state)
+{
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options), .flags = WAL_STORE_COMPACT_ERASE};
+    struct stores stores = open_stores();
+    struct wal_session *s = make_session(stores.from, "s");
+
+    (void)state;
+    redact(s, "b");
+    assert_int_equal(wal_store_compact(stores.from, &options, NULL, NULL),
+                     WAL_OK);
+    (void)merge(&stores, NULL, "created s;");
+    assert_same_stores(stores.from, stores.to);
+    assert_idempotent(&stores, NULL, "unchanged s;");
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+/* --- content out of line -------------------------------------------------- */
+
+static void test_merge__payload_out_of_line_is_copied(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = kit_create(stores.from, "s");
+    struct kit_content content = kit_content(5, LARGE, true);
+    struct wal_entry entry = WAL_INIT(wal_entry);
+
+    (void)state;
+    entry.id = WAL_STR("large");
+    entry.type = WAL_STR("message");
+    entry.flags = WAL_ENTRY_LINE;
+    entry.payload = kit_slice(&content);
+    kit_append_all(s, "a");
+    assert_int_equal(wal_append(s, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    kit_append_all(s, "b");
+    (void)merge(&stores, NULL, "created s;");
+    assert_same_stores(stores.from, stores.to);
+    assert_idempotent(&stores, NULL, "unchanged s;");
+    kit_content_free(&content);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_merge__checkpoints_come_with_their_files(void **state)
+{
+    struct kit_work work = kit_work_begin(0);
+    struct stores stores = {work.store, kit_open("to", WAL_OPEN_CREATE)};
+    struct wal_session *copy;
+    struct kit_work other = work;
+
+    (void)state;
+    kit_append_all(work.session, "a b");
+    kit_write(&work, "x.txt", "one\n");
+    kit_write(&work, "y.txt", "two\n");
+    (void)kit_checkpoint(&work, "c1", "x.txt y.txt none.txt");
+    kit_write(&work, "x.txt", "one and a half\n");
+    (void)kit_checkpoint(&work, "c2", "x.txt");
+    assert_int_equal(wal_checkpoint_delete(work.session, WAL_STR("c2"), NULL),
+                     WAL_OK);
+    (void)kit_checkpoint(&work, "c3", "x.txt");
+    (void)merge(&stores, NULL, "created s;");
+    assert_same_stores(stores.from, stores.to);
+    copy = kit_session(stores.to, "s");
+    other.store = stores.to;
+    other.session = copy;
+    assert_string_equal(kit_checkpoints(copy), "c1 c3");
+    assert_string_equal(kit_files(&other, copy, "c1"),
+                        "none.txt- x.txt=one\n y.txt=two\n");
+    assert_idempotent(&stores, NULL, "unchanged s;");
+    wal_session_close(copy);
+    kit_close(stores.to);
+    kit_work_end(&work);
+}
+
+/* --- interruption --------------------------------------------------------- */
+
+/* Merges with a stop at each record in turn, and then to the end: the result is
+ * the same. */
+static void test_merge__stopped_anywhere_is_continued(void **state)
+{
+    bool stopped = true;
+
+    (void)state;
+    for (uint64_t at = 1; stopped; at++) {
+        struct stores stores = {kit_open("from", WAL_OPEN_CREATE), NULL};
+        struct seen seen = {.stop_at = at};
+        struct wal_transfer_result result;
+        struct wal_error error;
+        enum wal_status status;
+
+        assert_int_equal(system("rm -rf to"), 0);
+        stores.to = kit_open("to", WAL_OPEN_CREATE);
+        if (at == 1) {
+            struct wal_session *s;
+
+            wal_session_close(make_session(stores.from, "r"));
+            make_forks(stores.from);
+            s = kit_session(stores.from, "s");
+            delete_session(s);
+            wal_session_close(s);
+        }
+        status = try_merge(&stores, NULL, &seen, &result, &error);
+        stopped = status == WAL_ECALLBACK;
+        assert_true(stopped || status == WAL_OK);
+        if (stopped) {
+            assert_int_equal(error.sys_errno, 7);
+            seen = (struct seen){.calls = 0};
+            assert_int_equal(try_merge(&stores, NULL, &seen, &result, &error),
+                             WAL_OK);
+        }
+        assert_same_stores(stores.from, stores.to);
+        assert_idempotent(&stores, NULL,
+                          "unchanged r;unchanged f1;unchanged f2;");
+        close_stores(&stores);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_merge__empty_store_gets_everything),
+        KIT_TEST(test_merge__result_is_whole_after_a_reopen),
+        KIT_TEST(test_merge__grown_session_is_continued),
+        KIT_TEST(test_merge__removed_head_is_removed),
+        KIT_TEST(test_merge__removed_note_is_removed),
+        KIT_TEST(test_merge__session_that_is_ahead_is_left),
+        KIT_TEST(test_merge__other_content_is_refused_by_name),
+        KIT_TEST(test_merge__other_payload_is_refused),
+        KIT_TEST(test_merge__other_parent_is_refused),
+        KIT_TEST(test_merge__document_changed_on_both_sides_is_refused),
+        KIT_TEST(test_merge__documents_of_the_store_are_added_not_changed),
+        KIT_TEST(test_merge__missing_session_is_reported_by_id),
+        KIT_TEST(test_merge__one_store_twice_is_refused),
+        KIT_TEST(test_merge__forks_of_forks_are_forks),
+        KIT_TEST(test_merge__fork_alone_brings_its_sources_deleted),
+        KIT_TEST(test_merge__deleted_source_stays_deleted),
+        KIT_TEST(test_merge__fork_joins_a_source_that_is_there),
+        KIT_TEST(test_merge__fork_of_a_present_source_sees_what_it_saw),
+        KIT_TEST(test_merge__fork_of_a_refused_source_is_refused),
+        KIT_TEST(test_merge__id_used_again_after_a_deletion),
+        KIT_TEST(test_merge__redacted_content_is_left_out),
+        KIT_TEST(test_merge__later_redaction_hides_what_was_merged),
+        KIT_TEST(test_merge__redaction_in_a_fork_hides_without_it),
+        KIT_TEST(test_merge__erased_entry_is_hidden),
+        KIT_TEST(test_merge__payload_out_of_line_is_copied),
+        KIT_TEST(test_merge__checkpoints_come_with_their_files),
+        KIT_TEST(test_merge__stopped_anywhere_is_continued),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

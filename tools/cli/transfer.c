@@ -1,0 +1,181 @@
+/*
+ * transfer.c - prints what became of the sessions of a transfer (transfer.h).
+ *
+ * Threads: the tools are single-threaded.
+ */
+#include "tools/cli/transfer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/cli/json.h"
+
+static const char *const kinds[] = {
+    [WAL_TRANSFER_CREATED] = "created",
+    [WAL_TRANSFER_CONTINUED] = "continued",
+    [WAL_TRANSFER_UNCHANGED] = "unchanged",
+    [WAL_TRANSFER_REFUSED] = "refused",
+    [WAL_TRANSFER_DOCUMENT] = "differs",
+};
+
+static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    struct cli_transfer *transfer = ctx;
+
+    if (progress_is_due(&transfer->progress)) {
+        progress_update(&transfer->progress, transfer->what, done, total,
+                        "records");
+    }
+    return 0;
+}
+
+static void write_report(const struct cli_transfer *transfer,
+                         const struct wal_transfer_report *report)
+{
+    bool is_document = report->kind == WAL_TRANSFER_DOCUMENT;
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    if (transfer->bundle != NULL) {
+        cli_json_key(&json, "bundle");
+        cli_json_text(&json, cli_slice(transfer->bundle));
+    }
+    cli_json_key(&json, is_document ? "document" : "sessionId");
+    cli_json_text(&json, is_document ? report->key : report->session_id);
+    cli_json_key(&json, "result");
+    cli_json_text(&json, cli_slice(kinds[report->kind]));
+    if (!is_document) {
+        cli_json_key(&json, "entries");
+        cli_json_number(&json, report->entries);
+        cli_json_key(&json, "documents");
+        cli_json_number(&json, report->documents);
+    }
+    if (report->error != NULL) {
+        cli_json_key(&json, "why");
+        cli_json_text(&json, cli_slice(report->error->text));
+    }
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
+static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
+{
+    struct cli_transfer *transfer = ctx;
+    char *name;
+
+    progress_clear(&transfer->progress);
+    if (transfer->cli->json) {
+        write_report(transfer, report);
+    } else if (report->kind == WAL_TRANSFER_REFUSED) {
+        name = cli_copy_text(report->session_id.data, report->session_id.size);
+        (void)cli_report(transfer->cli, name, report->status, report->error);
+        free(name);
+    } else if (report->kind == WAL_TRANSFER_DOCUMENT) {
+        name = cli_copy_text(report->key.data, report->key.size);
+        cli_note(transfer->cli, name,
+                 "the document of the store has another value; it was left");
+        free(name);
+    }
+    if (report->kind == WAL_TRANSFER_REFUSED ||
+        report->kind == WAL_TRANSFER_DOCUMENT) {
+        transfer->code = cli_worse_code(transfer->code, CLI_NEGATIVE);
+    }
+    return 0;
+}
+
+void cli_transfer_init(struct cli_transfer *transfer, const struct cli *cli,
+                       const char *what, const char *bundle)
+{
+    *transfer = (struct cli_transfer){
+        .cli = cli,
+        .what = what,
+        .bundle = bundle,
+        .options = WAL_INIT(wal_transfer_options),
+        .result = WAL_INIT(wal_transfer_result),
+    };
+    transfer->options.progress = show_progress;
+    transfer->options.report = add_report;
+    transfer->options.ctx = transfer;
+    progress_init(&transfer->progress, !cli->no_progress);
+}
+
+static void write_summary(const struct cli_transfer *transfer)
+{
+    const struct wal_transfer_result *result = &transfer->result;
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {
+        {"created", result->created},
+        {"continued", result->continued},
+        {"unchanged", result->unchanged},
+        {"refused", result->refused},
+        {"entries", result->entries},
+        {"documents", result->documents},
+        {"differingDocuments", result->differing_documents},
+    };
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "summary");
+    cli_json_open(&json, '{');
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        cli_json_key(&json, numbers[i].key);
+        cli_json_number(&json, numbers[i].value);
+    }
+    if (transfer->bundle != NULL) {
+        cli_json_key(&json, "bytes");
+        cli_json_number(&json, result->bytes);
+    }
+    cli_json_close(&json, '}');
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
+static void print_summary(const struct cli_transfer *transfer)
+{
+    const struct wal_transfer_result *result = &transfer->result;
+
+    printf("sessions: %" PRIu64 " new, %" PRIu64 " continued, %" PRIu64
+           " unchanged",
+           result->created, result->continued, result->unchanged);
+    if (result->refused > 0) {
+        printf(", %" PRIu64 " refused", result->refused);
+    }
+    printf("; %" PRIu64 " %s, %" PRIu64 " %s of documents added\n",
+           result->entries, cli_plural(result->entries, "entry", "entries"),
+           result->documents,
+           cli_plural(result->documents, "version", "versions"));
+}
+
+int cli_transfer_finish(struct cli_transfer *transfer, const char *path,
+                        enum wal_status status, const struct wal_error *error)
+{
+    progress_clear(&transfer->progress);
+    if (status != WAL_OK) {
+        return cli_worse_code(transfer->code,
+                              cli_report(transfer->cli, path, status, error));
+    }
+    if (transfer->cli->json) {
+        write_summary(transfer);
+    } else {
+        print_summary(transfer);
+    }
+    return transfer->code;
+}
+
+int cli_transfer_import(const struct cli *cli, struct wal_store *store,
+                        const char *bundle)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct cli_transfer transfer;
+    enum wal_status status;
+
+    cli_transfer_init(&transfer, cli, "import", bundle);
+    status = wal_bundle_read(store, cli_slice(bundle), &transfer.options,
+                             &transfer.result, &error);
+    return cli_transfer_finish(&transfer, bundle, status, &error);
+}

@@ -101,6 +101,17 @@ AGENTWAL_STORE=$work/out.salvaged agentwal list --trash --json |
     json '[r["sessionId"] for r in rows] == ["first-0a1b2c3d4e5f"]'
 code 0 agentwal --store "$work/out.salvaged" check
 
+# A merge leaves it out, but for what its fork shares with it; a backup has it.
+agentwal --store merged merge "$store" >/dev/null 2>&1
+same "fork second" "$(agentwal --store merged list --json | python3 -ISc '
+import json, sys
+print(*sorted(json.loads(line)["sessionId"] for line in sys.stdin))')" "merge"
+same "$before" "$(agentwal --store merged cat fork)" "the fork after a merge"
+agentwal --store merged list --trash --json | json 'rows == []'
+agentwal --store merged merge "$store" >/dev/null 2>&1
+agentwal backup copy >/dev/null
+agentwal --store copy list --trash --json | json 'len(rows) == 1'
+
 # Back again, as it was.
 code 1 agentwal undelete nothing
 grep -q 'no such session in the trash (see: agentwal list --trash)' stderr ||

@@ -209,9 +209,9 @@ struct wal__catalogue_filter {
  * has every session.
  * Each next() needs the caller's lock. It returns each session that passed the
  * filter at init once, at its position at init, which is `key` then, with its
- * present summary; sessions deleted since are skipped, and those that have since
- * been put in the trash or taken out of it, as the filter says. WAL_END at the
- * end; * *summary is undefined then. The filter's texts must outlive the iterator.
+ * present summary. It skips sessions that were deleted since, or moved from the
+ * list to the trash or back. WAL_END at the end; *summary is undefined then.
+ * The filter's texts must outlive the iterator.
  */
 struct wal__catalogue_iter {
     struct wal__catalogue_filter filter;

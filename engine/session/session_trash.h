@@ -22,8 +22,8 @@ enum wal_status wal__session_undelete(struct wal__core *core,
                                       struct wal_error *error) WAL_MUST_USE;
 
 /* Deletes the sessions that are in the trash for good, durably, by ascending
- * number; one that is taken out of it meanwhile stays. *count, also on failure: those that were
- * deleted. */
+ * number; one that is taken out of it meanwhile stays. *count, also on failure:
+ * those that were deleted. */
 enum wal_status wal__trash_empty(struct wal__core *core, uint64_t *count,
                                  struct wal_error *error) WAL_MUST_USE;
 

@@ -78,9 +78,11 @@ enum wal_status wal__transfer_open(struct wal__transfer *transfer,
                             &transfer->error);
 }
 
-/* Adds the session with this number if it is not deleted. */
+/* Adds the session with this number if it is neither deleted nor in the
+ * trash. */
 static void want_number(struct wal__transfer *transfer, uint32_t number)
 {
+    const uint32_t gone = WAL__SUMMARY_DELETED | WAL__SUMMARY_TRASHED;
     struct wal__core *core = transfer->from;
     struct wal__transfer_session *session;
     struct wal__summary summary;
@@ -93,7 +95,7 @@ static void want_number(struct wal__transfer *transfer, uint32_t number)
     status = wal__catalogue_get(&core->catalogue, number, &summary);
     wal__core_unlock(core);
     if (status == WAL_ENOTFOUND ||
-        (status == WAL_OK && (summary.flags & WAL__SUMMARY_DELETED) != 0)) {
+        (status == WAL_OK && (summary.flags & gone) != 0)) {
         return;
     }
     if (status != WAL_OK) {

@@ -134,7 +134,7 @@ const struct verb_help help_backup = {
 
 const struct verb_help help_retain = {
     .usage = "[--older-than AGE] [--keep-last N] [--max-bytes SIZE]\n"
-             "[--project ID] [--all] [--apply]",
+             "[--project ID] [--archive DIR] [--all] [--apply]",
     .summary = "Move old sessions to the trash, by rules",
     .text =
         "Without --apply it changes nothing and shows what it would move. A "
@@ -154,6 +154,8 @@ const struct verb_help help_retain = {
             {"--max-bytes SIZE",
              "the oldest ones, until the others have at most SIZE of records"},
             {"--project ID", "only sessions of this project"},
+            {"--archive DIR", "copy them to DIR first, a store, which is made "
+                              "if needed"},
             {"--all", "permit rules that leave no session"},
             {"--apply", "move them"},
             {NULL, NULL},
@@ -164,6 +166,21 @@ const struct verb_help help_retain = {
             {"agentwal retain --older-than 90d --keep-last 50 --apply",
              "move it, but keep the 50 newest"},
             {"agentwal gc --erase", "delete what is in the trash"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_restore = {
+    .usage = "DIR SESSION...",
+    .summary = "Take sessions back from an archive of retain",
+    .text =
+        "DIR is the store that retain --archive has written. What is in the "
+        "trash is taken\nout of it, and what is missing is copied. "
+        "\"agentwal merge DIR\" takes all sessions.\n",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal --store archive list", "what is there"},
+            {"agentwal restore archive 0d7f3a21", "one of them"},
             {NULL, NULL},
         },
 };

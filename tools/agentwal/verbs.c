@@ -76,6 +76,7 @@ static const struct verb verbs[] = {
     {"bundle", VERB_CARE, 0, 1, walctl_bundle, &help_bundle},
     {"merge", VERB_CARE, VERB_ADDS, 1, walctl_merge, &help_merge},
     {"retain", VERB_CARE, 0, 1, walctl_retain, &help_retain},
+    {"restore", VERB_CARE, 0, 1, walctl_restore, &help_restore},
     {"help", VERB_CARE, 0, NONE, help_run, &help_help},
 };
 

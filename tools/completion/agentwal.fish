@@ -72,6 +72,7 @@ complete -c agentwal -n __fish_use_subcommand -a backup -d 'Copy the store to DI
 complete -c agentwal -n __fish_use_subcommand -a bundle -d 'Write sessions to one file, with everything they have'
 complete -c agentwal -n __fish_use_subcommand -a merge -d 'Take all sessions of another store into this one'
 complete -c agentwal -n __fish_use_subcommand -a retain -d 'Move old sessions to the trash, by rules'
+complete -c agentwal -n __fish_use_subcommand -a restore -d 'Take sessions back from an archive of retain'
 complete -c agentwal -n __fish_use_subcommand -a help -d 'Show the verbs, or how to use one'
 complete -c agentwal -l store -x -a '(__fish_complete_directories)' -d 'the store; else AGENTWAL_STORE, else $XDG_DATA_HOME/agentwal (~/.local/share/agentwal)'
 complete -c agentwal -l json -d 'results and errors as JSON'
@@ -232,6 +233,8 @@ complete -c agentwal -n '__fish_seen_subcommand_from retain' -l older-than -x -d
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l keep-last -x -d 'keep the N newest ones whatever the other rules say; alone: move all others'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l max-bytes -x -d 'the oldest ones, until the others have at most SIZE of records'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l project -x -d 'only sessions of this project'
+complete -c agentwal -n '__fish_seen_subcommand_from retain' -l archive -x -d 'copy them to DIR first, a store, which is made if needed'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l all -d 'permit rules that leave no session'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l apply -d 'move them'
-complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats create append fork head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge retain help'
+complete -c agentwal -n '__fish_seen_subcommand_from restore' -F
+complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats create append fork head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge retain restore help'

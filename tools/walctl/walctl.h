@@ -48,6 +48,7 @@ int walctl_gc(struct cli *cli, int argc, char **argv);
 int walctl_bundle(struct cli *cli, int argc, char **argv);
 int walctl_merge(struct cli *cli, int argc, char **argv);
 int walctl_retain(struct cli *cli, int argc, char **argv);
+int walctl_restore(struct cli *cli, int argc, char **argv);
 int walctl_accept_damage(struct cli *cli, int argc, char **argv);
 
 /* Reads the options, checks that there are `least` to `most` operands (the

@@ -54,7 +54,7 @@ code 2 agentwal retain --keep-last -1
 code 2 agentwal retain --keep-last many
 code 2 agentwal retain --max-bytes 1X
 code 2 agentwal retain --older-than 1d more
-code 2 agentwal retain --archive here --older-than 1d
+code 2 agentwal retain --archive '' --older-than 1d
 
 # Each rule alone, and together.
 chosen "old other" --older-than 90d
@@ -119,8 +119,8 @@ chosen "old other" --older-than 90d
 
 # One that a process has claimed: a rewind and an import claim; here a program.
 (
-    # shellcheck source=tests/lib/asan.sh
-    . "$tests/lib/asan.sh"
+    # shellcheck source=tests/lib/kit/asan.sh
+    . "$tests/lib/kit/asan.sh"
     exec python3 -ISc '
 import ctypes, sys
 wal = ctypes.CDLL(sys.argv[1])
@@ -177,6 +177,41 @@ cat one two | json 'rows[0]["moved"] + rows[1]["moved"] == 30
                                  "another process has moved or deleted it")
             for row in rows for s in row["sessions"])'
 code 0 agentwal check
+
+# The archive has the sessions before they are moved; restore takes them back,
+# from the trash or when they were erased.
+session far 400
+session farther 500
+before=$(agentwal cat far)
+printf 'text\n' >no-store
+code 3 agentwal retain --older-than 1y --archive no-store --apply
+same "new mid far farther" "$(listed)" "after an archive that is no store"
+code 2 agentwal retain --older-than 1y --archive "$store" --apply
+same "new mid far farther" "$(listed)" "after an archive that is the store"
+agentwal --store taken create --id farther 2>/dev/null >/dev/null
+printf '{"type":"message","payload":{"a":1}}\n' |
+    agentwal --store taken append farther >/dev/null
+code 0 agentwal retain --older-than 1y --archive taken --apply
+grep -q '^moved 1 of 4 sessions' stdout || fail "refused: $(cat stdout)"
+grep -q '^agentwal: farther: ' stderr || fail "who is refused: $(cat stderr)"
+same "new mid farther" "$(listed)" "after an archive that refuses one"
+code 0 agentwal retain --older-than 1y --archive archive
+[ ! -e archive ] || fail "an archive without --apply"
+code 0 agentwal retain --older-than 1y --archive archive --apply
+same "new mid" "$(listed)" "after --archive"
+same farther "$(agentwal --store archive list --json | field sessionId)" archive
+code 0 agentwal restore archive farther
+same "new mid farther" "$(listed)" "restored from the trash"
+code 0 agentwal restore taken far
+code 0 agentwal retain --older-than 1y --archive archive --apply
+code 0 agentwal gc --erase
+code 1 agentwal undelete far
+code 0 agentwal restore archive far
+same "$before" "$(agentwal cat far)" "restored after gc --erase"
+code 1 agentwal restore archive nothing
+code 2 agentwal restore archive
+code 3 agentwal restore no-store far
+agentwal delete far >/dev/null
 
 # Read-only: it shows, and does not move.
 if [ "$(id -u)" != 0 ]; then

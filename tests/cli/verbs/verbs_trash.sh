@@ -101,6 +101,17 @@ AGENTWAL_STORE=$work/out.salvaged agentwal list --trash --json |
     json '[r["sessionId"] for r in rows] == ["first-0a1b2c3d4e5f"]'
 code 0 agentwal --store "$work/out.salvaged" check
 
+# A merge leaves it out, but for what its fork shares with it; a backup has it.
+agentwal --store merged merge "$store" >/dev/null 2>&1
+same "fork second" "$(agentwal --store merged list --json | python3 -ISc '
+import json, sys
+print(*sorted(json.loads(line)["sessionId"] for line in sys.stdin))')" "merge"
+same "$before" "$(agentwal --store merged cat fork)" "the fork after a merge"
+agentwal --store merged list --trash --json | json 'rows == []'
+agentwal --store merged merge "$store" >/dev/null 2>&1
+agentwal backup copy >/dev/null
+agentwal --store copy list --trash --json | json 'len(rows) == 1'
+
 # Back again, as it was.
 code 1 agentwal undelete nothing
 grep -q 'no such session in the trash (see: agentwal list --trash)' stderr ||
@@ -159,10 +170,17 @@ agentwal create --id "$first" >/dev/null
 same "$before" "$(agentwal cat fork)" "the fork after gc --erase"
 code 0 agentwal check
 
+# line NUMBER PARENT TEXT: of a file of Claude Code.
+line() {
+    printf '{"type":"user","message":{"role":"user","content":"%s"},' "$3"
+    printf '"uuid":"u%s","parentUuid":%s,"sessionId":"%s",' "$1" "$2" \
+        5a6b7c8d-1111-4222-8333-444455556666
+    printf '"timestamp":"2026-01-01T00:00:0%sZ","cwd":"/w"}\n' "$1"
+}
+
 # The file of a session in the trash does not come back by itself.
 mkdir files
-printf '%s\n' '{"type":"user","message":{"role":"user","content":"hello"},"uuid":"u1","sessionId":"5a6b7c8d-1111-4222-8333-444455556666","timestamp":"2026-01-01T00:00:00Z","cwd":"/w"}' \
-    >files/5a6b7c8d-1111-4222-8333-444455556666.jsonl
+line 1 null hello >files/5a6b7c8d-1111-4222-8333-444455556666.jsonl
 printf '%s\n' '{"a":1}' >files/other.jsonl
 agentwal import --all-files files >/dev/null
 agentwal list --json >rows
@@ -185,8 +203,7 @@ mv files/5a6b7c8d-1111-4222-8333-444455556666.jsonl moved
 code 1 agentwal import moved/5a6b7c8d-1111-4222-8333-444455556666.jsonl
 agentwal list --json | json '[r for r in rows if r["firstText"] == "hello"] == []'
 agentwal undelete "$imported" >/dev/null
-printf '%s\n' '{"type":"user","message":{"role":"user","content":"more"},"uuid":"u2","parentUuid":"u1","sessionId":"5a6b7c8d-1111-4222-8333-444455556666","timestamp":"2026-01-01T00:00:01Z","cwd":"/w"}' \
-    >>moved/5a6b7c8d-1111-4222-8333-444455556666.jsonl
+line 2 '"u1"' more >>moved/5a6b7c8d-1111-4222-8333-444455556666.jsonl
 mv moved/5a6b7c8d-1111-4222-8333-444455556666.jsonl files
 code 0 agentwal import files
 agentwal show "$imported" --json | json 'rows[0]["entries"] == 2'

@@ -232,7 +232,7 @@ static void test_list__misuse_is_refused(void **state)
     options.flags = 1;
     assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
                      WAL_EINVAL);
-    options.flags = 2;
+    options.flags = 4;
     assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
                      WAL_EINVAL);
     options.flags = 0;

@@ -4,7 +4,7 @@
  *
  * Threads: the tool has one thread.
  */
-#include "tools/walctl/retain_plan.h"
+#include "tools/walctl/retain/retain_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 #include "tools/terminal/cell.h"
 #include "tools/terminal/size.h"
 #include "tools/terminal/when.h"
-#include "tools/walctl/retain_plan.h"
+#include "tools/walctl/retain/retain_plan.h"
 #include "tools/walctl/walctl.h"
 
 enum {
@@ -28,6 +28,7 @@ struct retain {
     struct retain_plan plan;
     struct wal__retain_rules rules;
     const char *project;
+    const char *archive; /* directory of a store; NULL: none */
     bool apply;
     bool all;
     /* Of those that were chosen, and with apply moved. */
@@ -50,9 +51,12 @@ static const char *rule_name(enum wal__retain_rule rule)
 static const char *reason_text(enum retain_reason reason)
 {
     static const char *const texts[] = {
-        "", "a process has claimed it", "it is pinned",
+        "",
+        "a process has claimed it",
+        "it is pinned",
         "it has changed since it was chosen",
-        "another process has moved or deleted it"};
+        "another process has moved or deleted it",
+        "the archive has another session of its id"};
 
     return texts[reason];
 }
@@ -241,7 +245,7 @@ static int apply(const struct cli *cli, struct retain *retain,
         struct retain_item *item = &retain->plan.items[i - 1];
         enum wal_status status = WAL_OK;
 
-        if (is_chosen(retain, i - 1)) {
+        if (is_moved(retain, i - 1)) {
             status = retain_plan_move(item, store, &error);
         }
         if (status != WAL_OK) {
@@ -275,6 +279,10 @@ static int run(const struct cli *cli, struct retain *retain,
 
     if (code == CLI_CONTINUE) {
         code = check_rest(cli, retain);
+    }
+    if (code == CLI_CONTINUE && retain->apply && retain->archive != NULL &&
+        retain->plan.chosen > 0) {
+        code = retain_plan_archive(&retain->plan, cli, store, retain->archive);
     }
     if (code == CLI_CONTINUE && retain->apply) {
         code = apply(cli, retain, store);
@@ -364,6 +372,7 @@ int walctl_retain(struct cli *cli, int argc, char **argv)
         {.name = "keep-last", .value = &arguments.keep_last},
         {.name = "max-bytes", .value = &arguments.max_bytes},
         {.name = "project", .value = &retain.project},
+        {.name = "archive", .value = &retain.archive},
         {.name = "all", .flag = &retain.all},
         {.name = "apply", .flag = &retain.apply},
         {.name = NULL},
@@ -376,6 +385,10 @@ int walctl_retain(struct cli *cli, int argc, char **argv)
     }
     if (code == CLI_CONTINUE) {
         code = cli_check_size(cli, "--project", retain.project, CLI_TEXT_MAX);
+    }
+    if (code == CLI_CONTINUE && retain.archive != NULL &&
+        retain.archive[0] == '\0') {
+        code = cli_error(cli, CLI_USAGE, "--archive", "is empty");
     }
     if (code == CLI_CONTINUE) {
         code = read_rules(cli, &arguments, &retain.rules);

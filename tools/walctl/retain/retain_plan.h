@@ -4,8 +4,8 @@
  *
  * Threads: the tool has one thread.
  */
-#ifndef AGENTWAL_TOOLS_WALCTL_RETAIN_PLAN_H
-#define AGENTWAL_TOOLS_WALCTL_RETAIN_PLAN_H
+#ifndef AGENTWAL_TOOLS_WALCTL_RETAIN_RETAIN_PLAN_H
+#define AGENTWAL_TOOLS_WALCTL_RETAIN_RETAIN_PLAN_H
 
 #include "engine/retain/retain.h"
 #include "tools/cli/cli.h"
@@ -16,7 +16,8 @@ enum retain_reason {
     RETAIN_CLAIMED,
     RETAIN_PINNED,
     RETAIN_CHANGED, /* since it was chosen */
-    RETAIN_GONE     /* since then: it is in the trash, or deleted */
+    RETAIN_GONE,    /* since then: it is in the trash, or deleted */
+    RETAIN_REFUSED  /* by the archive */
 };
 
 struct retain_item {
@@ -45,6 +46,12 @@ int retain_plan_read(struct retain_plan *plan, const struct cli *cli,
                      struct wal_store *store,
                      const struct wal__retain_rules *rules,
                      const char *project);
+
+/* Copies the chosen sessions to the store in a directory, which is made when it
+ * is not there. One that it refuses gets the reason, after a message. Returns
+ * CLI_CONTINUE, or an exit code after a message. */
+int retain_plan_archive(struct retain_plan *plan, const struct cli *cli,
+                        struct wal_store *store, const char *directory);
 
 /* Moves a chosen session to the trash, unless it has changed since it was read:
  * then its reason is set. */

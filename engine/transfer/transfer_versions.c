@@ -165,7 +165,8 @@ static enum wal_status match(struct wal__transfer *transfer,
                         ? end_of_key(to, to_count, other)
                         : other;
         present =
-            count_present(&from[at], end - at, &to[other], other_end - other);
+            count_present(&from[at], end - at,
+                          to_count == 0 ? NULL : &to[other], other_end - other);
         if (present == SIZE_MAX && difference == WAL__TRANSFER_REFUSE) {
             return wal__fail(error, WAL_EEXISTS,
                              "a document was changed on both sides");

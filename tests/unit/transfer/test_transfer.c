@@ -600,6 +600,30 @@ static void test_merge__fork_of_a_present_source_sees_what_it_saw(void **state)
     close_stores(&stores);
 }
 
+/* The fork has a version there that it does not have here: what it saw. */
+static void test_merge__document_of_such_a_fork_is_continued(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_doc doc = WAL_INIT(wal_doc);
+    struct wal_session *f1;
+
+    (void)state;
+    make_forks(stores.from);
+    (void)merge(&stores, "s", "created s;");
+    (void)merge(&stores, "f1", "created f1;");
+    f1 = kit_session(stores.from, "f1");
+    put(NULL, f1, "notes", "\"third\"");
+    wal_session_close(f1);
+    (void)merge(&stores, "f1", "continued f1;");
+    f1 = kit_session(stores.to, "f1");
+    assert_int_equal(wal_doc_get(NULL, f1, WAL_STR("notes"), 0, &doc, NULL),
+                     WAL_OK);
+    assert_slice(doc.value, "\"third\"");
+    assert_idempotent(&stores, "f1", "unchanged f1;");
+    wal_session_close(f1);
+    close_stores(&stores);
+}
+
 static void test_merge__fork_of_a_refused_source_is_refused(void **state)
 {
     struct stores stores = open_stores();
@@ -852,6 +876,7 @@ int main(void)
         KIT_TEST(test_merge__deleted_source_stays_deleted),
         KIT_TEST(test_merge__fork_joins_a_source_that_is_there),
         KIT_TEST(test_merge__fork_of_a_present_source_sees_what_it_saw),
+        KIT_TEST(test_merge__document_of_such_a_fork_is_continued),
         KIT_TEST(test_merge__fork_of_a_refused_source_is_refused),
         KIT_TEST(test_merge__id_used_again_after_a_deletion),
         KIT_TEST(test_merge__redacted_content_is_left_out),

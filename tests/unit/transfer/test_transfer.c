@@ -624,6 +624,27 @@ static void test_merge__document_of_such_a_fork_is_continued(void **state)
     close_stores(&stores);
 }
 
+/* A process died before it deleted the source of a complete fork. */
+static void test_merge__source_that_was_left_is_deleted(void **state)
+{
+    const struct wal_session_options options = {
+        .struct_size = sizeof(options),
+        .id = WAL_STR("s"),
+        .metadata = WAL_STR("{\"agentwalTransfer\":\"source\"}"),
+    };
+    struct stores stores = open_stores();
+    struct wal_session *s = NULL;
+
+    (void)state;
+    make_forks(stores.from);
+    (void)merge(&stores, "f1", "created f1;");
+    assert_int_equal(wal_session_create(stores.to, &options, &s, NULL), WAL_OK);
+    wal_session_close(s);
+    (void)merge(&stores, "f1", "unchanged f1;");
+    assert_int_equal(kit_store_info(stores.to).sessions, 1);
+    close_stores(&stores);
+}
+
 static void test_merge__fork_of_a_refused_source_is_refused(void **state)
 {
     struct stores stores = open_stores();
@@ -877,6 +898,7 @@ int main(void)
         KIT_TEST(test_merge__fork_joins_a_source_that_is_there),
         KIT_TEST(test_merge__fork_of_a_present_source_sees_what_it_saw),
         KIT_TEST(test_merge__document_of_such_a_fork_is_continued),
+        KIT_TEST(test_merge__source_that_was_left_is_deleted),
         KIT_TEST(test_merge__fork_of_a_refused_source_is_refused),
         KIT_TEST(test_merge__id_used_again_after_a_deletion),
         KIT_TEST(test_merge__redacted_content_is_left_out),

@@ -11,6 +11,7 @@
 struct wal_blob_writer {
     struct wal__core *core;
     struct wal__blob_writer *writer;   /* null: persistence is off */
+    struct wal__content_guard guard;   /* of chunks that nothing names yet */
     struct wal__sha256_alg sha256_alg; /* then */
     struct wal__sha256_ctx sha256_ctx;
     uint64_t size;
@@ -67,10 +68,16 @@ static enum wal_status put_blob(struct wal__core *core,
                                 struct wal__digest *digest,
                                 struct wal_error *error)
 {
+    struct wal__content_guard guard = {NULL, 0};
     struct wal__blob_put_result result = {0};
     enum wal_status status =
-        wal__blob_put(&core->blobs, content, NULL, digest, &result, error);
+        wal__content_guard_enter(&guard, &core->control, error);
 
+    if (status == WAL_OK) {
+        status = wal__blob_put(&core->blobs, content, NULL, WAL__BLOB_OF_CALLER,
+                               digest, &result, error);
+    }
+    wal__content_guard_leave(&guard);
     return status == WAL_OK
                ? wal__blob_store_sync(&core->blobs, result.end, error)
                : status;
@@ -104,8 +111,14 @@ static enum wal_status start_writer(struct wal_blob_writer *writer,
                                     struct wal_error *error)
 {
     if (!writer->core->noop) {
-        return wal__blob_writer_create(&writer->core->blobs, NULL,
-                                       &writer->writer, error);
+        enum wal_status status = wal__content_guard_enter(
+            &writer->guard, &writer->core->control, error);
+
+        return status == WAL_OK
+                   ? wal__blob_writer_create(&writer->core->blobs, NULL,
+                                             WAL__BLOB_OF_CALLER,
+                                             &writer->writer, error)
+                   : status;
     }
     wal__sha256_alg_init(&writer->sha256_alg);
     return wal__sha256_begin(&writer->sha256_alg, &writer->sha256_ctx) == WAL_OK
@@ -191,6 +204,7 @@ static enum wal_status finish_writer(struct wal_blob_writer *writer,
     }
     status =
         wal__blob_writer_finish(writer->writer, digest, size, &result, error);
+    wal__content_guard_leave(&writer->guard);
     return status == WAL_OK
                ? wal__blob_store_sync(&writer->core->blobs, result.end, error)
                : status;
@@ -227,6 +241,7 @@ void wal_blob_discard(struct wal_blob_writer *writer)
     }
     core = writer->core;
     wal__blob_writer_destroy(writer->writer);
+    wal__content_guard_leave(&writer->guard);
     wal__sha256_deinit(&writer->sha256_ctx);
     wal__sha256_alg_deinit(&writer->sha256_alg);
     wal__heap_free(core->env.heap, writer);

@@ -8,6 +8,7 @@
 #include "engine/api/api_store.h"
 #include "engine/base/error.h"
 #include "engine/compact/compact.h"
+#include "engine/session/session_trash.h"
 
 enum {
     DEAD_PERCENT = 20,
@@ -89,9 +90,15 @@ static enum wal_status run(struct wal__core *core,
         .session = dry_run && options->session != NULL ? on_session : NULL,
         .ctx = &caller,
     };
-    struct wal__compact_result done;
-    enum wal_status status = wal__compact(core, &compact, &done, error);
+    struct wal__compact_result done = {0};
+    uint64_t deleted = 0;
+    enum wal_status status = compact.erase && !dry_run
+                                 ? wal__trash_empty(core, &deleted, error)
+                                 : WAL_OK;
 
+    if (status == WAL_OK) {
+        status = wal__compact(core, &compact, &done, error);
+    }
     if (caller.stopped != 0 && error != NULL) {
         error->sys_errno = caller.stopped;
     }
@@ -104,6 +111,7 @@ static enum wal_status run(struct wal__core *core,
     result->kept_records = done.kept;
     result->dropped_records = done.dropped;
     result->erased_records = done.erased;
+    result->dropped_contents = done.dropped_contents;
     result->refusal = done.refusal;
     return status;
 }

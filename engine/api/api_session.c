@@ -7,6 +7,7 @@
 #include "engine/api/api_check.h"
 #include "engine/api/api_noop.h"
 #include "engine/base/error.h"
+#include "engine/session/session_trash.h"
 #include "engine/store/input_text.h"
 #include "engine/store/session.h"
 
@@ -58,6 +59,9 @@ static enum wal_status open_session(struct wal__core *core, struct wal__span id,
     }
     status = wal__catalogue_find(&core->catalogue, id, &summary);
     wal__core_unlock(core);
+    if (status == WAL_OK && (summary.flags & WAL__SUMMARY_TRASHED) != 0) {
+        return wal__session_fail_trashed(id, error);
+    }
     if (status != WAL_OK) {
         return wal__fail_at(error, status, 0, core->env.root, 0,
                             status == WAL_ENOTFOUND
@@ -238,6 +242,52 @@ enum wal_status wal_session_delete(struct wal_session *session,
         return status;
     }
     return wal__session_delete(session, error);
+}
+
+enum wal_status wal_session_trash(struct wal_session *session,
+                                  struct wal_error *error)
+{
+    bool retried = false;
+    enum wal_status status =
+        wal__check_writable(session == NULL ? NULL : session->core, error);
+
+    if (status == WAL_OK && session->core->noop) {
+        return WAL_OK;
+    }
+    while (status == WAL_OK) {
+        status = wal__session_set_trashed(session->core, session->number, true,
+                                          error);
+        if (!wal__core_invalidate_derived(session->core, status, &retried)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
+}
+
+enum wal_status wal_session_undelete(struct wal_store *store,
+                                     struct wal_slice id,
+                                     struct wal_error *error)
+{
+    bool retried = false;
+    struct wal__core *core = store == NULL ? NULL : &store->core;
+    struct wal__span span;
+    enum wal_status status = wal__check_writable(core, error);
+
+    if (status == WAL_OK) {
+        status = wal__text_check(id, WAL__ID_MAX, "session's id", &span, error);
+    }
+    if (status == WAL_OK && core->noop) {
+        return wal__noop_not_found(error);
+    }
+    while (status == WAL_OK) {
+        status = wal__session_undelete(core, span, error);
+        if (!wal__core_invalidate_derived(core, status, &retried)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
 }
 
 /* --- opening or creating ------------------------------------------------ */

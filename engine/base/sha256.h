@@ -43,6 +43,9 @@ void wal__sha256_deinit(struct wal__sha256_ctx *ctx);
 
 bool wal__digest_equal(const struct wal__digest *a,
                        const struct wal__digest *b);
+/* Reads what wal__digest_to_hex writes, without the NUL. False: the text is not
+ * that of a digest. */
+bool wal__digest_from_hex(struct wal__span text, struct wal__digest *digest);
 /* Writes lower-case hexadecimal digits and a NUL. */
 void wal__digest_to_hex(const struct wal__digest *digest,
                         char out[WAL__DIGEST_HEX_SIZE]);

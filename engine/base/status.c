@@ -47,7 +47,8 @@
     X(WAL_ECHANGED, "Another program changed the file in the meantime.")       \
     X(WAL_EACCESS, "Permission to read, write or replace the file is denied.") \
     X(WAL_ENOTFILE, "The path is a directory or device, not a file.")          \
-    X(WAL_ECLOSED, "The store of the handle was closed.")
+    X(WAL_ECLOSED, "The store of the handle was closed.")                      \
+    X(WAL_ETRASHED, "The session is in the trash; undelete it first.")
 
 const char *wal_status_text(int32_t status)
 {

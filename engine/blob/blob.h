@@ -6,7 +6,9 @@
  * Any thread, between init and deinit of the blob store. A struct
  * wal__blob_reader or wal__blob_writer belongs to one thread at a time. The
  * calls that write acquire the append lock of the blob stream; they must not be
- * called under the append lock of the log, and never acquire that one.
+ * called under the append lock of the log, and never acquire that one. Their
+ * caller holds a content guard (content_guard.h) until the record that names the
+ * content is in the log: what they find or write may be dropped otherwise.
  */
 #ifndef AGENTWAL_ENGINE_BLOB_BLOB_H
 #define AGENTWAL_ENGINE_BLOB_BLOB_H
@@ -19,13 +21,26 @@
 
 struct wal__blob_store; /* blob_store.h; embedded in struct wal__core */
 
+/* Who says how long content is kept (SPEC.md 2.18): the kind of its frame. */
+enum wal__blob_owner {
+    WAL__BLOB_OF_CALLER = 0, /* it is never dropped: names of it are unknown */
+    WAL__BLOB_OF_RECORDS = 1 /* records of the log name it, or other content */
+};
+
+static inline enum wal__blob_owner
+wal__blob_frame_owner(const struct wal__frame *frame)
+{
+    return frame->kind == WAL__BLOB_OF_RECORDS ? WAL__BLOB_OF_RECORDS
+                                               : WAL__BLOB_OF_CALLER;
+}
+
 /* Content that is ready to be written. */
 struct wal__blob_prepared {
     struct wal__digest digest; /* of the content */
     uint64_t size;             /* of the content */
     uint64_t end; /* position that must be durable; 0: not written yet */
-    /* Of an existing record that cannot be read; 0: none. */
-    uint64_t damaged_position;
+    /* Of an existing record that must not be relied on; 0: none. */
+    uint64_t unusable_position;
     struct wal__buf frame;    /* room for the frame's header, then payload and
                                * padding; empty if the content is stored */
     struct wal__frame header; /* of that frame, without its sequence */
@@ -40,6 +55,7 @@ struct wal__blob_prepared {
 enum wal_status wal__blob_prepare(struct wal__blob_store *blobs,
                                   struct wal__span content,
                                   const struct wal__digest *base,
+                                  enum wal__blob_owner owner,
                                   struct wal__blob_prepared *out,
                                   struct wal_error *error) WAL_MUST_USE;
 void wal__blob_prepared_deinit(struct wal__blob_prepared *prepared);
@@ -69,17 +85,17 @@ uint64_t wal__blob_store_durable_end(const struct wal__blob_store *blobs);
 
 /* Puts content of any size that is in memory or in a map, without a sync. Adds
  * to *result. base as above; it may be the digest of larger content. */
-enum wal_status wal__blob_put(struct wal__blob_store *blobs,
-                              struct wal__span content,
-                              const struct wal__digest *base,
-                              struct wal__digest *digest,
-                              struct wal__blob_put_result *result,
-                              struct wal_error *error) WAL_MUST_USE;
+enum wal_status
+wal__blob_put(struct wal__blob_store *blobs, struct wal__span content,
+              const struct wal__digest *base, enum wal__blob_owner owner,
+              struct wal__digest *digest, struct wal__blob_put_result *result,
+              struct wal_error *error) WAL_MUST_USE;
 
 /* Puts content piece by piece; memory is bounded by a few MiB. */
 struct wal__blob_writer;
 enum wal_status wal__blob_writer_create(struct wal__blob_store *blobs,
                                         const struct wal__digest *base,
+                                        enum wal__blob_owner owner,
                                         struct wal__blob_writer **writer,
                                         struct wal_error *error) WAL_MUST_USE;
 enum wal_status wal__blob_writer_append(struct wal__blob_writer *writer,
@@ -100,12 +116,29 @@ enum wal_status wal__blob_stat(struct wal__blob_store *blobs,
                                uint64_t *end,
                                struct wal_error *error) WAL_MUST_USE;
 
-/* The same without reading the record; *end is 0 if the content is not
- * stored. */
+/* The same without reading the record, for a record that is to name the content
+ * under the caller's guard: *end is 0 if the content is not stored, or only
+ * where a compaction may drop it. */
 enum wal_status wal__blob_find_end(struct wal__blob_store *blobs,
                                    const struct wal__digest *digest,
                                    uint64_t *end,
                                    struct wal_error *error) WAL_MUST_USE;
+
+/* Copies content of a store to another one, or again to the same, as content of
+ * records; adds to *result. WAL_ENOTFOUND. blob_claim.c */
+enum wal_status wal__blob_copy(struct wal__blob_store *from,
+                               struct wal__blob_store *to,
+                               const struct wal__digest *digest,
+                               struct wal__blob_put_result *result,
+                               struct wal_error *error) WAL_MUST_USE;
+
+/* Makes content that is stored safe to be named by a record, under the caller's
+ * guard: stores it again where a compaction may drop it. As wal__blob_stat.
+ * blob_claim.c */
+enum wal_status wal__blob_claim(struct wal__blob_store *blobs,
+                                const struct wal__digest *digest,
+                                uint64_t *size, uint64_t *end,
+                                struct wal_error *error) WAL_MUST_USE;
 
 /*
  * Reads content. A chunk's checksums and digest are verified when it is read;

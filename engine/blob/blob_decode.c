@@ -13,6 +13,7 @@
 #include "format/bytes/assert.h"
 
 enum {
+    FETCH_ATTEMPTS = 3,
     DELTA_CHAIN_MAX = WAL__CHUNK_DEPTH_MAX + 1
 };
 
@@ -32,20 +33,41 @@ enum wal_status wal__blob_report_corrupt(const struct wal__blob_store *blobs,
         "cannot read the content with SHA-256 %s: %s", text, why);
 }
 
+/* Whether a compaction has replaced a segment that this process has open: the
+ * next look-up loads the new one. */
+static bool check_replaced(struct wal__blob_store *blobs)
+{
+    bool is_replaced;
+
+    pthread_rwlock_wrlock(&blobs->index_lock);
+    is_replaced = wal__log_has_replaced(&blobs->log);
+    blobs->log.needs_reload = blobs->log.needs_reload || is_replaced;
+    pthread_rwlock_unlock(&blobs->index_lock);
+    return is_replaced;
+}
+
 enum wal_status wal__blob_fetch(struct wal__blob_store *blobs,
                                 const struct wal__digest *digest,
                                 struct wal__record_buf *scratch,
                                 struct wal__blob_frame *found,
                                 struct wal_error *error)
 {
-    enum wal_status status =
-        wal__blob_find(blobs, digest, &found->position, error);
+    enum wal_status status;
 
-    if (status != WAL_OK) {
-        return status;
+    /* A compaction may replace the segment after the look-up: the position then
+     * is that of another record, or of none. */
+    for (int attempt = 1;; attempt++) {
+        status = wal__blob_find(blobs, digest, &found->position, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        status = wal__log_read(&blobs->log, found->position, scratch,
+                               &found->frame, &found->payload, error);
+        if (status == WAL_OK || attempt == FETCH_ATTEMPTS ||
+            (!check_replaced(blobs) && status != WAL_ECORRUPT)) {
+            break;
+        }
     }
-    status = wal__log_read(&blobs->log, found->position, scratch, &found->frame,
-                           &found->payload, error);
     if (status == WAL_ECORRUPT) {
         return wal__blob_report_corrupt(blobs, digest, found->position,
                                         "its record is damaged", error);
@@ -167,7 +189,9 @@ static enum wal_status delta_chain_decode(struct wal__blob_store *blobs,
 
 enum wal_status wal__blob_verify(struct wal__blob_store *blobs,
                                  const struct wal__digest *digest,
-                                 uint64_t *position, struct wal_error *error)
+                                 uint64_t *position,
+                                 enum wal__blob_owner *owner,
+                                 struct wal_error *error)
 {
     struct wal__blob_frame found;
     enum wal_status status;
@@ -180,6 +204,9 @@ enum wal_status wal__blob_verify(struct wal__blob_store *blobs,
     delta_chain_init(&delta_chain, blobs);
     status =
         wal__blob_fetch(blobs, digest, &delta_chain.scratch[0], &found, error);
+    if (status == WAL_OK) {
+        *owner = wal__blob_frame_owner(&found.frame);
+    }
     if (status == WAL_OK && found.frame.type == WAL__FRAME_CHUNK) {
         status = delta_chain_fetch(blobs, digest, &delta_chain, error);
     }

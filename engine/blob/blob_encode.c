@@ -22,7 +22,7 @@ enum {
 /* Sets the frame's header and padding around a payload of `size` bytes that is
  * in place. */
 static void finish_frame(struct wal__blob_prepared *out, uint8_t type,
-                         size_t size)
+                         enum wal__blob_owner owner, size_t size)
 {
     uint64_t span = wal__frame_total_size((uint32_t)size);
     uint8_t *payload = out->frame.data + WAL__FRAME_SIZE;
@@ -33,6 +33,7 @@ static void finish_frame(struct wal__blob_prepared *out, uint8_t type,
     out->frame.size = (size_t)span;
     memset(&out->header, 0, sizeof(out->header));
     out->header.type = type;
+    out->header.kind = (uint8_t)owner;
     out->header.stored_size = (uint32_t)size;
     out->header.raw_size = (uint32_t)size;
     out->header.id_hash = wal__digest_hash(&out->digest);
@@ -68,7 +69,7 @@ static void encode_plain(struct wal__span content,
 }
 
 /* Replaces the plain encoding by a delta of the base if that saves enough. A
- * base that cannot be read counts as none. */
+ * base that cannot be read, or may be dropped, counts as none. */
 static enum wal_status encode_delta(struct wal__blob_store *blobs,
                                     struct wal__span content,
                                     const struct wal__digest *base,
@@ -82,12 +83,16 @@ static enum wal_status encode_delta(struct wal__blob_store *blobs,
     struct wal__buf delta;
     struct wal__span span;
     enum wal_status status;
+    uint64_t end = 0;
     uint8_t depth = 0;
 
     wal__buf_init(&base_content, blobs->env->heap);
     wal__buf_init(&delta, blobs->env->heap);
-    status = wal__chunk_load(blobs, base, &base_content, &depth, NULL);
-    if (status != WAL_OK || depth >= WAL__CHUNK_DEPTH_MAX) {
+    status = wal__blob_find_end(blobs, base, &end, NULL);
+    if (status == WAL_OK && end != 0) {
+        status = wal__chunk_load(blobs, base, &base_content, &depth, NULL);
+    }
+    if (status != WAL_OK || end == 0 || depth >= WAL__CHUNK_DEPTH_MAX) {
         goto done;
     }
     span.data = base_content.data;
@@ -112,6 +117,7 @@ done:
 static enum wal_status encode_chunk(struct wal__blob_store *blobs,
                                     struct wal__span content,
                                     const struct wal__digest *base,
+                                    enum wal__blob_owner owner,
                                     struct wal__blob_prepared *out)
 {
     struct wal__chunk_record chunk = {.digest = out->digest,
@@ -138,34 +144,48 @@ static enum wal_status encode_chunk(struct wal__blob_store *blobs,
         }
     }
     (void)wal__chunk_record_encode_head(&chunk, payload);
-    finish_frame(out, WAL__FRAME_CHUNK, wal__chunk_record_size(&chunk));
+    finish_frame(out, WAL__FRAME_CHUNK, owner, wal__chunk_record_size(&chunk));
     return WAL_OK;
 }
 
-/* Sets out->end if the content is stored and can be read, or
- * out->damaged_position if it is stored and cannot. */
+enum wal_status wal__chunk_encode_plain(struct wal__blob_store *blobs,
+                                        struct wal__span content,
+                                        enum wal__blob_owner owner,
+                                        struct wal__blob_prepared *out)
+{
+    return encode_chunk(blobs, content, NULL, owner, out);
+}
+
+/* Sets out->end if the content is stored, can be read, and is kept as long as
+ * the owner needs it; or out->unusable_position if it is stored otherwise. A
+ * caller's content that is stored again stays the caller's. */
 static enum wal_status find_existing(struct wal__blob_store *blobs,
+                                     enum wal__blob_owner *owner,
                                      struct wal__blob_prepared *out,
                                      struct wal_error *error)
 {
+    uint64_t condemned = wal__blob_condemned_end(blobs);
+    enum wal__blob_owner found = WAL__BLOB_OF_CALLER;
     uint64_t position = 0;
     enum wal_status status =
-        wal__blob_verify(blobs, &out->digest, &position, error);
+        wal__blob_verify(blobs, &out->digest, &position, &found, error);
 
-    if (status == WAL_OK) {
+    if (status == WAL_OK && position > condemned &&
+        (found == *owner || found == WAL__BLOB_OF_CALLER)) {
         out->end = wal__blob_sync_end(position);
-    } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
-        out->damaged_position = position;
+    } else if (status == WAL_OK || status == WAL_ECORRUPT ||
+               status == WAL_EIO) {
+        out->unusable_position = position;
+        *owner = found == WAL__BLOB_OF_CALLER ? found : *owner;
         status = WAL_OK;
     }
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-enum wal_status wal__chunk_prepare(struct wal__blob_store *blobs,
-                                   struct wal__span content,
-                                   const struct wal__digest *base,
-                                   struct wal__blob_prepared *out,
-                                   struct wal_error *error)
+enum wal_status
+wal__chunk_prepare(struct wal__blob_store *blobs, struct wal__span content,
+                   const struct wal__digest *base, enum wal__blob_owner owner,
+                   struct wal__blob_prepared *out, struct wal_error *error)
 {
     struct wal__blob_prepared prepared = {.size = content.size};
     enum wal_status status;
@@ -174,9 +194,9 @@ enum wal_status wal__chunk_prepare(struct wal__blob_store *blobs,
     if (wal__sha256(&blobs->sha256_alg, content, &prepared.digest) != WAL_OK) {
         return wal__no_memory(error);
     }
-    status = find_existing(blobs, &prepared, error);
+    status = find_existing(blobs, &owner, &prepared, error);
     if (status == WAL_OK && prepared.end == 0 &&
-        encode_chunk(blobs, content, base, &prepared) != WAL_OK) {
+        encode_chunk(blobs, content, base, owner, &prepared) != WAL_OK) {
         status = wal__no_memory(error);
     }
     if (status != WAL_OK) {
@@ -188,11 +208,10 @@ enum wal_status wal__chunk_prepare(struct wal__blob_store *blobs,
     return WAL_OK;
 }
 
-enum wal_status wal__blob_prepare(struct wal__blob_store *blobs,
-                                  struct wal__span content,
-                                  const struct wal__digest *base,
-                                  struct wal__blob_prepared *out,
-                                  struct wal_error *error)
+enum wal_status
+wal__blob_prepare(struct wal__blob_store *blobs, struct wal__span content,
+                  const struct wal__digest *base, enum wal__blob_owner owner,
+                  struct wal__blob_prepared *out, struct wal_error *error)
 {
     struct wal__digest first;
     struct wal__buf chunks;
@@ -200,7 +219,7 @@ enum wal_status wal__blob_prepare(struct wal__blob_store *blobs,
     uint64_t size;
 
     if (base == NULL) {
-        return wal__chunk_prepare(blobs, content, NULL, out, error);
+        return wal__chunk_prepare(blobs, content, NULL, owner, out, error);
     }
     wal__buf_init(&chunks, blobs->env->heap);
     status = wal__blob_list_chunks(blobs, base, &chunks, &size, NULL);
@@ -213,17 +232,18 @@ enum wal_status wal__blob_prepare(struct wal__blob_store *blobs,
         return wal__no_memory(error);
     }
     return wal__chunk_prepare(blobs, content, status == WAL_OK ? &first : NULL,
-                              out, error);
+                              owner, out, error);
 }
 
 enum wal_status wal__blob_prepare_chunk_list(
     struct wal__blob_store *blobs, const struct wal__blob_record *blob,
-    struct wal__blob_prepared *out, struct wal_error *error)
+    enum wal__blob_owner owner, struct wal__blob_prepared *out,
+    struct wal_error *error)
 {
     struct wal__blob_prepared prepared = {.digest = blob->digest,
                                           .size = blob->size};
     size_t size = wal__blob_record_size(blob);
-    enum wal_status status = find_existing(blobs, &prepared, error);
+    enum wal_status status = find_existing(blobs, &owner, &prepared, error);
     uint8_t *frame;
 
     WAL__ASSERT(blob->chunk_count > 1 &&
@@ -238,7 +258,7 @@ enum wal_status wal__blob_prepare_chunk_list(
             return wal__no_memory(error);
         }
         wal__blob_record_encode(blob, frame + WAL__FRAME_SIZE);
-        finish_frame(&prepared, WAL__FRAME_BLOB, size);
+        finish_frame(&prepared, WAL__FRAME_BLOB, owner, size);
     }
     *out = prepared;
     return WAL_OK;

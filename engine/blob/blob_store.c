@@ -12,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/blob/pack_indexes.h"
+#include "engine/process/content_guard.h"
 #include "format/bytes/assert.h"
 
 /* --- the log's client --------------------------------------------------- */
@@ -200,8 +201,15 @@ static enum wal_status reload(void *ctx, struct wal_error *error)
 
     do {
         log->needs_reload = false;
-        status = load(blobs, 0, false, error);
-        /* Repeat if another process healed the stream during the load. */
+        /* Alone while it recovers, no process replaces segments. */
+        status = log->control->is_first_opener
+                     ? WAL_OK
+                     : wal__log_refresh_segments(log, error);
+        if (status == WAL_OK) {
+            status = load(blobs, 0, false, error);
+        }
+        /* Repeat if another process healed the stream during the load, or
+         * replaced segments. */
     } while (status == WAL_OK && log->needs_reload);
     if (status != WAL_OK) {
         log->needs_reload = true;
@@ -355,6 +363,30 @@ enum wal_status wal__blob_store_finish(struct wal__blob_store *blobs,
     return status;
 }
 
+enum wal_status wal__blob_store_rotate(struct wal__blob_store *blobs,
+                                       struct wal_error *error)
+{
+    enum wal_status status;
+
+    pthread_mutex_lock(&blobs->write_mutex);
+    status = wal__leader_rotate(&blobs->log, &blobs->leader_client, error);
+    pthread_mutex_unlock(&blobs->write_mutex);
+    return status;
+}
+
+enum wal_status wal__blob_store_publish(struct wal__blob_store *blobs,
+                                        struct wal_error *error)
+{
+    enum wal_status status;
+
+    atomic_fetch_add(&blobs->log.shared->rewrites, 1);
+    status = wal__blob_store_read_lock(blobs, error);
+    if (status == WAL_OK) {
+        wal__blob_store_unlock(blobs);
+    }
+    return status;
+}
+
 enum wal_status wal__blob_store_write_index(struct wal__blob_store *blobs,
                                             struct wal_error *error)
 {
@@ -400,6 +432,13 @@ uint64_t wal__blob_find_locked(const struct wal__blob_store *blobs,
     return 0;
 }
 
+uint64_t wal__blob_condemned_end(const struct wal__blob_store *blobs)
+{
+    uint64_t id = wal__content_condemned(blobs->log.control);
+
+    return id == 0 ? 0 : wal__position(id + 1, 0) - 1;
+}
+
 uint64_t wal__blob_sync_end(uint64_t position)
 {
     return position + WAL__FRAME_SIZE;
@@ -411,6 +450,9 @@ static enum wal_status catch_up(struct wal__blob_store *blobs,
     struct wal__log *log = &blobs->log;
     enum wal_status status = WAL_OK;
 
+    if (wal__log_is_outdated(log)) {
+        log->needs_reload = true; /* segments were replaced */
+    }
     if (!log->needs_reload) {
         status = wal__log_catch_up(log, error);
     }
@@ -488,13 +530,14 @@ enum wal_status wal__blob_find_end(struct wal__blob_store *blobs,
                                    const struct wal__digest *digest,
                                    uint64_t *end, struct wal_error *error)
 {
+    uint64_t condemned = wal__blob_condemned_end(blobs);
     uint64_t position;
     enum wal_status status = find(blobs, digest, &position, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    *end = position == 0 ? 0 : wal__blob_sync_end(position);
+    *end = position <= condemned ? 0 : wal__blob_sync_end(position);
     return WAL_OK;
 }
 

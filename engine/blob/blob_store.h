@@ -22,6 +22,7 @@ struct wal__blob_store {
     struct wal__log log;
     struct wal__leader_client leader_client;
     pthread_mutex_t write_mutex; /* one writing thread per process */
+    uint64_t condemned_end;      /* when that began to append */
     pthread_rwlock_t index_lock;
     struct wal__sha256_alg sha256_alg;
     struct wal__pack_memtable tail;
@@ -56,6 +57,13 @@ enum wal_status
 wal__blob_store_write_index(struct wal__blob_store *blobs,
                             struct wal_error *error) WAL_MUST_USE;
 void wal__blob_store_deinit(struct wal__blob_store *blobs);
+/* Ends the tail segment, unless it holds no record. */
+enum wal_status wal__blob_store_rotate(struct wal__blob_store *blobs,
+                                       struct wal_error *error) WAL_MUST_USE;
+/* Opens the segments that a compaction of this process has just made, and makes
+ * other processes do the same. */
+enum wal_status wal__blob_store_publish(struct wal__blob_store *blobs,
+                                        struct wal_error *error) WAL_MUST_USE;
 /* Reloads everything after the control page was replaced. */
 enum wal_status wal__blob_store_rejoin(struct wal__blob_store *blobs,
                                        struct wal_error *error) WAL_MUST_USE;
@@ -75,6 +83,10 @@ enum wal_status wal__blob_find(struct wal__blob_store *blobs,
                                const struct wal__digest *digest,
                                uint64_t *position,
                                struct wal_error *error) WAL_MUST_USE;
+/* The position up to which a compaction may drop records of the stream, and
+ * which a record must not come to depend on. It is read before digests are
+ * looked up: once it is 0 again, the look-up finds what has replaced them. */
+uint64_t wal__blob_condemned_end(const struct wal__blob_store *blobs);
 /* A position that a durable end exceeds only if the record at `position` is
  * durable: durable ends are ends of groups. */
 uint64_t wal__blob_sync_end(uint64_t position);

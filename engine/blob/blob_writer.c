@@ -15,6 +15,7 @@
 
 struct wal__blob_writer {
     struct wal__blob_store *blobs;
+    enum wal__blob_owner owner;
     struct wal__sha256_ctx whole;
     struct wal__buf base_chunks; /* digests of the base's chunks */
     struct wal__buf chunks;      /* digests of the chunks written */
@@ -26,6 +27,7 @@ struct wal__blob_writer {
 
 enum wal_status wal__blob_writer_create(struct wal__blob_store *blobs,
                                         const struct wal__digest *base,
+                                        enum wal__blob_owner owner,
                                         struct wal__blob_writer **writer,
                                         struct wal_error *error)
 {
@@ -38,6 +40,7 @@ enum wal_status wal__blob_writer_create(struct wal__blob_store *blobs,
         return wal__no_memory(error);
     }
     created->blobs = blobs;
+    created->owner = owner;
     wal__buf_init(&created->base_chunks, heap);
     wal__buf_init(&created->chunks, heap);
     wal__buf_init(&created->pending, heap);
@@ -84,6 +87,7 @@ base_chunk(const struct wal__blob_writer *writer, size_t number,
 /* Puts the next chunk; *digest is the chunk's. */
 static enum wal_status put_chunk(struct wal__blob_writer *writer,
                                  struct wal__span content,
+                                 enum wal__blob_owner owner,
                                  struct wal__digest *digest,
                                  struct wal_error *error)
 {
@@ -99,9 +103,9 @@ static enum wal_status put_chunk(struct wal__blob_writer *writer,
                          "the content is larger than %d chunks of 1 MiB",
                          (int)WAL__BLOB_CHUNKS_MAX);
     }
-    status =
-        wal__chunk_prepare(writer->blobs, content,
-                           base_chunk(writer, number, &base), &prepared, error);
+    status = wal__chunk_prepare(writer->blobs, content,
+                                base_chunk(writer, number, &base), owner,
+                                &prepared, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -121,7 +125,8 @@ static enum wal_status flush(struct wal__blob_writer *writer,
 {
     struct wal__span content = {writer->pending.data, writer->pending.size};
     struct wal__digest digest;
-    enum wal_status status = put_chunk(writer, content, &digest, error);
+    enum wal_status status =
+        put_chunk(writer, content, WAL__BLOB_OF_RECORDS, &digest, error);
 
     writer->pending.size = 0;
     return status;
@@ -183,8 +188,8 @@ static enum wal_status put_chunk_list(struct wal__blob_writer *writer,
 
     WAL__ASSERT(writer->chunks.size % WAL__DIGEST_SIZE == 0);
     WAL__ASSERT(blob.chunk_count == (blob.size - 1) / WAL__CHUNK_MAX + 1);
-    status =
-        wal__blob_prepare_chunk_list(writer->blobs, &blob, &prepared, error);
+    status = wal__blob_prepare_chunk_list(writer->blobs, &blob, writer->owner,
+                                          &prepared, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -220,7 +225,9 @@ static enum wal_status finish(struct wal__blob_writer *writer,
     uint64_t before = 0;
 
     if (single || rest.size > 0) {
-        status = put_chunk(writer, rest, &whole, error);
+        status = put_chunk(writer, rest,
+                           single ? writer->owner : WAL__BLOB_OF_RECORDS,
+                           &whole, error);
     }
     if (status == WAL_OK && !single) {
         before = writer->result.new_blobs;
@@ -260,12 +267,13 @@ enum wal_status wal__blob_writer_finish(struct wal__blob_writer *writer,
 /* Puts content of one chunk. */
 static enum wal_status
 put_one_chunk(struct wal__blob_store *blobs, struct wal__span content,
-              const struct wal__digest *base, struct wal__digest *digest,
-              struct wal__blob_put_result *result, struct wal_error *error)
+              const struct wal__digest *base, enum wal__blob_owner owner,
+              struct wal__digest *digest, struct wal__blob_put_result *result,
+              struct wal_error *error)
 {
     struct wal__blob_prepared prepared;
     enum wal_status status =
-        wal__blob_prepare(blobs, content, base, &prepared, error);
+        wal__blob_prepare(blobs, content, base, owner, &prepared, error);
 
     if (status != WAL_OK) {
         return status;
@@ -278,31 +286,36 @@ put_one_chunk(struct wal__blob_store *blobs, struct wal__span content,
     return status;
 }
 
-/* Looks the whole content up; if it exists, result->end covers it. */
+/* Looks the whole content up; if it exists, result->end covers it. Content of
+ * the caller's own is always put: its list may be one that may be dropped. */
 static enum wal_status find_content(struct wal__blob_store *blobs,
                                     struct wal__span content,
+                                    enum wal__blob_owner owner,
                                     struct wal__digest *digest,
                                     struct wal__blob_put_result *result,
                                     bool *exists, struct wal_error *error)
 {
-    uint64_t position = 0;
     enum wal_status status;
+    uint64_t end = 0;
 
+    *exists = false;
+    if (owner == WAL__BLOB_OF_CALLER) {
+        return WAL_OK;
+    }
     if (wal__sha256(&blobs->sha256_alg, content, digest) != WAL_OK) {
         return wal__no_memory(error);
     }
-    status = wal__blob_find(blobs, digest, &position, error);
-    *exists = status == WAL_OK;
-    if (*exists && wal__blob_sync_end(position) > result->end) {
-        result->end = wal__blob_sync_end(position);
-    }
-    return status == WAL_ENOTFOUND ? WAL_OK : status;
+    status = wal__blob_find_end(blobs, digest, &end, error);
+    *exists = end != 0;
+    result->end = end > result->end ? end : result->end;
+    return status;
 }
 
 enum wal_status
 wal__blob_put(struct wal__blob_store *blobs, struct wal__span content,
-              const struct wal__digest *base, struct wal__digest *digest,
-              struct wal__blob_put_result *result, struct wal_error *error)
+              const struct wal__digest *base, enum wal__blob_owner owner,
+              struct wal__digest *digest, struct wal__blob_put_result *result,
+              struct wal_error *error)
 {
     struct wal__blob_writer *writer = NULL;
     struct wal__digest whole;
@@ -311,9 +324,11 @@ wal__blob_put(struct wal__blob_store *blobs, struct wal__span content,
     bool exists = false;
 
     if (content.size <= WAL__CHUNK_MAX) {
-        return put_one_chunk(blobs, content, base, digest, result, error);
+        return put_one_chunk(blobs, content, base, owner, digest, result,
+                             error);
     }
-    status = find_content(blobs, content, &whole, result, &exists, error);
+    status =
+        find_content(blobs, content, owner, &whole, result, &exists, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -321,7 +336,7 @@ wal__blob_put(struct wal__blob_store *blobs, struct wal__span content,
         *digest = whole;
         return WAL_OK;
     }
-    status = wal__blob_writer_create(blobs, base, &writer, error);
+    status = wal__blob_writer_create(blobs, base, owner, &writer, error);
     if (status != WAL_OK) {
         return status;
     }

@@ -34,10 +34,11 @@ enum wal_status wal__blob_report_corrupt(const struct wal__blob_store *blobs,
                                          struct wal_error *error);
 /* Verifies the checksums of the newest record with the digest, and of the
  * chunks that it is encoded with: WAL_ENOTFOUND, WAL_ECORRUPT. *position is set
- * unless the digest is not found. */
+ * unless the digest is not found, *owner on success. */
 enum wal_status wal__blob_verify(struct wal__blob_store *blobs,
                                  const struct wal__digest *digest,
                                  uint64_t *position,
+                                 enum wal__blob_owner *owner,
                                  struct wal_error *error) WAL_MUST_USE;
 /* Replaces the contents of out by the content of a chunk, whose digest is
  * verified. Sets *depth, if not NULL, to the depth of its record. out is
@@ -68,11 +69,19 @@ enum wal_status wal__delta_encode(const struct wal__heap *heap,
 enum wal_status wal__chunk_prepare(struct wal__blob_store *blobs,
                                    struct wal__span content,
                                    const struct wal__digest *base,
+                                   enum wal__blob_owner owner,
                                    struct wal__blob_prepared *out,
                                    struct wal_error *error) WAL_MUST_USE;
+/* Encodes content whose digest is out->digest, without looking it up. The
+ * encoding does not depend on anything else. WAL_ENOMEM. */
+enum wal_status
+wal__chunk_encode_plain(struct wal__blob_store *blobs, struct wal__span content,
+                        enum wal__blob_owner owner,
+                        struct wal__blob_prepared *out) WAL_MUST_USE;
 /* Prepares the BLOB record that lists the chunks of larger content. */
 enum wal_status wal__blob_prepare_chunk_list(
     struct wal__blob_store *blobs, const struct wal__blob_record *blob,
-    struct wal__blob_prepared *out, struct wal_error *error) WAL_MUST_USE;
+    enum wal__blob_owner owner, struct wal__blob_prepared *out,
+    struct wal_error *error) WAL_MUST_USE;
 
 #endif

@@ -12,6 +12,7 @@
 #include "engine/blob/blob_store.h"
 #include "engine/blob/pack_indexes.h"
 #include "engine/log/group.h"
+#include "engine/process/content_guard.h"
 #include "format/bytes/assert.h"
 
 enum {
@@ -50,14 +51,38 @@ static uint64_t frame_span(const struct wal__blob_prepared *prepared)
     return wal__frame_total_size(prepared->header.stored_size);
 }
 
-/* The position that must be durable for content that is stored and can be read,
- * or 0. */
-static uint64_t find_existing_end(const struct wal__blob_store *blobs,
+/* Whether content that another thread stored meanwhile is kept as long as the
+ * owner of this one needs it. */
+static bool is_kept(struct wal__blob_store *blobs,
+                    const struct wal__blob_prepared *prepared,
+                    uint64_t position)
+{
+    struct wal__record_buf scratch;
+    struct wal__frame frame;
+    struct wal__span ignored;
+    bool is_kept;
+
+    if (wal__blob_frame_owner(&prepared->header) == WAL__BLOB_OF_RECORDS) {
+        return true;
+    }
+    wal__record_buf_init(&scratch, blobs->env->heap);
+    is_kept = wal__log_peek(&blobs->log, position, 0, &scratch, &frame,
+                            &ignored, NULL) == WAL_OK &&
+              wal__blob_frame_owner(&frame) == WAL__BLOB_OF_CALLER;
+    wal__record_buf_deinit(&scratch);
+    return is_kept;
+}
+
+/* The position that must be durable for content that is stored and can be
+ * relied on, or 0. */
+static uint64_t find_existing_end(struct wal__blob_store *blobs,
                                   const struct wal__blob_prepared *prepared)
 {
     uint64_t position = wal__blob_find_locked(blobs, &prepared->digest);
 
-    return position == 0 || position == prepared->damaged_position
+    return position <= blobs->condemned_end ||
+                   position == prepared->unusable_position ||
+                   !is_kept(blobs, prepared, position)
                ? 0
                : wal__blob_sync_end(position);
 }
@@ -214,9 +239,11 @@ static enum wal_status try_append(struct wal__blob_store *blobs,
                                   struct wal__blob_put_result *result,
                                   struct wal_error *error)
 {
-    enum wal_status status =
-        wal__leader_begin(&blobs->log, &blobs->leader_client, true, error);
+    enum wal_status status;
 
+    WAL__ASSERT(wal__content_guard_is_held(blobs->log.control));
+    blobs->condemned_end = wal__blob_condemned_end(blobs);
+    status = wal__leader_begin(&blobs->log, &blobs->leader_client, true, error);
     if (status == WAL_OK) {
         status = append_all(blobs, prepared, count, result, error);
         wal__leader_end(&blobs->log, &blobs->leader_client);

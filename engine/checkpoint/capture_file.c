@@ -150,7 +150,8 @@ static enum wal_status store_content(struct wal__capture_worker *worker,
     if (blobs == NULL) {
         return wal__sha256(&worker->job->sha256_alg, content, &file->digest);
     }
-    status = wal__blob_prepare(blobs, content, base, &prepared, error);
+    status = wal__blob_prepare(blobs, content, base, WAL__BLOB_OF_RECORDS,
+                               &prepared, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -257,7 +258,8 @@ static enum wal_status read_large(struct file_reader *reader,
     enum wal_status status =
         blobs == NULL
             ? wal__sha256_begin(&worker->job->sha256_alg, &worker->sha256_ctx)
-            : wal__blob_writer_create(blobs, reader->base, &writer, error);
+            : wal__blob_writer_create(blobs, reader->base, WAL__BLOB_OF_RECORDS,
+                                      &writer, error);
 
     while (status == WAL_OK && got > 0 && reader->got < reader->file->size) {
         status = read_piece(reader, WAL__CHUNK_MAX, &got, error);

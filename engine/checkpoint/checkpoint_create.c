@@ -151,8 +151,8 @@ static enum wal_status check_contents(struct creation *creation,
         if (file->kind == WAL__FILE_ABSENT) {
             continue;
         }
-        status = wal__blob_stat(creation->blobs, &file->digest, &file->size,
-                                &end, &why);
+        status = wal__blob_claim(creation->blobs, &file->digest, &file->size,
+                                 &end, &why);
         if (status != WAL_OK) {
             return wal__fail_at(
                 error, status, why.sys_errno, wal__file_path(file), 0,
@@ -229,8 +229,9 @@ static enum wal_status write_list(struct creation *creation,
     } else {
         const struct wal__span span = {bytes.data, bytes.size};
 
-        status = wal__blob_put(creation->blobs, span, base, &made->list,
-                               &result, error);
+        status =
+            wal__blob_put(creation->blobs, span, base, WAL__BLOB_OF_RECORDS,
+                          &made->list, &result, error);
     }
     if (status == WAL_OK) {
         /* The sync must cover the contents, not only the list. */
@@ -383,6 +384,7 @@ wal__checkpoint_create(struct wal_session *session,
     char id[WAL__UUID_TEXT];
     char root[WAL__PATH_MAX];
     char entry[WAL_ID_SIZE];
+    struct wal__content_guard guard = {NULL, 0};
     struct creation creation;
     enum wal_status status =
         wal__checkpoint_normalize_root(session, request->root, root, error);
@@ -403,8 +405,13 @@ wal__checkpoint_create(struct wal_session *session,
     }
     status = choose_entry(&creation, request, entry, error);
     if (status == WAL_OK) {
+        status =
+            wal__content_guard_enter(&guard, &session->core->control, error);
+    }
+    if (status == WAL_OK) {
         status = create(&creation, request, made, files, error);
     }
+    wal__content_guard_leave(&guard);
     creation_deinit(&creation);
     return status;
 }

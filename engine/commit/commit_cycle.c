@@ -36,6 +36,7 @@ static void complete_op(struct wal__committer *committer,
                         struct wal__wakeup *wakeup, struct wal__op *op)
 {
     op->next = NULL;
+    wal__content_guard_leave(&op->guard);
     if (op->status != WAL_OK) {
         wal__async_errors_record(&committer->async_errors, op);
     }

@@ -304,6 +304,22 @@ enum wal_status wal__committer_rotate(struct wal__committer *committer,
     return status;
 }
 
+enum wal_status wal__committer_call(struct wal__committer *committer,
+                                    wal__leader_fn *fn, void *ctx,
+                                    struct wal_error *error)
+{
+    enum wal_status status;
+
+    acquire_leadership(committer);
+    status = wal__leader_begin(committer->log, &committer->client, true, error);
+    if (status == WAL_OK) {
+        status = fn(ctx, error);
+        wal__leader_end(committer->log, &committer->client);
+    }
+    release_leadership(committer);
+    return status;
+}
+
 void wal__committer_schedule_mark(struct wal__committer *committer)
 {
     const struct wal__io *io = committer->log->env->io;

@@ -109,6 +109,11 @@ uint32_t wal__committer_queued_count(struct wal__committer *committer);
 /* Ends the tail segment (wal__leader_rotate) as the leader. */
 enum wal_status wal__committer_rotate(struct wal__committer *committer,
                                       struct wal_error *error) WAL_MUST_USE;
+/* Calls fn as the leader, under the append lock and the state lock for writing,
+ * with everything applied that was published. */
+enum wal_status wal__committer_call(struct wal__committer *committer,
+                                    wal__leader_fn *fn, void *ctx,
+                                    struct wal_error *error) WAL_MUST_USE;
 /* Writes a commit mark (wal__leader_write_mark) as the leader. */
 enum wal_status wal__committer_write_mark(struct wal__committer *committer,
                                           struct wal_error *error) WAL_MUST_USE;

@@ -22,6 +22,9 @@ struct wal__leader_client {
     enum wal_status (*reload)(void *ctx, struct wal_error *error);
 };
 
+/* What a leader is to do under both locks. */
+typedef enum wal_status wal__leader_fn(void *ctx, struct wal_error *error);
+
 /* Acquires both locks and catches up. With allow_heal it heals a poisoned log,
  * otherwise it fails with WAL_EPOISONED. Holds nothing on failure. */
 enum wal_status wal__leader_begin(struct wal__log *log,

@@ -177,6 +177,7 @@ void wal__op_release(struct wal__op *op)
     if (op->release != NULL) {
         op->release(op);
     }
+    wal__content_guard_leave(&op->guard); /* of one never submitted */
     if (op->frames != &op->first_frame) {
         wal__heap_free(op->heap, op->frames);
     }

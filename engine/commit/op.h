@@ -16,6 +16,7 @@
 #include "agentwal.h"
 #include "engine/base/buf.h"
 #include "engine/log/log.h"
+#include "engine/process/content_guard.h"
 #include "format/segment/frame.h"
 
 /* The futex word of an operation. */
@@ -52,6 +53,7 @@ struct wal__op {
     struct wal__log_reservation reservation;
     uint64_t pack_end; /* position in the pack up to which the frames refer to
                         * blobs: durable before they are written; 0: none */
+    struct wal__content_guard guard; /* of these, until it is completed */
     /*
      * Decides under the append lock and the state lock whether the operation
      * may be appended, and assigns sessions, parents and flags to its frames.

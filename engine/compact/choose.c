@@ -15,7 +15,19 @@ enum {
 
 /* --- candidates --------------------------------------------------------- */
 
-/* Records the first segment that cannot be rewritten. */
+void wal__compact_count_refusal(const struct wal__compact_options *options,
+                                struct wal__compact_result *result,
+                                const struct wal_error *error)
+{
+    if (result->refused == 0) {
+        result->refusal = *error;
+    }
+    result->refused++;
+    if (options->refused != NULL) {
+        options->refused(options->ctx, error);
+    }
+}
+
 void wal__compact_refuse(struct compaction *compaction,
                          struct candidate *candidate,
                          const struct wal_error *error)
@@ -24,13 +36,7 @@ void wal__compact_refuse(struct compaction *compaction,
         return;
     }
     candidate->is_refused = true;
-    if (compaction->result->refused == 0) {
-        compaction->result->refusal = *error;
-    }
-    compaction->result->refused++;
-    if (compaction->options->refused != NULL) {
-        compaction->options->refused(compaction->options->ctx, error);
-    }
+    wal__compact_count_refusal(compaction->options, compaction->result, error);
 }
 
 /* Whether compaction rewrites such a segment at all. `next` is after it; NULL:

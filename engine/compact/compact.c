@@ -10,6 +10,7 @@
 
 #include "engine/base/error.h"
 #include "engine/compact/compact_job.h"
+#include "engine/compact/pack_compact.h"
 #include "engine/process/lock_owner.h"
 
 /* --- rewriting ---------------------------------------------------------- */
@@ -40,7 +41,7 @@ static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
 {
     struct wal__compact_result *result = compaction->result;
     struct wal__core *core = compaction->core;
-    struct wal__rewrite_options options = compaction->options->rewrite;
+    struct wal__segment_run_options options = compaction->options->rewrite;
     struct wal__rewrite_result rewritten;
     struct wal__compact_input *inputs =
         wal__heap_alloc(core->env.heap, count * sizeof(*inputs));
@@ -57,19 +58,19 @@ static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
     status = wal__rewrite_segments(core, &compaction->set, inputs, count,
                                    &options, &rewritten, error);
     wal__heap_free(core->env.heap, inputs);
-    if (!rewritten.is_replaced) {
+    if (!rewritten.run.is_replaced) {
         return status;
     }
     for (uint32_t i = 0; i < count; i++) {
         compaction->candidates[from + i].is_done = true;
     }
     result->chosen += count;
-    result->bytes_before += rewritten.bytes_read;
-    result->bytes_after += rewritten.bytes_written;
+    result->bytes_before += rewritten.run.bytes_read;
+    result->bytes_after += rewritten.run.bytes_written;
     result->kept += rewritten.kept;
     result->dropped += rewritten.dropped;
     result->erased += rewritten.erased;
-    compaction->done += rewritten.bytes_read;
+    compaction->done += rewritten.run.bytes_read;
     return status;
 }
 
@@ -224,8 +225,14 @@ static enum wal_status plan(struct compaction *compaction,
     if (status == WAL_OK) {
         status = wal__compact_choose(compaction, error);
     }
-    return status == WAL_OK && lists ? list_sessions(compaction, error)
-                                     : status;
+    if (status == WAL_OK && lists) {
+        status = list_sessions(compaction, error);
+    }
+    return status == WAL_OK
+               ? wal__pack_compact(compaction->core, compaction->options,
+                                   &compaction->throttle, compaction->result,
+                                   error)
+               : status;
 }
 
 /* Whether the tail has no record: ending it would add an empty segment to the
@@ -266,8 +273,8 @@ static enum wal_status compact(struct compaction *compaction,
         status = wal__compact_open(compaction, error);
     }
     if (status == WAL_OK) {
-        status = wal__manifest_require(&core->env, &core->manifest,
-                                       WAL__INCOMPAT_REWRITTEN, error);
+        status =
+            wal__core_require_feature(core, WAL__INCOMPAT_REWRITTEN, error);
     }
     while (status == WAL_OK && again) {
         status = wal__compact_choose(compaction, error);
@@ -277,7 +284,11 @@ static enum wal_status compact(struct compaction *compaction,
         }
     }
     published = publish(compaction, status == WAL_OK ? error : NULL);
-    return status == WAL_OK ? published : status;
+    status = status == WAL_OK ? published : status;
+    return status == WAL_OK ? wal__pack_compact(core, compaction->options,
+                                                &compaction->throttle,
+                                                compaction->result, error)
+                            : status;
 }
 
 /* Compacts, as the only thread of the only process that does. */

@@ -20,7 +20,7 @@ struct wal__compact_options {
     uint64_t max_bytes;    /* of segments to rewrite, at most; 0: all */
     uint64_t rate;         /* bytes read and written in a second; UINT64_MAX:
                             * no limit */
-    struct wal__rewrite_options rewrite; /* but for its throttle */
+    struct wal__segment_run_options rewrite; /* but for its throttle */
     /* Called after each segment; false stops with WAL_ECALLBACK. NULL: none. */
     bool (*progress)(void *ctx, uint64_t done, uint64_t total);
     /* Called for each segment that is refused. NULL: none. */
@@ -42,10 +42,11 @@ struct wal__compact_result {
     uint64_t kept;         /* records */
     uint64_t dropped;
     uint64_t erased;
-    struct wal_error refusal; /* of the first that was refused */
+    uint64_t dropped_contents; /* records of the pack */
+    struct wal_error refusal;  /* of the first that was refused */
 };
 
-/* Compacts the log of the store. WAL_ELOCKED: another compaction runs, in the
+/* Compacts the log of the store, then the pack. WAL_ELOCKED: another compaction runs, in the
  * process error->holder or 0; WAL_EREADONLY; WAL_ENOSPACE: there is no room for
  * a new segment; WAL_EIO, WAL_ENOMEM, WAL_ECALLBACK. What was replaced until
  * then stays replaced. Any thread. */

@@ -45,6 +45,10 @@ enum wal_status wal__compact_open(struct compaction *compaction,
                                   struct wal_error *error) WAL_MUST_USE;
 void wal__compact_close(struct compaction *compaction);
 
+/* Counts and reports a refusal; the result has the first one. */
+void wal__compact_count_refusal(const struct wal__compact_options *options,
+                                struct wal__compact_result *result,
+                                const struct wal_error *error);
 /* Counts and reports a segment that cannot be rewritten, once. */
 void wal__compact_refuse(struct compaction *compaction,
                          struct candidate *candidate,

@@ -1,5 +1,5 @@
 /*
- * rewrite.c - replaces a run of segments (rewrite.h).
+ * rewrite.c - what a rewritten segment of the log holds (rewrite.h).
  *
  * The index of a segment lists the records of each session by sequence, so that
  * walking the indexes of the run together gives the order in which the records
@@ -7,12 +7,11 @@
  */
 #include "engine/compact/rewrite.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/log/segment_reader.h"
+#include "engine/compact/index_builder.h"
+#include "engine/compact/index_check.h"
 #include "engine/store/payload.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
@@ -28,151 +27,19 @@ struct part {
 struct rewrite {
     struct wal__core *core;
     const struct wal__live_set *set;
-    const struct wal__rewrite_options *options;
-    struct wal__segment_writer writer;
+    struct wal__segment_writer *writer; /* while records are copied */
+    struct wal__index_builder index;
+    struct wal__index_check check;
     struct wal__record_buf scratch;
     struct wal__buf erased;  /* a record without its content */
     struct wal__buf remains; /* of its payload */
     struct part *parts;
     uint32_t count;
     uint64_t first_id;         /* of the run, as merged before */
+    uint64_t id;               /* of the new segment */
     uint64_t session_position; /* of the present session's newest SESSION */
     struct wal__rewrite_result *result;
 };
-
-/* --- inputs ------------------------------------------------------------- */
-
-/* Reads all of a segment's used bytes once, so that a bad sector is an error
- * and not a signal. */
-static enum wal_status populate(struct wal__segment *segment,
-                                struct wal__throttle *throttle,
-                                struct wal_error *error)
-{
-    const uint64_t step = 1024 * 1024;
-    uint64_t end = atomic_load(&segment->end);
-    struct wal__segment_reader reader;
-    enum wal_status status = WAL_OK;
-
-    wal__segment_reader_init(&reader, segment);
-    for (uint64_t at = 0; at < end && status == WAL_OK; at += step) {
-        uint64_t size = end - at < step ? end - at : step;
-
-        if (wal__segment_reader_fetch(&reader, at, size) == NULL) {
-            status = reader.status == WAL_OK ? WAL_EIO : reader.status;
-            wal__fail_at(error, status, reader.sys_errno, segment->path, at,
-                         "cannot read the segment");
-        }
-        wal__throttle_spend(throttle, size);
-    }
-    wal__segment_reader_deinit(&reader);
-    return status;
-}
-
-static uint64_t first_id(const struct wal__segment *segment)
-{
-    return wal__segment_is_rewritten(&segment->header)
-               ? segment->header.rewrite.first_id
-               : segment->id;
-}
-
-/* Fills what the last segment of the run hands on. */
-static void fill_rewrite(const struct wal__compact_input *last,
-                         struct wal__rewrite *rewrite)
-{
-    const struct wal__segment *segment = last->segment;
-    const struct wal__index_header *header = &last->slot.index.header;
-
-    if (wal__segment_is_rewritten(&segment->header)) {
-        rewrite->original_end = segment->header.rewrite.original_end;
-        rewrite->original_chain = segment->header.rewrite.original_chain;
-    } else {
-        rewrite->original_end = atomic_load(&segment->end);
-        rewrite->original_chain = header->chain;
-    }
-    rewrite->last_sequence = header->last_sequence;
-}
-
-/* Reads the frame at an offset of a segment, not of a record in a block. */
-static enum wal_status read_frame(struct wal__segment_reader *reader,
-                                  uint64_t offset, uint8_t type,
-                                  struct wal__span *payload,
-                                  struct wal_error *error)
-{
-    struct wal__segment *segment = reader->segment;
-    const uint64_t left = segment->header.capacity - offset;
-    struct wal__frame frame = {0};
-    const uint8_t *at =
-        wal__segment_reader_fetch(reader, offset, WAL__FRAME_SIZE);
-    enum wal__fmt fmt = WAL__FMT_OK;
-
-    if (at != NULL) {
-        fmt = wal__frame_decode(at, left, segment->header.salt, offset, &frame);
-    }
-    if (at != NULL && fmt == WAL__FMT_OK) {
-        at = wal__segment_reader_fetch(
-            reader, offset, wal__frame_total_size(frame.stored_size));
-    }
-    if (at == NULL) {
-        return wal__fail_at(error, WAL_EIO, reader->sys_errno, segment->path,
-                            offset, "cannot read the segment");
-    }
-    if (fmt == WAL__FMT_OK && frame.type == type) {
-        fmt = wal__frame_check_data(&frame, at + WAL__FRAME_SIZE);
-    }
-    if (fmt != WAL__FMT_OK || frame.type != type) {
-        return wal__fail_at(error, WAL_ECORRUPT, 0, segment->path, offset,
-                            "the %s of the segment is damaged",
-                            wal__frame_type_name(type));
-    }
-    payload->data = at + WAL__FRAME_SIZE;
-    payload->size = frame.stored_size;
-    return WAL_OK;
-}
-
-/* Creates the file, with the OPEN of the first segment and what the COMMIT of
- * the last one has. */
-static enum wal_status open_writer(struct rewrite *rewrite,
-                                   struct wal_error *error)
-{
-    const struct wal__compact_input *first = rewrite->parts[0].input;
-    const struct wal__compact_input *last =
-        rewrite->parts[rewrite->count - 1].input;
-    struct wal__rewrite_source source = {
-        .header = last->segment->header,
-        .last_session = last->slot.index.header.last_session,
-    };
-    struct wal__segment_reader opens;
-    struct wal__segment_reader commits;
-    struct wal__span payload;
-    enum wal_status status;
-
-    source.header.version = WAL__FORMAT_VERSION;
-    fill_rewrite(last, &source.header.rewrite);
-    source.header.rewrite.first_id = rewrite->first_id;
-    source.header.rewrite.generation = rewrite->options->generation;
-    wal__segment_reader_init(&opens, first->segment);
-    wal__segment_reader_init(&commits, last->segment);
-    status = read_frame(&commits, last->slot.index.header.commit_offset,
-                        WAL__FRAME_COMMIT, &payload, error);
-    if (status == WAL_OK &&
-        wal__commit_record_decode(payload, &source.last) != WAL__FMT_OK) {
-        status = wal__fail_at(error, WAL_ECORRUPT, 0, last->segment->path, 0,
-                              "the last COMMIT cannot be decoded");
-    }
-    if (status == WAL_OK) {
-        status = read_frame(&opens, WAL__SEGMENT_HEADER_SIZE, WAL__FRAME_OPEN,
-                            &source.open, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__segment_writer_open(
-            &rewrite->writer, &rewrite->core->env, rewrite->options->throttle,
-            rewrite->core->log.directory, &source, rewrite->options->block_size,
-            rewrite->options->level, error);
-    }
-    wal__segment_reader_deinit(&opens);
-    wal__segment_reader_deinit(&commits);
-    return status;
-}
 
 /* --- records ------------------------------------------------------------ */
 
@@ -266,7 +133,7 @@ static enum wal_status copy_record(struct rewrite *rewrite,
         status = erase(rewrite, &frame, &payload, error);
     }
     if (status == WAL_OK) {
-        status = wal__segment_writer_add(&rewrite->writer, &frame, payload,
+        status = wal__segment_writer_add(rewrite->writer, &frame, payload,
                                          &copy.offset, error);
     }
     if (status != WAL_OK) {
@@ -274,11 +141,10 @@ static enum wal_status copy_record(struct rewrite *rewrite,
     }
     copy.flags |= WAL__FRAME_REWRITTEN;
     if (copy.type == WAL__FRAME_SESSION) {
-        rewrite->session_position =
-            wal__position(rewrite->writer.header.id, copy.offset);
+        rewrite->session_position = wal__position(rewrite->id, copy.offset);
     }
     rewrite->result->kept++;
-    return wal__segment_writer_add_posting(&rewrite->writer, &copy, error);
+    return wal__index_builder_add_posting(&rewrite->index, &copy, error);
 }
 
 static enum wal_status copy_part(struct rewrite *rewrite,
@@ -318,11 +184,11 @@ static enum wal_status add_summary(struct rewrite *rewrite,
     uint64_t segment = wal__position_segment(summary.session_position);
 
     summary.segment = first->summary.segment;
-    if (segment >= rewrite->first_id && segment <= rewrite->writer.header.id) {
+    if (segment >= rewrite->first_id && segment <= rewrite->id) {
         summary.session_position = rewrite->session_position;
     }
     wal__live_set_strip(rewrite->set, &summary);
-    return wal__segment_writer_add_summary(&rewrite->writer, &summary, error);
+    return wal__index_builder_add_summary(&rewrite->index, &summary, error);
 }
 
 /* Copies what the run has of one session. */
@@ -366,11 +232,14 @@ static enum wal_status step(struct part *part, struct wal_error *error)
     return WAL_OK;
 }
 
-static enum wal_status copy_sessions(struct rewrite *rewrite,
+static enum wal_status copy_sessions(void *ctx,
+                                     struct wal__segment_writer *writer,
                                      struct wal_error *error)
 {
+    struct rewrite *rewrite = ctx;
     enum wal_status status = WAL_OK;
 
+    rewrite->writer = writer;
     for (uint32_t i = 0; i < rewrite->count && status == WAL_OK; i++) {
         status = step(&rewrite->parts[i], error);
     }
@@ -401,113 +270,84 @@ static enum wal_status copy_sessions(struct rewrite *rewrite,
     return status;
 }
 
-/* --- replacing ---------------------------------------------------------- */
-
-/* Gives the new file its name, durably. Until it is known to be durable the
- * page says so: then what the file replaces is not removed, since a later sync
- * proves nothing. */
-static enum wal_status rename_file(struct rewrite *rewrite,
-                                   struct wal_error *error)
+static enum wal_status encode_index(void *ctx, struct wal__index_header *header,
+                                    struct wal__span *index,
+                                    struct wal_error *error)
 {
-    struct wal__log *log = &rewrite->core->log;
-    const struct wal__io *io = log->env->io;
+    struct rewrite *rewrite = ctx;
+
+    header->last_session = rewrite->parts[rewrite->count - 1]
+                               .input->slot.index.header.last_session;
+    return wal__index_builder_encode(&rewrite->index, header, index, error);
+}
+
+/* --- reading back ------------------------------------------------------- */
+
+static bool check_index(void *ctx, struct wal__span index)
+{
+    struct rewrite *rewrite = ctx;
+
+    return wal__index_check_begin(&rewrite->check, index);
+}
+
+static bool check_record(void *ctx, const struct wal__frame *frame,
+                         uint64_t offset, struct wal__span payload)
+{
+    struct rewrite *rewrite = ctx;
+
+    (void)payload; /* its checksum was verified */
+    return wal__index_check_record(&rewrite->check, frame, offset);
+}
+
+static bool check_end(void *ctx)
+{
+    const struct rewrite *rewrite = ctx;
+
+    return wal__index_check_end(&rewrite->check);
+}
+
+/* --- the whole ---------------------------------------------------------- */
+
+static enum wal_status
+rewrite_run(struct rewrite *rewrite,
+            const struct wal__segment_run_options *options,
+            struct wal_error *error)
+{
+    const struct wal__segment_run_client client = {rewrite,      copy_sessions,
+                                                   encode_index, check_index,
+                                                   check_record, check_end};
+    const struct wal__heap *heap = rewrite->core->env.heap;
     const struct wal__compact_input *last =
         rewrite->parts[rewrite->count - 1].input;
+    struct wal__segment **segments =
+        wal__heap_alloc(heap, rewrite->count * sizeof(*segments));
+    struct wal__segment_run run = {
+        .log = &rewrite->core->log,
+        .segments = segments,
+        .count = rewrite->count,
+        .last_index = &last->slot.index.header,
+        .options = options,
+    };
     enum wal_status status;
-    int err = 0;
 
-    atomic_fetch_add(&log->shared->unsynced_renames, 1);
+    if (segments == NULL) {
+        return wal__no_memory(error);
+    }
+    for (uint32_t i = 0; i < rewrite->count; i++) {
+        segments[i] = rewrite->parts[i].input->segment;
+    }
+    rewrite->first_id = wal__segment_run_first_id(&run);
+    rewrite->id = last->segment->id;
     status =
-        io->rename(io->ctx, rewrite->writer.path, last->segment->path, &err);
-    if (status != WAL_OK) {
-        atomic_fetch_sub(&log->shared->unsynced_renames, 1);
-        return wal__fail_at(error, status, err, rewrite->writer.path, 0,
-                            "cannot rename the rewritten segment");
-    }
-    rewrite->result->is_replaced = true;
-    status = wal__log_sync_directory(log, error);
-    if (status == WAL_OK) {
-        atomic_fetch_sub(&log->shared->unsynced_renames, 1);
-    }
-    return status;
-}
-
-/* Removes the segments that the new one replaces, with what an earlier
- * compaction left of them, and their files in index/. */
-static enum wal_status remove_replaced(struct rewrite *rewrite,
-                                       struct wal_error *error)
-{
-    struct wal__log *log = &rewrite->core->log;
-    uint64_t last = rewrite->writer.header.id;
-    enum wal_status status;
-    struct wal__buf ids;
-    uint64_t id;
-
-    wal__buf_init(&ids, log->env->heap);
-    status = wal__log_list_ids(log, &ids, error);
-    for (size_t at = 0; at < ids.size && status == WAL_OK; at += sizeof(id)) {
-        memcpy(&id, ids.data + at, sizeof(id));
-        if (id >= rewrite->first_id && id < last) {
-            status = wal__log_remove_replaced(log, id, error);
-        }
-    }
-    wal__buf_deinit(&ids);
-    if (status == WAL_OK &&
-        !rewrite->parts[rewrite->count - 1].input->segment->sealed) {
-        status = wal__index_file_remove(log, last);
-        if (status != WAL_OK) {
-            wal__fail_at(error, status, 0, log->env->root, 0,
-                         "cannot remove the index of a replaced segment");
-        }
-    }
-    return status == WAL_OK && rewrite->first_id < last
-               ? wal__log_sync_directory(log, error)
-               : status;
-}
-
-static enum wal_status replace(struct rewrite *rewrite, struct wal_error *error)
-{
-    enum wal_status status = rename_file(rewrite, error);
-
-    return status == WAL_OK ? remove_replaced(rewrite, error) : status;
-}
-
-static enum wal_status write_and_replace(struct rewrite *rewrite,
-                                         struct wal_error *error)
-{
-    enum wal_status status = WAL_OK;
-
-    for (uint32_t i = 0; i < rewrite->count && status == WAL_OK; i++) {
-        status = populate(rewrite->parts[i].input->segment,
-                          rewrite->options->throttle, error);
-    }
-    if (status == WAL_OK) {
-        status = open_writer(rewrite, error);
-    }
-    if (status == WAL_OK) {
-        status = copy_sessions(rewrite, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__segment_writer_finish(&rewrite->writer, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__segment_writer_verify(&rewrite->writer, error);
-    }
-    if (status == WAL_OK) {
-        status = replace(rewrite, error);
-    }
-    if (rewrite->writer.env != NULL) {
-        rewrite->result->bytes_written = rewrite->writer.header.capacity;
-        wal__segment_writer_close(&rewrite->writer,
-                                  rewrite->result->is_replaced);
-    }
+        wal__segment_run_rewrite(&run, &client, &rewrite->result->run, error);
+    wal__heap_free(heap, segments);
     return status;
 }
 
 enum wal_status
 wal__rewrite_segments(struct wal__core *core, const struct wal__live_set *set,
                       const struct wal__compact_input *inputs, uint32_t count,
-                      const struct wal__rewrite_options *options,
+                      const struct wal__segment_run_options *options,
                       struct wal__rewrite_result *result,
                       struct wal_error *error)
 {
@@ -515,10 +355,8 @@ wal__rewrite_segments(struct wal__core *core, const struct wal__live_set *set,
     struct rewrite rewrite = {
         .core = core,
         .set = set,
-        .options = options,
         .parts = wal__heap_zalloc(heap, count * sizeof(struct part)),
         .count = count,
-        .first_id = first_id(inputs[0].segment),
         .result = result,
     };
     enum wal_status status;
@@ -530,11 +368,12 @@ wal__rewrite_segments(struct wal__core *core, const struct wal__live_set *set,
     wal__record_buf_init(&rewrite.scratch, heap);
     wal__buf_init(&rewrite.erased, heap);
     wal__buf_init(&rewrite.remains, heap);
+    wal__index_builder_init(&rewrite.index, heap);
     for (uint32_t i = 0; i < count; i++) {
         rewrite.parts[i].input = &inputs[i];
-        result->bytes_read += inputs[i].segment->header.capacity;
     }
-    status = write_and_replace(&rewrite, error);
+    status = rewrite_run(&rewrite, options, error);
+    wal__index_builder_deinit(&rewrite.index);
     wal__buf_deinit(&rewrite.erased);
     wal__buf_deinit(&rewrite.remains);
     wal__record_buf_deinit(&rewrite.scratch);

@@ -1,17 +1,13 @@
 /*
- * rewrite.h - replaces a run of segments by one rewritten segment (SPEC.md
- * 3.9): copies what is live, reads the new file back, and gives it the name of
- * the last of them.
- *
- * Invariant: until the rename nothing has changed but a file with a temporary
- * name; after it the new file is whole and synced. One thread, which holds the
+ * rewrite.h - replaces a run of segments of the log by one that holds what of
+ * them is live, session by session (SPEC.md 3.9). One thread, which holds the
  * compaction lock.
  */
 #ifndef AGENTWAL_ENGINE_COMPACT_REWRITE_H
 #define AGENTWAL_ENGINE_COMPACT_REWRITE_H
 
 #include "engine/compact/live_set.h"
-#include "engine/compact/segment_writer.h"
+#include "engine/compact/segment_run.h"
 #include "engine/store/core.h"
 
 /* A segment before the tail, and its index, which the compaction opened
@@ -21,18 +17,9 @@ struct wal__compact_input {
     struct wal__index_slot slot;
 };
 
-struct wal__rewrite_options {
-    uint32_t block_size; /* bytes of records in a BLOCK */
-    int level;           /* of compression; 0: none */
-    uint32_t generation; /* of the new segment */
-    struct wal__throttle *throttle;
-};
-
 struct wal__rewrite_result {
-    bool is_replaced;       /* the new file has its name */
-    uint64_t bytes_read;    /* of the segments that were replaced */
-    uint64_t bytes_written; /* of the new one: its file's size */
-    uint64_t kept;          /* records */
+    struct wal__segment_run_result run;
+    uint64_t kept; /* records */
     uint64_t dropped;
     uint64_t erased;
 };
@@ -48,19 +35,12 @@ void wal__compact_input_close(struct wal__core *core,
 /* Rewrites `count` neighbours, ascending. WAL_ECORRUPT: a record is damaged,
  * error->file names the segment; WAL_ETOOBIG; WAL_ENOSPACE, WAL_EIO,
  * WAL_ENOMEM. On failure the segments are as they were, unless
- * result->is_replaced. */
+ * result->run.is_replaced. */
 enum wal_status
 wal__rewrite_segments(struct wal__core *core, const struct wal__live_set *set,
                       const struct wal__compact_input *inputs, uint32_t count,
-                      const struct wal__rewrite_options *options,
+                      const struct wal__segment_run_options *options,
                       struct wal__rewrite_result *result,
                       struct wal_error *error) WAL_MUST_USE;
-
-/* verify.c: reads a file back that wal__segment_writer_finish wrote, and
- * compares it with the index that it has. WAL_ECORRUPT: it is not what was
- * written. */
-enum wal_status
-wal__segment_writer_verify(const struct wal__segment_writer *writer,
-                           struct wal_error *error) WAL_MUST_USE;
 
 #endif

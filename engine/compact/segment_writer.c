@@ -176,9 +176,6 @@ enum wal_status wal__segment_writer_open(
 {
     const struct wal__io *io = env->io;
     struct wal__open_record open;
-    struct wal__buf *bufs[] = {&writer->pending, &writer->records,
-                               &writer->summaries, &writer->postings,
-                               &writer->texts};
     enum wal_status status;
     int err = 0;
     int size;
@@ -186,9 +183,8 @@ enum wal_status wal__segment_writer_open(
     memset(writer, 0, sizeof(*writer));
     writer->env = env;
     writer->throttle = throttle;
-    for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++) {
-        wal__buf_init(bufs[i], env->heap);
-    }
+    wal__buf_init(&writer->pending, env->heap);
+    wal__buf_init(&writer->records, env->heap);
     if (wal__open_record_decode(source->open, &open) != WAL__FMT_OK) {
         return wal__fail(error, WAL_ECORRUPT, "OPEN cannot be decoded");
     }
@@ -197,7 +193,6 @@ enum wal_status wal__segment_writer_open(
     writer->header.group_align = WAL__BLOCK_ALIGN;
     writer->header.rewrite.raw_size = 0;
     io->random(io->ctx, &writer->header.salt, sizeof(writer->header.salt));
-    writer->last_session = source->last_session;
     writer->block_size = block_size;
     writer->level = level;
     writer->chain = open.chain;
@@ -298,54 +293,19 @@ enum wal_status wal__segment_writer_add(struct wal__segment_writer *writer,
     return WAL_OK;
 }
 
-enum wal_status
-wal__segment_writer_add_posting(struct wal__segment_writer *writer,
-                                const struct wal__posting *posting,
-                                struct wal_error *error)
-{
-    uint8_t bytes[WAL__POSTING_SIZE];
-
-    wal__posting_encode(posting, bytes);
-    writer->posting_count++;
-    return wal__buf_append(&writer->postings, bytes, sizeof(bytes)) == WAL_OK
-               ? WAL_OK
-               : wal__no_memory(error);
-}
-
-enum wal_status
-wal__segment_writer_add_summary(struct wal__segment_writer *writer,
-                                const struct wal__summary *summary,
-                                struct wal_error *error)
-{
-    struct wal__summary copy = *summary;
-    size_t text_size = wal__summary_text_size(summary);
-    uint8_t *row;
-    uint8_t *text;
-
-    if (wal__buf_reserve(&writer->summaries, WAL__SUMMARY_SIZE, &row) !=
-            WAL_OK ||
-        wal__buf_reserve(&writer->texts, text_size, &text) != WAL_OK) {
-        return wal__no_memory(error);
-    }
-    copy.first_posting = writer->first_posting;
-    copy.posting_count = writer->posting_count - copy.first_posting;
-    writer->first_posting = writer->posting_count;
-    wal__summary_encode(&copy, (uint32_t)writer->texts.size, row, text);
-    writer->summaries.size += WAL__SUMMARY_SIZE;
-    writer->texts.size += text_size;
-    writer->session_count++;
-    return WAL_OK;
-}
-
 /* --- the end ------------------------------------------------------------ */
 
-static enum wal_status add_index(struct wal__segment_writer *writer,
-                                 struct wal_error *error)
+enum wal_status
+wal__segment_writer_end_records(struct wal__segment_writer *writer,
+                                struct wal__index_header *header,
+                                struct wal_error *error)
 {
-    struct wal__index_header header = {
-        .session_count = writer->session_count,
-        .posting_count = writer->posting_count,
-        .text_size = (uint32_t)writer->texts.size,
+    enum wal_status status = end_block(writer, error);
+
+    if (status == WAL_OK) {
+        status = end_group(writer, error);
+    }
+    *header = (struct wal__index_header){
         .id = writer->header.id,
         .end = writer->end,
         .first_sequence = writer->first_sequence,
@@ -353,21 +313,21 @@ static enum wal_status add_index(struct wal__segment_writer *writer,
         .chain = writer->chain,
         .commit_offset = (uint32_t)writer->commit_offset,
         .epoch = writer->commit.epoch,
-        .last_session = writer->last_session,
     };
-    const struct wal__buf *sections[] = {&writer->summaries, &writer->postings,
-                                         &writer->texts};
-    uint64_t size = wal__index_size(header.session_count, header.posting_count,
-                                    header.text_size);
-    struct wal__frame frame = {.type = WAL__FRAME_INDEX,
-                               .stored_size = (uint32_t)size,
-                               .raw_size = (uint32_t)size};
-    enum wal_status status;
-    uint8_t *at;
-    uint8_t *to;
+    memcpy(header->uuid, writer->header.uuid, sizeof(header->uuid));
+    return status;
+}
 
-    memcpy(header.uuid, writer->header.uuid, sizeof(header.uuid));
-    status = flush(writer, error);
+static enum wal_status add_index(struct wal__segment_writer *writer,
+                                 struct wal__span index,
+                                 struct wal_error *error)
+{
+    struct wal__frame frame = {.type = WAL__FRAME_INDEX,
+                               .stored_size = (uint32_t)index.size,
+                               .raw_size = (uint32_t)index.size};
+    enum wal_status status = flush(writer, error);
+    uint8_t *at;
+
     if (status == WAL_OK) {
         status = extend(writer, wal__frame_total_size(frame.stored_size), &at,
                         error);
@@ -375,15 +335,8 @@ static enum wal_status add_index(struct wal__segment_writer *writer,
     if (status != WAL_OK) {
         return status;
     }
-    to = at + WAL__FRAME_SIZE + WAL__INDEX_HEADER_SIZE;
-    for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
-        if (sections[i]->size > 0) {
-            memcpy(to, sections[i]->data, sections[i]->size);
-        }
-        to += sections[i]->size;
-    }
-    wal__index_finish(&header, at + WAL__FRAME_SIZE);
-    frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, frame.stored_size);
+    memcpy(at + WAL__FRAME_SIZE, index.data, index.size);
+    frame.data_crc = wal__crc32(0, index.data, index.size);
     wal__frame_encode(&frame, writer->header.salt, writer->end, at);
     return WAL_OK;
 }
@@ -431,17 +384,12 @@ static enum wal_status add_seal(struct wal__segment_writer *writer,
 }
 
 enum wal_status wal__segment_writer_finish(struct wal__segment_writer *writer,
+                                           struct wal__span index,
                                            struct wal_error *error)
 {
     uint8_t header[WAL__SEGMENT_HEADER_SIZE];
-    enum wal_status status = end_block(writer, error);
+    enum wal_status status = add_index(writer, index, error);
 
-    if (status == WAL_OK) {
-        status = end_group(writer, error);
-    }
-    if (status == WAL_OK) {
-        status = add_index(writer, error);
-    }
     if (status == WAL_OK) {
         status = add_seal(writer, error);
     }
@@ -467,7 +415,4 @@ void wal__segment_writer_close(struct wal__segment_writer *writer, bool keep)
     }
     wal__buf_deinit(&writer->pending);
     wal__buf_deinit(&writer->records);
-    wal__buf_deinit(&writer->summaries);
-    wal__buf_deinit(&writer->postings);
-    wal__buf_deinit(&writer->texts);
 }

@@ -1,10 +1,9 @@
 /*
  * segment_writer.h - writes a rewritten segment (SPEC.md 2.22, 2.23): records
- * in blocks, the index of what it was given, SEAL and trailer, as a file with a
- * temporary name.
+ * in blocks, an index, SEAL and trailer, as a file with a temporary name.
  *
- * Invariant: memory is bounded by a block, the buffer of one write, and the
- * index. The file has its header last, so that one that was cut short is no
+ * Invariant: memory is bounded by a block and the buffer of one write. The
+ * file has its header last, so that one that was cut short is no
  * segment. One thread.
  */
 #ifndef AGENTWAL_ENGINE_COMPACT_SEGMENT_WRITER_H
@@ -25,7 +24,6 @@ struct wal__rewrite_source {
     struct wal__span open;          /* payload of the first one's OPEN */
     struct wal__commit_record last; /* COMMIT of the last one: epoch, clock_ms,
                                      * pack_durable */
-    uint32_t last_session;          /* in its index */
 };
 
 struct wal__segment_writer {
@@ -41,20 +39,12 @@ struct wal__segment_writer {
     uint32_t chain;
     uint32_t first_chain;    /* before its first frame */
     uint64_t first_sequence; /* that the file covers */
-    uint32_t last_session;
     /* The records of the next BLOCK. */
     struct wal__buf records;
     uint32_t record_count;
     uint32_t session; /* of all of them; 0: of several */
     uint32_t block_size;
-    int level; /* of compression; 0: none */
-    /* The sections of the index. */
-    struct wal__buf summaries;
-    struct wal__buf postings;
-    struct wal__buf texts;
-    uint32_t session_count;
-    uint32_t posting_count;
-    uint32_t first_posting; /* of the next summary */
+    int level;              /* of compression; 0: none */
     uint64_t end;           /* of the last group, once it is written */
     uint64_t commit_offset; /* of its COMMIT */
 };
@@ -76,23 +66,17 @@ enum wal_status wal__segment_writer_add(struct wal__segment_writer *writer,
                                         struct wal__span payload,
                                         uint32_t *offset,
                                         struct wal_error *error) WAL_MUST_USE;
-/* Adds the posting of a record to the index; those of a session one after
- * another, by sequence. */
+/* Ends the records. Fills what the header of the index says about the segment;
+ * counts, sizes and last_session are the caller's. */
 enum wal_status
-wal__segment_writer_add_posting(struct wal__segment_writer *writer,
-                                const struct wal__posting *posting,
+wal__segment_writer_end_records(struct wal__segment_writer *writer,
+                                struct wal__index_header *header,
                                 struct wal_error *error) WAL_MUST_USE;
-/* Adds the summary of the session whose postings were added since the last
- * summary; sessions ascend. */
-enum wal_status
-wal__segment_writer_add_summary(struct wal__segment_writer *writer,
-                                const struct wal__summary *summary,
-                                struct wal_error *error) WAL_MUST_USE;
-
-/* Writes the rest, and syncs the file. WAL_ETOOBIG: a segment cannot hold it.
- */
+/* Writes the index, which is encoded, and the rest; syncs the file.
+ * WAL_ETOOBIG: a segment cannot hold it. */
 enum wal_status
 wal__segment_writer_finish(struct wal__segment_writer *writer,
+                           struct wal__span index,
                            struct wal_error *error) WAL_MUST_USE;
 
 /* Closes the file and frees the buffers; unless `keep`, removes the file. */

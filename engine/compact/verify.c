@@ -1,24 +1,21 @@
 /*
- * verify.c - reads a rewritten segment back before its rename (rewrite.h):
- * through the scan that recovery uses, then record by record against the index.
+ * verify.c - reads a rewritten segment back before its rename (segment_run.h): through
+ * the scan that recovery uses, then record by record.
  *
  * Invariant: a file that passes holds each record that its index names, whole.
  */
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/compact/rewrite.h"
+#include "engine/compact/segment_run.h"
 #include "engine/log/index_file.h"
 #include "format/bytes/assert.h"
 #include "format/segment/scan.h"
 
 struct verify {
     const struct wal__segment_writer *writer;
+    const struct wal__segment_run_client *client;
     const uint8_t *map;
-    struct wal__index index;
-    uint32_t posting; /* the next one that a record must match */
-    uint32_t rank;    /* of the summary that has it */
-    struct wal__summary summary;
     struct wal__buf records;
     enum wal_status status; /* WAL_ENOMEM stops the scan */
 };
@@ -32,41 +29,12 @@ static const uint8_t *fetch(void *ctx, uint64_t offset, uint64_t size)
                : NULL;
 }
 
-/* Whether the record is the next one that the index names. */
-static bool is_next(struct verify *verify, const struct wal__frame *frame,
-                    uint64_t offset)
-{
-    struct wal__posting posting;
-
-    if (verify->posting == verify->index.header.posting_count) {
-        return false;
-    }
-    while (verify->posting ==
-           verify->summary.first_posting + verify->summary.posting_count) {
-        if (wal__index_summary(&verify->index, verify->rank,
-                               &verify->summary) != WAL__FMT_OK) {
-            return false;
-        }
-        verify->rank++;
-    }
-    wal__posting_decode(verify->index.postings +
-                            (size_t)verify->posting * WAL__POSTING_SIZE,
-                        &posting);
-    verify->posting++;
-    return posting.offset == offset && posting.sequence == frame->sequence &&
-           posting.parent == frame->parent &&
-           posting.id_hash == frame->id_hash && posting.type == frame->type &&
-           posting.flags == frame->flags && posting.kind == frame->kind &&
-           posting.stream == frame->stream &&
-           verify->summary.number == frame->session;
-}
-
 static bool verify_block(struct verify *verify, const struct wal__frame *frame,
                          uint64_t offset, const uint8_t *payload)
 {
     uint64_t salt = verify->writer->header.salt;
     struct wal__block_cursor cursor;
-    struct wal__span ignored;
+    struct wal__span bytes;
     struct wal__frame record;
     struct wal__block block;
     enum wal__fmt fmt = wal__block_decode(frame, payload, &block);
@@ -89,8 +57,10 @@ static bool verify_block(struct verify *verify, const struct wal__frame *frame,
     while (fmt == WAL__FMT_OK) {
         uint64_t at = cursor.offset;
 
-        fmt = wal__block_cursor_next(&cursor, &record, &ignored);
-        if (fmt == WAL__FMT_OK && !is_next(verify, &record, at)) {
+        fmt = wal__block_cursor_next(&cursor, &record, &bytes);
+        if (fmt == WAL__FMT_OK &&
+            !verify->client->check_record(verify->client->ctx, &record, at,
+                                          bytes)) {
             return false;
         }
     }
@@ -142,7 +112,7 @@ static bool verify_ends(struct verify *verify)
     }
     index.data = verify->map + trailer.index_offset + WAL__FRAME_SIZE;
     index.size = frame.stored_size;
-    return wal__index_decode(index, &verify->index) == WAL__FMT_OK;
+    return verify->client->check_index(verify->client->ctx, index);
 }
 
 static bool verify_map(struct verify *verify, struct wal__scan_result *facts)
@@ -165,15 +135,16 @@ static bool verify_map(struct verify *verify, struct wal__scan_result *facts)
     wal__scan(&source, &sink, &start, facts);
     return facts->verdict == WAL__VERDICT_CLEAN && facts->groups == 2 &&
            facts->end == writer->end && facts->sealed_end == writer->end &&
-           verify->posting == verify->index.header.posting_count;
+           verify->client->check_end(verify->client->ctx);
 }
 
 enum wal_status
 wal__segment_writer_verify(const struct wal__segment_writer *writer,
+                           const struct wal__segment_run_client *client,
                            struct wal_error *error)
 {
     const struct wal__env *env = writer->env;
-    struct verify verify = {.writer = writer};
+    struct verify verify = {.writer = writer, .client = client};
     struct wal__scan_result *facts = wal__heap_alloc(env->heap, sizeof(*facts));
     struct wal__mapped_file mapped = {0};
     enum wal_status status;

@@ -123,7 +123,8 @@ enum wal_status {
     WAL_ECHANGED = -30,    /* another program changed the file */
     WAL_EACCESS = -31,     /* no permission to read, write or replace a file */
     WAL_ENOTFILE = -32,    /* a directory or device where a file was named */
-    WAL_ECLOSED = -33      /* the store of the handle was closed */
+    WAL_ECLOSED = -33,     /* the store of the handle was closed */
+    WAL_ETRASHED = -34     /* the session is in the trash: undelete it first */
 };
 
 /* Bytes or text without a terminator. */
@@ -270,7 +271,8 @@ struct wal_store_info {
     uint64_t tail_offset;     /* first byte of that there */
     uint64_t tail_size;       /* bytes of that */
     uint64_t tail_sequence;   /* first sequence number not kept, or 0 */
-    uint64_t sessions;        /* without deleted ones */
+    uint64_t sessions;        /* without deleted ones, with those in the
+                               * trash */
     uint64_t last_sequence;   /* of the newest record */
     uint64_t segments;        /* live log segments */
     uint64_t log_bytes;       /* below the written end, all segments */
@@ -401,7 +403,8 @@ struct wal_session_options {
 enum wal_session_flag {
     WAL_SESSION_FORK = 1u << 0,    /* made by wal_session_fork */
     WAL_SESSION_DAMAGED = 1u << 1, /* lost entries; refuses appends */
-    WAL_SESSION_DELETED = 1u << 2  /* in a lineage only */
+    WAL_SESSION_DELETED = 1u << 2, /* in a lineage only */
+    WAL_SESSION_TRASHED = 1u << 3  /* in the trash; refuses changes */
 };
 
 /* A session as it is. The library fills it. */
@@ -441,9 +444,10 @@ struct wal_session_info {
  * options may be null: a session with a made-up id and no texts. Close *session
  * with wal_session_close.
  *
- * Threads: any. Errors: WAL_EEXISTS when the id is taken, WAL_EINVAL for an id
- * or a text that is too long or not UTF-8, WAL_EBADJSON for metadata, and those
- * of wal_append. SPEC.md, Sessions.
+ * Threads: any. Errors: WAL_EEXISTS when the id is taken, WAL_ETRASHED when a
+ * session in the trash has it, WAL_EINVAL for an id or a text that is too long
+ * or not UTF-8, WAL_EBADJSON for metadata, and those of wal_append. SPEC.md,
+ * Sessions.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_create(struct wal_store *store,
@@ -451,7 +455,8 @@ wal_session_create(struct wal_store *store,
                    struct wal_session **session, struct wal_error *error);
 
 /* Opens an existing session by its id. The handle of a session that is deleted
- * later returns WAL_ENOTFOUND. Threads: any. Errors: WAL_ENOTFOUND. */
+ * later returns WAL_ENOTFOUND. Threads: any. Errors: WAL_ENOTFOUND,
+ * WAL_ETRASHED when the session is in the trash. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_open(struct wal_store *store, struct wal_slice id,
                  struct wal_session **session, struct wal_error *error);
@@ -537,12 +542,36 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_session_update(struct wal_session *session, wal_update_fn *fn, void *ctx,
                    struct wal_error *error);
 
-/* Deletes a session, durably: it is no longer listed or opened, and its id is
- * free. Forks of it keep what they share. Close the handle as usual. Threads:
- * any. Errors: WAL_ENOTFOUND when it is deleted already, and those of
- * wal_append. */
+/* Deletes a session for good, durably, also one in the trash: it is no longer
+ * listed or opened, and its id is free. Forks of it keep what they share. Close
+ * the handle as usual. Threads: any. Errors: WAL_ENOTFOUND when it is deleted
+ * already, and those of wal_append. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_delete(struct wal_session *session, struct wal_error *error);
+
+/*
+ * Moves a session to the trash, durably.
+ *
+ * In the trash it is in no list but that of WAL_SESSION_CURSOR_TRASH and in
+ * lineages, and it is not opened; its id stays taken. Handles that are open
+ * read on, and refuse changes with WAL_ETRASHED. Forks of it stay as they are.
+ * Nothing of it is lost before the store is compacted with
+ * WAL_STORE_COMPACT_ERASE, which deletes what is in the trash.
+ *
+ * The first call adds a feature to the store; a library that does not know it
+ * refuses the store with WAL_EVERSION. Threads: any. Errors: WAL_ENOTFOUND when
+ * the session is deleted, WAL_ETRASHED when it is in the trash already, and
+ * those of wal_append. SPEC.md, Trash.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_trash(struct wal_session *session, struct wal_error *error);
+
+/* Takes a session out of the trash, durably: it is as it was before, with the
+ * same id and times. Threads: any. Errors: WAL_ENOTFOUND when there is no such
+ * session, or it is not in the trash, and those of wal_append. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_undelete(struct wal_store *store, struct wal_slice id,
+                     struct wal_error *error);
 
 /*
  * Creates a session that shares the branch of another one up to and including
@@ -565,9 +594,12 @@ wal_session_fork(struct wal_session *session, struct wal_slice at,
 /* -------------------------------------------------- list of sessions --- */
 
 enum wal_session_cursor_flag {
-    WAL_SESSION_CURSOR_LINEAGE = 1u << 0 /* the ancestors of lineage_of, nearest
-                                          * first, deleted ones too; without
-                                          * filters */
+    WAL_SESSION_CURSOR_LINEAGE = 1u << 0, /* the ancestors of lineage_of,
+                                           * nearest first, deleted ones and
+                                           * those in the trash too; without
+                                           * filters */
+    WAL_SESSION_CURSOR_TRASH = 1u << 1    /* the sessions in the trash, instead
+                                           * of all others */
 };
 
 /* Which sessions a cursor lists. An empty slice does not filter. */

@@ -198,6 +198,7 @@ struct wal__catalogue_filter {
     struct wal__list_key after; /* only sessions strictly after it */
     int64_t changed_after;      /* only greater updated_ms; 0: all */
     uint64_t recorded_after;    /* only greater last_sequence; 0: all */
+    bool is_trash;              /* only those in the trash; else only others */
 };
 
 /*
@@ -208,8 +209,9 @@ struct wal__catalogue_filter {
  * has every session.
  * Each next() needs the caller's lock. It returns each session that passed the
  * filter at init once, at its position at init, which is `key` then, with its
- * present summary; sessions deleted since are skipped. WAL_END at the end;
- * *summary is undefined then. The filter's texts must outlive the iterator.
+ * present summary; sessions deleted since are skipped, and those that have since
+ * been put in the trash or taken out of it, as the filter says. WAL_END at the
+ * end; * *summary is undefined then. The filter's texts must outlive the iterator.
  */
 struct wal__catalogue_iter {
     struct wal__catalogue_filter filter;
@@ -233,6 +235,10 @@ wal__catalogue_iter_next(struct wal__catalogue_iter *iter,
                          const struct wal__catalogue *catalogue,
                          struct wal__summary *summary) WAL_MUST_USE;
 void wal__catalogue_iter_deinit(struct wal__catalogue_iter *iter);
+/* Whether a session is in the list of the filter: it is not hidden, and in the
+ * trash or not. */
+bool wal__catalogue_is_listed(const struct wal__catalogue_filter *filter,
+                              const struct wal__summary *summary);
 
 /* Writes a new snapshot file that merges all layers, and omits the deleted
  * sessions that no other session refers to. `write` gets consecutive pieces of

@@ -83,9 +83,12 @@ static enum wal_status apply_session(struct change *change)
     summary->source = session.source;
     summary->schema_version = session.schema_version;
     summary->session_position = record->position;
-    summary->flags &= ~(uint32_t)WAL__SUMMARY_FORK;
+    summary->flags &= ~(uint32_t)(WAL__SUMMARY_FORK | WAL__SUMMARY_TRASHED);
     if ((session.flags & WAL__SESSION_RECORD_FORK) != 0) {
         summary->flags |= WAL__SUMMARY_FORK;
+    }
+    if ((session.flags & WAL__SESSION_RECORD_TRASHED) != 0) {
+        summary->flags |= WAL__SUMMARY_TRASHED;
     }
     return WAL_OK;
 }

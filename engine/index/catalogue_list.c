@@ -358,6 +358,13 @@ static enum wal_status next_session(struct wal__catalogue_iter *iter,
     return wal__catalogue_get(catalogue, first.number, summary);
 }
 
+bool wal__catalogue_is_listed(const struct wal__catalogue_filter *filter,
+                              const struct wal__summary *summary)
+{
+    return !wal__summary_is_hidden(summary) &&
+           ((summary->flags & WAL__SUMMARY_TRASHED) != 0) == filter->is_trash;
+}
+
 enum wal_status wal__catalogue_iter_next(struct wal__catalogue_iter *iter,
                                          const struct wal__catalogue *catalogue,
                                          struct wal__summary *summary)
@@ -367,6 +374,7 @@ enum wal_status wal__catalogue_iter_next(struct wal__catalogue_iter *iter,
     do {
         status = next_session(iter, catalogue, summary);
     } while (status == WAL_ENOTFOUND ||
-             (status == WAL_OK && wal__summary_is_hidden(summary)));
+             (status == WAL_OK &&
+              !wal__catalogue_is_listed(&iter->filter, summary)));
     return status;
 }

@@ -17,187 +17,39 @@
 
 #include "engine/base/error.h"
 #include "engine/log/prealloc.h"
+#include "engine/log/regroup.h"
 #include "engine/log/replay.h"
 #include "engine/process/control_lock.h"
 #include "format/bytes/assert.h"
-#include "format/bytes/crc32.h"
 
 enum {
     PAGE_SIZE = 4096 /* what holes are rounded to */
 };
 
-/* The copy: the body of the new segment, which follows its header. */
 struct healing {
     struct wal__log *log;
-    struct wal__buf body;
-    struct wal__segment_header header;
-    uint32_t chain;
-    uint64_t cut; /* where the old segment ends: an offset in it */
+    struct wal__regroup copy; /* the new segment */
+    uint64_t cut;             /* where the old segment ends: an offset in it */
     enum wal_status status;
 };
 
-/* Returns the offset in the new segment of the next byte of the body. */
-static uint64_t body_offset(const struct healing *healing)
+/* What the COMMIT of OPEN has. */
+static struct wal__commit_record commit_fields(const struct wal__log *log)
 {
-    return WAL__SEGMENT_HEADER_SIZE + healing->body.size;
-}
-
-/* Encodes a frame's header at the end of the body, where its payload already
- * follows, and extends the body by the frame. */
-static void finish_frame(struct healing *healing, struct wal__frame *frame)
-{
-    uint8_t *at = healing->body.data + healing->body.size;
-
-    WAL__ASSERT(healing->body.size % 8 == 0);
-    WAL__ASSERT(wal__frame_total_size(frame->stored_size) <=
-                healing->body.capacity - healing->body.size);
-    wal__frame_encode(frame, healing->header.salt, body_offset(healing), at);
-    healing->chain = wal__frame_chain_crc(healing->chain, frame);
-    healing->body.size += wal__frame_total_size(frame->stored_size);
-}
-
-static enum wal_status pad_group(struct healing *healing)
-{
-    uint64_t size =
-        wal__align_up(healing->body.size, healing->header.group_align) -
-        healing->body.size;
-    uint8_t *at;
-    enum wal_status status = wal__buf_reserve(&healing->body, size, &at);
-
-    if (status == WAL_OK) {
-        memset(at, 0, size);
-        healing->body.size += size;
-    }
-    return status;
-}
-
-/* Closes a group of the body with its former COMMIT, adapted to the new
- * offsets. */
-static enum wal_status add_commit(struct healing *healing,
-                                  struct wal__commit_record *commit,
-                                  const uint32_t *sessions)
-{
-    uint32_t size = (uint32_t)wal__commit_record_size(commit->session_count);
-    struct wal__frame frame = {
-        .type = WAL__FRAME_COMMIT, .stored_size = size, .raw_size = size};
-    uint8_t *at;
-
-    WAL__ASSERT(commit->session_count <= WAL__COMMIT_SESSIONS_MAX);
-    commit->chain = healing->chain;
-    commit->durable_off = WAL__SEGMENT_HEADER_SIZE;
-    if (wal__buf_reserve(&healing->body, wal__frame_total_size(size), &at) !=
-        WAL_OK) {
-        return WAL_ENOMEM;
-    }
-    memset(at, 0, wal__frame_total_size(size));
-    wal__commit_record_encode(commit, sessions, at + WAL__FRAME_SIZE);
-    frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, size);
-    finish_frame(healing, &frame);
-    return pad_group(healing);
-}
-
-/* Adds the group with OPEN: `size` bytes of an encoded record. */
-static enum wal_status add_open_group(struct healing *healing,
-                                      const uint8_t *record, uint32_t size,
-                                      uint64_t last_sequence)
-{
-    const struct wal__log *log = healing->log;
     const struct wal__io *io = log->env->io;
-    struct wal__commit_record commit = {.first_sequence = last_sequence + 1,
-                                        .frame_count = 1,
-                                        .epoch = log->epoch,
-                                        .clock_ms = io->now_ms(io->ctx),
-                                        .pack_durable =
-                                            wal__log_pack_durable(log)};
-    struct wal__frame frame = {
-        .type = WAL__FRAME_OPEN, .stored_size = size, .raw_size = size};
-    uint8_t *at;
 
-    WAL__ASSERT(healing->body.size == 0);
-    if (wal__buf_reserve(&healing->body, wal__frame_total_size(size), &at) !=
-        WAL_OK) {
-        return WAL_ENOMEM;
-    }
-    memset(at, 0, wal__frame_total_size(size));
-    memcpy(at + WAL__FRAME_SIZE, record, size);
-    frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, size);
-    finish_frame(healing, &frame);
-    commit.group_size = (uint32_t)healing->body.size;
-    return add_commit(healing, &commit, NULL);
-}
-
-/* Adds an OPEN that ends the old segment at the cut; `facts` are those of the
- * scan up to there, or NULL without an old segment. */
-static enum wal_status add_open(struct healing *healing, uint64_t previous_id,
-                                const struct wal__scan_result *facts)
-{
-    const struct wal__log *log = healing->log;
-    uint32_t count = facts == NULL ? 0 : facts->damage_count;
-    struct wal__open_record open = {.previous_id = previous_id,
-                                    .previous_end = healing->cut,
-                                    .chain = healing->chain,
-                                    .epoch = log->epoch};
-    enum wal_status status;
-    uint8_t *record;
-
-    WAL__ASSERT(previous_id < healing->header.id);
-    WAL__ASSERT((previous_id == 0) == (facts == NULL));
-    open.damage_count = count < WAL__DAMAGE_MAX ? count : WAL__DAMAGE_MAX;
-    open.last_sequence = facts == NULL ? 0 : facts->last_sequence;
-    record = wal__heap_zalloc(log->env->heap,
-                              wal__open_record_size(open.damage_count));
-    if (record == NULL) {
-        return WAL_ENOMEM;
-    }
-    wal__open_record_encode(&open, facts == NULL ? NULL : facts->damage,
-                            record);
-    status = add_open_group(healing, record,
-                            (uint32_t)wal__open_record_size(open.damage_count),
-                            open.last_sequence);
-    wal__heap_free(log->env->heap, record);
-    return status;
-}
-
-/* Copies a group of the old segment frame by frame. Payloads and sequence
- * numbers do not change; the headers are encoded for the new offsets. */
-static enum wal_status copy_group(struct healing *healing,
-                                  const struct wal__scan_range *range)
-{
-    uint32_t sessions[WAL__COMMIT_SESSIONS_MAX];
-    struct wal__commit_record commit = *range->commit;
-    uint64_t salt = healing->log->tail_segment->header.salt;
-    uint64_t at = 0;
-    uint8_t *out;
-
-    if (range->size == 0) {
-        return WAL_OK; /* a commit mark: meaningless in the new segment */
-    }
-    if (wal__buf_reserve(&healing->body, range->size, &out) != WAL_OK) {
-        return WAL_ENOMEM;
-    }
-    memcpy(out, range->bytes, range->size);
-    while (at < range->size) {
-        struct wal__frame frame;
-
-        if (wal__frame_decode(range->bytes + at, range->size - at, salt,
-                              range->offset + at, &frame) != WAL__FMT_OK) {
-            return WAL_ECORRUPT;
-        }
-        finish_frame(healing, &frame);
-        at += wal__frame_total_size(frame.stored_size);
-    }
-    for (uint32_t i = 0; i < commit.session_count; i++) {
-        sessions[i] = wal__commit_record_session(&commit, i);
-    }
-    return add_commit(healing, &commit, sessions);
+    return (struct wal__commit_record){.epoch = log->epoch,
+                                       .clock_ms = io->now_ms(io->ctx),
+                                       .pack_durable =
+                                           wal__log_pack_durable(log)};
 }
 
 static bool copy_range(void *ctx, const struct wal__scan_range *range)
 {
     struct healing *healing = ctx;
 
-    healing->status =
-        range->commit == NULL ? WAL_ECORRUPT : copy_group(healing, range);
+    healing->status = wal__regroup_add_group(
+        &healing->copy, range, healing->log->tail_segment->header.salt);
     return healing->status == WAL_OK;
 }
 
@@ -257,6 +109,7 @@ static uint64_t find_cut(const struct wal__segment *tail, uint64_t durable)
 static enum wal_status replace_tail(struct healing *healing, uint64_t durable)
 {
     struct wal__log *log = healing->log;
+    const struct wal__commit_record commit = commit_fields(log);
     struct wal__segment *tail = log->tail_segment;
     struct wal__open_record open = tail->open;
     uint8_t record[sizeof(open) + 8];
@@ -265,7 +118,7 @@ static enum wal_status replace_tail(struct healing *healing, uint64_t durable)
     struct wal__span payload;
     enum wal_status status = WAL_OK;
 
-    healing->chain = open.chain;
+    healing->copy.chain = open.chain;
     healing->cut = open.previous_end;
     if (wal__position(open.previous_id, healing->cut) != durable &&
         (open.previous_id != 0 || durable != 0)) {
@@ -274,20 +127,20 @@ static enum wal_status replace_tail(struct healing *healing, uint64_t durable)
     if (open.damage_count == 0) {
         /* The write of the record may be what failed. */
         wal__open_record_encode(&open, NULL, record);
-        return add_open_group(healing, record,
-                              (uint32_t)wal__open_record_size(0),
-                              open.last_sequence);
+        return wal__regroup_add_open_record(&healing->copy, record,
+                                            (uint32_t)wal__open_record_size(0),
+                                            open.last_sequence, &commit);
     }
     wal__record_buf_init(&scratch, log->env->heap);
     status =
         wal__log_read(log, wal__position(tail->id, WAL__SEGMENT_HEADER_SIZE),
                       &scratch, &frame, &payload, NULL);
     if (status == WAL_OK) {
-        status =
-            frame.type == WAL__FRAME_OPEN
-                ? add_open_group(healing, payload.data, (uint32_t)payload.size,
-                                 open.last_sequence)
-                : WAL_ECORRUPT;
+        status = frame.type == WAL__FRAME_OPEN
+                     ? wal__regroup_add_open_record(
+                           &healing->copy, payload.data, (uint32_t)payload.size,
+                           open.last_sequence, &commit)
+                     : WAL_ECORRUPT;
     }
     wal__record_buf_deinit(&scratch);
     return status;
@@ -300,11 +153,12 @@ static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
     struct wal__log *log = healing->log;
     struct wal__segment *tail = log->tail_segment;
     uint64_t end = wal__position_offset(written);
+    const struct wal__commit_record commit = commit_fields(log);
     struct wal__scan_result *facts;
     enum wal_status status;
 
     if (tail == NULL) {
-        return add_open(healing, 0, NULL);
+        return wal__regroup_add_open(&healing->copy, 0, 0, NULL, &commit);
     }
     if (wal__position_segment(written) != tail->id) {
         return replace_tail(healing, durable);
@@ -320,8 +174,9 @@ static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
     status = read_tail(healing, WAL__SEGMENT_HEADER_SIZE, healing->cut, false,
                        facts, tail->open.last_sequence, tail->open.chain);
     if (status == WAL_OK) {
-        healing->chain = facts->chain;
-        status = add_open(healing, tail->id, facts);
+        healing->copy.chain = facts->chain;
+        status = wal__regroup_add_open(&healing->copy, tail->id, healing->cut,
+                                       facts, &commit);
     }
     if (status == WAL_OK && healing->cut < end) {
         status = read_tail(healing, healing->cut, end, true, facts,
@@ -398,12 +253,12 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
     uint64_t written = atomic_load(&log->shared->written);
     enum wal_status status;
 
-    wal__buf_init(&healing.body, log->env->heap);
+    wal__buf_init(&healing.copy.body, log->env->heap);
     status = wal__log_find_highest_id(log, error);
     if (status != WAL_OK) {
         goto done;
     }
-    wal__prealloc_next_header(log, &healing.header);
+    wal__prealloc_next_header(log, &healing.copy.header);
     status = copy_tail(&healing, durable, written);
     if (status != WAL_OK) {
         /* The next first opener recovers the log by the decision table. */
@@ -414,7 +269,8 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
             "close the store in every process and open it again");
         goto done;
     }
-    status = wal__log_install(log, &healing.header, &healing.body, error);
+    status =
+        wal__log_install(log, &healing.copy.header, &healing.copy.body, error);
     if (status == WAL_OK) {
         /* Before publishing: a process that dies after it leaves nothing to
          * give back. The poison lasts until then, so that nobody appends to
@@ -423,12 +279,13 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
             punch_rest(log, old, written, healing.cut);
         }
         wal__prealloc_remove_leftovers(log, wal__position_segment(written),
-                                       healing.header.id);
-        publish_healed(log, healing.header.id, body_offset(&healing));
+                                       healing.copy.header.id);
+        publish_healed(log, healing.copy.header.id,
+                       wal__regroup_end(&healing.copy));
     }
 
 done:
-    wal__buf_deinit(&healing.body);
+    wal__buf_deinit(&healing.copy.body);
     return status;
 }
 

@@ -83,6 +83,11 @@ struct wal__io {
                              uint64_t size, int *sys_errno);
     enum wal_status (*stat)(void *ctx, struct wal__file *file,
                             struct wal__io_stat *out, int *sys_errno);
+    /* Makes `to`, which is empty, a copy of `from` that shares its blocks until
+     * one of them is written (FICLONE). Fails, and changes nothing, where the
+     * file system cannot. Not durable. NULL: not supported. */
+    enum wal_status (*clone)(void *ctx, struct wal__file *from,
+                             struct wal__file *to, int *sys_errno);
     /* Maps the file's first `size` bytes, shared; read-only unless writable.
      * Valid until unmap, also after close, rename and unlink. */
     enum wal_status (*map)(void *ctx, struct wal__file *file, uint64_t size,

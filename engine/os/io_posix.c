@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -229,6 +231,16 @@ static enum wal_status file_allocate(void *ctx, struct wal__file *file,
     if (result < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
         return allocate_by_writing(file->fd, size, sys_errno);
     }
+    return result_status(result, sys_errno);
+}
+
+static enum wal_status file_clone(void *ctx, struct wal__file *from,
+                                  struct wal__file *to, int *sys_errno)
+{
+    (void)ctx;
+    int result;
+
+    WAL__RETRY_EINTR(result, ioctl(to->fd, FICLONE, from->fd));
     return result_status(result, sys_errno);
 }
 
@@ -528,6 +540,7 @@ const struct wal__io wal__io_posix = {
     .allocate = file_allocate,
     .punch = file_punch,
     .stat = file_stat,
+    .clone = file_clone,
     .map = file_map,
     .unmap = file_unmap,
     .populate = file_populate,

@@ -129,6 +129,7 @@ static void reset_page(struct wal__control *control)
         atomic_store(&page->magic, 0);
     }
     memset(page->claims, 0, sizeof(page->claims));
+    atomic_store(&page->condemned_id, 0);
     for (uint32_t i = 0; i < WAL__LOG_COUNT; i++) {
         struct wal__control_log *shared = &page->logs[i];
 
@@ -344,6 +345,7 @@ enum wal_status wal__control_open(struct wal__control *control,
 
     memset(control, 0, sizeof(*control));
     control->env = env;
+    pthread_mutex_init(&control->guard_mutex, NULL);
     control->process_id = env->io->process_id(env->io->ctx);
     control->process_start_time =
         env->io->process_start_time(env->io->ctx, control->process_id);
@@ -418,6 +420,9 @@ void wal__control_close(struct wal__control *control)
         release_file(control);
     }
     unmap_page(control);
+    if (control->page != NULL) {
+        pthread_mutex_destroy(&control->guard_mutex);
+    }
     control->page = NULL;
 }
 

@@ -11,6 +11,7 @@
 #ifndef AGENTWAL_ENGINE_PROCESS_CONTROL_H
 #define AGENTWAL_ENGINE_PROCESS_CONTROL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "engine/os/env.h"
@@ -115,6 +116,11 @@ struct wal__control_page {
     struct wal__lock_owner open_lock_owner;
     struct wal__lock_owner exclusive_owner;
     struct wal__lock_owner compact_owner;
+    /* Of content_guard.h: segments of the pack up to this id are condemned; 0:
+     * none. The round rises with each compaction. */
+    _Atomic uint64_t condemned_id;
+    _Atomic uint32_t content_round;
+    uint32_t unused;
 };
 
 enum wal__lock_byte {
@@ -123,6 +129,7 @@ enum wal__lock_byte {
     WAL__LOCK_OPEN = 4098,        /* opening the store */
     WAL__LOCK_REWIND = 4099,      /* rewinding files */
     WAL__LOCK_COMPACT = 4100,     /* compacting */
+    WAL__LOCK_CONTENT = 4102,     /* + round & 1: about to name content */
     WAL__LOCK_APPEND = 4104,      /* + log_id: appending */
     WAL__LOCK_SYNC = 4112,        /* + log_id: syncing, in round 0 */
     WAL__LOCK_PREALLOC = 4120     /* + log_id: preallocating */
@@ -162,6 +169,8 @@ struct wal__control {
     bool holds_open_lock;
     bool is_exclusive;           /* it holds the participant lock exclusively */
     _Atomic uint64_t checked_ns; /* when LOCK was last checked */
+    pthread_mutex_t guard_mutex; /* of content_guard.h */
+    uint32_t guards[2];          /* that this process holds, by round */
 };
 
 /*

@@ -30,10 +30,12 @@ enum wal_status wal__compact_lock_refused(const struct wal__control *control,
                                           struct wal_error *error)
 {
     enum wal_status status =
-        holder == 0 ? wal__fail_at(error, WAL_ELOCKED, 0, control->path, 0,
-                                   "another process compacts the store")
-                    : wal__fail_at(error, WAL_ELOCKED, 0, control->path, 0,
-                                   "process %u compacts the store", holder);
+        holder == 0
+            ? wal__fail_at(error, WAL_ELOCKED, 0, control->path, 0,
+                           "another process compacts the store, or backs "
+                           "it up")
+            : wal__fail_at(error, WAL_ELOCKED, 0, control->path, 0,
+                           "process %u compacts the store", holder);
 
     wal__error_set_holder(error, (int32_t)holder);
     return status;

@@ -80,9 +80,9 @@ static enum wal_status write_list(struct wal__rewind_job *job,
     if (status != WAL_OK) {
         status = wal__no_memory(error);
     } else {
-        status =
-            wal__blob_put(blobs, (struct wal__span){bytes.data, bytes.size},
-                          NULL, &job->before_list, result, error);
+        status = wal__blob_put(
+            blobs, (struct wal__span){bytes.data, bytes.size}, NULL,
+            WAL__BLOB_OF_RECORDS, &job->before_list, result, error);
     }
     if (status == WAL_OK) {
         status = wal__blob_store_sync(blobs, result->end, error);
@@ -185,13 +185,19 @@ static enum wal_status commit(const struct wal__rewind_job *job,
 enum wal_status wal__rewind_save_undo(struct wal__rewind_job *job,
                                       struct wal_error *error)
 {
+    struct wal__core *core = job->session->core;
+    struct wal__content_guard guard = {NULL, 0};
     struct wal__blob_put_result result = {0};
     struct wal__files files;
     enum wal_status status;
 
     WAL__ASSERT(job->undo.size == 0);
     WAL__ASSERT(job->before.count == job->after.count);
-    wal__files_init(&files, job->session->core->env.heap);
+    wal__files_init(&files, core->env.heap);
+    status = wal__content_guard_enter(&guard, &core->control, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
     status = generate_names(job, error);
     if (status != WAL_OK) {
         goto done;
@@ -206,6 +212,7 @@ enum wal_status wal__rewind_save_undo(struct wal__rewind_job *job,
     }
     status = commit(job, &files, &result, error);
 done:
+    wal__content_guard_leave(&guard);
     if (status == WAL_OK) {
         struct wal__files old = job->before;
 

@@ -229,6 +229,19 @@ static bool is_replaced(const struct wal__damaged_stream *stream, uint64_t id)
     return at != NULL;
 }
 
+/* Whether a backup that was cut short left the segment (docs/backup.md): the
+ * store is a copy, as of the backup before. */
+static bool is_guarded(const struct wal__damaged_stream *stream, uint64_t id)
+{
+    const struct wal__damaged_segment *at = stream->tail;
+
+    while (at != NULL && (!wal__segment_is_guard(&at->header) ||
+                          id <= at->open.previous_id || id >= at->id)) {
+        at = at->previous;
+    }
+    return at != NULL;
+}
+
 /* Whether a failed attempt left the segment, and the chain has all its records
  * (SPEC.md 3.5). */
 static bool is_leftover(const struct linking *linking,
@@ -277,7 +290,8 @@ static enum wal_status report_unlinked(struct linking *linking)
         const char *reason = segment->fault;
 
         if (segment != stream->tail && segment->next == NULL &&
-            is_replaced(stream, segment->id)) {
+            (is_replaced(stream, segment->id) ||
+             is_guarded(stream, segment->id))) {
             continue;
         }
         if (segment->is_usable && segment != stream->tail &&

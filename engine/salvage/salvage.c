@@ -259,8 +259,13 @@ static void remove_output(const struct wal__io *io, const char *out,
 /* Copies everything readable to OUT and closes it. */
 static void write_output(struct wal__salvage *salvage)
 {
-    enum wal_status status;
+    struct wal__content_guard guard = {NULL, 0};
+    enum wal_status status = wal__content_guard_enter(
+        &guard, &salvage->out->core.control, &salvage->error);
 
+    if (status != WAL_OK) {
+        wal__salvage_fail(salvage, status, &salvage->error);
+    }
     wal__salvage_blobs(salvage);
     copy_log(salvage);
     wal__salvage_redact_erased(salvage);
@@ -273,6 +278,7 @@ static void write_output(struct wal__salvage *salvage)
         }
     }
     wal__salvage_close_sessions(salvage);
+    wal__content_guard_leave(&guard);
     status = wal_close(salvage->out, &salvage->error);
     if (status != WAL_OK) {
         wal__salvage_fail(salvage, status, &salvage->error);

@@ -89,8 +89,7 @@ struct wal__salvage_batch {
 struct wal__salvage_bad_blob {
     const struct wal__damaged_segment *segment;
     uint64_t offset;
-    uint32_t stored_size;
-    uint8_t type;
+    struct wal__frame frame;
     struct wal__digest digest;
     const char *reason;
 };

@@ -91,6 +91,7 @@ static const char *check_put(struct wal__salvage *salvage,
 
 /* Copies a CHUNK. NULL, or why its content cannot be read. */
 static const char *copy_chunk(struct wal__salvage *salvage,
+                              enum wal__blob_owner owner,
                               struct wal__span payload)
 {
     struct wal__chunk_record chunk;
@@ -124,7 +125,7 @@ static const char *copy_chunk(struct wal__salvage *salvage,
     }
     status =
         wal__blob_put(salvage->out_blobs, (struct wal__span){bytes, chunk.size},
-                      NULL, &digest, &salvage->put, &salvage->error);
+                      NULL, owner, &digest, &salvage->put, &salvage->error);
     return check_put(salvage, status, &digest, &chunk.digest);
 }
 
@@ -167,6 +168,7 @@ static const char *append_chunks(struct wal__salvage *salvage,
 
 /* Copies a BLOB, a list of chunks. NULL, or why its content cannot be read. */
 static const char *copy_list(struct wal__salvage *salvage,
+                             enum wal__blob_owner owner,
                              struct wal__span payload)
 {
     struct wal__blob_writer *writer = NULL;
@@ -179,7 +181,7 @@ static const char *copy_list(struct wal__salvage *salvage,
     if (wal__blob_record_decode(payload, &list) != WAL__FMT_OK) {
         return "its record is not well-formed";
     }
-    status = wal__blob_writer_create(salvage->out_blobs, NULL, &writer,
+    status = wal__blob_writer_create(salvage->out_blobs, NULL, owner, &writer,
                                      &salvage->error);
     if (!wal__salvage_try(salvage, status)) {
         return "the new store refuses it";
@@ -194,23 +196,26 @@ static const char *copy_list(struct wal__salvage *salvage,
     return fault;
 }
 
-/* Copies a record unless OUT has its content. NULL, or why it cannot be
- * read; meaningless if the salvage failed. */
-static const char *copy_content(struct wal__salvage *salvage, uint8_t type,
+/* Copies a record unless OUT has its content, as that of the same owner. NULL,
+ * or why it cannot be read; meaningless if the salvage failed. */
+static const char *copy_content(struct wal__salvage *salvage,
+                                const struct wal__frame *frame,
                                 const struct wal__digest *digest,
                                 struct wal__span payload)
 {
+    enum wal__blob_owner owner = wal__blob_frame_owner(frame);
     const char *fault;
     uint64_t end = 0;
 
     if (!wal__salvage_try(salvage,
                           wal__blob_find_end(salvage->out_blobs, digest, &end,
                                              &salvage->error)) ||
-        end != 0) {
+        (end != 0 && owner == WAL__BLOB_OF_RECORDS)) {
         return NULL;
     }
-    fault = type == WAL__FRAME_CHUNK ? copy_chunk(salvage, payload)
-                                     : copy_list(salvage, payload);
+    fault = frame->type == WAL__FRAME_CHUNK
+                ? copy_chunk(salvage, owner, payload)
+                : copy_list(salvage, owner, payload);
     salvage->result.blobs += fault == NULL;
     return fault;
 }
@@ -221,15 +226,15 @@ static enum wal_status copy_record(void *ctx,
                                    uint64_t offset, const uint8_t *bytes)
 {
     struct wal__salvage *salvage = ctx;
-    struct wal__salvage_bad_blob bad = {segment,     offset, frame->stored_size,
-                                        frame->type, {{0}},  NULL};
+    struct wal__salvage_bad_blob bad = {
+        .segment = segment, .offset = offset, .frame = *frame};
 
     if ((frame->type != WAL__FRAME_CHUNK && frame->type != WAL__FRAME_BLOB) ||
         frame->stored_size < WAL__DIGEST_SIZE) {
         return salvage->failed;
     }
     memcpy(bad.digest.bytes, bytes, WAL__DIGEST_SIZE); /* both begin with it */
-    bad.reason = copy_content(salvage, frame->type, &bad.digest,
+    bad.reason = copy_content(salvage, frame, &bad.digest,
                               (struct wal__span){bytes, frame->stored_size});
     if (bad.reason != NULL &&
         wal__salvage_grow(salvage, (void **)&salvage->bad_blobs,
@@ -254,12 +259,12 @@ static bool retry_bad_blobs(struct wal__salvage *salvage)
         if (wal__damaged_file_open(&file, &salvage->damaged.env,
                                    bad.segment->name) == WAL_OK) {
             bytes = wal__damaged_file_fetch(&file, bad.offset + WAL__FRAME_SIZE,
-                                            bad.stored_size);
+                                            bad.frame.stored_size);
         }
         if (bytes != NULL) {
             bad.reason =
-                copy_content(salvage, bad.type, &bad.digest,
-                             (struct wal__span){bytes, bad.stored_size});
+                copy_content(salvage, &bad.frame, &bad.digest,
+                             (struct wal__span){bytes, bad.frame.stored_size});
         }
         wal__damaged_file_close(&file);
         if (bad.reason != NULL) {
@@ -342,7 +347,7 @@ static void report_bad_blob(struct wal__salvage *salvage,
                      .kind = WAL_SALVAGE_BLOB,
                      .file = wal__salvage_text(bad->segment->name),
                      .offset = bad->offset,
-                     .size = wal__frame_total_size(bad->stored_size),
+                     .size = wal__frame_total_size(bad->frame.stored_size),
                      .reason = wal__salvage_text(reason),
                  });
 }

@@ -176,9 +176,12 @@ static void add_record(struct wal__salvage *salvage,
         .created_ms = summary->created_ms,
         .schema_version =
             summary->schema_version == 0 ? 1 : summary->schema_version,
-        .flags = (summary->flags & WAL__SUMMARY_FORK) != 0
-                     ? (uint32_t)WAL__SESSION_RECORD_FORK
-                     : 0,
+        .flags = ((summary->flags & WAL__SUMMARY_FORK) != 0
+                      ? (uint32_t)WAL__SESSION_RECORD_FORK
+                      : 0) |
+                 ((summary->flags & WAL__SUMMARY_TRASHED) != 0
+                      ? (uint32_t)WAL__SESSION_RECORD_TRASHED
+                      : 0),
         .id = summary->id,
         .cwd = summary->cwd,
         .project = summary->project,

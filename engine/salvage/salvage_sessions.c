@@ -259,6 +259,20 @@ void wal__salvage_delete(struct wal__salvage *salvage, uint32_t number)
     }
 }
 
+/* After all else of the session, which refuses changes then. */
+static void put_in_trash(struct wal__salvage *salvage, uint32_t number)
+{
+    struct wal__salvage_session *session =
+        wal__salvage_find_writable(salvage, number);
+
+    if (session != NULL) {
+        (void)wal__salvage_check(
+            salvage, wal_session_trash(session->handle, &salvage->error),
+            WAL_SALVAGE_SESSION, session->id, "",
+            "the session cannot be put in the trash again");
+    }
+}
+
 void wal__salvage_finish_sessions(struct wal__salvage *salvage)
 {
     for (uint32_t i = 0;
@@ -273,6 +287,9 @@ void wal__salvage_finish_sessions(struct wal__salvage *salvage)
         }
         if (session->is_deleted && salvage->failed == WAL_OK) {
             wal__salvage_delete(salvage, session->number);
+        } else if ((session->record.flags & WAL__SESSION_RECORD_TRASHED) != 0 &&
+                   salvage->failed == WAL_OK) {
+            put_in_trash(salvage, session->number);
         }
     }
 }

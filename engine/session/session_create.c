@@ -45,6 +45,11 @@ enum wal_status wal__new_session_resolve(struct wal__core *core,
         return wal__invalid(&op->error, "the SESSION record is not valid");
     }
     status = wal__catalogue_find(&core->catalogue, record.id, &summary);
+    if (status == WAL_OK && (summary.flags & WAL__SUMMARY_TRASHED) != 0) {
+        (void)wal__session_fail_trashed(record.id, &op->error);
+        wal__error_set_actual(&op->error, record.id.data, record.id.size);
+        return WAL_ETRASHED;
+    }
     if (status == WAL_OK) {
         wal__fail(&op->error, WAL_EEXISTS, "session \"%.*s\" already exists",
                   (int)record.id.size, (const char *)record.id.data);
@@ -273,7 +278,7 @@ static enum wal_status resolve_accept(void *ctx, struct wal__op *op)
     return status;
 }
 
-/* A damaged session can be deleted. */
+/* A damaged session can be deleted, and one in the trash. */
 static enum wal_status resolve_delete(void *ctx, struct wal__op *op)
 {
     struct wal__core *core = ctx;
@@ -282,7 +287,7 @@ static enum wal_status resolve_delete(void *ctx, struct wal__op *op)
         core, op->frames[0].frame.session, false, &summary, &op->error);
 
     WAL__ASSERT(op->frame_count == 1);
-    if (status == WAL_OK || status == WAL_EDAMAGED) {
+    if (status == WAL_OK || status == WAL_EDAMAGED || status == WAL_ETRASHED) {
         op->frames[0].frame.flags = WAL__FRAME_FIRST | WAL__FRAME_LAST;
         status = WAL_OK;
     }

@@ -366,7 +366,7 @@ static enum wal_status add_compaction(struct fork_build *fork_build,
     record.payload = payload;
     status = wal__payload_store(fork_build->new_session.core,
                                 WAL__KIND_COMPACTION_SUMMARY, &record,
-                                &out_of_line, &fork_build->op->pack_end, error);
+                                &out_of_line, fork_build->op, error);
     if (status == WAL_OK) {
         status = wal__op_add_frame(fork_build->op,
                                    (uint32_t)wal__entry_record_size(&record),

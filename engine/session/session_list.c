@@ -85,7 +85,8 @@ set_filter(struct wal_session_cursor *list,
 
 static bool is_filtered(const struct wal__catalogue_filter *filter)
 {
-    return filter->changed_after != 0 || filter->recorded_after != 0 ||
+    return filter->is_trash || filter->changed_after != 0 ||
+           filter->recorded_after != 0 ||
            filter->cwd.size + filter->project.size + filter->prefix.size +
                    filter->source.size + filter->parent_id.size >
                0;
@@ -147,13 +148,17 @@ set_options(struct wal_session_cursor *list,
             const struct wal_session_cursor_options *options,
             struct wal__span *of, struct wal_error *error)
 {
+    const uint32_t known =
+        WAL_SESSION_CURSOR_LINEAGE | WAL_SESSION_CURSOR_TRASH;
     enum wal_status status;
 
-    if ((options->flags & ~(uint32_t)WAL_SESSION_CURSOR_LINEAGE) != 0) {
+    if ((options->flags & ~known) != 0) {
         return wal__invalid(error, "the flags of the session cursor options "
                                    "are not valid");
     }
     list->is_lineage = (options->flags & WAL_SESSION_CURSOR_LINEAGE) != 0;
+    list->catalogue_filter.is_trash =
+        (options->flags & WAL_SESSION_CURSOR_TRASH) != 0;
     list->catalogue_filter.changed_after = options->changed_after;
     list->catalogue_filter.recorded_after = options->recorded_after;
     status = set_filter(list, options, error);
@@ -358,10 +363,10 @@ static enum wal_status next_summary(struct wal_session_cursor *list,
         status = wal__catalogue_get(catalogue, list->retry_session, summary);
         if (status != WAL_ENOTFOUND &&
             (status != WAL_OK ||
-             (summary->flags & WAL__SUMMARY_DELETED) == 0)) {
+             wal__catalogue_is_listed(&list->catalogue_filter, summary))) {
             return status;
         }
-        list->retry_session = 0; /* deleted since */
+        list->retry_session = 0; /* it has left the list since */
     }
     do {
         status = wal__catalogue_iter_next(&list->cursor, catalogue, summary);

@@ -206,6 +206,13 @@ bool wal__core_invalidate_derived(struct wal__core *core,
  * compaction has replaced since; *retried is set, and it was unset. */
 bool wal__core_check_replaced(struct wal__core *core, bool *retried);
 
+/* feature.c: adds incompatible feature bits to the store (WAL__INCOMPAT_...);
+ * does nothing when this process knows it to have them. Durable. Without a
+ * lock. */
+enum wal_status wal__core_require_feature(struct wal__core *core,
+                                          uint32_t incompat,
+                                          struct wal_error *error) WAL_MUST_USE;
+
 /* session_claim.c: releases the claims of sessions that are still open. */
 void wal__core_release_claims(struct wal__core *core);
 
@@ -315,11 +322,16 @@ enum wal_status wal__core_visit_postings(struct wal__core *core,
                                          wal__posting_fn *each,
                                          void *ctx) WAL_MUST_USE;
 
-/* session_find.c: the summary of a session; WAL_ENOTFOUND when it was deleted.
- * State lock for reading. */
+/* session_find.c: the summary of a session, also of one in the trash;
+ * WAL_ENOTFOUND when it was deleted. State lock for reading. */
 enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
                                   struct wal__summary *summary,
                                   struct wal_error *error) WAL_MUST_USE;
+
+/* session_find.c: fills *error for a session in the trash; returns
+ * WAL_ETRASHED. */
+enum wal_status wal__session_fail_trashed(struct wal__span id,
+                                          struct wal_error *error);
 
 /* session_info.c: reads a SESSION record, decoded by its segment's version, and
  * its sequence number. Texts point into scratch or the segment's map. */

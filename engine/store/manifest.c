@@ -323,24 +323,25 @@ enum wal_status wal__manifest_create(const struct wal__env *env,
 }
 
 /* Writes both slots anew, with the next generation. */
-static enum wal_status replace_manifest(const struct wal__env *env,
-                                        struct wal__manifest *manifest,
-                                        struct wal__manifest *next,
-                                        struct wal_error *error)
+enum wal_status wal__manifest_replace(const struct wal__env *env,
+                                      struct wal__manifest *manifest,
+                                      const struct wal__manifest *next,
+                                      struct wal_error *error)
 {
     uint8_t bytes[WAL__MANIFEST_SIZE] = {0};
+    struct wal__manifest written = *next;
     enum wal_status status;
     int err = 0;
 
-    next->generation = manifest->generation + 1;
-    wal__manifest_encode(next, bytes);
-    wal__manifest_encode(next, bytes + WAL__MANIFEST_SLOT_SIZE);
+    written.generation = manifest->generation + 1;
+    wal__manifest_encode(&written, bytes);
+    wal__manifest_encode(&written, bytes + WAL__MANIFEST_SLOT_SIZE);
     status = write_manifest(env, bytes, &err);
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, env->root, 0,
                             "cannot write the manifest");
     }
-    *manifest = *next;
+    *manifest = written;
     return WAL_OK;
 }
 
@@ -352,7 +353,7 @@ enum wal_status wal__manifest_upgrade(const struct wal__env *env,
 
     WAL__ASSERT(manifest->version < WAL__FORMAT_VERSION);
     next.version = WAL__FORMAT_VERSION;
-    return replace_manifest(env, manifest, &next, error);
+    return wal__manifest_replace(env, manifest, &next, error);
 }
 
 enum wal_status wal__manifest_require(const struct wal__env *env,
@@ -360,10 +361,17 @@ enum wal_status wal__manifest_require(const struct wal__env *env,
                                       uint32_t incompat,
                                       struct wal_error *error)
 {
-    struct wal__manifest next = *manifest;
+    struct wal__manifest next;
+    bool read_only;
+    enum wal_status status =
+        wal__manifest_read(env, manifest, &read_only, error);
 
+    if (status != WAL_OK) {
+        return status;
+    }
+    next = *manifest;
     next.features.incompat |= incompat;
     return next.features.incompat == manifest->features.incompat
                ? WAL_OK
-               : replace_manifest(env, manifest, &next, error);
+               : wal__manifest_replace(env, manifest, &next, error);
 }

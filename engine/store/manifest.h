@@ -1,6 +1,7 @@
 /*
  * manifest.h - creating and reading a store's MANIFEST (SPEC.md 2.1, 3.7).
- * Called while the store is opened or migrated, by one thread.
+ * Called while the store is opened or migrated, or gets a feature,
+ * by one thread.
  */
 #ifndef AGENTWAL_ENGINE_STORE_MANIFEST_H
 #define AGENTWAL_ENGINE_STORE_MANIFEST_H
@@ -47,10 +48,18 @@ enum wal_status wal__manifest_upgrade(const struct wal__env *env,
                                       struct wal_error *error) WAL_MUST_USE;
 
 /* Sets incompatible feature bits, atomically; does nothing when they are set.
- * As wal__manifest_upgrade. */
+ * *manifest is read again: another process may have set others. Durable. Under
+ * the append lock of the log, or alone in the store. */
 enum wal_status wal__manifest_require(const struct wal__env *env,
                                       struct wal__manifest *manifest,
                                       uint32_t incompat,
+                                      struct wal_error *error) WAL_MUST_USE;
+
+/* Makes *next the manifest of the store at env->root, whose present one is
+ * *manifest; its generation follows. Durable. */
+enum wal_status wal__manifest_replace(const struct wal__env *env,
+                                      struct wal__manifest *manifest,
+                                      const struct wal__manifest *next,
                                       struct wal_error *error) WAL_MUST_USE;
 
 /* Makes the directory entries of the store durable: its creator may have died

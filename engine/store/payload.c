@@ -163,7 +163,7 @@ static enum wal_status build_excerpt(const struct wal__entry_record *record,
 enum wal_status wal__payload_store(struct wal__core *core, uint8_t kind,
                                    struct wal__entry_record *record,
                                    struct wal__out_of_line *out_of_line,
-                                   uint64_t *end, struct wal_error *error)
+                                   struct wal__op *op, struct wal_error *error)
 {
     struct wal__blob_put_result result = {0};
     enum wal_status status;
@@ -178,8 +178,13 @@ enum wal_status wal__payload_store(struct wal__core *core, uint8_t kind,
         return wal__fail(error, status, "%s", wal_status_text(status));
     }
     if (!core->noop) {
+        status = wal__content_guard_enter(&op->guard, &core->control, error);
+        if (status != WAL_OK) {
+            return status;
+        }
         status = wal__blob_put(&core->blobs, record->payload, NULL,
-                               &out_of_line->digest, &result, error);
+                               WAL__BLOB_OF_RECORDS, &out_of_line->digest,
+                               &result, error);
         if (status != WAL_OK) {
             return status;
         }
@@ -189,7 +194,7 @@ enum wal_status wal__payload_store(struct wal__core *core, uint8_t kind,
     record->payload.data = out_of_line->excerpt.data;
     record->payload.size = out_of_line->excerpt.size;
     record->digest = out_of_line->digest.bytes;
-    *end = result.end > *end ? result.end : *end;
+    op->pack_end = result.end > op->pack_end ? result.end : op->pack_end;
     return WAL_OK;
 }
 

@@ -18,15 +18,16 @@ struct wal__out_of_line {
 
 /*
  * Stores the record's payload as a blob when it is too large to be inline. The
- * record then points to *out_of_line, and *end is raised to the position in the
- * blob stream that must be durable before the record is written. The bytes are
- * in the page cache and not synced. out_of_line must be zeroed before and
- * deinited after the call, also on failure.
+ * record then points to *out_of_line; op->pack_end is raised to the position in
+ * the blob stream that must be durable before the record is written, and
+ * op->guard is entered. The bytes are in the page cache and not synced.
+ * out_of_line must be zeroed before and deinited after the call, also on
+ * failure.
  */
 enum wal_status wal__payload_store(struct wal__core *core, uint8_t kind,
                                    struct wal__entry_record *record,
                                    struct wal__out_of_line *out_of_line,
-                                   uint64_t *end,
+                                   struct wal__op *op,
                                    struct wal_error *error) WAL_MUST_USE;
 void wal__out_of_line_deinit(struct wal__out_of_line *out_of_line);
 

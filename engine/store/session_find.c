@@ -1,6 +1,6 @@
 /*
- * session_find.c - the summary of a session that was not deleted (core.h). Any
- * thread; state lock for reading.
+ * session_find.c - the summary of a session that was not deleted, and the error
+ * for one in the trash (core.h). Any thread; state lock for reading.
  */
 #include "engine/base/error.h"
 #include "engine/store/core.h"
@@ -25,4 +25,12 @@ enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
                          wal_status_text(status));
     }
     return WAL_OK;
+}
+
+enum wal_status wal__session_fail_trashed(struct wal__span id,
+                                          struct wal_error *error)
+{
+    return wal__fail(error, WAL_ETRASHED,
+                     "session \"%.*s\" is in the trash; undelete it first",
+                     (int)id.size, (const char *)id.data);
 }

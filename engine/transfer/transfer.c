@@ -323,11 +323,18 @@ enum wal_status wal__transfer_run(struct wal_store *from, struct wal_store *to,
                                   struct wal_error *error)
 {
     const struct wal__heap *heap = to->core.env.heap;
-    struct wal__transfer *transfer = wal__heap_alloc(heap, sizeof(*transfer));
-    enum wal_status status = WAL_OK;
+    struct wal__content_guard guard = {NULL, 0};
+    enum wal_status status =
+        wal__content_guard_enter(&guard, &to->core.control, error);
+    struct wal__transfer *transfer;
     bool again = true;
 
+    if (status != WAL_OK) {
+        return status;
+    }
+    transfer = wal__heap_alloc(heap, sizeof(*transfer));
     if (transfer == NULL) {
+        wal__content_guard_leave(&guard);
         return wal__no_memory(error);
     }
     for (int i = 0; i < ATTEMPTS_MAX && again; i++) {
@@ -349,6 +356,7 @@ enum wal_status wal__transfer_run(struct wal_store *from, struct wal_store *to,
         }
         deinit(transfer);
     }
+    wal__content_guard_leave(&guard);
     wal__heap_free(heap, transfer);
     return status;
 }

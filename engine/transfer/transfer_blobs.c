@@ -12,68 +12,10 @@
 #include "engine/transfer/transfer.h"
 #include "format/index/file_list.h"
 
-enum {
-    PIECE_SIZE = 1024 * 1024
-};
-
-/* Copies everything a reader returns to a writer. */
-static enum wal_status copy_pieces(struct wal__transfer *transfer,
-                                   struct wal__blob_reader *reader,
-                                   struct wal__blob_writer *writer)
-{
-    uint8_t *piece = wal__heap_alloc(transfer->heap, PIECE_SIZE);
-    enum wal_status status = WAL_OK;
-    uint64_t offset = 0;
-    uint64_t got = PIECE_SIZE;
-
-    if (piece == NULL) {
-        return wal__no_memory(&transfer->error);
-    }
-    while (status == WAL_OK && got == PIECE_SIZE) {
-        status = wal__blob_reader_read(reader, offset, piece, PIECE_SIZE, &got,
-                                       &transfer->error);
-        if (status == WAL_OK) {
-            offset += got;
-            status = wal__blob_writer_append(
-                writer, (struct wal__span){piece, (size_t)got},
-                &transfer->error);
-        }
-    }
-    wal__heap_free(transfer->heap, piece);
-    return status;
-}
-
-static enum wal_status write_blob(struct wal__transfer *transfer,
-                                  struct wal__blob_reader *reader,
-                                  const struct wal__digest *expected,
-                                  struct wal__blob_put_result *put)
-{
-    struct wal__blob_writer *writer = NULL;
-    struct wal__digest digest;
-    uint64_t size;
-    enum wal_status status = wal__blob_writer_create(&transfer->to->blobs, NULL,
-                                                     &writer, &transfer->error);
-
-    if (status == WAL_OK) {
-        status = copy_pieces(transfer, reader, writer);
-    }
-    if (status == WAL_OK) {
-        status = wal__blob_writer_finish(writer, &digest, &size, put,
-                                         &transfer->error);
-    }
-    if (status == WAL_OK && !wal__digest_equal(&digest, expected)) {
-        status = wal__fail(&transfer->error, WAL_ECORRUPT,
-                           "content has another SHA-256 than its record says");
-    }
-    wal__blob_writer_destroy(writer);
-    return status;
-}
-
 enum wal_status wal__transfer_blob(struct wal__transfer *transfer,
                                    const struct wal__digest *digest,
                                    struct wal__blob_put_result *put)
 {
-    struct wal__blob_reader *reader = NULL;
     uint64_t end = 0;
     enum wal_status status = wal__blob_find_end(&transfer->to->blobs, digest,
                                                 &end, &transfer->error);
@@ -82,17 +24,12 @@ enum wal_status wal__transfer_blob(struct wal__transfer *transfer,
         put->end = end > put->end ? end : put->end;
         return status;
     }
-    status = wal__blob_reader_create(&transfer->from->blobs, digest, &reader,
-                                     &transfer->error);
-    if (status == WAL_ENOTFOUND) {
-        return wal__fail(&transfer->error, WAL_ECORRUPT,
-                         "content that a checkpoint names is missing");
-    }
-    if (status == WAL_OK) {
-        status = write_blob(transfer, reader, digest, put);
-    }
-    wal__blob_reader_destroy(reader);
-    return status;
+    status = wal__blob_copy(&transfer->from->blobs, &transfer->to->blobs,
+                            digest, put, &transfer->error);
+    return status == WAL_ENOTFOUND
+               ? wal__fail(&transfer->error, WAL_ECORRUPT,
+                           "content that a checkpoint names is missing")
+               : status;
 }
 
 /* Copies the list of files and every content in it. */

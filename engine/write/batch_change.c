@@ -17,14 +17,6 @@
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
-/* The newest SESSION record of a session. */
-struct current {
-    struct wal__session_record record;
-    struct wal__record_buf scratch;
-    uint64_t position;
-    uint64_t version; /* sequence */
-};
-
 /* Builds the record of a session whose SESSION record was lost, from the
  * catalogue. */
 static void record_from_summary(const struct wal__summary *summary,
@@ -36,10 +28,13 @@ static void record_from_summary(const struct wal__summary *summary,
     if ((summary->flags & WAL__SUMMARY_FORK) != 0) {
         record->flags = WAL__SESSION_RECORD_FORK;
     }
+    if ((summary->flags & WAL__SUMMARY_TRASHED) != 0) {
+        record->flags |= WAL__SESSION_RECORD_TRASHED;
+    }
 }
 
 /* Copies the id of a summary, which is valid under the state lock only. */
-static enum wal_status copy_id(struct current *current,
+static enum wal_status copy_id(struct wal__current_record *current,
                                const struct wal__summary *summary)
 {
     uint8_t *at;
@@ -54,9 +49,10 @@ static enum wal_status copy_id(struct current *current,
     return status;
 }
 
-static enum wal_status read_current(struct wal__core *core, uint32_t number,
-                                    struct current *current,
-                                    struct wal_error *error)
+enum wal_status wal__session_read_current(struct wal__core *core,
+                                          uint32_t number,
+                                          struct wal__current_record *current,
+                                          struct wal_error *error)
 {
     struct wal__summary summary;
     enum wal_status status = wal__core_read_lock(core, error);
@@ -157,7 +153,7 @@ static enum wal_status apply_change(const struct wal_session_change *change,
 }
 
 static enum wal_status check_version(const struct wal_session_change *change,
-                                     const struct current *current,
+                                     const struct wal__current_record *current,
                                      struct wal_error *error)
 {
     char actual[24];
@@ -173,7 +169,7 @@ static enum wal_status check_version(const struct wal_session_change *change,
 }
 
 static enum wal_status add_record(struct wal__op *op,
-                                  const struct current *current,
+                                  const struct wal__current_record *current,
                                   struct wal_error *error)
 {
     struct wal__batch *batch = op->request;
@@ -205,7 +201,7 @@ enum wal_status wal__batch_add_change(struct wal__op *op,
                            WAL_CHANGE_CWD | WAL_CHANGE_PROJECT |
                            WAL_CHANGE_SCHEMA | WAL_CHANGE_EXPECT;
     struct wal__batch *batch = op->request;
-    struct current current = {.position = 0};
+    struct wal__current_record current = {.position = 0};
     enum wal_status status;
     bool differs = false;
 
@@ -217,7 +213,8 @@ enum wal_status wal__batch_add_change(struct wal__op *op,
     }
     batch->conditional = (change->fields & WAL_CHANGE_EXPECT) != 0;
     wal__record_buf_init(&current.scratch, op->heap);
-    status = read_current(batch->core, batch->session, &current, error);
+    status =
+        wal__session_read_current(batch->core, batch->session, &current, error);
     if (status != WAL_OK) {
         goto done;
     }

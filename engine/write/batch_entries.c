@@ -216,8 +216,8 @@ static enum wal_status add_entry(struct wal__op *op,
     if (kind != WAL__KIND_NAMED) {
         record.type.size = 0;
     }
-    status = wal__payload_store(batch->core, kind, &record, &out_of_line,
-                                &op->pack_end, error);
+    status =
+        wal__payload_store(batch->core, kind, &record, &out_of_line, op, error);
     if (status == WAL_OK) {
         status = add_frame(op, entry, &record, item->id_hash, kind, error);
     }

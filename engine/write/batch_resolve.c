@@ -365,6 +365,9 @@ enum wal_status wal__session_check_writable(struct wal__core *core,
     if (status != WAL_OK) {
         return status;
     }
+    if ((summary->flags & WAL__SUMMARY_TRASHED) != 0) {
+        return wal__session_fail_trashed(summary->id, error);
+    }
     if ((summary->flags & WAL__SUMMARY_DAMAGED) != 0 && !is_migration) {
         return wal__fail(error, WAL_EDAMAGED,
                          "session \"%.*s\" lost entries to damage; accept the "

@@ -143,13 +143,29 @@ enum wal_status wal__batch_add_change(struct wal__op *op,
                                       const struct wal_session_change *change,
                                       struct wal_error *error) WAL_MUST_USE;
 
+/* The newest SESSION record of a session. */
+struct wal__current_record {
+    struct wal__session_record record; /* texts in scratch or the map */
+    struct wal__record_buf scratch;
+    uint64_t position; /* 0: it was lost, and the record is made anew */
+    uint64_t version;  /* sequence */
+};
+
+/* batch_change.c: reads it, or makes one from the catalogue when it was lost.
+ * current->scratch is initialised. WAL_ENOTFOUND when the session was deleted.
+ * Takes the state lock. */
+enum wal_status wal__session_read_current(struct wal__core *core,
+                                          uint32_t number,
+                                          struct wal__current_record *current,
+                                          struct wal_error *error) WAL_MUST_USE;
+
 /* batch_resolve.c: resolves the operation under the append lock and the state
  * lock for writing; ctx is the core. */
 enum wal_status wal__batch_resolve(void *ctx, struct wal__op *op);
 
 /* Checks that the caller may write to the session: WAL_ENOTFOUND when it was
- * deleted, WAL_EDAMAGED, WAL_ESCHEMA. *summary is set on success and for the
- * last two. State lock for reading. */
+ * deleted, WAL_ETRASHED, WAL_EDAMAGED, WAL_ESCHEMA. *summary is set on success
+ * and for the last three. State lock for reading. */
 enum wal_status
 wal__session_check_writable(struct wal__core *core, uint32_t number,
                             bool is_migration, struct wal__summary *summary,

@@ -35,7 +35,8 @@ enum wal__summary_flag {
     WAL__SUMMARY_ACTIVE = 8, /* has an entry, of any stream */
     /* Its entries of stream 0 are one path to `main`, from the root or the fork
      * point on. Unset: not known. */
-    WAL__SUMMARY_STRAIGHT = 16
+    WAL__SUMMARY_STRAIGHT = 16,
+    WAL__SUMMARY_TRASHED = 32 /* not listed; its id stays taken */
 };
 
 /* The state of a session; spans are borrowed. */

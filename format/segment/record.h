@@ -58,7 +58,8 @@ struct wal__damage wal__open_record_damage(const struct wal__open_record *open,
                                            uint32_t index);
 
 enum wal__session_record_flag {
-    WAL__SESSION_RECORD_FORK = 1
+    WAL__SESSION_RECORD_FORK = 1,
+    WAL__SESSION_RECORD_TRASHED = 2
 };
 
 struct wal__session_record {
@@ -115,8 +116,10 @@ enum wal__fmt wal__entry_record_decode(struct wal__span payload,
                                        struct wal__entry_record *entry);
 /* Takes meta and payload away. */
 void wal__entry_record_erase(struct wal__entry_record *entry);
-/* Whether the record with this payload, or its first byte, is erased. */
+/* Whether the record with this payload, or its first byte, is erased; or has its
+ * payload stored as a blob. */
 bool wal__entry_record_is_erased(struct wal__span first);
+bool wal__entry_record_is_blob(struct wal__span first);
 
 enum {
     WAL__ENTRY_ID_END = 16 + 255 /* upper bound of the id's end */

@@ -186,6 +186,12 @@ bool wal__entry_record_is_erased(struct wal__span first)
     return first.size > ENTRY_FORM && (first.data[ENTRY_FORM] & FORM_ERASED);
 }
 
+bool wal__entry_record_is_blob(struct wal__span first)
+{
+    return first.size > ENTRY_FORM &&
+           (first.data[ENTRY_FORM] & FORM_OUT_OF_LINE) != 0;
+}
+
 bool wal__entry_record_id(struct wal__span first, struct wal__span *id)
 {
     size_t size;

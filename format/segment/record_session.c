@@ -72,9 +72,13 @@ void wal__session_record_encode(const struct wal__session_record *session,
     WAL__ASSERT(at == out + wal__session_record_size(session));
 }
 
+enum {
+    SESSION_FLAGS_KNOWN = WAL__SESSION_RECORD_FORK | WAL__SESSION_RECORD_TRASHED
+};
+
 static bool session_is_valid(const struct wal__session_record *session)
 {
-    return (session->flags & ~(uint32_t)WAL__SESSION_RECORD_FORK) == 0 &&
+    return (session->flags & ~(uint32_t)SESSION_FLAGS_KNOWN) == 0 &&
            session->id.size >= 1 && session->id.size <= WAL__ID_MAX &&
            session->cwd.size <= WAL__TEXT_MAX &&
            session->project.size <= WAL__TEXT_MAX &&
@@ -176,6 +180,7 @@ static enum wal__fmt decode_session_0(struct wal__span payload,
     read.metadata.size = wal__get32(at + SESSION_0_METADATA_SIZE);
     size = wal__session_record_size(&read) - SESSION_TEXTS + SESSION_0_TEXTS;
     if (wal__get16(at + SESSION_0_ZERO) != 0 || !fits_in_ms(created) ||
+        (read.flags & WAL__SESSION_RECORD_TRASHED) != 0 ||
         !session_is_valid(&read) || size != payload.size) {
         return WAL__FMT_FIELD;
     }

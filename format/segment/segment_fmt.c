@@ -420,3 +420,14 @@ enum wal__fmt wal__trailer_decode(const uint8_t *at, uint64_t salt,
     *trailer = read;
     return WAL__FMT_OK;
 }
+
+uint64_t wal__guard_salt(const uint8_t uuid[16], uint64_t id)
+{
+    return wal__get64(uuid) ^ wal__get64(uuid + 8) ^ id ^
+           UINT64_C(0x9e3779b97f4a7c15);
+}
+
+bool wal__segment_is_guard(const struct wal__segment_header *header)
+{
+    return header->salt == wal__guard_salt(header->uuid, header->id);
+}

@@ -25,9 +25,10 @@ enum {
 #define WAL__COMPAT_AUDIT       1u /* reserved */
 #define WAL__INCOMPAT_REWRITTEN 1u
 #define WAL__INCOMPAT_ENCRYPTED 2u /* reserved */
+#define WAL__INCOMPAT_TRASH     4u
 /* Those that this library implements. */
 #define WAL__KNOWN_RO_COMPAT    0u
-#define WAL__KNOWN_INCOMPAT     WAL__INCOMPAT_REWRITTEN
+#define WAL__KNOWN_INCOMPAT     (WAL__INCOMPAT_REWRITTEN | WAL__INCOMPAT_TRASH)
 
 enum wal__segment_class {
     WAL__CLASS_LOG = 1,
@@ -101,6 +102,12 @@ wal__segment_is_rewritten(const struct wal__segment_header *header)
 {
     return header->rewrite.generation != 0;
 }
+
+/* The salt of the guard of a backup (docs/backup.md) with this id. */
+uint64_t wal__guard_salt(const uint8_t uuid[16], uint64_t id);
+/* Whether it is a guard: segments between its predecessor and it are not in
+ * the chain. */
+bool wal__segment_is_guard(const struct wal__segment_header *header);
 
 /* Writes WAL__SEGMENT_HEADER_SIZE bytes, both copies. */
 void wal__segment_header_encode(const struct wal__segment_header *header,

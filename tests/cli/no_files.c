@@ -338,6 +338,8 @@ static void use_sessions(struct wal_store *store, struct wal_session *session)
     struct wal_migrate_result migration = {.struct_size = sizeof(migration)};
     struct wal_claim claim = {.struct_size = sizeof(claim)};
     struct wal_claim_cursor *claims = NULL;
+    struct wal_session_options fork = {.struct_size = sizeof(fork),
+                                       .id = text("t")};
     struct wal_session *other = NULL;
 
     EXPECT(WAL_OK, wal_session_get_info(session, &info, &error));
@@ -358,8 +360,10 @@ static void use_sessions(struct wal_store *store, struct wal_session *session)
     other = NULL;
     EXPECT(gone, wal_session_open_latest(store, text(""), &other, &error));
     wal_session_close(other);
-    EXPECT(WAL_OK, wal_session_fork(session, text(""), NULL, &other, &error));
+    EXPECT(WAL_OK, wal_session_fork(session, text(""), &fork, &other, &error));
     EXPECT(WAL_OK, wal_session_accept_damage(other, &error));
+    EXPECT(WAL_OK, wal_session_trash(other, &error));
+    EXPECT(gone, wal_session_undelete(store, text("t"), &error));
     EXPECT(WAL_OK, wal_session_delete(other, &error));
     wal_session_close(other);
 }
@@ -384,6 +388,7 @@ static void use_store(struct wal_store *store)
     EXPECT(WAL_OK, wal_store_accept_damage(store, &error));
     EXPECT(WAL_OK, wal_store_compact(store, NULL, &compacted, &error));
     EXPECT(WAL_EINVAL, wal_store_compact(NULL, NULL, NULL, &error));
+    EXPECT(WAL_EINVAL, wal_store_backup(store, "copy", NULL, NULL, &error));
     EXPECT(WAL_EINVAL, wal_store_merge(store, store, NULL, NULL, &error));
     EXPECT(WAL_EINVAL, wal_bundle_write(store, text(""), NULL, NULL, &error));
     EXPECT(WAL_EINVAL, wal_bundle_read(store, text(""), NULL, NULL, &error));

@@ -546,6 +546,9 @@ def check_append_one(wal, store):
     wal.call("wal_append_one", session, b"message", wal.slice("{}"),
              by_ref(result))
     same(result.appended, 1, "one entry")
+    wal.call("wal_session_trash", session)
+    wal.call("wal_session_trash", session, status="WAL_ETRASHED")
+    wal.call("wal_session_undelete", store, wal.slice("short"))
     wal.call("wal_session_delete", session)
     wal.free("wal_session_close", session)
 
@@ -758,6 +761,26 @@ def check_compact(wal, store, folder):
     wal.call("wal_close", other)
 
 
+def check_backup(wal, store, folder):
+    copy = os.path.join(folder, "copy").encode()
+    seen = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64,
+                      ctypes.c_uint64)
+    def progress(_, done, total):
+        seen.append((done, total))
+        return 0
+
+    options = wal.new("wal_store_backup_options",
+                      progress=ctypes.cast(progress, ctypes.c_void_p).value)
+    done = wal.new("wal_store_backup_result")
+    wal.call("wal_store_backup", store, copy, by_ref(options), by_ref(done))
+    same(done.copied, done.segments, "a backup")
+    same(seen[-1][0], seen[-1][1], "the progress of a backup")
+    wal.call("wal_store_backup", store, copy, None, by_ref(done))
+    same((done.copied, done.removed, done.bytes), (0, 0, 0), "a backup again")
+
+
 def check_transfer(wal, store, folder):
     """A bundle of two sessions, and the whole store after it."""
     bundle = os.path.join(folder, "bundle")
@@ -869,6 +892,7 @@ def main():
         wal.call("wal_sync", store)
         check_transfer(wal, store, folder)
         check_compact(wal, store, folder)
+        check_backup(wal, store, folder)
         wal.free("wal_session_close", fork)
         wal.free("wal_session_close", session)
         wal.call("wal_close", store)

@@ -22,7 +22,7 @@ LINES = ["format/json/", "format/model/", "format/dialect/"]
 ENGINE = ["engine/" + room + "/" for room in (
     "base", "worktree", "os", "process", "log", "commit", "index", "blob",
     "store", "read", "write", "session", "checkpoint", "rewind", "compact",
-    "api")]
+    "backup", "api")]
 CONVERT = ["engine/convert/" + room + "/" for room in (
     "clients", "copy", "files", "render", "source", "state", "import",
     "import_tree", "follow", "view")]
@@ -40,7 +40,7 @@ def cumulative(below, folders):
 # A client of the interface, like the tools, that also reads the files of a
 # damaged store and writes content without a sync each.
 SALVAGE = BYTES + ["format/json/"] + ["engine/" + room + "/" for room in (
-    "base", "os", "blob", "store", "checkpoint", "api")]
+    "base", "os", "process", "blob", "store", "checkpoint", "api")]
 
 LAYERS = {
     API: [],
@@ -52,6 +52,7 @@ LAYERS = {
     "engine/transfer/": [API] + SALVAGE + [
         "engine/" + room + "/" for room in ("log", "index", "read", "write")],
     "engine/salvage/": [API] + SALVAGE + ["engine/transfer/"],
+    "engine/retain/": [API, "engine/base/"],
     # A dialect knows the model, not the other dialects.
     **{folder: [API, "format/bytes/"] + LINES[:2] for folder in DIALECTS},
     "tools/terminal/": [],
@@ -61,7 +62,7 @@ LAYERS = {
     "tools/walcat/": TOOL + BYTES + ["tools/store_file/"],
     "tools/walcheck/": TOOL + BYTES + ["tools/store_file/"],
     "tools/walconv/": TOOL + BYTES,
-    "tools/walctl/": TOOL + ["engine/convert/import_tree/"],
+    "tools/walctl/": TOOL + ["engine/convert/import_tree/", "engine/retain/"],
     "tools/agentwal/": TOOL + BYTES + [
         "tools/store_file/", "tools/walcat/", "tools/walcheck/",
         "tools/walconv/", "tools/walctl/"],

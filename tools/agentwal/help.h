@@ -42,6 +42,7 @@ extern const struct verb_help help_export;
 extern const struct verb_help help_follow;
 extern const struct verb_help help_fork;
 extern const struct verb_help help_gc;
+extern const struct verb_help help_backup;
 extern const struct verb_help help_head;
 extern const struct verb_help help_help;
 extern const struct verb_help help_import;
@@ -52,13 +53,16 @@ extern const struct verb_help help_merge;
 extern const struct verb_help help_meta;
 extern const struct verb_help help_migrate;
 extern const struct verb_help help_path;
+extern const struct verb_help help_pin;
 extern const struct verb_help help_project;
 extern const struct verb_help help_projects;
 extern const struct verb_help help_redact;
+extern const struct verb_help help_retain;
 extern const struct verb_help help_rewind;
 extern const struct verb_help help_salvage;
 extern const struct verb_help help_show;
 extern const struct verb_help help_stats;
 extern const struct verb_help help_tree;
+extern const struct verb_help help_undelete;
 
 #endif

@@ -95,8 +95,9 @@ const struct verb_help help_gc = {
             {"--dry-run",
              "change nothing; show what would come back, per session and in "
              "total"},
-            {"--erase", "leave no byte of what was deleted or redacted in the "
-                        "log"},
+            {"--erase",
+             "delete what is in the trash, and leave no byte of what "
+             "was\ndeleted or redacted in the log"},
             {"--max-bytes SIZE", "rewrite at most SIZE of segments"},
             {"--rate SIZE", "read and write at most SIZE in a second; 0: no "
                             "limit; 64MiB without it"},
@@ -107,6 +108,62 @@ const struct verb_help help_gc = {
             {"agentwal gc --dry-run", "what would come back"},
             {"agentwal gc", "run it, with others at work"},
             {"agentwal gc --erase", "after delete or redact"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_backup = {
+    .usage = "DIR",
+    .summary = "Copy the store to DIR, and later only what is new",
+    .text =
+        "Others may use the store meanwhile. DIR is a store, as of the moment "
+        "the\n"
+        "backup began: read it with --store DIR, or copy it back to restore. "
+        "Stopped at\n"
+        "any time, it leaves DIR as the last backup did, or newer, and the next "
+        "run goes\n"
+        "on. A DIR that was written to is refused. docs/backup.md has the "
+        "rest.\n",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal backup /mnt/backup/agentwal", "all, or what is new"},
+            {"agentwal --store /mnt/backup/agentwal check", "check the copy"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_retain = {
+    .usage = "[--older-than AGE] [--keep-last N] [--max-bytes SIZE]\n"
+             "[--project ID] [--all] [--apply]",
+    .summary = "Move old sessions to the trash, by rules",
+    .text =
+        "Without --apply it changes nothing and shows what it would move. A "
+        "session that\n"
+        "is pinned, or claimed by a process, stays, and so does what a session "
+        "that stays\n"
+        "was forked from. docs/retention.md says how rules combine.\n"
+        "AGE: a number of hours, days, weeks or years: 12h, 90d, 8w, 1y.\n"
+        "SIZE: bytes, or a number with kB, MB, GB, TB (powers of 1000), or "
+        "KiB, MiB,\n"
+        "GiB, TiB (powers of 1024).\n",
+    .options =
+        (const struct verb_option[]){
+            {"--older-than AGE", "sessions last active longer ago"},
+            {"--keep-last N", "keep the N newest ones whatever the other rules "
+                              "say; alone:\nmove all others"},
+            {"--max-bytes SIZE",
+             "the oldest ones, until the others have at most SIZE of records"},
+            {"--project ID", "only sessions of this project"},
+            {"--all", "permit rules that leave no session"},
+            {"--apply", "move them"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal retain --older-than 90d", "what would go"},
+            {"agentwal retain --older-than 90d --keep-last 50 --apply",
+             "move it, but keep the 50 newest"},
+            {"agentwal gc --erase", "delete what is in the trash"},
             {NULL, NULL},
         },
 };

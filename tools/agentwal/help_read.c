@@ -6,13 +6,14 @@
 #include "tools/agentwal/help.h"
 
 const struct verb_help help_list = {
-    .usage =
-        "[--cwd DIR] [--project ID] [--limit N] [--cursor] [--after CURSOR]",
+    .usage = "[--cwd DIR] [--project ID] [--trash] [--limit N] [--cursor] "
+             "[--after CURSOR]",
     .summary = "List the sessions, newest first",
     .options =
         (const struct verb_option[]){
             {"--cwd DIR", "only sessions of this directory"},
             {"--project ID", "only sessions of this project"},
+            {"--trash", "the sessions in the trash, instead of all others"},
             {"--limit N", "at most N sessions; 0: all"},
             {"--cursor", "print the cursor of the next page on standard error"},
             {"--after CURSOR", "continue after a page"},

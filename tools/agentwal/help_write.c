@@ -188,7 +188,10 @@ const struct verb_help help_redact = {
 
 const struct verb_help help_delete = {
     .usage = "SESSION",
-    .summary = "Delete a session",
+    .summary = "Move a session to the trash",
+    .text = "Nothing of it is lost before \"agentwal gc --erase\". Until then "
+            "it can be\ntaken back: \"agentwal undelete\". Forks of it stay as "
+            "they are.\n",
     .examples =
         (const struct verb_example[]){
             {"agentwal delete 01976f2e-7c1a-7b52-9c7d-0d5cba7f3a21",
@@ -197,6 +200,36 @@ const struct verb_help help_delete = {
              "by an ending of at least 7 characters"},
             {"agentwal delete \"$(agentwal latest --cwd .)\"",
              "the newest session of this directory"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_undelete = {
+    .usage = "SESSION",
+    .summary = "Take a session out of the trash",
+    .text = "SESSION: an id, a unique prefix of one, or a unique ending of at "
+            "least 4\ncharacters, of a session in the trash.\n",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal list --trash", "what is in the trash"},
+            {"agentwal undelete 0d7f3a21", "as it was before"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_pin = {
+    .usage = "SESSION [--off]",
+    .summary = "Keep a session whatever the rules of retain say",
+    .text = "Sets the member \"pinned\" of its metadata.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--off", "no longer"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal pin @latest", "the newest session of this directory"},
+            {"agentwal pin --off 7f3a21c", "retain may choose it again"},
             {NULL, NULL},
         },
 };

@@ -48,6 +48,8 @@ static const struct verb verbs[] = {
      &help_compact_session},
     {"redact", VERB_WRITE, 0, 1, walctl_redact, &help_redact},
     {"delete", VERB_WRITE, 0, 1, walctl_delete, &help_delete},
+    {"undelete", VERB_WRITE, 0, 1, walctl_undelete, &help_undelete},
+    {"pin", VERB_WRITE, 0, 1, walctl_pin, &help_pin},
     {"checkpoint", VERB_FILES, 0, 1, walctl_checkpoint, &help_checkpoint},
     {"checkpoints", VERB_FILES, 0, 1, walctl_checkpoints, &help_checkpoints},
     {"checkpoint-show", VERB_FILES, 0, 1, walctl_checkpoint_show,
@@ -70,8 +72,10 @@ static const struct verb verbs[] = {
     {"accept-damage", VERB_CARE, 0, 1, walctl_accept_damage,
      &help_accept_damage},
     {"gc", VERB_CARE, 0, 1, walctl_gc, &help_gc},
+    {"backup", VERB_CARE, 0, 1, walctl_backup, &help_backup},
     {"bundle", VERB_CARE, 0, 1, walctl_bundle, &help_bundle},
     {"merge", VERB_CARE, VERB_ADDS, 1, walctl_merge, &help_merge},
+    {"retain", VERB_CARE, 0, 1, walctl_retain, &help_retain},
     {"help", VERB_CARE, 0, NONE, help_run, &help_help},
 };
 

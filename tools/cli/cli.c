@@ -183,6 +183,7 @@ static const char *status_name(enum wal_status status)
         STATUS_NAME(WAL_EREDACTED),   STATUS_NAME(WAL_EOUTSIDE),
         STATUS_NAME(WAL_ECHANGED),    STATUS_NAME(WAL_EACCESS),
         STATUS_NAME(WAL_ENOTFILE),    STATUS_NAME(WAL_ECLOSED),
+        STATUS_NAME(WAL_ETRASHED),
     };
 #undef STATUS_NAME
     size_t at = status <= 0 ? (size_t) - (int)status : SIZE_MAX;
@@ -297,6 +298,7 @@ int cli_exit_code(enum wal_status status)
         WAL_ETORN,     WAL_ECORRUPT,    WAL_ENOPARENT, WAL_EBADJSON,
         WAL_EDAMAGED,  WAL_EDEPENDENCY, WAL_ECALLBACK, WAL_ESCHEMA,
         WAL_EREDACTED, WAL_EOUTSIDE,    WAL_ECHANGED,  WAL_ENOTFILE,
+        WAL_ETRASHED,
     };
 
     if (status == WAL_OK || status == WAL_END) {

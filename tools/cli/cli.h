@@ -217,6 +217,12 @@ int cli_close_store(const struct cli *cli, const char *path,
 int cli_open_session(const struct cli *cli, struct wal_store *store,
                      const char *name, struct wal_session **session);
 
+/* Finds a session in the trash by its id, a unique prefix of it, or a unique
+ * ending. *id, to be freed, may also be that of a session that is not in the
+ * trash. Returns CLI_CONTINUE, or an exit code after a message. */
+int cli_find_trashed(const struct cli *cli, struct wal_store *store,
+                     const char *name, char **id);
+
 /* As cli_open_session, without id prefixes: for commands that would affect
  * another session when they are repeated, for example delete. */
 int cli_open_session_exact(const struct cli *cli, struct wal_store *store,

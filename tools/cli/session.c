@@ -158,17 +158,21 @@ static int open_found(const struct cli *cli, struct wal_store *store,
  * would affect another session when it is repeated gets endings only. */
 static enum wal_status match_sessions(struct wal_store *store,
                                       struct cli_match *match, bool is_whole,
-                                      struct wal_error *error)
+                                      uint32_t flags, struct wal_error *error)
 {
     struct wal_session_cursor_options by_prefix =
+        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options all =
         WAL_INIT(wal_session_cursor_options);
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
 
     by_prefix.prefix = cli_slice(match->name);
+    by_prefix.flags = flags;
+    all.flags = flags;
     for (int pass = is_whole ? 1 : 0; pass < 2; pass++) {
-        status = wal_session_cursor_open(store, pass == 0 ? &by_prefix : NULL,
+        status = wal_session_cursor_open(store, pass == 0 ? &by_prefix : &all,
                                          &list, error);
         while (status == WAL_OK && (status = wal_session_cursor_next(
                                         list, &info, error)) == WAL_OK) {
@@ -184,6 +188,32 @@ static enum wal_status match_sessions(struct wal_store *store,
         }
     }
     return WAL_OK;
+}
+
+/* Nothing has the name: says so, or that it is in the trash. */
+static int fail_not_found(const struct cli *cli, struct wal_store *store,
+                          const char *name, const char *reason)
+{
+    struct cli_match match = {.name = name};
+    char *id = NULL;
+    int code;
+
+    if (match_sessions(store, &match, false, WAL_SESSION_CURSOR_TRASH, NULL) ==
+            WAL_OK &&
+        match.prefix_count + match.ending_count == 1) {
+        id = match.prefix_count > 0 ? match.prefixes[0] : match.endings[0];
+    }
+    code = id != NULL
+               ? cli_error_status(cli, WAL_ETRASHED, name,
+                                  "session \"%s\" is in the trash; undelete "
+                                  "it first",
+                                  id)
+               : cli_error_status(
+                     cli, WAL_ENOTFOUND, name, "no such session%s (see: %s)",
+                     reason,
+                     cli_advice(cli, "walctl list STORE", "agentwal list"));
+    cli_match_deinit(&match);
+    return code;
 }
 
 /* Finds the session that was imported from the file. */
@@ -203,9 +233,7 @@ static int open_file(const struct cli *cli, struct wal_store *store,
     if (status != WAL_OK) {
         code = cli_report(cli, name, status, &error);
     } else if (found.count == 0) {
-        code = cli_error_status(
-            cli, WAL_ENOTFOUND, name, "no such session%s (see: %s)", reason,
-            cli_advice(cli, "walctl list STORE", "agentwal list"));
+        code = fail_not_found(cli, store, name, reason);
     } else if (found.count > 1) {
         code = cli_error(cli, CLI_NEGATIVE, name,
                          "matches %zu sessions, for example %s and %s",
@@ -238,7 +266,7 @@ static int open_candidate(const struct cli *cli, struct wal_store *store,
     int code = CLI_CONTINUE;
 
     if (!is_whole || (cli->verb != NULL && strlen(name) >= CLI_SHORT_SIZE)) {
-        status = match_sessions(store, &match, is_whole, &error);
+        status = match_sessions(store, &match, is_whole, 0, &error);
         match.prefix_count = is_whole ? 0 : match.prefix_count;
         code = status == WAL_OK ? cli_match_finish(cli, &match, "sessions", &id)
                                 : cli_report(cli, name, status, &error);
@@ -320,6 +348,38 @@ int cli_open_session_exact(const struct cli *cli, struct wal_store *store,
                            const char *name, struct wal_session **session)
 {
     return open_by_name(cli, store, name, true, session);
+}
+
+int cli_find_trashed(const struct cli *cli, struct wal_store *store,
+                     const char *name, char **id)
+{
+    struct cli_match match = {.name = name};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    const char *found = NULL;
+    enum wal_status status =
+        wal_session_open(store, cli_slice(name), &session, &error);
+    int code = CLI_CONTINUE;
+
+    wal_session_close(session);
+    if (status == WAL_OK || status == WAL_ETRASHED) {
+        *id = cli_copy_text(name, strlen(name)); /* complete */
+        return CLI_CONTINUE;
+    }
+    status =
+        match_sessions(store, &match, false, WAL_SESSION_CURSOR_TRASH, &error);
+    code = status == WAL_OK ? cli_match_finish(cli, &match, "sessions", &found)
+                            : cli_report(cli, name, status, &error);
+    if (code == CLI_CONTINUE && found == NULL) {
+        code = cli_error_status(cli, WAL_ENOTFOUND, name,
+                                "no such session in the trash (see: %s)",
+                                cli_advice(cli, "walctl list --trash STORE",
+                                           "agentwal list --trash"));
+    } else if (code == CLI_CONTINUE) {
+        *id = cli_copy_text(found, strlen(found));
+    }
+    cli_match_deinit(&match);
+    return code;
 }
 
 enum wal_status cli_heads_read(struct cli_heads *heads,

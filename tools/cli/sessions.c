@@ -36,6 +36,10 @@ void cli_session_json(struct cli_json *json,
     cli_json_number(json, info->entries);
     cli_json_key(json, "head");
     cli_json_text_or_null(json, info->head);
+    if ((info->flags & WAL_SESSION_TRASHED) != 0) {
+        cli_json_key(json, "trashed");
+        cli_json_bool(json, true);
+    }
 }
 
 static void write_row(struct cli_json *json,

@@ -300,9 +300,10 @@ void cli_short_ids_add(struct cli_short_ids *ids, struct wal_slice id)
 void cli_short_ids_add_sessions(struct cli_short_ids *ids,
                                 struct wal_store *store)
 {
+    struct wal_session_cursor_options options =
+        WAL_INIT(wal_session_cursor_options);
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_store_info about = WAL_INIT(wal_store_info);
-    struct wal_session_cursor *list = NULL;
     enum wal_status status = wal_store_get_info(store, &about, NULL);
 
     if (status != WAL_OK || about.sessions > CLI_SHORT_SESSIONS) {
@@ -310,13 +311,19 @@ void cli_short_ids_add_sessions(struct cli_short_ids *ids,
     }
     ids->owns_items = true;
     grow_tables(ids, (size_t)about.sessions);
-    status = wal_session_cursor_open(store, NULL, &list, NULL);
-    while (status == WAL_OK &&
-           (status = wal_session_cursor_next(list, &info, NULL)) == WAL_OK) {
-        info.id.data = cli_copy_text(info.id.data, (size_t)info.id.size);
-        cli_short_ids_add(ids, info.id);
+    status = WAL_END;
+    for (int i = 0; i < 2 && status == WAL_END; i++) {
+        struct wal_session_cursor *list = NULL;
+
+        options.flags = i == 0 ? 0 : (uint32_t)WAL_SESSION_CURSOR_TRASH;
+        status = wal_session_cursor_open(store, &options, &list, NULL);
+        while (status == WAL_OK && (status = wal_session_cursor_next(
+                                        list, &info, NULL)) == WAL_OK) {
+            info.id.data = cli_copy_text(info.id.data, (size_t)info.id.size);
+            cli_short_ids_add(ids, info.id);
+        }
+        wal_session_cursor_close(list);
     }
-    wal_session_cursor_close(list);
     ids->is_complete = status == WAL_END;
 }
 

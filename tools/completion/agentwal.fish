@@ -50,7 +50,9 @@ complete -c agentwal -n __fish_use_subcommand -a meta -d 'Print the metadata of 
 complete -c agentwal -n __fish_use_subcommand -a doc -d 'Keep JSON documents with a session, or with the store'
 complete -c agentwal -n __fish_use_subcommand -a compact-session -d 'Replace the entries before an entry by a summary from standard input'
 complete -c agentwal -n __fish_use_subcommand -a redact -d 'Hide the content of an entry'
-complete -c agentwal -n __fish_use_subcommand -a delete -d 'Delete a session'
+complete -c agentwal -n __fish_use_subcommand -a delete -d 'Move a session to the trash'
+complete -c agentwal -n __fish_use_subcommand -a undelete -d 'Take a session out of the trash'
+complete -c agentwal -n __fish_use_subcommand -a pin -d 'Keep a session whatever the rules of retain say'
 complete -c agentwal -n __fish_use_subcommand -a checkpoint -d 'Record the state of files, including that one does not exist'
 complete -c agentwal -n __fish_use_subcommand -a checkpoints -d 'List the checkpoints of a session'
 complete -c agentwal -n __fish_use_subcommand -a checkpoint-show -d 'List the files of a checkpoint'
@@ -66,8 +68,10 @@ complete -c agentwal -n __fish_use_subcommand -a salvage -d 'Build a sound store
 complete -c agentwal -n __fish_use_subcommand -a migrate -d 'Convert the store, or a session, to this version'
 complete -c agentwal -n __fish_use_subcommand -a accept-damage -d 'Allow appends to sessions that lost entries'
 complete -c agentwal -n __fish_use_subcommand -a gc -d 'Give back the space of what is dead, and compress the rest'
+complete -c agentwal -n __fish_use_subcommand -a backup -d 'Copy the store to DIR, and later only what is new'
 complete -c agentwal -n __fish_use_subcommand -a bundle -d 'Write sessions to one file, with everything they have'
 complete -c agentwal -n __fish_use_subcommand -a merge -d 'Take all sessions of another store into this one'
+complete -c agentwal -n __fish_use_subcommand -a retain -d 'Move old sessions to the trash, by rules'
 complete -c agentwal -n __fish_use_subcommand -a help -d 'Show the verbs, or how to use one'
 complete -c agentwal -l store -x -a '(__fish_complete_directories)' -d 'the store; else AGENTWAL_STORE, else $XDG_DATA_HOME/agentwal (~/.local/share/agentwal)'
 complete -c agentwal -l json -d 'results and errors as JSON'
@@ -105,6 +109,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from path' -a '(__agentwal_sessi
 complete -c agentwal -n '__fish_seen_subcommand_from path' -F
 complete -c agentwal -n '__fish_seen_subcommand_from list' -l cwd -x -a '(__fish_complete_directories)' -d 'only sessions of this directory'
 complete -c agentwal -n '__fish_seen_subcommand_from list' -l project -x -d 'only sessions of this project'
+complete -c agentwal -n '__fish_seen_subcommand_from list' -l trash -d 'the sessions in the trash, instead of all others'
 complete -c agentwal -n '__fish_seen_subcommand_from list' -l limit -x -d 'at most N sessions; 0: all'
 complete -c agentwal -n '__fish_seen_subcommand_from list' -l cursor -d 'print the cursor of the next page on standard error'
 complete -c agentwal -n '__fish_seen_subcommand_from list' -l after -x -d 'continue after a page'
@@ -174,6 +179,11 @@ complete -c agentwal -n '__fish_seen_subcommand_from redact' -a '(__agentwal_ses
 complete -c agentwal -n '__fish_seen_subcommand_from redact' -F
 complete -c agentwal -n '__fish_seen_subcommand_from delete' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from delete' -F
+complete -c agentwal -n '__fish_seen_subcommand_from undelete' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from undelete' -F
+complete -c agentwal -n '__fish_seen_subcommand_from pin' -l off -d 'no longer'
+complete -c agentwal -n '__fish_seen_subcommand_from pin' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from pin' -F
 complete -c agentwal -n '__fish_seen_subcommand_from checkpoint' -l root -x -a '(__fish_complete_directories)' -d 'the directory of the files; that of the session without it'
 complete -c agentwal -n '__fish_seen_subcommand_from checkpoint' -l files-from -r -F -d 'read names from FILE, or with - from standard input'
 complete -c agentwal -n '__fish_seen_subcommand_from checkpoint' -s 0 -d 'the names end with a zero byte'
@@ -212,9 +222,16 @@ complete -c agentwal -n '__fish_seen_subcommand_from migrate' -F
 complete -c agentwal -n '__fish_seen_subcommand_from accept-damage' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from accept-damage' -F
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l dry-run -d 'change nothing; show what would come back, per session and in total'
-complete -c agentwal -n '__fish_seen_subcommand_from gc' -l erase -d 'leave no byte of what was deleted or redacted in the log'
+complete -c agentwal -n '__fish_seen_subcommand_from gc' -l erase -d 'delete what is in the trash, and leave no byte of what was deleted or redacted in the log'
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l max-bytes -x -d 'rewrite at most SIZE of segments'
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l rate -x -d 'read and write at most SIZE in a second; 0: no limit; 64MiB without it'
+complete -c agentwal -n '__fish_seen_subcommand_from backup' -F
 complete -c agentwal -n '__fish_seen_subcommand_from bundle' -F
 complete -c agentwal -n '__fish_seen_subcommand_from merge' -F
-complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats create append fork head meta doc compact-session redact delete checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc bundle merge help'
+complete -c agentwal -n '__fish_seen_subcommand_from retain' -l older-than -x -d 'sessions last active longer ago'
+complete -c agentwal -n '__fish_seen_subcommand_from retain' -l keep-last -x -d 'keep the N newest ones whatever the other rules say; alone: move all others'
+complete -c agentwal -n '__fish_seen_subcommand_from retain' -l max-bytes -x -d 'the oldest ones, until the others have at most SIZE of records'
+complete -c agentwal -n '__fish_seen_subcommand_from retain' -l project -x -d 'only sessions of this project'
+complete -c agentwal -n '__fish_seen_subcommand_from retain' -l all -d 'permit rules that leave no session'
+complete -c agentwal -n '__fish_seen_subcommand_from retain' -l apply -d 'move them'
+complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats create append fork head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge retain help'

@@ -73,6 +73,23 @@ static bool is_leftover(const struct check_segments *segments,
                : is_repeat(segment, successor);
 }
 
+/* Whether a backup that was cut short left it: the guard in the chain ends it
+ * before this segment. */
+static bool is_guarded(const struct check_segments *segments,
+                       const struct check_segment *segment)
+{
+    for (size_t i = 0; i < segments->count; i++) {
+        const struct check_segment *guard = segments->items[i];
+
+        if (guard->role == CHECK_LINKED && guard->linked &&
+            wal__segment_is_guard(&guard->header) &&
+            guard->open.previous_id < segment->id && segment->id < guard->id) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void check_leftovers(struct check_segments *segments)
 {
     for (size_t i = 0; i < segments->count; i++) {
@@ -95,6 +112,13 @@ void check_leftovers(struct check_segments *segments)
                 &segment->damages, segment->name, 0, segment->size,
                 "an attempt that failed left it; nothing is in it alone, and "
                 "it is removed when one process opens the store alone");
+            continue;
+        }
+        if (segment->damages.count == 0 && is_guarded(segments, segment)) {
+            segment->role = CHECK_LEFTOVER;
+            check_damage_add_note(
+                &segment->damages, segment->name, 0, segment->size,
+                "a backup that was cut short left it; the next one goes on");
             continue;
         }
         check_damage_add(

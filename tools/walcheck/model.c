@@ -226,9 +226,12 @@ void check_model_add_from_index(struct check_model *model,
         .created_ms = summary->created_ms,
         .schema_version =
             summary->schema_version == 0 ? 1 : summary->schema_version,
-        .flags = (summary->flags & WAL__SUMMARY_FORK) != 0
-                     ? (uint32_t)WAL__SESSION_RECORD_FORK
-                     : 0,
+        .flags = ((summary->flags & WAL__SUMMARY_FORK) != 0
+                      ? (uint32_t)WAL__SESSION_RECORD_FORK
+                      : 0) |
+                 ((summary->flags & WAL__SUMMARY_TRASHED) != 0
+                      ? (uint32_t)WAL__SESSION_RECORD_TRASHED
+                      : 0),
         .id = summary->id,
         .cwd = summary->cwd,
         .project = summary->project,

@@ -21,7 +21,7 @@ static bool decode_record(const struct wal__frame *frame,
     struct wal__blob_record list;
 
     if (frame->flags != 0 || frame->session != 0 || frame->stream != 0 ||
-        frame->kind != 0 || frame->parent != 0) {
+        frame->kind > 1 || frame->parent != 0) {
         return false;
     }
     if (frame->type == WAL__FRAME_CHUNK &&

@@ -85,6 +85,19 @@ static void set_created(const struct replay *replay, int64_t created_ms)
     }
 }
 
+/* A store with a session in the trash has the feature in MANIFEST. */
+static void check_trash_feature(const struct replay *replay)
+{
+    struct check_store *store = replay->store;
+
+    if (store->format_known && (store->incompat & WAL__INCOMPAT_TRASH) == 0) {
+        check_damage_add_redundant(
+            &replay->segment->damages, replay->segment->name,
+            replay->record->posting.offset, 0,
+            "puts a session in the trash, and MANIFEST lacks this feature");
+    }
+}
+
 static void replay_session(const struct replay *replay)
 {
     const struct check_record *record = replay->record;
@@ -124,9 +137,14 @@ static void replay_session(const struct replay *replay)
     session->state.schema_version = decoded.schema_version;
     session->state.session_position =
         wal__position(replay->segment->id, record->posting.offset);
-    session->state.flags &= ~(uint32_t)WAL__SUMMARY_FORK;
+    session->state.flags &=
+        ~(uint32_t)(WAL__SUMMARY_FORK | WAL__SUMMARY_TRASHED);
     if ((decoded.flags & WAL__SESSION_RECORD_FORK) != 0) {
         session->state.flags |= WAL__SUMMARY_FORK;
+    }
+    if ((decoded.flags & WAL__SESSION_RECORD_TRASHED) != 0) {
+        session->state.flags |= WAL__SUMMARY_TRASHED;
+        check_trash_feature(replay);
     }
 }
 

@@ -265,14 +265,15 @@ static void update_checkpoints(struct walconv_views *views,
     }
 }
 
-static bool is_deleted(struct walconv_views *views, struct wal_slice id)
+/* Whether it is deleted, or in the trash: its view stays as it is. */
+static bool is_gone(struct walconv_views *views, struct wal_slice id)
 {
     struct wal_session *session = NULL;
     enum wal_status status =
         wal_session_open(views->target.store, id, &session, NULL);
 
     wal_session_close(session);
-    return status == WAL_ENOTFOUND;
+    return status == WAL_ENOTFOUND || status == WAL_ETRASHED;
 }
 
 /* Updates an open view. */
@@ -319,7 +320,8 @@ bool walconv_views_update(struct walconv_views *views,
         open_view->update_number = update_number;
         open_view->time = seconds();
     }
-    if (status == WAL_ENOTFOUND && is_deleted(views, info->id)) {
+    if ((status == WAL_ENOTFOUND || status == WAL_ETRASHED) &&
+        is_gone(views, info->id)) {
         close_view(open_view);
         status = WAL_OK;
     }

@@ -137,7 +137,7 @@ static bool is_of_file(int number)
 }
 
 /* An argument that cannot be read is a failure of the tool; below it the answer
- * is no. */
+ * is no. The files of sessions in the trash are expected below a directory. */
 static int print_failure(const struct cli *cli,
                          const struct wal_import_report *report, unsigned what)
 {
@@ -145,6 +145,9 @@ static int print_failure(const struct cli *cli,
     int number = report->error->sys_errno;
     int code = cli_report(cli, report->path.data, status, report->error);
 
+    if ((what & WALCONV_PRINT_ARGUMENT) == 0 && status == WAL_ETRASHED) {
+        return CLI_OK;
+    }
     if ((what & WALCONV_PRINT_ARGUMENT) == 0 && is_of_file(number)) {
         return CLI_NEGATIVE;
     }

@@ -159,6 +159,11 @@ static bool is_argument(const struct walconv_run *run, struct wal_slice path)
 static bool is_printed(const struct walconv_run *run,
                        const struct wal_import_report *report)
 {
+    /* They are there each time that the directory is imported. */
+    if (report->status == WAL_ETRASHED && !run->is_verbose && !run->cli->json &&
+        !is_argument(run, report->path)) {
+        return false;
+    }
     return run->is_verbose || run->cli->json || report->status != WAL_OK ||
            (report->flags & WAL_IMPORT_CHANGED_VIEW) != 0 ||
            ((report->flags & WAL_IMPORT_OTHER_ID) != 0 &&
@@ -175,6 +180,7 @@ static int32_t on_report(void *ctx, const struct wal_import_report *report)
         run->files++;
         run->bytes += report->bytes;
     }
+    run->trashed += report->status == WAL_ETRASHED ? 1 : 0;
     run->other_ids += (report->flags & WAL_IMPORT_OTHER_ID) != 0 ? 1 : 0;
     for (uint64_t i = 0; what == 0 && i < report->issue_count; i++) {
         count_warning(run, &report->issues[i]);
@@ -292,8 +298,11 @@ void walconv_run_print(const struct walconv_run *run)
     walconv_print_bytes(stdout, result->bytes);
     printf(", %.1f s\n", seconds);
     walconv_print_left_out(stdout, "left out: ", result);
-    if (result->failed > 0) {
-        printf("failed: %" PRIu64 "\n", result->failed);
+    if (run->trashed > 0) {
+        printf("in the trash, and not imported: %" PRIu64 "\n", run->trashed);
+    }
+    if (result->failed > run->trashed) {
+        printf("failed: %" PRIu64 "\n", result->failed - run->trashed);
     }
     fflush(stdout);
     print_warnings(run);

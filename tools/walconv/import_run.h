@@ -47,6 +47,7 @@ struct walconv_run {
     uint32_t warning_count;
     uint64_t other_warnings; /* of further texts */
     uint64_t other_ids;      /* sessions that could not have their id */
+    uint64_t trashed;        /* sources of sessions in the trash */
     const struct wal_slice *paths;
     uint32_t path_count;
     struct wal_import_result result;

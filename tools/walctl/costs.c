@@ -63,7 +63,8 @@ static enum wal_status read_session(struct walctl_costs *costs,
         costs->items[costs->count++] = cost;
     }
     wal_session_close(session);
-    if (is_damage(status) || status == WAL_ENOTFOUND) {
+    if (is_damage(status) || status == WAL_ENOTFOUND ||
+        status == WAL_ETRASHED) {
         costs->damaged += is_damage(status);
         return WAL_OK;
     }

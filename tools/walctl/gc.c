@@ -21,6 +21,7 @@ struct gc {
     struct progress progress;
     struct wal_store_compact_options options;
     struct wal_store_compact_result result;
+    struct walctl_trash trash; /* when it began */
 };
 
 /* The options of the command line. */
@@ -73,6 +74,16 @@ static void write_json(const struct gc *gc)
         cli_json_key(&json, numbers[i].key);
         cli_json_number(&json, numbers[i].value);
     }
+    cli_json_key(&json, "trash");
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "sessions");
+    cli_json_number(&json, gc->trash.sessions);
+    cli_json_key(&json, "bytes");
+    cli_json_number(&json, gc->trash.bytes);
+    cli_json_key(&json, "deleted");
+    cli_json_bool(
+        &json, !dry_run && (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0);
+    cli_json_close(&json, '}');
     cli_json_key(&json, "refused");
     walctl_space_write_refusals(&gc->space, &json);
     if (dry_run) {
@@ -129,6 +140,26 @@ static void print_result(const struct gc *gc)
         result->kept_records, result->dropped_records, result->erased_records);
 }
 
+/* What the trash holds, or held. */
+static void print_trash(const struct gc *gc)
+{
+    bool erases = (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0;
+    bool dry_run = (gc->options.flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
+    char size[SIZE_TEXT];
+
+    if (gc->trash.sessions == 0) {
+        return;
+    }
+    size_text(gc->trash.bytes, size);
+    printf("%s %" PRIu64 " %s, %s of records%s\n",
+           !erases   ? "in the trash:"
+           : dry_run ? "would delete from the trash:"
+                     : "deleted from the trash:",
+           gc->trash.sessions,
+           cli_plural(gc->trash.sessions, "session", "sessions"), size,
+           erases ? "" : " (agentwal gc --erase deletes them)");
+}
+
 static void note_erase_limits(const struct cli *cli)
 {
     cli_note(cli, "--erase",
@@ -141,10 +172,12 @@ static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
 {
     bool dry_run = (gc->options.flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status =
-        wal_store_compact(store, &gc->options, &gc->result, &error);
+    enum wal_status status = walctl_trash_count(&gc->trash, store, &error);
     int code = CLI_OK;
 
+    if (status == WAL_OK) {
+        status = wal_store_compact(store, &gc->options, &gc->result, &error);
+    }
     progress_clear(&gc->progress);
     if (status != WAL_OK) {
         code = cli_report(cli, cli->items[1], status, &error);
@@ -152,8 +185,10 @@ static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
         write_json(gc);
     } else if (dry_run) {
         print_plan(gc);
+        print_trash(gc);
     } else {
         print_result(gc);
+        print_trash(gc);
     }
     if (status == WAL_OK && !dry_run &&
         (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0) {

@@ -1,5 +1,5 @@
 /*
- * meta.c - the command meta: prints and merges a session's metadata.
+ * meta.c - the commands meta and pin: print and merge a session's metadata.
  *
  * Invariant: a merge applies to the metadata that is current when it is
  * written, so that concurrent writers lose nothing.
@@ -101,4 +101,57 @@ int walctl_meta(struct cli *cli, int argc, char **argv)
     }
     wal_session_close(session);
     return cli_close_store(cli, cli->items[1], store, code);
+}
+
+/* Prints {"sessionId","pinned"}, or a sentence. */
+static int print_pinned(const struct cli *cli, struct wal_session *session,
+                        bool is_pinned)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_get_info(session, &info, &error);
+    struct cli_json json;
+
+    if (status != WAL_OK) {
+        return cli_report(cli, cli->items[2], status, &error);
+    }
+    if (cli_is_for_people(cli)) {
+        fputs(is_pinned ? "pinned the session " : "unpinned the session ",
+              stdout);
+        cli_print_name(stdout, info.id);
+        putchar('\n');
+        return CLI_OK;
+    }
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "sessionId");
+    cli_json_text(&json, info.id);
+    cli_json_key(&json, "pinned");
+    cli_json_bool(&json, is_pinned);
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+    return CLI_OK;
+}
+
+int walctl_pin(struct cli *cli, int argc, char **argv)
+{
+    bool off = false;
+    const struct cli_option options[] = {
+        {.name = "off", .flag = &off},
+        {.name = NULL},
+    };
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    int code = walctl_open_session(cli, argc, argv, options, 3, 3, 0, &store,
+                                   &session);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code =
+        update(cli, session, off ? "{\"pinned\":null}" : "{\"pinned\":true}");
+    if (code == CLI_CONTINUE) {
+        code = print_pinned(cli, session, !off);
+    }
+    return walctl_close_session(cli, store, session, code);
 }

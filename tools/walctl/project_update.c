@@ -109,7 +109,10 @@ static enum wal_status update_session(struct wal_store *store, const char *id,
     }
     *count += status == WAL_OK && !is_released;
     wal_session_close(session);
-    return status == WAL_ENOTFOUND || status == WAL_ECALLBACK ? WAL_OK : status;
+    return status == WAL_ENOTFOUND || status == WAL_ETRASHED ||
+                   status == WAL_ECALLBACK
+               ? WAL_OK
+               : status;
 }
 
 /* Lists the sessions of a directory to write, newest first: those with a former

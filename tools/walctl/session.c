@@ -1,5 +1,5 @@
 /*
- * session.c - the commands create, fork and delete.
+ * session.c - the commands create, fork, delete and undelete.
  *
  * Invariant: an id is printed after the session is durable.
  *
@@ -183,23 +183,26 @@ int walctl_fork(struct cli *cli, int argc, char **argv)
     return cli_close_store(cli, cli->items[1], store, code);
 }
 
-/* Prints {"sessionId","deleted","entries"}, or a sentence. The tool walctl
- * prints nothing. */
+/* Prints {"sessionId","deleted","entries","trashed"}, or a sentence. The tool
+ * walctl, which deletes for good, prints nothing. */
 static void print_deleted(const struct cli *cli, const char *id,
                           const char *title, uint64_t entries)
 {
     struct cli_json json;
 
     if (cli_is_for_people(cli)) {
-        fputs("deleted the session ", stdout);
+        fputs("moved the session ", stdout);
         cli_print_name(stdout, cli_slice(id));
         if (title[0] != '\0') {
             fputs(" (", stdout);
             cli_print_text(stdout, cli_slice(title), 60, false);
             putchar(')');
         }
-        printf(" with %llu %s\n", (unsigned long long)entries,
+        printf(" with %llu %s to the trash\nundo: agentwal undelete ",
+               (unsigned long long)entries,
                cli_plural(entries, "entry", "entries"));
+        cli_print_name(stdout, cli_slice(id));
+        putchar('\n');
     } else if (cli->verb != NULL) {
         cli_json_init(&json, stdout);
         cli_json_open(&json, '{');
@@ -209,6 +212,8 @@ static void print_deleted(const struct cli *cli, const char *id,
         cli_json_bool(&json, true);
         cli_json_key(&json, "entries");
         cli_json_number(&json, entries);
+        cli_json_key(&json, "trashed");
+        cli_json_bool(&json, true);
         cli_json_close(&json, '}');
         cli_json_end_line(&json);
     }
@@ -224,7 +229,8 @@ static int delete_session(const struct cli *cli, struct wal_session *session)
     char *text = cli_copy_text(title.data, (size_t)title.size);
 
     if (status == WAL_OK) {
-        status = wal_session_delete(session, &error);
+        status = cli->verb != NULL ? wal_session_trash(session, &error)
+                                   : wal_session_delete(session, &error);
     }
     if (status == WAL_OK) {
         print_deleted(cli, id, text, info.entries);
@@ -250,5 +256,52 @@ int walctl_delete(struct cli *cli, int argc, char **argv)
         code = delete_session(cli, session);
         wal_session_close(session);
     }
+    return cli_close_store(cli, cli->items[1], store, code);
+}
+
+/* Prints {"sessionId","undeleted"}, or a sentence. */
+static void print_undeleted(const struct cli *cli, const char *id)
+{
+    struct cli_json json;
+
+    if (cli_is_for_people(cli)) {
+        fputs("took the session ", stdout);
+        cli_print_name(stdout, cli_slice(id));
+        fputs(" out of the trash\n", stdout);
+        return;
+    }
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "sessionId");
+    cli_json_text(&json, cli_slice(id));
+    cli_json_key(&json, "undeleted");
+    cli_json_bool(&json, true);
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
+int walctl_undelete(struct cli *cli, int argc, char **argv)
+{
+    static const struct cli_option options[] = {{.name = NULL}};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_store *store = NULL;
+    enum wal_status status;
+    char *id = NULL;
+    int code = walctl_open(cli, argc, argv, options, 3, 3, 0, &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_find_trashed(cli, store, cli->items[2], &id);
+    if (code == CLI_CONTINUE) {
+        status = wal_session_undelete(store, cli_slice(id), &error);
+        code = status == WAL_OK
+                   ? CLI_OK
+                   : cli_report(cli, cli->items[2], status, &error);
+        if (status == WAL_OK) {
+            print_undeleted(cli, id);
+        }
+    }
+    free(id);
     return cli_close_store(cli, cli->items[1], store, code);
 }

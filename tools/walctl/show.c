@@ -26,12 +26,14 @@ int walctl_list(struct cli *cli, int argc, char **argv)
     const char *limit_text = "0";
     const char *after = NULL;
     bool cursor = false;
+    bool trash = false;
     const struct cli_option options[] = {
         {.name = "cwd", .value = &cwd},
         {.name = "project", .value = &project},
         {.name = "limit", .value = &limit_text},
         {.name = "after", .value = &after},
         {.name = "cursor", .flag = &cursor},
+        {.name = "trash", .flag = &trash},
         {.name = NULL},
     };
     struct wal_session_cursor_options wanted = {.struct_size = sizeof(wanted)};
@@ -60,6 +62,7 @@ int walctl_list(struct cli *cli, int argc, char **argv)
         wanted.cwd = cli_slice(directory);
         wanted.project = cli_slice(project);
         wanted.after = cli_slice(after);
+        wanted.flags = trash ? (uint32_t)WAL_SESSION_CURSOR_TRASH : 0;
         code = cli_print_sessions(cli, store, cli->items[1], &wanted, limit,
                                   cursor);
         code = cli_close_store(cli, cli->items[1], store, code);

@@ -183,3 +183,24 @@ int walctl_space_report(const struct cli *cli, const struct walctl_space *space)
     }
     return space->refusal_count == 0 ? CLI_OK : CLI_NEGATIVE;
 }
+
+enum wal_status walctl_trash_count(struct walctl_trash *trash,
+                                   struct wal_store *store,
+                                   struct wal_error *error)
+{
+    struct wal_session_cursor_options options =
+        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session_cursor *list = NULL;
+    enum wal_status status;
+
+    options.flags = WAL_SESSION_CURSOR_TRASH;
+    status = wal_session_cursor_open(store, &options, &list, error);
+    while (status == WAL_OK &&
+           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
+        trash->sessions++;
+        trash->bytes += info.bytes;
+    }
+    wal_session_cursor_close(list);
+    return status == WAL_END ? WAL_OK : status;
+}

@@ -56,4 +56,14 @@ void walctl_space_print(struct walctl_space *space, bool reclaimable_only);
 int walctl_space_report(const struct cli *cli,
                         const struct walctl_space *space);
 
+/* What is in the trash. */
+struct walctl_trash {
+    uint64_t sessions;
+    uint64_t bytes; /* of their records, shared ones excluded */
+};
+
+enum wal_status walctl_trash_count(struct walctl_trash *trash,
+                                   struct wal_store *store,
+                                   struct wal_error *error);
+
 #endif

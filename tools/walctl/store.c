@@ -74,6 +74,7 @@ static const char *tail_name(uint32_t tail)
 struct stats {
     struct wal_store_info info;
     struct walctl_space space;
+    struct walctl_trash trash;
     struct walctl_costs costs;
     struct wal_claim_cursor *claims;
 };
@@ -84,15 +85,16 @@ struct number {
 };
 
 enum {
-    NUMBERS = 9
+    NUMBERS = 10
 };
 
-static void list_numbers(const struct wal_store_info *info,
-                         struct number out[NUMBERS])
+static void list_numbers(const struct stats *stats, struct number out[NUMBERS])
 {
+    const struct wal_store_info *info = &stats->info;
     const struct number numbers[NUMBERS] = {
         {"formatVersion", info->format_version},
         {"sessions", info->sessions},
+        {"trashed", stats->trash.sessions},
         {"lastSequence", info->last_sequence},
         {"segments", info->segments},
         {"logBytes", info->log_bytes},
@@ -117,7 +119,7 @@ static enum wal_status print_table(struct stats *stats, const char *uuid,
     const struct wal_store_info *info = &stats->info;
     struct number numbers[NUMBERS];
 
-    list_numbers(info, numbers);
+    list_numbers(stats, numbers);
     printf("%-14s %s\n", "uuid", uuid);
     for (size_t i = 0; i < NUMBERS; i++) {
         printf("%-14s %" PRIu64 "\n", numbers[i].key, numbers[i].value);
@@ -137,7 +139,7 @@ static enum wal_status write_object(const struct stats *stats, const char *uuid,
     enum wal_status status;
     struct cli_json json;
 
-    list_numbers(info, numbers);
+    list_numbers(stats, numbers);
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
     cli_json_key(&json, "uuid");
@@ -185,7 +187,11 @@ static enum wal_status print_summary(const struct cli *cli, struct stats *stats,
     cli_print_name(stdout, cli_slice(cli->items[1]));
     printf("\n%-12s %s\n%-12s %" PRIu64 "\n", "Id", uuid, "Format",
            (uint64_t)info->format_version);
-    printf("%-12s %" PRIu64 "\n", "Sessions", (uint64_t)info->sessions);
+    printf("%-12s %" PRIu64, "Sessions", (uint64_t)info->sessions);
+    if (stats->trash.sessions > 0) {
+        printf(", %" PRIu64 " of them in the trash", stats->trash.sessions);
+    }
+    putchar('\n');
     print_labelled("Log", info->log_bytes, info->disk_bytes, info->segments);
     if (info->pack_segments > 0) {
         print_labelled("Files", info->pack_bytes, info->pack_disk_bytes,
@@ -234,6 +240,9 @@ static enum wal_status read_stats(struct wal_store *store, struct stats *stats,
 
     if (status == WAL_OK) {
         status = read_space(store, &stats->space, error);
+    }
+    if (status == WAL_OK) {
+        status = walctl_trash_count(&stats->trash, store, error);
     }
     /* Without a pack there is no checkpoint: each has a blob. */
     if (status == WAL_OK && stats->info.pack_segments > 0) {

@@ -23,6 +23,8 @@ int walctl_show(struct cli *cli, int argc, char **argv);
 int walctl_children(struct cli *cli, int argc, char **argv);
 int walctl_fork(struct cli *cli, int argc, char **argv);
 int walctl_delete(struct cli *cli, int argc, char **argv);
+int walctl_undelete(struct cli *cli, int argc, char **argv);
+int walctl_pin(struct cli *cli, int argc, char **argv);
 int walctl_meta(struct cli *cli, int argc, char **argv);
 int walctl_head(struct cli *cli, int argc, char **argv);
 int walctl_doc(struct cli *cli, int argc, char **argv);
@@ -41,9 +43,11 @@ int walctl_rewind(struct cli *cli, int argc, char **argv);
 int walctl_projects(struct cli *cli, int argc, char **argv);
 int walctl_project(struct cli *cli, int argc, char **argv);
 int walctl_stats(struct cli *cli, int argc, char **argv);
+int walctl_backup(struct cli *cli, int argc, char **argv);
 int walctl_gc(struct cli *cli, int argc, char **argv);
 int walctl_bundle(struct cli *cli, int argc, char **argv);
 int walctl_merge(struct cli *cli, int argc, char **argv);
+int walctl_retain(struct cli *cli, int argc, char **argv);
 int walctl_accept_damage(struct cli *cli, int argc, char **argv);
 
 /* Reads the options, checks that there are `least` to `most` operands (the

@@ -177,7 +177,7 @@ static enum wal_status try_origin(struct wal__copy_import *copy,
         status = scan_origin(copy, session, min_bytes, error);
     }
     wal_session_close(copy->origin == session ? previous : session);
-    return status == WAL_ENOTFOUND ? WAL_OK : status;
+    return status == WAL_ENOTFOUND || status == WAL_ETRASHED ? WAL_OK : status;
 }
 
 enum wal_status wal__copy_import_find(struct wal__copy_import *copy,

@@ -144,24 +144,41 @@ enum wal_status wal__import_try_ids(wal__import_create_fn *create, void *ctx,
     return status;
 }
 
+/* The session that was imported from the source last, in the trash or not;
+ * WAL_END: none. *info is valid until the list is closed. */
+static enum wal_status find_source(struct wal_store *store, const char *source,
+                                   uint32_t flags,
+                                   struct wal_session_cursor **list,
+                                   struct wal_session_info *info,
+                                   struct wal_error *error)
+{
+    const struct wal_session_cursor_options options = {
+        .struct_size = sizeof(options),
+        .flags = flags,
+        .source = wal__slice_from_text(source),
+    };
+    enum wal_status status =
+        wal_session_cursor_open(store, &options, list, error);
+
+    return status == WAL_OK ? wal_session_cursor_next(*list, info, error)
+                            : status;
+}
+
 enum wal_status wal__session_open_source(struct wal_store *store,
                                          const char *source,
                                          struct wal_session **session,
                                          struct wal_error *error)
 {
-    const struct wal_session_cursor_options options = {
-        .struct_size = sizeof(options),
-        .source = wal__slice_from_text(source),
-    };
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *list = NULL;
-    enum wal_status status =
-        wal_session_cursor_open(store, &options, &list, error);
+    enum wal_status status = find_source(store, source, 0, &list, &info, error);
 
-    if (status != WAL_OK) {
-        return status;
+    if (status == WAL_END) {
+        wal_session_cursor_close(list);
+        list = NULL;
+        status = find_source(store, source, WAL_SESSION_CURSOR_TRASH, &list,
+                             &info, error);
     }
-    status = wal_session_cursor_next(list, &info, error);
     if (status == WAL_OK) {
         status = wal_session_open(store, info.id, session, error);
     }

@@ -91,7 +91,8 @@ enum wal_status wal__import_try_ids(wal__import_create_fn *create, void *ctx,
                                     const char *base,
                                     struct wal_error *error) WAL_MUST_USE;
 
-/* Opens the session of a source; WAL_ENOTFOUND: no session has it. */
+/* Opens the session of a source. WAL_ENOTFOUND: no session has it;
+ * WAL_ETRASHED: one in the trash has it, and no other. */
 enum wal_status wal__session_open_source(struct wal_store *store,
                                          const char *source,
                                          struct wal_session **session,

@@ -227,7 +227,8 @@ WAL_API void wal_claim_cursor_close(struct wal_claim_cursor *cursor);
 /* ------------------------------------------------------- compaction --- */
 
 enum wal_store_compact_flag {
-    /* Leave no byte of what was deleted or redacted in the log. */
+    /* Leave no byte of what was deleted or redacted in the log. Deletes the
+     * sessions in the trash first. */
     WAL_STORE_COMPACT_ERASE = 1u << 0,
     /* Report what would be done, change nothing. */
     WAL_STORE_COMPACT_DRY_RUN = 1u << 1
@@ -310,6 +311,7 @@ struct wal_store_compact_result {
     uint64_t dropped_records; /* from them */
     uint64_t erased_records;  /* kept without their content */
     struct wal_error refusal;
+    uint64_t dropped_contents; /* of the pack: nothing named them */
 };
 
 /*
@@ -336,6 +338,60 @@ struct wal_store_compact_result {
 WAL_API WAL_MUST_USE enum wal_status wal_store_compact(
     struct wal_store *store, const struct wal_store_compact_options *options,
     struct wal_store_compact_result *result, struct wal_error *error);
+
+/* ----------------------------------------------------------- backup --- */
+
+/* Called after each MiB, with bytes of segments copied so far and to copy in
+ * total. A result other than 0 stops the backup with WAL_ECALLBACK and that
+ * number in error->sys_errno. */
+typedef int32_t wal_store_backup_progress_fn(void *ctx, uint64_t done,
+                                             uint64_t total);
+
+struct wal_store_backup_options {
+    uint32_t struct_size;
+    uint32_t flags;                         /* 0 */
+    wal_store_backup_progress_fn *progress; /* or null */
+    void *ctx;
+};
+
+/* What a backup did. The library fills it, when the backup succeeds. */
+struct wal_store_backup_result {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t segments;      /* of the copy */
+    uint64_t copied;        /* of them, those that were written, in part too */
+    uint64_t removed;       /* segments of the copy that compaction replaced */
+    uint64_t bytes;         /* written; shared blocks do not count */
+    uint64_t shared_bytes;  /* of files that share their blocks with the store */
+    uint64_t last_sequence; /* of the newest record in the copy */
+};
+
+/*
+ * Copies the store to the directory at path, while other threads and processes
+ * read and write. The copy is a store.
+ *
+ * The copy has everything that was durable when the call began; of a writable
+ * handle everything that was written. path is created, its parents are not. If
+ * it is an earlier backup of this store, only what is new is written. When the
+ * call fails, or the process is killed, or the power goes, the copy is as the
+ * last backup left it, or newer, and the next call goes on; until the first
+ * call has succeeded it is no store. Nothing of the store changes, so that the
+ * handle may be read-only. It may not be compacted meanwhile. options and
+ * result may be null.
+ *
+ * Threads: any. The callback may not call this library with the same store.
+ * Errors: WAL_EEXISTS when other files or another store are at path, or a copy
+ * that has records which the store lacks: it was written to, or the store is
+ * older; WAL_EINVAL when path is inside the store, or the store has no files;
+ * WAL_ELOCKED when the copy is
+ * open for writing, or the store is being compacted; WAL_ECORRUPT when the
+ * copy is damaged; WAL_EBUSY when the store was compacted since it was opened;
+ * WAL_ENOSPACE, WAL_EIO, WAL_ECALLBACK. docs/backup.md.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_store_backup(
+    struct wal_store *store, const char *path,
+    const struct wal_store_backup_options *options,
+    struct wal_store_backup_result *result, struct wal_error *error);
 
 #ifdef __cplusplus
 }

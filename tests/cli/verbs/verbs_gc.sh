@@ -44,7 +44,8 @@ code 0 agentwal gc
 grep -q '^nothing to rewrite in 0 segments$' stdout || fail "gc of nothing"
 agentwal gc --dry-run --json | json 'rows == [{"dryRun": True, "segments": 0,
     "rewritten": 0, "bytesBefore": 0, "bytesAfter": 0, "deadBytes": 0,
-    "keptRecords": 0, "droppedRecords": 0, "erasedRecords": 0, "refused": [],
+    "keptRecords": 0, "droppedRecords": 0, "erasedRecords": 0,
+    "trash": {"sessions": 0, "bytes": 0, "deleted": False}, "refused": [],
     "sessions": []}]'
 
 # A dry run says what would come back, and changes nothing.
@@ -53,7 +54,7 @@ entries 200 one | agentwal append first >/dev/null
 agentwal create --id second >/dev/null
 entries 100 two | agentwal append second >/dev/null
 agentwal fork first --id third >/dev/null
-agentwal delete second >/dev/null
+walctl delete "$store" second
 before=$(read_all first third)
 find "$store" -type f ! -name LOCK -exec sha256sum {} + | sort >files
 agentwal gc --dry-run --json >plan
@@ -136,7 +137,7 @@ code 0 agentwal list
 [ -z "$(find "$store" -name '*.rewrite')" ] || fail "a file is left over"
 
 # A damaged segment is named, and the rest goes on.
-agentwal delete third >/dev/null
+walctl delete "$store" third
 segment=$(find "$store/log" -name '*.seg' -size +70k | sort | head -1)
 python3 -ISc '
 import sys

@@ -53,11 +53,12 @@ same 5 "$(grep -o '01a2[0-9-]' stderr | grep -c .)" "at most five are named"
 code 1 agentwal delete 01a2-
 code 1 agentwal delete 9e33
 code 0 agentwal delete 7bb9e33
-grep -q "^deleted the session $base-8df387bb9e33 with 0 entries$" stdout ||
+grep -q "^moved the session $base-8df387bb9e33 with 0 entries to the trash$" stdout ||
     fail "output of delete"
 code 1 agentwal delete 7bb9e33
 code 0 agentwal delete --json short
-json 'rows == [{"sessionId": "short", "deleted": True, "entries": 0}]' stdout
+json 'rows == [{"sessionId": "short", "deleted": True, "entries": 0,
+    "trashed": True}]' stdout
 
 # Entries, heads and checkpoints.
 agentwal create --id s --cwd . >/dev/null

@@ -103,4 +103,8 @@ code 0 agentwal export --dialect source --session "${id: -7}" --stdout
 cmp session.jsonl stdout
 code 2 agentwal export --dialect source --session "$id" --stdout --json
 gives 'len(rows) > 5' agentwal dialects --json
-says '^deleted the session s \(A title\) with 7 entries$' agentwal delete s
+says '^moved the session s \(A title\) with 7 entries to the trash$' \
+    agentwal delete s
+says '^took the session s out of the trash$' agentwal undelete s
+says '^pinned the session s$' agentwal pin s
+says '^unpinned the session s$' agentwal pin --off s

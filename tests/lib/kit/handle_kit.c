@@ -363,6 +363,7 @@ static void call_writers(struct wal_session *session, struct calls *calls)
     CHECK(wal_session_accept_damage(session, error));
     CHECK(wal_session_claim(session, error));
     CHECK(wal_session_unclaim(session, error));
+    CHECK(wal_session_trash(session, error));
     CHECK(wal_session_delete(session, error));
 }
 

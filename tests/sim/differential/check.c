@@ -111,20 +111,28 @@ void differential_check_session(struct differential *run, uint32_t number)
     }
 }
 
-void differential_learn_times(struct differential *run)
+static void learn_times(struct differential *run, uint32_t flags)
 {
+    const struct wal_session_cursor_options options = {
+        .struct_size = sizeof(options), .flags = flags};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *list = NULL;
     enum wal_status status =
-        wal_session_cursor_open(run->store, NULL, &list, &run->error);
+        wal_session_cursor_open(run->store, &options, &list, &run->error);
 
-    reference_forget_times(run->ref);
     while (status == WAL_OK && (status = wal_session_cursor_next(
                                     list, &info, &run->error)) == WAL_OK) {
         reference_learn_time(run->ref, info.number, info.updated_ms);
     }
     wal_session_cursor_close(list);
     (void)differential_compare_status(run, status, WAL_END);
+}
+
+void differential_learn_times(struct differential *run)
+{
+    reference_forget_times(run->ref);
+    learn_times(run, 0);
+    learn_times(run, WAL_SESSION_CURSOR_TRASH);
 }
 
 /* Reads a list to its end, beginning again with the cursor after each page; 0:
@@ -511,6 +519,8 @@ void differential_check_all(struct differential *run)
         }
     }
     differential_check_docs(run, REFERENCE_STORE, &docs);
+    differential_check_list(run, &list, 0);
+    list.flags = WAL_SESSION_CURSOR_TRASH;
     differential_check_list(run, &list, 0);
     (void)differential_compare_status(
         run, wal_store_get_info(run->store, &info, &run->error), WAL_OK);

@@ -235,7 +235,8 @@ struct wal_session *differential_handle(struct differential *run,
     if (run->handles[number] != NULL) {
         return run->handles[number];
     }
-    if (reference_session_status(run->ref, number, &info) != WAL_OK) {
+    if (reference_session_status(run->ref, number, &info) != WAL_OK ||
+        reference_is_trashed(run->ref, number)) {
         return NULL;
     }
     status = wal_session_open(run->store, info.info.id, &run->handles[number],
@@ -249,7 +250,7 @@ struct wal_session *differential_handle(struct differential *run,
 uint32_t differential_session(struct differential *run)
 {
     uint32_t count = reference_session_count(run->ref);
-    bool deleted = differential_one_in(run, 40);
+    bool deleted = differential_one_in(run, 20);
     uint32_t start = differential_random(run, count + 1);
 
     /* Later ones more often than others: forks of forks come of it. */
@@ -259,7 +260,8 @@ uint32_t differential_session(struct differential *run)
     for (uint32_t i = 0; i < count; i++) {
         uint32_t number = (start + i) % count + 1;
 
-        if (reference_is_deleted(run->ref, number)
+        if (reference_is_deleted(run->ref, number) ||
+                    reference_is_trashed(run->ref, number)
                 ? deleted && run->handles[number] != NULL
                 : !deleted || i >= count / 2) {
             return number;

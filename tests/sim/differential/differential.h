@@ -21,7 +21,7 @@
 enum {
     DIFFERENTIAL_SESSIONS = 1024, /* numbers in one store, at most */
     DIFFERENTIAL_STREAMS = 3,     /* that operations use */
-    DIFFERENTIAL_STATUSES = 29,   /* WAL_END to the lowest */
+    DIFFERENTIAL_STATUSES = 36,   /* WAL_END to the lowest */
     DIFFERENTIAL_BATCH = 6        /* entries of a batch, at most */
 };
 
@@ -121,14 +121,15 @@ bool differential_compare_status(struct differential *run,
                                  enum wal_status engine,
                                  enum wal_status reference);
 
-/* A session's handle; null when there is none to be had: it is deleted. */
+/* A session's handle; null when there is none to be had: it is deleted or in
+ * the trash. */
 struct wal_session *differential_handle(struct differential *run,
                                         uint32_t number);
 /* Takes a handle that the engine gave for a session. */
 void differential_set_handle(struct differential *run, uint32_t number,
                              struct wal_session *session);
-/* A session; now and then one that is deleted, with a handle that is left. 0:
- * there is none. */
+/* A session; now and then one that is deleted or in the trash, with a handle
+ * that is left. 0: there is none. */
 uint32_t differential_session(struct differential *run);
 
 /* differential_texts.c: what operations are given ----------------------- */
@@ -204,6 +205,8 @@ void differential_latest(struct differential *run);
 void differential_open_or_create(struct differential *run);
 void differential_fork(struct differential *run);
 void differential_delete(struct differential *run);
+void differential_trash(struct differential *run);
+void differential_undelete(struct differential *run);
 
 /* differential_change.c */
 void differential_update(struct differential *run);

@@ -11,6 +11,8 @@ const struct differential_operation differential_operations[] = {
     {"open_or_create", differential_open_or_create, 10},
     {"fork", differential_fork, 20},
     {"delete a session", differential_delete, 10},
+    {"put a session in the trash", differential_trash, 12},
+    {"take a session out of the trash", differential_undelete, 8},
     {"update metadata", differential_update, 30},
     {"update metadata against others", differential_update_contended, 1},
     {"migrate a session", differential_migrate, 10},

@@ -94,6 +94,9 @@ void differential_list(struct differential *run)
         differential_check_list(run, &options, differential_random(run, 3));
         return;
     }
+    if (differential_one_in(run, 4)) {
+        options.flags = WAL_SESSION_CURSOR_TRASH;
+    }
     if (differential_one_in(run, 12)) {
         options.flags = WAL_SESSION_CURSOR_LINEAGE;
         options.lineage_of = differential_slice("nobody");

@@ -213,3 +213,57 @@ void differential_delete(struct differential *run)
         run, status,
         reference_session_delete(run->ref, number, &run->expected));
 }
+
+void differential_trash(struct differential *run)
+{
+    uint32_t number = differential_session(run);
+    struct wal_session *session;
+    enum wal_status status;
+
+    session = number == 0 ? NULL : differential_handle(run, number);
+    if (session == NULL) {
+        return;
+    }
+    status = wal_session_trash(session, &run->error);
+    differential_enter_reference(run);
+    if (differential_compare_status(
+            run, status,
+            reference_session_trash(run->ref, number, &run->expected))) {
+        differential_check_session(run, number);
+        /* Without the handle it cannot be read before it is undeleted. */
+        if (differential_one_in(run, 2)) {
+            wal_session_close(run->handles[number]);
+            run->handles[number] = NULL;
+        }
+    }
+}
+
+/* Of one that is in the trash, or now and then of any. */
+void differential_undelete(struct differential *run)
+{
+    uint32_t count = reference_session_count(run->ref);
+    uint32_t start = differential_random(run, count + 1);
+    bool any = differential_one_in(run, 8);
+    struct reference_info info;
+    enum wal_status status;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number = (start + i) % count + 1;
+
+        if (!reference_is_trashed(run->ref, number) &&
+            (!any ||
+             reference_session_status(run->ref, number, &info) != WAL_OK)) {
+            continue;
+        }
+        (void)!reference_session_status(run->ref, number, &info);
+        status = wal_session_undelete(run->store, info.info.id, &run->error);
+        differential_enter_reference(run);
+        if (differential_compare_status(
+                run, status,
+                reference_session_undelete(run->ref, info.info.id,
+                                           &run->expected))) {
+            differential_check_session(run, number);
+        }
+        return;
+    }
+}

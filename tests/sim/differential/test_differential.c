@@ -26,7 +26,7 @@ enum {
 static const int statuses[] = {
     WAL_OK,        WAL_END,     WAL_EINVAL,    WAL_ENOTFOUND, WAL_EEXISTS,
     WAL_ECONFLICT, WAL_ETOOBIG, WAL_EREADONLY, WAL_ENOPARENT, WAL_EBADJSON,
-    WAL_ECALLBACK, WAL_ESCHEMA, WAL_EREDACTED};
+    WAL_ECALLBACK, WAL_ESCHEMA, WAL_EREDACTED, WAL_ETRASHED};
 
 /* Whether AGENTWAL_LONG asks for all that there is to try, not a sample. */
 static bool is_long(void)

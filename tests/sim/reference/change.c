@@ -88,6 +88,9 @@ enum wal_status reference_session_migrate(struct reference *ref,
     if (reference_is_deleted(ref, number)) {
         return WAL_ENOTFOUND;
     }
+    if (reference_is_trashed(ref, number)) {
+        return WAL_ETRASHED;
+    }
     from = schema_of(ref, number);
     if (from > to) {
         return ref_fail_number(error, WAL_ESCHEMA, from);

@@ -22,6 +22,7 @@ enum ref_kind {
 struct ref_session {
     struct wal_session_options stored_options; /* texts are copies */
     bool is_fork;
+    bool is_trashed;
 };
 
 struct ref_record {

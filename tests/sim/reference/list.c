@@ -194,6 +194,8 @@ static void describe(const struct reference *ref, uint32_t number,
     out->info.flags = now->session_state->is_fork ? WAL_SESSION_FORK : 0;
     if (reference_is_deleted(ref, number)) {
         out->info.flags |= WAL_SESSION_DELETED;
+    } else if (now->session_state->is_trashed) {
+        out->info.flags |= WAL_SESSION_TRASHED;
     }
     out->info.id = says->id;
     out->info.cwd = says->cwd;
@@ -295,12 +297,14 @@ static void list_all(const struct reference *ref,
                      const struct wal_session_cursor_options *options,
                      struct reference_info *list, uint32_t *count)
 {
+    bool is_trash = (options->flags & WAL_SESSION_CURSOR_TRASH) != 0;
     uint32_t sessions = reference_session_count(ref);
 
     for (uint32_t number = 1; number <= sessions; number++) {
         struct reference_info *at = &list[*count];
 
-        if (reference_is_deleted(ref, number)) {
+        if (reference_is_deleted(ref, number) ||
+            reference_is_trashed(ref, number) != is_trash) {
             continue;
         }
         describe(ref, number, at);

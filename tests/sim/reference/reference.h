@@ -83,6 +83,8 @@ void reference_learn_time(struct reference *ref, uint32_t number,
 /* How many numbers were given so far; the numbers are 1 to this. */
 uint32_t reference_session_count(const struct reference *ref);
 bool reference_is_deleted(const struct reference *ref, uint32_t number);
+/* Whether it is in the trash, and not deleted. */
+bool reference_is_trashed(const struct reference *ref, uint32_t number);
 
 enum wal_status
 reference_session_create(struct reference *ref,
@@ -112,6 +114,13 @@ enum wal_status reference_session_migrate(struct reference *ref,
                                           struct wal_error *error);
 enum wal_status reference_session_delete(struct reference *ref, uint32_t number,
                                          struct wal_error *error);
+enum wal_status reference_session_trash(struct reference *ref, uint32_t number,
+                                        struct wal_error *error);
+enum wal_status reference_session_undelete(struct reference *ref,
+                                           struct wal_slice id,
+                                           struct wal_error *error);
+/* Deletes what is in the trash. */
+void reference_empty_trash(struct reference *ref);
 enum wal_status
 reference_session_fork(struct reference *ref, uint32_t number,
                        struct wal_slice at,

@@ -78,6 +78,12 @@ bool reference_is_deleted(const struct reference *ref, uint32_t number)
     return find(ref, number, REF_TOMBSTONE, false) != NULL;
 }
 
+bool reference_is_trashed(const struct reference *ref, uint32_t number)
+{
+    return !reference_is_deleted(ref, number) &&
+           ref_session_current(ref, number)->session_state->is_trashed;
+}
+
 uint32_t ref_find_session(const struct reference *ref, struct wal_slice id)
 {
     for (uint64_t i = 1; i <= ref->count; i++) {
@@ -119,6 +125,9 @@ enum wal_status ref_check_writable(const struct reference *ref, uint32_t number,
     if (reference_is_deleted(ref, number)) {
         return ref_fail(error, WAL_ENOTFOUND, nothing);
     }
+    if (reference_is_trashed(ref, number)) {
+        return ref_fail(error, WAL_ETRASHED, nothing);
+    }
     version = ref_session_current(ref, number)
                   ->session_state->stored_options.schema_version;
     if (!writes_schema(ref, version)) {
@@ -134,6 +143,9 @@ enum wal_status reference_session_open(const struct reference *ref,
 
     if (found == 0) {
         return WAL_ENOTFOUND;
+    }
+    if (reference_is_trashed(ref, found)) {
+        return WAL_ETRASHED;
     }
     *number = found;
     return WAL_OK;
@@ -168,7 +180,7 @@ static enum wal_status check_options(const struct wal_session_options *options)
 /* A record of what a session says from now on. */
 static void add_session_record(struct reference *ref, uint32_t number,
                                const struct wal_session_options *says,
-                               bool is_fork)
+                               bool is_fork, bool is_trashed)
 {
     struct ref_record *record = ref_add(ref, REF_SESSION, number);
     struct ref_session *copy = calloc(1, sizeof(*copy));
@@ -183,7 +195,22 @@ static void add_session_record(struct reference *ref, uint32_t number,
     copy->stored_options.metadata = ref_copy(says->metadata);
     copy->stored_options.source = ref_copy(says->source);
     copy->is_fork = is_fork;
+    copy->is_trashed = is_trashed;
     record->session_state = copy;
+}
+
+/* Whether no session has the id, also none in the trash. */
+static enum wal_status check_free(const struct reference *ref,
+                                  struct wal_slice id, struct wal_error *error)
+{
+    uint32_t found = ref_find_session(ref, id);
+
+    if (found == 0) {
+        return WAL_OK;
+    }
+    return ref_fail(
+        error, reference_is_trashed(ref, found) ? WAL_ETRASHED : WAL_EEXISTS,
+        id);
 }
 
 enum wal_status
@@ -206,10 +233,11 @@ reference_session_create(struct reference *ref,
     if (!writes_schema(ref, says.schema_version)) {
         return ref_fail_number(error, WAL_ESCHEMA, says.schema_version);
     }
-    if (ref_find_session(ref, options->id) != 0) {
-        return ref_fail(error, WAL_EEXISTS, options->id);
+    status = check_free(ref, options->id, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    add_session_record(ref, made, &says, false);
+    add_session_record(ref, made, &says, false, false);
     *number = made;
     return ref_end_operation(ref, before, true, WAL_OK);
 }
@@ -256,8 +284,12 @@ enum wal_status ref_fork(struct reference *ref, uint32_t number,
     if (!writes_schema(ref, says.schema_version)) {
         return ref_fail_number(error, WAL_ESCHEMA, says.schema_version);
     }
-    if (ref_find_session(ref, options->id) != 0) {
-        return ref_fail(error, WAL_EEXISTS, options->id);
+    if (reference_is_trashed(ref, number)) {
+        return ref_fail(error, WAL_ETRASHED, nothing);
+    }
+    status = check_free(ref, options->id, error);
+    if (status != WAL_OK) {
+        return status;
     }
     status = find_point(ref, number, at, &point);
     if (status != WAL_OK) {
@@ -268,7 +300,7 @@ enum wal_status ref_fork(struct reference *ref, uint32_t number,
     inherit(&says.title, source->title);
     inherit(&says.metadata, source->metadata);
     says.parent_id = source->id;
-    add_session_record(ref, made, &says, true);
+    add_session_record(ref, made, &says, true, false);
     record = ref_add(ref, REF_FORK, made);
     record->other = number;
     record->target = point;
@@ -295,10 +327,62 @@ enum wal_status reference_session_delete(struct reference *ref, uint32_t number,
     uint64_t before = ref->count;
     enum wal_status status = ref_check_writable(ref, number, error);
 
-    if (status == WAL_OK) {
+    if (status == WAL_OK || status == WAL_ETRASHED) {
         (void)ref_add(ref, REF_TOMBSTONE, number);
+        status = WAL_OK;
     }
     return ref_end_operation(ref, before, true, status);
+}
+
+/* What it says stays as it is. */
+static enum wal_status set_trashed(struct reference *ref, uint32_t number,
+                                   bool is_trashed)
+{
+    const struct ref_session *now =
+        ref_session_current(ref, number)->session_state;
+    uint64_t before = ref->count;
+
+    add_session_record(ref, number, &now->stored_options, now->is_fork,
+                       is_trashed);
+    return ref_end_operation(ref, before, true, WAL_OK);
+}
+
+enum wal_status reference_session_trash(struct reference *ref, uint32_t number,
+                                        struct wal_error *error)
+{
+    if (reference_is_deleted(ref, number)) {
+        return ref_fail(error, WAL_ENOTFOUND, nothing);
+    }
+    if (reference_is_trashed(ref, number)) {
+        return ref_fail(error, WAL_ETRASHED, nothing);
+    }
+    return set_trashed(ref, number, true);
+}
+
+enum wal_status reference_session_undelete(struct reference *ref,
+                                           struct wal_slice id,
+                                           struct wal_error *error)
+{
+    uint32_t number = ref_find_session(ref, id);
+
+    if (number == 0 || !reference_is_trashed(ref, number)) {
+        return ref_fail(error, WAL_ENOTFOUND, nothing);
+    }
+    return set_trashed(ref, number, false);
+}
+
+void reference_empty_trash(struct reference *ref)
+{
+    uint32_t count = reference_session_count(ref);
+
+    for (uint32_t number = 1; number <= count; number++) {
+        uint64_t before = ref->count;
+
+        if (reference_is_trashed(ref, number)) {
+            (void)ref_add(ref, REF_TOMBSTONE, number);
+            (void)!ref_end_operation(ref, before, true, WAL_OK);
+        }
+    }
 }
 
 enum wal_status
@@ -416,6 +500,6 @@ void ref_change(struct reference *ref, uint32_t number,
     if (!changes_nothing(ref, number, change)) {
         add_session_record(
             ref, number, &says,
-            ref_session_current(ref, number)->session_state->is_fork);
+            ref_session_current(ref, number)->session_state->is_fork, false);
     }
 }

@@ -7,6 +7,7 @@
 
 #include "agentwal/blob.h"
 #include "engine/store/session.h"
+#include "tests/lib/put_unsynced.h"
 #include "tests/sim/workload/internal.h"
 
 /* Which content the step puts. */
@@ -34,11 +35,10 @@ static uint32_t choose_blob(struct workload *workload, struct rng *rng,
     return ledger_add_blob(ledger, old->seed, old->size, workload->step + 1);
 }
 
-/* Not synced, by a base: what the public calls do not show. */
-static enum wal_status put_unsynced(struct wal_store *store,
-                                    struct wal__span content,
-                                    const struct ledger_blob *base,
-                                    struct wal_error *error)
+static enum wal_status put_by_base(struct wal_store *store,
+                                   struct wal__span content,
+                                   const struct ledger_blob *base,
+                                   struct wal_error *error)
 {
     struct wal__blob_put_result result = {0};
     struct wal__digest digest;
@@ -47,8 +47,8 @@ static enum wal_status put_unsynced(struct wal_store *store,
     if (base != NULL) {
         memcpy(known.bytes, base->digest, sizeof(known.bytes));
     }
-    return wal__blob_put(&store->core.blobs, content,
-                         base == NULL ? NULL : &known, &digest, &result, error);
+    return put_unsynced(store, content, base == NULL ? NULL : &known,
+                        WAL__BLOB_OF_CALLER, &digest, &result, error);
 }
 
 /* Records what the status means for the content. */
@@ -95,8 +95,8 @@ static enum wal_status put(struct workload *workload, uint32_t number,
                          digest, &error);
     } else {
         status =
-            put_unsynced(store, (struct wal__span){workload->blob, blob->size},
-                         base, &error);
+            put_by_base(store, (struct wal__span){workload->blob, blob->size},
+                        base, &error);
     }
     record_blob(workload, blob, durable, status, &error);
     free(workload->blob);

@@ -438,6 +438,26 @@ void workload__step_stale(struct workload *workload,
     }
 }
 
+/* Has every process write what it has queued: what names a session that is
+ * deleted meanwhile is refused, and some later call says so. False: one has
+ * failed. */
+static bool sync_all(struct workload *workload)
+{
+    const uint32_t own = workload->actor;
+    bool synced = true;
+
+    for (uint32_t i = 0; i < workload->options.actors; i++) {
+        workload->actor = i; /* it is the one that may die here */
+        if (workload->actors[i].store != NULL) {
+            bool done = workload__sync(workload);
+
+            synced = synced && done;
+        }
+    }
+    workload->actor = own;
+    return synced;
+}
+
 void workload__step_delete(struct workload *workload, uint32_t number)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -456,7 +476,7 @@ void workload__step_delete(struct workload *workload, uint32_t number)
         }
     }
     session = workload__session(workload, number);
-    if (session == NULL || !workload__sync(workload)) {
+    if (session == NULL || !sync_all(workload)) {
         return;
     }
     part.session = number;

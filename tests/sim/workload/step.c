@@ -202,6 +202,9 @@ bool workload__sync(struct workload *workload)
         wal_sync(workload->actors[workload->actor].store, &error);
 
     workload__record_status(workload, status);
+    if (status != WAL_OK) {
+        workload__mark_uncertain(workload->ledger, workload->actor);
+    }
     return status == WAL_OK;
 }
 

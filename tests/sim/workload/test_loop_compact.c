@@ -14,6 +14,11 @@
 #include <cmocka.h>
 
 #include "agentwal/admin.h"
+#include "agentwal/blob.h"
+#include "engine/blob/blob_store.h"
+#include "engine/store/session.h"
+#include "tests/lib/put_unsynced.h"
+#include "tests/lib/rng.h"
 #include "tests/sim/workload/workload.h"
 
 static const struct sim_fault ways[] = {
@@ -32,7 +37,20 @@ enum {
     WAYS = sizeof(ways) / sizeof(ways[0])
 };
 
-/* The directory of the log, as a process sees it. */
+enum {
+    CONTENT_SIZE = 40000,
+    ROUNDS = 2
+};
+
+/* Content that a caller put as a version of content that nothing names. */
+struct version {
+    uint8_t content[CONTENT_SIZE];
+    struct wal__digest digest;
+};
+
+static struct version versions[ROUNDS];
+
+/* What a process sees of log and pack. */
 struct names {
     uint32_t segments;
     uint32_t unfinished;
@@ -47,17 +65,76 @@ static enum wal_status count_name(void *arg, const char *name)
     return WAL_OK;
 }
 
-static struct names list_log(struct workload *workload)
+static struct names list_segments(struct workload *workload,
+                                  const char *directory)
 {
     struct workload_actor *actor = workload_start(workload, 0);
     const struct wal__io *io = sim_process_io(actor->process);
     struct names names = {0};
     int err = 0;
 
-    assert_int_equal(
-        io->list(io->ctx, WORKLOAD_ROOT "/log", count_name, &names, &err),
-        WAL_OK);
+    assert_int_equal(io->list(io->ctx, directory, count_name, &names, &err),
+                     WAL_OK);
     return names;
+}
+
+/* Puts content that nothing names, of one chunk and of several, and a version of
+ * the former, by it. */
+static void put_contents(struct workload *workload, uint32_t round)
+{
+    struct wal_store *store = workload->actors[0].store;
+    struct version *version = &versions[round];
+    struct wal__blob_put_result result = {0};
+    uint64_t state = workload->options.seed * 100 + round;
+    struct wal__span content = {version->content, CONTENT_SIZE};
+    struct wal__digest base;
+    uint8_t *large = calloc(1, 3 * CONTENT_SIZE * 10);
+
+    assert_non_null(large);
+    for (size_t i = 0; i < CONTENT_SIZE; i++) {
+        version->content[i] = (uint8_t)rng_next(&state);
+    }
+    assert_int_equal(put_unsynced(store, content, NULL, WAL__BLOB_OF_RECORDS,
+                                  &base, &result, NULL),
+                     WAL_OK);
+    version->content[CONTENT_SIZE / 2] ^= 1;
+    assert_int_equal(put_unsynced(store, content, &base, WAL__BLOB_OF_CALLER,
+                                  &version->digest, &result, NULL),
+                     WAL_OK);
+    memcpy(large, version->content, CONTENT_SIZE);
+    content = (struct wal__span){large, 3 * CONTENT_SIZE * 10};
+    assert_int_equal(put_unsynced(store, content, NULL, WAL__BLOB_OF_RECORDS,
+                                  &base, &result, NULL),
+                     WAL_OK);
+    free(large);
+    assert_int_equal(wal_sync(store, NULL), WAL_OK);
+    assert_int_equal(wal__blob_store_sync(&store->core.blobs, result.end, NULL),
+                     WAL_OK);
+}
+
+/* The versions are there, in a store that is open. */
+static void check_contents(struct workload *workload)
+{
+    struct wal_store *store = workload->actors[0].store;
+
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        struct wal_error error = {.struct_size = sizeof(error)};
+        uint8_t content[CONTENT_SIZE];
+        struct wal_blob *blob = NULL;
+        uint64_t got = 0;
+        enum wal_status status =
+            wal_blob_open(store, versions[i].digest.bytes, &blob, &error);
+
+        if (status == WAL_OK) {
+            status =
+                wal_blob_read(blob, 0, content, sizeof(content), &got, &error);
+        }
+        if (status != WAL_OK || got != sizeof(content) ||
+            memcmp(content, versions[i].content, sizeof(content)) != 0) {
+            ledger_fail("content %u answers %d: %s", i, status, error.text);
+        }
+        wal_blob_close(blob);
+    }
 }
 
 static enum wal_status compact(struct workload *workload, bool is_faulty)
@@ -112,9 +189,12 @@ static void finish(struct workload *copy, bool with_loss)
         ledger_fail("the next compaction fails");
     }
     (void)workload_check(copy, 0);
+    check_contents(copy);
     workload_crash(copy, NULL, 0);
     (void)workload_recover(copy, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
-    if (list_log(copy).unfinished != 0) {
+    if (list_segments(copy, WORKLOAD_ROOT "/log").unfinished +
+            list_segments(copy, WORKLOAD_ROOT "/pack").unfinished !=
+        0) {
         ledger_fail("an unfinished file is left");
     }
     /* After a power loss the names are durable; then leftovers can go. */
@@ -122,7 +202,7 @@ static void finish(struct workload *copy, bool with_loss)
         workload_crash(copy,
                        &(struct sim_power_loss){.landing = SIM_PERSIST_ALL}, 1);
         (void)workload_recover(copy, LEDGER_POWER_LOSS, WORKLOAD_KEEP_OPEN);
-        bytes = list_log(copy).segments;
+        bytes = list_segments(copy, WORKLOAD_ROOT "/log").segments;
         {
             struct wal_store_info info = {.struct_size = sizeof(info)};
 
@@ -174,8 +254,12 @@ static void run(const struct workload_options *options, uint32_t every)
 
     workload_run(base, 40);
     assert_int_equal(workload_open(base, 0), WAL_OK);
+    put_contents(base, 0);
     assert_int_equal(compact(base, false), WAL_OK);
     workload_run(base, 70);
+    assert_int_equal(workload_open(base, 0), WAL_OK);
+    put_contents(base, 1);
+    check_contents(base);
     /* All that is there is durable: what a loss takes is known. */
     workload_crash(base, NULL, 0);
     (void)workload_recover(base, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
@@ -200,6 +284,7 @@ static void test_loop_compact__at_every_call(void **state)
         run(&(struct workload_options){.seed = seed,
                                        .actors = 1,
                                        .large_every = 4,
+                                       .huge_every = seed % 2 == 0 ? 10 : 0,
                                        .blobs_every = seed % 2 == 0 ? 4 : 0},
             workload_sample(3));
     }

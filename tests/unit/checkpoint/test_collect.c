@@ -139,6 +139,7 @@ static void capture_one(const struct kit_work *work,
                                    .baselines = {earlier},
                                    .baseline_count = earlier != NULL};
     const struct wal_slice path = kit_text("a");
+    struct wal__content_guard guard = {NULL, 0};
     int sys_errno = 0;
 
     wal__files_init(files, core->env.heap);
@@ -147,7 +148,10 @@ static void capture_one(const struct kit_work *work,
     assert_int_equal(
         tree.open_root(tree.ctx, work->root, &collect.worktree, &sys_errno),
         WAL_OK);
+    assert_int_equal(wal__content_guard_enter(&guard, &core->control, NULL),
+                     WAL_OK);
     assert_int_equal(wal__capture(&collect, files, NULL), WAL_OK);
+    wal__content_guard_leave(&guard);
     tree.close_root(tree.ctx, collect.worktree);
     *result = collect.result;
 }

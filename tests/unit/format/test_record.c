@@ -341,7 +341,7 @@ static void session_round_trip(void)
     struct wal__session_record session = {
         .created_ms = (int64_t)random_u64(),
         .schema_version = (uint32_t)random_u64() | 1,
-        .flags = (uint32_t)(random_u64() % 2),
+        .flags = (uint32_t)(random_u64() % 4),
         .id = random_text(1, WAL__ID_MAX),
         .cwd = random_text(0, WAL__TEXT_MAX),
         .project = random_text(0, WAL__TEXT_MAX),
@@ -394,7 +394,9 @@ static void test_record__session_is_checked(void **state)
                      WAL__FMT_FIELD);
     assert_int_equal(decode_with(decode_session, payload, 12, 4, 1),
                      WAL__FMT_OK);
-    assert_int_equal(decode_with(decode_session, payload, 12, 4, 2),
+    assert_int_equal(decode_with(decode_session, payload, 12, 4, 3),
+                     WAL__FMT_OK);
+    assert_int_equal(decode_with(decode_session, payload, 12, 4, 4),
                      WAL__FMT_FIELD);
     assert_int_equal(decode_with(decode_session, payload, 28, 4, UINT32_MAX),
                      WAL__FMT_FIELD);

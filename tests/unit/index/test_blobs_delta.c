@@ -5,6 +5,7 @@
 #include "engine/blob/chunk.h"
 #include "engine/store/session.h"
 #include "tests/lib/kit/blob_kit.h"
+#include "tests/lib/put_unsynced.h"
 
 enum {
     LETTERS = 200000
@@ -53,8 +54,8 @@ static uint64_t put(struct wal_store *store, const struct kit_content *content,
     struct wal__blob_put_result cost = {0};
     struct wal_error error = KIT_ERROR;
 
-    if (wal__blob_put(&store->core.blobs, span_of(content), base, digest, &cost,
-                      &error) != WAL_OK) {
+    if (put_unsynced(store, span_of(content), base, WAL__BLOB_OF_RECORDS,
+                     digest, &cost, &error) != WAL_OK) {
         fail_msg("%s", error.text);
     }
     return cost.new_bytes;

@@ -10,6 +10,7 @@
 #include "engine/blob/chunk.h"
 #include "engine/store/session.h"
 #include "tests/lib/kit/blob_kit.h"
+#include "tests/lib/put_unsynced.h"
 
 /* A heap that knows how much was in use at most. */
 static int64_t in_use;
@@ -221,10 +222,12 @@ static void test_stream__content_put_again_names_its_end(void **state)
     struct wal__blob_put_result again = {0};
     struct wal__digest digest;
 
-    assert_int_equal(wal__blob_put(blobs, span, NULL, &digest, &first, NULL),
+    assert_int_equal(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS,
+                                  &digest, &first, NULL),
                      WAL_OK);
     assert_true(wal__blob_store_durable_end(blobs) < first.end);
-    assert_int_equal(wal__blob_put(blobs, span, NULL, &digest, &again, NULL),
+    assert_int_equal(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS,
+                                  &digest, &again, NULL),
                      WAL_OK);
     assert_int_equal(again.new_blobs, 0);
     assert_int_equal(wal__blob_store_sync(blobs, again.end, NULL), WAL_OK);
@@ -243,6 +246,7 @@ static void test_stream__chunks_in_another_order_are_refused(void **state)
     struct wal__blob_put_result result = {0};
     struct wal__blob_record record = {.size = 2 * KIT_MIB, .chunk_count = 2};
     struct wal_error error = KIT_ERROR;
+    struct wal__content_guard guard = {NULL, 0};
     struct wal__blob_prepared prepared;
     struct wal_blob *blob = NULL;
     uint8_t digest[WAL_DIGEST_SIZE];
@@ -263,10 +267,14 @@ static void test_stream__chunks_in_another_order_are_refused(void **state)
     memset(record.digest.bytes, 0x55, sizeof(record.digest.bytes));
     record.chunks = swapped;
     assert_int_equal(
-        wal__blob_prepare_chunk_list(blobs, &record, &prepared, NULL), WAL_OK);
+        wal__content_guard_enter(&guard, &store->core.control, NULL), WAL_OK);
+    assert_int_equal(wal__blob_prepare_chunk_list(
+                         blobs, &record, WAL__BLOB_OF_CALLER, &prepared, NULL),
+                     WAL_OK);
     assert_int_equal(wal__pack_append(blobs, &prepared, 1, &result, NULL),
                      WAL_OK);
     wal__blob_prepared_deinit(&prepared);
+    wal__content_guard_leave(&guard);
     assert_int_equal(wal_blob_open(store, record.digest.bytes, &blob, NULL),
                      WAL_OK);
     assert_int_equal(

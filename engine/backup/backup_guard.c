@@ -1,0 +1,214 @@
+/*
+ * backup_guard.c - the guard of a stream of the copy (backup.h): a segment with
+ * an id above all others, whose OPEN ends the chain where the last backup did.
+ * What is written to the copy then is not in the chain until it is removed.
+ *
+ * Where the newest segment itself must be replaced by one that compaction
+ * wrote, the guard has its groups, and follows the segment before it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/backup/backup_job.h"
+#include "engine/base/error.h"
+#include "engine/log/regroup.h"
+#include "engine/log/replay.h"
+#include "engine/log/segment_reader.h"
+#include "format/bytes/assert.h"
+
+/* Far from the ids of the store, so that a guard can stay while it grows. */
+static const uint64_t id_distance = 65536;
+
+struct copier {
+    struct wal__regroup *copy;
+    uint64_t salt;
+    enum wal_status status;
+};
+
+static uint64_t guard_id(const struct backup_stream *stream)
+{
+    uint64_t last = backup_newest_source(stream)->id;
+
+    if (stream->guard != NULL) {
+        return stream->guard->id;
+    }
+    return stream->state.guard_id > last ? stream->state.guard_id
+                                         : last + id_distance;
+}
+
+/* Fills the header: that of a segment of the same version. */
+static enum wal_status fill_header(struct backup *backup,
+                                   struct backup_stream *stream,
+                                   struct wal__segment_header *header,
+                                   struct wal_error *error)
+{
+    struct wal__segment *opened = NULL;
+    enum wal_status status = WAL_OK;
+
+    if (stream->newest != NULL) {
+        *header = stream->newest->header;
+    } else {
+        status = wal__backup_open_source(
+            backup, stream, backup_newest_source(stream), &opened, error);
+        if (status == WAL_OK) {
+            *header = opened->header;
+            wal__segment_close(opened);
+        }
+    }
+    header->id = stream->state.guard_id;
+    header->salt = wal__guard_salt(stream->dest.uuid, header->id);
+    if (!stream->needs_groups) {
+        header->capacity = WAL__SEGMENT_MIN;
+    }
+    WAL__ASSERT(status != WAL_OK || !wal__segment_is_rewritten(header));
+    return status;
+}
+
+static bool copy_group(void *ctx, const struct wal__scan_range *range)
+{
+    struct copier *copier = ctx;
+
+    copier->status = wal__regroup_add_group(copier->copy, range, copier->salt);
+    return copier->status == WAL_OK;
+}
+
+/* Adds all groups of the newest segment. */
+static enum wal_status add_groups(struct backup_stream *stream,
+                                  struct wal__regroup *copy)
+{
+    struct wal__segment *newest = stream->newest;
+    struct copier copier = {copy, newest->header.salt, WAL_OK};
+    struct wal__scan_sink sink = {&copier, copy_group, NULL};
+    struct wal__segment_reader reader;
+    struct wal__scan_source source = {&reader, wal__segment_reader_fetch};
+    struct wal__scan_start start;
+    enum wal_status status;
+
+    copy->chain = newest->open.chain;
+    wal__replay_init_start(newest, &start);
+    start.capacity = stream->cut;
+    start.known_end = stream->cut;
+    wal__segment_reader_init(&reader, newest);
+    wal__scan(&source, &sink, &start, &stream->facts);
+    status = reader.status != WAL_OK ? reader.status : copier.status;
+    wal__segment_reader_deinit(&reader);
+    if (status == WAL_OK && stream->facts.verdict != WAL__VERDICT_CLEAN) {
+        status = WAL_ECORRUPT;
+    }
+    return status;
+}
+
+/* Encodes the guard. */
+static enum wal_status build(struct backup *backup,
+                             struct backup_stream *stream,
+                             struct wal__regroup *copy, struct wal_error *error)
+{
+    const struct wal__io *io = backup->dest.io;
+    const struct wal__segment *newest = stream->newest;
+    struct wal__commit_record commit = {.epoch = 1,
+                                        .clock_ms = io->now_ms(io->ctx)};
+    enum wal_status status = fill_header(backup, stream, &copy->header, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (stream->needs_groups) {
+        status = add_groups(stream, copy);
+    } else if (newest == NULL) {
+        status = wal__regroup_add_open(copy, 0, 0, NULL, &commit);
+    } else {
+        commit.epoch = newest->open.epoch;
+        commit.pack_durable = stream->facts.pack_durable;
+        copy->chain = stream->facts.chain;
+        status = wal__regroup_add_open(copy, newest->id, stream->cut,
+                                       &stream->facts, &commit);
+    }
+    if (status == WAL_OK &&
+        wal__regroup_end(copy) + WAL__TRAILER_SIZE > copy->header.capacity) {
+        status = WAL_ECORRUPT;
+    }
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail_at(error, status, 0,
+                              newest == NULL ? NULL : newest->path, 0,
+                              "cannot keep the end of the copy");
+}
+
+/* Gives a guard with groups its name once more: it may not be durable. */
+static enum wal_status renew(struct backup *backup,
+                             struct backup_stream *stream,
+                             struct wal_error *error)
+{
+    const struct wal__io *io = backup->dest.io;
+    struct wal__segment *guard = stream->guard;
+    struct wal__buf *bytes = &stream->ids; /* not needed any more */
+    uint64_t size = guard->header.capacity - WAL__SEGMENT_HEADER_SIZE;
+    uint8_t *at = NULL;
+    size_t got = 0;
+    int err = 0;
+    enum wal_status status;
+
+    wal__buf_deinit(bytes);
+    status = wal__buf_reserve(bytes, size, &at);
+    if (status != WAL_OK) {
+        return wal__no_memory(error);
+    }
+    status = wal__io_read_full(io, guard->file, at, size,
+                               WAL__SEGMENT_HEADER_SIZE, &got, &err);
+    return status == WAL_OK && got == size
+               ? wal__segment_install(&backup->dest, stream->dest.directory,
+                                      &guard->header, at, size, error)
+               : wal__fail_at(error, WAL_EIO, err, guard->path, 0,
+                              "cannot read the copy");
+}
+
+enum wal_status wal__backup_guard_install(struct backup *backup,
+                                          struct backup_stream *stream,
+                                          struct wal_error *error)
+{
+    struct wal__regroup copy = {0};
+    enum wal_status status;
+
+    WAL__ASSERT(stream->state.guard_id == guard_id(stream));
+    if (stream->guard != NULL && stream->guard_has_groups) {
+        return renew(backup, stream, error);
+    }
+    wal__buf_init(&copy.body, backup->dest.heap);
+    status = build(backup, stream, &copy, error);
+    if (status == WAL_OK) {
+        status = wal__segment_install(&backup->dest, stream->dest.directory,
+                                      &copy.header, copy.body.data,
+                                      copy.body.size, error);
+    }
+    backup->result->bytes += copy.body.size + WAL__SEGMENT_HEADER_SIZE;
+    wal__buf_deinit(&copy.body);
+    return status;
+}
+
+void wal__backup_guard_name(struct backup_stream *stream)
+{
+    stream->state.guard_id = guard_id(stream);
+}
+
+enum wal_status wal__backup_guard_remove(struct backup *backup,
+                                         struct backup_stream *stream,
+                                         struct wal_error *error)
+{
+    const struct wal__io *io = backup->dest.io;
+    char path[WAL__PATH_MAX];
+    int err = 0;
+    enum wal_status status = wal__backup_state_doubt(
+        &backup->dest, stream->dest.log_id, stream->state.guard_id, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__segment_path(&backup->dest, stream->dest.directory,
+                      stream->state.guard_id, path);
+    status = io->unlink(io->ctx, path, &err);
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, path, 0,
+                            "cannot complete the copy");
+    }
+    return wal__backup_sync_directory(backup, stream->dest.directory, error);
+}

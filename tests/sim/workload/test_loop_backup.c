@@ -1,0 +1,435 @@
+/*
+ * test_loop_backup.c - a backup that is cut short at its Nth call to the
+ * system, for every N: the process dies, the call fails once or from then on,
+ * the disk is full; then the power goes, or not. The copy opens as of one
+ * backup or the other, the store is unharmed, and the next backup goes on.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agentwal/admin.h"
+#include "engine/api/api_store.h"
+#include "tests/sim/workload/old_store.h"
+#include "tests/sim/workload/workload.h"
+
+#define COPY "/copy"
+
+enum {
+    NONE = -1, /* entries of a copy that is no store */
+    LARGE = 200 * 1024,
+    BLOB = 300 * 1024
+};
+
+/* A store on a disk, and the backup that is cut short. */
+struct scene {
+    struct sim_disk *disk;
+    int copied;  /* entries of the copy; NONE: it is no store */
+    int entries; /* of the store, all durable */
+    bool has_writer;
+    struct old_process writer;
+    struct wal_session *session; /* of the writer */
+};
+
+/* --- the store ---------------------------------------------------------- */
+
+static struct wal_store *open_at(struct old_process *machine, const char *path,
+                                 uint32_t flags)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = flags};
+    struct wal_store *store = NULL;
+
+    old_error = (struct wal_error){.struct_size = sizeof(old_error)};
+    if (wal__store_open(path, &options, &machine->heap.heap,
+                        sim_process_io(machine->process), &store,
+                        &old_error) != WAL_OK) {
+        fail_msg("%s: %s (%s)", path, old_error.text, old_error.file);
+    }
+    return store;
+}
+
+/* The payload of entry i follows from i. */
+static struct wal_slice payload_of(int i)
+{
+    static char text[BLOB + 64];
+    size_t size = i % 11 == 5 ? BLOB : i % 7 == 3 ? LARGE : 20;
+    int begin = snprintf(text, sizeof(text), "{\"i\":%d,\"x\":\"", i);
+
+    for (size_t at = 0; at < size; at++) {
+        text[(size_t)begin + at] =
+            (char)('a' + (at * at + at / 7 + (size_t)i) % 26);
+    }
+    memcpy(text + begin + size, "\"}", 3);
+    return old_slice(text);
+}
+
+static enum wal_status append(struct wal_session *session, int i,
+                              uint32_t durability)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = durability};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    char id[16];
+
+    (void)snprintf(id, sizeof(id), "e%d", i);
+    entry.id = old_slice(id);
+    entry.type = old_slice("message");
+    entry.payload = payload_of(i);
+    return wal_append(session, &entry, 1, &options, NULL, NULL);
+}
+
+static struct wal_session *open_session(struct wal_store *store)
+{
+    const struct wal_session_options options = {.struct_size = sizeof(options),
+                                                .id = {"s", 1}};
+    struct wal_session *session = NULL;
+    enum wal_status status =
+        wal_session_open(store, old_slice("s"), &session, NULL);
+
+    if (status == WAL_ENOTFOUND) {
+        status = wal_session_create(store, &options, &session, NULL);
+    }
+    assert_int_equal(status, WAL_OK);
+    return session;
+}
+
+static void add(struct scene *scene, int count)
+{
+    struct old_process machine;
+    struct wal_session *session;
+
+    old_process_start(&machine, scene->disk);
+    machine.store = open_at(&machine, OLD_ROOT, WAL_OPEN_CREATE);
+    session = open_session(machine.store);
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(append(session, scene->entries, WAL_DURABLE), WAL_OK);
+        scene->entries++;
+    }
+    wal_session_close(session);
+    old_close(&machine);
+    old_process_stop(&machine);
+}
+
+static void compact(struct scene *scene)
+{
+    struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                .rate = UINT64_MAX};
+    struct old_process machine;
+
+    old_process_start(&machine, scene->disk);
+    machine.store = open_at(&machine, OLD_ROOT, 0);
+    assert_int_equal(wal_store_compact(machine.store, &options, NULL, NULL),
+                     WAL_OK);
+    old_close(&machine);
+    old_process_stop(&machine);
+}
+
+/* The number of entries of a store, which opens strictly and has the first N
+ * ones. */
+static int count_entries(struct sim_disk *disk, const char *path)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_session *session = NULL;
+    struct old_process machine;
+    int count = 0;
+
+    old_process_start(&machine, disk);
+    machine.store =
+        open_at(&machine, path, WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
+    if (wal_session_open(machine.store, old_slice("s"), &session, NULL) ==
+        WAL_OK) {
+        enum wal_status status =
+            wal_entry_cursor_open(session, &options, &cursor, NULL);
+
+        while (status == WAL_OK) {
+            status = wal_entry_cursor_next(cursor, &entry, &old_error);
+            if (status == WAL_OK) {
+                struct wal_slice payload = payload_of(count);
+
+                if (entry.payload.size == 0) {
+                    /* Out of line. */
+                    assert_int_equal(count % 11, 5);
+                } else {
+                    assert_int_equal(entry.payload.size, payload.size);
+                    assert_memory_equal(entry.payload.data, payload.data,
+                                        payload.size);
+                }
+                count++;
+            }
+        }
+        assert_int_equal(status, WAL_END);
+        wal_entry_cursor_close(cursor);
+        wal_session_close(session);
+    }
+    old_close(&machine);
+    old_process_stop(&machine);
+    return count;
+}
+
+/* --- backups ------------------------------------------------------------ */
+
+/* The writer goes on while the backup copies. */
+static int32_t on_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    struct scene *scene = ctx;
+
+    assert_true(done <= total);
+    if (scene->has_writer && scene->session != NULL) {
+        scene->entries +=
+            append(scene->session, scene->entries, WAL_DURABLE) == WAL_OK;
+    }
+    return 0;
+}
+
+static enum wal_status back_up(struct scene *scene, struct old_process *machine)
+{
+    struct wal_store_backup_options options = {
+        .struct_size = sizeof(options), .progress = on_progress, .ctx = scene};
+
+    old_error = (struct wal_error){.struct_size = sizeof(old_error)};
+    return wal_store_backup(machine->store, COPY, &options, NULL, &old_error);
+}
+
+/* A backup without a fault: the copy has everything. */
+static void complete(struct scene *scene)
+{
+    struct old_process machine;
+
+    old_process_start(&machine, scene->disk);
+    machine.store = open_at(&machine, OLD_ROOT, WAL_OPEN_READ_ONLY);
+    if (back_up(scene, &machine) != WAL_OK) {
+        fail_msg("the backup fails: %s (%s)", old_error.text, old_error.file);
+    }
+    old_close(&machine);
+    old_process_stop(&machine);
+    scene->copied = scene->entries;
+    assert_int_equal(count_entries(scene->disk, COPY), scene->copied);
+}
+
+static void start_writer(struct scene *scene)
+{
+    scene->has_writer = true;
+    old_process_start(&scene->writer, scene->disk);
+    scene->writer.store = open_at(&scene->writer, OLD_ROOT, 0);
+    scene->session = open_session(scene->writer.store);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(append(scene->session, scene->entries, WAL_DURABLE),
+                         WAL_OK);
+        scene->entries++;
+    }
+}
+
+static void stop_writer(struct scene *scene)
+{
+    if (scene->has_writer) {
+        old_process_stop(&scene->writer);
+        scene->has_writer = false;
+        scene->session = NULL;
+    }
+}
+
+/* --- the loop ----------------------------------------------------------- */
+
+static const struct sim_fault ways[] = {
+    {.call = SIM_ANY, .effect = SIM_KILL_BEFORE},
+    {.call = SIM_ANY, .effect = SIM_KILL_AFTER},
+    {.call = SIM_PWRITEV, .effect = SIM_KILL_BEFORE, .put = 5000},
+    {.call = SIM_ANY, .sys_errno = EIO},
+    {.call = SIM_ANY, .sys_errno = EIO, .sticky = true},
+    {.call = SIM_ANY, .sys_errno = ENOSPC, .sticky = true},
+    {.call = SIM_PWRITEV, .sys_errno = ENOSPC, .put = 3000},
+    {.call = SIM_SYNC, .sys_errno = EIO, .partial = true},
+    {.call = SIM_SYNC_DIRECTORY, .sys_errno = EIO},
+};
+
+/* The copy is as of one backup or the other. */
+static void expect_one_or_other(const struct scene *scene, int least)
+{
+    int count;
+
+    if (!sim_file_exists(scene->disk, COPY "/MANIFEST")) {
+        assert_int_equal(scene->copied, NONE);
+        return;
+    }
+    count = count_entries(scene->disk, COPY);
+    if (count != scene->copied && (count < least || count > scene->entries)) {
+        fail_msg("the copy has %d entries: neither %d nor %d to %d", count,
+                 scene->copied, least, scene->entries);
+    }
+}
+
+/* A sync of the directories above log/ failed: as for the store itself, what a
+ * later loss of power leaves of their names is not promised. */
+static void note_unsynced(void *arg, const struct sim_event *event)
+{
+    bool *unsynced = arg;
+
+    *unsynced |=
+        event->call == SIM_SYNC_DIRECTORY && event->sys_errno != 0 &&
+        (strcmp(event->path, COPY) == 0 || strcmp(event->path, "/") == 0);
+}
+
+/* True: the fault struck. */
+static bool cut_short(struct scene *scene, const struct sim_fault *fault)
+{
+    struct old_process machine;
+    bool struck;
+
+    old_process_start(&machine, scene->disk);
+    machine.store = open_at(&machine, OLD_ROOT,
+                            fault->after % 2 == 0 ? WAL_OPEN_READ_ONLY : 0);
+    memset(sim_process_counts(machine.process), 0, sizeof(struct sim_counts));
+    sim_process_add_fault(machine.process, fault);
+    if (setjmp(machine.death) == 0) {
+        (void)!back_up(scene, &machine);
+    }
+    struck = sim_process_counts(machine.process)->faults > 0;
+    old_process_stop(&machine);
+    return struck;
+}
+
+static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
+{
+    const struct sim_power_loss none = {.landing = SIM_PERSIST_NONE};
+    struct sim_power_loss loss = {
+        .landing = (enum sim_persistence)(nth % (uint64_t)SIM_PERSISTENCES),
+        .garbage = nth % 2 == 0};
+    struct scene scene = *base;
+    struct sim_fault fault = ways[way];
+    bool unsynced = false;
+    bool struck;
+    int least;
+
+    ledger_set_context("way %u, call %llu", way, (unsigned long long)nth);
+    scene.disk = sim_disk_clone(base->disk);
+    if (nth % 4 < 2) {
+        start_writer(&scene);
+    }
+    least = scene.entries;
+    fault.after = nth;
+    sim_disk_on_call(scene.disk, note_unsynced, &unsynced);
+    struck = cut_short(&scene, &fault);
+    stop_writer(&scene);
+    if (struck) {
+        if (nth % 3 != 0) {
+            sim_disk_power_loss(scene.disk, &loss, nth);
+            unsynced = false;
+        }
+        expect_one_or_other(&scene, least);
+        assert_int_equal(count_entries(scene.disk, OLD_ROOT), scene.entries);
+        if (nth % 5 == 0) {
+            compact(&scene);
+            add(&scene, 3);
+        }
+        complete(&scene);
+        if (!unsynced) {
+            sim_disk_power_loss(scene.disk, &none, nth);
+            assert_int_equal(count_entries(scene.disk, COPY), scene.copied);
+        }
+    }
+    sim_disk_destroy(scene.disk);
+    return struck;
+}
+
+static void loop(struct scene *scene, uint32_t every)
+{
+    uint64_t runs = 0;
+
+    for (uint32_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
+        uint32_t stride = ways[way].call == SIM_ANY ? every : 1;
+        uint64_t nth = way % stride;
+
+        while (fail_nth(scene, way, nth)) {
+            nth += stride;
+            runs++;
+        }
+    }
+    assert_true(runs > 0);
+    print_message("%llu backups cut short\n", (unsigned long long)runs);
+    sim_disk_destroy(scene->disk);
+}
+
+static struct scene begin(int entries)
+{
+    struct scene scene = {.disk = sim_disk_create(11), .copied = NONE};
+
+    add(&scene, entries);
+    return scene;
+}
+
+static void test_loop_backup__of_a_new_copy(void **state)
+{
+    struct scene scene = begin(12);
+
+    (void)state;
+    loop(&scene, workload_sample(3));
+}
+
+static void test_loop_backup__of_a_few_entries(void **state)
+{
+    struct scene scene = begin(2);
+
+    (void)state;
+    complete(&scene);
+    add(&scene, 1);
+    loop(&scene, workload_sample(3));
+}
+
+static void test_loop_backup__of_segments_that_ended(void **state)
+{
+    struct scene scene = begin(8);
+
+    (void)state;
+    complete(&scene);
+    add(&scene, 50);
+    loop(&scene, workload_sample(5));
+}
+
+static void test_loop_backup__after_compaction(void **state)
+{
+    struct scene scene = begin(40);
+
+    (void)state;
+    complete(&scene);
+    compact(&scene);
+    add(&scene, 3);
+    loop(&scene, workload_sample(3));
+}
+
+static void test_loop_backup__after_merging(void **state)
+{
+    struct scene scene = begin(20);
+
+    (void)state;
+    compact(&scene);
+    add(&scene, 20);
+    complete(&scene);
+    add(&scene, 2);
+    compact(&scene);
+    add(&scene, 2);
+    compact(&scene);
+    loop(&scene, workload_sample(3));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loop_backup__of_a_new_copy),
+        cmocka_unit_test(test_loop_backup__of_a_few_entries),
+        cmocka_unit_test(test_loop_backup__of_segments_that_ended),
+        cmocka_unit_test(test_loop_backup__after_compaction),
+        cmocka_unit_test(test_loop_backup__after_merging),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,341 @@
+/*
+ * test_erase.c - 64 random bytes wherever a session can have them: in some file
+ * of the store before they are erased, in none afterwards (SPEC.md 3.9,
+ * docs/compaction.md).
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "agentwal/admin.h"
+#include "agentwal/blob.h"
+#include "engine/store/session.h"
+#include "format/segment/block.h"
+#include "format/segment/segment_fmt.h"
+#include "tests/lib/kit/blob_kit.h"
+#include "tests/lib/put_unsynced.h"
+
+/* Where a canary is put. */
+enum place {
+    TITLE,
+    CWD,
+    METADATA,
+    FIRST_TEXT,
+    META,
+    PAYLOAD,
+    LARGE_PAYLOAD,
+    DELETED_PAYLOAD,
+    DELETED_LARGE_PAYLOAD,
+    DOCUMENT,
+    DELTA_BASE,
+    UNNAMED_CONTENT,
+    BEYOND_END,
+    PLACES
+};
+
+enum {
+    CANARY_SIZE = 64,
+    LARGE = 300 * 1024,
+    TEXT_SIZE = LARGE + 256
+};
+
+static char canaries[PLACES][CANARY_SIZE + 1];
+
+/* Printable, so that JSON holds it as it is. */
+static void make_canaries(void)
+{
+    uint64_t state = kit_seed();
+
+    for (int place = 0; place < PLACES; place++) {
+        for (int i = 0; i < CANARY_SIZE; i++) {
+            canaries[place][i] = (char)('A' + kit_random(&state) % 26);
+        }
+    }
+}
+
+/* --- searching ---------------------------------------------------------- */
+
+static void search(const uint8_t *bytes, size_t size, bool found[PLACES])
+{
+    for (int place = 0; place < PLACES; place++) {
+        found[place] = found[place] || memmem(bytes, size, canaries[place],
+                                              CANARY_SIZE) != NULL;
+    }
+}
+
+/* Searches the decompressed blocks of a rewritten segment. */
+static void search_blocks(const uint8_t *bytes, size_t size, bool found[PLACES])
+{
+    struct wal__segment_header header;
+
+    if (size < WAL__SEGMENT_HEADER_SIZE ||
+        wal__segment_header_decode(bytes, &header) != WAL__FMT_OK) {
+        return;
+    }
+    for (size_t at = 0; at + WAL__FRAME_SIZE <= size; at += WAL__BLOCK_ALIGN) {
+        struct wal__frame frame;
+        struct wal__block block;
+        uint8_t *records;
+
+        if (wal__frame_decode(bytes + at, size - at, header.salt, at, &frame) !=
+                WAL__FMT_OK ||
+            frame.type != WAL__FRAME_BLOCK ||
+            wal__block_decode(&frame, bytes + at + WAL__FRAME_SIZE, &block) !=
+                WAL__FMT_OK ||
+            !block.is_compressed) {
+            continue;
+        }
+        records = malloc(block.raw_size);
+        assert_non_null(records);
+        assert_int_equal(wal__block_decompress(&block, records), WAL__FMT_OK);
+        search(records, block.raw_size, found);
+        free(records);
+    }
+}
+
+static void search_file(const char *path, bool found[PLACES])
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat stat;
+    uint8_t *bytes;
+
+    assert_true(fd >= 0 && fstat(fd, &stat) == 0);
+    bytes = malloc((size_t)stat.st_size + 1);
+    assert_non_null(bytes);
+    assert_int_equal(pread(fd, bytes, (size_t)stat.st_size, 0), stat.st_size);
+    search(bytes, (size_t)stat.st_size, found);
+    search_blocks(bytes, (size_t)stat.st_size, found);
+    free(bytes);
+    (void)close(fd);
+}
+
+static void search_directory(const char *path, bool found[PLACES])
+{
+    DIR *directory = opendir(path);
+
+    assert_non_null(directory);
+    for (struct dirent *entry = readdir(directory); entry != NULL;
+         entry = readdir(directory)) {
+        char name[512];
+        struct stat stat;
+
+        (void)snprintf(name, sizeof(name), "%.200s/%.255s", path,
+                       entry->d_name);
+        assert_int_equal(lstat(name, &stat), 0);
+        if (S_ISDIR(stat.st_mode) && entry->d_name[0] != '.') {
+            search_directory(name, found);
+        } else if (S_ISREG(stat.st_mode)) {
+            search_file(name, found);
+        }
+    }
+    (void)closedir(directory);
+}
+
+/* --- putting ------------------------------------------------------------ */
+
+static void append(struct wal_session *session, const char *id,
+                   const char *payload, const char *meta)
+{
+    struct wal_entry entry = kit_entry(id, NULL, payload);
+
+    entry.meta = kit_text(meta);
+    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+}
+
+/* An entry with the canary, of `size` bytes or a few. */
+static void append_text(struct wal_session *session, const char *id,
+                        enum place place, size_t size)
+{
+    char *text = malloc(TEXT_SIZE);
+    uint64_t state = 1;
+    int length;
+
+    assert_non_null(text);
+    length = snprintf(text, TEXT_SIZE, "{\"role\":\"user\",\"content\":\"%s",
+                      canaries[place]);
+    while ((size_t)length < size) {
+        text[length++] = (char)('a' + kit_random(&state) % 26);
+    }
+    memcpy(text + length, "\"}", 3);
+    append(session, id, text, "");
+    free(text);
+}
+
+/* A version without the canary, stored as the difference from one with it. */
+static void put_delta(struct wal_store *store)
+{
+    struct kit_content content = kit_content(7, LARGE, false);
+    struct wal__span span = {content.data, (size_t)content.size};
+    struct wal__blob_put_result result = {0};
+    struct wal__digest digest;
+    struct wal__digest base;
+    uint8_t kept[CANARY_SIZE];
+
+    memcpy(kept, content.data + 1000, CANARY_SIZE);
+    memcpy(content.data + 1000, canaries[DELTA_BASE], CANARY_SIZE);
+    assert_int_equal(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS,
+                                  &base, &result, NULL),
+                     WAL_OK);
+    memcpy(content.data + 1000, kept, CANARY_SIZE);
+    assert_int_equal(put_unsynced(store, span, &base, WAL__BLOB_OF_CALLER,
+                                  &digest, &result, NULL),
+                     WAL_OK);
+    memcpy(content.data, canaries[UNNAMED_CONTENT], CANARY_SIZE);
+    assert_int_equal(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS,
+                                  &base, &result, NULL),
+                     WAL_OK);
+    kit_content_free(&content);
+}
+
+/* What a writer left that died: beyond the end of the tail segment. */
+static void write_beyond_end(void)
+{
+    int fd = open("store/log/0000000000000001.seg", O_WRONLY | O_CLOEXEC);
+    struct stat stat;
+
+    assert_true(fd >= 0 && fstat(fd, &stat) == 0);
+    assert_int_equal(
+        pwrite(fd, canaries[BEYOND_END], CANARY_SIZE, stat.st_size - 8192),
+        CANARY_SIZE);
+    (void)close(fd);
+}
+
+static struct wal_session *create(struct wal_store *store, const char *id)
+{
+    struct wal_session_options options = {.struct_size = sizeof(options),
+                                          .id = kit_text(id)};
+    struct wal_session *session = NULL;
+    char metadata[128];
+    char cwd[128];
+
+    (void)snprintf(metadata, sizeof(metadata), "{\"m\":\"%s\"}",
+                   canaries[METADATA]);
+    (void)snprintf(cwd, sizeof(cwd), "/%s", canaries[CWD]);
+    options.title = kit_text(canaries[TITLE]);
+    options.cwd = kit_text(cwd);
+    options.metadata = kit_text(metadata);
+    assert_int_equal(wal_session_create(store, &options, &session, NULL),
+                     WAL_OK);
+    return session;
+}
+
+static void fill(struct wal_store *store, struct wal_session *kept,
+                 struct wal_session *deleted)
+{
+    char text[128];
+    struct wal_doc document = {.struct_size = sizeof(document),
+                               .key = kit_text("key")};
+
+    append_text(kept, "first", FIRST_TEXT, 0);
+    append_text(kept, "text", PAYLOAD, 0);
+    append_text(kept, "large", LARGE_PAYLOAD, LARGE);
+    (void)snprintf(text, sizeof(text), "{\"m\":\"%s\"}", canaries[META]);
+    append(kept, "meta", "{}", text);
+    append(kept, "stays", "{\"role\":\"user\",\"content\":\"stays\"}", "");
+    append_text(deleted, "d1", DELETED_PAYLOAD, 0);
+    append_text(deleted, "d2", DELETED_LARGE_PAYLOAD, LARGE);
+    (void)snprintf(text, sizeof(text), "{\"d\":\"%s\"}", canaries[DOCUMENT]);
+    document.value = kit_text(text);
+    assert_int_equal(wal_doc_put(store, deleted, &document, NULL, NULL),
+                     WAL_OK);
+    put_delta(store);
+    assert_int_equal(wal_sync(store, NULL), WAL_OK);
+    write_beyond_end();
+}
+
+static void compact(struct wal_store *store)
+{
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_STORE_COMPACT_ERASE,
+        .rate = UINT64_MAX};
+    struct wal_error error = KIT_ERROR;
+
+    if (wal_store_compact(store, &options, NULL, &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
+}
+
+static void check_absent(void)
+{
+    bool found[PLACES] = {false};
+
+    search_directory("store", found);
+    for (int place = 0; place < PLACES; place++) {
+        if (found[place]) {
+            fail_msg("place %d is in a file of the store", place);
+        }
+    }
+}
+
+static void erase(struct wal_store *store, struct wal_session *kept,
+                  struct wal_session *deleted)
+{
+    static const char *const redacted[] = {"first", "text", "large", "meta"};
+
+    for (size_t i = 0; i < sizeof(redacted) / sizeof(redacted[0]); i++) {
+        assert_int_equal(wal_session_redact(kept, kit_text(redacted[i]),
+                                            kit_text("why"), NULL, NULL),
+                         WAL_OK);
+    }
+    assert_int_equal(wal_session_delete(deleted, NULL), WAL_OK);
+    compact(store);
+}
+
+/* --- the tests ---------------------------------------------------------- */
+
+static void run(bool compacts_before)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *kept = kit_create(store, "kept");
+    struct wal_session *deleted;
+    bool found[PLACES] = {false};
+
+    make_canaries();
+    deleted = create(store, "deleted");
+    fill(store, kept, deleted);
+    search_directory("store", found);
+    for (int place = 0; place < PLACES; place++) {
+        if (!found[place]) {
+            fail_msg("place %d was not put", place);
+        }
+    }
+    if (compacts_before) {
+        compact(store);
+    }
+    erase(store, kept, deleted);
+    check_absent();
+    wal_session_close(kept);
+    wal_session_close(deleted);
+    kit_close(store);
+    check_absent();
+    store = kit_store();
+    kept = kit_session(store, "kept");
+    kit_append(kept, "more", "stays");
+    wal_session_close(kept);
+    kit_close(store);
+    check_absent();
+}
+
+static void test_erase__no_file_has_it(void **state)
+{
+    (void)state;
+    run(false);
+}
+
+/* Blocks, and packs that were rewritten. */
+static void test_erase__no_file_has_it_after_an_earlier_compaction(void **state)
+{
+    (void)state;
+    run(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_erase__no_file_has_it),
+        KIT_TEST(test_erase__no_file_has_it_after_an_earlier_compaction),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,426 @@
+/*
+ * test_pack_compact.c - tests of compacting the pack (SPEC.md 3.9): what of it
+ * goes and what stays, by whom it is named, and who waits for whom.
+ */
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "agentwal/admin.h"
+#include "agentwal/blob.h"
+#include "engine/api/api_store.h"
+#include "engine/blob/blob_store.h"
+#include "engine/blob/chunk.h"
+#include "engine/process/content_guard.h"
+#include "engine/store/session.h"
+#include "tests/lib/kit/checkpoint_kit.h"
+#include "tests/lib/kit/large_kit.h"
+#include "tests/lib/put_unsynced.h"
+
+enum {
+    BIG = 300 * 1024
+};
+
+static struct wal_store_compact_result compact(struct wal_store *store,
+                                               uint32_t flags)
+{
+    struct wal_store_compact_result result = {.struct_size = sizeof(result)};
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options), .flags = flags, .rate = UINT64_MAX};
+    struct wal_error error = KIT_ERROR;
+
+    if (wal_store_compact(store, &options, &result, &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
+    if (result.refused != 0) {
+        fail_msg("%s: %s", result.refusal.file, result.refusal.text);
+    }
+    return result;
+}
+
+/* Bytes of the files in store/pack. */
+static uint64_t pack_size(void)
+{
+    DIR *directory = opendir("store/pack");
+    uint64_t size = 0;
+
+    assert_non_null(directory);
+    for (struct dirent *entry = readdir(directory); entry != NULL;
+         entry = readdir(directory)) {
+        struct stat stat;
+
+        if (fstatat(dirfd(directory), entry->d_name, &stat, 0) == 0 &&
+            S_ISREG(stat.st_mode)) {
+            size += (uint64_t)stat.st_blocks * 512;
+        }
+    }
+    (void)closedir(directory);
+    return size;
+}
+
+static bool has(struct wal_store *store, const uint8_t digest[WAL_DIGEST_SIZE])
+{
+    struct wal_error error = KIT_ERROR;
+    struct wal_blob *blob = NULL;
+    enum wal_status status = wal_blob_open(store, digest, &blob, &error);
+
+    if (status == WAL_OK) {
+        wal_blob_close(blob);
+    } else {
+        assert_int_equal(status, WAL_ENOTFOUND);
+    }
+    return status == WAL_OK;
+}
+
+/* Puts content as the engine does before a record names it. */
+static struct wal__digest put_of_records(struct wal_store *store,
+                                         const struct kit_content *content,
+                                         const struct wal__digest *base)
+{
+    struct wal__blob_put_result result = {0};
+    struct wal__digest digest;
+
+    assert_int_equal(
+        put_unsynced(store,
+                     (struct wal__span){content->data, (size_t)content->size},
+                     base, WAL__BLOB_OF_RECORDS, &digest, &result, NULL),
+        WAL_OK);
+    return digest;
+}
+
+/* --- by whom content is named ------------------------------------------- */
+
+static void test_pack__content_that_nothing_names_goes(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct kit_content content = kit_content(1, BIG, false);
+    struct wal__digest digest = put_of_records(store, &content, NULL);
+    struct wal_store_compact_result result;
+
+    assert_true(has(store, digest.bytes));
+    result = compact(store, 0);
+    assert_false(has(store, digest.bytes));
+    assert_int_equal(result.dropped_contents, 1);
+    kit_close(store);
+    store = kit_store();
+    assert_false(has(store, digest.bytes));
+    kit_content_free(&content);
+    kit_close(store);
+}
+
+static void test_pack__content_of_a_caller_stays(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct kit_content small = kit_content(1, 1000, true);
+    struct kit_content large = kit_content(2, 3 * KIT_MIB, true);
+    uint8_t first[WAL_DIGEST_SIZE];
+    uint8_t second[WAL_DIGEST_SIZE];
+
+    kit_put_blob(store, &small, first);
+    kit_put_blob(store, &large, second);
+    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    kit_check_blob(store, first, &small);
+    kit_check_blob(store, second, &large);
+    kit_close(store);
+    store = kit_store();
+    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    kit_check_blob(store, first, &small);
+    kit_check_blob(store, second, &large);
+    kit_content_free(&small);
+    kit_content_free(&large);
+    kit_close(store);
+}
+
+/* The caller relies on what a record made: it is then the caller's too. */
+static void test_pack__content_of_records_that_a_caller_puts_stays(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct kit_content small = kit_content(1, 1000, true);
+    struct kit_content large = kit_content(2, 3 * KIT_MIB, true);
+    uint8_t first[WAL_DIGEST_SIZE];
+    uint8_t second[WAL_DIGEST_SIZE];
+
+    (void)put_of_records(store, &small, NULL);
+    (void)put_of_records(store, &large, NULL);
+    kit_put_blob(store, &small, first);
+    kit_put_blob(store, &large, second);
+    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    kit_check_blob(store, first, &small);
+    kit_check_blob(store, second, &large);
+    kit_content_free(&small);
+    kit_content_free(&large);
+    kit_close(store);
+}
+
+static void test_pack__payloads_stay_as_long_as_their_entries(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *other = kit_create(store, "other");
+    char *kept = large_json(1, BIG);
+    char *redacted = large_json(2, BIG);
+    char *deleted = large_json(3, BIG);
+    struct wal_store_compact_result result;
+
+    large_append(session, "kept", kept, 0);
+    large_append(session, "redacted", redacted, 0);
+    large_append(other, "deleted", deleted, 0);
+    assert_int_equal(compact(store, 0).dropped_contents, 0);
+    large_check(session, "kept", kept, 0);
+    large_check(session, "redacted", redacted, 0);
+    assert_int_equal(wal_session_redact(session, kit_text("redacted"),
+                                        kit_text("why"), NULL, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_session_delete(other, NULL), WAL_OK);
+    wal_session_close(other);
+    result = compact(store, WAL_STORE_COMPACT_ERASE);
+    assert_int_equal(result.dropped_contents, 2);
+    large_check(session, "kept", kept, 0);
+    wal_session_close(session);
+    kit_close(store);
+    store = kit_store();
+    session = kit_session(store, "s");
+    large_check(session, "kept", kept, 0);
+    wal_session_close(session);
+    kit_close(store);
+    free(kept);
+    free(redacted);
+    free(deleted);
+}
+
+static void test_pack__files_of_checkpoints_stay(void **state)
+{
+    (void)state;
+    struct kit_work work = kit_work_begin(WAL_OPEN_CREATE);
+    char before[4096];
+
+    kit_write(&work, "a", "one");
+    kit_write(&work, "b", "two");
+    (void)kit_checkpoint(&work, "c1", "a b");
+    kit_write(&work, "a", "three");
+    (void)kit_checkpoint(&work, "c2", "a b");
+    (void)snprintf(before, sizeof(before), "%s",
+                   kit_files(&work, work.session, "c1"));
+    assert_int_equal(
+        compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 0);
+    assert_string_equal(kit_files(&work, work.session, "c1"), before);
+    assert_string_equal(kit_files(&work, work.session, "c2"), "a=three b=two");
+    kit_work_reopen(&work, 0);
+    assert_string_equal(kit_files(&work, work.session, "c1"), before);
+    assert_int_equal(wal_session_delete(work.session, NULL), WAL_OK);
+    /* Two lists of files, and three contents. */
+    assert_int_equal(
+        compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 5);
+    kit_work_end(&work);
+}
+
+/* --- deltas ------------------------------------------------------------- */
+
+/* A version of the content: some bytes of it are others. */
+static struct kit_content version_of(const struct kit_content *content)
+{
+    struct kit_content version = {malloc(content->size), content->size};
+
+    assert_non_null(version.data);
+    memcpy(version.data, content->data, content->size);
+    version.data[100] ^= 1;
+    return version;
+}
+
+static uint8_t depth_of(struct wal_store *store,
+                        const struct wal__digest *digest)
+{
+    struct wal__buf content;
+    uint8_t depth = 99;
+
+    wal__buf_init(&content, &wal__heap_libc);
+    assert_int_equal(
+        wal__chunk_load(&store->core.blobs, digest, &content, &depth, NULL),
+        WAL_OK);
+    wal__buf_deinit(&content);
+    return depth;
+}
+
+/* The base was dropped: what is based on it is encoded anew. */
+static void test_pack__a_delta_whose_base_goes_is_encoded_anew(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct kit_content base = kit_content(1, BIG, false);
+    struct kit_content version = version_of(&base);
+    struct wal__digest based = put_of_records(store, &base, NULL);
+    struct wal__blob_put_result cost = {0};
+    struct wal__digest digest;
+
+    assert_int_equal(
+        put_unsynced(store,
+                     (struct wal__span){version.data, (size_t)version.size},
+                     &based, WAL__BLOB_OF_CALLER, &digest, &cost, NULL),
+        WAL_OK);
+    assert_int_equal(depth_of(store, &digest), 1);
+    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    assert_false(has(store, based.bytes));
+    assert_int_equal(depth_of(store, &digest), 0);
+    kit_check_blob(store, digest.bytes, &version);
+    kit_close(store);
+    kit_content_free(&base);
+    kit_content_free(&version);
+}
+
+/* In two segments; the base's is not worth rewriting by itself. */
+static void test_pack__a_base_of_a_delta_that_stays_is_kept(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct kit_content base = kit_content(1, BIG, false);
+    struct kit_content version = version_of(&base);
+    struct wal__blob_put_result cost = {0};
+    uint8_t based[WAL_DIGEST_SIZE];
+    struct wal__digest digest;
+
+    kit_put_blob(store, &base, based);
+    (void)compact(store, 0);
+    assert_int_equal(
+        put_unsynced(store,
+                     (struct wal__span){version.data, (size_t)version.size},
+                     (const struct wal__digest *)based, WAL__BLOB_OF_CALLER,
+                     &digest, &cost, NULL),
+        WAL_OK);
+    assert_int_equal(depth_of(store, &digest), 1);
+    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    assert_int_equal(depth_of(store, &digest), 1);
+    kit_check_blob(store, digest.bytes, &version);
+    kit_check_blob(store, based, &base);
+    kit_close(store);
+    kit_content_free(&base);
+    kit_content_free(&version);
+}
+
+/* --- guards ------------------------------------------------------------- */
+
+/* Content that is put, and not named yet. */
+static void test_pack__a_guard_makes_the_compaction_wait(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct kit_content content = kit_content(1, 3 * KIT_MIB, false);
+    struct wal_error error = KIT_ERROR;
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options), .rate = UINT64_MAX};
+    struct wal_blob_writer *writer = NULL;
+    uint8_t digest[WAL_DIGEST_SIZE];
+
+    assert_int_equal(wal_blob_create(store, &writer, NULL), WAL_OK);
+    assert_int_equal(wal_blob_write(writer, kit_slice(&content), NULL), WAL_OK);
+    assert_int_equal(wal_store_compact(store, &options, NULL, &error),
+                     WAL_ELOCKED);
+    assert_error(&error, WAL_ELOCKED, "another thread is still storing");
+    assert_int_equal(error.holder, (int32_t)getpid());
+    assert_int_equal(wal_blob_finish(writer, digest, NULL, NULL), WAL_OK);
+    wal_blob_discard(writer);
+    (void)compact(store, 0);
+    kit_check_blob(store, digest, &content);
+    kit_content_free(&content);
+    kit_close(store);
+}
+
+/* While segments are condemned nothing in them is found in order to be named,
+ * and everything is found in order to be read. */
+static void test_pack__condemned_content_is_stored_again(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct kit_content content = kit_content(1, BIG, false);
+    struct wal__digest digest = put_of_records(store, &content, NULL);
+    struct wal__blob_store *blobs = &store->core.blobs;
+    struct wal__blob_put_result again = {0};
+    struct wal__content_guard guard = {NULL, 0};
+    uint64_t end = 0;
+    uint64_t size = 0;
+
+    assert_int_equal(wal__blob_store_rotate(blobs, NULL), WAL_OK);
+    assert_int_equal(wal__content_condemn(&store->core.control, 1, NULL),
+                     WAL_OK);
+    assert_true(has(store, digest.bytes));
+    kit_check_blob(store, digest.bytes, &content);
+    assert_int_equal(wal__blob_find_end(blobs, &digest, &end, NULL), WAL_OK);
+    assert_int_equal(end, 0);
+    assert_int_equal(
+        wal__content_guard_enter(&guard, &store->core.control, NULL), WAL_OK);
+    assert_int_equal(wal__blob_claim(blobs, &digest, &size, &end, NULL),
+                     WAL_OK);
+    wal__content_guard_leave(&guard);
+    assert_int_equal(size, BIG);
+    assert_int_equal(wal__position_segment(end), 2);
+    assert_int_equal(
+        put_unsynced(store,
+                     (struct wal__span){content.data, (size_t)content.size},
+                     NULL, WAL__BLOB_OF_RECORDS, &digest, &again, NULL),
+        WAL_OK);
+    assert_int_equal(again.new_blobs, 0); /* it is there since the claim */
+    wal__content_absolve(&store->core.control);
+    kit_check_blob(store, digest.bytes, &content);
+    kit_content_free(&content);
+    kit_close(store);
+}
+
+/* --- space -------------------------------------------------------------- */
+
+static void test_pack__space_comes_back(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    uint64_t most = 0;
+
+    for (uint32_t round = 0; round < 6; round++) {
+        for (uint32_t i = 0; i < 20; i++) {
+            struct kit_content content =
+                kit_content(round * 100 + i, BIG, false);
+
+            (void)put_of_records(store, &content, NULL);
+            kit_content_free(&content);
+        }
+        (void)compact(store, 0);
+        most = pack_size() > most ? pack_size() : most;
+    }
+    assert_true(most <= 2 * KIT_MIB);
+    kit_close(store);
+}
+
+static void test_pack__again_changes_nothing(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct kit_content content = kit_content(1, BIG, false);
+    uint8_t digest[WAL_DIGEST_SIZE];
+
+    kit_put_blob(store, &content, digest);
+    (void)compact(store, 0);
+    assert_int_equal(compact(store, 0).rewritten, 0);
+    assert_int_equal(compact(store, WAL_STORE_COMPACT_DRY_RUN).rewritten, 0);
+    kit_check_blob(store, digest, &content);
+    kit_content_free(&content);
+    kit_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_pack__content_that_nothing_names_goes),
+        KIT_TEST(test_pack__content_of_a_caller_stays),
+        KIT_TEST(test_pack__content_of_records_that_a_caller_puts_stays),
+        KIT_TEST(test_pack__payloads_stay_as_long_as_their_entries),
+        KIT_TEST(test_pack__files_of_checkpoints_stay),
+        KIT_TEST(test_pack__a_delta_whose_base_goes_is_encoded_anew),
+        KIT_TEST(test_pack__a_base_of_a_delta_that_stays_is_kept),
+        KIT_TEST(test_pack__a_guard_makes_the_compaction_wait),
+        KIT_TEST(test_pack__condemned_content_is_stored_again),
+        KIT_TEST(test_pack__space_comes_back),
+        KIT_TEST(test_pack__again_changes_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

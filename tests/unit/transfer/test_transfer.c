@@ -679,6 +679,47 @@ static void test_merge__id_used_again_after_a_deletion(void **state)
     close_stores(&stores);
 }
 
+/* --- the trash ------------------------------------------------------------ */
+
+static void trash(struct wal_store *store, const char *id)
+{
+    struct wal_session *session = kit_session(store, id);
+
+    assert_int_equal(wal_session_trash(session, NULL), WAL_OK);
+    wal_session_close(session);
+}
+
+static void test_merge__session_in_the_trash_is_left_out(void **state)
+{
+    struct stores stores = open_stores();
+
+    (void)state;
+    make_forks(stores.from);
+    trash(stores.from, "s");
+    (void)merge(&stores, NULL, "created f1;created f2;");
+    assert_int_equal(kit_store_info(stores.to).sessions, 2);
+    assert_same_session(stores.from, stores.to, "f1");
+    assert_idempotent(&stores, NULL, "unchanged f1;unchanged f2;");
+    close_stores(&stores);
+}
+
+static void test_merge__session_in_the_trash_there_is_refused(void **state)
+{
+    struct stores stores = open_stores();
+    struct seen seen = {.calls = 0};
+    struct wal_transfer_result result;
+    struct wal_error error;
+
+    (void)state;
+    make_forks(stores.from);
+    (void)merge(&stores, NULL, "created s;created f1;created f2;");
+    trash(stores.to, "f1");
+    assert_int_equal(try_merge(&stores, NULL, &seen, &result, &error), WAL_OK);
+    assert_string_equal(seen.text, "unchanged s;refused f1;unchanged f2;");
+    assert_int_equal(seen.error.status, WAL_ETRASHED);
+    close_stores(&stores);
+}
+
 /* --- redactions ----------------------------------------------------------- */
 
 static void assert_hidden(struct wal_store *store, const char *id,
@@ -901,6 +942,8 @@ int main(void)
         KIT_TEST(test_merge__source_that_was_left_is_deleted),
         KIT_TEST(test_merge__fork_of_a_refused_source_is_refused),
         KIT_TEST(test_merge__id_used_again_after_a_deletion),
+        KIT_TEST(test_merge__session_in_the_trash_is_left_out),
+        KIT_TEST(test_merge__session_in_the_trash_there_is_refused),
         KIT_TEST(test_merge__redacted_content_is_left_out),
         KIT_TEST(test_merge__later_redaction_hides_what_was_merged),
         KIT_TEST(test_merge__redaction_in_a_fork_hides_without_it),

@@ -1,7 +1,8 @@
 /*
  * transfer.h - the state of a transfer (agentwal/transfer.h) and its parts: the
- * call (transfer.c), what is copied (transfer_plan.c), what the other store has
- * of it (transfer_compare.c, transfer_versions.c), sessions
+ * call (transfer.c), failures (transfer_report.c), reading records
+ * (transfer_records.c), what is copied (transfer_plan.c), what the other store
+ * has of it (transfer_compare.c, transfer_versions.c), sessions
  * (transfer_sessions.c), entries (transfer_entries.c), documents
  * (transfer_documents.c), content (transfer_blobs.c).
  *
@@ -169,6 +170,8 @@ enum wal_status wal__transfer_load(struct wal_transfer_options *own,
                                    const struct wal_transfer_options *options,
                                    const struct wal_transfer_result *result,
                                    struct wal_error *error) WAL_MUST_USE;
+/* --- transfer_report.c ---------------------------------------------------- */
+
 /* Records the failure of the transfer unless there is one. */
 void wal__transfer_fail(struct wal__transfer *transfer, enum wal_status status);
 /* Handles a call on a session that filled transfer->error: a status that ends
@@ -183,17 +186,25 @@ void wal__transfer_refuse(struct wal__transfer *transfer,
 /* Whether the session and the transfer go on. */
 bool wal__transfer_goes_on(const struct wal__transfer *transfer,
                            const struct wal__transfer_session *session);
-struct wal__transfer_session *
-wal__transfer_find(const struct wal__transfer *transfer, uint32_t number);
+/* Fails the transfer after a callback that asked for it. */
+void wal__transfer_check_answer(struct wal__transfer *transfer, int32_t answer,
+                                const char *function);
 /* Reports that the other store has another document under the key of the one
  * at this position. */
 void wal__transfer_report_document(struct wal__transfer *transfer,
                                    uint64_t position);
 
-/* --- transfer_plan.c ------------------------------------------------------ */
+/* --- transfer_records.c --------------------------------------------------- */
 
-/* Finds the sessions and the records to repeat. */
-void wal__transfer_plan(struct wal__transfer *transfer);
+/* The hash of a session's number in session_map. */
+static inline uint64_t wal__transfer_hash(uint32_t number)
+{
+    return number * UINT64_C(0x9e3779b97f4a7c15);
+}
+struct wal__transfer_session *
+wal__transfer_find(const struct wal__transfer *transfer, uint32_t number);
+/* Orders redactions by their target. */
+int wal__transfer_compare_redactions(const void *a, const void *b);
 /* Replaces *records by those of a session. */
 enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
                                       struct wal__transfer_records *records,
@@ -205,13 +216,6 @@ bool wal__transfer_is_hidden(const struct wal__transfer *transfer,
 enum wal_status wal__transfer_open(struct wal__transfer *transfer,
                                    const char *id,
                                    struct wal_session **session) WAL_MUST_USE;
-
-/* --- transfer_compare.c --------------------------------------------------- */
-
-/* Compares the session with that of its id in `to`: sets its state and
- * is_present of from_records, or refuses it. */
-void wal__transfer_compare(struct wal__transfer *transfer,
-                           struct wal__transfer_session *session);
 /* Looks up the id of an entry that the session sees. */
 enum wal_status wal__transfer_read_id(struct wal__core *core, uint32_t number,
                                       uint32_t stream, uint64_t sequence,
@@ -227,6 +231,24 @@ enum wal_status wal__transfer_read_entry(struct wal__core *core,
                                          struct wal_error *error) WAL_MUST_USE;
 /* Whether a list of ascending sequences has one. */
 bool wal__transfer_has(const struct wal__buf *sequences, uint64_t sequence);
+/* Reads a DOC or DOC_DELETE. */
+enum wal_status wal__transfer_read_doc(struct wal__core *core,
+                                       uint64_t position,
+                                       struct wal__record_buf *scratch,
+                                       struct wal__frame *frame,
+                                       struct wal__doc_record *record,
+                                       struct wal_error *error) WAL_MUST_USE;
+
+/* --- transfer_plan.c ------------------------------------------------------ */
+
+/* Finds the sessions and the records to repeat. */
+void wal__transfer_plan(struct wal__transfer *transfer);
+/* --- transfer_compare.c --------------------------------------------------- */
+
+/* Compares the session with that of its id in `to`: sets its state and
+ * is_present of from_records, or refuses it. */
+void wal__transfer_compare(struct wal__transfer *transfer,
+                           struct wal__transfer_session *session);
 /* What a session of `to` is that an earlier transfer did not complete. */
 enum wal__transfer_mark {
     WAL__TRANSFER_UNMARKED,
@@ -253,14 +275,6 @@ enum wal_status
 wal__transfer_compare_versions(struct wal__transfer *transfer,
                                enum wal__transfer_difference difference,
                                struct wal_error *error) WAL_MUST_USE;
-/* Reads a DOC or DOC_DELETE. */
-enum wal_status wal__transfer_read_doc(struct wal__core *core,
-                                       uint64_t position,
-                                       struct wal__record_buf *scratch,
-                                       struct wal__frame *frame,
-                                       struct wal__doc_record *record,
-                                       struct wal_error *error) WAL_MUST_USE;
-
 /* --- transfer_sessions.c -------------------------------------------------- */
 
 /* Creates the session in `to`, as a fork if it is one; its source is there.

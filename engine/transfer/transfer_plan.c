@@ -6,38 +6,16 @@
  * A source that was not asked for is copied as far as its forks see it: entries
  * up to the highest fork point, documents up to the newest fork.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/store/input_text.h"
 #include "engine/transfer/transfer.h"
 #include "format/bytes/crc32.h"
 
 static const char rewind_key[] = "\0rewind";
 
 /* --- sessions ------------------------------------------------------------- */
-
-static uint64_t hash_number(uint32_t number)
-{
-    return number * UINT64_C(0x9e3779b97f4a7c15);
-}
-
-struct wal__transfer_session *
-wal__transfer_find(const struct wal__transfer *transfer, uint32_t number)
-{
-    uint32_t cursor = 0;
-    uint32_t rank;
-
-    while (wal__hashmap_find(&transfer->session_map, hash_number(number),
-                             &cursor, &rank)) {
-        if (transfer->sessions[rank]->number == number) {
-            return transfer->sessions[rank];
-        }
-    }
-    return NULL;
-}
 
 /* Returns the session; added if it is missing. NULL: the transfer failed. */
 static struct wal__transfer_session *add_session(struct wal__transfer *transfer,
@@ -58,7 +36,7 @@ static struct wal__transfer_session *add_session(struct wal__transfer *transfer,
         session = wal__heap_zalloc(transfer->heap, sizeof(*session));
     }
     if (session == NULL ||
-        wal__hashmap_add(&transfer->session_map, hash_number(number),
+        wal__hashmap_add(&transfer->session_map, wal__transfer_hash(number),
                          transfer->session_count) != WAL_OK) {
         wal__heap_free(transfer->heap, session);
         wal__transfer_fail(transfer, wal__no_memory(&transfer->error));
@@ -70,19 +48,10 @@ static struct wal__transfer_session *add_session(struct wal__transfer *transfer,
     return session;
 }
 
-enum wal_status wal__transfer_open(struct wal__transfer *transfer,
-                                   const char *id, struct wal_session **session)
-{
-    return wal_session_open(transfer->to_store,
-                            (struct wal_slice){id, strlen(id)}, session,
-                            &transfer->error);
-}
-
 /* Adds the session with this number if it is neither deleted nor in the
  * trash. */
 static void want_number(struct wal__transfer *transfer, uint32_t number)
 {
-    const uint32_t gone = WAL__SUMMARY_DELETED | WAL__SUMMARY_TRASHED;
     struct wal__core *core = transfer->from;
     struct wal__transfer_session *session;
     struct wal__summary summary;
@@ -95,7 +64,8 @@ static void want_number(struct wal__transfer *transfer, uint32_t number)
     status = wal__catalogue_get(&core->catalogue, number, &summary);
     wal__core_unlock(core);
     if (status == WAL_ENOTFOUND ||
-        (status == WAL_OK && (summary.flags & gone) != 0)) {
+        (status == WAL_OK && (summary.flags & (WAL__SUMMARY_DELETED |
+                                               WAL__SUMMARY_TRASHED)) != 0)) {
         return;
     }
     if (status != WAL_OK) {
@@ -156,74 +126,6 @@ static void want_sessions(struct wal__transfer *transfer)
          i++) {
         want_id(transfer, options->sessions[i]);
     }
-}
-
-/* --- records -------------------------------------------------------------- */
-
-static enum wal_status collect(void *ctx, const struct wal__posting *posting,
-                               uint64_t position)
-{
-    struct wal__transfer_records *records = ctx;
-    const struct wal__transfer_record record = {
-        .sequence = posting->sequence,
-        .position = position,
-        .parent = posting->parent,
-        .id_hash = posting->id_hash,
-        .type = posting->type,
-        .kind = posting->kind,
-        .stream = posting->stream,
-    };
-    enum wal_status status = WAL_OK;
-
-    if (posting->type == WAL__FRAME_REDACT) {
-        status = wal__buf_append(&records->hidden, &posting->parent,
-                                 sizeof(posting->parent));
-    }
-    return status == WAL_OK
-               ? wal__buf_append(&records->items, &record, sizeof(record))
-               : status;
-}
-
-static int compare_numbers(const void *a, const void *b)
-{
-    const uint64_t *x = a;
-    const uint64_t *y = b;
-
-    return *x < *y ? -1 : *x > *y;
-}
-
-static void sort_sequences(struct wal__buf *sequences)
-{
-    if (sequences->size > 0) {
-        qsort(sequences->data, sequences->size / sizeof(uint64_t),
-              sizeof(uint64_t), compare_numbers);
-    }
-}
-
-enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
-                                      struct wal__transfer_records *records,
-                                      struct wal_error *error)
-{
-    struct wal__summary summary;
-    enum wal_status status = wal__core_write_lock(core, error);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    records->items.size = 0;
-    records->hidden.size = 0;
-    status = wal__catalogue_get(&core->catalogue, number, &summary);
-    if (status == WAL_OK) {
-        status = wal__core_visit_postings(core, &summary, collect, records);
-    } else if (status == WAL_ENOTFOUND && number == WAL__STORE_NUMBER) {
-        status = WAL_OK;
-    }
-    wal__core_unlock(core);
-    sort_sequences(&records->hidden);
-    return status == WAL_OK
-               ? WAL_OK
-               : wal__fail(error, status, "cannot read the index: %s",
-                           wal_status_text(status));
 }
 
 /* --- one session ---------------------------------------------------------- */
@@ -421,33 +323,12 @@ static int compare_events(const void *a, const void *b)
     return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
-static int compare_targets(const void *a, const void *b)
-{
-    const struct wal__transfer_redaction *x = a;
-    const struct wal__transfer_redaction *y = b;
-
-    return x->target < y->target ? -1 : x->target > y->target;
-}
-
 static void sort(struct wal__buf *items, size_t size,
                  int (*compare)(const void *, const void *))
 {
     if (items->size > 0) {
         qsort(items->data, items->size / size, size, compare);
     }
-}
-
-bool wal__transfer_is_hidden(const struct wal__transfer *transfer,
-                             uint64_t sequence)
-{
-    const struct wal__transfer_redaction key = {.target = sequence};
-    const struct wal__buf *items = &transfer->redactions;
-
-    return items->size > 0 &&
-           bsearch(&key, items->data,
-                   items->size / sizeof(struct wal__transfer_redaction),
-                   sizeof(struct wal__transfer_redaction),
-                   compare_targets) != NULL;
 }
 
 void wal__transfer_plan(struct wal__transfer *transfer)
@@ -465,5 +346,5 @@ void wal__transfer_plan(struct wal__transfer *transfer)
     }
     sort(&transfer->events, sizeof(struct wal__transfer_event), compare_events);
     sort(&transfer->redactions, sizeof(struct wal__transfer_redaction),
-         compare_targets);
+         wal__transfer_compare_redactions);
 }

@@ -21,28 +21,6 @@ struct version {
     bool is_deletion;
 };
 
-enum wal_status wal__transfer_read_doc(struct wal__core *core,
-                                       uint64_t position,
-                                       struct wal__record_buf *scratch,
-                                       struct wal__frame *frame,
-                                       struct wal__doc_record *record,
-                                       struct wal_error *error)
-{
-    struct wal__span payload;
-    enum wal_status status =
-        wal__log_read(&core->log, position, scratch, frame, &payload, error);
-
-    if (status == WAL_OK &&
-        ((frame->type != WAL__FRAME_DOC &&
-          frame->type != WAL__FRAME_DOC_DELETE) ||
-         wal__doc_record_decode(payload, record) != WAL__FMT_OK)) {
-        status = wal__fail_at(error, WAL_ECORRUPT, 0, NULL,
-                              wal__position_offset(position),
-                              "a document is not well-formed");
-    }
-    return status;
-}
-
 static int compare_versions(const void *a, const void *b)
 {
     const struct version *x = a;
@@ -165,7 +143,8 @@ static enum wal_status match(struct wal__transfer *transfer,
                         ? end_of_key(to, to_count, other)
                         : other;
         present =
-            count_present(&from[at], end - at, &to[other], other_end - other);
+            count_present(&from[at], end - at,
+                          to_count == 0 ? NULL : &to[other], other_end - other);
         if (present == SIZE_MAX && difference == WAL__TRANSFER_REFUSE) {
             return wal__fail(error, WAL_EEXISTS,
                              "a document was changed on both sides");

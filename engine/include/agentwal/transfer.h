@@ -17,7 +17,8 @@
  * continued, one that has the same or more stays as it is, but for documents
  * and heads that it does not have. One with other entries, another fork point,
  * or documents that were changed on both sides is refused: nothing of it is
- * changed. A session that was deleted there is created again.
+ * changed. One that is in the trash there is refused, too; one that was deleted
+ * there is created again. What is in the trash here counts as deleted.
  *
  * Idempotence: a repeated call adds only what is new, also after a crash or a
  * call that failed or was stopped. Until a new session is complete its metadata

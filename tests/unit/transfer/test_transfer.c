@@ -600,6 +600,51 @@ static void test_merge__fork_of_a_present_source_sees_what_it_saw(void **state)
     close_stores(&stores);
 }
 
+/* The fork has a version there that it does not have here: what it saw. */
+static void test_merge__document_of_such_a_fork_is_continued(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_doc doc = WAL_INIT(wal_doc);
+    struct wal_session *f1;
+
+    (void)state;
+    make_forks(stores.from);
+    (void)merge(&stores, "s", "created s;");
+    (void)merge(&stores, "f1", "created f1;");
+    f1 = kit_session(stores.from, "f1");
+    put(NULL, f1, "notes", "\"third\"");
+    wal_session_close(f1);
+    (void)merge(&stores, "f1", "continued f1;");
+    f1 = kit_session(stores.to, "f1");
+    assert_int_equal(wal_doc_get(NULL, f1, WAL_STR("notes"), 0, &doc, NULL),
+                     WAL_OK);
+    assert_slice(doc.value, "\"third\"");
+    assert_idempotent(&stores, "f1", "unchanged f1;");
+    wal_session_close(f1);
+    close_stores(&stores);
+}
+
+/* A process died before it deleted the source of a complete fork. */
+static void test_merge__source_that_was_left_is_deleted(void **state)
+{
+    const struct wal_session_options options = {
+        .struct_size = sizeof(options),
+        .id = WAL_STR("s"),
+        .metadata = WAL_STR("{\"agentwalTransfer\":\"source\"}"),
+    };
+    struct stores stores = open_stores();
+    struct wal_session *s = NULL;
+
+    (void)state;
+    make_forks(stores.from);
+    (void)merge(&stores, "f1", "created f1;");
+    assert_int_equal(wal_session_create(stores.to, &options, &s, NULL), WAL_OK);
+    wal_session_close(s);
+    (void)merge(&stores, "f1", "unchanged f1;");
+    assert_int_equal(kit_store_info(stores.to).sessions, 1);
+    close_stores(&stores);
+}
+
 static void test_merge__fork_of_a_refused_source_is_refused(void **state)
 {
     struct stores stores = open_stores();
@@ -631,6 +676,47 @@ static void test_merge__id_used_again_after_a_deletion(void **state)
     (void)merge(&stores, NULL, "created f1;created f2;created s;");
     assert_same_stores(stores.from, stores.to);
     assert_idempotent(&stores, NULL, "unchanged f1;unchanged f2;unchanged s;");
+    close_stores(&stores);
+}
+
+/* --- the trash ------------------------------------------------------------ */
+
+static void trash(struct wal_store *store, const char *id)
+{
+    struct wal_session *session = kit_session(store, id);
+
+    assert_int_equal(wal_session_trash(session, NULL), WAL_OK);
+    wal_session_close(session);
+}
+
+static void test_merge__session_in_the_trash_is_left_out(void **state)
+{
+    struct stores stores = open_stores();
+
+    (void)state;
+    make_forks(stores.from);
+    trash(stores.from, "s");
+    (void)merge(&stores, NULL, "created f1;created f2;");
+    assert_int_equal(kit_store_info(stores.to).sessions, 2);
+    assert_same_session(stores.from, stores.to, "f1");
+    assert_idempotent(&stores, NULL, "unchanged f1;unchanged f2;");
+    close_stores(&stores);
+}
+
+static void test_merge__session_in_the_trash_there_is_refused(void **state)
+{
+    struct stores stores = open_stores();
+    struct seen seen = {.calls = 0};
+    struct wal_transfer_result result;
+    struct wal_error error;
+
+    (void)state;
+    make_forks(stores.from);
+    (void)merge(&stores, NULL, "created s;created f1;created f2;");
+    trash(stores.to, "f1");
+    assert_int_equal(try_merge(&stores, NULL, &seen, &result, &error), WAL_OK);
+    assert_string_equal(seen.text, "unchanged s;refused f1;unchanged f2;");
+    assert_int_equal(seen.error.status, WAL_ETRASHED);
     close_stores(&stores);
 }
 
@@ -852,8 +938,12 @@ int main(void)
         KIT_TEST(test_merge__deleted_source_stays_deleted),
         KIT_TEST(test_merge__fork_joins_a_source_that_is_there),
         KIT_TEST(test_merge__fork_of_a_present_source_sees_what_it_saw),
+        KIT_TEST(test_merge__document_of_such_a_fork_is_continued),
+        KIT_TEST(test_merge__source_that_was_left_is_deleted),
         KIT_TEST(test_merge__fork_of_a_refused_source_is_refused),
         KIT_TEST(test_merge__id_used_again_after_a_deletion),
+        KIT_TEST(test_merge__session_in_the_trash_is_left_out),
+        KIT_TEST(test_merge__session_in_the_trash_there_is_refused),
         KIT_TEST(test_merge__redacted_content_is_left_out),
         KIT_TEST(test_merge__later_redaction_hides_what_was_merged),
         KIT_TEST(test_merge__redaction_in_a_fork_hides_without_it),

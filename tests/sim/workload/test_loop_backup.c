@@ -302,8 +302,9 @@ static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
 {
     const struct sim_power_loss none = {.landing = SIM_PERSIST_NONE};
     struct sim_power_loss loss = {
-        .landing = (enum sim_persistence)(nth % (uint64_t)SIM_PERSISTENCES),
-        .garbage = nth % 2 == 0};
+        .landing = (enum sim_persistence)(nth / 2 % (uint64_t)SIM_PERSISTENCES),
+        .garbage = nth % 4 == 0};
+    bool has_loss = nth % 2 == 0;
     struct scene scene = *base;
     struct sim_fault fault = ways[way];
     bool unsynced = false;
@@ -312,16 +313,17 @@ static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
 
     ledger_set_context("way %u, call %llu", way, (unsigned long long)nth);
     scene.disk = sim_disk_clone(base->disk);
-    if (nth % 4 < 2) {
+    if (nth % 8 < 4) {
         start_writer(&scene);
     }
     least = scene.entries;
-    fault.after = nth;
+    /* A call of one kind fails twice: with and without a loss of power. */
+    fault.after = fault.call == SIM_ANY ? nth : nth / 2;
     sim_disk_on_call(scene.disk, note_unsynced, &unsynced);
     struck = cut_short(&scene, &fault);
     stop_writer(&scene);
     if (struck) {
-        if (nth % 3 != 0) {
+        if (has_loss) {
             sim_disk_power_loss(scene.disk, &loss, nth);
             unsynced = false;
         }

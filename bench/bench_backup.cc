@@ -1,7 +1,7 @@
 /*
  * bench_backup.cc - what does a backup cost? The first one of a store is held
  * against copying and syncing its segments; a later one, of ten appends, has
- * targets for its time and for the bytes that it writes. A process of its own
+ * targets for its time and for the bytes that it writes. A separate process
  * opens the store and backs it up, while another one has it open.
  */
 #include "agentwal/admin.h"

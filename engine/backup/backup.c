@@ -13,7 +13,7 @@
 
 /* --- the store ---------------------------------------------------------- */
 
-/* Keeps compaction out, through a descriptor of its own: so a handle that only
+/* Keeps compaction out, through a separate descriptor: so a handle that only
  * reads can, and threads of one handle do not share the lock. A store without
  * LOCK, or on a medium that cannot be locked, is not compacted. */
 static enum wal_status lock_source(struct backup *backup,

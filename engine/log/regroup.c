@@ -69,13 +69,13 @@ static enum wal_status add_commit(struct wal__regroup *copy,
 enum wal_status
 wal__regroup_add_open_record(struct wal__regroup *copy, const uint8_t *record,
                              uint32_t size, uint64_t last_sequence,
-                             const struct wal__commit_record *fields)
+                             const struct wal__commit_record *commit)
 {
-    struct wal__commit_record commit = {.first_sequence = last_sequence + 1,
-                                        .frame_count = 1,
-                                        .epoch = fields->epoch,
-                                        .clock_ms = fields->clock_ms,
-                                        .pack_durable = fields->pack_durable};
+    struct wal__commit_record open = {.first_sequence = last_sequence + 1,
+                                      .frame_count = 1,
+                                      .epoch = commit->epoch,
+                                      .clock_ms = commit->clock_ms,
+                                      .pack_durable = commit->pack_durable};
     struct wal__frame frame = {
         .type = WAL__FRAME_OPEN, .stored_size = size, .raw_size = size};
     uint8_t *at;
@@ -89,8 +89,8 @@ wal__regroup_add_open_record(struct wal__regroup *copy, const uint8_t *record,
     memcpy(at + WAL__FRAME_SIZE, record, size);
     frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, size);
     finish_frame(copy, &frame);
-    commit.group_size = (uint32_t)copy->body.size;
-    return add_commit(copy, &commit, NULL);
+    open.group_size = (uint32_t)copy->body.size;
+    return add_commit(copy, &open, NULL);
 }
 
 enum wal_status wal__regroup_add_open(struct wal__regroup *copy,

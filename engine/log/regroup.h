@@ -25,19 +25,17 @@ uint64_t wal__regroup_end(const struct wal__regroup *copy);
 
 /* Adds the group with OPEN, first of all: `size` bytes of an encoded record.
  * Its COMMIT has epoch, clock and pack_durable of *commit. WAL_ENOMEM. */
-enum wal_status
-wal__regroup_add_open_record(struct wal__regroup *copy, const uint8_t *record,
-                             uint32_t size, uint64_t last_sequence,
-                             const struct wal__commit_record *commit)
-    WAL_MUST_USE;
+enum wal_status wal__regroup_add_open_record(
+    struct wal__regroup *copy, const uint8_t *record, uint32_t size,
+    uint64_t last_sequence,
+    const struct wal__commit_record *commit) WAL_MUST_USE;
 
 /* The same with an OPEN that ends the segment `previous_id` at the offset
  * `cut`; `facts` are those of a scan up to there, or NULL without one. */
-enum wal_status wal__regroup_add_open(struct wal__regroup *copy,
-                                      uint64_t previous_id, uint64_t cut,
-                                      const struct wal__scan_result *facts,
-                                      const struct wal__commit_record *commit)
-    WAL_MUST_USE;
+enum wal_status
+wal__regroup_add_open(struct wal__regroup *copy, uint64_t previous_id,
+                      uint64_t cut, const struct wal__scan_result *facts,
+                      const struct wal__commit_record *commit) WAL_MUST_USE;
 
 /* Adds a group of a segment with this salt, its OPEN too; a commit mark is left
  * out. WAL_ECORRUPT: the range is no whole group. */

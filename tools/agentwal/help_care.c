@@ -120,10 +120,10 @@ const struct verb_help help_backup = {
         "the\n"
         "backup began: read it with --store DIR, or copy it back to restore. "
         "Stopped at\n"
-        "any time, it leaves DIR as the last backup did, or newer, and the next "
-        "run goes\n"
-        "on. A DIR that was written to is refused. docs/backup.md has the "
-        "rest.\n",
+        "any time, it leaves DIR as the last backup did, or newer, and the "
+        "next run\n"
+        "goes on. A DIR that was written to is refused. docs/backup.md has "
+        "the rest.\n",
     .examples =
         (const struct verb_example[]){
             {"agentwal backup /mnt/backup/agentwal", "all, or what is new"},

@@ -362,7 +362,7 @@ struct wal_store_backup_result {
     uint64_t copied;        /* of them, those that were written, in part too */
     uint64_t removed;       /* segments of the copy that compaction replaced */
     uint64_t bytes;         /* written; shared blocks do not count */
-    uint64_t shared_bytes;  /* of files that share their blocks with the store */
+    uint64_t shared_bytes;  /* of files that share blocks with the store */
     uint64_t last_sequence; /* of the newest record in the copy */
 };
 
@@ -388,10 +388,11 @@ struct wal_store_backup_result {
  * copy is damaged; WAL_EBUSY when the store was compacted since it was opened;
  * WAL_ENOSPACE, WAL_EIO, WAL_ECALLBACK. docs/backup.md.
  */
-WAL_API WAL_MUST_USE enum wal_status wal_store_backup(
-    struct wal_store *store, const char *path,
-    const struct wal_store_backup_options *options,
-    struct wal_store_backup_result *result, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_store_backup(struct wal_store *store, const char *path,
+                 const struct wal_store_backup_options *options,
+                 struct wal_store_backup_result *result,
+                 struct wal_error *error);
 
 #ifdef __cplusplus
 }

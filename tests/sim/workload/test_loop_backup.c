@@ -302,8 +302,9 @@ static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
 {
     const struct sim_power_loss none = {.landing = SIM_PERSIST_NONE};
     struct sim_power_loss loss = {
-        .landing = (enum sim_persistence)(nth % (uint64_t)SIM_PERSISTENCES),
-        .garbage = nth % 2 == 0};
+        .landing = (enum sim_persistence)(nth / 2 % (uint64_t)SIM_PERSISTENCES),
+        .garbage = nth % 4 == 0};
+    bool has_loss = nth % 2 == 0;
     struct scene scene = *base;
     struct sim_fault fault = ways[way];
     bool unsynced = false;
@@ -312,16 +313,17 @@ static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
 
     ledger_set_context("way %u, call %llu", way, (unsigned long long)nth);
     scene.disk = sim_disk_clone(base->disk);
-    if (nth % 4 < 2) {
+    if (nth % 8 < 4) {
         start_writer(&scene);
     }
     least = scene.entries;
-    fault.after = nth;
+    /* A call of one kind fails twice: with and without a loss of power. */
+    fault.after = fault.call == SIM_ANY ? nth : nth / 2;
     sim_disk_on_call(scene.disk, note_unsynced, &unsynced);
     struck = cut_short(&scene, &fault);
     stop_writer(&scene);
     if (struck) {
-        if (nth % 3 != 0) {
+        if (has_loss) {
             sim_disk_power_loss(scene.disk, &loss, nth);
             unsynced = false;
         }
@@ -421,6 +423,93 @@ static void test_loop_backup__after_merging(void **state)
     loop(&scene, workload_sample(3));
 }
 
+/* --- memory, and an older format ----------------------------------------- */
+
+static bool fail_allocation(const struct scene *base, uint64_t nth)
+{
+    struct scene scene = *base;
+    struct old_process machine;
+    enum wal_status status;
+    bool struck;
+
+    ledger_set_context("allocation %llu", (unsigned long long)nth);
+    scene.disk = sim_disk_clone(base->disk);
+    old_process_start(&machine, scene.disk);
+    machine.store = open_at(&machine, OLD_ROOT, 0);
+    faulty_heap_fail(&machine.heap, nth, false);
+    status = back_up(&scene, &machine);
+    struck = machine.heap.failures > 0;
+    assert_true(status == WAL_OK || (struck && status == WAL_ENOMEM));
+    faulty_heap_fail(&machine.heap, 0, false);
+    old_close(&machine);
+    old_process_stop(&machine);
+    expect_one_or_other(&scene, scene.entries);
+    complete(&scene);
+    sim_disk_destroy(scene.disk);
+    return struck;
+}
+
+static void test_loop_backup__every_allocation_fails(void **state)
+{
+    struct scene scene = begin(14);
+    uint64_t nth = 1;
+
+    (void)state;
+    complete(&scene);
+    compact(&scene);
+    add(&scene, 14);
+    while (fail_allocation(&scene, nth)) {
+        nth++;
+    }
+    assert_true(nth > 10);
+    print_message("%llu allocations\n", (unsigned long long)nth);
+    sim_disk_destroy(scene.disk);
+}
+
+/* The version and the number of sessions of the copy. */
+static void expect_copy(struct sim_disk *disk, uint32_t version)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    struct old_process machine;
+
+    old_process_start(&machine, disk);
+    machine.store =
+        open_at(&machine, COPY, WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
+    assert_int_equal(wal_store_get_info(machine.store, &info, NULL), WAL_OK);
+    assert_int_equal(info.format_version, version);
+    assert_int_equal(old_count_listed(machine.store), OLD_SESSIONS);
+    old_close(&machine);
+    old_process_stop(&machine);
+}
+
+static void back_up_old(struct sim_disk *disk)
+{
+    struct scene scene = {.disk = disk};
+    struct old_process machine;
+
+    old_process_start(&machine, disk);
+    machine.store = open_at(&machine, OLD_ROOT, WAL_OPEN_READ_ONLY);
+    if (back_up(&scene, &machine) != WAL_OK) {
+        fail_msg("the backup fails: %s", old_error.text);
+    }
+    old_close(&machine);
+    old_process_stop(&machine);
+}
+
+static void test_loop_backup__follows_a_migration(void **state)
+{
+    struct wal_migrate_result result;
+    struct old_process machine;
+
+    back_up_old(*state);
+    expect_copy(*state, 0);
+    old_process_start(&machine, *state);
+    assert_int_equal(old_migrate(&machine, &result), WAL_OK);
+    old_process_stop(&machine);
+    back_up_old(*state);
+    expect_copy(*state, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +518,9 @@ int main(void)
         cmocka_unit_test(test_loop_backup__of_segments_that_ended),
         cmocka_unit_test(test_loop_backup__after_compaction),
         cmocka_unit_test(test_loop_backup__after_merging),
+        cmocka_unit_test(test_loop_backup__every_allocation_fails),
+        cmocka_unit_test_setup_teardown(test_loop_backup__follows_a_migration,
+                                        old_set_up, old_tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -261,7 +261,7 @@ static void test_backup__restored_by_copying_goes_on(void **state)
     assert_same("store", "second");
 }
 
-/* Whoever reads the copy changes nothing that the next backup minds. */
+/* Reading the copy changes nothing in it. */
 static void test_backup__of_a_copy_that_was_read_goes_on(void **state)
 {
     (void)state;
@@ -447,8 +447,8 @@ static void test_backup__to_a_damaged_copy_is_refused(void **state)
     (void)state;
     append_to("store", 0, 5, 10);
     back_up("store", "copy");
-    run("dd if=/dev/zero of=copy/log/0000000000000001.seg bs=1 seek=8 count=3000"
-        " conv=notrunc 2>/dev/null");
+    run("dd if=/dev/zero of=copy/log/0000000000000001.seg bs=1 seek=8 "
+        "count=3000 conv=notrunc 2>/dev/null");
     expect_refused("store", "copy", WAL_ECORRUPT, "is damaged");
 }
 

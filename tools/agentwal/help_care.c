@@ -173,10 +173,9 @@ const struct verb_help help_retain = {
 const struct verb_help help_restore = {
     .usage = "DIR SESSION...",
     .summary = "Take sessions back from an archive of retain",
-    .text =
-        "DIR is the store that retain --archive has written. What is in the "
-        "trash is taken\nout of it, and what is missing is copied. "
-        "\"agentwal merge DIR\" takes all sessions.\n",
+    .text = "DIR is the store that retain --archive has written. A session in "
+            "the trash is\ntaken out of it, and what is missing is copied. "
+            "\"agentwal merge DIR\" takes all\nsessions.\n",
     .examples =
         (const struct verb_example[]){
             {"agentwal --store archive list", "what is there"},

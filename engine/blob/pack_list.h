@@ -14,8 +14,8 @@ struct wal__pack_place {
     uint64_t position;
 };
 
-/* Replaces the contents of *places, of struct wal__pack_place, by the records of
- * a segment; also of the tail, whose header is zeros. *header is that of its
+/* Replaces the contents of *places, of struct wal__pack_place, by the records
+ * of a segment; also of the tail, whose header is zeros. *header is that of its
  * index. WAL_ENOTFOUND: there is no such segment. */
 enum wal_status wal__pack_list(struct wal__blob_store *blobs, uint64_t id,
                                struct wal__index_header *header,

@@ -10,7 +10,7 @@
 
 #include "engine/base/error.h"
 #include "engine/compact/compact_job.h"
-#include "engine/compact/pack_compact.h"
+#include "engine/compact/pack/pack_compact.h"
 #include "engine/process/lock_owner.h"
 
 /* --- rewriting ---------------------------------------------------------- */

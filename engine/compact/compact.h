@@ -46,8 +46,9 @@ struct wal__compact_result {
     struct wal_error refusal;  /* of the first that was refused */
 };
 
-/* Compacts the log of the store, then the pack. WAL_ELOCKED: another compaction runs, in the
- * process error->holder or 0; WAL_EREADONLY; WAL_ENOSPACE: there is no room for
+/* Compacts the log of the store, then the pack. WAL_ELOCKED: another compaction
+ * runs, in the process error->holder or 0, or content is being stored all the
+ * time; WAL_EREADONLY; WAL_ENOSPACE: there is no room for
  * a new segment; WAL_EIO, WAL_ENOMEM, WAL_ECALLBACK. What was replaced until
  * then stays replaced. Any thread. */
 enum wal_status wal__compact(struct wal__core *core,

@@ -1,6 +1,7 @@
 /*
- * index_check.h - compares the records of a rewritten segment of the log, in the
- * order of the file, with its index: each is named once, and each name is true.
+ * index_check.h - compares the records of a rewritten segment of the log, in
+ * the order of the file, with its index: each is named once, and each name is
+ * true.
  * One thread.
  */
 #ifndef AGENTWAL_ENGINE_COMPACT_INDEX_CHECK_H

@@ -1,8 +1,8 @@
 /*
  * segment_run.h - replaces a run of neighbouring segments, of the log or of the
- * pack, by one rewritten segment (SPEC.md 2.22, 3.9): writes the new file, reads
- * it back, and gives it the name of the last of them. What it holds is the
- * client's.
+ * pack, by one rewritten segment (SPEC.md 2.22, 3.9): writes the new file,
+ * reads it back, and gives it the name of the last of them. What it holds is
+ * the client's.
  *
  * Invariant: until the rename nothing has changed but a file with a temporary
  * name; after it the new file is whole and synced. One thread, which holds the
@@ -64,7 +64,7 @@ wal__segment_run_rewrite(const struct wal__segment_run *run,
                          const struct wal__segment_run_client *client,
                          struct wal__segment_run_result *result,
                          struct wal_error *error) WAL_MUST_USE;
-/* The lowest id that the first segment stands for. */
+/* The lowest id that the first segment is, or has replaced. */
 uint64_t wal__segment_run_first_id(const struct wal__segment_run *run);
 
 /* verify.c: reads a file back that wal__segment_writer_finish wrote.

@@ -1,6 +1,6 @@
 /*
- * verify.c - reads a rewritten segment back before its rename (segment_run.h): through
- * the scan that recovery uses, then record by record.
+ * verify.c - reads a rewritten segment back before its rename (segment_run.h):
+ * through the scan that recovery uses, then record by record.
  *
  * Invariant: a file that passes holds each record that its index names, whole.
  */

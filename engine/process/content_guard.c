@@ -3,8 +3,8 @@
  * (content_guard.h).
  *
  * Invariant: while guards[i] is not 0 this process shares lock byte i, until it
- * closes the file. A guard
- * holds the byte of the round that the page had after the byte was locked.
+ * closes the file. A guard holds the byte of the round that the page had after
+ * the byte was locked.
  */
 #include "engine/process/content_guard.h"
 

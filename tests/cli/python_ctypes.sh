@@ -4,6 +4,6 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 library=$AGENTWAL_BUILD/lib/libagentwal.so
-# shellcheck source=tests/lib/kit/asan.sh
-. "$here/../lib/kit/asan.sh"
+# shellcheck source=tests/lib/asan.sh
+. "$here/../lib/asan.sh"
 exec python3 "$here/../lib/ctypes_calls.py" "$AGENTWAL_SOURCE" "$library"

@@ -11,10 +11,11 @@ struct wal_store;
 
 /* wal__blob_put under a guard that is left at once: until a record names it, a
  * compaction may drop content of records. */
-enum wal_status
-put_unsynced(struct wal_store *store, struct wal__span content,
-             const struct wal__digest *base, enum wal__blob_owner owner,
-             struct wal__digest *digest, struct wal__blob_put_result *result,
-             struct wal_error *error);
+enum wal_status put_unsynced(struct wal_store *store, struct wal__span content,
+                             const struct wal__digest *base,
+                             enum wal__blob_owner owner,
+                             struct wal__digest *digest,
+                             struct wal__blob_put_result *result,
+                             struct wal_error *error);
 
 #endif

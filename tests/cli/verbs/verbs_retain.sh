@@ -119,8 +119,8 @@ chosen "old other" --older-than 90d
 
 # One that a process has claimed: a rewind and an import claim; here a program.
 (
-    # shellcheck source=tests/lib/kit/asan.sh
-    . "$tests/lib/kit/asan.sh"
+    # shellcheck source=tests/lib/asan.sh
+    . "$tests/lib/asan.sh"
     exec python3 -ISc '
 import ctypes, sys
 wal = ctypes.CDLL(sys.argv[1])

@@ -5,14 +5,14 @@
  * Invariant: what is found live after the segments were condemned stays live as
  * far as they are concerned: no record comes to name what only they hold.
  */
-#include "engine/compact/pack_compact.h"
+#include "engine/compact/pack/pack_compact.h"
 
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/compact/compact_job.h"
-#include "engine/compact/pack_job.h"
-#include "engine/compact/pack_names.h"
+#include "engine/compact/pack/pack_job.h"
+#include "engine/compact/pack/pack_names.h"
 #include "engine/process/content_guard.h"
 #include "format/bytes/assert.h"
 #include "format/index/pack_index.h"
@@ -132,8 +132,8 @@ static enum wal_status name_places(struct pack_job *job, uint64_t id,
     return status;
 }
 
-/* Names what callers have put, and what records that are not condemned are based
- * on. */
+/* Names what callers have put, and what records that are not condemned are
+ * based on. */
 static enum wal_status name_contents(struct pack_job *job,
                                      struct wal_error *error)
 {

@@ -1,7 +1,7 @@
 /*
  * pack_rewrite.c - replaces segments of the pack by one that holds what of them
- * stays (pack_job.h): records as they are, but deltas whose base goes, which are
- * encoded anew without one.
+ * stays (pack_job.h): records as they are, but deltas whose base goes, which
+ * are encoded anew without one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/blob/chunk.h"
 #include "engine/blob/pack_memtable.h"
-#include "engine/compact/pack_job.h"
+#include "engine/compact/pack/pack_job.h"
 #include "engine/compact/segment_run.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"

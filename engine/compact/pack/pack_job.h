@@ -2,12 +2,12 @@
  * pack_job.h - a compaction of the pack at work (SPEC.md 3.9). Of
  * pack_compact.c, pack_choose.c and pack_rewrite.c; one thread.
  */
-#ifndef AGENTWAL_ENGINE_COMPACT_PACK_JOB_H
-#define AGENTWAL_ENGINE_COMPACT_PACK_JOB_H
+#ifndef AGENTWAL_ENGINE_COMPACT_PACK_PACK_JOB_H
+#define AGENTWAL_ENGINE_COMPACT_PACK_PACK_JOB_H
 
 #include "engine/blob/pack_list.h"
 #include "engine/compact/compact.h"
-#include "engine/compact/pack_live.h"
+#include "engine/compact/pack/pack_live.h"
 
 /* A segment that was below the tail when the compaction began. */
 struct pack_segment {
@@ -36,8 +36,8 @@ struct pack_job {
 /* Returns the segment of the job that holds a position, or NULL. */
 struct pack_segment *wal__pack_job_find(const struct pack_job *job,
                                         uint64_t position);
-/* Leaves a segment as it is, and reports it once. What is in it keeps what it is
- * based on. */
+/* Leaves a segment as it is, and reports it once. What is in it keeps what it
+ * is based on. */
 void wal__pack_job_refuse(struct pack_job *job, struct pack_segment *segment,
                           const struct wal_error *error);
 

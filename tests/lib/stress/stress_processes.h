@@ -6,13 +6,13 @@
  * have their locks. Whatever is not as it must be ends the child, and fails the
  * test.
  */
-#ifndef AGENTWAL_TESTS_LIB_STRESS_PROCESSES_H
-#define AGENTWAL_TESTS_LIB_STRESS_PROCESSES_H
+#ifndef AGENTWAL_TESTS_LIB_STRESS_STRESS_PROCESSES_H
+#define AGENTWAL_TESTS_LIB_STRESS_STRESS_PROCESSES_H
 
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#include "tests/lib/stress.h"
+#include "tests/lib/stress/stress.h"
 
 enum {
     STRESS_SECRETS = 120

@@ -4,7 +4,7 @@
  * Invariant: an item that is named has only named chunks; an item before
  * `followed` has its position, size and base.
  */
-#include "engine/compact/pack_live.h"
+#include "engine/compact/pack/pack_live.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
  */
 #include "engine/base/error.h"
 #include "engine/compact/compact_job.h"
-#include "engine/compact/pack_job.h"
+#include "engine/compact/pack/pack_job.h"
 #include "format/bytes/assert.h"
 #include "format/index/pack_index.h"
 

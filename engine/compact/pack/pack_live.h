@@ -5,8 +5,8 @@
  *
  * Memory: 80 bytes for each live content and chunk. One thread.
  */
-#ifndef AGENTWAL_ENGINE_COMPACT_PACK_LIVE_H
-#define AGENTWAL_ENGINE_COMPACT_PACK_LIVE_H
+#ifndef AGENTWAL_ENGINE_COMPACT_PACK_PACK_LIVE_H
+#define AGENTWAL_ENGINE_COMPACT_PACK_PACK_LIVE_H
 
 #include "engine/base/hashmap.h"
 #include "engine/blob/blob_store.h"

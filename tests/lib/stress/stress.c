@@ -1,7 +1,7 @@
 /*
  * stress.c - see racing.h.
  */
-#include "tests/lib/stress.h"
+#include "tests/lib/stress/stress.h"
 
 #include <inttypes.h>
 #include <pthread.h>

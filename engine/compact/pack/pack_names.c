@@ -4,7 +4,7 @@
  * The records are read in the order of the indexes, session by session, which
  * is that of the blocks of rewritten segments.
  */
-#include "engine/compact/pack_names.h"
+#include "engine/compact/pack/pack_names.h"
 
 #include <string.h>
 

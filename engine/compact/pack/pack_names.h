@@ -3,10 +3,10 @@
  * blobs, and the lists of files in the engine's own documents. Each record that
  * segments have counts, dead or live. One thread.
  */
-#ifndef AGENTWAL_ENGINE_COMPACT_PACK_NAMES_H
-#define AGENTWAL_ENGINE_COMPACT_PACK_NAMES_H
+#ifndef AGENTWAL_ENGINE_COMPACT_PACK_PACK_NAMES_H
+#define AGENTWAL_ENGINE_COMPACT_PACK_PACK_NAMES_H
 
-#include "engine/compact/pack_live.h"
+#include "engine/compact/pack/pack_live.h"
 #include "engine/compact/throttle.h"
 #include "engine/store/core.h"
 

@@ -5,8 +5,8 @@
  * not as it must be ends the process, so that threads and children of a test
  * may call it.
  */
-#ifndef AGENTWAL_TESTS_LIB_STRESS_H
-#define AGENTWAL_TESTS_LIB_STRESS_H
+#ifndef AGENTWAL_TESTS_LIB_STRESS_STRESS_H
+#define AGENTWAL_TESTS_LIB_STRESS_STRESS_H
 
 #include "tests/lib/kit/store_kit.h"
 

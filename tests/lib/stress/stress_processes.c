@@ -1,7 +1,7 @@
 /*
  * stress_processes.c - see acting.h.
  */
-#include "tests/lib/stress_processes.h"
+#include "tests/lib/stress/stress_processes.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>

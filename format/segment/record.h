@@ -116,8 +116,8 @@ enum wal__fmt wal__entry_record_decode(struct wal__span payload,
                                        struct wal__entry_record *entry);
 /* Takes meta and payload away. */
 void wal__entry_record_erase(struct wal__entry_record *entry);
-/* Whether the record with this payload, or its first byte, is erased; or has its
- * payload stored as a blob. */
+/* Whether the record with this payload, or its first byte, is erased; or has
+ * its payload stored as a blob. */
 bool wal__entry_record_is_erased(struct wal__span first);
 bool wal__entry_record_is_blob(struct wal__span first);
 

@@ -78,8 +78,8 @@ static struct names list_segments(struct workload *workload,
     return names;
 }
 
-/* Puts content that nothing names, of one chunk and of several, and a version of
- * the former, by it. */
+/* Puts content that nothing names, of one chunk and of several, and a version
+ * of the former, by it. */
 static void put_contents(struct workload *workload, uint32_t round)
 {
     struct wal_store *store = workload->actors[0].store;

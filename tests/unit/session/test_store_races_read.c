@@ -3,7 +3,7 @@
  * and scans see the documents of one moment, pages of a list return nothing
  * twice, and handles are opened and closed.
  */
-#include "tests/lib/stress.h"
+#include "tests/lib/stress/stress.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>

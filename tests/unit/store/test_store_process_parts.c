@@ -3,7 +3,7 @@
  * or atomic calls, and of processes that only read: they see documents, heads,
  * batches, redactions and deletions of others.
  */
-#include "tests/lib/stress_processes.h"
+#include "tests/lib/stress/stress_processes.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>

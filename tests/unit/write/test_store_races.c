@@ -3,7 +3,7 @@
  * calls: changes of metadata, documents and heads with an expected version,
  * batches, redactions, deletions, forks, pages of lists and scans.
  */
-#include "tests/lib/stress.h"
+#include "tests/lib/stress/stress.h"
 
 #include <stdatomic.h>
 

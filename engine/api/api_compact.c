@@ -61,7 +61,8 @@ static bool on_session(void *ctx, const struct wal__summary *summary,
 static enum wal_status check(const struct wal_store_compact_options *options,
                              struct wal_error *error)
 {
-    const uint32_t known = WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_DRY_RUN;
+    const uint32_t known = WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_DRY_RUN |
+                           WAL_STORE_COMPACT_EMPTY_TRASH;
 
     return (options->flags & ~known) == 0 && options->dead_percent <= 100 &&
                    options->reserved == 0
@@ -92,9 +93,9 @@ static enum wal_status run(struct wal__core *core,
     };
     struct wal__compact_result done = {0};
     uint64_t deleted = 0;
-    enum wal_status status = compact.erase && !dry_run
-                                 ? wal__trash_empty(core, &deleted, error)
-                                 : WAL_OK;
+    bool empties = (options->flags & WAL_STORE_COMPACT_EMPTY_TRASH) != 0;
+    enum wal_status status =
+        empties && !dry_run ? wal__trash_empty(core, &deleted, error) : WAL_OK;
 
     if (status == WAL_OK) {
         status = wal__compact(core, &compact, &done, error);

@@ -556,7 +556,7 @@ wal_session_delete(struct wal_session *session, struct wal_error *error);
  * lineages, and it is not opened; its id stays taken. Handles that are open
  * read on, and refuse changes with WAL_ETRASHED. Forks of it stay as they are.
  * Nothing of it is lost before the store is compacted with
- * WAL_STORE_COMPACT_ERASE, which deletes what is in the trash.
+ * WAL_STORE_COMPACT_EMPTY_TRASH, which deletes what is in the trash.
  *
  * The first call adds a feature to the store; a library that does not know it
  * refuses the store with WAL_EVERSION. Threads: any. Errors: WAL_ENOTFOUND when

@@ -165,15 +165,18 @@ const struct verb_help help_compact_session = {
 };
 
 const struct verb_help help_redact = {
-    .usage = "SESSION ENTRY [--reason TEXT]",
+    .usage = "SESSION ENTRY [--reason TEXT] [--erase]",
     .summary = "Hide the content of an entry",
     .text =
-        "The bytes remain in the log until gc --erase. A secret that got into "
-        "a session\n"
-        "must be revoked.\n",
+        "The bytes remain in the store until gc --erase, or with --erase until "
+        "this ends;\n"
+        "docs/compaction.md says what that does not reach. A secret that got "
+        "into a\n"
+        "session must be revoked.\n",
     .options =
         (const struct verb_option[]){
             {"--reason TEXT", "why; shown in its place"},
+            {"--erase", "leave no byte of it in any file of the store"},
             {NULL, NULL},
         },
     .examples =
@@ -187,11 +190,17 @@ const struct verb_help help_redact = {
 };
 
 const struct verb_help help_delete = {
-    .usage = "SESSION",
+    .usage = "SESSION [--erase]",
     .summary = "Move a session to the trash",
     .text = "Nothing of it is lost before \"agentwal gc --erase\". Until then "
             "it can be\ntaken back: \"agentwal undelete\". Forks of it stay as "
             "they are.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--erase", "delete it for good, and leave no byte of it in any "
+                        "file of the\nstore, but what forks of it see"},
+            {NULL, NULL},
+        },
     .examples =
         (const struct verb_example[]){
             {"agentwal delete 01976f2e-7c1a-7b52-9c7d-0d5cba7f3a21",

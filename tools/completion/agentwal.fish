@@ -176,8 +176,10 @@ complete -c agentwal -n '__fish_seen_subcommand_from compact-session' -l new -x 
 complete -c agentwal -n '__fish_seen_subcommand_from compact-session' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from compact-session' -F
 complete -c agentwal -n '__fish_seen_subcommand_from redact' -l reason -x -d 'why; shown in its place'
+complete -c agentwal -n '__fish_seen_subcommand_from redact' -l erase -d 'leave no byte of it in any file of the store'
 complete -c agentwal -n '__fish_seen_subcommand_from redact' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from redact' -F
+complete -c agentwal -n '__fish_seen_subcommand_from delete' -l erase -d 'delete it for good, and leave no byte of it in any file of the store, but what forks of it see'
 complete -c agentwal -n '__fish_seen_subcommand_from delete' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from delete' -F
 complete -c agentwal -n '__fish_seen_subcommand_from undelete' -a '(__agentwal_sessions)'

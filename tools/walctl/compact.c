@@ -98,8 +98,10 @@ int walctl_compact_session(struct cli *cli, int argc, char **argv)
 int walctl_redact(struct cli *cli, int argc, char **argv)
 {
     const char *reason = NULL;
+    bool erase = false;
     const struct cli_option options[] = {
         {.name = "reason", .value = &reason},
+        {.name = "erase", .flag = &erase},
         {.name = NULL},
     };
     struct wal_append_result result = WAL_INIT(wal_append_result);
@@ -142,6 +144,9 @@ int walctl_redact(struct cli *cli, int argc, char **argv)
         } else if (status == WAL_OK) {
             walctl_print_appended(cli, session, &result, NULL);
         }
+    }
+    if (code == CLI_OK && erase) {
+        code = walctl_erase(cli, store);
     }
     return walctl_close_session(cli, store, session, code);
 }

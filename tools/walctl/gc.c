@@ -63,6 +63,7 @@ static void write_json(const struct gc *gc)
         {"keptRecords", result->kept_records},
         {"droppedRecords", result->dropped_records},
         {"erasedRecords", result->erased_records},
+        {"droppedContents", result->dropped_contents},
     };
     struct cli_json json;
 
@@ -135,9 +136,10 @@ static void print_result(const struct gc *gc)
            result->rewritten, result->segments,
            cli_plural(result->segments, "segment", "segments"), before, after,
            text, shrank ? "came back" : "more");
-    printf(
-        "records: %" PRIu64 " kept, %" PRIu64 " dropped, %" PRIu64 " erased\n",
-        result->kept_records, result->dropped_records, result->erased_records);
+    printf("records: %" PRIu64 " kept, %" PRIu64 " dropped, %" PRIu64
+           " erased; contents dropped: %" PRIu64 "\n",
+           result->kept_records, result->dropped_records,
+           result->erased_records, result->dropped_contents);
 }
 
 /* What the trash holds, or held. */
@@ -163,9 +165,9 @@ static void print_trash(const struct gc *gc)
 static void note_erase_limits(const struct cli *cli)
 {
     cli_note(cli, "--erase",
-             "not reached: content in packs (payloads above 256 KiB, files of "
-             "checkpoints), files that export and follow wrote, backups, "
-             "snapshots of the file system, and blocks that the device keeps");
+             "not reached: content that wal_blob_put stored, files that export "
+             "and follow wrote, backups, snapshots of the file system, and "
+             "blocks that the device keeps");
 }
 
 static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
@@ -197,6 +199,33 @@ static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
     return cli_worse_code(code, walctl_space_report(cli, &gc->space));
 }
 
+int walctl_erase(const struct cli *cli, struct wal_store *store)
+{
+    struct gc gc = {.options = WAL_INIT(wal_store_compact_options),
+                    .result = WAL_INIT(wal_store_compact_result)};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code = CLI_OK;
+
+    gc.options.flags = WAL_STORE_COMPACT_ERASE;
+    progress_init(&gc.progress, !cli->no_progress);
+    walctl_space_collect(&gc.space, &gc.options);
+    gc.options.progress = show_progress;
+    status = wal_store_compact(store, &gc.options, &gc.result, &error);
+    progress_clear(&gc.progress);
+    if (status != WAL_OK) {
+        code = cli_report(cli, "--erase", status, &error);
+    } else if (cli_is_for_people(cli)) {
+        print_result(&gc);
+    }
+    if (status == WAL_OK) {
+        note_erase_limits(cli);
+    }
+    code = cli_worse_code(code, walctl_space_report(cli, &gc.space));
+    walctl_space_deinit(&gc.space);
+    return code;
+}
+
 /* Turns the command line into the options of the library. */
 static int read_options(const struct cli *cli,
                         const struct arguments *arguments,
@@ -205,7 +234,9 @@ static int read_options(const struct cli *cli,
     int code = CLI_CONTINUE;
 
     options->flags = (arguments->dry_run ? WAL_STORE_COMPACT_DRY_RUN : 0u) |
-                     (arguments->erase ? WAL_STORE_COMPACT_ERASE : 0u);
+                     (arguments->erase ? WAL_STORE_COMPACT_ERASE |
+                                             WAL_STORE_COMPACT_EMPTY_TRASH
+                                       : 0u);
     if (arguments->max_bytes != NULL) {
         code = cli_parse_size(cli, "--max-bytes", arguments->max_bytes,
                               &options->max_bytes);

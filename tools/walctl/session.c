@@ -186,22 +186,24 @@ int walctl_fork(struct cli *cli, int argc, char **argv)
 /* Prints {"sessionId","deleted","entries","trashed"}, or a sentence. The tool
  * walctl, which deletes for good, prints nothing. */
 static void print_deleted(const struct cli *cli, const char *id,
-                          const char *title, uint64_t entries)
+                          const char *title, uint64_t entries, bool trashed)
 {
     struct cli_json json;
 
     if (cli_is_for_people(cli)) {
-        fputs("moved the session ", stdout);
+        fputs(trashed ? "moved the session " : "deleted the session ", stdout);
         cli_print_name(stdout, cli_slice(id));
         if (title[0] != '\0') {
             fputs(" (", stdout);
             cli_print_text(stdout, cli_slice(title), 60, false);
             putchar(')');
         }
-        printf(" with %llu %s to the trash\nundo: agentwal undelete ",
-               (unsigned long long)entries,
+        printf(" with %llu %s", (unsigned long long)entries,
                cli_plural(entries, "entry", "entries"));
-        cli_print_name(stdout, cli_slice(id));
+        if (trashed) {
+            fputs(" to the trash\nundo: agentwal undelete ", stdout);
+            cli_print_name(stdout, cli_slice(id));
+        }
         putchar('\n');
     } else if (cli->verb != NULL) {
         cli_json_init(&json, stdout);
@@ -213,13 +215,14 @@ static void print_deleted(const struct cli *cli, const char *id,
         cli_json_key(&json, "entries");
         cli_json_number(&json, entries);
         cli_json_key(&json, "trashed");
-        cli_json_bool(&json, true);
+        cli_json_bool(&json, trashed);
         cli_json_close(&json, '}');
         cli_json_end_line(&json);
     }
 }
 
-static int delete_session(const struct cli *cli, struct wal_session *session)
+static int delete_session(const struct cli *cli, struct wal_session *session,
+                          bool erase)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
@@ -227,13 +230,14 @@ static int delete_session(const struct cli *cli, struct wal_session *session)
     struct wal_slice title = info.title.size > 0 ? info.title : info.first_text;
     char *id = cli_copy_text(info.id.data, (size_t)info.id.size);
     char *text = cli_copy_text(title.data, (size_t)title.size);
+    bool trash = cli->verb != NULL && !erase;
 
     if (status == WAL_OK) {
-        status = cli->verb != NULL ? wal_session_trash(session, &error)
-                                   : wal_session_delete(session, &error);
+        status = trash ? wal_session_trash(session, &error)
+                       : wal_session_delete(session, &error);
     }
     if (status == WAL_OK) {
-        print_deleted(cli, id, text, info.entries);
+        print_deleted(cli, id, text, info.entries, trash);
     }
     free(id);
     free(text);
@@ -243,7 +247,11 @@ static int delete_session(const struct cli *cli, struct wal_session *session)
 
 int walctl_delete(struct cli *cli, int argc, char **argv)
 {
-    static const struct cli_option options[] = {{.name = NULL}};
+    bool erase = false;
+    const struct cli_option options[] = {
+        {.name = "erase", .flag = &erase},
+        {.name = NULL},
+    };
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
     int code = walctl_open(cli, argc, argv, options, 3, 3, 0, &store);
@@ -253,8 +261,11 @@ int walctl_delete(struct cli *cli, int argc, char **argv)
     }
     code = cli_open_session_exact(cli, store, cli->items[2], &session);
     if (code == CLI_CONTINUE) {
-        code = delete_session(cli, session);
+        code = delete_session(cli, session, erase);
         wal_session_close(session);
+    }
+    if (code == CLI_OK && erase) {
+        code = walctl_erase(cli, store);
     }
     return cli_close_store(cli, cli->items[1], store, code);
 }

@@ -45,6 +45,9 @@ int walctl_project(struct cli *cli, int argc, char **argv);
 int walctl_stats(struct cli *cli, int argc, char **argv);
 int walctl_backup(struct cli *cli, int argc, char **argv);
 int walctl_gc(struct cli *cli, int argc, char **argv);
+/* Compacts the store so that no file of it holds what was deleted or redacted,
+ * but for the trash, and says what that does not reach. An exit code. gc.c */
+int walctl_erase(const struct cli *cli, struct wal_store *store);
 int walctl_bundle(struct cli *cli, int argc, char **argv);
 int walctl_merge(struct cli *cli, int argc, char **argv);
 int walctl_retain(struct cli *cli, int argc, char **argv);

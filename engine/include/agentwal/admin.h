@@ -227,11 +227,13 @@ WAL_API void wal_claim_cursor_close(struct wal_claim_cursor *cursor);
 /* ------------------------------------------------------- compaction --- */
 
 enum wal_store_compact_flag {
-    /* Leave no byte of what was deleted or redacted in the log. Deletes the
-     * sessions in the trash first. */
+    /* Leave no byte of what was deleted or redacted in any file of the store,
+     * but for content that wal_blob_put stored. */
     WAL_STORE_COMPACT_ERASE = 1u << 0,
     /* Report what would be done, change nothing. */
-    WAL_STORE_COMPACT_DRY_RUN = 1u << 1
+    WAL_STORE_COMPACT_DRY_RUN = 1u << 1,
+    /* Delete the sessions in the trash first. */
+    WAL_STORE_COMPACT_EMPTY_TRASH = 1u << 2
 };
 
 enum wal_session_space_flag {

@@ -45,7 +45,7 @@ grep -q '^nothing to rewrite in 0 segments$' stdout || fail "gc of nothing"
 agentwal gc --dry-run --json | json 'rows == [{"dryRun": True, "segments": 0,
     "rewritten": 0, "bytesBefore": 0, "bytesAfter": 0, "deadBytes": 0,
     "keptRecords": 0, "droppedRecords": 0, "erasedRecords": 0,
-    "trash": {"sessions": 0, "bytes": 0, "deleted": False}, "refused": [],
+    "droppedContents": 0, "trash": {"sessions": 0, "bytes": 0, "deleted": False}, "refused": [],
     "sessions": []}]'
 
 # A dry run says what would come back, and changes nothing.
@@ -110,7 +110,7 @@ code 0 agentwal gc --rate 0 --max-bytes 4KiB
 grep -q '^nothing to rewrite' stdout || fail "--max-bytes"
 code 0 agentwal gc
 grep -Eq '^rewrote 1 of 2 segments: .* came back$' stdout || fail "gc for people"
-grep -q '^records: [0-9]* kept, 0 dropped, 0 erased$' stdout || fail "records"
+grep -q '^records: [0-9]* kept, 0 dropped, 0 erased; contents dropped: 0$' stdout || fail "records"
 
 # Erasing says what it does not reach.
 agentwal redact first "$(agentwal cat first --json | field id)" >/dev/null

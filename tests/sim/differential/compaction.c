@@ -21,7 +21,9 @@ static struct wal_store_compact_options choose_options(struct differential *run)
 {
     struct wal_store_compact_options options = {
         .struct_size = sizeof(options),
-        .flags = differential_one_in(run, 2) ? WAL_STORE_COMPACT_ERASE : 0,
+        .flags = differential_one_in(run, 2)
+                     ? WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_EMPTY_TRASH
+                     : 0u,
         .dead_percent = 1 + differential_random(run, 40)};
 
     if (differential_one_in(run, 4)) {
@@ -39,7 +41,8 @@ static enum wal_status compact(struct differential *run,
 
     *result = (struct wal_store_compact_result){.struct_size = sizeof(*result)};
     status = wal_store_compact(run->store, &options, result, &run->error);
-    if (status == WAL_OK && (options.flags & WAL_STORE_COMPACT_ERASE) != 0) {
+    if (status == WAL_OK &&
+        (options.flags & WAL_STORE_COMPACT_EMPTY_TRASH) != 0) {
         differential_enter_reference(run);
         reference_empty_trash(run->ref);
     }
@@ -258,7 +261,8 @@ static bool fails_to_compact(struct differential *run)
     options = choose_options(run);
     if (has_trash(run)) {
         /* It is not known how much of it a failed compaction deletes. */
-        options.flags &= ~(uint32_t)WAL_STORE_COMPACT_ERASE;
+        options.flags &= ~(uint32_t)(WAL_STORE_COMPACT_ERASE |
+                                     WAL_STORE_COMPACT_EMPTY_TRASH);
     }
     run->status = wal_store_compact(run->store, &options, &result, &run->error);
     sim_process_clear_faults(run->process);

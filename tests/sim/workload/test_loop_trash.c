@@ -102,7 +102,8 @@ static void stop(struct machine *machine)
 static enum wal_status act(struct machine *machine, enum act what)
 {
     const struct wal_store_compact_options erase = {
-        .struct_size = sizeof(erase), .flags = WAL_STORE_COMPACT_ERASE};
+        .struct_size = sizeof(erase),
+        .flags = WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_EMPTY_TRASH};
 
     switch (what) {
     case TRASH:

@@ -471,9 +471,10 @@ static void test_trash__erasing_deletes_it(void **state)
     assert_int_equal(wal_session_trash(bench.other, NULL), WAL_OK);
     assert_int_equal(wal_session_undelete(bench.store, kit_text("p"), NULL),
                      WAL_OK);
-    compact(bench.store, WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_DRY_RUN);
+    compact(bench.store,
+            WAL_STORE_COMPACT_EMPTY_TRASH | WAL_STORE_COMPACT_DRY_RUN);
     assert_string_equal(list_trash(bench.store), "s+");
-    compact(bench.store, WAL_STORE_COMPACT_ERASE);
+    compact(bench.store, WAL_STORE_COMPACT_EMPTY_TRASH);
     assert_string_equal(list_trash(bench.store), "");
     assert_string_equal(list(bench.store, NULL), "f p");
     assert_branch(bench.fork, "a b f1");

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# agentwal redact --erase and delete --erase: no file of the store holds it.
+set -euo pipefail
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
+cd "$work"
+export AGENTWAL_STORE=$store
+
+# append ID TEXT: a message with this text, and some before and after it.
+append() {
+    python3 -ISc '
+import json, sys
+for text in ("before", sys.argv[1], "after"):
+    print(json.dumps({"type": "message", "payload": {
+        "role": "user", "content": text}}))
+' "$2" | agentwal append "$1" >/dev/null
+}
+
+# large ID TEXT: a message above 256 KiB that begins with this text.
+large() {
+    python3 -ISc '
+import json, random, sys
+rest = "%x" % random.getrandbits(8 * 200000)
+print(json.dumps({"type": "message", "payload": {
+    "role": "user", "content": sys.argv[1] + rest}}))
+' "$2" | agentwal append "$1" >/dev/null
+}
+
+# holds TEXT: whether a file of the store holds it as it is.
+holds() {
+    grep -rqaF "$1" "$store"
+}
+
+# entry ID TEXT: the id of the entry with this text.
+entry() {
+    agentwal cat "$1" --json | python3 -ISc '
+import json, sys
+for line in sys.stdin:
+    entry = json.loads(line)
+    if entry.get("payload", {}).get("content", "").startswith(sys.argv[1]):
+        print(entry["id"])
+' "$2"
+}
+
+agentwal init 2>/dev/null
+agentwal create --id kept >/dev/null
+agentwal create --id gone --title 'title-of-gone-71c0' >/dev/null
+agentwal create --id trashed >/dev/null
+append kept 'secret-inline-5d1f'
+large kept 'secret-large-9b3e'
+append gone 'text-of-gone-44aa'
+large gone 'large-of-gone-8c2d'
+append trashed 'text-in-the-trash-13b7'
+agentwal delete trashed >/dev/null
+for text in secret-inline-5d1f secret-large-9b3e text-of-gone-44aa \
+    large-of-gone-8c2d title-of-gone-71c0; do
+    holds "$text" || fail "the store does not hold $text"
+done
+
+# Bad input.
+code 2 agentwal redact kept
+code 1 agentwal redact kept nothing --erase
+code 1 agentwal delete nothing --erase
+holds secret-inline-5d1f || fail "a refused redaction has erased"
+
+# Redacted, and hidden only; then erased with the next one.
+inline=$(entry kept secret-inline-5d1f)
+large=$(entry kept secret-large-9b3e)
+agentwal redact kept "$inline" >/dev/null
+holds secret-inline-5d1f || fail "redacting alone has erased"
+code 0 agentwal redact kept "$large" --erase
+grep -q 'not reached: ' stderr || fail "it does not say what is not reached"
+for text in secret-inline-5d1f secret-large-9b3e; do
+    ! holds "$text" || fail "the store still holds $text"
+done
+[ "$(agentwal cat kept --json | wc -l)" -eq 4 ] || fail "other entries are gone"
+
+# Deleted for good; what is in the trash stays there.
+agentwal delete gone --erase --json >deleted
+json 'rows[0]["trashed"] is False and rows[0]["deleted"]' <deleted
+for text in text-of-gone-44aa large-of-gone-8c2d title-of-gone-71c0; do
+    ! holds "$text" || fail "the store still holds $text"
+done
+code 1 agentwal undelete gone
+agentwal undelete trashed >/dev/null
+agentwal cat trashed | grep -q 'text-in-the-trash-13b7' || fail "the trash was emptied"
+agentwal check >/dev/null || fail "the store is not sound"

@@ -156,34 +156,13 @@ static bool fetch_payload(struct check_reader *reader, int rank,
 {
     const struct check_segment *segment =
         check_pack_segment(reader->store, blob->position);
-    struct cli_file *file = &reader->open[rank].file;
-    uint64_t at = wal__position_offset(blob->position);
     struct wal__frame frame;
-    const uint8_t *bytes;
 
-    if (segment != reader->open[rank].segment) {
-        if (reader->open[rank].segment != NULL) {
-            cli_file_close(file);
-        }
-        reader->open[rank].segment = NULL;
-        if (segment == NULL || cli_file_open(file, segment->path) != 0) {
-            return false;
-        }
-        reader->open[rank].segment = segment;
-    }
-    if (segment == NULL) {
-        return false;
-    }
-    bytes = cli_file_fetch(file, at, blob->span);
-    if (bytes == NULL ||
-        wal__frame_decode(bytes, blob->span, segment->header.salt, at,
-                          &frame) != WAL__FMT_OK ||
-        frame.type != blob->type ||
-        wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
-        return false;
-    }
-    *payload = (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size};
-    return true;
+    return segment != NULL &&
+           check_record_read(&reader->open[rank], segment,
+                             wal__position_offset(blob->position), blob->span,
+                             &frame, payload) &&
+           frame.type == blob->type;
 }
 
 /* A chunk and its delta bases, down to a chunk without a base. */
@@ -370,9 +349,7 @@ const char *check_reader_read(struct check_reader *reader,
 void check_reader_deinit(struct check_reader *reader)
 {
     for (int i = 0; i < 2; i++) {
-        if (reader->open[i].segment != NULL) {
-            cli_file_close(&reader->open[i].file);
-        }
+        check_payload_close(&reader->open[i]);
         free(reader->content[i]);
     }
     EVP_MD_CTX_free(reader->digest);

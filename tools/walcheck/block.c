@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "tools/walcheck/pack.h"
 #include "tools/walcheck/walcheck.h"
 
 /* --- the scan ------------------------------------------------------------- */
@@ -53,11 +54,13 @@ void check_block_scan(struct check_segment *segment, struct cli_block *block,
         uint64_t at = cursor.offset;
 
         fmt = wal__block_cursor_next(&cursor, &record, &bytes);
-        if (fmt == WAL__FMT_OK) {
+        if (fmt == WAL__FMT_OK && segment->is_pack) {
+            check_pack_add_record(segment, &record, at, bytes.data);
+        } else if (fmt == WAL__FMT_OK) {
             check_segment_add_record(segment, &record, at, bytes.data,
                                      clock_ms);
-            rank++;
         }
+        rank += fmt == WAL__FMT_OK;
     }
     if (fmt != WAL__FMT_ZERO) {
         report_block(segment, offset, frame, rank, fmt);
@@ -109,6 +112,9 @@ static void check_size(struct check_segment *segment)
 
     for (size_t i = 0; i < segment->record_count; i++) {
         size += wal__frame_total_size(segment->records[i].stored_size);
+    }
+    for (size_t i = 0; i < segment->blob_count; i++) {
+        size += segment->blobs[i].span;
     }
     if (!segment->has_lost_records && !segment->salt_found &&
         size != rewrite->raw_size) {
@@ -162,6 +168,30 @@ bool check_block_lost(struct check_segment *segment,
 
 /* --- payloads ------------------------------------------------------------- */
 
+static bool open_segment(struct check_payloads *payloads,
+                         const struct check_segment *segment)
+{
+    if (payloads->segment != segment) {
+        check_payload_close(payloads);
+        if (cli_file_open(&payloads->file, segment->path) != 0) {
+            return false;
+        }
+        payloads->segment = segment;
+    }
+    return true;
+}
+
+static bool read_in_block(struct check_payloads *payloads, uint64_t offset,
+                          struct wal__frame *frame, struct wal__span *payload)
+{
+    const uint64_t salt = payloads->segment->header.salt;
+
+    return cli_block_read(&payloads->block, &payloads->file, salt,
+                          wal__block_offset(offset)) == WAL__FMT_OK &&
+           wal__block_record(payloads->block.records, salt, offset, frame,
+                             payload) == WAL__FMT_OK;
+}
+
 const uint8_t *check_payload_read(struct check_payloads *payloads,
                                   const struct check_segment *segment,
                                   uint64_t offset, uint32_t stored_size)
@@ -169,25 +199,41 @@ const uint8_t *check_payload_read(struct check_payloads *payloads,
     struct wal__frame frame;
     struct wal__span payload;
 
-    if (payloads->segment != segment) {
-        check_payload_close(payloads);
-        if (cli_file_open(&payloads->file, segment->path) != 0) {
-            return NULL;
-        }
-        payloads->segment = segment;
+    if (!open_segment(payloads, segment)) {
+        return NULL;
     }
     if (!wal__segment_is_rewritten(&segment->header)) {
         return cli_file_fetch(&payloads->file, offset + WAL__FRAME_SIZE,
                               stored_size);
     }
-    if (cli_block_read(&payloads->block, &payloads->file, segment->header.salt,
-                       wal__block_offset(offset)) != WAL__FMT_OK ||
-        wal__block_record(payloads->block.records, segment->header.salt, offset,
-                          &frame, &payload) != WAL__FMT_OK ||
-        payload.size != stored_size) {
-        return NULL;
+    return read_in_block(payloads, offset, &frame, &payload) &&
+                   payload.size == stored_size
+               ? payload.data
+               : NULL;
+}
+
+bool check_record_read(struct check_payloads *payloads,
+                       const struct check_segment *segment, uint64_t offset,
+                       uint32_t span, struct wal__frame *frame,
+                       struct wal__span *payload)
+{
+    const uint8_t *bytes;
+
+    if (!open_segment(payloads, segment)) {
+        return false;
     }
-    return payload.data;
+    if (wal__segment_is_rewritten(&segment->header)) {
+        return read_in_block(payloads, offset, frame, payload);
+    }
+    bytes = cli_file_fetch(&payloads->file, offset, span);
+    if (bytes == NULL ||
+        wal__frame_decode(bytes, span, segment->header.salt, offset, frame) !=
+            WAL__FMT_OK ||
+        wal__frame_check_data(frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
+        return false;
+    }
+    *payload = (struct wal__span){bytes + WAL__FRAME_SIZE, frame->stored_size};
+    return true;
 }
 
 void check_payload_close(struct check_payloads *payloads)

@@ -20,8 +20,8 @@ static bool decode_record(const struct wal__frame *frame,
     struct wal__chunk_record chunk;
     struct wal__blob_record list;
 
-    if (frame->flags != 0 || frame->session != 0 || frame->stream != 0 ||
-        frame->kind > 1 || frame->parent != 0) {
+    if ((frame->flags & ~WAL__FRAME_REWRITTEN) != 0 || frame->session != 0 ||
+        frame->stream != 0 || frame->kind > 1 || frame->parent != 0) {
         return false;
     }
     if (frame->type == WAL__FRAME_CHUNK &&

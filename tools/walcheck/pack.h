@@ -54,10 +54,7 @@ uint64_t check_blobs_find_lost(const struct check_store *store,
 /* Reads content. Initialise with zeros and the store. Used by one thread. */
 struct check_reader {
     const struct check_store *store;
-    struct {
-        struct cli_file file;
-        const struct check_segment *segment; /* null: no file is open */
-    } open[2]; /* for records, and for delta bases */
+    struct check_payloads open[2]; /* for records, and for delta bases */
     uint8_t *content[2];
     void *digest; /* EVP_MD_CTX */
 };

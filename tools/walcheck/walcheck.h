@@ -426,6 +426,12 @@ struct check_payloads {
 const uint8_t *check_payload_read(struct check_payloads *payloads,
                                   const struct check_segment *segment,
                                   uint64_t offset, uint32_t stored_size);
+/* The record at an offset, with its checksums verified; `span` are the bytes of
+ * its frame. Valid until the next call. */
+bool check_record_read(struct check_payloads *payloads,
+                       const struct check_segment *segment, uint64_t offset,
+                       uint32_t span, struct wal__frame *frame,
+                       struct wal__span *payload);
 void check_payload_close(struct check_payloads *payloads);
 
 /* Applies the records of a scanned segment to the model; call it in log order.

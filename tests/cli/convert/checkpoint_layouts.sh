@@ -247,18 +247,22 @@ code 0 walctl checkpointing "$store" go off
 code 1 walctl checkpoint-import "$store" go "$work/tags"
 grep -q 'checkpoints are off' "$work/stderr" || fail "no report that checkpoints are off"
 
-# A checkpoint with a damaged blob is not exported.
+# A checkpoint with a damaged blob is not exported. It may be there twice: a
+# caller's is stored again where records alone had it.
 python3 - "$store" "$hash" <<'PY'
 import glob, sys
+found = 0
 for path in glob.glob(sys.argv[1] + "/pack/*.seg"):
     data = open(path, "rb").read()
-    at = data.find(bytes.fromhex(sys.argv[2]) + (4).to_bytes(4, "little"))
-    if at >= 0:
+    wanted = bytes.fromhex(sys.argv[2]) + (4).to_bytes(4, "little")
+    at = data.find(wanted)
+    while at >= 0:
         with open(path, "r+b") as file:
             file.seek(at + 40)
             file.write(b"\xff")
-        sys.exit(0)
-sys.exit("no such blob")
+        found += 1
+        at = data.find(wanted, at + 1)
+sys.exit(None if found else "no such blob")
 PY
 walctl checkpoint-import "$store" s "$tags/b" >/dev/null
 code 1 walctl checkpoint-export "$store" s "$work/damaged" --layout sdk

@@ -68,7 +68,8 @@ rng = random.Random(seed)
 broken = os.path.join(work, "broken")
 out = os.path.join(work, "salvaged")
 names = []
-for path in sorted(glob.glob(os.path.join(store, "log", "*.seg"))):
+for path in sorted(glob.glob(os.path.join(store, "log", "*.seg")) +
+                   glob.glob(os.path.join(store, "pack", "*.seg"))):
     with open(path, "rb") as file:
         if file.read(24)[20] & 1:
             names.append(os.path.relpath(path, store))

@@ -14,9 +14,10 @@ extern "C" {
 struct wal_blob;
 struct wal_blob_writer;
 
-/* Keeps content in the store, durably, and writes its SHA-256 to digest.
- * Content that the store has already takes no space. Threads: any. Errors:
- * those of wal_append. */
+/* Keeps content in the store, durably and for good, and writes its SHA-256 to
+ * digest. What a caller has stored already takes no space; what only entries
+ * and checkpoints had is stored again, since it goes with them. Threads: any.
+ * Errors: those of wal_append. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_blob_put(struct wal_store *store, struct wal_slice content,
              uint8_t digest[WAL_DIGEST_SIZE], struct wal_error *error);

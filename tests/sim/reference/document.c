@@ -10,8 +10,8 @@
 #include "format/bytes/assert.h"
 #include "tests/sim/reference/internal.h"
 
-/* Goes from a session to the one it was forked from, as that was then, or at the
- * limit if that is earlier; false: there is none. */
+/* Goes from a session to the one it was forked from, as that was then, or at
+ * the limit if that is earlier; false: there is none. */
 static bool step_to_source(const struct reference *ref, uint32_t *number,
                            uint64_t *limit)
 {

@@ -10,8 +10,8 @@
 #include "format/bytes/assert.h"
 #include "tests/sim/reference/internal.h"
 
-/* Goes from a session to the one it was forked from, as that was then; false:
- * there is none. */
+/* Goes from a session to the one it was forked from, as that was then, or at
+ * the limit if that is earlier; false: there is none. */
 static bool step_to_source(const struct reference *ref, uint32_t *number,
                            uint64_t *limit)
 {
@@ -22,7 +22,9 @@ static bool step_to_source(const struct reference *ref, uint32_t *number,
         return false;
     }
     *number = fork->other;
-    *limit = ref_sequence(ref, fork);
+    if (ref_sequence(ref, fork) < *limit) {
+        *limit = ref_sequence(ref, fork);
+    }
     return true;
 }
 

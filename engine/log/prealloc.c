@@ -320,20 +320,37 @@ void wal__prealloc_next_header(const struct wal__log *log,
     fill_header(log, id > live ? id : live + 1, header);
 }
 
-bool wal__prealloc_is_excessive(const struct wal__log *log)
+static bool is_excessive(const struct wal__log *log, uint64_t unused)
+{
+    return unused > UNUSED_MAX &&
+           unused > sum_of_capacities(log) / SHARE_UNUSED;
+}
+
+bool wal__prealloc_has_excess(const struct wal__log *log)
 {
     const struct wal__segment *tail = log->tail_segment;
-    uint64_t sum = sum_of_capacities(log);
-    uint64_t unused;
 
-    if (tail == NULL) {
-        return false;
+    return tail != NULL &&
+           is_excessive(log, tail->header.capacity - atomic_load(&tail->end));
+}
+
+void wal__prealloc_remove_excess(struct wal__log *log)
+{
+    const struct wal__io *io = log->env->io;
+    char path[WAL__PATH_MAX];
+    int ignored = 0;
+
+    if (wal__prealloc_lock(log, NULL) != WAL_OK) {
+        return;
     }
-    unused = tail->header.capacity - atomic_load(&tail->end);
-    if (log->highest_id > tail->id) {
-        unused += tail->header.capacity; /* about the size of the next one */
+    if (log->tail_segment != NULL &&
+        wal__log_find_highest_id(log, NULL) == WAL_OK &&
+        is_usable(log, log->highest_id, UNUSED_MAX) &&
+        is_excessive(log, wal__prealloc_next_capacity(log, 0))) {
+        wal__segment_path(log->env, log->directory, log->highest_id, path);
+        (void)!io->unlink(io->ctx, path, &ignored);
     }
-    return unused > UNUSED_MAX && unused > sum / SHARE_UNUSED;
+    wal__prealloc_unlock(log);
 }
 
 void wal__prealloc_punch(const struct wal__log *log,

@@ -373,22 +373,22 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
     return status;
 }
 
-/* Ends the tail segments whose unused space is out of proportion: nobody is
- * left who writes at the rate that they were made for. The pack first, since
- * the log's OPEN names its end. What fails is done by a later process. */
+/* Ends tail segments, and removes preallocated ones, whose unused space is out
+ * of proportion: nobody is left who writes at the rate that they were made for.
+ * The pack first, since the log's OPEN names its end. What fails is done by a
+ * later process. */
 static void give_unused_space_back(struct wal__core *core)
 {
-    /* Finds the segments that were preallocated. */
-    (void)!wal__log_find_highest_id(&core->blobs.log, NULL);
-    (void)!wal__log_find_highest_id(&core->log, NULL);
-    if (wal__prealloc_is_excessive(&core->blobs.log) &&
+    if (wal__prealloc_has_excess(&core->blobs.log) &&
         wal__blob_store_rotate(&core->blobs, NULL) == WAL_OK) {
         (void)!wal__blob_store_finish(&core->blobs, NULL);
     }
-    if (wal__prealloc_is_excessive(&core->log) &&
+    if (wal__prealloc_has_excess(&core->log) &&
         wal__committer_rotate(&core->committer, NULL) == WAL_OK) {
         (void)!wal__committer_write_mark(&core->committer, NULL);
     }
+    wal__prealloc_remove_excess(&core->blobs.log);
+    wal__prealloc_remove_excess(&core->log);
 }
 
 enum wal_status wal__core_shutdown(struct wal__core *core, bool is_persistent,

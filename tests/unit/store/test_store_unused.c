@@ -204,7 +204,7 @@ static void test_store_unused__other_process_keeps_it(void **state)
     kit_close(store);
 }
 
-/* A little is not worth a segment of its own. */
+/* A little is not worth another segment. */
 static void test_store_unused__small_rest_stays(void **state)
 {
     struct wal_store *store = open_store();

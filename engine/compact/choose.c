@@ -48,8 +48,9 @@ static bool is_suitable(struct compaction *compaction,
     const struct wal__segment *segment = candidate->input.segment;
     struct wal_error error = {.struct_size = sizeof(error)};
 
-    if (segment->header.version < WAL__FORMAT_VERSION) {
-        return false;
+    if (segment->header.version < WAL__FORMAT_VERSION ||
+        candidate->input.slot.index.header.commit_offset == 0) {
+        return false; /* or a torn write left an OPEN without its COMMIT */
     }
     if (!segment->has_open ||
         (next != NULL && (!next->has_open || next->open.damage_count > 0))) {

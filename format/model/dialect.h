@@ -132,6 +132,10 @@ struct wal__dialect_write_ops {
      * one answer are passed merged. */
     bool merges_parts;
 
+    /* The session that started this one is linked: the files name it, or are
+     * next to its files. Otherwise the link is a loss. */
+    bool links_starter;
+
     /* The header is an entry that can be a parent, and keeps the id that it had
      * in the same dialect. */
     bool header_is_entry;

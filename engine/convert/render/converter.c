@@ -6,6 +6,8 @@
  */
 #include "engine/convert/render/converter.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -168,6 +170,24 @@ static bool write_title(struct wal__converter *convert)
            wal__model_write_item(&convert->writer, &title);
 }
 
+/* Sets the absolute path of the root, which a link to another file needs. */
+static enum wal_status set_root(struct wal__converter *convert,
+                                struct wal_error *error)
+{
+    struct wal__model_session *session = &convert->snapshot.session;
+    char root[PATH_MAX];
+    struct wal__json_span text = {(const uint8_t *)root, 0};
+
+    if (session->starter.size == 0 || convert->files->root == NULL ||
+        realpath(convert->files->root, root) == NULL) {
+        return WAL_OK;
+    }
+    text.size = strlen(root) + 1;
+    session->root =
+        (const char *)wal__arena_copy(&convert->keep.arena, text).data;
+    return session->root != NULL ? WAL_OK : wal__no_memory(error);
+}
+
 static bool is_idle(void *ctx)
 {
     struct wal__converter *convert = ctx;
@@ -224,7 +244,11 @@ enum wal_status wal__converter_begin(struct wal__converter *convert,
         .arena = &convert->keep.arena,
         .scratch = &convert->items.scratch.arena,
     };
-    if (convert->is_linear) {
+    if (!to->links_starter && convert->snapshot.session.starter.size > 0) {
+        convert->writer.losses[WAL__FEATURE_PARENTS]++;
+    }
+    status = set_root(convert, error);
+    if (status == WAL_OK && convert->is_linear) {
         status = wal__session_items_begin(&convert->parent_scan, error);
     }
     return status;

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
 sys.dont_write_bytecode = True
 from client_place import (  # noqa: E402
     CLAUDE, TIME, TOOLS, Place, claude_row, claude_session, one, pi_entry,
-    read, run, texts, uuid, write)
+    read, rows_of, run, texts, uuid, write)
 
 
 def head_follows_the_client(work):
@@ -200,8 +200,59 @@ def subagents_are_next_to_their_session(work):
     assert [row["parentID"] for row in sessions if "parentID" in row] == \
         [parents[0]["id"]], sessions
 
+
+def subagents_name_their_session(work):
+    """pi 0.73 shows a session below the one whose file its header names in
+    parentSession, an absolute path; Codex 0.169 one whose source is a subagent
+    below the thread that spawned it. Clients that cannot name it lose it."""
+    home, store = work + "/home/.claude", work + "/store"
+    claude_session(home)
+    write(home + "/projects/-w/" + CLAUDE + "/subagents/agent-abc.jsonl",
+          dict(claude_row(3, "user", "sub"), isSidechain=True, cwd="/other",
+               agentId="abc"))
+    agentwal = ("agentwal", "--store", store)
+    run(*agentwal, "init")
+    run(*agentwal, "import", home)
+    names = (CLAUDE, CLAUDE + "~agent-abc")
+
+    def export(dialect, name):
+        """Exports to a relative path; returns the file and the losses."""
+        row = rows_of(run(*agentwal, "export", "--json", "--dialect", dialect,
+                          "--session", name, os.path.relpath(work + "/out")))[0]
+        return (os.path.realpath(row["path"]),
+                [loss for loss in row["losses"]
+                 if loss["what"] == "parent session"])
+
+    for dialect in ("pi", "codex"):
+        above, below = [export(dialect, name) for name in names]
+        assert above[1] == below[1] == [], (above, below)
+        headers = [read(path)[0] for path in (above[0], below[0])]
+        if dialect == "pi":
+            assert "parentSession" not in headers[0], headers
+            assert headers[1]["parentSession"] == above[0], headers
+        else:
+            meta = [header["payload"] for header in headers]
+            assert meta[0]["source"] == "cli", meta
+            assert meta[1]["source"] == {"subagent": {"thread_spawn": {
+                "parent_thread_id": meta[0]["id"], "depth": 1}}}, meta
+            assert "forked_from_id" not in meta[1], meta
+        # It is the same file the next time, and brings nothing new.
+        before = open(below[0], "rb").read()
+        export(dialect, names[1])
+        assert open(below[0], "rb").read() == before
+    rows = rows_of(run(*agentwal, "import", "--json", work + "/out"))
+    assert sum(row["appended"] for row in rows) == 0, rows
+    for dialect in ("rollouts", "entries", "sdk", "spec11"):
+        assert export(dialect, names[0])[1] == [], dialect
+        assert export(dialect, names[1])[1] == [
+            {"what": "parent session", "count": 1}], dialect
+    for dialect in ("claude", "opencode"):
+        assert export(dialect, names[1])[1] == [], dialect
+
+
 def main():
     for rule in (subagents_are_next_to_their_session,
+                 subagents_name_their_session,
                  head_follows_the_client, head_goes_back_with_the_client,
                  answer_stays_in_the_branch,
                  moved_head_is_what_the_client_follows,

@@ -250,9 +250,94 @@ def subagents_name_their_session(work):
         assert export(dialect, names[1])[1] == [], dialect
 
 
+def history_row(kind, **backups):
+    """A snapshot of Claude's file checkpoints; each backup is of a file."""
+    names = {path: {"backupFileName": name, "version": 1,
+                    "backupTime": TIME % 1} for path, name in backups.items()}
+    return {"type": kind, "messageId": uuid(1), "isSnapshotUpdate": False,
+            "snapshot": {"messageId": uuid(1), "timestamp": TIME % 1,
+                         "trackedFileBackups": names}}
+
+
+def history_of(folder):
+    """The backups below a folder: name and bytes."""
+    return {path[len(folder) + 1:]: open(path, "rb").read() for path in
+            glob.glob(folder + "/**/*", recursive=True) if os.path.isfile(path)}
+
+
+def rewinding_finds_its_backups(work):
+    """Claude's CLI 2.0 rewinds files from the backups that the transcript's
+    snapshots name, in file-history/SESSION next to projects/: "backup missing"
+    without them. They are written with the view, or their number is reported."""
+    home, store = work + "/home/.claude", work + "/store"
+    backups = {CLAUDE + "/aaaa@v1": b"int main;\nno newline",
+               CLAUDE + "/aaaa@v2": bytes(range(256)),
+               CLAUDE + "/bbbb@v1": b"",
+               CLAUDE + "/cccc@v1": b'{"type":"session","id":"x"}\n'}
+    write(home + "/projects/-w/" + CLAUDE + ".jsonl",
+          claude_row(1, "user", "go"),
+          history_row("file-history-snapshot", a="aaaa@v1", new=None),
+          history_row("file-history-snapshot", a="aaaa@v2", b="bbbb@v1",
+                      c="cccc@v1"),
+          history_row("file-history-delta", a="aaaa@v2", d="lost@v1",
+                      e="../../../outside", f="/etc/passwd", g="..", h=""))
+    for name, data in backups.items():
+        os.makedirs(home + "/file-history/" + CLAUDE, exist_ok=True)
+        with open(home + "/file-history/" + name, "wb") as file:
+            file.write(data)
+    agentwal = ("agentwal", "--store", store)
+    run(*agentwal, "init")
+
+    def export(out, *more):
+        rows = rows_of(run(*agentwal, "export", "--json", "--dialect",
+                           "claude", *more, out))
+        return [loss["count"] for row in rows for loss in row["losses"]
+                if loss["what"] == "file backups"]
+
+    # The import without --all-files leaves them out; what the folder has
+    # already is not lost.
+    run(*agentwal, "import", home)
+    assert export(work + "/without") == [9], export(work + "/without")
+    assert not os.path.exists(work + "/without/file-history")
+    assert export(home) == [5], export(home)
+    assert history_of(home + "/file-history") == backups
+    # A later import brings them, and the next export writes them.
+    run(*agentwal, "import", "--all-files", home)
+    out = work + "/without"
+    assert export(out) == [5]
+    assert history_of(out + "/file-history") == backups
+    # No file is restored that is older than its backup, so that must be old.
+    assert {int(os.stat(out + "/file-history/" + path).st_mtime)
+            for path in backups} == {1759140001}
+    assert not os.path.exists(work + "/outside")
+    before = {path: os.stat(path).st_mtime_ns for path in
+              glob.glob(out + "/**/*", recursive=True)}
+    assert export(out) == [5]
+    assert before == {path: os.stat(path).st_mtime_ns for path in before}
+    for all_files in ((), ("--all-files",)):
+        rows = rows_of(run(*agentwal, "import", "--json", *all_files, out))
+        assert sum(row["appended"] for row in rows) == 0, rows
+    # A fork has the rows of its branch; the snapshots are on none.
+    run(*agentwal, "fork", CLAUDE, "--id", "the-fork")
+    assert export(work + "/fork", "--session", "the-fork") == []
+    assert not os.path.exists(work + "/fork/file-history")
+    # What somebody else wrote there stays, and is reported.
+    path = out + "/file-history/" + CLAUDE + "/aaaa@v1"
+    with open(path, "wb") as file:
+        file.write(b"other")
+    run(*agentwal, "export", "--dialect", "claude", "--session", CLAUDE, out,
+        code=1)
+    assert open(path, "rb").read() == b"other"
+    # Nothing can be next to standard output.
+    done = subprocess.run([os.path.join(TOOLS, "agentwal"), "--store", store,
+                           "export", "--dialect", "claude", "--session", CLAUDE,
+                           "--stdout"], capture_output=True, check=True)
+    assert b"lost: 9 file backups" in done.stderr, done.stderr
+
+
 def main():
     for rule in (subagents_are_next_to_their_session,
-                 subagents_name_their_session,
+                 subagents_name_their_session, rewinding_finds_its_backups,
                  head_follows_the_client, head_goes_back_with_the_client,
                  answer_stays_in_the_branch,
                  moved_head_is_what_the_client_follows,

@@ -172,6 +172,14 @@ struct wal__dialect_write_ops {
                  const struct wal__model_item *item);
     bool (*end)(struct wal__model_writer *writer);
 
+    /* Writes a document of a session of this dialect that no item has, and that
+     * the client changes whenever it works. It is called for the documents
+     * whose keys begin with one of kept_documents, which ends with NULL. NULL,
+     * as kept_documents: there are none. */
+    bool (*document)(struct wal__model_writer *writer, const char *key,
+                     struct wal__json_span value);
+    const char *const *kept_documents;
+
     /* Replaces the state of a cloned writer, which is shared with the original,
      * by a copy. False: no memory. NULL: ending a session does not change the
      * state. */

@@ -406,7 +406,18 @@ def own_session_keeps_its_files(work):
         path for path in {**before, **files_of(ours)}
         if before.get(path) != files_of(ours).get(path)]
     times = {path: os.stat(ours + "/" + path).st_mtime_ns for path in before}
+    states = {path: os.stat(path).st_ino for path in
+              glob.glob(place.out + "/.agentwal/opencode-*.json")}
     place.export("opencode")
+    for path in before:  # the same content in other files
+        os.rename(ours + "/" + path, ours + "/moved")
+        with open(ours + "/" + path, "wb") as file:
+            file.write(before[path])
+        os.utime(ours + "/" + path, ns=(times[path], times[path]))
+        os.remove(ours + "/moved")
+    place.export("opencode")
+    assert len(states) == 1 and states == {
+        path: os.stat(path).st_ino for path in states}
     assert times == {path: os.stat(ours + "/" + path).st_mtime_ns
                      for path in before}
     rows = [row for row in place.import_()

@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/convert/import/import.h"
 #include "engine/convert/source/source_lines.h"
 #include "engine/convert/source/source_name.h"
 #include "format/json/json_value.h"
@@ -94,6 +93,25 @@ static char *backup_path(const char *folder, const char *name)
     return path;
 }
 
+/* Opens the session that was imported from the source, or returns NULL. */
+static struct wal_session *open_source(struct wal_store *store,
+                                       const char *text)
+{
+    const struct wal_session_cursor_options options = {
+        .struct_size = sizeof(options), .source = cli_slice(text)};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session_cursor *list = NULL;
+    struct wal_session *session = NULL;
+
+    if (wal_session_cursor_open(store, &options, &list, NULL) == WAL_OK &&
+        wal_session_cursor_next(list, &info, NULL) == WAL_OK &&
+        wal_session_open(store, info.id, &session, NULL) != WAL_OK) {
+        session = NULL;
+    }
+    wal_session_cursor_close(list);
+    return session;
+}
+
 /* Opens the session of a backup, or returns NULL. Its content, not its path,
  * determines the dialect that it was imported in. */
 static struct wal_session *open_backup(const struct history *history,
@@ -106,10 +124,8 @@ static struct wal_session *open_backup(const struct history *history,
 
     for (size_t i = 0; backup == NULL && (dialect = wal__dialect_at(i)) != NULL;
          i++) {
-        if (wal__source_text(text, dialect->name, 0, path) &&
-            wal__session_open_source(history->target->store, text, &backup,
-                                     NULL) != WAL_OK) {
-            backup = NULL;
+        if (wal__source_text(text, dialect->name, 0, path)) {
+            backup = open_source(history->target->store, text);
         }
     }
     free(path);

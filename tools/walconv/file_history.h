@@ -3,7 +3,7 @@
  *
  * The client rewinds files from file-history/SESSION/NAME next to projects/,
  * where SESSION is the name of the transcript and NAME is in a row of it. Where
- * the store has these files, each is a session of its own, with its path as the
+ * the store has these files, each is a separate session, with its path as the
  * source; an import with --all-files brings them.
  *
  * Invariant: no existing file is changed, and nothing is written outside

@@ -207,9 +207,10 @@ def subagents_name_their_session(work):
     below the thread that spawned it. Clients that cannot name it lose it."""
     home, store = work + "/home/.claude", work + "/store"
     claude_session(home)
+    agent = {"isSidechain": True, "cwd": "/other", "agentId": "abc"}
     write(home + "/projects/-w/" + CLAUDE + "/subagents/agent-abc.jsonl",
-          dict(claude_row(3, "user", "sub"), isSidechain=True, cwd="/other",
-               agentId="abc"))
+          dict(claude_row(3, "user", "sub"), **agent),
+          dict(claude_row(4, "assistant", "done", 3), **agent))
     agentwal = ("agentwal", "--store", store)
     run(*agentwal, "init")
     run(*agentwal, "import", home)
@@ -242,6 +243,14 @@ def subagents_name_their_session(work):
         assert open(below[0], "rb").read() == before
     rows = rows_of(run(*agentwal, "import", "--json", work + "/out"))
     assert sum(row["appended"] for row in rows) == 0, rows
+    # The client goes on from an entry of the view, which is known.
+    path = export("pi", names[1])[0]
+    first = [row for row in read(path) if row["type"] == "message"][0]["id"]
+    write(path, pi_entry("aaaa0001", first, "instead"))
+    rows = rows_of(run(*agentwal, "import", "--json", path))
+    assert [row["damaged"] for row in rows] == [[]], rows
+    export("pi", names[1])
+    assert texts(path) == ["sub", "instead"], texts(path)
     for dialect in ("rollouts", "entries", "sdk", "spec11"):
         assert export(dialect, names[0])[1] == [], dialect
         assert export(dialect, names[1])[1] == [

@@ -179,6 +179,11 @@ static enum wal_status build_live_set(struct compaction *compaction,
         }
     }
     wal__live_set_complete(&compaction->set);
+    for (uint32_t i = 0; i < compaction->count; i++) {
+        if (!compaction->candidates[i].has_index) {
+            wal__live_set_retain_all(&compaction->set); /* not known */
+        }
+    }
     return status;
 }
 
@@ -436,11 +441,9 @@ enum wal_status wal__compact_choose(struct compaction *compaction,
     for (uint32_t i = 0; i < compaction->count && status == WAL_OK; i++) {
         struct candidate *candidate = &compaction->candidates[i];
 
-        if (!candidate->has_index) {
-            wal__live_set_retain_all(&compaction->set); /* not known */
-        } else if (candidate->is_chosen && !candidate->is_done) {
+        if (candidate->is_chosen && !candidate->is_done) {
             count_planned(compaction, candidate);
-        } else if (!candidate->is_done) {
+        } else if (candidate->has_index && !candidate->is_done) {
             status = retain(compaction, candidate);
         }
     }

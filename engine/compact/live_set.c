@@ -397,7 +397,11 @@ void wal__live_set_retain(struct wal__live_set *set, uint32_t number)
 void wal__live_set_retain_all(struct wal__live_set *set)
 {
     for (uint32_t i = 0; i < session_count(set); i++) {
-        session_at(set, i)->is_retained = true;
+        struct live_session *session = session_at(set, i);
+
+        session->is_retained = true;
+        session->entry_cut = UINT64_MAX;
+        session->document_cut = UINT64_MAX;
     }
     set->is_settled = false;
 }

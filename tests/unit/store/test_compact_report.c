@@ -408,7 +408,7 @@ static void test_compact__neighbours_and_max_bytes(void **state)
     assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
     assert_int_equal(result.rewritten, 2);
     /* Room for the first one only, which alone is not worth it. */
-    options.max_bytes = 65536;
+    options.max_bytes = 16384;
     assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
     assert_int_equal(result.rewritten, 0);
     wal_session_close(session);

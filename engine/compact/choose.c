@@ -92,7 +92,9 @@ static enum wal_status open_tail(struct compaction *compaction, uint32_t rank)
     struct candidate *candidate = &compaction->candidates[rank];
     struct wal__segment *tail = wal__log_segment_at(&core->log, rank);
     struct wal__index_header header = {.id = tail->id,
-                                       .end = atomic_load(&tail->end)};
+                                       .end = atomic_load(&tail->end),
+                                       .commit_offset =
+                                           (uint32_t)core->log.commit_offset};
     struct wal__span bytes;
     enum wal_status status =
         wal__core_encode_tail_index(core, &header, &compaction->tail_index);

@@ -7,7 +7,11 @@
 
 int main(void)
 {
-    const struct sched_options options = {.seed = 6000000,
+    static const uint64_t known[] = {6005506};
+    const struct sched_options options = {.known = known,
+                                          .known_count =
+                                              sizeof(known) / sizeof(known[0]),
+                                          .seed = 6000000,
                                           .processes = 2,
                                           .few_switches = false,
                                           .append_heals = true,

@@ -218,6 +218,64 @@ static void test_group__operations_build_on_those_before(void **state)
     end(&bench);
 }
 
+enum {
+    LARGE_ENTRIES = 80, /* of a batch of 20 MiB; each payload is in line */
+    LARGE_PAYLOAD = 256 * 1024
+};
+
+static struct wal_ticket *submit_large(struct bench *bench, char name,
+                                       const char *payload)
+{
+    static char ids[LARGE_ENTRIES][8];
+    struct wal_entry entries[LARGE_ENTRIES];
+    struct wal_ticket *ticket = NULL;
+
+    for (int i = 0; i < LARGE_ENTRIES; i++) {
+        (void)snprintf(ids[i], sizeof(ids[i]), "%c%d", name, i);
+        entries[i] = kit_entry(ids[i], NULL, payload);
+    }
+    assert_int_equal(
+        wal_submit(bench->session, entries, LARGE_ENTRIES, NULL, &ticket, NULL),
+        WAL_OK);
+    return ticket;
+}
+
+/* Two batches that are staged together are no group together: it would be
+ * larger than a segment can hold. */
+static void test_group__two_batches_of_20_mib_are_two_groups(void **state)
+{
+    (void)state;
+    struct bench bench = begin(0);
+    struct wal_ticket *tickets[3] = {NULL};
+    struct wal_store_info before = {.struct_size = sizeof(before)};
+    struct wal_store_info after = {.struct_size = sizeof(after)};
+    char *payload = malloc(LARGE_PAYLOAD + 1);
+
+    assert_non_null(payload);
+    memset(payload, 'x', LARGE_PAYLOAD);
+    payload[0] = payload[LARGE_PAYLOAD - 1] = '"';
+    payload[LARGE_PAYLOAD] = '\0';
+    assert_int_equal(wal_store_get_info(bench.store, &before, NULL), WAL_OK);
+    hold(true);
+    assert_int_equal(submit(&bench, "a", WAL_QUEUED, 0, &tickets[0], NULL),
+                     WAL_OK);
+    await_writer();
+    tickets[1] = submit_large(&bench, 'b', payload);
+    tickets[2] = submit_large(&bench, 'c', payload);
+    hold(false);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wal_ticket_wait(tickets[i], KIT_LONG_MS, NULL, NULL),
+                         WAL_OK);
+        wal_ticket_destroy(tickets[i]);
+    }
+    assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
+    assert_int_equal(after.groups - before.groups, 3);
+    assert_int_equal(kit_info(bench.session).entries, 2 * LARGE_ENTRIES + 1);
+    assert_slice(kit_info(bench.session).head, "c79");
+    free(payload);
+    end(&bench);
+}
+
 static void test_ticket__reports_a_refusal(void **state)
 {
     (void)state;
@@ -414,6 +472,7 @@ int main(void)
         KIT_TEST(test_ticket__is_pending_until_written),
         KIT_TEST(test_ticket__destroying_it_does_not_cancel_the_append),
         KIT_TEST(test_group__operations_build_on_those_before),
+        KIT_TEST(test_group__two_batches_of_20_mib_are_two_groups),
         KIT_TEST(test_ticket__reports_a_refusal),
         KIT_TEST(test_queue__full_submit_returns_an_error),
         KIT_TEST(test_queue__full_append_blocks),

@@ -133,7 +133,6 @@ void wal__view_files_begin(struct wal__view_files *files, bool is_incremental)
     }
     files->current = is_incremental ? files->stable : NULL;
     files->is_past_stable = false;
-    files->is_owner_notified = false;
     files->status = WAL_OK;
     files->error = (struct wal_error){.struct_size = sizeof(files->error)};
     files->lines = 0;
@@ -231,15 +230,7 @@ static bool put(void *ctx, const void *data, size_t size)
         return wal__buf_append(&file->data, data, size) == WAL_OK ||
                no_memory(files);
     }
-    if (files->is_past_stable && !files->is_owner_notified &&
-        file->lines.mode == WAL__LINES_APPEND) {
-        files->status =
-            files->owner.before_append(files->owner.ctx, &files->error);
-    }
-    if (files->status == WAL_OK) {
-        files->status =
-            wal__line_file_put(&file->lines, data, size, &files->error);
-    }
+    files->status = wal__line_file_put(&file->lines, data, size, &files->error);
     return files->status == WAL_OK;
 }
 
@@ -317,8 +308,7 @@ static enum wal_status replace_document(struct wal__view_files *files,
         status = wal__view_fs_write(env, fd, file->data.data, file->data.size,
                                     error);
         if (status == WAL_OK) {
-            status =
-                wal__view_fs_sync(env, fd, true, &file->lines.stamp, error);
+            status = wal__view_fs_sync(env, fd, &file->lines.stamp, error);
         }
         close(fd);
         if (status == WAL_OK) {
@@ -327,7 +317,8 @@ static enum wal_status replace_document(struct wal__view_files *files,
                                     directory, name, false, error);
         }
         if (status != WAL_OK) {
-            wal__view_fs_remove(env, files->temporary_dir, file->temporary);
+            (void)wal__view_fs_remove(env, files->temporary_dir,
+                                      file->temporary);
         }
     }
     close(directory);
@@ -408,9 +399,49 @@ static enum wal_status write_document(struct wal__view_files *files,
     }
     if (status == WAL_OK) {
         file->lines.saved.has_old_stamp = false;
+        file->lines.saved.append_pending = false;
         wal__buf_deinit(&file->data);
         wal__buf_init(&file->data, files->env->heap);
         file->has_data = false;
+    }
+    return status;
+}
+
+/* Whether two paths have the same directory. */
+static bool have_same_parent(const char *one, const char *two)
+{
+    const char *end = strrchr(one, '/');
+    size_t size = end != NULL ? (size_t)(end - one) + 1 : 0;
+
+    return strncmp(one, two, size) == 0 && strchr(two + size, '/') == NULL;
+}
+
+/* Makes the names of the documents durable that were renamed into place: the
+ * next state does not have the stamps of those that they replaced. */
+static enum wal_status sync_documents(struct wal__view_files *files,
+                                      struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    const char *synced = NULL;
+
+    for (uint32_t i = 0; i < files->count && status == WAL_OK; i++) {
+        struct wal__view_file *file = files->items[i];
+        const char *path = file->lines.path;
+        const char *name = NULL;
+        int directory = -1;
+
+        if (!file->is_replaced ||
+            (synced != NULL && have_same_parent(synced, path))) {
+            continue;
+        }
+        status = wal__view_fs_open_parent(files->env, files->root, path, false,
+                                          &directory, &name, error);
+        if (status == WAL_OK) {
+            status =
+                wal__view_fs_sync_names(files->env, directory, path, error);
+            close(directory);
+        }
+        synced = path;
     }
     return status;
 }
@@ -433,11 +464,17 @@ static enum wal_status write_documents(struct wal__view_files *files,
         status = files->owner.before_append(files->owner.ctx, error);
     }
     for (uint32_t i = 0; i < files->count && status == WAL_OK; i++) {
-        if (files->items[i]->has_data) {
-            status = write_document(files, files->items[i], error);
+        struct wal__view_file *file = files->items[i];
+
+        /* An interrupted flush may have replaced one that is the same. */
+        file->is_replaced =
+            file->has_data && !file->is_shared &&
+            (!file->is_same || file->lines.saved.append_pending);
+        if (file->has_data) {
+            status = write_document(files, file, error);
         }
     }
-    return status;
+    return status == WAL_OK ? sync_documents(files, error) : status;
 }
 
 /* Passes the documents to `put` as one file. */
@@ -490,13 +527,17 @@ enum wal_status wal__view_files_finish(struct wal__view_files *files,
 }
 
 /* Removes a file that is no longer part of the view. */
-static void remove_file(struct wal__view_files *files,
-                        struct wal__view_file *file)
+static enum wal_status remove_file(struct wal__view_files *files,
+                                   struct wal__view_file *file,
+                                   struct wal_error *error)
 {
+    enum wal_status status = WAL_OK;
+
     if (file->lines.saved.is_known) {
-        wal__line_file_remove(&file->lines);
+        status = wal__line_file_remove(&file->lines, error);
     }
     free_file(files, file);
+    return status;
 }
 
 static enum wal_status remove_unused_files(struct wal__view_files *files,
@@ -508,8 +549,10 @@ static enum wal_status remove_unused_files(struct wal__view_files *files,
     for (uint32_t i = 0; i < files->count; i++) {
         if (files->items[i]->is_current) {
             files->items[kept++] = files->items[i];
+        } else if (status == WAL_OK) {
+            status = remove_file(files, files->items[i], error);
         } else {
-            remove_file(files, files->items[i]);
+            free_file(files, files->items[i]);
         }
     }
     WAL__ASSERT(kept <= files->count);
@@ -517,6 +560,10 @@ static enum wal_status remove_unused_files(struct wal__view_files *files,
         return WAL_OK;
     }
     files->count = kept;
+    if (status != WAL_OK) {
+        wal__view_files_clear(files);
+        return status;
+    }
     wal__hashmap_deinit(&files->index_by_path);
     wal__hashmap_init(&files->index_by_path, files->env->heap);
     for (uint32_t i = 0; i < kept && status == WAL_OK; i++) {

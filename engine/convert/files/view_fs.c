@@ -220,11 +220,17 @@ enum wal_status wal__view_fs_create(const struct wal__view_env *env,
                                     int directory, const char *name, int *fd,
                                     struct wal_error *error)
 {
-    int flags = O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
+    int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
     int opened;
 
     (void)wal__view_fault_point(env, 0);
     opened = openat(directory, name, flags, 0600);
+    /* One that was left may be another name of a file that was linked into
+     * place: it must not be truncated. */
+    if (opened < 0 && errno == EEXIST &&
+        wal__view_fs_remove(env, directory, name)) {
+        opened = openat(directory, name, flags, 0600);
+    }
     if (opened < 0) {
         return wal__view_fs_fail(error, name);
     }

@@ -46,7 +46,7 @@ enum wal_status wal__view_fs_open(int directory, const char *name, int *fd,
                                   struct wal__file_stamp *stamp,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* Creates or truncates a file; opens a file for appending. */
+/* Creates a file, in place of any of that name; opens a file for appending. */
 enum wal_status wal__view_fs_create(const struct wal__view_env *env,
                                     int directory, const char *name, int *fd,
                                     struct wal_error *error) WAL_MUST_USE;

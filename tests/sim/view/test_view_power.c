@@ -34,6 +34,10 @@ struct scenario {
 #define WANTED      "wanted"
 #define CLIENT_LINE "{\"id\":\"another\",\"thread_name\":\"Another\"}\n"
 
+enum {
+    STRIDE = 3 /* of the calls of a flush that are tried */
+};
+
 static const struct scenario *scenario;
 static struct wal_store *store;
 static struct wal_session *session;
@@ -343,7 +347,8 @@ static void lose_everywhere(const struct scenario *given, uint64_t *random)
     for (size_t cut = 0; cut < cuts; cut++) {
         uint64_t seed = kit_random(random);
 
-        if (kit_random(random) % SANITIZED_STRIDE != 0 && cut + 1 < cuts) {
+        if (!is_long && cut + 1 < cuts &&
+            kit_random(random) % (STRIDE * SANITIZED_STRIDE) != 0) {
             continue;
         }
         for (uint64_t i = 0; i < each; i++) {
@@ -399,7 +404,7 @@ static bool fail_once(const struct scenario *given, unsigned at, int sys_errno)
 static void fail_everywhere(const struct scenario *given, uint64_t *random)
 {
     const bool is_long = getenv("AGENTWAL_LONG") != NULL;
-    const unsigned stride = is_long ? 1 : 4 * SANITIZED_STRIDE;
+    const unsigned stride = is_long ? 1 : 2 * STRIDE * SANITIZED_STRIDE;
     unsigned at = 1 + (unsigned)(kit_random(random) % stride);
 
     while (fail_once(given, at, at / stride % 2 == 0 ? EIO : ENOSPC)) {

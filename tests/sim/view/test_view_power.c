@@ -403,6 +403,9 @@ static bool fail_once(const struct scenario *given, unsigned at, int sys_errno)
     check_files();
     check_no_leftovers();
     view_disk_lose(cuts - 1, &loss, at);
+    if (!view_disk_has_lost_names()) {
+        check_files();
+    }
     flush_again();
     check_files();
     check_no_leftovers();
@@ -414,11 +417,13 @@ static bool fail_once(const struct scenario *given, unsigned at, int sys_errno)
 static void fail_everywhere(const struct scenario *given, uint64_t *random)
 {
     const bool is_long = getenv("AGENTWAL_LONG") != NULL;
-    const unsigned stride = is_long ? 1 : 2 * STRIDE * SANITIZED_STRIDE;
+    const bool has_many = strcmp(given->dialect, "opencode") == 0;
+    const unsigned stride =
+        is_long ? 1 : (has_many ? 12 : 3) * SANITIZED_STRIDE;
     unsigned at = 1 + (unsigned)(kit_random(random) % stride);
 
     while (fail_once(given, at, at / stride % 2 == 0 ? EIO : ENOSPC)) {
-        at += is_long ? 1 : 1 + (unsigned)(kit_random(random) % stride);
+        at += 1 + (unsigned)(kit_random(random) % stride);
     }
 }
 

@@ -41,6 +41,7 @@ static struct {
     bool is_on;
     bool keeps;
     struct view_disk_fault fault;
+    bool has_lost_names;
     unsigned calls;
     struct inode inodes[INODES_MAX];
     size_t inode_count;
@@ -165,6 +166,7 @@ void view_disk_start(const struct view_disk_fault *fault, bool keeps)
     mirror.translated = 0;
     mirror.calls = 0;
     mirror.keeps = keeps;
+    mirror.has_lost_names = false;
     mirror.left[0] = '\0';
     mirror.fault = fault != NULL ? *fault : (struct view_disk_fault){.at = 0};
     walk(note_file, NULL);
@@ -184,6 +186,11 @@ size_t view_disk_stop(void)
 unsigned view_disk_calls(void)
 {
     return mirror.calls;
+}
+
+bool view_disk_has_lost_names(void)
+{
+    return mirror.has_lost_names;
 }
 
 const char *view_disk_call(size_t index)
@@ -325,6 +332,7 @@ static void lose_sync(enum view_disk_change change, const char *path)
         .effect = SIM_FAIL,
         .sys_errno = mirror.fault.sys_errno};
 
+    mirror.has_lost_names |= change == VIEW_DISK_SYNC_DIRECTORY;
     sim_process_add_fault(mirror.process, &fault);
     view_disk_repeat(change, path, NULL);
     sim_process_clear_faults(mirror.process);

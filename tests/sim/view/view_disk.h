@@ -36,6 +36,8 @@ void view_disk_start(const struct view_disk_fault *fault, bool keeps);
 size_t view_disk_stop(void);
 /* Calls since the start. */
 unsigned view_disk_calls(void);
+/* Whether a sync of a directory has failed: its names may never be durable. */
+bool view_disk_has_lost_names(void);
 /* What the disk was kept before; "the end". */
 const char *view_disk_call(size_t index);
 /* Frees all, also after a test that failed. */

@@ -1,6 +1,6 @@
 /*
- * document_files.c - replaces the documents of a view (document_files.h, SPEC.md
- * 10.3).
+ * document_files.c - replaces the documents of a view (document_files.h,
+ * SPEC.md 10.3).
  *
  * Threads: one thread at a time.
  */

@@ -29,7 +29,7 @@ struct scenario {
     bool is_native; /* of messages, not of imported lines */
 };
 
-#define ROOT        VIEW_DISK "/root"
+#define ROOT        VIEW_DISK "/out"
 #define CLIENT_ROOT VIEW_DISK "/home/.claude"
 #define WANTED      "wanted"
 #define CLIENT_LINE "{\"id\":\"another\",\"thread_name\":\"Another\"}\n"
@@ -190,7 +190,7 @@ static void flush_again(void)
  * cut, for the client appends to it too. */
 static void check_shared_file(void)
 {
-    const char *const names[] = {WANTED "/root/session_index.jsonl",
+    const char *const names[] = {WANTED "/out/session_index.jsonl",
                                  ROOT "/session_index.jsonl"};
     char *texts[2];
     size_t sizes[2];
@@ -230,7 +230,7 @@ static void make_wanted(void)
     assert_int_equal(mkdir(WANTED, 0700), 0);
     if (strcmp(scenario->root, ROOT) == 0) {
         assert_int_equal(mkdir(wanted, 0700), 0);
-        view_kit_write(WANTED "/root/session_index.jsonl", CLIENT_LINE,
+        view_kit_write(WANTED "/out/session_index.jsonl", CLIENT_LINE,
                        strlen(CLIENT_LINE), false);
     }
     (void)view_kit_export(store, session, scenario->dialect, wanted);

@@ -19,9 +19,9 @@
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"
-#include "tests/lib/kit/brake_kit.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/sanitizers.h"
+#include "tests/lib/stress/brake_kit.h"
 
 enum {
     QUEUE = 256,     /* the default limit */

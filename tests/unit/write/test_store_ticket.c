@@ -10,7 +10,7 @@
 #include "engine/base/heap.h"
 #include "engine/os/io.h"
 #include "format/bytes/assert.h"
-#include "tests/lib/kit/brake_kit.h"
+#include "tests/lib/stress/brake_kit.h"
 
 /* A disk that waits before it writes, for as long as it is held. */
 static struct wal__io io;

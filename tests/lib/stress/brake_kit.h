@@ -3,8 +3,8 @@
  * wait: when the engine does not go on, the program says what was waited for
  * and ends, instead of hanging until ctest gives up.
  */
-#ifndef AGENTWAL_TESTS_LIB_KIT_BRAKE_KIT_H
-#define AGENTWAL_TESTS_LIB_KIT_BRAKE_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_STRESS_BRAKE_KIT_H
+#define AGENTWAL_TESTS_LIB_STRESS_BRAKE_KIT_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /*
  * brake_kit.c - see brake_kit.h.
  */
-#include "tests/lib/kit/brake_kit.h"
+#include "tests/lib/stress/brake_kit.h"
 
 #include <errno.h>
 #include <signal.h>

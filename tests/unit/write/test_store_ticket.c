@@ -4,6 +4,7 @@
 #include "tests/lib/kit/store_kit.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #include "engine/api/api_store.h"
@@ -16,11 +17,20 @@
 static struct wal__io io;
 static struct kit_brake brake;
 static bool held;
+static _Atomic size_t largest; /* bytes of one write: of a group at most */
 
 static enum wal_status slow_write(void *ctx, struct wal__file *file,
                                   const struct iovec *iov, int count,
                                   uint64_t offset, size_t *put, int *sys_errno)
 {
+    size_t size = 0;
+
+    for (int i = 0; i < count; i++) {
+        size += iov[i].iov_len;
+    }
+    if (size > atomic_load(&largest)) {
+        atomic_store(&largest, size);
+    }
     kit_brake_pass(&brake, &held, "a write");
     return wal__io_posix.pwritev(ctx, file, iov, count, offset, put, sys_errno);
 }
@@ -52,6 +62,7 @@ static struct bench begin(uint32_t queue_limit)
     io = wal__io_posix;
     io.pwritev = slow_write;
     held = false;
+    atomic_store(&largest, 0);
     assert_int_equal(wal__store_open("store", &options, &wal__heap_libc, &io,
                                      &bench.store, NULL),
                      WAL_OK);
@@ -271,6 +282,7 @@ static void test_group__two_batches_of_20_mib_are_two_groups(void **state)
     assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
     /* Each alone, and perhaps marks and the end of a segment. */
     assert_true(after.groups - before.groups >= 3);
+    assert_in_range(atomic_load(&largest), 20 << 20, 33 << 20);
     assert_int_equal(kit_info(bench.session).entries, 2 * LARGE_ENTRIES + 1);
     assert_slice(kit_info(bench.session).head, "c79");
     free(payload);

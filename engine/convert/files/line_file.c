@@ -187,6 +187,17 @@ static bool has_foreign_partial_line(const struct wal__line_file *file)
            last != '\n';
 }
 
+/* Whether an interrupted append left bytes, of which nobody knows whether they
+ * are synced: a sync that failed, or that another process did not get to, is
+ * not made up for by a later one. They are written again. */
+static bool has_unsynced_tail(const struct wal__line_file *file)
+{
+    const struct wal__saved_file *saved = &file->saved;
+
+    return saved->is_known && saved->append_pending &&
+           file->stamp.size > saved->fingerprint.size;
+}
+
 /* Starts appending at the end of the existing file. */
 static enum wal_status begin_append(struct wal__line_file *file,
                                     struct wal_error *error)
@@ -205,6 +216,14 @@ static enum wal_status begin_append(struct wal__line_file *file,
         return fail_changed(file, "another program wrote to it", error);
     }
     WAL__ASSERT(file->mode == WAL__LINES_COMPARE);
+    if (file->saved.has_old_stamp) {
+        /* The state, which names the file that this one replaced, will not. */
+        status = wal__view_fs_sync_names(file->env, file->directory, file->name,
+                                         error);
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
     file->mode = WAL__LINES_APPEND;
     file->buffered = 0;
     file->saved = (struct wal__saved_file){.is_known = true,
@@ -336,7 +355,8 @@ enum wal_status wal__line_file_put(struct wal__line_file *file,
         at += same;
         size -= same;
         if (size > 0) {
-            status = file->content.size >= file->stamp.size
+            status = file->content.size >= file->stamp.size &&
+                             !has_unsynced_tail(file)
                          ? begin_append(file, error)
                          : begin_replace(file, error);
         }
@@ -371,7 +391,7 @@ enum wal_status wal__line_file_finish(struct wal__line_file *file,
         status = wal__line_file_put(file, NULL, 0, error);
     }
     if (status == WAL_OK && file->mode == WAL__LINES_COMPARE &&
-        file->content.size < file->stamp.size) {
+        (file->content.size < file->stamp.size || has_unsynced_tail(file))) {
         status = begin_replace(file, error);
     }
     if (status == WAL_OK && file->out_fd >= 0) {
@@ -380,8 +400,8 @@ enum wal_status wal__line_file_finish(struct wal__line_file *file,
         if (status == WAL_OK) {
             /* Clients sort sessions by the times of their files. */
             wal__view_fs_set_time(file->out_fd, file->modified_ms);
-            status = wal__view_fs_sync(file->env, file->out_fd, true,
-                                       &file->stamp, &own);
+            status =
+                wal__view_fs_sync(file->env, file->out_fd, &file->stamp, &own);
             if (status != WAL_OK) {
                 return wal__fail_at(error, status, own.sys_errno, file->path, 0,
                                     "%s", own.text);
@@ -502,22 +522,31 @@ bool wal__line_file_is_own(const struct wal__saved_file *saved, int directory,
     return is_own;
 }
 
-void wal__line_file_remove(struct wal__line_file *file)
+enum wal_status wal__line_file_remove(struct wal__line_file *file,
+                                      struct wal_error *error)
 {
+    enum wal_status status = WAL_OK;
     bool has_more;
 
     wal__line_file_begin(file, false);
     if (open_existing(file, NULL) == WAL_OK && file->exists &&
-        is_own_content(file, &has_more)) {
-        wal__view_fs_remove(file->env, file->directory, file->name);
+        is_own_content(file, &has_more) &&
+        !wal__view_fs_remove(file->env, file->directory, file->name)) {
+        status = wal__view_fs_fail(error, file->path);
+    }
+    if (status == WAL_OK && file->directory >= 0) {
+        /* Also when an earlier flush removed it and did not get to this. */
+        status = wal__view_fs_sync_names(file->env, file->directory, file->name,
+                                         error);
     }
     wal__line_file_end(file);
+    return status;
 }
 
 void wal__line_file_end(struct wal__line_file *file)
 {
     if (file->mode == WAL__LINES_REPLACE && file->out_fd >= 0) {
-        wal__view_fs_remove(file->env, file->state_dir, file->temporary);
+        (void)wal__view_fs_remove(file->env, file->state_dir, file->temporary);
     }
     close_fd(&file->directory);
     close_fd(&file->existing_fd);

@@ -36,7 +36,8 @@ struct wal__saved_file {
     struct wal__fingerprint stable;      /* of the part no flush changes */
 };
 
-/* Called before the first append, when the file is as `saved` says. */
+/* Called before the first append, when the file is as `saved` says: saves,
+ * durably, that what follows is the view's. */
 struct wal__line_owner {
     enum wal_status (*before_append)(void *ctx, struct wal_error *error);
     void *ctx;
@@ -100,8 +101,9 @@ bool wal__line_file_is_unchanged(struct wal__line_file *file);
 /* Whether the content of the file is the saved one; reads the file. */
 bool wal__line_file_has_saved_content(struct wal__line_file *file);
 
-/* Removes the file if its content is the view's. */
-void wal__line_file_remove(struct wal__line_file *file);
+/* Removes the file, durably, if its content is the view's. */
+enum wal_status wal__line_file_remove(struct wal__line_file *file,
+                                      struct wal_error *error) WAL_MUST_USE;
 
 /* Closes all descriptors and removes an uncommitted temporary file. */
 void wal__line_file_end(struct wal__line_file *file);

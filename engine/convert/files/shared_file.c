@@ -35,7 +35,7 @@ static enum wal_status link_new(const struct wal__shared_file *file,
     } else if (fsync(directory) != 0) {
         status = wal__view_fs_fail(error, name);
     }
-    wal__view_fs_remove(file->env, file->temporary_dir, file->temporary);
+    (void)wal__view_fs_remove(file->env, file->temporary_dir, file->temporary);
     return status;
 }
 
@@ -54,11 +54,12 @@ static enum wal_status create(const struct wal__shared_file *file,
     }
     status = wal__view_fs_write(file->env, fd, file->data, file->size, error);
     if (status == WAL_OK) {
-        status = wal__view_fs_sync(file->env, fd, true, &stamp, error);
+        status = wal__view_fs_sync(file->env, fd, &stamp, error);
     }
     close(fd);
     if (status != WAL_OK) {
-        wal__view_fs_remove(file->env, file->temporary_dir, file->temporary);
+        (void)wal__view_fs_remove(file->env, file->temporary_dir,
+                                  file->temporary);
         return status;
     }
     return link_new(file, directory, name, exists, error);
@@ -158,7 +159,7 @@ static enum wal_status append(const struct wal__shared_file *file,
             wal__view_fs_write(file->env, fd, file->data, file->size, error);
     }
     if (status == WAL_OK) {
-        status = wal__view_fs_sync(file->env, fd, true, &stamp, error);
+        status = wal__view_fs_sync(file->env, fd, &stamp, error);
     }
     if (fd >= 0) {
         close(fd);

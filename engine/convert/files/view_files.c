@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "engine/convert/files/document_files.h"
 #include "engine/convert/files/heap_arena.h"
 #include "engine/convert/files/joined_files.h"
-#include "engine/convert/files/shared_file.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_out.h"
 #include "format/model/model_table.h"
@@ -133,7 +133,6 @@ void wal__view_files_begin(struct wal__view_files *files, bool is_incremental)
     }
     files->current = is_incremental ? files->stable : NULL;
     files->is_past_stable = false;
-    files->is_owner_notified = false;
     files->status = WAL_OK;
     files->error = (struct wal_error){.struct_size = sizeof(files->error)};
     files->lines = 0;
@@ -231,15 +230,7 @@ static bool put(void *ctx, const void *data, size_t size)
         return wal__buf_append(&file->data, data, size) == WAL_OK ||
                no_memory(files);
     }
-    if (files->is_past_stable && !files->is_owner_notified &&
-        file->lines.mode == WAL__LINES_APPEND) {
-        files->status =
-            files->owner.before_append(files->owner.ctx, &files->error);
-    }
-    if (files->status == WAL_OK) {
-        files->status =
-            wal__line_file_put(&file->lines, data, size, &files->error);
-    }
+    files->status = wal__line_file_put(&file->lines, data, size, &files->error);
     return files->status == WAL_OK;
 }
 
@@ -272,173 +263,6 @@ static bool put_joined(void *ctx, const void *data, size_t size)
 
     files->lines += size > 0 && ((const char *)data)[size - 1] == '\n' ? 1 : 0;
     return buffer_output(files, data, size);
-}
-
-/* Whether the file has the content of the document. */
-static bool matches_file(struct wal__view_file *file, int directory,
-                         const char *name, struct wal__file_stamp *stamp)
-{
-    size_t at = 0;
-    char piece[4096];
-    int fd;
-    ssize_t got = 0;
-
-    if (wal__view_fs_open(directory, name, &fd, stamp, NULL) != WAL_OK) {
-        return false;
-    }
-    while (stamp->size == file->data.size && at < file->data.size &&
-           (got = pread(fd, piece, sizeof(piece), (off_t)at)) > 0 &&
-           (size_t)got <= file->data.size - at &&
-           memcmp(piece, file->data.data + at, (size_t)got) == 0) {
-        at += (size_t)got;
-    }
-    close(fd);
-    return stamp->size == file->data.size && at == file->data.size;
-}
-
-static enum wal_status replace_document(struct wal__view_files *files,
-                                        struct wal__view_file *file,
-                                        struct wal_error *error)
-{
-    const struct wal__view_env *env = files->env;
-    const char *name = NULL;
-    int directory = -1;
-    int fd = -1;
-    enum wal_status status = wal__view_fs_open_parent(
-        env, files->root, file->lines.path, true, &directory, &name, error);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = wal__view_fs_create(env, files->temporary_dir, file->temporary,
-                                 &fd, error);
-
-    if (status == WAL_OK) {
-        status = wal__view_fs_write(env, fd, file->data.data, file->data.size,
-                                    error);
-        if (status == WAL_OK) {
-            status =
-                wal__view_fs_sync(env, fd, true, &file->lines.stamp, error);
-        }
-        close(fd);
-        if (status == WAL_OK) {
-            status =
-                wal__view_fs_rename(env, files->temporary_dir, file->temporary,
-                                    directory, name, false, error);
-        }
-        if (status != WAL_OK) {
-            wal__view_fs_remove(env, files->temporary_dir, file->temporary);
-        }
-    }
-    close(directory);
-    files->bytes += file->data.size;
-    files->has_replaced = true;
-    return status;
-}
-
-static void count_lines(struct wal__view_files *files,
-                        const struct wal__view_file *file)
-{
-    for (size_t i = 0; i < file->data.size; i++) {
-        files->lines += file->data.data[i] == '\n' ? 1 : 0;
-    }
-}
-
-/* Determines whether the document must be written, and sets its saved state.
- * Fails if the file has what another program wrote. */
-static enum wal_status check_document(struct wal__view_files *files,
-                                      struct wal__view_file *file,
-                                      struct wal_error *error)
-{
-    struct wal__saved_file *saved = &file->lines.saved;
-    struct wal__file_stamp stamp = {.size = 0};
-    const char *name = NULL;
-    int directory = -1;
-    bool is_own;
-    enum wal_status status =
-        wal__view_fs_open_parent(files->env, files->root, file->lines.path,
-                                 true, &directory, &name, error);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    file->is_same = matches_file(file, directory, name, &stamp);
-    /* Without a state, a document next to a file of lines is made again. */
-    is_own = file->is_same ||
-             (!saved->is_known && files->dialect->write_ops->join == NULL) ||
-             wal__line_file_is_own(saved, directory, name, &stamp);
-    close(directory);
-    if (!is_own) {
-        return wal__fail_at(error, WAL_ECHANGED, 0, file->lines.path, 0, "%s",
-                            saved->is_known ? "another program wrote to it"
-                                            : "exists with other content");
-    }
-    saved->has_old_stamp = saved->is_known;
-    saved->old_stamp = saved->stamp;
-    saved->is_known = true;
-    saved->stamp = stamp;
-    saved->fingerprint = (struct wal__fingerprint){.size = 0};
-    wal__fingerprint_update(&saved->fingerprint, file->data.data,
-                            file->data.size);
-    saved->stable = saved->fingerprint;
-    return WAL_OK;
-}
-
-static enum wal_status write_document(struct wal__view_files *files,
-                                      struct wal__view_file *file,
-                                      struct wal_error *error)
-{
-    enum wal_status status = WAL_OK;
-
-    if (file->is_shared) {
-        const struct wal__shared_file shared = {.env = files->env,
-                                                .root = files->root,
-                                                .path = file->lines.path,
-                                                .temporary_dir =
-                                                    files->temporary_dir,
-                                                .temporary = file->temporary,
-                                                .data = file->data.data,
-                                                .size = file->data.size};
-        status = file->kind == WAL__OUTPUT_SHARED_LINE
-                     ? wal__shared_file_add_line(&shared, error)
-                     : wal__shared_file_create(&shared, error);
-    } else if (!file->is_same) {
-        status = replace_document(files, file, error);
-        file->lines.saved.stamp = file->lines.stamp;
-        count_lines(files, file);
-    }
-    if (status == WAL_OK) {
-        file->lines.saved.has_old_stamp = false;
-        wal__buf_deinit(&file->data);
-        wal__buf_init(&file->data, files->env->heap);
-        file->has_data = false;
-    }
-    return status;
-}
-
-/* The saved state names all new documents before the first is written. */
-static enum wal_status write_documents(struct wal__view_files *files,
-                                       struct wal_error *error)
-{
-    enum wal_status status = WAL_OK;
-    bool is_same = true;
-
-    for (uint32_t i = 0; i < files->count && status == WAL_OK; i++) {
-        struct wal__view_file *file = files->items[i];
-        if (file->has_data && !file->is_shared) {
-            status = check_document(files, file, error);
-            is_same &= file->is_same;
-        }
-    }
-    if (status == WAL_OK && !is_same) {
-        status = files->owner.before_append(files->owner.ctx, error);
-    }
-    for (uint32_t i = 0; i < files->count && status == WAL_OK; i++) {
-        if (files->items[i]->has_data) {
-            status = write_document(files, files->items[i], error);
-        }
-    }
-    return status;
 }
 
 /* Passes the documents to `put` as one file. */
@@ -487,17 +311,21 @@ enum wal_status wal__view_files_finish(struct wal__view_files *files,
             status = wal__line_file_finish(&file->lines, error);
         }
     }
-    return status == WAL_OK ? write_documents(files, error) : status;
+    return status == WAL_OK ? wal__document_files_write(files, error) : status;
 }
 
 /* Removes a file that is no longer part of the view. */
-static void remove_file(struct wal__view_files *files,
-                        struct wal__view_file *file)
+static enum wal_status remove_file(struct wal__view_files *files,
+                                   struct wal__view_file *file,
+                                   struct wal_error *error)
 {
+    enum wal_status status = WAL_OK;
+
     if (file->lines.saved.is_known) {
-        wal__line_file_remove(&file->lines);
+        status = wal__line_file_remove(&file->lines, error);
     }
     free_file(files, file);
+    return status;
 }
 
 static enum wal_status remove_unused_files(struct wal__view_files *files,
@@ -509,8 +337,10 @@ static enum wal_status remove_unused_files(struct wal__view_files *files,
     for (uint32_t i = 0; i < files->count; i++) {
         if (files->items[i]->is_current) {
             files->items[kept++] = files->items[i];
+        } else if (status == WAL_OK) {
+            status = remove_file(files, files->items[i], error);
         } else {
-            remove_file(files, files->items[i]);
+            free_file(files, files->items[i]);
         }
     }
     WAL__ASSERT(kept <= files->count);
@@ -518,6 +348,10 @@ static enum wal_status remove_unused_files(struct wal__view_files *files,
         return WAL_OK;
     }
     files->count = kept;
+    if (status != WAL_OK) {
+        wal__view_files_clear(files);
+        return status;
+    }
     wal__hashmap_deinit(&files->index_by_path);
     wal__hashmap_init(&files->index_by_path, files->env->heap);
     for (uint32_t i = 0; i < kept && status == WAL_OK; i++) {

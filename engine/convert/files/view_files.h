@@ -29,6 +29,7 @@ struct wal__view_file {
     bool is_provisional; /* a document that the next run may not have */
     bool has_data;       /* a document whose content was put */
     bool is_same;        /* a document that is unchanged on disk */
+    bool is_replaced;    /* a document whose name must be made durable */
     struct wal__buf data;
     char temporary[WAL__VIEW_NAME_SIZE];
 };
@@ -52,8 +53,6 @@ struct wal__view_files {
     struct wal__view_file *current;
     struct wal__view_file *stable; /* current at the end of the stable part */
     bool is_past_stable;           /* content put now is not stable */
-    /* before_append was called after the stable part */
-    bool is_owner_notified;
     struct wal__line_owner owner;
     enum wal_status status; /* failure of a callback of the output */
     struct wal_error error;

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -75,26 +74,65 @@ bool wal__view_fs_is_beneath(const char *path)
     }
 }
 
+/* Creates a directory, durably unless the one above it may not be read. One
+ * that exists was made by another process, which syncs it. */
+static bool make_directory(int above, const char *name)
+{
+    bool is_made;
+    int number;
+    int fd;
+
+    if (mkdirat(above, name, 0700) != 0) {
+        return errno == EEXIST;
+    }
+    fd = openat(above, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return errno == EACCES;
+    }
+    is_made = fsync(fd) == 0;
+    number = errno;
+    close(fd);
+    errno = number;
+    return is_made;
+}
+
 /* Creates the root and its missing parents. */
 static bool create_root(const struct wal__view_env *env, const char *root)
 {
-    char above[PATH_MAX];
-    size_t size = strlen(root);
+    int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    int above = open(root[0] == '/' ? "/" : ".", flags);
+    bool is_made = above >= 0;
+    int number;
 
-    if (size >= sizeof(above)) {
-        errno = ENAMETOOLONG;
-        return false;
-    }
     (void)wal__view_fault_point(env, 0);
-    memcpy(above, root, size + 1);
-    for (char *at = above; *at != '\0'; at++) {
-        if (*at == '/' && at > above) {
-            *at = '\0';
-            (void)mkdir(above, 0700); /* the last mkdir reports the failure */
-            *at = '/';
+    while (is_made && *(root += strspn(root, "/")) != '\0') {
+        char part[NAME_SIZE];
+        size_t size = strcspn(root, "/");
+        int fd = -1;
+
+        if (size >= sizeof(part)) {
+            errno = ENAMETOOLONG;
+        } else {
+            memcpy(part, root, size);
+            part[size] = '\0';
+            fd = openat(above, part, flags);
+            if (fd < 0 && errno == ENOENT && make_directory(above, part)) {
+                fd = openat(above, part, flags);
+            }
         }
+        number = errno;
+        close(above);
+        errno = number;
+        is_made = fd >= 0;
+        above = fd;
+        root += size;
     }
-    return mkdir(root, 0700) == 0 || errno == EEXIST;
+    number = errno;
+    if (above >= 0) {
+        close(above);
+    }
+    errno = number;
+    return is_made;
 }
 
 /* Opens a directory below another one, and closes that. */
@@ -107,7 +145,7 @@ static int descend(const struct wal__view_env *env, int above, const char *name,
 
     if (fd < 0 && errno == ENOENT && create_missing) {
         (void)wal__view_fault_point(env, 0);
-        if (mkdirat(above, name, 0700) == 0 || errno == EEXIST) {
+        if (make_directory(above, name)) {
             fd = openat(above, name, flags);
         }
     }
@@ -182,11 +220,17 @@ enum wal_status wal__view_fs_create(const struct wal__view_env *env,
                                     int directory, const char *name, int *fd,
                                     struct wal_error *error)
 {
-    int flags = O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
+    int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
     int opened;
 
     (void)wal__view_fault_point(env, 0);
     opened = openat(directory, name, flags, 0600);
+    /* One that was left may be another name of a file that was linked into
+     * place: it must not be truncated. */
+    if (opened < 0 && errno == EEXIST &&
+        wal__view_fs_remove(env, directory, name)) {
+        opened = openat(directory, name, flags, 0600);
+    }
     if (opened < 0) {
         return wal__view_fs_fail(error, name);
     }
@@ -233,14 +277,13 @@ enum wal_status wal__view_fs_write(const struct wal__view_env *env, int fd,
 }
 
 enum wal_status wal__view_fs_sync(const struct wal__view_env *env, int fd,
-                                  bool is_durable,
                                   struct wal__file_stamp *stamp,
                                   struct wal_error *error)
 {
     struct stat stat;
 
     (void)wal__view_fault_point(env, 0);
-    if ((is_durable && fdatasync(fd) != 0) || fstat(fd, &stat) != 0) {
+    if (fdatasync(fd) != 0 || fstat(fd, &stat) != 0) {
         return wal__view_fs_fail(error, NULL);
     }
     fill_stamp(&stat, stamp);
@@ -270,9 +313,17 @@ enum wal_status wal__view_fs_rename(const struct wal__view_env *env, int from,
     return WAL_OK;
 }
 
-void wal__view_fs_remove(const struct wal__view_env *env, int directory,
+enum wal_status wal__view_fs_sync_names(const struct wal__view_env *env,
+                                        int directory, const char *name,
+                                        struct wal_error *error)
+{
+    (void)wal__view_fault_point(env, 0);
+    return fsync(directory) == 0 ? WAL_OK : wal__view_fs_fail(error, name);
+}
+
+bool wal__view_fs_remove(const struct wal__view_env *env, int directory,
                          const char *name)
 {
     (void)wal__view_fault_point(env, 0);
-    (void)unlinkat(directory, name, 0);
+    return unlinkat(directory, name, 0) == 0 || errno == ENOENT;
 }

@@ -32,7 +32,7 @@ bool wal__view_fs_is_beneath(const char *path);
 
 /*
  * Opens the parent directory of the path; with `create_missing` creates missing
- * directories with mode 0700. *name is the last component of the path.
+ * directories with mode 0700, durably. *name is the last component of the path.
  * WAL_ENOTFOUND: a directory is missing.
  */
 enum wal_status wal__view_fs_open_parent(const struct wal__view_env *env,
@@ -46,7 +46,7 @@ enum wal_status wal__view_fs_open(int directory, const char *name, int *fd,
                                   struct wal__file_stamp *stamp,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* Creates or truncates a file; opens a file for appending. */
+/* Creates a file, in place of any of that name; opens a file for appending. */
 enum wal_status wal__view_fs_create(const struct wal__view_env *env,
                                     int directory, const char *name, int *fd,
                                     struct wal_error *error) WAL_MUST_USE;
@@ -59,9 +59,8 @@ enum wal_status wal__view_fs_write(const struct wal__view_env *env, int fd,
                                    const void *data, size_t size,
                                    struct wal_error *error) WAL_MUST_USE;
 
-/* Completes a file: syncs it if is_durable, and sets *stamp. */
+/* Completes a file: syncs it, and sets *stamp. */
 enum wal_status wal__view_fs_sync(const struct wal__view_env *env, int fd,
-                                  bool is_durable,
                                   struct wal__file_stamp *stamp,
                                   struct wal_error *error) WAL_MUST_USE;
 
@@ -75,8 +74,14 @@ enum wal_status wal__view_fs_rename(const struct wal__view_env *env, int from,
                                     bool is_durable,
                                     struct wal_error *error) WAL_MUST_USE;
 
-/* Removes a file, if it exists. */
-void wal__view_fs_remove(const struct wal__view_env *env, int directory,
+/* Makes renames and removals in a directory durable; `name` is for the
+ * error. */
+enum wal_status wal__view_fs_sync_names(const struct wal__view_env *env,
+                                        int directory, const char *name,
+                                        struct wal_error *error) WAL_MUST_USE;
+
+/* Removes a file, if it exists. Not durable. False: errno says why. */
+bool wal__view_fs_remove(const struct wal__view_env *env, int directory,
                          const char *name);
 
 /* Fails with the status for errno. */

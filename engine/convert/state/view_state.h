@@ -67,7 +67,8 @@ enum wal_status wal__view_state_list(const struct wal__view_env *env,
                                      struct wal_error *error) WAL_MUST_USE;
 
 /* Writes the state: files as they are after their commit, or, when
- * append_pending, as they were saved before. is_durable: syncs it. */
+ * append_pending, as they were saved before. After a power loss there is this
+ * state or, unless is_durable, the one before. */
 enum wal_status wal__view_state_write(const char *name,
                                       const struct wal__view_identity *identity,
                                       const struct wal__view_files *files,

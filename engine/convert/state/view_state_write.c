@@ -175,7 +175,9 @@ enum wal_status wal__view_state_write(const char *name,
     if (status == WAL_OK) {
         status = wal__view_fs_write(env, fd, buf.data, buf.size, error);
         if (status == WAL_OK) {
-            status = wal__view_fs_sync(env, fd, is_durable, stamp, error);
+            /* Else a power loss may leave the name of a file without bytes, and
+             * no state. */
+            status = wal__view_fs_sync(env, fd, stamp, error);
         }
         close(fd);
     }

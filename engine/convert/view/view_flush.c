@@ -184,7 +184,8 @@ static enum wal_status snapshot_log(struct flush_run *run,
 /* -------------------------------------------------------------- state --- */
 
 /* Called before a file is appended to: saves that bytes after its fingerprint
- * are the view's, also if this flush is interrupted. */
+ * are the view's, also if this flush is interrupted. Durable, for after a power
+ * loss these bytes may be anything. */
 static enum wal_status before_append(void *ctx, struct wal_error *error)
 {
     struct flush_run *run = ctx;
@@ -193,9 +194,7 @@ static enum wal_status before_append(void *ctx, struct wal_error *error)
 
     open.is_known = true;
     open.append_pending = true;
-    view->files.is_owner_notified = view->files.is_past_stable;
-    return wal__view_lock_save_state(&run->view_lock, &open,
-                                     view->files.is_past_stable, error);
+    return wal__view_lock_save_state(&run->view_lock, &open, true, error);
 }
 
 /* --------------------------------------------------------------- runs --- */
@@ -416,8 +415,14 @@ static enum wal_status commit(struct flush_run *run, struct wal_error *error)
         return status;
     }
     if (saves_before) {
+        struct wal__view_position before = run->next;
+
+        /* Else the next flush, if this one is interrupted, finds nothing new,
+         * and does not remove them. */
+        before.session_sequence =
+            has_unused(files) ? 0 : before.session_sequence;
         status =
-            wal__view_lock_save_state(&run->view_lock, &run->next, true, error);
+            wal__view_lock_save_state(&run->view_lock, &before, true, error);
         if (status != WAL_OK) {
             return status;
         }

@@ -76,7 +76,7 @@ static enum wal_status lock_byte(struct wal__view_lock *view_lock,
                        : wal__view_fs_fail(error, WAL__VIEW_STATE_DIR "/lock");
 }
 
-/* Removes the temporary files of interrupted flushes. */
+/* Removes the temporary files of interrupted flushes, that of the state too. */
 static void remove_temporary_files(struct wal_view *view)
 {
     char name[WAL__VIEW_NAME_SIZE];
@@ -84,8 +84,10 @@ static void remove_temporary_files(struct wal_view *view)
     for (unsigned i = 0; i < 10; i++) {
         snprintf(name, sizeof(name), "%s%s.%u.tmp", view->files.prefix,
                  view->key, i);
-        wal__view_fs_remove(&view->env, view->files.temporary_dir, name);
+        (void)wal__view_fs_remove(&view->env, view->files.temporary_dir, name);
     }
+    snprintf(name, sizeof(name), "%s.8.tmp", view->key);
+    (void)wal__view_fs_remove(&view->env, view->files.state_dir, name);
 }
 
 void wal__view_invalidate(struct wal_view *view)

@@ -107,6 +107,23 @@ static void test_shared_file__document_that_exists_is_kept(void **state)
     assert_int_not_equal(access("temporary", F_OK), 0);
 }
 
+/* A flush that dies between linking and removing leaves two names of a file. */
+static void test_shared_file__left_link_is_not_truncated(void **state)
+{
+    (void)state;
+    for (unsigned is_line = 0; is_line < 2; is_line++) {
+        assert_true(write_file(OTHER));
+        assert_int_equal(rename("index", "theirs"), 0);
+        assert_int_equal(link("theirs", "temporary"), 0);
+        assert_int_equal(add(LINE, NULL, is_line), WAL_OK);
+        assert_string_equal(read_file(), LINE);
+        assert_int_not_equal(access("temporary", F_OK), 0);
+        assert_int_equal(rename("theirs", "index"), 0);
+        assert_string_equal(read_file(), OTHER);
+        assert_int_equal(unlink("index"), 0);
+    }
+}
+
 static void test_shared_file__line_is_added_once(void **state)
 {
     (void)state;
@@ -184,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_shared_file__document_that_exists_is_kept),
+        KIT_TEST(test_shared_file__left_link_is_not_truncated),
         KIT_TEST(test_shared_file__line_is_added_once),
         KIT_TEST(test_shared_file__unterminated_line_is_ended),
         KIT_TEST(test_shared_file__file_made_meanwhile_is_kept),

@@ -21,6 +21,7 @@
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/sanitizers.h"
+#include "tests/lib/stress/brake_kit.h"
 
 enum {
     QUEUE = 256,     /* the default limit */
@@ -36,11 +37,9 @@ enum {
 
 static struct {
     struct wal__io io;
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
+    struct kit_brake brake;
     bool holds_writes;
     bool holds_syncs;
-    int waiting; /* calls that are held */
     _Atomic int32_t nap_ms;
     _Atomic bool fails_writes;
     _Atomic bool fails_syncs;
@@ -54,28 +53,21 @@ static void pause_ms(long ms)
     (void)nanosleep(&pause, NULL);
 }
 
-static void delay(const bool *held)
+static void delay(const bool *held, const char *what)
 {
     int32_t nap = atomic_load(&disk.nap_ms);
 
     if (nap > 0) {
         pause_ms(nap);
     }
-    pthread_mutex_lock(&disk.mutex);
-    disk.waiting++;
-    pthread_cond_broadcast(&disk.changed);
-    while (*held) {
-        pthread_cond_wait(&disk.changed, &disk.mutex);
-    }
-    disk.waiting--;
-    pthread_mutex_unlock(&disk.mutex);
+    kit_brake_pass(&disk.brake, held, what);
 }
 
 static enum wal_status disk_write(void *ctx, struct wal__file *file,
                                   const struct iovec *iov, int count,
                                   uint64_t offset, size_t *put, int *sys_errno)
 {
-    delay(&disk.holds_writes);
+    delay(&disk.holds_writes, "a write");
     if (atomic_load(&disk.fails_writes)) {
         *sys_errno = EIO;
         return WAL_EIO;
@@ -86,7 +78,7 @@ static enum wal_status disk_write(void *ctx, struct wal__file *file,
 static enum wal_status disk_sync(void *ctx, struct wal__file *file,
                                  int *sys_errno)
 {
-    delay(&disk.holds_syncs);
+    delay(&disk.holds_syncs, "a sync");
     atomic_fetch_add(&disk.syncs, 1);
     if (atomic_load(&disk.fails_syncs)) {
         *sys_errno = EIO;
@@ -97,19 +89,12 @@ static enum wal_status disk_sync(void *ctx, struct wal__file *file,
 
 static void hold(bool *what, bool held)
 {
-    pthread_mutex_lock(&disk.mutex);
-    *what = held;
-    pthread_cond_broadcast(&disk.changed);
-    pthread_mutex_unlock(&disk.mutex);
+    kit_brake_set(&disk.brake, what, held);
 }
 
 static void await_held(void)
 {
-    pthread_mutex_lock(&disk.mutex);
-    while (disk.waiting == 0) {
-        pthread_cond_wait(&disk.changed, &disk.mutex);
-    }
-    pthread_mutex_unlock(&disk.mutex);
+    kit_brake_await(&disk.brake, "a write or sync");
 }
 
 /* --- what every test needs ---------------------------------------------- */
@@ -141,8 +126,7 @@ static int enter(void **state)
         return -1;
     }
     memset(&disk, 0, sizeof(disk));
-    pthread_mutex_init(&disk.mutex, NULL);
-    pthread_cond_init(&disk.changed, NULL);
+    kit_brake_init(&disk.brake);
     disk.io = wal__io_posix;
     disk.io.pwritev = disk_write;
     disk.io.sync = disk_sync;
@@ -159,8 +143,7 @@ static int leave(void **state)
     if (wal_close(store, &error) != WAL_OK) {
         return -1;
     }
-    pthread_mutex_destroy(&disk.mutex);
-    pthread_cond_destroy(&disk.changed);
+    kit_brake_deinit(&disk.brake);
     return kit_tear_down(state);
 }
 
@@ -332,8 +315,8 @@ static void test_queue__submit_does_not_wait_for_the_disk(void **state)
             times[round * QUEUE + i] = now_ns() - begin;
         }
         for (size_t i = 0; i < QUEUE; i++) {
-            assert_int_equal(wal_ticket_wait(tickets[i], -1, NULL, &error),
-                             WAL_OK);
+            assert_int_equal(
+                wal_ticket_wait(tickets[i], KIT_LONG_MS, NULL, &error), WAL_OK);
             wal_ticket_destroy(tickets[i]);
         }
     }
@@ -537,7 +520,8 @@ static void test_group__durable_before_queued_is_promised(void **state)
     assert_int_equal(queue("queued", 0), WAL_OK);
     assert_int_equal(queue("last", 0), WAL_OK);
     hold(&disk.holds_writes, false);
-    assert_int_equal(wal_ticket_wait(ticket, -1, NULL, &error), WAL_OK);
+    assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, NULL, &error),
+                     WAL_OK);
     wal_ticket_destroy(ticket);
     assert_int_equal(wal_flush(store, &error), WAL_OK);
     assert_int_equal(commit_flags_of_group(3), WAL__COMMIT_DURABLE);
@@ -575,7 +559,8 @@ static void test_group__content_of_a_later_entry_is_synced(void **state)
     assert_int_equal(queue_large("new", 'b'), WAL_OK);
     before = atomic_load(&disk.syncs);
     hold(&disk.holds_syncs, false);
-    assert_int_equal(wal_ticket_wait(ticket, -1, NULL, &error), WAL_OK);
+    assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, NULL, &error),
+                     WAL_OK);
     wal_ticket_destroy(ticket);
     assert_int_equal(wal_flush(store, &error), WAL_OK);
     /* That of the first operation, and of the contents. */
@@ -704,7 +689,7 @@ static void test_failure__of_a_ticket_destroyed_unread_is_kept(void **state)
         assert_int_equal(wal_flush(store, &error), WAL_ECONFLICT);
         /* Returned by the ticket. */
         ticket = submit("c", durability, WAL_APPEND_EXPECT);
-        assert_int_equal(wal_ticket_wait(ticket, -1, NULL, &error),
+        assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, NULL, &error),
                          WAL_ECONFLICT);
         wal_ticket_destroy(ticket);
         assert_int_equal(wal_flush(store, &error), WAL_OK);

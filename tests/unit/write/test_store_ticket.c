@@ -4,54 +4,45 @@
 #include "tests/lib/kit/store_kit.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/os/io.h"
 #include "format/bytes/assert.h"
+#include "tests/lib/stress/brake_kit.h"
 
 /* A disk that waits before it writes, for as long as it is held. */
-struct brake {
-    struct wal__io io;
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    bool held;
-    int waiting; /* writers that wait */
-};
-
-static struct brake brake;
+static struct wal__io io;
+static struct kit_brake brake;
+static bool held;
+static _Atomic size_t largest; /* bytes of one write: of a group at most */
 
 static enum wal_status slow_write(void *ctx, struct wal__file *file,
                                   const struct iovec *iov, int count,
                                   uint64_t offset, size_t *put, int *sys_errno)
 {
-    pthread_mutex_lock(&brake.mutex);
-    brake.waiting++;
-    pthread_cond_broadcast(&brake.changed);
-    while (brake.held) {
-        pthread_cond_wait(&brake.changed, &brake.mutex);
+    size_t size = 0;
+
+    for (int i = 0; i < count; i++) {
+        size += iov[i].iov_len;
     }
-    brake.waiting--;
-    pthread_mutex_unlock(&brake.mutex);
+    if (size > atomic_load(&largest)) {
+        atomic_store(&largest, size);
+    }
+    kit_brake_pass(&brake, &held, "a write");
     return wal__io_posix.pwritev(ctx, file, iov, count, offset, put, sys_errno);
 }
 
-static void hold(bool held)
+static void hold(bool value)
 {
-    pthread_mutex_lock(&brake.mutex);
-    brake.held = held;
-    pthread_cond_broadcast(&brake.changed);
-    pthread_mutex_unlock(&brake.mutex);
+    kit_brake_set(&brake, &held, value);
 }
 
 static void await_writer(void)
 {
-    pthread_mutex_lock(&brake.mutex);
-    while (brake.waiting == 0) {
-        pthread_cond_wait(&brake.changed, &brake.mutex);
-    }
-    pthread_mutex_unlock(&brake.mutex);
+    kit_brake_await(&brake, "a write");
 }
 
 struct bench {
@@ -67,13 +58,13 @@ static struct bench begin(uint32_t queue_limit)
                                        .idle_mark_ms = 600000};
     struct bench bench = {.store = NULL};
 
-    pthread_mutex_init(&brake.mutex, NULL);
-    pthread_cond_init(&brake.changed, NULL);
-    brake.io = wal__io_posix;
-    brake.io.pwritev = slow_write;
-    brake.held = false;
-    assert_int_equal(wal__store_open("store", &options, &wal__heap_libc,
-                                     &brake.io, &bench.store, NULL),
+    kit_brake_init(&brake);
+    io = wal__io_posix;
+    io.pwritev = slow_write;
+    held = false;
+    atomic_store(&largest, 0);
+    assert_int_equal(wal__store_open("store", &options, &wal__heap_libc, &io,
+                                     &bench.store, NULL),
                      WAL_OK);
     bench.session = kit_create(bench.store, "s");
     return bench;
@@ -83,8 +74,7 @@ static void end(struct bench *bench)
 {
     wal_session_close(bench->session);
     kit_close(bench->store);
-    pthread_mutex_destroy(&brake.mutex);
-    pthread_cond_destroy(&brake.changed);
+    kit_brake_deinit(&brake);
 }
 
 static enum wal_status submit(struct bench *bench, const char *id,
@@ -138,7 +128,7 @@ static void test_ticket__of_every_class_completes(void **state)
 
         assert_int_equal(submit(&bench, ids[i], i, 0, &ticket, NULL), WAL_OK);
         assert_non_null(ticket);
-        assert_int_equal(wait_for(ticket, -1, ids[i]), WAL_OK);
+        assert_int_equal(wait_for(ticket, KIT_LONG_MS, ids[i]), WAL_OK);
         assert_int_equal(wait_for(ticket, 0, ids[i]), WAL_OK);
         assert_int_equal(wal_ticket_wait(ticket, -1, NULL, NULL), WAL_OK);
         wal_ticket_destroy(ticket);
@@ -166,8 +156,8 @@ static void test_ticket__is_pending_until_written(void **state)
     assert_in_range(now_ms() - start, 59, 5000);
     assert_int_equal(wait_for(second, 10, "b"), WAL_EBUSY);
     hold(false);
-    assert_int_equal(wait_for(ticket, 60000, "a"), WAL_OK);
-    assert_int_equal(wait_for(second, -1, "b"), WAL_OK);
+    assert_int_equal(wait_for(ticket, KIT_LONG_MS, "a"), WAL_OK);
+    assert_int_equal(wait_for(second, KIT_LONG_MS, "b"), WAL_OK);
     wal_ticket_destroy(ticket);
     wal_ticket_destroy(second);
     end(&bench);
@@ -227,14 +217,75 @@ static void test_group__operations_build_on_those_before(void **state)
     }
     hold(false);
     for (int i = 0; i < 5; i++) {
-        assert_int_equal(wal_ticket_wait(tickets[i], -1, &result, NULL),
-                         expected[i]);
+        assert_int_equal(
+            wal_ticket_wait(tickets[i], KIT_LONG_MS, &result, NULL),
+            expected[i]);
         assert_int_equal(result.duplicates, i == 2);
         wal_ticket_destroy(tickets[i]);
     }
     assert_branch(bench.session, "first a b c");
     assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
     assert_int_equal(after.groups - before.groups, 2);
+    end(&bench);
+}
+
+enum {
+    LARGE_ENTRIES = 80, /* of a batch of 20 MiB; each payload is in line */
+    LARGE_PAYLOAD = 256 * 1024
+};
+
+static struct wal_ticket *submit_large(struct bench *bench, char name,
+                                       const char *payload)
+{
+    static char ids[LARGE_ENTRIES][8];
+    struct wal_entry entries[LARGE_ENTRIES];
+    struct wal_ticket *ticket = NULL;
+
+    for (int i = 0; i < LARGE_ENTRIES; i++) {
+        (void)snprintf(ids[i], sizeof(ids[i]), "%c%d", name, i);
+        entries[i] = kit_entry(ids[i], NULL, payload);
+    }
+    assert_int_equal(
+        wal_submit(bench->session, entries, LARGE_ENTRIES, NULL, &ticket, NULL),
+        WAL_OK);
+    return ticket;
+}
+
+/* Two batches that are staged together are no group together: it would be
+ * larger than a segment can hold. */
+static void test_group__two_batches_of_20_mib_are_two_groups(void **state)
+{
+    (void)state;
+    struct bench bench = begin(0);
+    struct wal_ticket *tickets[3] = {NULL};
+    struct wal_store_info before = {.struct_size = sizeof(before)};
+    struct wal_store_info after = {.struct_size = sizeof(after)};
+    char *payload = malloc(LARGE_PAYLOAD + 1);
+
+    assert_non_null(payload);
+    memset(payload, 'x', LARGE_PAYLOAD);
+    payload[0] = payload[LARGE_PAYLOAD - 1] = '"';
+    payload[LARGE_PAYLOAD] = '\0';
+    assert_int_equal(wal_store_get_info(bench.store, &before, NULL), WAL_OK);
+    hold(true);
+    assert_int_equal(submit(&bench, "a", WAL_QUEUED, 0, &tickets[0], NULL),
+                     WAL_OK);
+    await_writer();
+    tickets[1] = submit_large(&bench, 'b', payload);
+    tickets[2] = submit_large(&bench, 'c', payload);
+    hold(false);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wal_ticket_wait(tickets[i], KIT_LONG_MS, NULL, NULL),
+                         WAL_OK);
+        wal_ticket_destroy(tickets[i]);
+    }
+    assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
+    /* Each alone, and perhaps marks and the end of a segment. */
+    assert_true(after.groups - before.groups >= 3);
+    assert_in_range(atomic_load(&largest), 20 << 20, 33 << 20);
+    assert_int_equal(kit_info(bench.session).entries, 2 * LARGE_ENTRIES + 1);
+    assert_slice(kit_info(bench.session).head, "c79");
+    free(payload);
     end(&bench);
 }
 
@@ -250,7 +301,7 @@ static void test_ticket__reports_a_refusal(void **state)
     assert_int_equal(
         submit(&bench, "b", WAL_WRITTEN, WAL_APPEND_EXPECT, &ticket, NULL),
         WAL_OK);
-    assert_int_equal(wal_ticket_wait(ticket, -1, &result, &error),
+    assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, &result, &error),
                      WAL_ECONFLICT);
     assert_string_equal(error.actual, "a");
     assert_error(&error, WAL_ECONFLICT, "\"a\"");
@@ -368,7 +419,7 @@ test_queue__failure_that_a_ticket_returned_is_not_repeated(void **state)
     assert_int_equal(
         submit(&bench, "b", WAL_QUEUED, WAL_APPEND_EXPECT, &ticket, NULL),
         WAL_OK);
-    assert_int_equal(wait_for(ticket, -1, "b"), WAL_ECONFLICT);
+    assert_int_equal(wait_for(ticket, KIT_LONG_MS, "b"), WAL_ECONFLICT);
     wal_ticket_destroy(ticket);
     assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
     end(&bench);
@@ -420,7 +471,8 @@ static void test_submit__misuse_is_refused(void **state)
     entry.payload = kit_text("{}");
     assert_int_equal(wal_submit(bench.session, &entry, 1, NULL, &ticket, NULL),
                      WAL_OK);
-    assert_int_equal(wal_ticket_wait(ticket, -1, &result, NULL), WAL_EINVAL);
+    assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, &result, NULL),
+                     WAL_EINVAL);
     assert_int_equal(wal_ticket_wait(NULL, -1, NULL, NULL), WAL_EINVAL);
     wal_ticket_destroy(ticket);
     end(&bench);
@@ -433,6 +485,7 @@ int main(void)
         KIT_TEST(test_ticket__is_pending_until_written),
         KIT_TEST(test_ticket__destroying_it_does_not_cancel_the_append),
         KIT_TEST(test_group__operations_build_on_those_before),
+        KIT_TEST(test_group__two_batches_of_20_mib_are_two_groups),
         KIT_TEST(test_ticket__reports_a_refusal),
         KIT_TEST(test_queue__full_submit_returns_an_error),
         KIT_TEST(test_queue__full_append_blocks),

@@ -1,0 +1,157 @@
+/*
+ * test_collect_memory.c - captures that fail, for want of memory or because
+ * contents cannot be written, free all that they prepared (SPEC.md 5.13).
+ */
+#include "tests/lib/kit/checkpoint_kit.h"
+
+#include <time.h>
+
+#include "engine/api/api_store.h"
+#include "engine/os/io.h"
+#include "tests/lib/faulty_heap.h"
+
+static struct wal__io io;
+static struct faulty_heap heap;
+static bool fails_writes;
+
+static enum wal_status write_unless(void *ctx, struct wal__file *file,
+                                    const struct iovec *iov, int count,
+                                    uint64_t offset, size_t *put,
+                                    int *sys_errno)
+{
+    if (fails_writes) {
+        const struct timespec pause = {0, 300000000};
+
+        (void)nanosleep(&pause, NULL); /* the next batch fills meanwhile */
+        *sys_errno = 5;
+        return WAL_EIO;
+    }
+    return wal__io_posix.pwritev(ctx, file, iov, count, offset, put, sys_errno);
+}
+
+/* A store that counts its memory, and whose writes fail on demand. */
+static void open_counted(struct kit_work *work)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options)};
+
+    faulty_heap_init(&heap, &wal__heap_libc);
+    fails_writes = false;
+    assert_int_equal(
+        wal__store_open("store", &options, &heap.heap, &io, &work->store, NULL),
+        WAL_OK);
+    work->session = kit_session(work->store, "s");
+}
+
+/* All memory has come back. */
+static void close_counted(struct kit_work *work)
+{
+    wal_session_close(work->session);
+    (void)wal_close(work->store, NULL);
+    assert_int_equal(atomic_load(&heap.live), 0);
+}
+
+static struct kit_work begin(void)
+{
+    struct kit_work work = kit_work_begin(0);
+
+    kit_work_end(&work);
+    io = wal__io_posix;
+    io.pwritev = write_unless;
+    open_counted(&work);
+    return work;
+}
+
+enum {
+    /* More than one batch: the contents after it wait for its write. */
+    CONTENTS = 24,
+    CONTENT_SIZE = 1000000
+};
+
+static void write_contents(struct kit_work *work, struct wal_slice *paths,
+                           char (*names)[24])
+{
+    uint64_t random = 7;
+    char *content = malloc(CONTENT_SIZE);
+
+    assert_non_null(content);
+    for (int i = 0; i < CONTENTS; i++) {
+        for (size_t at = 0; at < CONTENT_SIZE; at += sizeof(random)) {
+            uint64_t next = kit_random(&random);
+
+            memcpy(content + at, &next, sizeof(next));
+        }
+        snprintf(names[i], sizeof(names[i]), "f%02d", i);
+        kit_write_bytes(work, names[i], content, CONTENT_SIZE);
+        paths[i] = kit_text(names[i]);
+    }
+    free(content);
+}
+
+/* Contents that are prepared, and cannot be put, are freed. */
+static void test_collect__failed_write_frees_the_contents(void **state)
+{
+    static struct wal_slice paths[CONTENTS];
+    static char names[CONTENTS][24];
+    struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
+
+    (void)state;
+    struct kit_work work = begin();
+
+    write_contents(&work, paths, names);
+    for (uint32_t threads = 1; threads <= 4; threads += 3) {
+        struct wal_error error = KIT_ERROR;
+
+        options.threads = threads;
+        options.id = kit_text("c");
+        fails_writes = true;
+        assert_int_equal(wal_checkpoint_create(work.session, paths, CONTENTS,
+                                               &options, NULL, &error),
+                         WAL_EIO);
+        fails_writes = false;
+        close_counted(&work);
+        open_counted(&work);
+    }
+    close_counted(&work);
+}
+
+/* Each allocation of a checkpoint fails in turn. */
+static void test_collect__missing_memory_frees_the_contents(void **state)
+{
+    struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
+    const struct wal_slice paths[] = {kit_text("a"), kit_text("b")};
+    bool has_failed = true;
+
+    (void)state;
+    struct kit_work work = begin();
+
+    kit_write(&work, "a", "1");
+    kit_write(&work, "b", "2");
+    options.threads = 1;
+    options.id = kit_text("c");
+    for (uint64_t n = 1; has_failed; n++) {
+        enum wal_status status;
+
+        faulty_heap_fail(&heap, n, false);
+        status =
+            wal_checkpoint_create(work.session, paths, 2, &options, NULL, NULL);
+        has_failed = atomic_load(&heap.failures) > 0;
+        assert_true(status == WAL_OK || (has_failed && status == WAL_ENOMEM));
+        faulty_heap_fail(&heap, 0, false);
+        if (has_failed) {
+            close_counted(&work);
+            open_counted(&work);
+        }
+    }
+    assert_string_equal(kit_files(&work, work.session, "c"), "a=1 b=2");
+    close_counted(&work);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_collect__failed_write_frees_the_contents),
+        KIT_TEST(test_collect__missing_memory_frees_the_contents),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -63,8 +63,9 @@ void wal__process_list_mappers(void *ctx, const char *directory,
                                             uint64_t bytes),
                                void *arg)
 {
-    char *whole = realpath(directory, NULL);
-    DIR *processes = whole == NULL ? NULL : opendir("/proc");
+    char whole[PATH_MAX];
+    DIR *processes =
+        realpath(directory, whole) == NULL ? NULL : opendir("/proc");
     const struct dirent *entry;
 
     (void)ctx;
@@ -83,5 +84,4 @@ void wal__process_list_mappers(void *ctx, const char *directory,
     if (processes != NULL) {
         (void)closedir(processes);
     }
-    free(whole);
 }

@@ -430,8 +430,8 @@ static void test_compact__neighbours_and_max_bytes(void **state)
 
 /* --- readers of the old files ------------------------------------------- */
 
-/* Reads the entry, says so, and keeps the store open until it is told. */
-static void read_and_wait(int told, int says)
+/* Reads the entry, says so, and keeps the store open until then. */
+static void read_and_wait(int ends, int says)
 {
     struct wal_store *store = kit_open("store", WAL_OPEN_READ_ONLY);
     struct wal_session *session = kit_session(store, "s");
@@ -439,7 +439,7 @@ static void read_and_wait(int told, int says)
 
     assert_branch(session, "a");
     assert_int_equal(write(says, "r", 1), 1);
-    assert_int_equal(read(told, &byte, 1), 1);
+    assert_int_equal(read(ends, &byte, 1), 1);
     _exit(0);
 }
 
@@ -450,19 +450,19 @@ static void test_compact__names_who_has_old_files_mapped(void **state)
     struct wal_session *session = kit_create(store, "s");
     struct wal_store_compact_options options;
     struct seen seen;
-    int told[2];
+    int ends[2];
     int says[2];
     char byte;
     pid_t child;
     int how;
 
     kit_append(session, "a", NULL);
-    assert_int_equal(pipe(told), 0);
+    assert_int_equal(pipe(ends), 0);
     assert_int_equal(pipe(says), 0);
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        read_and_wait(told[0], says[1]);
+        read_and_wait(ends[0], says[1]);
     }
     assert_int_equal(read(says[0], &byte, 1), 1);
     options = options_with(&seen, 0);
@@ -470,7 +470,7 @@ static void test_compact__names_who_has_old_files_mapped(void **state)
     assert_int_equal(seen.readers, 1);
     assert_int_equal(seen.reader, child);
     assert_true(seen.reader_bytes > 0);
-    assert_int_equal(write(told[1], "t", 1), 1);
+    assert_int_equal(write(ends[1], "t", 1), 1);
     assert_int_equal(waitpid(child, &how, 0), child);
     assert_int_equal(how, 0);
     kit_append(session, "b", NULL);
@@ -480,7 +480,7 @@ static void test_compact__names_who_has_old_files_mapped(void **state)
     wal_session_close(session);
     kit_close(store);
     for (int i = 0; i < 2; i++) {
-        (void)close(told[i]);
+        (void)close(ends[i]);
         (void)close(says[i]);
     }
 }

@@ -15,6 +15,10 @@
 #include "engine/process/content_guard.h"
 #include "format/bytes/assert.h"
 
+enum {
+    LOADS_MAX = 16 /* of indexes, while compactions overtake them */
+};
+
 /* --- the log's client --------------------------------------------------- */
 
 static enum wal_status apply(void *ctx, const struct wal__log_record *record)
@@ -201,8 +205,10 @@ static enum wal_status reload(void *ctx, struct wal_error *error)
     struct wal__blob_store *blobs = ctx;
     struct wal__log *log = &blobs->log;
     enum wal_status status;
+    int loads = 0;
 
     do {
+        loads++;
         log->needs_reload = false;
         /* Alone while it recovers, no process replaces segments. */
         status = log->control->is_first_opener
@@ -213,7 +219,9 @@ static enum wal_status reload(void *ctx, struct wal_error *error)
         }
         /* Repeat if another process healed the stream during the load, or
          * replaced segments. */
-    } while (status == WAL_OK && log->needs_reload);
+    } while (status == WAL_OK
+                 ? log->needs_reload
+                 : wal__log_has_replaced(log) && loads < LOADS_MAX);
     if (status != WAL_OK) {
         log->needs_reload = true;
     }
@@ -497,17 +505,21 @@ static enum wal_status catch_up_and_find(struct wal__blob_store *blobs,
     enum wal_status status;
 
     pthread_rwlock_wrlock(&blobs->index_lock);
-    status = catch_up(blobs, error);
-    if (status != WAL_OK) {
-        goto done;
+    for (int attempt = 1;; attempt++) {
+        status = catch_up(blobs, error);
+        if (status == WAL_OK) {
+            status = wal__pack_indexes_load(blobs, error);
+        }
+        if (status == WAL_OK || attempt == LOADS_MAX ||
+            !wal__log_has_replaced(&blobs->log)) {
+            break;
+        }
+        blobs->log.needs_reload = true; /* a compaction was faster */
     }
-    status = wal__pack_indexes_load(blobs, error);
-    if (status != WAL_OK) {
-        goto done;
+    if (status == WAL_OK) {
+        WAL__ASSERT(blobs->indexes_loaded);
+        *position = wal__blob_find_locked(blobs, digest);
     }
-    WAL__ASSERT(blobs->indexes_loaded);
-    *position = wal__blob_find_locked(blobs, digest);
-done:
     pthread_rwlock_unlock(&blobs->index_lock);
     return status;
 }

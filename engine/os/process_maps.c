@@ -5,7 +5,6 @@
  */
 #include <ctype.h>
 #include <dirent.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,13 +21,13 @@ static uint64_t mapped_bytes(const char *line, const char *directory)
 {
     const char *path = strchr(line, '/');
     size_t below = strlen(directory);
+    char *dash;
+    uint64_t from = strtoull(line, &dash, 16);
+    uint64_t to = *dash == '-' ? strtoull(dash + 1, NULL, 16) : from;
     size_t size;
-    uint64_t from;
-    uint64_t to;
 
     if (path == NULL || strncmp(path, directory, below) != 0 ||
-        path[below] != '/' ||
-        sscanf(line, "%" SCNx64 "-%" SCNx64, &from, &to) != 2) {
+        path[below] != '/') {
         return 0;
     }
     size = strcspn(path, "\n");

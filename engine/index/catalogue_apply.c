@@ -200,7 +200,7 @@ static enum wal_status apply_entry(struct change *change)
         return WAL_ECORRUPT;
     }
     add_activity(change, entry.time);
-    if (frame->stream != 0) {
+    if (frame->stream != 0 || (frame->flags & WAL__FRAME_PROVISIONAL) != 0) {
         return WAL_OK;
     }
     apply_straight(summary, frame);

@@ -162,7 +162,7 @@ static bool is_valid_target(const struct replay *replay, uint64_t target,
         check_model_find_replayed(model, target);
 
     return replayed != NULL && replayed->type == WAL__FRAME_ENTRY &&
-           replayed->stream == stream &&
+           !replayed->is_provisional && replayed->stream == stream &&
            check_model_can_see(model, replay->session->number, replayed);
 }
 
@@ -246,7 +246,8 @@ static void replay_fork(const struct replay *replay)
                                          record->posting.parent);
     if (record->posting.parent != 0 && !may_be_lost(replay) &&
         (replayed == NULL || replayed->type != WAL__FRAME_ENTRY ||
-         replayed->session != fork.owner || replayed->stream != fork.stream ||
+         replayed->is_provisional || replayed->session != fork.owner ||
+         replayed->stream != fork.stream ||
          replayed->id_hash != hash_of(fork.entry_id) ||
          !check_model_can_see(&replay->store->model, fork.source, replayed))) {
         report_damage(replay, "names a fork point that does not exist");
@@ -300,6 +301,28 @@ static void replay_straight(struct wal__summary *state,
     }
 }
 
+/* Only an entry of the type of deltas is provisional, moves no head, and is in
+ * a store that has the feature in MANIFEST. */
+static void check_provisional(const struct replay *replay)
+{
+    const struct wal__posting *posting = &replay->record->posting;
+    struct check_store *store = replay->store;
+
+    if ((posting->flags & WAL__FRAME_PROVISIONAL) == 0) {
+        return;
+    }
+    if (posting->type != WAL__FRAME_ENTRY ||
+        posting->kind != WAL__KIND_MESSAGE_DELTA_BATCH ||
+        (posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
+        report_damage(replay, "is provisional, and is no delta");
+    } else if (store->format_known &&
+               (store->incompat & WAL__INCOMPAT_PROVISIONAL) == 0) {
+        check_damage_add_redundant(
+            &replay->segment->damages, replay->segment->name, posting->offset,
+            0, "is provisional, and MANIFEST lacks this feature");
+    }
+}
+
 static void replay_entry(struct replay *replay)
 {
     const struct wal__posting *posting = &replay->record->posting;
@@ -317,7 +340,8 @@ static void replay_entry(struct replay *replay)
         state->created_ms = replay->record->time_ms;
     }
     state->flags |= WAL__SUMMARY_ACTIVE;
-    if (posting->stream != 0) {
+    if (posting->stream != 0 ||
+        (posting->flags & WAL__FRAME_PROVISIONAL) != 0) {
         return;
     }
     replay_first_text(replay);
@@ -389,6 +413,15 @@ static bool could_see(const struct replay *replay, uint32_t number,
              check_session_is_deleted(session)));
 }
 
+/* Whether a missing target of a redaction may be a delta that compaction
+ * dropped while it was redacted. */
+static bool may_be_dropped(const struct replay *replay,
+                           const struct check_replayed *target)
+{
+    return target == NULL && replay->store->has_rewritten &&
+           (replay->store->incompat & WAL__INCOMPAT_PROVISIONAL) != 0;
+}
+
 static void replay_redact(const struct replay *replay)
 {
     const struct check_record *record = replay->record;
@@ -405,7 +438,7 @@ static void replay_redact(const struct replay *replay)
         report_damage(replay, "is not well-formed");
         return;
     }
-    if (!may_be_lost(replay) &&
+    if (!may_be_lost(replay) && !may_be_dropped(replay, replayed) &&
         (!entry_has_id(replay, record->posting.parent, redact.target_id) ||
          replayed == NULL || replayed->type != WAL__FRAME_ENTRY ||
          replayed->session != session->number ||
@@ -497,6 +530,7 @@ static void apply_record(struct replay *replay)
         session->state.last_sequence == 0) {
         session->state.created_ms = record->clock_ms;
     }
+    check_provisional(replay);
     if ((record->posting.flags & WAL__FRAME_LZ4) != 0) {
         session->damaged = true; /* the tool cannot decode it */
     } else {
@@ -526,6 +560,7 @@ static void add_replayed(struct check_store *store,
         .type = record->posting.type,
         .stream = record->posting.stream,
         .is_erased = record->is_erased,
+        .is_provisional = (record->posting.flags & WAL__FRAME_PROVISIONAL) != 0,
     };
 }
 

@@ -235,6 +235,7 @@ struct check_replayed {
     uint8_t type;
     uint8_t stream;
     bool is_erased;
+    bool is_provisional;
 };
 
 /* A version of a document. */

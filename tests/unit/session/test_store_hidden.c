@@ -85,6 +85,7 @@ static void test_deltas__of_another_stream_hide_nothing(void **state)
         kit_append(reading.session, id + (i > 0), NULL);
         (void)strcat(expected, id);
         delta.type = kit_text("message_delta_batch");
+        delta.flags = WAL_ENTRY_LINE;
         delta.stream = 1;
         for (int k = 0; k < i % 3; k++) {
             assert_int_equal(

@@ -476,23 +476,6 @@ uint64_t wal__branch_parent(const struct wal__stream *stream, uint32_t ordinal)
                                  : stream->entries[ordinal - 1].sequence;
 }
 
-uint64_t wal__branch_newest_child(const struct wal__stream *stream,
-                                  uint64_t parent)
-{
-    for (uint32_t i = stream->entry_count; i > 0; i--) {
-        const struct wal__branch_entry *entry = &stream->entries[i - 1];
-
-        if (entry->sequence <= parent) {
-            break;
-        }
-        if (moves_head(entry->flags) &&
-            wal__branch_parent(stream, i - 1) == parent) {
-            return entry->sequence;
-        }
-    }
-    return 0;
-}
-
 bool wal__branch_find_position(const struct wal__stream *stream,
                                uint64_t position, uint32_t *ordinal)
 {

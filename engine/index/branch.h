@@ -146,11 +146,6 @@ uint32_t wal__branch_lower_bound(const struct wal__stream *stream, uint32_t at,
 bool wal__branch_find_sequence(const struct wal__stream *stream,
                                uint64_t sequence, uint32_t *ordinal);
 
-/* The newest own entry that moved the head under `parent` (0: as a root), by
- * its sequence; 0: none. A delta under the same parent that is older is of a
- * message that is complete. The time is that of the entries after it. */
-uint64_t wal__branch_newest_child(const struct wal__stream *stream,
-                                  uint64_t parent);
 /* The sequence of an own entry's parent; 0: it is a root. */
 uint64_t wal__branch_parent(const struct wal__stream *stream, uint32_t ordinal);
 

@@ -20,6 +20,25 @@ struct merge {
     size_t next; /* of the cursor's ranges */
 };
 
+/* The sequence of the newest own entry that moved the head under `parent`, which
+ * completes the deltas before it; 0: none. */
+static uint64_t find_newest_child(const struct wal__stream *entries,
+                                  uint64_t parent)
+{
+    for (uint32_t i = entries == NULL ? 0 : entries->entry_count; i > 0; i--) {
+        const struct wal__branch_entry *entry = &entries->entries[i - 1];
+
+        if (entry->sequence <= parent) {
+            break;
+        }
+        if ((entry->flags & WAL__FRAME_MOVES_HEAD) != 0 &&
+            wal__branch_parent(entries, i - 1) == parent) {
+            return entry->sequence;
+        }
+    }
+    return 0;
+}
+
 /* Whether the cursor returns the delta of this rank, unless it is hidden. */
 static bool is_wanted(const struct merge *merge, uint32_t ordinal, uint64_t end,
                       uint64_t completed)
@@ -71,9 +90,8 @@ static enum wal_status merge_deltas(struct merge *merge, uint64_t end,
                                     uint64_t depth, struct wal_error *error)
 {
     const struct wal_entry_cursor *cursor = merge->cursor;
-    uint64_t completed = cursor->all || merge->entries == NULL
-                             ? 0
-                             : wal__branch_newest_child(merge->entries, end);
+    uint64_t completed =
+        cursor->all ? 0 : find_newest_child(merge->entries, end);
     enum wal_status status = WAL_OK;
 
     for (uint32_t i = 0; i < merge->deltas->entry_count && status == WAL_OK;

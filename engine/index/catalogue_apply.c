@@ -199,8 +199,11 @@ static enum wal_status apply_entry(struct change *change)
         WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
+    if ((frame->flags & WAL__FRAME_PROVISIONAL) != 0) {
+        return WAL_OK; /* compaction may drop it: nothing is said of it */
+    }
     add_activity(change, entry.time);
-    if (frame->stream != 0 || (frame->flags & WAL__FRAME_PROVISIONAL) != 0) {
+    if (frame->stream != 0) {
         return WAL_OK;
     }
     apply_straight(summary, frame);

@@ -164,6 +164,9 @@ static void make_time(const struct model_record *record,
         strftime(text, MODEL_TEXT_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
         sprintf(text + strlen(text), ".%03dZ", (int)(time_ms % 1000));
     }
+    if (record->frame.flags == WAL__FRAME_PROVISIONAL) {
+        return; /* its time does not count */
+    }
     if ((numbers->flags & WAL__SUMMARY_ACTIVE) == 0 ||
         numbers->updated_ms < session->time_ms) {
         numbers->updated_ms = session->time_ms;
@@ -202,9 +205,6 @@ static void make_entry(struct model_record *record,
     memset(&entry, 0, sizeof(entry));
     sprintf(id, "entry-%0*llu", (int)model_random_below(45),
             (unsigned long long)record->frame.sequence);
-    make_time(record, session, time);
-    entry.id = model_span(id);
-    entry.time = model_span(time);
     record->frame.kind = WAL__KIND_MESSAGE;
     record->frame.stream = (uint8_t)model_random_below(2);
     record->frame.flags = model_random_below(9) > 0 ? WAL__FRAME_MOVES_HEAD : 0;
@@ -212,6 +212,9 @@ static void make_entry(struct model_record *record,
         record->frame.kind = WAL__KIND_MESSAGE_DELTA_BATCH;
         record->frame.flags = WAL__FRAME_PROVISIONAL;
     }
+    make_time(record, session, time);
+    entry.id = model_span(id);
+    entry.time = model_span(time);
     if (model_random_below(9) > 0) {
         record->frame.parent = session->numbers.head_sequence;
     }

@@ -310,6 +310,9 @@ static void replay_entry(struct replay *replay)
         !is_valid_target(replay, posting->parent, posting->stream)) {
         report_damage(replay, "names a parent that is not in its lineage");
     }
+    if ((posting->flags & WAL__FRAME_PROVISIONAL) != 0) {
+        return;
+    }
     if ((state->flags & WAL__SUMMARY_ACTIVE) == 0 ||
         state->updated_ms < replay->record->time_ms) {
         state->updated_ms = replay->record->time_ms;
@@ -318,8 +321,7 @@ static void replay_entry(struct replay *replay)
         state->created_ms = replay->record->time_ms;
     }
     state->flags |= WAL__SUMMARY_ACTIVE;
-    if (posting->stream != 0 ||
-        (posting->flags & WAL__FRAME_PROVISIONAL) != 0) {
+    if (posting->stream != 0) {
         return;
     }
     replay_first_text(replay);

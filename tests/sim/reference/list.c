@@ -154,7 +154,8 @@ static void find_times(const struct reference *ref, uint32_t number,
         const struct ref_record *record = ref_at(ref, i);
         struct span_ms at;
 
-        if (record->kind != REF_ENTRY || record->session != number) {
+        if (record->kind != REF_ENTRY || record->session != number ||
+            record->is_delta) {
             continue;
         }
         at = entry_time(record);

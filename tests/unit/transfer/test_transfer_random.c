@@ -79,6 +79,7 @@ static void append(struct world *world, struct known *known)
     struct wal_entry entry = WAL_INIT(wal_entry);
     char id[16];
     char parent[16];
+    bool is_delta = false;
 
     if (known->count == ENTRIES_MAX) {
         return;
@@ -95,6 +96,8 @@ static void append(struct world *world, struct known *known)
         entry.flags = WAL_ENTRY_LINE;
     }
     if (pick(world, 4) == 0) {
+        /* As a line it is no delta, and is copied. */
+        is_delta = (entry.flags & WAL_ENTRY_LINE) == 0;
         entry.type = WAL_STR("message_delta_batch");
     }
     switch (pick(world, 4)) {
@@ -116,7 +119,7 @@ static void append(struct world *world, struct known *known)
     }
     assert_int_equal(wal_append(known->session, &entry, 1, NULL, NULL, NULL),
                      WAL_OK);
-    if (entry.stream == 0) {
+    if (entry.stream == 0 && !is_delta) {
         known->entries[known->count++] = world->next_entry;
     }
     world->next_entry++;

@@ -83,10 +83,10 @@ printf '%s\n' '{"id":"f","type":"note","payload":{"text":"after"}}' |
 same "a b e f" "$(ids "$store" s --deltas)" "after the message"
 same "a b c d e x1 f" "$(ids "$store" s --deltas --all)" "all in the log"
 walcat "$store" s | json 'rows[-1]["parentId"] == "e"'
-walctl gc --keep-deltas "$store" >/dev/null
+agentwal --store "$store" gc --keep-deltas >/dev/null
 same "a b c d e x1 f" "$(ids "$store" s --deltas --all)" "kept deltas"
-code 2 walctl gc --keep-deltas --erase "$store"
-walctl gc "$store" >/dev/null
+code 2 agentwal --store "$store" gc --keep-deltas --erase
+agentwal --store "$store" gc --erase >/dev/null 2>&1
 same "a b c d e f" "$(ids "$store" s --deltas --all)" "after gc"
 
 # Redaction.

@@ -72,6 +72,20 @@ static void add_session(struct world *world, struct known *source)
     world->count++;
 }
 
+/* Appends deltas, which are not copied. */
+static void append_deltas(struct world *world, struct known *known)
+{
+    const struct wal_entry delta = {.struct_size = sizeof(delta),
+                                    .type =
+                                        WAL_STR(WAL_TYPE_MESSAGE_DELTA_BATCH),
+                                    .payload = WAL_STR("{}")};
+
+    for (uint32_t i = pick(world, 6); i > 3; i--) {
+        assert_int_equal(
+            wal_append(known->session, &delta, 1, NULL, NULL, NULL), WAL_OK);
+    }
+}
+
 static void append(struct world *world, struct known *known)
 {
     static const char *const payloads[] = {"{\"role\":\"user\"}", "[1,2]",
@@ -79,11 +93,11 @@ static void append(struct world *world, struct known *known)
     struct wal_entry entry = WAL_INIT(wal_entry);
     char id[16];
     char parent[16];
-    bool is_delta = false;
 
     if (known->count == ENTRIES_MAX) {
         return;
     }
+    append_deltas(world, known);
     snprintf(id, sizeof(id), "e%u", world->next_entry);
     entry.id = kit_text(id);
     entry.type = pick(world, 4) == 0 ? WAL_STR("anything") : WAL_STR("message");
@@ -96,8 +110,7 @@ static void append(struct world *world, struct known *known)
         entry.flags = WAL_ENTRY_LINE;
     }
     if (pick(world, 4) == 0) {
-        /* As a line it is no delta, and is copied. */
-        is_delta = (entry.flags & WAL_ENTRY_LINE) == 0;
+        entry.flags |= WAL_ENTRY_LINE; /* else it is provisional */
         entry.type = WAL_STR("message_delta_batch");
     }
     switch (pick(world, 4)) {
@@ -119,7 +132,7 @@ static void append(struct world *world, struct known *known)
     }
     assert_int_equal(wal_append(known->session, &entry, 1, NULL, NULL, NULL),
                      WAL_OK);
-    if (entry.stream == 0 && !is_delta) {
+    if (entry.stream == 0) {
         known->entries[known->count++] = world->next_entry;
     }
     world->next_entry++;

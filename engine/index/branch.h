@@ -94,10 +94,11 @@ void wal__branch_expect(struct wal__branch *branch, uint64_t entries);
  * Adds the session's next record, in log order. An ENTRY is appended to its
  * stream, one with WAL__FRAME_PROVISIONAL to the deltas of its stream; it
  * starts a new run unless its parent is the stream's previous own entry, and
- * moves the head if it has WAL__FRAME_MOVES_HEAD. A HEAD whose id_hash is that of "main" sets the head of its stream to `parent`. Other
- * types only raise last_sequence. WAL_ECORRUPT when the sequence is not above
- * that of every record before, or the parent is not below the sequence. State
- * is unchanged on failure. A parent that is neither an own entry of the stream,
+ * moves the head if it has WAL__FRAME_MOVES_HEAD. A HEAD whose id_hash is that
+ * of "main" sets the head of its stream to `parent`. Other types only raise
+ * last_sequence. WAL_ECORRUPT when the sequence is not above that of every
+ * record before, or the parent is not below the sequence. State is unchanged on
+ * failure. A parent that is neither an own entry of the stream,
  * nor 0, nor the fork point (it is older than the fork point, or lost to
  * damage) is stored unchanged; depth counts from 0 there.
  */

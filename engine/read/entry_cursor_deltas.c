@@ -1,10 +1,10 @@
 /*
- * entry_cursor_deltas.c - the provisional entries that a cursor returns (SPEC.md
- * 5.5): in log order all that the session has, on a path those of the message
- * that is being written under its end. State lock for writing.
+ * entry_cursor_deltas.c - the provisional entries that a cursor returns
+ * (SPEC.md 5.5): in log order all that the session has, on a path those of the
+ * message that is being written under its end. State lock for writing.
  *
- * Invariant: a delta is newer than its parent, and no fork shares one, so that
- * deltas are among the session's own entries or after them.
+ * Invariant: a delta is newer than its parent, and a session shows its own
+ * deltas only, so that they are among its own entries or after them.
  */
 #include "engine/base/error.h"
 #include "engine/read/entry_cursor.h"
@@ -20,8 +20,8 @@ struct merge {
     size_t next; /* of the cursor's ranges */
 };
 
-/* The sequence of the newest own entry that moved the head under `parent`, which
- * completes the deltas before it; 0: none. */
+/* The sequence of the newest own entry that moved the head under `parent`,
+ * which completes the deltas before it; 0: none. */
 static uint64_t find_newest_child(const struct wal__stream *entries,
                                   uint64_t parent)
 {

@@ -99,6 +99,10 @@ agentwal check >/dev/null
 if grep -rq 'of d4' "$store"; then
     fail "a file has what was redacted"
 fi
+agentwal bundle talk again.bundle >/dev/null 2>&1
+agentwal --store third import again.bundle >/dev/null 2>&1
+agentwal --store third check >/dev/null
+code 1 agentwal --store third cat talk --up-to d4
 
 # MANIFEST says that there are deltas.
 agentwal --store plain create --id x 2>/dev/null >/dev/null

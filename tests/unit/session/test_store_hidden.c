@@ -270,7 +270,7 @@ static void test_open__without_memory_succeeds_or_fails_whole(void **state)
         } else {
             reading.session = kit_session(reading.store, "s");
             fork = kit_session(reading.store, "f");
-            check_open(&faulty, fork, round % 2,
+            check_open(&faulty, fork, round % 2 == 1,
                        round == 2  ? WAL_ENTRY_CURSOR_SINCE_COMPACTION
                        : round > 2 ? WAL_ENTRY_CURSOR_DELTAS
                                    : 0,

@@ -22,6 +22,7 @@
 #include <thread>
 
 #include "agentwal/admin.h"
+#include "bench/fill.h"
 #include "bench/harness/harness.h"
 #include "bench/transcript.h"
 
@@ -403,7 +404,7 @@ void report_size(const std::string &name, const std::string &source,
                    bench::wanted::nothing, 0, "x"});
     bench::report({name + ", store on disk before gc, to the source",
                    bench::mebibytes(before), against, before / bytes,
-                   bench::wanted::nothing, 0, "x"});
+                   bench::wanted::at_most, 1.1, "x"});
     bench::report({name + ", bare LZ4 HC in 64 KiB, to the source",
                    bench::mebibytes(lz4), against, lz4 / bytes,
                    bench::wanted::nothing, 0, "x"});
@@ -498,6 +499,71 @@ void latency(benchmark::State &state)
         with.over(without), bench::wanted::at_most, 1.5);
 }
 
+/* Writes and deletes ten times what stays, and compacts after each tenth. */
+void churn(benchmark::State &state)
+{
+    bench::folder place;
+    std::string path = place / "store";
+    bench::source source(7);
+    double most = 0, live = 0;
+
+    make_files(place / "made", source_size() / 10);
+    import(path, place / "made");
+    bench::run_child("gc", {path, std::to_string(UINT64_MAX)});
+    live = bytes_in_use(path);
+    for (auto _ : state) {
+        double begin = bench::now();
+
+        for (uint64_t round = 0; round < 10; round++) {
+            wal_store *store = bench::open_store(path, 0);
+            std::string id = bench::number_id("gone", round);
+            wal_session *session = bench::create_session(store, id, "/work");
+
+            bench::fill_session(session, 0, source_size() / 10 / 2048, 2048,
+                                source);
+            bench::require(wal_session_delete(session, nullptr) == WAL_OK,
+                           "cannot delete");
+            wal_session_close(session);
+            bench::close_store(store);
+            bench::run_child("gc", {path, std::to_string(UINT64_MAX)});
+            most = std::max(most, bytes_below(path, true));
+        }
+        state.SetIterationTime(bench::now() - begin);
+    }
+    bench::report({"ten times a store written and deleted, on disk after gc",
+                   bench::mebibytes(most), bench::mebibytes(live), most / live,
+                   bench::wanted::at_most, 1.5, "x"});
+}
+
+/* Sessions of 20 entries. */
+void memory(benchmark::State &state)
+{
+    const uint64_t sessions = bench::pick<uint64_t>(20000, 50000, 1000000);
+    bench::folder place;
+    std::string path = place / "store";
+    bench::source source(11);
+    wal_store *store = bench::open_store(path);
+
+    for (uint64_t i = 0; i < sessions; i++) {
+        wal_session *session = bench::create_session(
+            store, bench::number_id("session", i), "/work");
+
+        bench::fill_session(session, 0, 20, 60, source);
+        wal_session_close(session);
+    }
+    bench::close_store(store);
+    for (auto _ : state) {
+        std::vector<double> results =
+            bench::run_child("gc", {path, std::to_string(UINT64_MAX)});
+
+        bench::report({"compact " + std::to_string(sessions) +
+                           " sessions of 20 entries, anonymous memory",
+                       bench::mebibytes(results[2]), "", results[2] / (1 << 20),
+                       bench::wanted::at_most, 96, "MiB"});
+        state.SetIterationTime(results[0]);
+    }
+}
+
 void setup()
 {
     int turns = bench::pick(5, 5, 9);
@@ -505,6 +571,8 @@ void setup()
     bench::add("compact/size", 1, sizes);
     bench::add("compact/speed", turns, speed);
     bench::add("compact/latency", turns, latency);
+    bench::add("compact/churn", 1, churn);
+    bench::add("compact/memory", 1, memory);
 }
 
 } // namespace

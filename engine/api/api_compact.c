@@ -58,6 +58,13 @@ static bool on_session(void *ctx, const struct wal__summary *summary,
     return caller->stopped == 0;
 }
 
+static void on_reader(void *ctx, uint32_t process, uint64_t bytes)
+{
+    const struct caller *caller = ctx;
+
+    caller->options->reader(caller->options->ctx, (int32_t)process, bytes);
+}
+
 static enum wal_status check(const struct wal_store_compact_options *options,
                              struct wal_error *error)
 {
@@ -99,6 +106,7 @@ static enum wal_status run(struct wal__core *core,
         .progress = options->progress == NULL ? NULL : on_progress,
         .refused = options->refused == NULL ? NULL : on_refused,
         .session = dry_run && options->session != NULL ? on_session : NULL,
+        .reader = options->reader == NULL ? NULL : on_reader,
         .ctx = &caller,
     };
     struct wal__compact_result done = {0};

@@ -255,6 +255,21 @@ static void fill_tail(const struct wal__core *core, struct wal_store_info *info)
     }
 }
 
+/* Bytes of disk of a segment: not of its holes. */
+static uint64_t disk_usage(const struct wal__log *log,
+                           const struct wal__segment *segment)
+{
+    const struct wal__io *io = log->env->io;
+    struct wal__io_stat stat;
+    int ignored = 0;
+
+    if (io->path_stat(io->ctx, segment->path, &stat, &ignored) != WAL_OK ||
+        stat.allocated == 0) {
+        return segment->header.capacity; /* not known */
+    }
+    return stat.allocated;
+}
+
 static void add_segments(const struct wal__log *log, uint64_t *count,
                          uint64_t *bytes, uint64_t *disk_bytes)
 {
@@ -263,7 +278,7 @@ static void add_segments(const struct wal__log *log, uint64_t *count,
         const struct wal__segment *segment = wal__log_segment_at(log, i);
 
         *bytes += atomic_load(&segment->end);
-        *disk_bytes += segment->header.capacity;
+        *disk_bytes += disk_usage(log, segment);
     }
 }
 

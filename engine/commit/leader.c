@@ -173,9 +173,9 @@ wal__leader_reserve(struct wal__log *log,
                             : status;
 }
 
-enum wal_status wal__leader_rotate(struct wal__log *log,
-                                   const struct wal__leader_client *client,
-                                   struct wal_error *error)
+static enum wal_status rotate(struct wal__log *log,
+                              const struct wal__leader_client *client,
+                              struct wal_error *error)
 {
     enum wal_status status = wal__leader_begin(log, client, true, error);
 
@@ -185,6 +185,18 @@ enum wal_status wal__leader_rotate(struct wal__log *log,
             status = wal__log_rotate(log, error);
         }
         wal__leader_end(log, client);
+    }
+    return status;
+}
+
+enum wal_status wal__leader_rotate(struct wal__log *log,
+                                   const struct wal__leader_client *client,
+                                   struct wal_error *error)
+{
+    enum wal_status status = rotate(log, client, error);
+
+    for (int i = 0; status == WAL_EPOISONED && i < WAL__HEAL_ATTEMPTS; i++) {
+        status = rotate(log, client, error);
     }
     return status;
 }

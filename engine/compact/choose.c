@@ -48,8 +48,9 @@ static bool is_suitable(struct compaction *compaction,
     const struct wal__segment *segment = candidate->input.segment;
     struct wal_error error = {.struct_size = sizeof(error)};
 
-    if (segment->header.version < WAL__FORMAT_VERSION) {
-        return false;
+    if (segment->header.version < WAL__FORMAT_VERSION ||
+        candidate->input.slot.index.header.commit_offset == 0) {
+        return false; /* or a torn write left an OPEN without its COMMIT */
     }
     if (!segment->has_open ||
         (next != NULL && (!next->has_open || next->open.damage_count > 0))) {
@@ -91,7 +92,9 @@ static enum wal_status open_tail(struct compaction *compaction, uint32_t rank)
     struct candidate *candidate = &compaction->candidates[rank];
     struct wal__segment *tail = wal__log_segment_at(&core->log, rank);
     struct wal__index_header header = {.id = tail->id,
-                                       .end = atomic_load(&tail->end)};
+                                       .end = atomic_load(&tail->end),
+                                       .commit_offset =
+                                           (uint32_t)core->log.commit_offset};
     struct wal__span bytes;
     enum wal_status status =
         wal__core_encode_tail_index(core, &header, &compaction->tail_index);
@@ -180,6 +183,11 @@ static enum wal_status build_live_set(struct compaction *compaction,
         }
     }
     wal__live_set_complete(&compaction->set);
+    for (uint32_t i = 0; i < compaction->count; i++) {
+        if (!compaction->candidates[i].has_index) {
+            wal__live_set_retain_all(&compaction->set); /* not known */
+        }
+    }
     return status;
 }
 
@@ -437,11 +445,9 @@ enum wal_status wal__compact_choose(struct compaction *compaction,
     for (uint32_t i = 0; i < compaction->count && status == WAL_OK; i++) {
         struct candidate *candidate = &compaction->candidates[i];
 
-        if (!candidate->has_index) {
-            wal__live_set_retain_all(&compaction->set); /* not known */
-        } else if (candidate->is_chosen && !candidate->is_done) {
+        if (candidate->is_chosen && !candidate->is_done) {
             count_planned(compaction, candidate);
-        } else if (!candidate->is_done) {
+        } else if (candidate->has_index && !candidate->is_done) {
             status = retain(compaction, candidate);
         }
     }

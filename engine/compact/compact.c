@@ -291,6 +291,18 @@ static enum wal_status compact(struct compaction *compaction,
                             : status;
 }
 
+/* Reports who still has the files that were replaced. */
+static void list_readers(const struct compaction *compaction)
+{
+    const struct wal__compact_options *options = compaction->options;
+    const struct wal__io *io = compaction->core->env.io;
+
+    if (options->reader != NULL && io->list_mappers != NULL) {
+        io->list_mappers(io->ctx, compaction->core->env.root, options->reader,
+                         options->ctx);
+    }
+}
+
 /* Compacts, as the only thread of the only process that does. */
 static enum wal_status compact_locked(struct compaction *compaction,
                                       struct wal_error *error)
@@ -306,6 +318,9 @@ static enum wal_status compact_locked(struct compaction *compaction,
     if (status == WAL_OK) {
         status = compact(compaction, error);
         wal__compact_lock_release(control);
+    }
+    if (status == WAL_OK) {
+        list_readers(compaction);
     }
     pthread_mutex_unlock(&core->compact_mutex);
     return status;

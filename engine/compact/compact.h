@@ -30,7 +30,10 @@ struct wal__compact_options {
      * number, with its newest summary; false stops with WAL_ECALLBACK. */
     bool (*session)(void *ctx, const struct wal__summary *summary,
                     const struct wal__session_space *space);
-    void *ctx; /* of all three */
+    /* Called at the end for each other process that has replaced files mapped.
+     * NULL: none. */
+    void (*reader)(void *ctx, uint32_t process, uint64_t bytes);
+    void *ctx; /* of all four */
 };
 
 struct wal__compact_result {

@@ -189,12 +189,12 @@ find_delta_parent(const struct wal__live_set *set, uint32_t number,
 {
     struct delta_parent *parents =
         (struct delta_parent *)(void *)set->delta_parents.data;
-    uint64_t hash = parents == NULL ? 0 : delta_hash(number, posting);
     uint32_t cursor = 0;
     uint32_t rank;
 
     while (parents != NULL &&
-           wal__hashmap_find(&set->delta_map, hash, &cursor, &rank)) {
+           wal__hashmap_find(&set->delta_map, delta_hash(number, posting),
+                             &cursor, &rank)) {
         if (parents[rank].number == number &&
             parents[rank].stream == posting->stream &&
             parents[rank].parent == posting->parent) {
@@ -220,13 +220,11 @@ static enum wal_status add_entry(struct wal__live_set *set, uint32_t number,
     uint32_t count = (uint32_t)(set->delta_parents.size / sizeof(added));
     enum wal_status status;
 
-    if (!is_provisional(posting)) {
-        if (parent != NULL && (posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
-            parent->completed = posting->sequence;
-        }
-        return WAL_OK;
+    if (parent != NULL && !is_provisional(posting) &&
+        (posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
+        parent->completed = posting->sequence;
     }
-    if (parent != NULL) {
+    if (parent != NULL || !is_provisional(posting)) {
         return WAL_OK;
     }
     status = wal__hashmap_reserve(&set->delta_map, 1);
@@ -475,7 +473,11 @@ void wal__live_set_retain(struct wal__live_set *set, uint32_t number)
 void wal__live_set_retain_all(struct wal__live_set *set)
 {
     for (uint32_t i = 0; i < session_count(set); i++) {
-        session_at(set, i)->is_retained = true;
+        struct live_session *session = session_at(set, i);
+
+        session->is_retained = true;
+        session->entry_cut = UINT64_MAX;
+        session->document_cut = UINT64_MAX;
     }
     set->is_settled = false;
 }

@@ -58,7 +58,8 @@ void wal__live_set_complete(struct wal__live_set *set);
  * is deleted, its SESSION, FORK, ACCEPT and TOMBSTONE stay. After complete;
  * settle comes after it. */
 void wal__live_set_retain(struct wal__live_set *set, uint32_t number);
-/* The same for every deleted session: a segment has unknown records. */
+/* The same for every deleted session, and for its entries and documents: a
+ * segment has unknown records, which may be those of a fork. */
 void wal__live_set_retain_all(struct wal__live_set *set);
 /* Decides which deleted sessions go altogether: those that share nothing, are
  * not retained, and are named by no session that stays. Any number of times.

@@ -276,14 +276,14 @@ struct wal_store_info {
     uint64_t last_sequence;   /* of the newest record */
     uint64_t segments;        /* live log segments */
     uint64_t log_bytes;       /* below the written end, all segments */
-    uint64_t disk_bytes;      /* capacity of all segments */
+    uint64_t disk_bytes;      /* that all segments take */
     uint64_t groups;          /* that this handle wrote */
     uint64_t syncs;           /* that this handle made */
     uint64_t acknowledged;    /* durable appends that this handle made */
     uint64_t queued;          /* operations in this handle's queue */
     uint64_t pack_segments;   /* live pack segments */
     uint64_t pack_bytes;      /* below the pack's written end */
-    uint64_t pack_disk_bytes; /* capacity of the pack segments */
+    uint64_t pack_disk_bytes; /* that the pack segments take */
     int32_t queue_status;     /* the asynchronous error not yet reported, or
                                * WAL_OK; the next queued call, wal_flush or
                                * wal_close reports it */

@@ -210,6 +210,12 @@ static enum wal_status finish_segment(struct wal__log *log,
                                       struct wal__segment *ended, uint64_t end,
                                       struct wal_error *error)
 {
+    if (wal__segment_is_rewritten(&ended->header)) {
+        /* Healing replaced an empty segment after it. It is whole: `end` is
+         * that of the segment that it replaced. */
+        log->needs_reload = true;
+        return WAL_OK;
+    }
     if (!log->needs_reload && atomic_load(&ended->end) <= end) {
         return apply_to(log, end, error);
     }
@@ -274,6 +280,10 @@ enum wal_status wal__log_catch_up(struct wal__log *log, struct wal_error *error)
         } else {
             status = advance_segment(log, error);
         }
+    }
+    if (status != WAL_OK && wal__log_has_replaced(log)) {
+        log->needs_reload = true; /* by a compaction, meanwhile */
+        return WAL_OK;
     }
     return status;
 }

@@ -22,10 +22,6 @@
 #include "engine/process/control_lock.h"
 #include "format/bytes/assert.h"
 
-enum {
-    PAGE_SIZE = 4096 /* what holes are rounded to */
-};
-
 struct healing {
     struct wal__log *log;
     struct wal__regroup copy; /* the new segment */
@@ -204,10 +200,8 @@ static bool keeps_seal(struct wal__segment *old, uint64_t cut)
 static void punch_rest(const struct wal__log *log, struct wal__segment *old,
                        uint64_t written, uint64_t cut)
 {
-    const struct wal__io *io = log->env->io;
     uint64_t from = wal__segment_open_end(old);
     uint64_t to = old->header.capacity;
-    int ignored = 0;
 
     if (wal__segment_refresh(old) != WAL_OK) {
         return;
@@ -218,12 +212,9 @@ static void punch_rest(const struct wal__log *log, struct wal__segment *old,
     }
     if (keeps_seal(old, cut)) {
         from = old->trailer.seal_offset + wal__frame_total_size(WAL__SEAL_SIZE);
-        to = (to - WAL__TRAILER_SIZE) / PAGE_SIZE * PAGE_SIZE;
+        to -= WAL__TRAILER_SIZE;
     }
-    from = wal__align_up(from, PAGE_SIZE);
-    if (from < to && old->file != NULL) {
-        (void)!io->punch(io->ctx, old->file, from, to - from, &ignored);
-    }
+    wal__prealloc_punch(log, old, from, to);
 }
 
 /*

@@ -215,8 +215,8 @@ uint64_t wal__log_follow(struct wal__log *log);
 /* Whether there is something to catch up to. Any thread. catch_up.c */
 bool wal__log_needs_catch_up(const struct wal__log *log);
 
-/* Applies what other processes published since the last call. On failure
- * needs_reload may be set. catch_up.c */
+/* Applies what other processes published since the last call. needs_reload is
+ * set where it has to be read again, and may be on failure. catch_up.c */
 enum wal_status wal__log_catch_up(struct wal__log *log,
                                   struct wal_error *error) WAL_MUST_USE;
 

@@ -17,7 +17,13 @@ enum {
     LEFTOVERS_MAX = 64,             /* ids that are looked for */
     SEGMENT_SIZE_LEAST = 64 * 1024, /* on a disk that is nearly full */
     SEGMENT_SIZE_INITIAL = 1024 * 1024,
-    SEGMENT_SIZE_REGULAR = 32 * 1024 * 1024
+    SEGMENT_SIZE_REGULAR = 32 * 1024 * 1024,
+    FAST_MS = 10 * 1000, /* a segment fills in less: the next one doubles */
+    SLOW_MS = 60 * 1000, /* in more: it is half as large */
+    SHARE_LEAST = 64,    /* of the log: no segment is smaller than this part */
+    SHARE_UNUSED = 32,   /* no more than this part is left unused */
+    UNUSED_MAX = 2 * 1024 * 1024, /* or this */
+    PAGE_SIZE = 4096              /* what holes are rounded to */
 };
 
 /* --- the next segment --------------------------------------------------- */
@@ -62,6 +68,53 @@ static uint64_t next_id(const struct wal__log *log)
     return (log->highest_id > tail ? log->highest_id : tail) + 1;
 }
 
+static uint64_t sum_of_capacities(const struct wal__log *log)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < wal__log_segment_count(log); i++) {
+        sum += wal__log_segment_at(log, i)->header.capacity;
+    }
+    return sum;
+}
+
+/* The milliseconds in which the tail segment fills; of one that another process
+ * began, its age: it was made about when its predecessor was as full as it is
+ * now. */
+static double fill_time(const struct wal__log *log)
+{
+    const struct wal__io *io = log->env->io;
+    const struct wal__segment *tail = log->tail_segment;
+    int64_t now = io->now_ms(io->ctx);
+    uint64_t end = atomic_load(&tail->end);
+
+    if (tail->begun_ms == 0 || end == 0) {
+        return (double)(now - tail->header.created_ms);
+    }
+    return (double)(now - tail->begun_ms) * (double)tail->header.capacity /
+           (double)end;
+}
+
+/* Twice the capacity of the tail while it is written fast, half of it while it
+ * is written slowly. */
+static uint64_t capacity_by_rate(const struct wal__log *log)
+{
+    double time = fill_time(log);
+    uint64_t sum = sum_of_capacities(log);
+    uint64_t least = SEGMENT_SIZE_INITIAL;
+    uint64_t capacity = log->tail_segment->header.capacity;
+
+    while (least < SEGMENT_SIZE_REGULAR && least * 2 <= sum / SHARE_LEAST) {
+        least *= 2;
+    }
+    if (time < FAST_MS) {
+        capacity *= 2;
+    } else if (time > SLOW_MS) {
+        capacity /= 2;
+    }
+    return capacity > least ? capacity : least;
+}
+
 uint64_t wal__prealloc_next_capacity(const struct wal__log *log,
                                      uint64_t needed)
 {
@@ -70,7 +123,7 @@ uint64_t wal__prealloc_next_capacity(const struct wal__log *log,
 
     if (log->tail_segment != NULL &&
         log->tail_segment->header.capacity >= SEGMENT_SIZE_INITIAL) {
-        capacity = log->tail_segment->header.capacity * 2;
+        capacity = capacity_by_rate(log);
     }
     while (capacity < needed + others && capacity < SEGMENT_SIZE_REGULAR) {
         capacity *= 2;
@@ -241,7 +294,7 @@ enum wal_status wal__prealloc_obtain(struct wal__log *log, uint64_t needed,
                                      struct wal_error *error)
 {
     uint64_t tail = log->tail_segment == NULL ? 0 : log->tail_segment->id;
-    uint64_t capacity = is_small ? wal__prealloc_healing_capacity(needed)
+    uint64_t capacity = is_small ? wal__prealloc_least_capacity(needed)
                                  : wal__prealloc_next_capacity(log, needed);
     enum wal_status status;
 
@@ -265,6 +318,53 @@ void wal__prealloc_next_header(const struct wal__log *log,
     uint64_t id = next_id(log);
 
     fill_header(log, id > live ? id : live + 1, header);
+}
+
+static bool is_excessive(const struct wal__log *log, uint64_t unused)
+{
+    return unused > UNUSED_MAX &&
+           unused > sum_of_capacities(log) / SHARE_UNUSED;
+}
+
+bool wal__prealloc_has_excess(const struct wal__log *log)
+{
+    const struct wal__segment *tail = log->tail_segment;
+
+    return tail != NULL &&
+           is_excessive(log, tail->header.capacity - atomic_load(&tail->end));
+}
+
+void wal__prealloc_remove_excess(struct wal__log *log)
+{
+    const struct wal__io *io = log->env->io;
+    char path[WAL__PATH_MAX];
+    int ignored = 0;
+
+    if (wal__prealloc_lock(log, NULL) != WAL_OK) {
+        return;
+    }
+    if (log->tail_segment != NULL &&
+        wal__log_find_highest_id(log, NULL) == WAL_OK &&
+        is_usable(log, log->highest_id, UNUSED_MAX) &&
+        is_excessive(log, wal__prealloc_next_capacity(log, 0))) {
+        wal__segment_path(log->env, log->directory, log->highest_id, path);
+        (void)!io->unlink(io->ctx, path, &ignored);
+    }
+    wal__prealloc_unlock(log);
+}
+
+void wal__prealloc_punch(const struct wal__log *log,
+                         struct wal__segment *segment, uint64_t from,
+                         uint64_t to)
+{
+    const struct wal__io *io = log->env->io;
+    int ignored = 0;
+
+    from = wal__align_up(from, PAGE_SIZE);
+    to = to / PAGE_SIZE * PAGE_SIZE;
+    if (from < to && segment->file != NULL) {
+        (void)!io->punch(io->ctx, segment->file, from, to - from, &ignored);
+    }
 }
 
 /* Whether the file of that id is a segment that was never published: one that

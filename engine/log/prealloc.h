@@ -43,20 +43,35 @@ enum wal_status wal__prealloc_create(struct wal__log *log,
                                      uint32_t pause_us,
                                      struct wal_error *error) WAL_MUST_USE;
 
-/* Returns the capacity of the next segment: doubles from 1 MiB to 32 MiB;
- * larger only for a group that needs it. Of the pack also four times `needed`,
- * up to 32 MiB: large groups follow each other. */
+/* Returns the capacity of the next segment, 1 to 32 MiB: twice that of the tail
+ * when that fills within 10 s, half of it when it takes more than 60 s, at
+ * least a 64th of the log; larger only for a group that needs it. Of the pack
+ * also four times `needed`, up to 32 MiB: large groups follow each other. */
 uint64_t wal__prealloc_next_capacity(const struct wal__log *log,
                                      uint64_t needed);
 
 /* Returns the id of a segment of at least `needed` bytes that can be begun: the
  * preallocated one, or one made now without zeroing, since a writer waits.
- * is_small: always the latter, with the capacity of the first segment; then
+ * is_small: always the latter, as small as it can be; then
  * wal__prealloc_remove_leftovers removes the preallocated one. With append and
  * preallocation lock. */
 enum wal_status wal__prealloc_obtain(struct wal__log *log, uint64_t needed,
                                      bool is_small, uint64_t *id,
                                      struct wal_error *error) WAL_MUST_USE;
+
+/* Whether more than 2 MiB and a 32nd of the log are unused in the tail: more
+ * than a process that ends should leave. */
+bool wal__prealloc_has_excess(const struct wal__log *log);
+
+/* Removes a preallocated segment that is larger than that. Acquires the
+ * preallocation lock. Of a process that is alone. */
+void wal__prealloc_remove_excess(struct wal__log *log);
+
+/* Gives the disk space of whole pages of [from,to) back, which hold zeros or
+ * what does not count. Where the file system has no holes it stays used. */
+void wal__prealloc_punch(const struct wal__log *log,
+                         struct wal__segment *segment, uint64_t from,
+                         uint64_t to);
 
 /* Fills the header of a segment above all others, without a capacity. With the
  * append lock. */

@@ -156,6 +156,15 @@ static enum wal_status finish_tail(struct wal__log *log, bool *seal,
     return status == WAL_OK ? wal__log_sync(log, UINT64_MAX, error) : status;
 }
 
+/* Gives the space between SEAL, which ends `written` bytes after the last
+ * group, and the trailer back. */
+static void punch_unused(const struct wal__log *log,
+                         struct wal__segment *segment, uint64_t written)
+{
+    wal__prealloc_punch(log, segment, atomic_load(&segment->end) + written,
+                        segment->header.capacity - WAL__TRAILER_SIZE);
+}
+
 /* Removes the newest segment from the chain, and leaves it open. */
 static void unlink_newest(struct wal__log *log)
 {
@@ -276,6 +285,7 @@ static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed,
          * old segment at its present end. */
         atomic_store(&log->shared->closed_segment_id, ended->id);
     }
+    segment->begun_ms = log->env->io->now_ms(log->env->io->ctx);
     status = initialise_segment(log, segment, error);
     if (log->tail_segment != segment) {
         wal__segment_close(segment);
@@ -284,6 +294,9 @@ static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed,
     if (status == WAL_OK && ended != NULL) {
         bool has_index_file = !seal && !ended->sealed;
 
+        if (seal) {
+            punch_unused(log, ended, index.size);
+        }
         ended->sealed = ended->sealed || seal;
         status = log->client.on_segment_end(log->client.ctx, ended,
                                             has_index_file ? &index : NULL);

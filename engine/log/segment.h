@@ -36,6 +36,7 @@ struct wal__segment {
     struct wal__trailer trailer;
     /* Offset of the last group's end. Only that of the tail segment changes. */
     _Atomic uint64_t end;
+    int64_t begun_ms; /* when this handle began it; 0: it did not */
 };
 
 /* Writes the path of a segment in the directory "log" or "pack". */

@@ -530,13 +530,8 @@ enum wal_status wal__log_refresh_segments(struct wal__log *log,
                                           struct wal_error *error)
 {
     const struct wal__segment *tail = log->tail_segment;
-    enum wal_status status;
+    enum wal_status status = wal__log_attach(log, error);
 
-    if (tail == NULL) {
-        log->rewrites = atomic_load(&log->shared->rewrites);
-        return WAL_OK;
-    }
-    status = wal__log_attach(log, error);
     if (status == WAL_OK && log->tail_segment != tail) {
         log->must_rotate = false;
     }

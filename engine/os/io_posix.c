@@ -561,6 +561,7 @@ const struct wal__io wal__io_posix = {
     .process_id = wal__process_id,
     .process_start_time = wal__process_start_time,
     .process_is_stopped = wal__process_is_stopped,
+    .list_mappers = wal__process_list_mappers,
     .futex_wait = wal__futex_wait,
     .futex_wake = wal__futex_wake,
     .threads = true,

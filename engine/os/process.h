@@ -12,5 +12,9 @@ void wal__process_boot_id(void *ctx, uint8_t out[16]);
 uint32_t wal__process_id(void *ctx);
 uint64_t wal__process_start_time(void *ctx, uint32_t pid);
 bool wal__process_is_stopped(void *ctx, uint32_t pid);
+void wal__process_list_mappers(void *ctx, const char *directory,
+                               void (*each)(void *arg, uint32_t pid,
+                                            uint64_t bytes),
+                               void *arg);
 
 #endif

@@ -44,10 +44,14 @@ static enum wal_status commit_change(struct wal_session *session,
     const struct wal_batch batch = {.struct_size = sizeof(batch),
                                     .change = change};
     struct wal__op *op = NULL;
-    enum wal_status status = wal__batch_create(
-        session, &batch, NULL,
-        is_migration ? WAL__BATCH_MIGRATION : WAL__BATCH_PLAIN, &op, error);
+    bool retried = false;
+    enum wal_status status;
 
+    do {
+        status = wal__batch_create(
+            session, &batch, NULL,
+            is_migration ? WAL__BATCH_MIGRATION : WAL__BATCH_PLAIN, &op, error);
+    } while (wal__core_invalidate_derived(session->core, status, &retried));
     if (status != WAL_OK) {
         return status;
     }
@@ -59,6 +63,19 @@ static enum wal_status commit_change(struct wal_session *session,
     return status;
 }
 
+static enum wal_status get_info(struct wal_session *reader,
+                                struct wal_session_info *info,
+                                struct wal_error *error)
+{
+    bool retried = false;
+    enum wal_status status;
+
+    do {
+        status = wal__session_get_info(reader, info, error);
+    } while (wal__core_invalidate_derived(reader->core, status, &retried));
+    return status;
+}
+
 /* Reads, calls the function and writes, once. */
 static enum wal_status try_update(struct wal_session *reader, wal_update_fn *fn,
                                   void *ctx, uint32_t schema_version,
@@ -66,7 +83,7 @@ static enum wal_status try_update(struct wal_session *reader, wal_update_fn *fn,
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_change change = {.struct_size = sizeof(change)};
-    enum wal_status status = wal__session_get_info(reader, &info, error);
+    enum wal_status status = get_info(reader, &info, error);
     int32_t returned;
 
     if (status != WAL_OK) {

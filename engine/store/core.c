@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/log/prealloc.h"
 #include "format/bytes/assert.h"
 
 enum {
@@ -372,6 +373,24 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
     return status;
 }
 
+/* Ends tail segments, and removes preallocated ones, whose unused space is out
+ * of proportion: nobody is left who writes at the rate that they were made for.
+ * The pack first, since the log's OPEN names its end. What fails is done by a
+ * later process. */
+static void give_unused_space_back(struct wal__core *core)
+{
+    if (wal__prealloc_has_excess(&core->blobs.log) &&
+        wal__blob_store_rotate(&core->blobs, NULL) == WAL_OK) {
+        (void)!wal__blob_store_finish(&core->blobs, NULL);
+    }
+    if (wal__prealloc_has_excess(&core->log) &&
+        wal__committer_rotate(&core->committer, NULL) == WAL_OK) {
+        (void)!wal__committer_write_mark(&core->committer, NULL);
+    }
+    wal__prealloc_remove_excess(&core->blobs.log);
+    wal__prealloc_remove_excess(&core->log);
+}
+
 enum wal_status wal__core_shutdown(struct wal__core *core, bool is_persistent,
                                    struct wal_error *error)
 {
@@ -402,6 +421,7 @@ enum wal_status wal__core_shutdown(struct wal__core *core, bool is_persistent,
     }
     if (status == WAL_OK && wal__control_try_exclusive(&core->control)) {
         core->control.is_first_opener = true;
+        give_unused_space_back(core);
         /* Derived files: without them the next opening takes longer. */
         (void)!wal__core_write_indexes(core, NULL);
         (void)!wal__blob_store_write_index(&core->blobs, NULL);

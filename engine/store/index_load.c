@@ -14,6 +14,10 @@
 #include "engine/store/core.h"
 #include "format/bytes/assert.h"
 
+enum {
+    RETRIES_MAX = 16 /* of a load that compactions overtake */
+};
+
 void wal__core_unload_indexes(struct wal__core *core)
 {
     wal__core_evict_branches(core);
@@ -494,17 +498,33 @@ static enum wal_status load_or_rebuild(struct wal__core *core,
     return status;
 }
 
+/* Whether the load failed because a compaction replaced a segment meanwhile:
+ * counts, and has it repeated. */
+static bool is_overtaken(struct wal__core *core, enum wal_status status,
+                         uint32_t *retries)
+{
+    if (status == WAL_OK || core->control.is_first_opener ||
+        !wal__log_has_replaced(&core->log) || *retries == RETRIES_MAX) {
+        return false;
+    }
+    (*retries)++;
+    return true;
+}
+
 enum wal_status wal__core_load_indexes(struct wal__core *core,
                                        struct wal_error *error)
 {
     bool is_open = core->generation != 0;
     enum wal_status status = load_or_rebuild(core, error);
+    uint32_t retries = 0;
 
     if (!is_open) {
         core->open_scan_facts = core->log.facts;
         core->open_scan_segment = core->log.facts_segment_id;
     }
-    while (status == WAL_OK && core->log.needs_reload) {
+    while ((status == WAL_OK && core->log.needs_reload) ||
+           is_overtaken(core, status, &retries)) {
+        status = WAL_OK;
         /* Recovery, or another process, healed the log during the load, or a
          * compaction replaced segments. */
         core->log.needs_reload = false;

@@ -132,6 +132,10 @@ struct wal__dialect_write_ops {
      * one answer are passed merged. */
     bool merges_parts;
 
+    /* The session that started this one is linked: the files name it, or are
+     * next to its files. Otherwise the link is a loss. */
+    bool links_starter;
+
     /* The header is an entry that can be a parent, and keeps the id that it had
      * in the same dialect. */
     bool header_is_entry;
@@ -167,6 +171,14 @@ struct wal__dialect_write_ops {
     bool (*item)(struct wal__model_writer *writer,
                  const struct wal__model_item *item);
     bool (*end)(struct wal__model_writer *writer);
+
+    /* Writes a document of a session of this dialect that no item has, and that
+     * the client changes whenever it works. It is called for the documents
+     * whose keys begin with one of kept_documents, which ends with NULL. NULL,
+     * as kept_documents: there are none. */
+    bool (*document)(struct wal__model_writer *writer, const char *key,
+                     struct wal__json_span value);
+    const char *const *kept_documents;
 
     /* Replaces the state of a cloned writer, which is shared with the original,
      * by a copy. False: no memory. NULL: ending a session does not change the

@@ -158,10 +158,13 @@ struct wal__model_session {
     struct wal__json_span time; /* of creation; ISO 8601 */
     struct wal__json_span updated;
     struct wal__json_span parent; /* session or file it was forked from */
-    /* Id and time of the session that started this one, a subagent's; or
-     * empty. */
+    /* Id, time and directory of the session that started this one, a
+     * subagent's; or empty. */
     struct wal__json_span starter;
     struct wal__json_span starter_time;
+    struct wal__json_span starter_cwd;
+    /* The directory that the paths of files are below, absolute; or NULL. */
+    const char *root;
     struct wal__json_span project;
     struct wal__json_span provider;
     struct wal__json_span model;

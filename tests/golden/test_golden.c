@@ -823,7 +823,8 @@ static void test_golden__index_version_2_is_rebuilt(void **state)
         assert_int_equal(list(disk, found), count);
         assert_memory_equal(found, wanted, sizeof(found));
     }
-    assert_int_equal(version_of_index(disk, "0000000000000003.idx"), 4);
+    /* The first process to close it ends the tail, which is mostly unused. */
+    assert_int_equal(version_of_index(disk, "0000000000000004.idx"), 4);
     assert_int_equal(version_of_index(disk, "0000000000000001.idx"), 4);
     assert_int_equal(version_of_index(disk, "catalogue"), 4);
     forge_catalogue(forged);

@@ -580,7 +580,7 @@ def opencode(files):
     text_of(info, "version", "directory", "title")
     need({"created", "updated"} <= set(info["time"]), "time", info)
     folder = "storage/message/%s/" % info["id"]
-    shown, known = [], set()
+    shown, known, has_user = [], set(), False
     for path in sorted(p for p in files if p.startswith(folder)):
         message = json.loads(files[path])
         need(path == folder + message.get("id", "") + ".json", path, message)
@@ -591,16 +591,17 @@ def opencode(files):
         if message["role"] == "user":
             text_of(message, "agent")
             text_of(message["model"], "providerID", "modelID")
-            known.add(message["id"])
         else:
             text_of(message, "modelID", "providerID", "mode", "agent")
-            need(message.get("parentID") in known or not known, message)
+            need(message.get("parentID") in known or not has_user, message)
             text_of(message["path"], "cwd", "root")
             need(isinstance(message.get("cost"), (int, float)), message)
             for key in ("input", "output", "reasoning"):
                 need(isinstance(message["tokens"].get(key), (int, float)),
                      key, message)
             need({"read", "write"} <= set(message["tokens"]["cache"]), message)
+        known.add(message["id"])
+        has_user = has_user or message["role"] == "user"
         parts = list(opencode_parts(files, info["id"], message))
         if message["role"] == "user" or not message.get("summary"):
             shown += parts

@@ -183,7 +183,9 @@ static int replace_file(const struct walconv_source *source, uint64_t old_size,
         return fail_errno(source);
     }
     sink.stream = file.stream;
-    if (wal_session_get_info(source->session, &info, NULL) == WAL_OK) {
+    file.modified_ms = source->modified_ms;
+    if (file.modified_ms == 0 &&
+        wal_session_get_info(source->session, &info, NULL) == WAL_OK) {
         file.modified_ms = info.updated_ms; /* clients sort by it */
     }
     code = write_lines(source, &sink, outcome);

@@ -15,10 +15,11 @@ struct walconv_source {
     const struct cli *cli;
     struct wal_store *store;
     struct wal_session *session;
-    const char *root; /* output directory; NULL: standard output */
-    const char *path; /* of the file, below root */
-    const char *name; /* of the file, in messages */
-    uint32_t stream;  /* stream that the file's lines are in */
+    const char *root;    /* output directory; NULL: standard output */
+    const char *path;    /* of the file, below root */
+    const char *name;    /* of the file, in messages */
+    uint32_t stream;     /* stream that the file's lines are in */
+    int64_t modified_ms; /* time of the file; 0: that of the session */
 };
 
 struct walconv_outcome {

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "agentwal/checkpoint.h"
+#include "tools/walconv/file_history.h"
 
 #define IDLE_SECONDS 60
 
@@ -284,12 +285,19 @@ static enum wal_status flush(struct walconv_views *views,
     struct wal_view_flush_result result = WAL_INIT(wal_view_flush_result);
     enum wal_status status = wal_view_flush(open_view->view, &result, error);
     bool has_replaced = (result.flags & WAL_VIEW_REPLACED) != 0;
+    uint64_t missing = 0;
 
     if (status != WAL_OK) {
         return status;
     }
+    /* It reads all rows, so it is not done for each new one. */
+    if (open_view->update_number == 0 || has_replaced) {
+        (void)walconv_file_history_export(&views->target, open_view->session,
+                                          open_view->view, id, &missing);
+    }
     if (result.lines > 0 || has_replaced) {
-        walconv_view_print(&views->target, open_view->view, id, &result);
+        walconv_view_print(&views->target, open_view->view, id, &result,
+                           missing);
     }
     update_checkpoints(views, open_view, id, has_replaced);
     return WAL_OK;

@@ -13,6 +13,7 @@
 #include "engine/convert/source/checkpoint_manifest.h"
 #include "engine/convert/source/source_name.h"
 #include "tools/walconv/checkpoints.h"
+#include "tools/walconv/file_history.h"
 
 void walconv_write_loss(struct cli_json *json, const char *what, uint64_t count)
 {
@@ -30,7 +31,8 @@ void walconv_write_loss(struct cli_json *json, const char *what, uint64_t count)
 static void write_json(const struct walconv_view *target,
                        const struct wal_view *view, const char *name,
                        const char *path,
-                       const struct wal_view_flush_result *result)
+                       const struct wal_view_flush_result *result,
+                       uint64_t missing)
 {
     struct cli_json json;
     const char *what;
@@ -52,6 +54,7 @@ static void write_json(const struct walconv_view *target,
          i++) {
         walconv_write_loss(&json, what, count);
     }
+    walconv_write_loss(&json, "file backups", missing);
     walconv_write_loss(&json, "entries that cannot be read",
                        result->unreadable);
     cli_json_close(&json, ']');
@@ -61,14 +64,15 @@ static void write_json(const struct walconv_view *target,
 
 static void print(const struct walconv_view *target,
                   const struct wal_view *view, const char *name,
-                  const char *path, const struct wal_view_flush_result *result)
+                  const char *path, const struct wal_view_flush_result *result,
+                  uint64_t missing)
 {
     FILE *file = target->root != NULL ? stdout : stderr;
     const char *what;
     uint64_t count;
 
     if (target->cli->json) {
-        write_json(target, view, name, path, result);
+        write_json(target, view, name, path, result, missing);
         return;
     }
     if (target->root != NULL) {
@@ -82,11 +86,15 @@ static void print(const struct walconv_view *target,
          i++) {
         fprintf(file, "  lost: %" PRIu64 " %s\n", count, what);
     }
+    if (missing > 0) {
+        fprintf(file, "  lost: %" PRIu64 " file backups\n", missing);
+    }
 }
 
 int walconv_view_print(const struct walconv_view *target, struct wal_view *view,
                        const char *name,
-                       const struct wal_view_flush_result *result)
+                       const struct wal_view_flush_result *result,
+                       uint64_t missing)
 {
     struct wal_error error = CLI_ERROR_INIT;
     const char *path = NULL;
@@ -95,7 +103,7 @@ int walconv_view_print(const struct walconv_view *target, struct wal_view *view,
     if (status != WAL_OK) {
         return cli_report(target->cli, name, status, &error);
     }
-    print(target, view, name, path, result);
+    print(target, view, name, path, result, missing);
     return result->unreadable > 0 ? CLI_NEGATIVE : CLI_OK;
 }
 
@@ -153,9 +161,11 @@ enum wal_status walconv_view_open(const struct walconv_view *target,
     return wal_view_open(target->store, session, &options, view, error);
 }
 
-static int flush(const struct walconv_view *target, struct wal_view *view,
-                 const char *name)
+static int flush(const struct walconv_view *target, struct wal_session *session,
+                 struct wal_view *view, const char *name)
 {
+    uint64_t missing = 0;
+    int code;
     struct wal_view_flush_result result = WAL_INIT(wal_view_flush_result);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_view_flush(view, &result, &error);
@@ -163,8 +173,12 @@ static int flush(const struct walconv_view *target, struct wal_view *view,
     if (status == WAL_ECALLBACK && cli_output_failed()) {
         return CLI_OK; /* the reader has closed the pipe */
     }
-    return status == WAL_OK ? walconv_view_print(target, view, name, &result)
-                            : walconv_view_fail(target, name, status, &error);
+    if (status != WAL_OK) {
+        return walconv_view_fail(target, name, status, &error);
+    }
+    code = walconv_file_history_export(target, session, view, name, &missing);
+    return cli_worse_code(
+        code, walconv_view_print(target, view, name, &result, missing));
 }
 
 bool walconv_view_has_checkpoints(const struct walconv_view *target)
@@ -233,7 +247,7 @@ int walconv_view_export(const struct walconv_view *target, const char *id)
         wal_session_close(session);
         return cli_report(target->cli, id, status, &error);
     }
-    code = flush(target, view, id);
+    code = flush(target, session, view, id);
     if (code <= CLI_NEGATIVE && walconv_view_has_checkpoints(target)) {
         code = cli_worse_code(
             code, walconv_view_export_checkpoints(target, session, view, id));

@@ -35,11 +35,12 @@ bool walconv_view_has_messages(const struct cli *cli, const char *dialect,
 /* Updates the view of a session and prints the result. Returns an exit code. */
 int walconv_view_export(const struct walconv_view *target, const char *id);
 
-/* Prints the result of a flush; `name` is the session's. Returns an exit
- * code. */
+/* Prints the result of a flush; `name` is the session's, `missing` the number
+ * of missing backups (file_history.h). Returns an exit code. */
 int walconv_view_print(const struct walconv_view *target, struct wal_view *view,
                        const char *name,
-                       const struct wal_view_flush_result *result);
+                       const struct wal_view_flush_result *result,
+                       uint64_t missing);
 
 /* Prints the error of a flush with the file's path, if known. Returns an exit
  * code. */

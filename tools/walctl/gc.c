@@ -15,9 +15,18 @@
 #include "tools/walctl/space.h"
 #include "tools/walctl/walctl.h"
 
+enum {
+    READERS_MAX = 64 /* that are named */
+};
+
 /* Of the callbacks: what they collect is first. */
 struct gc {
     struct walctl_space space;
+    struct {
+        int32_t process;
+        uint64_t bytes;
+    } readers[READERS_MAX];
+    uint32_t reader_count;
     struct progress progress;
     struct wal_store_compact_options options;
     struct wal_store_compact_result result;
@@ -46,6 +55,45 @@ static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
         progress_show(&gc->progress, "gc", text);
     }
     return 0;
+}
+
+static void collect_reader(void *ctx, int32_t process, uint64_t bytes)
+{
+    struct gc *gc = ctx;
+
+    if (gc->reader_count < READERS_MAX) {
+        gc->readers[gc->reader_count].process = process;
+        gc->readers[gc->reader_count].bytes = bytes;
+        gc->reader_count++;
+    }
+}
+
+static void write_readers(const struct gc *gc, struct cli_json *json)
+{
+    cli_json_key(json, "readers");
+    cli_json_open(json, '[');
+    for (uint32_t i = 0; i < gc->reader_count; i++) {
+        cli_json_open(json, '{');
+        cli_json_key(json, "process");
+        cli_json_number(json, (uint64_t)gc->readers[i].process);
+        cli_json_key(json, "bytes");
+        cli_json_number(json, gc->readers[i].bytes);
+        cli_json_close(json, '}');
+    }
+    cli_json_close(json, ']');
+}
+
+/* Processes that keep the space of files that were replaced. */
+static void print_readers(const struct gc *gc)
+{
+    char text[SIZE_TEXT];
+
+    for (uint32_t i = 0; i < gc->reader_count; i++) {
+        size_text(gc->readers[i].bytes, text);
+        printf("process %" PRId32 " still has %s of old files mapped: they go "
+               "when it next reads, or ends\n",
+               gc->readers[i].process, text);
+    }
 }
 
 static void write_json(const struct gc *gc)
@@ -86,6 +134,7 @@ static void write_json(const struct gc *gc)
     cli_json_bool(
         &json, !dry_run && (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0);
     cli_json_close(&json, '}');
+    write_readers(gc, &json);
     cli_json_key(&json, "refused");
     walctl_space_write_refusals(&gc->space, &json);
     if (dry_run) {
@@ -192,6 +241,7 @@ static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
     } else {
         print_result(gc);
         print_trash(gc);
+        print_readers(gc);
     }
     if (status == WAL_OK && !dry_run &&
         (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0) {
@@ -212,12 +262,14 @@ int walctl_erase(const struct cli *cli, struct wal_store *store)
     progress_init(&gc.progress, !cli->no_progress);
     walctl_space_collect(&gc.space, &gc.options);
     gc.options.progress = show_progress;
+    gc.options.reader = collect_reader;
     status = wal_store_compact(store, &gc.options, &gc.result, &error);
     progress_clear(&gc.progress);
     if (status != WAL_OK) {
         code = cli_report(cli, "--erase", status, &error);
     } else if (cli_is_for_people(cli)) {
         print_result(&gc);
+        print_readers(&gc);
     }
     if (status == WAL_OK) {
         note_erase_limits(cli);
@@ -294,6 +346,7 @@ int walctl_gc(struct cli *cli, int argc, char **argv)
     progress_init(&gc.progress, !cli->no_progress);
     walctl_space_collect(&gc.space, &gc.options);
     gc.options.progress = show_progress;
+    gc.options.reader = collect_reader;
     code = run(cli, &gc, store);
     walctl_space_deinit(&gc.space);
     return cli_close_store(cli, cli->items[1], store, code);

@@ -439,14 +439,47 @@ bool wal__line_file_is_unchanged(struct wal__line_file *file)
     return is_unchanged;
 }
 
+/* Whether the open file has that content. */
+static bool has_content(int fd, const struct wal__fingerprint *content)
+{
+    struct wal__fingerprint fingerprint = {.size = 0};
+    uint8_t piece[4096];
+    ssize_t got;
+
+    while ((got = read(fd, piece, sizeof(piece))) > 0) {
+        wal__fingerprint_update(&fingerprint, piece, (size_t)got);
+    }
+    return got == 0 && wal__fingerprint_equal(&fingerprint, content);
+}
+
+bool wal__line_file_has_saved_content(struct wal__line_file *file)
+{
+    struct wal__file_stamp stamp;
+    const char *name = NULL;
+    int directory = -1;
+    bool is_equal = false;
+    int fd = -1;
+
+    if (!file->saved.is_known ||
+        wal__view_fs_open_parent(file->env, file->root, file->path, false,
+                                 &directory, &name, NULL) != WAL_OK) {
+        return false;
+    }
+    if (wal__view_fs_open(directory, name, &fd, &stamp, NULL) == WAL_OK) {
+        is_equal = stamp.size == file->saved.fingerprint.size &&
+                   has_content(fd, &file->saved.fingerprint);
+        close(fd);
+    }
+    close(directory);
+    return is_equal;
+}
+
 bool wal__line_file_is_own(const struct wal__saved_file *saved, int directory,
                            const char *name,
                            const struct wal__file_stamp *stamp)
 {
-    struct wal__fingerprint fingerprint = {.size = 0};
     struct wal__file_stamp now;
-    uint8_t piece[4096];
-    ssize_t got = 1;
+    bool is_own;
     int fd = -1;
     enum wal_status status =
         wal__view_fs_open(directory, name, &fd, &now, NULL);
@@ -464,12 +497,9 @@ bool wal__line_file_is_own(const struct wal__saved_file *saved, int directory,
         close(fd);
         return true;
     }
-    while ((got = read(fd, piece, sizeof(piece))) > 0) {
-        wal__fingerprint_update(&fingerprint, piece, (size_t)got);
-    }
+    is_own = has_content(fd, &saved->fingerprint);
     close(fd);
-    return got == 0 &&
-           wal__fingerprint_equal(&fingerprint, &saved->fingerprint);
+    return is_own;
 }
 
 void wal__line_file_remove(struct wal__line_file *file)

@@ -97,6 +97,9 @@ enum wal_status wal__line_file_commit(struct wal__line_file *file,
 /* Whether the stamp of the file is unchanged; opens only its directory. */
 bool wal__line_file_is_unchanged(struct wal__line_file *file);
 
+/* Whether the content of the file is the saved one; reads the file. */
+bool wal__line_file_has_saved_content(struct wal__line_file *file);
+
 /* Removes the file if its content is the view's. */
 void wal__line_file_remove(struct wal__line_file *file);
 

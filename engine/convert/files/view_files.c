@@ -404,6 +404,7 @@ static enum wal_status write_document(struct wal__view_files *files,
                      : wal__shared_file_create(&shared, error);
     } else if (!file->is_same) {
         status = replace_document(files, file, error);
+        file->lines.saved.stamp = file->lines.stamp;
         count_lines(files, file);
     }
     if (status == WAL_OK) {
@@ -558,9 +559,11 @@ bool wal__view_files_are_unchanged(struct wal__view_files *files,
                                    bool include_documents)
 {
     for (uint32_t i = 0; i < files->count; i++) {
-        if (!files->items[i]->is_shared &&
-            (include_documents || !files->items[i]->is_document) &&
-            !wal__line_file_is_unchanged(&files->items[i]->lines)) {
+        struct wal__view_file *file = files->items[i];
+        if (!file->is_shared && (include_documents || !file->is_document) &&
+            !wal__line_file_is_unchanged(&file->lines) &&
+            (!file->is_document ||
+             !wal__line_file_has_saved_content(&file->lines))) {
             return false;
         }
     }

@@ -102,7 +102,8 @@ enum wal_status wal__view_files_commit(struct wal__view_files *files,
 /* Closes all descriptors and removes uncommitted temporary files. */
 void wal__view_files_end(struct wal__view_files *files);
 
-/* Whether the stamps of all files are unchanged. */
+/* Whether all files are unchanged, by their stamps; documents also by their
+ * content. */
 bool wal__view_files_are_unchanged(struct wal__view_files *files,
                                    bool include_documents);
 

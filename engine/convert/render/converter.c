@@ -6,9 +6,12 @@
  */
 #include "engine/convert/render/converter.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/convert/render/document_items.h"
 #include "format/bytes/assert.h"
 #include "format/model/model_member.h"
 
@@ -105,6 +108,9 @@ static bool exclude_item(struct wal__converter *convert,
 {
     struct wal__json_span parent = {NULL, 0};
 
+    if (convert->writer.raw_items_left > 0) {
+        convert->writer.raw_items_left--; /* it is in the line of that item */
+    }
     convert->writer.losses[item->is_sidechain ? WAL__FEATURE_SIDECHAINS
                                               : WAL__FEATURE_BRANCHES]++;
     if (!wal__model_table_get(&convert->parents, id_hash(item->id), &parent)) {
@@ -168,6 +174,52 @@ static bool write_title(struct wal__converter *convert)
            wal__model_write_item(&convert->writer, &title);
 }
 
+static bool write_document(void *ctx, const char *key,
+                           struct wal__json_span value)
+{
+    struct wal__converter *convert = ctx;
+    const struct wal__dialect_write_ops *to = convert->dialect->write_ops;
+
+    convert->has_failed |= !to->document(&convert->writer, key, value);
+    return !convert->has_failed;
+}
+
+/* Writes the documents of the session that no item has. */
+static enum wal_status write_documents(struct wal__converter *convert,
+                                       struct wal_error *error)
+{
+    const char *const *prefix = convert->dialect->write_ops->kept_documents;
+    enum wal_status status = WAL_OK;
+
+    if (prefix == NULL || convert->dialect != convert->snapshot.dialect) {
+        return WAL_OK;
+    }
+    for (; *prefix != NULL && status == WAL_OK && !convert->has_failed;
+         prefix++) {
+        status = wal__document_items_scan(&convert->items, *prefix,
+                                          write_document, convert, error);
+    }
+    return status;
+}
+
+/* Sets the absolute path of the root, which a link to another file needs. */
+static enum wal_status set_root(struct wal__converter *convert,
+                                struct wal_error *error)
+{
+    struct wal__model_session *session = &convert->snapshot.session;
+    char root[PATH_MAX];
+    struct wal__json_span text = {(const uint8_t *)root, 0};
+
+    if (session->starter.size == 0 || convert->files->root == NULL ||
+        realpath(convert->files->root, root) == NULL) {
+        return WAL_OK;
+    }
+    text.size = strlen(root) + 1;
+    session->root =
+        (const char *)wal__arena_copy(&convert->keep.arena, text).data;
+    return session->root != NULL ? WAL_OK : wal__no_memory(error);
+}
+
 static bool is_idle(void *ctx)
 {
     struct wal__converter *convert = ctx;
@@ -224,7 +276,11 @@ enum wal_status wal__converter_begin(struct wal__converter *convert,
         .arena = &convert->keep.arena,
         .scratch = &convert->items.scratch.arena,
     };
-    if (convert->is_linear) {
+    if (!to->links_starter && convert->snapshot.session.starter.size > 0) {
+        convert->writer.losses[WAL__FEATURE_PARENTS]++;
+    }
+    status = set_root(convert, error);
+    if (status == WAL_OK && convert->is_linear) {
         status = wal__session_items_begin(&convert->parent_scan, error);
     }
     return status;
@@ -264,9 +320,11 @@ enum wal_status wal__converter_append(struct wal__converter *convert,
                               !write_title(convert) ||
                               convert->keep.has_failed ||
                               convert->items.scratch.has_failed;
-        status = convert->has_failed
-                     ? writer_failure(convert, error)
-                     : wal__session_items_begin(&convert->items, error);
+        status = convert->has_failed ? writer_failure(convert, error)
+                                     : write_documents(convert, error);
+        if (status == WAL_OK && !convert->has_failed) {
+            status = wal__session_items_begin(&convert->items, error);
+        }
     }
     if (status == WAL_OK && !convert->has_failed) {
         status = wal__session_items_read(&convert->items, limits, error);

@@ -104,6 +104,18 @@ static bool scan_documents(void *ctx, const char *prefix,
     return wants_more && status == WAL_END;
 }
 
+enum wal_status wal__document_items_scan(
+    struct wal__session_items *items, const char *prefix,
+    bool (*each)(void *ctx, const char *key, struct wal__json_span value),
+    void *ctx, struct wal_error *error)
+{
+    struct documents documents = {
+        .items = items, .error = error, .status = WAL_OK};
+
+    (void)scan_documents(&documents, prefix, each, ctx);
+    return documents.status;
+}
+
 enum wal_status wal__document_items_read(struct wal__session_items *items,
                                          struct wal_error *error)
 {

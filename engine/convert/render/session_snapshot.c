@@ -107,6 +107,7 @@ static void set_starter(struct wal_store *store, struct wal_slice id,
         wal_session_get_info(starter, &info, NULL) == WAL_OK) {
         snapshot->starter = wal__json_quote(keep, info.id);
         snapshot->starter_time = created_of(&info, keep);
+        snapshot->starter_cwd = wal__json_quote(keep, info.cwd);
     }
     wal_session_close(starter);
 }

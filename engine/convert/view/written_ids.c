@@ -103,11 +103,12 @@ static enum wal_status replay_session(struct view_replay *replay,
     return status;
 }
 
-enum wal_status wal__written_ids_load(struct wal__written_ids *written_ids,
-                                      const struct wal_view *view,
-                                      const char *path,
-                                      const struct wal__saved_file *saved,
-                                      struct wal_error *error)
+/* Converts the session once. `is_linked`: the file names the session that
+ * started this one, if there is one. */
+static enum wal_status load_ids(struct wal__written_ids *written_ids,
+                                const struct wal_view *view, const char *path,
+                                const struct wal__saved_file *saved,
+                                bool is_linked, struct wal_error *error)
 {
     struct wal__view_files files = {.root = NULL};
     struct wal__converter convert = {.env = &view->env,
@@ -122,13 +123,33 @@ enum wal_status wal__written_ids_load(struct wal__written_ids *written_ids,
     written_ids->parts.arena = &written_ids->memory.arena;
     replay.ids.arena = &written_ids->memory.arena;
     wal__view_files_init(&files, &view->env);
+    files.root = view->root;
     status = wal__session_snapshot_read(&convert.snapshot, view->env.heap,
                                         view->store, view->session, error);
-    if (status == WAL_OK) {
+    if (status == WAL_OK &&
+        (is_linked || convert.snapshot.session.starter.size > 0)) {
+        convert.snapshot.session.starter.size *= is_linked ? 1 : 0;
         status = replay_session(&replay, &convert, view, saved, error);
     }
     wal__converter_deinit(&convert);
     wal__view_files_deinit(&files);
+    return status;
+}
+
+enum wal_status wal__written_ids_load(struct wal__written_ids *written_ids,
+                                      const struct wal_view *view,
+                                      const char *path,
+                                      const struct wal__saved_file *saved,
+                                      struct wal_error *error)
+{
+    enum wal_status status =
+        load_ids(written_ids, view, path, saved, true, error);
+
+    /* A file may be older than links. */
+    if (status == WAL_OK && !written_ids->is_known) {
+        wal__written_ids_deinit(written_ids);
+        status = load_ids(written_ids, view, path, saved, false, error);
+    }
     return status;
 }
 

@@ -283,6 +283,13 @@ typedef void wal_store_compact_refused_fn(void *ctx,
 typedef int32_t wal_session_space_fn(void *ctx,
                                      const struct wal_session_space *space);
 
+/* Called at the end for each other process that still has files mapped which
+ * were replaced, with the bytes of those maps: their space comes back when the
+ * process reads again, or closes the store. Processes of other users are left
+ * out where this one may not look at them. */
+typedef void wal_store_compact_reader_fn(void *ctx, int32_t process,
+                                         uint64_t bytes);
+
 struct wal_store_compact_options {
     uint32_t struct_size;
     uint32_t flags;        /* enum wal_store_compact_flag */
@@ -298,6 +305,7 @@ struct wal_store_compact_options {
                     * sync that took longer than usual. */
     wal_store_compact_refused_fn *refused; /* or null */
     wal_session_space_fn *session;         /* or null */
+    wal_store_compact_reader_fn *reader;   /* or null */
 };
 
 /* What a compaction did. The library fills it. */

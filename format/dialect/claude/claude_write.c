@@ -520,6 +520,7 @@ const struct wal__dialect_write_ops wal__claude_write_ops = {
                WAL__CARRIES(KEPT_RANGES) | WAL__CARRIES(TOKENS_BEFORE) |
                WAL__CARRIES(LABELS) | WAL__CARRIES(TITLES) |
                WAL__CARRIES(CUSTOM) | WAL__CARRIES(META) | WAL__CARRIES(LINES),
+    .links_starter = true,
     .path = wal__claude_path,
     .is_id = wal__claude_is_id,
     .make_id = claude_make_id,

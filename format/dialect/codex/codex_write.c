@@ -86,6 +86,32 @@ static bool has_native_header(const struct wal__model_writer *writer)
            wal__json_characters_equal(id.value.span, session->id);
 }
 
+/* Names the session that started this one as the client names the thread that
+ * spawned a subagent's. False: no memory. */
+static bool write_source(struct wal__model_writer *writer)
+{
+    struct wal__json_span starter = writer->session->starter;
+    struct wal__json_out *out = &writer->out;
+
+    if (starter.size == 0) {
+        wal__json_out_member_str(out, "source", "cli");
+        return true;
+    }
+    starter = wal__claude_uuid(starter, writer->scratch);
+    if (starter.data == NULL) {
+        return false;
+    }
+    wal__json_out_member_open(out, "source", '{');
+    wal__json_out_member_open(out, "subagent", '{');
+    wal__json_out_member_open(out, "thread_spawn", '{');
+    wal__json_out_member(out, "parent_thread_id", starter);
+    wal__json_out_member_int(out, "depth", 1);
+    wal__json_out_close(out, '}');
+    wal__json_out_close(out, '}');
+    wal__json_out_close(out, '}');
+    return true;
+}
+
 static bool write_header(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
@@ -107,7 +133,9 @@ static bool write_header(struct wal__model_writer *writer)
     wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"/\""));
     wal__json_out_member_str(out, "originator", "walconv");
     wal__json_out_member_str(out, "cli_version", "0.0.0");
-    wal__json_out_member_str(out, "source", "cli");
+    if (!write_source(writer)) {
+        return false;
+    }
     if (wal__model_text_is(session->provider, "openai")) {
         wal__json_out_member(out, "model_provider", session->provider);
     }
@@ -461,6 +489,7 @@ const struct wal__dialect_write_ops wal__codex_write_ops = {
                WAL__CARRIES(EMPTY) | WAL__CARRIES(COMPACTIONS) |
                WAL__CARRIES(TITLES) | WAL__CARRIES(META) |
                WAL__CARRIES(PARENTS),
+    .links_starter = true,
     .path = codex_path,
     .begin = codex_begin,
     .item = codex_item,

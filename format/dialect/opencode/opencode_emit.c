@@ -175,7 +175,22 @@ static void set_line_id(struct wal__opencode_storage *storage)
     }
 }
 
+void wal__opencode_emit_prefix(struct wal__opencode_storage *storage)
+{
+    struct wal__model_item item = {.kind = WAL__ITEM_LINE,
+                                   .is_echo = true,
+                                   .id = storage->prefix_id,
+                                   .raw = storage->raw_prefix};
+
+    if (storage->raw_prefix.size > 0) {
+        storage->raw_prefix.size = 0;
+        item.data = item.raw;
+        emit(storage, &item);
+    }
+}
+
 void wal__opencode_emit_batch(struct wal__opencode_storage *storage,
+                              struct wal__json_span id,
                               struct wal__json_span raw)
 {
     size_t count = storage->batch_count;
@@ -183,10 +198,15 @@ void wal__opencode_emit_batch(struct wal__opencode_storage *storage,
     if (storage->line_id.size > 0) {
         set_line_id(storage);
     }
+    if (count == 0 || raw.size == 0) {
+        wal__opencode_emit_prefix(storage);
+    }
     if (count == 0 && raw.size > 0) {
         storage->raw_prefix = raw; /* goes with the next message */
+        storage->prefix_id = id;
         return;
     }
+    storage->has_lost_mark |= count == 0;
     if (count > 0 && count <= UINT32_MAX && raw.size > 0 &&
         !has_follower(storage)) {
         storage->batch[0].raw = raw;

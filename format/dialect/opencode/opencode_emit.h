@@ -20,11 +20,16 @@
 void wal__opencode_emit(struct wal__opencode_storage *storage,
                         const struct wal__model_item *item);
 
-/* Emits the items of the present message. `raw` is its line, or empty if that
- * cannot be written unchanged. The line of a message without items goes before
- * that of the next message. */
+/* Emits the items of the present message, whose id is given. `raw` is its line,
+ * or empty if that cannot be written unchanged. The line of a message without
+ * items goes before that of the next message, if that has one. */
 void wal__opencode_emit_batch(struct wal__opencode_storage *storage,
+                              struct wal__json_span id,
                               struct wal__json_span raw);
+
+/* Emits the line of a message without items that waits for the next message, as
+ * an item that only this dialect writes. */
+void wal__opencode_emit_prefix(struct wal__opencode_storage *storage);
 
 /* Keeps a result until the item that it follows was emitted. Returns false if
  * another one follows the same item. */

@@ -245,6 +245,13 @@ static struct wal__model_item *add_result(struct wal__opencode_message *message)
     return &message->results[message->result_count++];
 }
 
+bool wal__opencode_has_result(struct wal__json_span status)
+{
+    return wal__model_text_is(status, "completed") ||
+           wal__model_text_is(status, "success") ||
+           wal__model_text_is(status, "error");
+}
+
 static void read_tool_result(struct wal__opencode_message *message,
                              const struct part *part)
 {
@@ -260,9 +267,7 @@ static void read_tool_result(struct wal__opencode_message *message,
         .time = part->end.size > 0 ? part->end : message->item.time,
     };
 
-    if (!is_error && !wal__model_text_is(part->status, "completed") &&
-        !wal__model_text_is(part->status, "success")) {
-        message->is_raw = false; /* its result may come later */
+    if (!wal__opencode_has_result(part->status)) {
         return;
     }
     if (!read_result_content(message, part, &result)) {

@@ -38,6 +38,9 @@ struct wal__opencode_message {
 void wal__opencode_part_read(struct wal__opencode_message *message,
                              const struct wal__opencode_document *document);
 
+/* Whether a tool's part of that status has the call's result. */
+bool wal__opencode_has_result(struct wal__json_span status);
+
 /* Emits the content and the results read so far: a step, or the rest. */
 void wal__opencode_flush(struct wal__opencode_message *message, bool is_end);
 

@@ -79,6 +79,20 @@ static uint64_t hash_in_session(const struct wal__opencode_writer *state,
                            wal__opencode_id_span(state->session));
 }
 
+/* Records under which id a message is written. */
+static bool keep_message_id(struct wal__model_writer *writer,
+                            struct wal__json_span id)
+{
+    struct wal__opencode_writer *state = writer->state;
+    struct wal__json_span written =
+        wal__arena_copy(writer->arena, wal__opencode_id_span(state->message));
+
+    return written.data != NULL &&
+           wal__model_table_put(
+               &state->messages,
+               wal__model_string_hash(0, id.size > 0 ? id : written), written);
+}
+
 bool wal__opencode_begin_message(struct wal__model_writer *writer,
                                  struct wal__json_span id, bool is_copy,
                                  struct wal__json_span time)
@@ -97,18 +111,16 @@ bool wal__opencode_begin_message(struct wal__model_writer *writer,
             hash_in_session(state, id));
     }
     memcpy(state->previous, state->message, WAL__OPENCODE_ID_SIZE);
+    if (!keep_message_id(writer, id)) {
+        return false;
+    }
     return wal__opencode_select_file(writer, "storage/message/", state->session,
                                      wal__opencode_id_span(state->message));
 }
 
-bool wal__opencode_add_user(struct wal__model_writer *writer)
+void wal__opencode_set_user(struct wal__opencode_writer *state)
 {
-    struct wal__opencode_writer *state = writer->state;
-    struct wal__json_span id = wal__opencode_id_span(state->message);
-
     memcpy(state->user, state->message, sizeof(state->user));
-    return wal__model_table_put(&state->users, wal__model_string_hash(0, id),
-                                (struct wal__json_span){NULL, 0});
 }
 
 void wal__opencode_make_part_id(struct wal__opencode_writer *state,
@@ -299,6 +311,29 @@ static void write_state(struct wal__model_writer *writer,
     }
 }
 
+/* Opens the part of a call and writes its members up to the state. */
+static bool open_call(struct wal__model_writer *writer,
+                      struct wal__opencode_call *call)
+{
+    struct wal__json_out *out = &writer->out;
+
+    if (call->raw.size > 0) {
+        if (!wal__opencode_select_file(writer, "storage/part/", call->message,
+                                       wal__opencode_id_span(call->part))) {
+            return false;
+        }
+        wal__json_out_open(out, '{');
+        wal__json_out_members(out, call->raw);
+        return true;
+    }
+    if (!open_part(writer, call->message, call->part, "tool")) {
+        return false;
+    }
+    wal__json_out_member(out, "callID", wal__model_or(call->id, "\"\""));
+    wal__json_out_member(out, "tool", wal__model_or(call->name, "\"\""));
+    return true;
+}
+
 /* Writes the part of a call, with its result unless that is NULL. */
 static bool write_tool(struct wal__model_writer *writer,
                        struct wal__opencode_call *call,
@@ -307,11 +342,9 @@ static bool write_tool(struct wal__model_writer *writer,
 {
     struct wal__json_out *out = &writer->out;
 
-    if (!open_part(writer, call->message, call->part, "tool")) {
+    if (!open_call(writer, call)) {
         return false;
     }
-    wal__json_out_member(out, "callID", wal__model_or(call->id, "\"\""));
-    wal__json_out_member(out, "tool", wal__model_or(call->name, "\"\""));
     wal__json_out_member_open(out, "state", '{');
     wal__json_out_member_str(out, "status",
                              result == NULL
@@ -399,11 +432,11 @@ bool wal__opencode_write_result(struct wal__model_writer *writer,
     return true;
 }
 
-static bool add_call(struct wal__model_writer *writer,
-                     const struct wal__model_block *block)
+bool wal__opencode_add_call(struct wal__model_writer *writer,
+                            const struct wal__opencode_call *call)
 {
     struct wal__opencode_writer *state = writer->state;
-    struct wal__opencode_call *call;
+    struct wal__opencode_call *added;
     struct wal__opencode_call *calls =
         wal__arena_grow(writer->arena, state->calls, state->call_count,
                         &state->call_capacity, sizeof(calls[0]));
@@ -412,15 +445,29 @@ static bool add_call(struct wal__model_writer *writer,
         return false;
     }
     state->calls = calls;
-    call = &state->calls[state->call_count++];
-    *call = (struct wal__opencode_call){
-        .id = wal__arena_copy(writer->arena, block->id),
-        .name = wal__arena_copy(writer->arena, block->name),
-        .arguments = wal__arena_copy(writer->arena, block->arguments),
-        .time = state->time,
-    };
-    memcpy(call->message, state->message, sizeof(call->message));
-    return write_tool(writer, call, NULL, NULL);
+    added = &state->calls[state->call_count++];
+    *added = *call;
+    added->id = wal__arena_copy(writer->arena, call->id);
+    added->name = wal__arena_copy(writer->arena, call->name);
+    added->arguments = wal__arena_copy(writer->arena, call->arguments);
+    if (call->raw.size > 0) {
+        added->raw = wal__arena_copy(writer->arena, call->raw);
+    }
+    return true;
+}
+
+static bool write_call(struct wal__model_writer *writer,
+                       const struct wal__model_block *block)
+{
+    struct wal__opencode_writer *state = writer->state;
+    struct wal__opencode_call call = {.id = block->id,
+                                      .name = block->name,
+                                      .arguments = block->arguments,
+                                      .time = state->time};
+
+    memcpy(call.message, state->message, sizeof(call.message));
+    return wal__opencode_add_call(writer, &call) &&
+           write_tool(writer, &state->calls[state->call_count - 1], NULL, NULL);
 }
 
 bool wal__opencode_write_block(struct wal__model_writer *writer,
@@ -433,7 +480,7 @@ bool wal__opencode_write_block(struct wal__model_writer *writer,
 
     switch (block->kind) {
     case WAL__BLOCK_TOOL_CALL:
-        return add_call(writer, block);
+        return write_call(writer, block);
     case WAL__BLOCK_TEXT:
         if (!wal__opencode_open_part(writer, id, "text")) {
             return false;

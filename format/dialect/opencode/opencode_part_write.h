@@ -25,6 +25,8 @@ struct wal__opencode_call {
     char message[WAL__OPENCODE_ID_SIZE]; /* that it belongs to */
     char part[WAL__OPENCODE_ID_SIZE];    /* empty: not written */
     int64_t time;                        /* of the message */
+    /* The part as read, without its state; or empty. */
+    struct wal__json_span raw;
 };
 
 struct wal__opencode_writer {
@@ -32,11 +34,15 @@ struct wal__opencode_writer {
      * is kept, because the client keeps messages and parts of all sessions by
      * their ids. */
     bool is_copy;
+    /* They are this session's: its messages are as the client wrote them. */
+    bool is_own;
     char session[WAL__OPENCODE_ID_SIZE];
     char message[WAL__OPENCODE_ID_SIZE]; /* the last one */
     char user[WAL__OPENCODE_ID_SIZE];    /* the last one of a user */
-    struct wal__model_table users; /* all of them, by hash: what answers name */
-    uint64_t last_message;         /* numbers of the last ids */
+    /* The ids that messages were written under, by hash of the ids that they
+     * had: what answers name. */
+    struct wal__model_table messages;
+    uint64_t last_message; /* numbers of the last ids */
     uint64_t last_part;
     struct wal__opencode_call *calls; /* without a result, in order */
     size_t call_count;
@@ -86,7 +92,7 @@ void wal__opencode_make_part_id(struct wal__opencode_writer *state,
                                 char id[WAL__OPENCODE_ID_SIZE]);
 
 /* Records that the last message is a user's. */
-bool wal__opencode_add_user(struct wal__model_writer *writer);
+void wal__opencode_set_user(struct wal__opencode_writer *state);
 
 /* Opens a part of the last message and writes its members up to the type, which
  * may be NULL. An empty id is generated. */
@@ -99,6 +105,10 @@ bool wal__opencode_close_part(struct wal__model_writer *writer);
  * survives. */
 bool wal__opencode_write_result(struct wal__model_writer *writer,
                                 const struct wal__model_item *result);
+
+/* Records a call whose part was written; its spans are copied. */
+bool wal__opencode_add_call(struct wal__model_writer *writer,
+                            const struct wal__opencode_call *call);
 
 /* Whether a call waits for the result. */
 bool wal__opencode_has_call(const struct wal__opencode_writer *state,

@@ -7,7 +7,9 @@
 
 #include <string.h>
 
+#include "format/dialect/opencode/opencode_part_read.h"
 #include "format/json/json_value.h"
+#include "format/model/content_write.h"
 #include "format/model/model_content.h"
 #include "format/model/model_member.h"
 
@@ -39,8 +41,92 @@ static bool write_document(struct wal__model_writer *writer,
     return !writer->out.has_failed;
 }
 
+struct text {
+    uint8_t *data;
+    size_t size;
+    size_t capacity;
+};
+
+static bool put_text(void *ctx, const void *data, size_t size)
+{
+    struct text *text = ctx;
+
+    if (size > text->capacity - text->size) {
+        return false;
+    }
+    memcpy(text->data + text->size, data, size);
+    text->size += size;
+    return true;
+}
+
+/* Records the call of a part without a result, which may come later. `ids`:
+ * three members that the part has. */
+static bool keep_call(struct wal__model_writer *writer,
+                      struct wal__json_span part,
+                      const struct wal__json_override ids[3])
+{
+    enum {
+        TYPE,
+        CALL,
+        TOOL,
+        STATUS,
+        INPUT,
+        COUNT
+    };
+    struct wal__json_member members[COUNT] = {
+        [TYPE] = {.key = "type"},
+        [CALL] = {.key = "callID"},
+        [TOOL] = {.key = "tool"},
+        [STATUS] = {.parent = "state", .key = "status"},
+        [INPUT] = {.parent = "state", .key = "input"}};
+    const struct wal__json_override other[4] = {
+        ids[0], ids[1], ids[2], {.key = "state"}};
+    struct wal__opencode_writer *state = writer->state;
+    struct text text = {.capacity = part.size + 3 * WAL__OPENCODE_ID_SIZE};
+    struct wal__json_out out = {.put = put_text, .ctx = &text};
+    struct wal__opencode_call call = {.time = state->time};
+
+    if (wal__model_members(part, members, COUNT, NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    if (!wal__line_string_is(&members[TYPE], "tool") ||
+        wal__opencode_has_result(wal__member_string(&members[STATUS]))) {
+        return true;
+    }
+    text.data = wal__arena_alloc(writer->scratch, text.capacity);
+    if (text.data == NULL) {
+        return false;
+    }
+    wal__json_out_overridden(&out, part, other, 4);
+    call.id = wal__member_string(&members[CALL]);
+    call.name = wal__member_string(&members[TOOL]);
+    call.arguments = wal__content_unwrap_arguments(members[INPUT].value.span);
+    call.raw = (struct wal__json_span){text.data, text.size};
+    memcpy(call.message, state->message, sizeof(call.message));
+    memcpy(call.part, ids[2].json.data, ids[2].json.size);
+    return !out.has_failed && wal__opencode_add_call(writer, &call);
+}
+
+/* Adds the white space around a value in a text. */
+static struct wal__json_span with_space(struct wal__json_span value,
+                                        struct wal__json_span text)
+{
+    const uint8_t *begin = value.data;
+    const uint8_t *end = value.data + value.size;
+
+    while (begin > text.data && memchr(" \t\r\n", begin[-1], 4) != NULL) {
+        begin--;
+    }
+    while (end < text.data + text.size && memchr(" \t\r\n", *end, 4) != NULL) {
+        end++;
+    }
+    return (struct wal__json_span){begin, (size_t)(end - begin)};
+}
+
+/* Writes a part of a message, `message`. */
 static bool write_part(struct wal__model_writer *writer, bool is_copy,
-                       struct wal__json_span value)
+                       struct wal__json_span value,
+                       struct wal__json_span message)
 {
     struct wal__opencode_writer *state = writer->state;
     struct wal__json_override ids[3] = {
@@ -54,31 +140,39 @@ static bool write_part(struct wal__model_writer *writer, bool is_copy,
         return false;
     }
     ids[2].json = wal__member_string(&id);
-    if (is_copy) {
+    if (is_copy || !wal__opencode_is_id(ids[2].json, "prt_")) {
         wal__opencode_make_part_id(state, made);
         ids[2].json = wal__opencode_id_span(made);
     }
     return wal__opencode_select_file(writer, "storage/part/", state->message,
                                      ids[2].json) &&
-           write_document(writer, value, ids, 3);
+           write_document(writer, with_space(value, message), ids, 3) &&
+           keep_call(writer, value, ids);
 }
 
-/* The user's message that an answer names: its own, if there is one. */
+/* The message that an answer names, under the id that it was written with. An
+ * answer of another session, or one to a message that is not written, names the
+ * last one of a user. */
 static struct wal__json_span parent_of(const struct wal__opencode_writer *state,
-                                       struct wal__json_span named)
+                                       struct wal__json_span named, bool is_own)
 {
-    struct wal__json_span found;
+    struct wal__json_span written;
 
-    return named.size == 0 || state->user[0] == '\0' ||
-                   wal__model_table_get(
-                       &state->users, wal__model_string_hash(0, named), &found)
+    if (named.size > 0 &&
+        wal__model_table_get(&state->messages, wal__model_string_hash(0, named),
+                             &written)) {
+        return written;
+    }
+    return named.size == 0 || state->user[0] == '\0' || is_own
                ? named
                : wal__opencode_id_span(state->user);
 }
 
-/* Sets *is_copy: the message is of another session. */
+/* Writes the info of a message, `message`. Sets *is_copy: the message is of
+ * another session. */
 static bool write_info(struct wal__model_writer *writer,
-                       struct wal__json_span value, bool *is_copy)
+                       struct wal__json_span value,
+                       struct wal__json_span message, bool *is_copy)
 {
     enum {
         ID,
@@ -114,9 +208,12 @@ static bool write_info(struct wal__model_writer *writer,
     is_user = wal__line_string_is(&members[ROLE], "user");
     ids[0].json = wal__opencode_id_span(state->message);
     ids[1].json = wal__opencode_id_span(state->session);
-    ids[2].json = parent_of(state, wal__member_string(&members[PARENT]));
-    return (!is_user || wal__opencode_add_user(writer)) &&
-           write_document(writer, value, ids,
+    ids[2].json = parent_of(state, wal__member_string(&members[PARENT]),
+                            !*is_copy && state->is_own);
+    if (is_user) {
+        wal__opencode_set_user(state);
+    }
+    return write_document(writer, with_space(value, message), ids,
                           is_user || ids[2].json.size == 0 ? 2 : 3);
 }
 
@@ -129,12 +226,12 @@ bool wal__opencode_write_raw(struct wal__model_writer *writer,
     bool is_copy;
 
     if (wal__model_members(message, members, 2, NULL) != WAL__JSON_OK ||
-        !write_info(writer, members[0].value.span, &is_copy)) {
+        !write_info(writer, members[0].value.span, message, &is_copy)) {
         return false;
     }
     wal__model_array_begin(&scan, members[1].value.span);
     while (wal__model_array_next(&scan, &part)) {
-        if (!write_part(writer, is_copy, part.span)) {
+        if (!write_part(writer, is_copy, part.span, message)) {
             return false;
         }
     }

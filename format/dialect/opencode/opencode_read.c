@@ -160,6 +160,7 @@ static void read_message(struct wal__opencode_storage *storage,
     struct wal__model_item *item = &message.item;
     struct info info = {.is_summary = false};
     struct wal__json_span raw = {NULL, 0};
+    struct wal__json_span id;
     size_t first_part;
     size_t part;
 
@@ -170,7 +171,8 @@ static void read_message(struct wal__opencode_storage *storage,
             WAL__JSON_OK) {
         return;
     }
-    item->id = wal__opencode_storage_id(storage, document, info.id);
+    id = wal__opencode_storage_id(storage, document, info.id);
+    item->id = id;
     item->time = info.time;
     set_role(&message, &info);
     part = wal__opencode_storage_first_part(storage, document, item->id);
@@ -186,10 +188,13 @@ static void read_message(struct wal__opencode_storage *storage,
         wal__opencode_flush(&message, true);
     }
     /* A summary goes with the mark before it, or both are made anew. */
-    if (message.is_raw && (!info.is_summary || storage->raw_prefix.size > 0)) {
+    if (message.is_raw && (!info.is_summary || !storage->has_lost_mark)) {
         raw = wal__opencode_message_line(storage, document, first_part);
+    } else if (info.is_summary) {
+        storage->raw_prefix.size = 0;
+        storage->has_lost_mark = false;
     }
-    wal__opencode_emit_batch(storage, raw);
+    wal__opencode_emit_batch(storage, id, raw);
 }
 
 static enum wal__json_status
@@ -205,6 +210,7 @@ opencode_tree(struct wal__model_reader *reader,
     for (size_t i = 0; i < storage.messages.count && !storage.has_failed; i++) {
         read_message(&storage, &storage.messages.items[i]);
     }
+    wal__opencode_emit_prefix(&storage);
     wal__opencode_emit_deferred(&storage);
     return storage.has_failed ? WAL__JSON_NO_SPACE : WAL__JSON_OK;
 }
@@ -223,6 +229,8 @@ static enum wal__json_status opencode_line(struct wal__model_reader *reader,
     for (size_t i = 0; i < storage.messages.count && !storage.has_failed; i++) {
         read_message(&storage, &storage.messages.items[i]);
     }
+    storage.prefix_id = line->id;
+    wal__opencode_emit_prefix(&storage);
     wal__opencode_emit_deferred(&storage);
     if (!storage.has_failed && storage.tip.data == line->parent.data &&
         storage.tip.size == line->parent.size) {

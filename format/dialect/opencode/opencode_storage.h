@@ -51,6 +51,8 @@ struct wal__opencode_storage {
     size_t batch_count;
     size_t batch_capacity;
     struct wal__json_span raw_prefix; /* the line of a message without items */
+    struct wal__json_span prefix_id;  /* the id of that message */
+    bool has_lost_mark;               /* a message without items has no line */
     struct wal__json_span line_id;    /* of the last item of a line; or empty */
     struct wal__json_span tip;        /* id of the previous item */
     struct wal__json_span first_kept; /* of the next compaction */

@@ -236,9 +236,7 @@ static bool write_message(struct wal__model_writer *writer,
         write_assistant(writer, item, false);
     } else {
         write_user(writer, item);
-        if (!wal__opencode_add_user(writer)) {
-            return false;
-        }
+        wal__opencode_set_user(writer->state);
     }
     wal__json_out_close(&writer->out, '}');
     for (size_t i = 0; i < item->block_count; i++) {
@@ -280,8 +278,8 @@ static bool write_compaction(struct wal__model_writer *writer,
     }
     write_user(writer, &user);
     wal__json_out_close(&writer->out, '}');
-    if (!wal__opencode_add_user(writer) ||
-        !wal__opencode_open_part(writer, mark, "compaction")) {
+    wal__opencode_set_user(writer->state);
+    if (!wal__opencode_open_part(writer, mark, "compaction")) {
         return false;
     }
     wal__json_out_member_bool(&writer->out, "auto", true);
@@ -319,10 +317,12 @@ static bool opencode_begin(struct wal__model_writer *writer)
         return false;
     }
     writer->state = state;
-    state->users.arena = writer->arena;
+    state->messages.arena = writer->arena;
     session_id(writer->session, state->session);
     memcpy(state->message, state->session, WAL__OPENCODE_ID_SIZE);
     state->is_copy = is_copy(writer, state);
+    state->is_own = !state->is_copy && writer->session->raw.size > 0 &&
+                    writer->session->dialect == writer->dialect;
     (void)wal__model_time_read(writer->session->time, &state->time);
     state->provider = writer->session->provider;
     state->model = writer->session->model;
@@ -345,6 +345,35 @@ static bool opencode_item(struct wal__model_writer *writer,
     }
     return item->role == WAL__ROLE_TOOL ? write_result(writer, item)
                                         : write_message(writer, item);
+}
+
+/* The lists of tasks and of changed files are named after the session. Where
+ * there are some already, they are newer. */
+static const char *const kept_documents[] = {"todo/", "session_diff/", NULL};
+
+static bool opencode_document(struct wal__model_writer *writer, const char *key,
+                              struct wal__json_span value)
+{
+    const struct wal__opencode_writer *state = writer->state;
+    const char *name = strchr(key, '/');
+    const size_t size = sizeof(state->session) - 2; /* without quotes */
+    struct wal__model_path path;
+
+    if (!state->is_own || name == NULL || strlen(++name) != size + 5 ||
+        memcmp(name, state->session + 1, size) != 0 ||
+        strcmp(name + size, ".json") != 0) {
+        return true;
+    }
+    wal__model_path_init(&path, writer->scratch);
+    wal__model_path_add(&path, "storage/");
+    wal__model_path_add(&path, key);
+    if (path.text == NULL ||
+        !wal__model_write_file(writer, path.text,
+                               WAL__OUTPUT_SHARED_DOCUMENT)) {
+        return false;
+    }
+    wal__json_out_bytes(&writer->out, value.data, value.size);
+    return !writer->out.has_failed;
 }
 
 /* Writes the session's project where there is none: the client finds sessions
@@ -451,8 +480,8 @@ static bool opencode_clone(struct wal__model_writer *writer)
     }
     *own = *from;
     own->call_capacity = own->call_count;
-    own->users =
-        (struct wal__model_table){.arena = writer->arena, .base = &from->users};
+    own->messages = (struct wal__model_table){.arena = writer->arena,
+                                              .base = &from->messages};
     if (calls.size > 0) {
         own->calls =
             (void *)(uintptr_t)wal__arena_copy(writer->arena, calls).data;
@@ -472,6 +501,7 @@ const struct wal__dialect_write_ops wal__opencode_write_ops = {
                WAL__CARRIES(STOP_REASONS) | WAL__CARRIES(COMPACTIONS) |
                WAL__CARRIES(META) | WAL__CARRIES(META_NAMES),
     .merges_parts = true,
+    .links_starter = true,
     .path = opencode_path,
     .is_id = opencode_is_id,
     .make_id = opencode_make_id,
@@ -479,6 +509,8 @@ const struct wal__dialect_write_ops wal__opencode_write_ops = {
     .begin = opencode_begin,
     .item = opencode_item,
     .end = opencode_end,
+    .document = opencode_document,
+    .kept_documents = kept_documents,
     .clone = opencode_clone,
     .join = wal__opencode_join,
 };

@@ -84,11 +84,39 @@ static void write_ms(struct wal__json_out *out, struct wal__json_span time)
     wal__json_out_member_int(out, "timestamp", ms);
 }
 
+/* The path of the file of the session that started this one: the client shows
+ * a session below the one whose file it names. Data is NULL if there is no
+ * memory. */
+static struct wal__json_span path_of_starter(struct wal__model_writer *writer)
+{
+    const struct wal__model_session *session = writer->session;
+    const struct wal__model_session starter = {.id = session->starter,
+                                               .time = session->starter_time,
+                                               .cwd = session->starter_cwd};
+    const char *below = pi_path(&starter, 0, writer->scratch);
+    struct wal__model_path path;
+
+    wal__model_path_init(&path, writer->scratch);
+    if (session->root != NULL) {
+        wal__model_path_add(&path, session->root);
+        wal__model_path_add(&path, "/");
+    }
+    if (below != NULL) {
+        wal__model_path_add(&path, below);
+    }
+    return below == NULL || path.text == NULL
+               ? (struct wal__json_span){NULL, 0}
+               : wal__arena_escape(writer->scratch,
+                                   (struct wal__json_span){
+                                       (const uint8_t *)path.text, path.size});
+}
+
 static bool pi_begin(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
     struct wal__json_out *out = &writer->out;
     const char *path = pi_path(session, 0, writer->scratch);
+    struct wal__json_span parent = session->parent;
 
     writer->state = wal__arena_calloc(writer->arena, sizeof(struct pi_writer));
     if (path == NULL || writer->state == NULL ||
@@ -101,13 +129,19 @@ static bool pi_begin(struct wal__model_writer *writer)
         wal__json_out_newline(out);
         return true;
     }
+    if (session->starter.size > 0) {
+        parent = path_of_starter(writer);
+        if (parent.data == NULL) {
+            return false;
+        }
+    }
     wal__json_out_open(out, '{');
     wal__json_out_member_str(out, "type", "session");
     wal__json_out_member_int(out, "version", 3);
     wal__json_out_member(out, "id", session->id);
     wal__model_write_time(out, "timestamp", session->time);
     wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"/\""));
-    wal__json_out_optional(out, "parentSession", session->parent);
+    wal__json_out_optional(out, "parentSession", parent);
     wal__json_out_close_line(out);
     return true;
 }
@@ -454,6 +488,7 @@ const struct wal__dialect_write_ops wal__pi_write_ops = {
         WAL__CARRIES(META) | WAL__CARRIES(META_NAMES) | WAL__CARRIES(LINES) |
         WAL__CARRIES(PARENTS),
     .merges_parts = true,
+    .links_starter = true,
     .path = pi_path,
     .is_id = pi_is_id,
     .make_id = pi_make_id,

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
 sys.dont_write_bytecode = True
 from client_place import (  # noqa: E402
     CLAUDE, TIME, TOOLS, Place, claude_row, claude_session, one, pi_entry,
-    read, run, texts, uuid, write)
+    read, rows_of, run, texts, uuid, write)
 
 
 def head_follows_the_client(work):
@@ -200,8 +200,153 @@ def subagents_are_next_to_their_session(work):
     assert [row["parentID"] for row in sessions if "parentID" in row] == \
         [parents[0]["id"]], sessions
 
+
+def subagents_name_their_session(work):
+    """pi 0.73 shows a session below the one whose file its header names in
+    parentSession, an absolute path; Codex 0.169 one whose source is a subagent
+    below the thread that spawned it. Clients that cannot name it lose it."""
+    home, store = work + "/home/.claude", work + "/store"
+    claude_session(home)
+    agent = {"isSidechain": True, "cwd": "/other", "agentId": "abc"}
+    write(home + "/projects/-w/" + CLAUDE + "/subagents/agent-abc.jsonl",
+          dict(claude_row(3, "user", "sub"), **agent),
+          dict(claude_row(4, "assistant", "done", 3), **agent))
+    agentwal = ("agentwal", "--store", store)
+    run(*agentwal, "init")
+    run(*agentwal, "import", home)
+    names = (CLAUDE, CLAUDE + "~agent-abc")
+
+    def export(dialect, name):
+        """Exports to a relative path; returns the file and the losses."""
+        row = rows_of(run(*agentwal, "export", "--json", "--dialect", dialect,
+                          "--session", name, os.path.relpath(work + "/out")))[0]
+        return (os.path.realpath(row["path"]),
+                [loss for loss in row["losses"]
+                 if loss["what"] == "parent session"])
+
+    for dialect in ("pi", "codex"):
+        above, below = [export(dialect, name) for name in names]
+        assert above[1] == below[1] == [], (above, below)
+        headers = [read(path)[0] for path in (above[0], below[0])]
+        if dialect == "pi":
+            assert "parentSession" not in headers[0], headers
+            assert headers[1]["parentSession"] == above[0], headers
+        else:
+            meta = [header["payload"] for header in headers]
+            assert meta[0]["source"] == "cli", meta
+            assert meta[1]["source"] == {"subagent": {"thread_spawn": {
+                "parent_thread_id": meta[0]["id"], "depth": 1}}}, meta
+            assert "forked_from_id" not in meta[1], meta
+        # It is the same file the next time, and brings nothing new.
+        before = open(below[0], "rb").read()
+        export(dialect, names[1])
+        assert open(below[0], "rb").read() == before
+    rows = rows_of(run(*agentwal, "import", "--json", work + "/out"))
+    assert sum(row["appended"] for row in rows) == 0, rows
+    # The client goes on from an entry of the view, which is known.
+    path = export("pi", names[1])[0]
+    first = [row for row in read(path) if row["type"] == "message"][0]["id"]
+    write(path, pi_entry("aaaa0001", first, "instead"))
+    rows = rows_of(run(*agentwal, "import", "--json", path))
+    assert [row["damaged"] for row in rows] == [[]], rows
+    export("pi", names[1])
+    assert texts(path) == ["sub", "instead"], texts(path)
+    for dialect in ("rollouts", "entries", "sdk", "spec11"):
+        assert export(dialect, names[0])[1] == [], dialect
+        assert export(dialect, names[1])[1] == [
+            {"what": "parent session", "count": 1}], dialect
+    for dialect in ("claude", "opencode"):
+        assert export(dialect, names[1])[1] == [], dialect
+
+
+def history_row(kind, **backups):
+    """A snapshot of Claude's file checkpoints; each backup is of a file."""
+    names = {path: {"backupFileName": name, "version": 1,
+                    "backupTime": TIME % 1} for path, name in backups.items()}
+    return {"type": kind, "messageId": uuid(1), "isSnapshotUpdate": False,
+            "snapshot": {"messageId": uuid(1), "timestamp": TIME % 1,
+                         "trackedFileBackups": names}}
+
+
+def history_of(folder):
+    """The backups below a folder: name and bytes."""
+    return {path[len(folder) + 1:]: open(path, "rb").read() for path in
+            glob.glob(folder + "/**/*", recursive=True) if os.path.isfile(path)}
+
+
+def rewinding_finds_its_backups(work):
+    """Claude's CLI 2.0 rewinds files from the backups that the transcript's
+    snapshots name, in file-history/SESSION next to projects/: "backup missing"
+    without them. They are written with the view, or their number is reported."""
+    home, store = work + "/home/.claude", work + "/store"
+    backups = {CLAUDE + "/aaaa@v1": b"int main;\nno newline",
+               CLAUDE + "/aaaa@v2": bytes(range(256)),
+               CLAUDE + "/bbbb@v1": b"",
+               CLAUDE + "/cccc@v1": b'{"type":"session","id":"x"}\n'}
+    write(home + "/projects/-w/" + CLAUDE + ".jsonl",
+          claude_row(1, "user", "go"),
+          history_row("file-history-snapshot", a="aaaa@v1", new=None),
+          history_row("file-history-snapshot", a="aaaa@v2", b="bbbb@v1",
+                      c="cccc@v1"),
+          history_row("file-history-delta", a="aaaa@v2", d="lost@v1",
+                      e="../../../outside", f="/etc/passwd", g="..", h=""))
+    for name, data in backups.items():
+        os.makedirs(home + "/file-history/" + CLAUDE, exist_ok=True)
+        with open(home + "/file-history/" + name, "wb") as file:
+            file.write(data)
+    agentwal = ("agentwal", "--store", store)
+    run(*agentwal, "init")
+
+    def export(out, *more):
+        rows = rows_of(run(*agentwal, "export", "--json", "--dialect",
+                           "claude", *more, out))
+        return [loss["count"] for row in rows for loss in row["losses"]
+                if loss["what"] == "file backups"]
+
+    # The import without --all-files leaves them out; what the folder has
+    # already is not lost.
+    run(*agentwal, "import", home)
+    assert export(work + "/without") == [9], export(work + "/without")
+    assert not os.path.exists(work + "/without/file-history")
+    assert export(home) == [5], export(home)
+    assert history_of(home + "/file-history") == backups
+    # A later import brings them, and the next export writes them.
+    run(*agentwal, "import", "--all-files", home)
+    out = work + "/without"
+    assert export(out) == [5]
+    assert history_of(out + "/file-history") == backups
+    # No file is restored that is older than its backup, so that must be old.
+    assert {int(os.stat(out + "/file-history/" + path).st_mtime)
+            for path in backups} == {1759140001}
+    assert not os.path.exists(work + "/outside")
+    before = {path: os.stat(path).st_mtime_ns for path in
+              glob.glob(out + "/**/*", recursive=True)}
+    assert export(out) == [5]
+    assert before == {path: os.stat(path).st_mtime_ns for path in before}
+    for all_files in ((), ("--all-files",)):
+        rows = rows_of(run(*agentwal, "import", "--json", *all_files, out))
+        assert sum(row["appended"] for row in rows) == 0, rows
+    # A fork has the rows of its branch; the snapshots are on none.
+    run(*agentwal, "fork", CLAUDE, "--id", "the-fork")
+    assert export(work + "/fork", "--session", "the-fork") == []
+    assert not os.path.exists(work + "/fork/file-history")
+    # What somebody else wrote there stays, and is reported.
+    path = out + "/file-history/" + CLAUDE + "/aaaa@v1"
+    with open(path, "wb") as file:
+        file.write(b"other")
+    run(*agentwal, "export", "--dialect", "claude", "--session", CLAUDE, out,
+        code=1)
+    assert open(path, "rb").read() == b"other"
+    # Nothing can be next to standard output.
+    done = subprocess.run([os.path.join(TOOLS, "agentwal"), "--store", store,
+                           "export", "--dialect", "claude", "--session", CLAUDE,
+                           "--stdout"], capture_output=True, check=True)
+    assert b"lost: 9 file backups" in done.stderr, done.stderr
+
+
 def main():
     for rule in (subagents_are_next_to_their_session,
+                 subagents_name_their_session, rewinding_finds_its_backups,
                  head_follows_the_client, head_goes_back_with_the_client,
                  answer_stays_in_the_branch,
                  moved_head_is_what_the_client_follows,

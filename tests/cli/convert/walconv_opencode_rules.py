@@ -339,6 +339,190 @@ def own_documents_keep_their_bytes(work):
                 assert open(path, "rb").read() == open(copy, "rb").read(), copy
     assert opencode_texts(place.out)[1][-1] == "then"
 
+def opencode_parts(home, number, *parts):
+    """Replaces the parts of a message; each has the next id."""
+    folder = home + "/storage/part/" + message_id(number)
+    for path in glob.glob(folder + "/*.json"):
+        os.remove(path)
+    for at, part in enumerate(parts):
+        name = "prt_b7ca990%05dAAAAAAAAAAAAAA" % (100 * number + at)
+        part = {"id": name, "messageID": message_id(number),
+                "sessionID": SES, **part}
+        with open(folder + "/" + name + ".json", "w", encoding="utf-8") as file:
+            json.dump(part, file, indent=2)
+            file.write("\n")
+
+
+def whole_session(home):
+    """What OpenCode 1.0 leaves of a session that was interrupted, compacted
+    and undone: calls without a result, an abort, marks of compactions and
+    summaries without one, patches alone, todo/ and session_diff/."""
+    opencode_session(home)
+    storage = home + "/storage"
+    named = {"parentID": message_id(1)}
+    tool = {"type": "tool", "tool": "bash", "metadata": {"openai": {"x": 1}}}
+    opencode_message(storage, SES, 3, "assistant", "", **named)
+    opencode_parts(home, 3, {"type": "step-start", "snapshot": "abc"},
+                   {**tool, "callID": "c1",
+                    "state": {"status": "pending", "input": {}, "raw": "{"}},
+                   {**tool, "callID": "c2",
+                    "state": {"status": "running", "input": {"command": "ls"},
+                              "title": "ls", "time": {"start": 5}}})
+    opencode_message(storage, SES, 4, "assistant", "", cost=0.25, error={
+        "name": "MessageAbortedError", "data": {"message": "Aborted by me."}})
+    opencode_parts(home, 4)
+    opencode_message(storage, SES, 5, "assistant", "", parentID=message_id(4))
+    opencode_parts(home, 5, {"type": "patch", "hash": "abc", "files": ["a"]})
+    for number in (6, 7, 9, 10, 13):
+        opencode_message(storage, SES, number, "user", "")
+        opencode_parts(home, number, {"type": "compaction", "auto": True})
+    for number, parent in ((8, 7), (11, 10), (12, 99)):
+        opencode_message(storage, SES, number, "assistant", "gist",
+                         summary=True, cost=0.5, finish="stop", mode="x",
+                         tokens={"input": 9}, parentID=message_id(parent))
+    for kind, value in (("todo", [{"content": "it", "status": "pending"}]),
+                        ("session_diff", [{"file": "a", "additions": 1}])):
+        os.makedirs(storage + "/" + kind)
+        with open(storage + "/" + kind + "/" + SES + ".json", "w",
+                  encoding="utf-8") as file:
+            json.dump(value, file, indent=2)
+
+
+def files_of(storage):
+    """The files of a storage without those of the client itself."""
+    return {path[len(storage) + 1:]: open(path, "rb").read() for path in
+            glob.glob(storage + "/**/*.json", recursive=True)
+            if not path.startswith(storage + "/project/")}
+
+
+def own_session_keeps_its_files(work):
+    """OpenCode 1.0 gets the session back that it wrote, file by file: what it
+    undoes, what it shows of an abort, what a compaction cost."""
+    place = Place(work, whole_session)
+    ours, theirs = place.out + "/storage", place.home + "/storage"
+    assert place.export("opencode")[0]["losses"] == []
+    before = files_of(theirs)
+    assert files_of(ours) == before, [
+        path for path in {**before, **files_of(ours)}
+        if before.get(path) != files_of(ours).get(path)]
+    times = {path: os.stat(ours + "/" + path).st_mtime_ns for path in before}
+    states = {path: os.stat(path).st_ino for path in
+              glob.glob(place.out + "/.agentwal/opencode-*.json")}
+    place.export("opencode")
+    for path in before:  # the same content in other files
+        os.rename(ours + "/" + path, ours + "/moved")
+        with open(ours + "/" + path, "wb") as file:
+            file.write(before[path])
+        os.utime(ours + "/" + path, ns=(times[path], times[path]))
+        os.remove(ours + "/moved")
+    place.export("opencode")
+    assert len(states) == 1 and states == {
+        path: os.stat(path).st_ino for path in states}
+    assert times == {path: os.stat(ours + "/" + path).st_mtime_ns
+                     for path in before}
+    rows = [row for row in place.import_()
+            if not row["sessionId"].startswith("files-")]  # project/
+    assert [row["appended"] for row in rows] == [0], rows
+    # It goes on: a message is new, and the others stay.
+    place.append("then")
+    place.export("opencode")
+    after = files_of(ours)
+    assert {path: after[path] for path in before} == before
+    assert len(after) == len(before) + 2, set(after) - set(before)
+    assert "then" in opencode_texts(place.out)[1][-1]
+    # What the client changes next to the session stays.
+    todo = ours + "/todo/" + SES + ".json"
+    with open(todo, "w", encoding="utf-8") as file:
+        file.write("[]")
+    place.append("more")
+    place.export("opencode")
+    assert open(todo, encoding="utf-8").read() == "[]"
+
+
+def late_result_is_in_its_call(work):
+    """OpenCode 1.0 has one part for a call and its result: a result that comes
+    later changes the state of the call's part, and nothing else."""
+    place = Place(work, whole_session)
+    place.export("opencode")
+    entry = {"type": "message", "payload": {
+        "role": "tool", "tool_call_id": "c2",
+        "content": [{"type": "text", "text": "a.c"}]}}
+    subprocess.run([os.path.join(TOOLS, "walctl"), "append", place.store,
+                    place.session], input=json.dumps(entry).encode(),
+                   check=True, capture_output=True)
+    place.export("opencode")
+    before = files_of(place.home + "/storage")
+    after = files_of(place.out + "/storage")
+    changed = [path for path in after if after[path] != before.get(path)]
+    assert len(changed) == 1 and len(after) == len(before), changed
+    old, new = [json.loads(files[changed[0]]) for files in (before, after)]
+    assert new["state"]["status"] == "completed", new
+    assert new["state"]["output"] == "a.c", new
+    assert new["state"]["input"] == old["state"]["input"], new
+    assert {**old, "state": 0} == {**new, "state": 0}, (old, new)
+
+
+def compaction_in_the_view_stays(work):
+    """OpenCode 1.0 compacts a view that it goes on in: its two messages are
+    taken in, and are in the view as it wrote them."""
+    place = Place(work, claude_session)
+    place.export("opencode")
+    storage = place.out + "/storage"
+    session = os.path.basename(one(storage + "/session/*/*.json"))[:-5]
+    for name, info, part in (
+            ("msg_fffffffff001AAAAAAAAAAAAAA",
+             {"role": "user", "agent": "build"},
+             {"type": "compaction", "auto": False}),
+            ("msg_fffffffff002AAAAAAAAAAAAAA",
+             {"role": "assistant", "summary": True, "cost": 0.5,
+              "time": {"created": 1767323047000, "completed": 1767323048000},
+              "parentID": "msg_fffffffff001AAAAAAAAAAAAAA", "finish": "stop"},
+             {"type": "text", "text": "the gist"})):
+        info = {"id": name, "sessionID": session,
+                "time": {"created": 1767323047000}, **info}
+        part = {"id": name.replace("msg_", "prt_"), "sessionID": session,
+                "messageID": name, **part}
+        for kind, folder, value in (("message", session, info),
+                                    ("part", name, part)):
+            path = "/".join((storage, kind, folder, value["id"] + ".json"))
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(value, file, separators=(",", ":"))
+    before = files_of(storage)
+    assert place.import_()[0]["appended"] == 2
+    place.append("then")
+    place.export("opencode")
+    after = files_of(storage)
+    assert all(before[path] == after.get(path) for path in before
+               if "/session/" not in "/" + path), set(before) ^ set(after)
+    assert sum(row["appended"] for row in place.import_()) == 0
+    place.export("pi")
+    rows = read(one(place.out + "/sessions/**/*.jsonl"))
+    assert [row["summary"] for row in rows if row["type"] == "compaction"] == \
+        ["the gist"], rows
+
+
+def branch_inside_a_message_is_kept(work):
+    """pi 0.73 goes back to a call, before its result, in a session of OpenCode:
+    what it adds there is in every view."""
+    def session(home):
+        opencode_session(home)
+        opencode_message(home + "/storage", SES, 3, "assistant", "")
+        opencode_parts(home, 3, {
+            "type": "tool", "tool": "bash", "callID": "c1",
+            "state": {"status": "completed", "input": {}, "output": "a.c",
+                      "title": "", "metadata": {}, "time": {"start": 5,
+                                                            "end": 6}}})
+    place = Place(work, session)
+    place.export("pi")
+    file = one(place.out + "/sessions/**/*.jsonl")
+    call = [row["id"] for row in read(file) if row["type"] == "message"][-2]
+    write(file, pi_entry("aaaa0001", call, "instead"))
+    assert sum(row["appended"] for row in place.import_()) == 1
+    place.export("opencode")
+    assert "instead" in opencode_texts(place.out)[1]
+
+
 def main():
     for rule in (entries_follow_the_documents, documents_are_shown,
                  compactions_of_the_client_are_known,
@@ -347,7 +531,10 @@ def main():
                  client_goes_on_in_documents,
                  client_renames_and_goes_on_in_documents, forks_are_listed,
                  no_two_sessions_share_an_id,
-                 no_two_summaries_share_an_id, own_documents_keep_their_bytes):
+                 no_two_summaries_share_an_id, own_documents_keep_their_bytes,
+                 own_session_keeps_its_files, late_result_is_in_its_call,
+                 compaction_in_the_view_stays,
+                 branch_inside_a_message_is_kept):
         with tempfile.TemporaryDirectory() as work:
             rule(work)
             print(rule.__name__)

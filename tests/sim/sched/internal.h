@@ -110,7 +110,8 @@ struct sched_process {
     uint32_t known_key;
     uint64_t known_version;
     bool poisoned;
-    bool probed; /* calm: its append was acknowledged */
+    bool probed;   /* calm: its append was acknowledged */
+    bool compacts; /* it is compacting */
     bool prealloc_requested;
     uint64_t prealloc_id;
     uint64_t prealloc_capacity;
@@ -244,6 +245,9 @@ void sched__step_put(struct sched_process *process, uint32_t session);
 void sched__step_head(struct sched_process *process, uint32_t session);
 void sched__step_fork(struct sched_process *process, uint32_t session);
 void sched__step_increment(struct sched_process *process, uint32_t session);
+
+/* script_compact.c */
+void sched__step_compact(struct sched_process *process);
 
 /* sched_calls.c: what an answer may be */
 bool sched__check_status(struct sched_process *process, enum wal_status status,

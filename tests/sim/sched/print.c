@@ -62,7 +62,9 @@ static const char *const feat_names[SCHED_OUTCOMES] = {
     [SCHED_FORKS] = "forks",
     [SCHED_READS] = "sessions read",
     [SCHED_READ_ONLY] = "those by a handle to read only",
-    [SCHED_BLOBS_READ] = "payloads read from out of line"};
+    [SCHED_BLOBS_READ] = "payloads read from out of line",
+    [SCHED_COMPACTED] = "segments compacted",
+    [SCHED_COMPACTING] = "compactions while another one ran"};
 
 void sched_print(const struct sched_counts *counts)
 {
@@ -124,7 +126,9 @@ uint32_t sched_print_uncovered(const struct sched_counts *counts,
     }
     for (uint32_t i = 0; i < SCHED_OUTCOMES; i++) {
         if ((i != SCHED_HEALED || heals) &&
-            (i != SCHED_BLOBS_READ || options->with_blobs)) {
+            (i != SCHED_BLOBS_READ || options->with_blobs) &&
+            ((i != SCHED_COMPACTED && i != SCHED_COMPACTING) ||
+             options->compacts)) {
             missing += report_zero(counts->outcomes[i], "", feat_names[i]);
         }
     }

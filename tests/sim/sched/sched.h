@@ -33,6 +33,7 @@ struct sched_options {
     bool few_switches;  /* few changes of who runs, by priorities; else any */
     bool append_heals;  /* an append heals a store that is poisoned */
     bool with_blobs;    /* payloads out of line, so that there are blobs */
+    bool compacts;      /* processes compact the store too */
     bool prints_trace;  /* prints every call */
 };
 
@@ -99,6 +100,8 @@ enum sched_outcome {
     SCHED_READS,
     SCHED_READ_ONLY,  /* by a handle that cannot write */
     SCHED_BLOBS_READ, /* payloads out of line that were read again */
+    SCHED_COMPACTED,  /* segments that were rewritten */
+    SCHED_COMPACTING, /* compactions refused while another one ran */
     SCHED_OUTCOMES
 };
 

@@ -14,6 +14,7 @@
 enum {
     LARGE = 12000,      /* payloads that fill a short segment */
     READ_ONLY_ODDS = 5, /* one opening in N, after the first one */
+    COMPACT_ODDS = 4,   /* one step in N, where processes do */
     INCREMENTS = 80 /* of the hundred ways of a step: the first that does so */
 };
 
@@ -503,8 +504,11 @@ static void run_step(struct sched_process *process)
     if (is_updated) {
         way = INCREMENTS;
     }
-    if (!is_updated && process->again != SCHED_NONE &&
-        random_below(process, 2) == 0) {
+    if (sched->options.compacts &&
+        sched__random(&process->read_random, COMPACT_ODDS) == 0) {
+        sched__step_compact(process);
+    } else if (!is_updated && process->again != SCHED_NONE &&
+               random_below(process, 2) == 0) {
         step_resend(process);
     } else if (way < 28) {
         step_append(process, session, false);

@@ -32,6 +32,7 @@ static const struct sim_fault ways[] = {
     {.call = SIM_PWRITEV, .sys_errno = 0, .put = 100},
     {.call = SIM_SYNC, .sys_errno = EIO, .partial = true},
     {.call = SIM_SYNC_DIRECTORY, .sys_errno = EIO},
+    {.call = SIM_MAP, .sys_errno = EIO},
 };
 
 enum {
@@ -407,7 +408,7 @@ static void test_loop_compact__at_every_call(void **state)
                                        .large_every = 4,
                                        .huge_every = seed % 2 == 0 ? 10 : 0,
                                        .blobs_every = seed % 2 == 0 ? 4 : 0},
-            workload_sample(3));
+            workload_sample(5));
     }
 }
 

@@ -400,7 +400,8 @@ static void test_live_set__unknown_segment_retains_all(void **state)
     assert_int_equal(wal__live_set_settle(&set), WAL_OK);
     assert_false(wal__live_set_is_purged(&set, 1));
     assert_int_equal(fate(&set, 1, WAL__FRAME_TOMBSTONE, 6), WAL__FATE_KEEP);
-    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 5), WAL__FATE_DROP);
+    /* A fork may be there that shares it. */
+    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 5), WAL__FATE_KEEP);
     end(&set, &segment);
 }
 

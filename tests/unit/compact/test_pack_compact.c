@@ -354,7 +354,7 @@ static void test_pack__condemned_content_is_stored_again(void **state)
                      WAL_OK);
     wal__content_guard_leave(&guard);
     assert_int_equal(size, BIG);
-    assert_int_equal(wal__position_segment(end), 2);
+    assert_true(wal__position_segment(end) > 1);
     assert_int_equal(
         put_unsynced(store,
                      (struct wal__span){content.data, (size_t)content.size},

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 
 #include "agentwal/blob.h"
+#include "engine/log/prealloc.h"
+#include "engine/store/session.h"
 #include "tests/lib/kit/blob_kit.h"
 
 enum {
@@ -17,6 +19,20 @@ enum {
 static uint8_t digests[BLOBS][WAL_DIGEST_SIZE];
 
 /* Several segments of content, and a session; `closed`, or as if killed. */
+/* Stores other content until closing does not end the newest segment. */
+static void use_newest(struct wal_store *store)
+{
+    const struct wal__log *pack = &store->core.blobs.log;
+
+    for (uint32_t i = BLOBS; wal__prealloc_has_excess(pack); i++) {
+        struct kit_content content = kit_content(i, SIZE, false);
+        uint8_t digest[WAL_DIGEST_SIZE];
+
+        kit_put_blob(store, &content, digest);
+        kit_content_free(&content);
+    }
+}
+
 static void make_store(bool closed)
 {
     struct wal_store *store = kit_store();
@@ -32,6 +48,7 @@ static void make_store(bool closed)
         kit_append(session, id, NULL);
     }
     assert_true(kit_store_info(store).pack_segments > 2);
+    use_newest(store);
     wal_session_close(session);
     kit_close(store);
     if (!closed) {

@@ -590,7 +590,7 @@ static void test_model_opencode__result_is_in_the_part_of_its_call(void **state)
             assert_non_null(strstr(data, "\"output\":\"r\""));
         }
         if (strstr(data, "\"callID\":\"c2\"") != NULL) {
-            assert_non_null(strstr(data, "\"status\":\"pending\""));
+            assert_non_null(strstr(data, "\"status\":\"running\""));
         }
     }
     assert_int_equal(tools, 2);

@@ -25,6 +25,9 @@ struct seen {
     uint32_t refusals;
     char refused_file[512];
     int32_t stop_with;
+    uint32_t readers;
+    int32_t reader; /* the last one */
+    uint64_t reader_bytes;
 };
 
 static int32_t see_session(void *ctx, const struct wal_session_space *session)
@@ -50,6 +53,15 @@ static void see_refusal(void *ctx, const struct wal_error *refusal)
                    refusal->file);
 }
 
+static void see_reader(void *ctx, int32_t process, uint64_t bytes)
+{
+    struct seen *seen = ctx;
+
+    seen->readers++;
+    seen->reader = process;
+    seen->reader_bytes = bytes;
+}
+
 static struct wal_store_compact_options options_with(struct seen *seen,
                                                      uint32_t flags)
 {
@@ -59,6 +71,7 @@ static struct wal_store_compact_options options_with(struct seen *seen,
         .rate = UINT64_MAX,
         .refused = see_refusal,
         .session = see_session,
+        .reader = see_reader,
         .ctx = seen,
     };
 
@@ -408,11 +421,68 @@ static void test_compact__neighbours_and_max_bytes(void **state)
     assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
     assert_int_equal(result.rewritten, 2);
     /* Room for the first one only, which alone is not worth it. */
-    options.max_bytes = 65536;
+    options.max_bytes = 16384;
     assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
     assert_int_equal(result.rewritten, 0);
     wal_session_close(session);
     kit_close(store);
+}
+
+/* --- readers of the old files ------------------------------------------- */
+
+/* Reads the entry, says so, and keeps the store open until it is told. */
+static void read_and_wait(int told, int says)
+{
+    struct wal_store *store = kit_open("store", WAL_OPEN_READ_ONLY);
+    struct wal_session *session = kit_session(store, "s");
+    char byte = 0;
+
+    assert_branch(session, "a");
+    assert_int_equal(write(says, "r", 1), 1);
+    assert_int_equal(read(told, &byte, 1), 1);
+    _exit(0);
+}
+
+static void test_compact__names_who_has_old_files_mapped(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_store_compact_options options;
+    struct seen seen;
+    int told[2];
+    int says[2];
+    char byte;
+    pid_t child;
+    int how;
+
+    kit_append(session, "a", NULL);
+    assert_int_equal(pipe(told), 0);
+    assert_int_equal(pipe(says), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        read_and_wait(told[0], says[1]);
+    }
+    assert_int_equal(read(says[0], &byte, 1), 1);
+    options = options_with(&seen, 0);
+    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+    assert_int_equal(seen.readers, 1);
+    assert_int_equal(seen.reader, child);
+    assert_true(seen.reader_bytes > 0);
+    assert_int_equal(write(told[1], "t", 1), 1);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    kit_append(session, "b", NULL);
+    options = options_with(&seen, 0);
+    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+    assert_int_equal(seen.readers, 0);
+    wal_session_close(session);
+    kit_close(store);
+    for (int i = 0; i < 2; i++) {
+        (void)close(told[i]);
+        (void)close(says[i]);
+    }
 }
 
 /* --- refused segments --------------------------------------------------- */
@@ -604,6 +674,7 @@ int main(void)
         KIT_TEST(test_space__of_documents_of_the_store),
         KIT_TEST(test_compact__again_without_changes),
         KIT_TEST(test_compact__many_small_segments_become_few),
+        KIT_TEST(test_compact__names_who_has_old_files_mapped),
         KIT_TEST(test_compact__neighbours_and_max_bytes),
         KIT_TEST(test_refused__damaged_segment_is_named),
         KIT_TEST(test_locked__by_a_thread_of_this_process),

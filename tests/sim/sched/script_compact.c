@@ -1,0 +1,64 @@
+/*
+ * script_compact.c - the step of a process that compacts the store while the
+ * others go on (sched.h). What it replaces is live or superseded: no answer of
+ * any process changes by it.
+ */
+#include "tests/sim/sched/internal.h"
+
+#include "agentwal/admin.h"
+#include "engine/process/control.h"
+
+/* Whether another process compacts: the lock is refused at once. */
+static bool is_compacted_by_another(const struct sched_process *process)
+{
+    const struct sched *sched = process->sched;
+
+    for (uint32_t i = 0; i < sched->options.processes; i++) {
+        const struct sched_process *other = &sched->processes[i];
+
+        if (other != process && other->compacts) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A segment is refused where reading it failed, and nowhere else. */
+static void check_refusals(struct sched_process *process,
+                           const struct wal_store_compact_result *result)
+{
+    if (result->refused != 0 && !process->failed) {
+        sched__fail(process->sched, "compaction refuses %u segments: %s",
+                    (unsigned)result->refused, result->refusal.text);
+    }
+}
+
+void sched__step_compact(struct sched_process *process)
+{
+    struct sched *sched = process->sched;
+    struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                .rate = UINT64_MAX};
+    struct wal_store_compact_result result = {.struct_size = sizeof(result)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    bool was_refusable = is_compacted_by_another(process);
+    enum wal_status status;
+
+    options.flags = sched__random(&process->read_random, 2) == 0
+                        ? WAL_STORE_COMPACT_ERASE
+                        : 0;
+    process->blocked_byte = 0;
+    process->compacts = true;
+    status = wal_store_compact(process->store, &options, &result, &error);
+    process->compacts = false;
+    if (status == WAL_ELOCKED &&
+        (process->blocked_byte == 0 ||
+         process->blocked_byte == WAL__LOCK_COMPACT) &&
+        (was_refusable || is_compacted_by_another(process))) {
+        sched->counts->outcomes[SCHED_COMPACTING]++;
+        return;
+    }
+    if (sched__check_status(process, status, &error, "compacting")) {
+        check_refusals(process, &result);
+    }
+    sched->counts->outcomes[SCHED_COMPACTED] += result.rewritten;
+}

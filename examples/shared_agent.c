@@ -67,7 +67,7 @@ static const char *make_id(char id[WAL_ID_SIZE])
     return id;
 }
 
-/* Appends an entry under the head, which moves to it. */
+/* Appends an entry under the head, which moves to it, but not to a delta. */
 static void append(struct agent *agent, const char *id, const char *type,
                    uint32_t durability, const char *form, ...)
 {
@@ -96,7 +96,9 @@ static void append(struct agent *agent, const char *id, const char *type,
             check(status);
         }
     }
-    strcpy(agent->head, id);
+    if (strcmp(type, WAL_TYPE_MESSAGE_DELTA_BATCH) != 0) {
+        strcpy(agent->head, id);
+    }
 }
 
 /* Makes one message of the deltas since the last one, if there are any. */
@@ -130,13 +132,12 @@ static void load(struct agent *agent)
         const char *payload = entry.payload.data;
         size_t used = strlen(agent->partial);
 
-        snprintf(agent->head, WAL_ID_SIZE, "%.*s", WAL_ARG(entry.id));
         if (strncmp(payload, "{\"text\":\"", 9) == 0) {
             snprintf(agent->partial + used, sizeof(agent->partial) - used,
                      "%.*s", (int)entry.payload.size - 11, payload + 9);
             continue;
         }
-        agent->partial[0] = '\0';
+        snprintf(agent->head, WAL_ID_SIZE, "%.*s", WAL_ARG(entry.id));
         if (strncmp(payload, "{\"role\":\"user\"", 14) == 0) {
             strcpy(agent->prompt, agent->head);
         }

@@ -69,8 +69,17 @@ static enum wal_status check(const struct wal_store_compact_options *options,
                              struct wal_error *error)
 {
     const uint32_t known = WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_DRY_RUN |
-                           WAL_STORE_COMPACT_EMPTY_TRASH;
+                           WAL_STORE_COMPACT_EMPTY_TRASH |
+                           WAL_STORE_COMPACT_KEEP_DELTAS;
+    const uint32_t both =
+        WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_KEEP_DELTAS;
 
+    if ((options->flags & both) == both) {
+        return wal__invalid(error, "WAL_STORE_COMPACT_ERASE and "
+                                   "WAL_STORE_COMPACT_KEEP_DELTAS exclude each "
+                                   "other: deltas have what a redacted message "
+                                   "had");
+    }
     return (options->flags & ~known) == 0 && options->dead_percent <= 100 &&
                    options->reserved == 0
                ? WAL_OK
@@ -87,6 +96,7 @@ static enum wal_status run(struct wal__core *core,
     bool dry_run = (options->flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
     struct wal__compact_options compact = {
         .erase = (options->flags & WAL_STORE_COMPACT_ERASE) != 0,
+        .keep_deltas = (options->flags & WAL_STORE_COMPACT_KEEP_DELTAS) != 0,
         .dry_run = dry_run,
         .dead_percent =
             options->dead_percent == 0 ? DEAD_PERCENT : options->dead_percent,

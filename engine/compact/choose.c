@@ -169,6 +169,7 @@ static enum wal_status build_live_set(struct compaction *compaction,
 
     wal__live_set_deinit(&compaction->set);
     wal__live_set_init(&compaction->set, compaction->core->env.heap);
+    compaction->set.keeps_deltas = compaction->options->keep_deltas;
     for (uint32_t i = 0; i < compaction->count && status == WAL_OK; i++) {
         const struct candidate *candidate = &compaction->candidates[i];
 

@@ -14,6 +14,7 @@
 
 struct wal__compact_options {
     bool erase;            /* rewrite each segment that holds anything dead */
+    bool keep_deltas;      /* of messages that are complete too */
     bool dry_run;          /* choose, and change nothing; takes no lock */
     uint32_t dead_percent; /* of a rewritten segment's records, from which on it
                             * is rewritten again */

@@ -38,6 +38,15 @@ struct live_head {
     uint64_t sequence;
 };
 
+/* An entry, or none, with provisional entries under it: the newest entry that
+ * moved the head under it completes those before. */
+struct delta_parent {
+    uint32_t number;
+    uint32_t stream;
+    uint64_t parent;
+    uint64_t completed;
+};
+
 enum {
     SESSIONS_MIN = 1024
 };
@@ -48,8 +57,10 @@ void wal__live_set_init(struct wal__live_set *set, const struct wal__heap *heap)
     set->heap = heap;
     wal__hashmap_init(&set->lineage_map, heap);
     wal__hashmap_init(&set->head_map, heap);
+    wal__hashmap_init(&set->delta_map, heap);
     wal__buf_init(&set->lineages, heap);
     wal__buf_init(&set->heads, heap);
+    wal__buf_init(&set->delta_parents, heap);
     wal__buf_init(&set->redacted, heap);
 }
 
@@ -59,8 +70,10 @@ void wal__live_set_deinit(struct wal__live_set *set)
     set->newest_session = NULL;
     wal__hashmap_deinit(&set->lineage_map);
     wal__hashmap_deinit(&set->head_map);
+    wal__hashmap_deinit(&set->delta_map);
     wal__buf_deinit(&set->lineages);
     wal__buf_deinit(&set->heads);
+    wal__buf_deinit(&set->delta_parents);
     wal__buf_deinit(&set->redacted);
 }
 
@@ -163,6 +176,67 @@ static enum wal_status add_head(struct wal__live_set *set, uint32_t number,
                : status;
 }
 
+static uint64_t delta_hash(uint32_t number, const struct wal__posting *posting)
+{
+    uint64_t key[3] = {number, posting->stream, posting->parent};
+
+    return wal__id_hash(key, sizeof(key));
+}
+
+static struct delta_parent *
+find_delta_parent(const struct wal__live_set *set, uint32_t number,
+                  const struct wal__posting *posting)
+{
+    struct delta_parent *parents =
+        (struct delta_parent *)(void *)set->delta_parents.data;
+    uint32_t cursor = 0;
+    uint32_t rank;
+
+    while (parents != NULL &&
+           wal__hashmap_find(&set->delta_map, delta_hash(number, posting),
+                             &cursor, &rank)) {
+        if (parents[rank].number == number &&
+            parents[rank].stream == posting->stream &&
+            parents[rank].parent == posting->parent) {
+            return &parents[rank];
+        }
+    }
+    return NULL;
+}
+
+static bool is_provisional(const struct wal__posting *posting)
+{
+    return posting->type == WAL__FRAME_ENTRY &&
+           (posting->flags & WAL__FRAME_PROVISIONAL) != 0;
+}
+
+/* Notes under which entries deltas are, and what completes them. A delta comes
+ * before the entry that completes it. */
+static enum wal_status add_entry(struct wal__live_set *set, uint32_t number,
+                                 const struct wal__posting *posting)
+{
+    struct delta_parent *parent = find_delta_parent(set, number, posting);
+    struct delta_parent added = {number, posting->stream, posting->parent, 0};
+    uint32_t count = (uint32_t)(set->delta_parents.size / sizeof(added));
+    enum wal_status status;
+
+    if (parent != NULL && !is_provisional(posting) &&
+        (posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
+        parent->completed = posting->sequence;
+    }
+    if (parent != NULL || !is_provisional(posting)) {
+        return WAL_OK;
+    }
+    status = wal__hashmap_reserve(&set->delta_map, 1);
+    if (status == WAL_OK) {
+        status = wal__buf_append(&set->delta_parents, &added, sizeof(added));
+    }
+    return status == WAL_OK
+               ? wal__hashmap_add(&set->delta_map, delta_hash(number, posting),
+                                  count)
+               : status;
+}
+
 static enum wal_status set_newest_session(struct wal__live_set *set,
                                           uint32_t number, uint64_t sequence)
 {
@@ -205,6 +279,8 @@ static enum wal_status add_posting(struct wal__live_set *set,
         return set_newest_session(set, summary->number, posting->sequence);
     case WAL__FRAME_HEAD:
         return add_head(set, summary->number, posting);
+    case WAL__FRAME_ENTRY:
+        return add_entry(set, summary->number, posting);
     case WAL__FRAME_REDACT:
         return wal__buf_append(&set->redacted, &posting->parent,
                                sizeof(posting->parent));
@@ -482,6 +558,18 @@ void wal__live_set_strip(const struct wal__live_set *set,
     }
 }
 
+/* Whether the entry is a delta of a message that is complete. */
+static bool is_completed(const struct wal__live_set *set, uint32_t number,
+                         const struct wal__posting *posting)
+{
+    const struct delta_parent *parent =
+        !is_provisional(posting) || set->keeps_deltas
+            ? NULL
+            : find_delta_parent(set, number, posting);
+
+    return parent != NULL && parent->completed > posting->sequence;
+}
+
 enum wal__fate wal__live_set_fate(const struct wal__live_set *set,
                                   uint32_t number,
                                   const struct wal__posting *posting,
@@ -502,8 +590,11 @@ enum wal__fate wal__live_set_fate(const struct wal__live_set *set,
                    ? WAL__FATE_KEEP
                    : WAL__FATE_DROP;
     }
-    return fate == WAL__FATE_KEEP && posting->type == WAL__FRAME_ENTRY &&
-                   is_redacted(set, posting->sequence)
-               ? WAL__FATE_ERASE
-               : fate;
+    if (fate != WAL__FATE_KEEP || posting->type != WAL__FRAME_ENTRY) {
+        return fate;
+    }
+    /* A redacted delta stays: its REDACT names it. */
+    return is_redacted(set, posting->sequence)  ? WAL__FATE_ERASE
+           : is_completed(set, number, posting) ? WAL__FATE_DROP
+                                                : WAL__FATE_KEEP;
 }

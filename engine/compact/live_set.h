@@ -6,7 +6,8 @@
  * the tail leaves its session live. So the set is that of a prefix of the log.
  *
  * Memory: 8 bytes for each session number, 48 for each fork and each deleted
- * session, 8 for each redaction, 32 for each head that was moved by name.
+ * session, 8 for each redaction, 32 for each head that was moved by name, and
+ * for each entry that deltas are under.
  * One thread while it is built, then any.
  */
 #ifndef AGENTWAL_ENGINE_COMPACT_LIVE_SET_H
@@ -33,6 +34,9 @@ struct wal__live_set {
     struct wal__buf lineages;        /* struct wal__live_session */
     struct wal__hashmap head_map;    /* -> rank in heads */
     struct wal__buf heads;           /* newest HEAD of each name */
+    struct wal__hashmap delta_map;   /* -> rank in delta_parents */
+    struct wal__buf delta_parents;   /* that have provisional entries */
+    bool keeps_deltas;               /* set by the caller after init */
     struct wal__buf redacted;        /* uint64_t, sequences, ascending */
     bool is_complete;
     bool is_settled;

@@ -427,7 +427,8 @@ struct wal_session_info {
                                   * or of the earliest entry */
     int64_t updated_ms;          /* of the latest entry, or if there is none of
                                   * the creation; orders lists */
-    uint64_t entries;            /* of the conversation, own and inherited */
+    uint64_t entries;            /* of the conversation, own and inherited,
+                                  * without deltas */
     uint64_t inherited;          /* on the branch up to the fork point, in the
                                   * fork point's stream */
     uint64_t bytes;              /* of the session's records in the log */
@@ -652,7 +653,16 @@ WAL_API void wal_session_cursor_close(struct wal_session_cursor *cursor);
 
 /* ------------------------------------------------------------ append --- */
 
-/* Entry types with a code in the log. Any other text is a type too. */
+/* Entry types with a code in the log. Any other text is a type too.
+ *
+ * Entries of type message_delta_batch, deltas, are provisional, unless they are
+ * lines (WAL_ENTRY_LINE): parts of a message that is being written. A delta is
+ * under the head and does not move it, is not counted, and cannot be named but
+ * by a redaction. Once an entry moved the head under the same parent, the
+ * message or what came instead, the delta is complete: compaction drops it, and
+ * it may be gone at any time. The first delta of a store adds a feature to it;
+ * a library that does not know it refuses the store with WAL_EVERSION.
+ * SPEC.md, Entries. */
 #define WAL_TYPE_MESSAGE                "message"
 #define WAL_TYPE_SESSION_HEADER         "session_header"
 #define WAL_TYPE_MESSAGE_DELTA_BATCH    "message_delta_batch"
@@ -671,7 +681,8 @@ enum wal_entry_flag {
     WAL_ENTRY_LINE = 1u << 1, /* the payload is a line of any bytes; id, parent,
                                * type and time were read from it */
     WAL_ENTRY_HEAD_KEEP = 1u << 2,  /* in: do not move the head */
-    WAL_ENTRY_HEAD_MOVE = 1u << 3,  /* in: move the head in any case */
+    WAL_ENTRY_HEAD_MOVE = 1u << 3,  /* in: move the head in any case; not of a
+                                     * delta */
     WAL_ENTRY_REDACTED = 1u << 4,   /* out: meta is empty, the payload is
                                      * {"redactedBy":ID,"reason":TEXT}; with
                                      * WAL_ENTRY_LINE it was a line */
@@ -734,7 +745,7 @@ struct wal_append_result {
  * id that exists with the same content is skipped and counted before the tail
  * is checked, so that a batch can be sent again. An entry without a parent goes
  * under the head of its stream and moves it; an entry with a parent that is not
- * the head leaves the head in place.
+ * the head leaves the head in place, and so does a delta.
  *
  * A compaction_summary must name a firstKeptEntryId on its path to the root, a
  * branch_summary an entry of a session, and a redaction an entry that this
@@ -1048,7 +1059,9 @@ enum wal_entry_cursor_flag {
     /* Stop at the durable end, as far as that is known: while the log is
      * poisoned it may be before what a loss of power left. */
     WAL_ENTRY_CURSOR_DURABLE = 1u << 1,
-    /* Include entries of type message_delta_batch. */
+    /* Include entries of type message_delta_batch. Branch: deltas that are not
+     * complete, after the entry that they are under, if that is the last. All:
+     * where they are in the log, as long as they are there. */
     WAL_ENTRY_CURSOR_DELTAS = 1u << 2,
     /* Include redacted entries, flagged WAL_ENTRY_REDACTED. */
     WAL_ENTRY_CURSOR_REDACTED = 1u << 3,
@@ -1070,8 +1083,8 @@ struct wal_entry_cursor_options {
     uint64_t skip;          /* entries left out at the start */
     struct wal_slice head;  /* branch: of this head; empty: `main` */
     uint64_t last;          /* of these, only the last; 0: all. On a branch
-                             * without skip and since_compaction, up to 65,536
-                             * are found without reading those before */
+                             * without skip, since_compaction and deltas, up to
+                             * 65,536 are found without reading those before */
 };
 
 /*

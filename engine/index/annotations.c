@@ -185,7 +185,8 @@ enum wal_status wal__annotations_add(struct wal__annotations *annotations,
 {
     switch (posting->type) {
     case WAL__FRAME_ENTRY:
-        return posting->kind == WAL__KIND_MESSAGE_DELTA_BATCH
+        return posting->kind == WAL__KIND_MESSAGE_DELTA_BATCH &&
+                       (posting->flags & WAL__FRAME_PROVISIONAL) == 0
                    ? add_delta(annotations, posting->sequence)
                    : WAL_OK;
     case WAL__FRAME_REDACT:

@@ -1,6 +1,6 @@
 /*
  * annotations.h - what an index keeps of one session in addition to the tree of
- * its entries: which entries are deltas, which were redacted and by which
+ * its entries: which of them are deltas, which were redacted and by which
  * record, and where named heads point (SPEC.md 5.6, 5.7). Built from postings
  * alone, like the session's branch.
  *
@@ -31,7 +31,8 @@ struct wal__named_head {
 
 struct wal__annotations {
     const struct wal__heap *heap;
-    uint64_t *deltas; /* sequences, ascending */
+    uint64_t *deltas; /* sequences, ascending, of those that are not
+                       * provisional */
     uint32_t delta_count;
     uint32_t delta_capacity;
     struct wal__redaction *redactions; /* ascending by target, each once */

@@ -71,6 +71,15 @@ void wal__branch_expect(struct wal__branch *branch, uint64_t entries)
         entries < EXPECTED_MAX ? (uint32_t)entries : EXPECTED_MAX;
 }
 
+/* The stream that an ENTRY or HEAD is added to. */
+static uint32_t stream_number(const struct wal__posting *posting)
+{
+    return posting->type == WAL__FRAME_ENTRY &&
+                   (posting->flags & WAL__FRAME_PROVISIONAL) != 0
+               ? WAL__DELTAS_OF(posting->stream)
+               : posting->stream;
+}
+
 static uint64_t initial_head(const struct wal__branch *branch, uint32_t number)
 {
     return number == branch->fork_stream ? branch->fork_sequence : 0;
@@ -146,7 +155,7 @@ enum wal_status wal__branch_add_id(struct wal__branch *branch,
                                    const struct wal__posting *posting,
                                    uint64_t position)
 {
-    struct wal__stream *stream = find_stream(branch, posting->stream);
+    struct wal__stream *stream = find_stream(branch, stream_number(posting));
     enum wal_status status;
 
     WAL__ASSERT(branch->ids_deferred);
@@ -245,14 +254,19 @@ static void set_depth(const struct wal__branch *branch,
                       const struct wal__stream *stream, uint64_t parent,
                       struct wal__run *run)
 {
+    uint32_t number = WAL__STREAM_BASE(stream->number);
     uint32_t ordinal;
 
+    if (number != stream->number) {
+        stream = find_stream(branch, number);
+    }
     if (parent == 0) {
         run->is_depth_exact = true;
     } else if (parent == branch->fork_sequence) {
         run->depth = branch->inherited_depth;
-        run->is_depth_exact = stream->number == branch->fork_stream;
-    } else if (wal__branch_find_sequence(stream, parent, &ordinal)) {
+        run->is_depth_exact = number == branch->fork_stream;
+    } else if (stream != NULL &&
+               wal__branch_find_sequence(stream, parent, &ordinal)) {
         run->depth = wal__branch_depth(stream, ordinal) + 1;
         run->is_depth_exact = wal__branch_is_depth_exact(stream, ordinal);
     }
@@ -280,6 +294,13 @@ static bool is_compaction(const struct wal__posting *posting)
            posting->kind == WAL__KIND_COMPACTION;
 }
 
+/* A provisional entry never does. */
+static bool moves_head(uint8_t flags)
+{
+    return (flags & (WAL__FRAME_MOVES_HEAD | WAL__FRAME_PROVISIONAL)) ==
+           WAL__FRAME_MOVES_HEAD;
+}
+
 /* Adds the entry to the last run. Room was reserved. */
 static void push_entry(struct wal__stream *stream,
                        const struct wal__posting *posting, uint64_t position)
@@ -296,7 +317,7 @@ static void push_entry(struct wal__stream *stream,
     stream->entry_count++;
     run->count++;
     WAL__ASSERT(run->first + run->count == stream->entry_count);
-    if ((posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
+    if (moves_head(posting->flags)) {
         stream->head = posting->sequence;
     }
 }
@@ -337,7 +358,7 @@ static bool extend_last_run(struct wal__branch *branch,
     struct wal__stream *stream = branch->streams;
 
     if (!branch->ids_deferred || branch->stream_count == 0 ||
-        stream->number != posting->stream || is_compaction(posting) ||
+        stream->number != stream_number(posting) || is_compaction(posting) ||
         posting->type != WAL__FRAME_ENTRY ||
         stream->entry_count == stream->entry_capacity ||
         !extends_run(stream, posting->parent)) {
@@ -353,17 +374,19 @@ static enum wal_status add_to_stream(struct wal__branch *branch,
                                      uint64_t position)
 {
     bool is_entry = posting->type == WAL__FRAME_ENTRY;
-    struct wal__stream *stream = find_stream(branch, posting->stream);
+    uint32_t number = stream_number(posting);
+    struct wal__stream *stream = find_stream(branch, number);
     bool is_new = stream == NULL;
     enum wal_status status;
 
     if (is_new) {
-        status = prepare_stream(branch, posting->stream, &stream);
+        status = prepare_stream(branch, number, &stream);
         if (status != WAL_OK) {
             return status;
         }
     }
-    if (is_new && branch->stream_count == 0 && branch->expected > 0) {
+    if (is_new && branch->stream_count == 0 && branch->expected > 0 &&
+        number < WAL__STREAM_COUNT) {
         reserve_expected(branch, stream);
     }
     if (is_entry) {
@@ -414,27 +437,43 @@ enum wal_status wal__branch_add(struct wal__branch *branch,
 
 /* ------------------------------------------------------------- reading --- */
 
+uint32_t wal__branch_lower_bound(const struct wal__stream *stream, uint32_t at,
+                                 uint32_t end, uint64_t sequence)
+{
+    WAL__ASSERT(at <= end && end <= stream->entry_count);
+    while (at < end) {
+        uint32_t middle = at + (end - at) / 2;
+
+        if (stream->entries[middle].sequence < sequence) {
+            at = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return at;
+}
+
 bool wal__branch_find_sequence(const struct wal__stream *stream,
                                uint64_t sequence, uint32_t *ordinal)
 {
-    uint32_t low = 0;
-    uint32_t high = stream->entry_count;
+    uint32_t at =
+        wal__branch_lower_bound(stream, 0, stream->entry_count, sequence);
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        uint64_t found = stream->entries[middle].sequence;
-
-        if (found == sequence) {
-            *ordinal = middle;
-            return true;
-        }
-        if (found < sequence) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    if (at == stream->entry_count || stream->entries[at].sequence != sequence) {
+        return false;
     }
-    return false;
+    *ordinal = at;
+    return true;
+}
+
+uint64_t wal__branch_parent(const struct wal__stream *stream, uint32_t ordinal)
+{
+    WAL__ASSERT(ordinal < stream->entry_count);
+
+    const struct wal__run *run = &stream->runs[stream->entries[ordinal].run];
+
+    return ordinal == run->first ? run->parent
+                                 : stream->entries[ordinal - 1].sequence;
 }
 
 bool wal__branch_find_position(const struct wal__stream *stream,

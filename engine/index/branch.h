@@ -8,6 +8,10 @@
  * Ordinals number the session's own entries of one stream, from 0, in log
  * order. Entries of other sessions (those before a fork point) are named by
  * sequence only. The caller's lock: one writer, or any readers.
+ *
+ * The provisional entries of a stream (SPEC.md 5.1, deltas) are a stream of
+ * their own, WAL__DELTAS_OF(stream), in which each is a run: so they deepen no
+ * path, and compaction leaves the ordinals of all other entries as they are.
  */
 #ifndef AGENTWAL_ENGINE_INDEX_BRANCH_H
 #define AGENTWAL_ENGINE_INDEX_BRANCH_H
@@ -15,6 +19,13 @@
 #include "engine/base/buf.h"
 #include "engine/index/id_table.h"
 #include "format/index/index_fmt.h"
+
+enum {
+    WAL__STREAM_COUNT = 256
+};
+/* The stream of a stream's provisional entries, and the way back. */
+#define WAL__DELTAS_OF(stream)   ((stream) + (uint32_t)WAL__STREAM_COUNT)
+#define WAL__STREAM_BASE(stream) ((stream) % (uint32_t)WAL__STREAM_COUNT)
 
 struct wal__branch_entry {
     uint64_t sequence;
@@ -38,7 +49,7 @@ struct wal__run {
 };
 
 struct wal__stream {
-    uint32_t number; /* of the stream, 0 to 255 */
+    uint32_t number; /* of the stream, 0 to 255, or WAL__DELTAS_OF it */
     struct wal__branch_entry *entries;
     uint32_t entry_count;
     uint32_t entry_capacity;
@@ -81,12 +92,13 @@ void wal__branch_expect(struct wal__branch *branch, uint64_t entries);
 
 /*
  * Adds the session's next record, in log order. An ENTRY is appended to its
- * stream; it starts a new run unless its parent is the stream's previous own
- * entry, and moves the head if it has WAL__FRAME_MOVES_HEAD. A HEAD whose
- * id_hash is that of "main" sets the head of its stream to `parent`. Other
- * types only raise last_sequence. WAL_ECORRUPT when the sequence is not above
- * that of every record before, or the parent is not below the sequence. State
- * is unchanged on failure. A parent that is neither an own entry of the stream,
+ * stream, one with WAL__FRAME_PROVISIONAL to the deltas of its stream; it
+ * starts a new run unless its parent is the stream's previous own entry, and
+ * moves the head if it has WAL__FRAME_MOVES_HEAD. A HEAD whose id_hash is that
+ * of "main" sets the head of its stream to `parent`. Other types only raise
+ * last_sequence. WAL_ECORRUPT when the sequence is not above that of every
+ * record before, or the parent is not below the sequence. State is unchanged on
+ * failure. A parent that is neither an own entry of the stream,
  * nor 0, nor the fork point (it is older than the fork point, or lost to
  * damage) is stored unchanged; depth counts from 0 there.
  */
@@ -125,12 +137,20 @@ struct wal__branch_hit {
 bool wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
                          uint32_t *cursor, struct wal__branch_hit *hit);
 
+/* The first ordinal of [at, end) whose sequence is at least this one, or
+ * end. */
+uint32_t wal__branch_lower_bound(const struct wal__stream *stream, uint32_t at,
+                                 uint32_t end, uint64_t sequence);
+
 /* Finds the own entry with this sequence; false, with *ordinal untouched, if
  * the stream has none. */
 bool wal__branch_find_sequence(const struct wal__stream *stream,
                                uint64_t sequence, uint32_t *ordinal);
 
-/* The same by the position of its record. */
+/* The sequence of an own entry's parent; 0: it is a root. */
+uint64_t wal__branch_parent(const struct wal__stream *stream, uint32_t ordinal);
+
+/* The same as wal__branch_find_sequence, by the position of its record. */
 bool wal__branch_find_position(const struct wal__stream *stream,
                                uint64_t position, uint32_t *ordinal);
 

@@ -127,6 +127,7 @@ wal__catalogue_put_indexed(struct wal__catalogue *catalogue,
  *   WAL__FRAME_MOVES_HEAD, and may be the first user message; the first one
  *   sets the straight flag if it is under the head with which the session
  *   began, and each one that does not continue the path clears it;
+ * - ENTRY with WAL__FRAME_PROVISIONAL does none of that;
  * - HEAD named "main" of stream 0 sets the head and clears the straight flag;
  * - DOC and DOC_DELETE count in `documents`;
  * - REDACT clears the text of the first user message;

@@ -199,6 +199,9 @@ static enum wal_status apply_entry(struct change *change)
         WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
+    if ((frame->flags & WAL__FRAME_PROVISIONAL) != 0) {
+        return WAL_OK; /* compaction may drop it: nothing is said of it */
+    }
     add_activity(change, entry.time);
     if (frame->stream != 0) {
         return WAL_OK;

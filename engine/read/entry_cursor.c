@@ -19,10 +19,11 @@
 /* --- blocks ------------------------------------------------------------- */
 
 /* Fills in depths when the entries are not one path: along a run depth rises by
- * one. */
+ * one. `stream`: of the range. */
 static enum wal_status fill_depths(struct wal_entry_cursor *cursor,
-                                   uint32_t session, const uint32_t *runs,
-                                   uint32_t count, struct wal_error *error)
+                                   uint32_t session, uint32_t stream,
+                                   const uint32_t *runs, uint32_t count,
+                                   struct wal_error *error)
 {
     struct wal__entry_cursor_item *items = &cursor->block[cursor->block_count];
     enum wal_status status = WAL_OK;
@@ -31,9 +32,9 @@ static enum wal_status fill_depths(struct wal_entry_cursor *cursor,
         if (i > 0 && runs[i] == runs[i - 1]) {
             items[i].depth = items[i - 1].depth + 1;
         } else {
-            status = wal__core_entry_depth(cursor->core, session,
-                                           cursor->stream, items[i].sequence,
-                                           &items[i].depth, error);
+            status = wal__core_entry_depth(cursor->core, session, stream,
+                                           items[i].sequence, &items[i].depth,
+                                           error);
         }
     }
     return status;
@@ -52,15 +53,16 @@ fill_from_range(struct wal_entry_cursor *cursor,
     uint32_t runs[WAL__ENTRY_CURSOR_BLOCK];
     uint32_t room = WAL__ENTRY_CURSOR_BLOCK - cursor->block_count;
     uint32_t count = range->count - at < room ? range->count - at : room;
-    enum wal_status status =
-        wal__entry_cursor_find_stream(cursor, slot, range, &stream, error);
+    uint32_t first = 0;
+    enum wal_status status = wal__entry_cursor_find_stream(
+        cursor, slot, range, &stream, &first, error);
 
     WAL__ASSERT(at < range->count &&
                 cursor->block_count < WAL__ENTRY_CURSOR_BLOCK);
     if (status != WAL_OK) {
         return status;
     }
-    entries = &stream->entries[range->first + at];
+    entries = &stream->entries[first + at];
     for (uint32_t i = 0; i < count; i++) {
         struct wal__entry_cursor_item *item =
             &cursor->block[cursor->block_count + i];
@@ -78,7 +80,8 @@ fill_from_range(struct wal_entry_cursor *cursor,
     }
     if (cursor->all) {
         /* Last use of the slot: looking up a depth may evict it. */
-        status = fill_depths(cursor, range->session, runs, count, error);
+        status = fill_depths(cursor, range->session, stream->number, runs,
+                             count, error);
     }
     if (status == WAL_OK) {
         cursor->block_count += count;
@@ -303,7 +306,8 @@ read_entry(struct wal_entry_cursor *cursor,
     if (frame.parent == 0) {
         parent.none = true;
     } else if (parent_hint->sequence != 0 &&
-               (!exact || frame.parent == parent_hint->sequence)) {
+               ((!exact && (frame.flags & WAL__FRAME_PROVISIONAL) == 0) ||
+                frame.parent == parent_hint->sequence)) {
         parent.id = parent_hint->id;
     } else {
         status = wal__entry_cursor_read_parent(cursor, &frame, &parent.id,
@@ -482,12 +486,13 @@ static void find_inherited_parent(const struct wal_entry_cursor *cursor,
         wal__branch_stream(&slot->branch, found->stream);
     const struct wal__run *run =
         &stream->runs[stream->entries[found->ordinal].run];
+    uint32_t parent_stream = WAL__STREAM_BASE(found->stream);
     struct wal__entry_location parent;
     const struct wal__branch_entry *entry;
 
     if (found->ordinal != run->first || run->parent == 0 ||
         !wal__core_find_cached_sequence(
-            core, wal__core_cached_branch(core, cursor->session), found->stream,
+            core, wal__core_cached_branch(core, cursor->session), parent_stream,
             run->parent, &parent)) {
         return;
     }

@@ -15,9 +15,11 @@ enum {
     WAL__ENTRY_CURSOR_TAIL = 65536
 };
 
-/* Consecutive entries of a session, all of them visible. */
+/* Consecutive entries of a session, all of them visible; or one delta, which is
+ * named by its sequence: compaction may drop deltas before it. */
 struct wal__entry_cursor_range {
     uint64_t depth; /* of the first, when reading a path */
+    uint64_t delta; /* 0: entries */
     uint32_t session;
     uint32_t first; /* ordinal in the stream */
     uint32_t count;
@@ -96,6 +98,15 @@ enum wal_status wal__entry_cursor_get(struct wal_entry_cursor *cursor,
                                       struct wal_entry *entry,
                                       struct wal_error *error) WAL_MUST_USE;
 
+/* entry_cursor_deltas.c: adds the session's deltas to the ranges, where they
+ * are in the log; on a path that ends at the sequence `end` (0: an empty one)
+ * and has `depth` entries, those of the message that may follow it. State lock
+ * for writing. */
+enum wal_status
+wal__entry_cursor_add_deltas(struct wal_entry_cursor *cursor, uint64_t end,
+                             uint64_t depth,
+                             struct wal_error *error) WAL_MUST_USE;
+
 /* entry_cursor_compaction.c: sets *cut to the number of entries before the
  * start of reading; 0 without a compaction. path is struct wal__path_range in
  * reading order. State lock for writing. */
@@ -133,14 +144,16 @@ bool wal__entry_cursor_is_hidden(const struct wal_entry_cursor *cursor,
 /* Returns WAL_EPOISONED. */
 enum wal_status wal__entry_cursor_fail_lost(struct wal_error *error);
 
-/* The range's stream; WAL_EPOISONED when it no longer has the whole range. */
+/* The range's stream, and the ordinal of its first entry; WAL_EPOISONED when it
+ * no longer has the whole range. */
 enum wal_status wal__entry_cursor_find_stream(
     const struct wal_entry_cursor *cursor, const struct wal__branch_slot *slot,
     const struct wal__entry_cursor_range *range,
-    const struct wal__stream **stream, struct wal_error *error) WAL_MUST_USE;
+    const struct wal__stream **stream, uint32_t *first,
+    struct wal_error *error) WAL_MUST_USE;
 
 /* Appends the visible parts of the range to `ranges`, and adds their entries to
- * *count. */
+ * *count. A delta that is gone has none. */
 enum wal_status
 wal__entry_cursor_add_visible(struct wal_entry_cursor *cursor,
                               const struct wal__entry_cursor_range *range,

@@ -106,6 +106,9 @@ static enum wal_status find_end(struct wal_entry_cursor *cursor,
     if (status != WAL_OK) {
         return status;
     }
+    if (found.stream >= WAL__STREAM_COUNT) {
+        return wal__core_fail_delta(WAL_ENOTFOUND, request->up_to, error);
+    }
     if (found.stream != cursor->stream) {
         return wal__fail(error, WAL_ENOTFOUND,
                          "the entry is in stream %u, not %u", found.stream,
@@ -115,16 +118,17 @@ static enum wal_status find_end(struct wal_entry_cursor *cursor,
     return WAL_OK;
 }
 
+/* *end: the sequence of its last entry, or 0. */
 static enum wal_status add_path(struct wal_entry_cursor *cursor,
                                 const struct request *request,
-                                struct wal__buf *path, struct wal_error *error)
+                                struct wal__buf *path, uint64_t *end,
+                                struct wal_error *error)
 {
-    uint64_t sequence = 0;
-    enum wal_status status = find_end(cursor, request, &sequence, error);
+    enum wal_status status = find_end(cursor, request, end, error);
 
-    if (status == WAL_OK && sequence != 0) {
+    if (status == WAL_OK && *end != 0) {
         status = wal__core_find_path(cursor->core, cursor->session,
-                                     cursor->stream, sequence, path, error);
+                                     cursor->stream, *end, path, error);
         reverse(path);
     }
     return status;
@@ -164,10 +168,11 @@ static enum wal_status trim(struct wal_entry_cursor *cursor,
     return WAL_OK;
 }
 
-/* Adds the path's visible entries except for the first `cut` ones. */
+/* Adds the path's visible entries except for the first `cut` ones, and deltas
+ * if they are asked for; `end` as in add_path. */
 static enum wal_status build_ranges(struct wal_entry_cursor *cursor,
                                     const struct wal__buf *path, uint64_t cut,
-                                    struct wal_error *error)
+                                    uint64_t end, struct wal_error *error)
 {
     const struct wal__path_range *ranges = (const void *)path->data;
     size_t count = path->size / sizeof(*ranges);
@@ -178,7 +183,7 @@ static enum wal_status build_ranges(struct wal_entry_cursor *cursor,
     WAL__ASSERT(cursor->remaining == 0);
     for (size_t i = 0; i < count && status == WAL_OK; i++) {
         struct wal__entry_cursor_range range = {
-            depth, ranges[i].session, ranges[i].first, ranges[i].count};
+            depth, 0, ranges[i].session, ranges[i].first, ranges[i].count};
         uint64_t before = cut < depth ? 0 : cut - depth;
 
         depth += range.count;
@@ -191,7 +196,9 @@ static enum wal_status build_ranges(struct wal_entry_cursor *cursor,
         status = wal__entry_cursor_add_visible(cursor, &range, &cursor->ranges,
                                                &cursor->remaining, error);
     }
-    return status;
+    return status == WAL_OK && (cursor->flags & WAL_ENTRY_CURSOR_DELTAS) != 0
+               ? wal__entry_cursor_add_deltas(cursor, end, depth, error)
+               : status;
 }
 
 /* Skips the first `count` entries. */
@@ -235,11 +242,12 @@ static enum wal_status fill_ranges(struct wal_entry_cursor *cursor,
 {
     struct wal__buf path;
     uint64_t cut = 0;
+    uint64_t end = 0;
     enum wal_status status;
 
     wal__buf_init(&path, cursor->core->env.heap);
     status = cursor->all ? add_all(cursor, &path, error)
-                         : add_path(cursor, request, &path, error);
+                         : add_path(cursor, request, &path, &end, error);
     if (status != WAL_OK) {
         goto done;
     }
@@ -254,7 +262,7 @@ static enum wal_status fill_ranges(struct wal_entry_cursor *cursor,
             goto done;
         }
     }
-    status = build_ranges(cursor, &path, cut, error);
+    status = build_ranges(cursor, &path, cut, end, error);
     if (status == WAL_OK) {
         skip_entries(cursor, count_skipped(cursor, request->options));
     }
@@ -269,7 +277,8 @@ static bool is_tail(const struct wal_entry_cursor *cursor,
 {
     return options->last > 0 && options->last <= WAL__ENTRY_CURSOR_TAIL &&
            options->skip == 0 && !cursor->all &&
-           (cursor->flags & WAL_ENTRY_CURSOR_SINCE_COMPACTION) == 0;
+           (cursor->flags &
+            (WAL_ENTRY_CURSOR_SINCE_COMPACTION | WAL_ENTRY_CURSOR_DELTAS)) == 0;
 }
 
 static enum wal_status fill_tail(struct wal_entry_cursor *cursor,

@@ -63,24 +63,6 @@ static uint64_t next_hidden_sequence(const struct wal_entry_cursor *cursor,
     return delta < redacted ? delta : redacted;
 }
 
-/* The first ordinal of [at, end) whose sequence is at least this one, or
- * end. */
-static uint32_t find_at_least(const struct wal__stream *stream, uint32_t at,
-                              uint32_t end, uint64_t sequence)
-{
-    WAL__ASSERT(at <= end);
-    while (at < end) {
-        uint32_t middle = at + (end - at) / 2;
-
-        if (stream->entries[middle].sequence < sequence) {
-            at = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
-    return at;
-}
-
 /* The first hidden ordinal of [at, end), or end. Skips visible entries and
  * annotations of other streams by binary search. */
 static uint32_t next_hidden(const struct wal_entry_cursor *cursor,
@@ -92,7 +74,7 @@ static uint32_t next_hidden(const struct wal_entry_cursor *cursor,
         uint64_t hidden = next_hidden_sequence(cursor, annotations,
                                                stream->entries[at].sequence);
 
-        at = find_at_least(stream, at, end, hidden);
+        at = wal__branch_lower_bound(stream, at, end, hidden);
         if (at < end && stream->entries[at].sequence == hidden) {
             return at;
         }
@@ -112,17 +94,44 @@ enum wal_status wal__entry_cursor_fail_lost(struct wal_error *error)
 enum wal_status wal__entry_cursor_find_stream(
     const struct wal_entry_cursor *cursor, const struct wal__branch_slot *slot,
     const struct wal__entry_cursor_range *range,
-    const struct wal__stream **stream, struct wal_error *error)
+    const struct wal__stream **stream, uint32_t *first, struct wal_error *error)
 {
-    const struct wal__stream *found =
-        wal__branch_stream(&slot->branch, cursor->stream);
+    const struct wal__stream *found = wal__branch_stream(
+        &slot->branch,
+        range->delta == 0 ? cursor->stream : WAL__DELTAS_OF(cursor->stream));
 
-    if (found == NULL || range->first > found->entry_count ||
+    if (found != NULL && range->delta != 0 &&
+        wal__branch_find_sequence(found, range->delta, first)) {
+        *stream = found;
+        return WAL_OK;
+    }
+    if (found == NULL || range->delta != 0 ||
+        range->first > found->entry_count ||
         range->count > found->entry_count - range->first) {
         return wal__entry_cursor_fail_lost(error);
     }
     *stream = found;
+    *first = range->first;
     return WAL_OK;
+}
+
+/* Appends the delta, unless it is gone or hidden. */
+static enum wal_status add_delta(const struct wal_entry_cursor *cursor,
+                                 const struct wal__branch_slot *slot,
+                                 const struct wal__entry_cursor_range *range,
+                                 struct wal__buf *ranges, uint64_t *count)
+{
+    const struct wal__stream *stream;
+    uint32_t ordinal;
+
+    if (wal__entry_cursor_find_stream(cursor, slot, range, &stream, &ordinal,
+                                      NULL) != WAL_OK ||
+        wal__entry_cursor_is_hidden(cursor, &slot->annotations,
+                                    &stream->entries[ordinal])) {
+        return WAL_OK;
+    }
+    ++*count;
+    return wal__buf_append(ranges, range, sizeof(*range));
 }
 
 /* Appends the visible parts of the range. */
@@ -138,7 +147,7 @@ static enum wal_status split(const struct wal_entry_cursor *cursor,
     WAL__ASSERT(end >= range->first && end <= stream->entry_count);
     while (at < end) {
         struct wal__entry_cursor_range visible = {
-            range->depth + (at - range->first), range->session, at, 0};
+            range->depth + (at - range->first), 0, range->session, at, 0};
 
         at = next_hidden(cursor, &slot->annotations, stream, at, end);
         visible.count = at - visible.first;
@@ -165,13 +174,19 @@ wal__entry_cursor_add_visible(struct wal_entry_cursor *cursor,
 {
     const struct wal__stream *stream = NULL;
     struct wal__branch_slot *slot;
+    uint32_t first;
     enum wal_status status =
         wal__core_get_branch(cursor->core, range->session, &slot, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__entry_cursor_find_stream(cursor, slot, range, &stream, error);
+    if (range->delta != 0) {
+        status = add_delta(cursor, slot, range, ranges, count);
+        return status == WAL_OK ? WAL_OK : wal__no_memory(error);
+    }
+    status = wal__entry_cursor_find_stream(cursor, slot, range, &stream, &first,
+                                           error);
     if (status != WAL_OK) {
         return status;
     }

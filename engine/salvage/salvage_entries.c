@@ -93,6 +93,11 @@ static void fill_entry(struct wal_entry *entry, const struct wal__frame *frame,
         /* Its redaction hides it; what it referred to is gone. */
         entry->flags |= WAL_ENTRY_LINE;
     }
+    if (frame->kind == WAL__KIND_MESSAGE_DELTA_BATCH &&
+        (frame->flags & WAL__FRAME_PROVISIONAL) == 0) {
+        /* Others may be under it: as a line it is not provisional. */
+        entry->flags |= WAL_ENTRY_LINE;
+    }
 }
 
 /* Fills an entry of the batch from its record. False: its payload is lost, and

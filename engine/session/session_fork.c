@@ -45,6 +45,10 @@ static enum wal_status find_fork_point(struct wal__new_session *new_session,
     if (new_session->fork_point.size > 0) {
         status = wal__core_find_id(core, new_session->source,
                                    new_session->fork_point, found, error);
+        if (status == WAL_OK && found->stream >= WAL__STREAM_COUNT) {
+            return wal__core_fail_delta(WAL_ENOTFOUND, new_session->fork_point,
+                                        error);
+        }
     } else if (wal__branch_head(&slot->branch, 0) != 0) {
         status = wal__core_find_sequence(core, new_session->source, 0,
                                          wal__branch_head(&slot->branch, 0),

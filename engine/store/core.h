@@ -86,6 +86,9 @@ struct wal__core {
      * indexes: what a reader knows of redactions is then stale. Written under
      * `state`. */
     _Atomic uint64_t redaction_generation;
+    /* Bits that wal__core_require_feature found or put in MANIFEST: they stay
+     * there. */
+    _Atomic uint32_t required_features;
     /* A derived file was damaged: load from the log, not from the snapshot. */
     bool rebuild_from_log;
     uint64_t snapshot_position; /* of the catalogue's snapshot; 0: none */
@@ -207,7 +210,7 @@ bool wal__core_invalidate_derived(struct wal__core *core,
 bool wal__core_check_replaced(struct wal__core *core, bool *retried);
 
 /* feature.c: adds incompatible feature bits to the store (WAL__INCOMPAT_...);
- * does nothing when this process knows it to have them. Durable. Without a
+ * does nothing, and takes no lock, when it did so before. Durable. Without a
  * lock. */
 enum wal_status wal__core_require_feature(struct wal__core *core,
                                           uint32_t incompat,
@@ -399,7 +402,8 @@ struct wal__entry_location {
     uint64_t position;
     uint64_t sequence;
     uint32_t session; /* owner */
-    uint32_t stream;
+    uint32_t stream;  /* as in wal__stream: above 255 it is a delta, which no
+                       * record may name but a redaction */
     uint32_t ordinal; /* in the owner's stream, from 0 */
 };
 
@@ -416,6 +420,11 @@ enum wal_status wal__core_find_cached_id(struct wal__core *core,
                                          uint32_t number, struct wal__span id,
                                          struct wal__entry_location *found,
                                          struct wal_error *error) WAL_MUST_USE;
+/* Returns the status, and says that the entry is a delta, which cannot be
+ * named. */
+enum wal_status wal__core_fail_delta(enum wal_status status,
+                                     struct wal__span id,
+                                     struct wal_error *error);
 /* Reads the id of the entry with this sequence number at the position, verified
  * by the record's header and hash. *id points into scratch or the segment's
  * map. Any thread; no lock. */

@@ -28,14 +28,23 @@ enum wal_status wal__core_require_feature(struct wal__core *core,
                                           struct wal_error *error)
 {
     struct feature feature = {core, incompat};
-    enum wal_status status = wal__core_read_lock(core, error);
+    enum wal_status status;
     bool is_set;
 
+    if ((atomic_load(&core->required_features) & incompat) == incompat) {
+        return WAL_OK;
+    }
+    status = wal__core_read_lock(core, error);
     if (status != WAL_OK) {
         return status;
     }
     is_set = (core->manifest.features.incompat & incompat) == incompat;
     wal__core_unlock(core);
-    return is_set ? WAL_OK
-                  : wal__committer_call(&core->committer, add, &feature, error);
+    if (!is_set) {
+        status = wal__committer_call(&core->committer, add, &feature, error);
+    }
+    if (status == WAL_OK) {
+        atomic_fetch_or(&core->required_features, incompat);
+    }
+    return status;
 }

@@ -239,6 +239,16 @@ enum wal_status wal__core_find_id(struct wal__core *core, uint32_t number,
                : status;
 }
 
+enum wal_status wal__core_fail_delta(enum wal_status status,
+                                     struct wal__span id,
+                                     struct wal_error *error)
+{
+    return wal__fail(error, status,
+                     "the entry \"%.*s\" is a delta: name the entry that it is "
+                     "under",
+                     (int)id.size, (const char *)id.data);
+}
+
 /* --- by sequence -------------------------------------------------------- */
 
 /* A session and its ancestors. */
@@ -493,6 +503,7 @@ enum wal_status wal__core_entry_depth(struct wal__core *core, uint32_t number,
             break;
         }
         sequence = step_over_run(&place, &count);
+        stream = WAL__STREAM_BASE(stream);
     }
     wal__lineage_release(&lineage.view);
     if (status == WAL_ENOTFOUND && count > 0) {

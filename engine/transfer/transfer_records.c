@@ -49,6 +49,10 @@ static enum wal_status collect(void *ctx, const struct wal__posting *posting,
     };
     enum wal_status status = WAL_OK;
 
+    if (posting->type == WAL__FRAME_ENTRY &&
+        (posting->flags & WAL__FRAME_PROVISIONAL) != 0) {
+        return WAL_OK; /* a copy is without deltas: they may go at any time */
+    }
     if (posting->type == WAL__FRAME_REDACT) {
         status = wal__buf_append(&records->hidden, &posting->parent,
                                  sizeof(posting->parent));

@@ -147,6 +147,30 @@ static enum wal_status check_flags(const struct wal_entry *entry,
     return WAL_OK;
 }
 
+/* Whether the entry is provisional: a delta that is neither a line nor a copy
+ * of one that is not (SPEC.md 5.1). */
+static bool is_provisional(const struct wal__batch *batch,
+                           const struct wal_entry *entry, uint8_t kind)
+{
+    return kind == WAL__KIND_MESSAGE_DELTA_BATCH && !batch->is_copy &&
+           (entry->flags & WAL_ENTRY_LINE) == 0;
+}
+
+/* The first provisional entry of a store adds the feature to it. */
+static enum wal_status allow_provisional(const struct wal__batch *batch,
+                                         const struct wal_entry *entry,
+                                         struct wal_error *error)
+{
+    if ((entry->flags & WAL_ENTRY_HEAD_MOVE) != 0) {
+        return wal__invalid(error, "a delta (%s) does not move the head",
+                            WAL_TYPE_MESSAGE_DELTA_BATCH);
+    }
+    return batch->core->noop
+               ? WAL_OK
+               : wal__core_require_feature(batch->core,
+                                           WAL__INCOMPAT_PROVISIONAL, error);
+}
+
 /* Encodes the frame of a checked entry. */
 static enum wal_status add_frame(struct wal__op *op,
                                  const struct wal_entry *entry,
@@ -171,6 +195,8 @@ static enum wal_status add_frame(struct wal__op *op,
     frame->frame.type = WAL__FRAME_ENTRY;
     frame->frame.stream = (uint8_t)entry->stream;
     frame->frame.kind = kind;
+    frame->frame.flags =
+        is_provisional(batch, entry, kind) ? WAL__FRAME_PROVISIONAL : 0;
     frame->frame.session = batch->session;
     frame->frame.id_hash = id_hash;
     return WAL_OK;
@@ -215,6 +241,12 @@ static enum wal_status add_entry(struct wal__op *op,
     kind = wal__kind_from_name(record.type);
     if (kind != WAL__KIND_NAMED) {
         record.type.size = 0;
+    }
+    if (is_provisional(batch, entry, kind)) {
+        status = allow_provisional(batch, entry, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
     status =
         wal__payload_store(batch->core, kind, &record, &out_of_line, op, error);

@@ -92,6 +92,9 @@ static enum wal_status find_parent(struct wal__resolver *resolver,
     enum wal_status status =
         wal__resolver_find_entry(resolver, id, item, &found);
 
+    if (status == WAL_OK && found.stream >= WAL__STREAM_COUNT) {
+        return wal__core_fail_delta(WAL_ENOPARENT, id, &resolver->op->error);
+    }
     if (status == WAL_ENOTFOUND ||
         (status == WAL_OK &&
          found.stream != resolver->op->frames[item].frame.stream)) {
@@ -253,6 +256,7 @@ static enum wal_status assign_parent(struct wal__resolver *resolver,
     const struct wal__batch_entry *entry = &resolver->batch->entries[item];
     struct wal__frame *frame = &resolver->op->frames[item].frame;
     uint64_t *head = stream_head(resolver, frame->stream);
+    uint8_t provisional = frame->flags & WAL__FRAME_PROVISIONAL;
     enum wal_status status = WAL_OK;
     bool moves;
 
@@ -269,8 +273,8 @@ static enum wal_status assign_parent(struct wal__resolver *resolver,
     WAL__ASSERT(frame->parent < resolver->sequences[item]);
     moves = frame->parent == *head;
     moves = (moves || (entry->flags & WAL_ENTRY_HEAD_MOVE) != 0) &&
-            (entry->flags & WAL_ENTRY_HEAD_KEEP) == 0;
-    frame->flags = moves ? WAL__FRAME_MOVES_HEAD : 0;
+            (entry->flags & WAL_ENTRY_HEAD_KEEP) == 0 && provisional == 0;
+    frame->flags = moves ? WAL__FRAME_MOVES_HEAD : provisional;
     if (moves) {
         *head = resolver->sequences[item];
     }

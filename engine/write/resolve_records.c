@@ -339,6 +339,10 @@ static enum wal_status find_target(struct wal__resolver *resolver,
     if (status != WAL_OK) {
         return status;
     }
+    if (found.stream >= WAL__STREAM_COUNT) {
+        return wal__core_fail_delta(WAL_ENOTFOUND, requested->entry_id,
+                                    &resolver->op->error);
+    }
     if (found.stream != stream) {
         return wal__fail(&resolver->op->error, WAL_ENOTFOUND,
                          "the entry is in stream %u, not %u", found.stream,

@@ -109,6 +109,9 @@ static enum wal_status check_branch_summary(struct wal__resolver *resolver,
         status = wal__core_find_id(core, source.number, entry, &found,
                                    &resolver->op->error);
     }
+    if (status == WAL_OK && found.stream >= WAL__STREAM_COUNT) {
+        return wal__core_fail_delta(WAL_ENOTFOUND, entry, &resolver->op->error);
+    }
     if (status == WAL_ENOTFOUND) {
         status = wal__fail(&resolver->op->error, WAL_ENOTFOUND,
                            "the source of the branch summary, entry \"%.*s\" "
@@ -175,7 +178,7 @@ enum wal_status wal__resolve_redacts(struct wal__resolver *resolver)
         }
         WAL__ASSERT(found.sequence < resolver->next);
         frame->frame.session = found.session;
-        frame->frame.stream = (uint8_t)found.stream;
+        frame->frame.stream = (uint8_t)WAL__STREAM_BASE(found.stream);
         frame->frame.parent = found.sequence;
         frame->frame.flags = 0;
         resolver->next++;

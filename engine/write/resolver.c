@@ -57,6 +57,10 @@ enum wal_status wal__resolver_find_entry(struct wal__resolver *resolver,
     found->sequence = resolver->sequences[item];
     found->session = resolver->batch->session;
     found->stream = resolver->op->frames[item].frame.stream;
+    if ((resolver->op->frames[item].frame.flags & WAL__FRAME_PROVISIONAL) !=
+        0) {
+        found->stream = WAL__DELTAS_OF(found->stream);
+    }
     return WAL_OK;
 }
 

@@ -48,7 +48,7 @@ static_assert((int)WAL__FRAME_INDEX_MAX == (int)WAL__SEGMENT_MAX,
 enum {
     FLAGS_KNOWN = WAL__FRAME_LZ4 | WAL__FRAME_FIRST | WAL__FRAME_LAST |
                   WAL__FRAME_REWRITTEN | WAL__FRAME_IGNORABLE |
-                  WAL__FRAME_MOVES_HEAD
+                  WAL__FRAME_MOVES_HEAD | WAL__FRAME_PROVISIONAL
 };
 
 bool wal__frame_is_sequenced(uint8_t type)

@@ -52,7 +52,8 @@ enum wal__frame_flag {
     WAL__FRAME_LAST = 4,
     WAL__FRAME_REWRITTEN = 8,
     WAL__FRAME_IGNORABLE = 16,
-    WAL__FRAME_MOVES_HEAD = 32 /* ENTRY: it became its stream's head */
+    WAL__FRAME_MOVES_HEAD = 32, /* ENTRY: it became its stream's head */
+    WAL__FRAME_PROVISIONAL = 64 /* ENTRY: a delta, which no record names */
 };
 
 struct wal__frame {

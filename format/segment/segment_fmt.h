@@ -22,13 +22,15 @@ enum {
 };
 
 /* Feature bits (SPEC.md 7). */
-#define WAL__COMPAT_AUDIT       1u /* reserved */
-#define WAL__INCOMPAT_REWRITTEN 1u
-#define WAL__INCOMPAT_ENCRYPTED 2u /* reserved */
-#define WAL__INCOMPAT_TRASH     4u
+#define WAL__COMPAT_AUDIT         1u /* reserved */
+#define WAL__INCOMPAT_REWRITTEN   1u
+#define WAL__INCOMPAT_ENCRYPTED   2u /* reserved */
+#define WAL__INCOMPAT_TRASH       4u
+#define WAL__INCOMPAT_PROVISIONAL 8u
 /* Those that this library implements. */
-#define WAL__KNOWN_RO_COMPAT    0u
-#define WAL__KNOWN_INCOMPAT     (WAL__INCOMPAT_REWRITTEN | WAL__INCOMPAT_TRASH)
+#define WAL__KNOWN_RO_COMPAT      0u
+#define WAL__KNOWN_INCOMPAT \
+    (WAL__INCOMPAT_REWRITTEN | WAL__INCOMPAT_TRASH | WAL__INCOMPAT_PROVISIONAL)
 
 enum wal__segment_class {
     WAL__CLASS_LOG = 1,

@@ -72,14 +72,22 @@ same c "$(walctl head "$store" s main b)" "going back"
 message e '' 'once more' | walctl append "$store" s >/dev/null
 same "a b e" "$(ids "$store" s)" "after going back"
 
-# Deltas are omitted, and their children are attached to the parent.
-printf '%s\n' '{"id":"x1","type":"message_delta_batch","payload":[1]}' \
-    '{"id":"f","type":"note","payload":{"text":"after"}}' |
+# Deltas are omitted, and move no head; asked for, they are there until the
+# message is, and in the log until gc.
+printf '%s\n' '{"id":"x1","type":"message_delta_batch","payload":[1]}' |
     walctl append "$store" s >/dev/null
-same "a b e f" "$(ids "$store" s)" "without deltas"
-same "a b e x1 f" "$(ids "$store" s --deltas)" "with deltas"
+same "a b e" "$(ids "$store" s)" "without deltas"
+same "a b e x1" "$(ids "$store" s --deltas)" "with deltas"
+printf '%s\n' '{"id":"f","type":"note","payload":{"text":"after"}}' |
+    walctl append "$store" s >/dev/null
+same "a b e f" "$(ids "$store" s --deltas)" "after the message"
+same "a b c d e x1 f" "$(ids "$store" s --deltas --all)" "all in the log"
 walcat "$store" s | json 'rows[-1]["parentId"] == "e"'
-walcat "$store" s --deltas | json 'rows[-1]["parentId"] == "x1"'
+agentwal --store "$store" gc --keep-deltas >/dev/null
+same "a b c d e x1 f" "$(ids "$store" s --deltas --all)" "kept deltas"
+code 2 agentwal --store "$store" gc --keep-deltas --erase
+agentwal --store "$store" gc --erase >/dev/null 2>&1
+same "a b c d e f" "$(ids "$store" s --deltas --all)" "after gc"
 
 # Redaction.
 walctl redact "$store" s b --reason 'a secret' >"$work/result"

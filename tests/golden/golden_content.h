@@ -5,7 +5,8 @@
  * entry under the one before; gamma is a fork of alpha at a3, with g1 and g2.
  * Then one of everything else:
  *
- *   zeta     z1, a message of a user; z2, redacted by zr; zd, a delta batch;
+ *   zeta     z1, a message of a user; z2, redacted by zr; zd, a delta batch on
+ *            the branch, as no library that knows provisional ones writes it;
  *            the head `kept` at z1; the document `notes` in two versions, and
  *            `gone`, put and deleted
  *   delta    d1 and d2, deleted

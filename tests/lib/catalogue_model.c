@@ -137,7 +137,8 @@ static void make_payload(const struct model_record *record,
     sprintf(text, "message %llu", (unsigned long long)record->frame.sequence);
     sprintf(payload, "{\"role\":\"user\",\"content\":\"%s\"}", text);
     if (record->frame.stream == 0 && numbers->first_sequence == 0 &&
-        numbers->entries < 64) {
+        numbers->entries < 64 &&
+        record->frame.flags != WAL__FRAME_PROVISIONAL) {
         numbers->first_sequence = record->frame.sequence;
         numbers->first_owner = numbers->number;
         strcpy(session->first_text, text);
@@ -162,6 +163,9 @@ static void make_time(const struct model_record *record,
         gmtime_r(&seconds, &tm);
         strftime(text, MODEL_TEXT_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
         sprintf(text + strlen(text), ".%03dZ", (int)(time_ms % 1000));
+    }
+    if (record->frame.flags == WAL__FRAME_PROVISIONAL) {
+        return; /* its time does not count */
     }
     if ((numbers->flags & WAL__SUMMARY_ACTIVE) == 0 ||
         numbers->updated_ms < session->time_ms) {
@@ -201,12 +205,16 @@ static void make_entry(struct model_record *record,
     memset(&entry, 0, sizeof(entry));
     sprintf(id, "entry-%0*llu", (int)model_random_below(45),
             (unsigned long long)record->frame.sequence);
-    make_time(record, session, time);
-    entry.id = model_span(id);
-    entry.time = model_span(time);
     record->frame.kind = WAL__KIND_MESSAGE;
     record->frame.stream = (uint8_t)model_random_below(2);
     record->frame.flags = model_random_below(9) > 0 ? WAL__FRAME_MOVES_HEAD : 0;
+    if (model_random_below(9) == 0) {
+        record->frame.kind = WAL__KIND_MESSAGE_DELTA_BATCH;
+        record->frame.flags = WAL__FRAME_PROVISIONAL;
+    }
+    make_time(record, session, time);
+    entry.id = model_span(id);
+    entry.time = model_span(time);
     if (model_random_below(9) > 0) {
         record->frame.parent = session->numbers.head_sequence;
     }
@@ -214,7 +222,8 @@ static void make_entry(struct model_record *record,
     entry.payload = model_span(payload);
     wal__entry_record_encode(&entry, record->payload);
     finish(record, session, WAL__FRAME_ENTRY, wal__entry_record_size(&entry));
-    if (record->frame.stream != 0) {
+    if (record->frame.stream != 0 ||
+        record->frame.flags == WAL__FRAME_PROVISIONAL) {
         return;
     }
     note_straight(record, &session->numbers);

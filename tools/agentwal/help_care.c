@@ -79,7 +79,8 @@ const struct verb_help help_accept_damage = {
 };
 
 const struct verb_help help_gc = {
-    .usage = "[--dry-run] [--erase] [--max-bytes SIZE] [--rate SIZE]",
+    .usage = "[--dry-run] [--erase] [--keep-deltas] [--max-bytes SIZE]\n"
+             "[--rate SIZE]",
     .summary = "Give back the space of what is dead, and compress the rest",
     .text =
         "Others may use the store meanwhile. Stopped at any time, it leaves a "
@@ -98,6 +99,9 @@ const struct verb_help help_gc = {
             {"--erase",
              "delete what is in the trash, and leave no byte of what "
              "was\ndeleted or redacted in the log"},
+            {"--keep-deltas",
+             "keep the deltas of messages that are complete; not with\n"
+             "--erase"},
             {"--max-bytes SIZE", "rewrite at most SIZE of segments"},
             {"--rate SIZE", "read and write at most SIZE in a second; 0: no "
                             "limit; 64MiB without it"},

@@ -226,6 +226,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from accept-damage' -a '(__agent
 complete -c agentwal -n '__fish_seen_subcommand_from accept-damage' -F
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l dry-run -d 'change nothing; show what would come back, per session and in total'
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l erase -d 'delete what is in the trash, and leave no byte of what was deleted or redacted in the log'
+complete -c agentwal -n '__fish_seen_subcommand_from gc' -l keep-deltas -d 'keep the deltas of messages that are complete; not with --erase'
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l max-bytes -x -d 'rewrite at most SIZE of segments'
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l rate -x -d 'read and write at most SIZE in a second; 0: no limit; 64MiB without it'
 complete -c agentwal -n '__fish_seen_subcommand_from backup' -F

@@ -38,6 +38,7 @@ struct printer {
     uint64_t ring_size;
     uint64_t ring_count; /* number of entries that were put in */
     uint64_t newest;     /* highest sequence that was read */
+    uint64_t passed;     /* sequence of the entry that was read last */
     char previous[256];  /* id of the entry that was read most recently */
     bool is_following;
     int code;
@@ -182,6 +183,9 @@ static void process_entries(struct printer *printer,
         entry = (struct wal_entry)WAL_INIT(wal_entry);
         left = wal_entry_cursor_remaining(cursor);
         status = wal_entry_cursor_next(cursor, &entry, &error);
+        if (status == WAL_OK) {
+            printer->passed = entry.sequence;
+        }
         if (status == WAL_OK && entry.sequence > after) {
             follow_entry(printer, cursor, &entry);
         } else if (walcat_is_lost(cursor, status, left)) {
@@ -225,8 +229,8 @@ static enum wal_status open_cursor(struct printer *printer, uint64_t last,
     return status;
 }
 
-/* Opens a cursor on every entry in log order. Their number never decreases,
- * unlike the number of entries in view, which a redaction reduces. */
+/* Opens a cursor on every entry in log order. Their number decreases only when
+ * compaction drops deltas, that of the entries in view by a redaction too. */
 static enum wal_status open_all(struct printer *printer, uint64_t skip,
                                 struct wal_entry_cursor **cursor,
                                 struct wal_error *error)
@@ -327,6 +331,43 @@ static enum wal_status open_view(struct printer *printer,
     return status;
 }
 
+/* Reads the sequence of the last of the entries that were seen; WAL_END when
+ * there are fewer now. Else 0 when it is not known. */
+static enum wal_status read_last(struct printer *printer, uint64_t seen,
+                                 uint64_t *sequence)
+{
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct wal_entry_cursor *cursor = NULL;
+    enum wal_status status = WAL_OK;
+
+    *sequence = 0;
+    if (seen > 0) {
+        status = open_all(printer, seen - 1, &cursor, NULL);
+    }
+    if (seen > 0 && status == WAL_OK) {
+        status = wal_entry_cursor_next(cursor, &entry, NULL);
+        *sequence = status == WAL_OK ? entry.sequence : 0;
+    }
+    wal_entry_cursor_close(cursor);
+    return status;
+}
+
+/* Opens a cursor after the entries that were seen, the last of which has the
+ * sequence printer->passed; before all when compaction dropped deltas. */
+static enum wal_status open_rest(struct printer *printer, uint64_t *seen,
+                                 struct wal_entry_cursor **cursor,
+                                 struct wal_error *error)
+{
+    uint64_t sequence;
+
+    if (read_last(printer, *seen, &sequence) == WAL_END ||
+        (sequence != 0 && printer->passed != 0 &&
+         sequence != printer->passed)) {
+        *seen = 0;
+    }
+    return open_all(printer, *seen, cursor, error);
+}
+
 static int follow(struct printer *printer, uint64_t seen)
 {
     struct pollfd output = {.fd = STDOUT_FILENO};
@@ -337,14 +378,16 @@ static int follow(struct printer *printer, uint64_t seen)
     uint64_t wait_position = 0;
 
     printer->is_following = true;
+    (void)!read_last(printer, seen, &printer->passed);
     while (!cli_output_failed()) {
-        status = open_all(printer, seen, &cursor, &error);
+        status = open_rest(printer, &seen, &cursor, &error);
         if (status != WAL_OK) {
             return cli_report(printer->cli, printer->cli->items[1], status,
                               &error);
         }
         seen += wal_entry_cursor_remaining(cursor);
-        process_entries(printer, cursor, after);
+        process_entries(printer, cursor,
+                        after > printer->passed ? after : printer->passed);
         wal_entry_cursor_close(cursor);
         cursor = NULL;
         fflush(stdout);

@@ -137,6 +137,25 @@ bool check_model_can_see(const struct check_model *model, uint32_t number,
     return false;
 }
 
+void check_model_mark_damaged(struct check_store *store,
+                              const struct check_segment *segment)
+{
+    for (size_t i = 0; i < segment->damages.count; i++) {
+        const struct check_damage *damage = &segment->damages.items[i];
+
+        for (size_t k = 0; k < damage->session_count; k++) {
+            check_model_get_or_add(&store->model, damage->sessions[k])
+                ->damaged = true;
+        }
+    }
+    store->records_lost = store->records_lost || segment->has_lost_records;
+}
+
+uint64_t check_hash_of(struct wal__span id)
+{
+    return id.size == 0 ? 0 : wal__id_hash(id.data, id.size);
+}
+
 /* --- documents ------------------------------------------------------------ */
 
 enum {

@@ -85,19 +85,6 @@ static void set_created(const struct replay *replay, int64_t created_ms)
     }
 }
 
-/* A store with a session in the trash has the feature in MANIFEST. */
-static void check_trash_feature(const struct replay *replay)
-{
-    struct check_store *store = replay->store;
-
-    if (store->format_known && (store->incompat & WAL__INCOMPAT_TRASH) == 0) {
-        check_damage_add_redundant(
-            &replay->segment->damages, replay->segment->name,
-            replay->record->posting.offset, 0,
-            "puts a session in the trash, and MANIFEST lacks this feature");
-    }
-}
-
 static void replay_session(const struct replay *replay)
 {
     const struct check_record *record = replay->record;
@@ -144,13 +131,9 @@ static void replay_session(const struct replay *replay)
     }
     if ((decoded.flags & WAL__SESSION_RECORD_TRASHED) != 0) {
         session->state.flags |= WAL__SUMMARY_TRASHED;
-        check_trash_feature(replay);
+        check_feature(replay->store, replay->segment, record,
+                      WAL__INCOMPAT_TRASH, "puts a session in the trash");
     }
-}
-
-static uint64_t hash_of(struct wal__span id)
-{
-    return id.size == 0 ? 0 : wal__id_hash(id.data, id.size);
 }
 
 /* Whether the target is an entry that the record's session sees. */
@@ -162,7 +145,7 @@ static bool is_valid_target(const struct replay *replay, uint64_t target,
         check_model_find_replayed(model, target);
 
     return replayed != NULL && replayed->type == WAL__FRAME_ENTRY &&
-           replayed->stream == stream &&
+           !replayed->is_provisional && replayed->stream == stream &&
            check_model_can_see(model, replay->session->number, replayed);
 }
 
@@ -174,7 +157,7 @@ static bool entry_has_id(const struct replay *replay, uint64_t sequence,
         check_model_find_replayed(&replay->store->model, sequence);
 
     return replayed == NULL ? sequence == 0 && id.size == 0
-                            : replayed->id_hash == hash_of(id);
+                            : replayed->id_hash == check_hash_of(id);
 }
 
 /* The session with that number and id; null if it is missing or the record's
@@ -187,7 +170,7 @@ other_session(const struct replay *replay, uint32_t number, struct wal__span id)
 
     return other != NULL && other != replay->session && other->has_record &&
                    number != WAL__STORE_NUMBER &&
-                   other->state.id_hash == hash_of(id)
+                   other->state.id_hash == check_hash_of(id)
                ? other
                : NULL;
 }
@@ -229,7 +212,7 @@ static void replay_fork(const struct replay *replay)
     state->depth = fork.depth;
     if (fork.stream == 0) {
         state->head_sequence = record->posting.parent;
-        session->head_hash = hash_of(fork.entry_id);
+        session->head_hash = check_hash_of(fork.entry_id);
     }
     source = other_session(replay, fork.source, fork.source_id);
     owner = other_session(replay, fork.owner, fork.owner_id);
@@ -246,8 +229,9 @@ static void replay_fork(const struct replay *replay)
                                          record->posting.parent);
     if (record->posting.parent != 0 && !may_be_lost(replay) &&
         (replayed == NULL || replayed->type != WAL__FRAME_ENTRY ||
-         replayed->session != fork.owner || replayed->stream != fork.stream ||
-         replayed->id_hash != hash_of(fork.entry_id) ||
+         replayed->is_provisional || replayed->session != fork.owner ||
+         replayed->stream != fork.stream ||
+         replayed->id_hash != check_hash_of(fork.entry_id) ||
          !check_model_can_see(&replay->store->model, fork.source, replayed))) {
         report_damage(replay, "names a fork point that does not exist");
     }
@@ -300,6 +284,23 @@ static void replay_straight(struct wal__summary *state,
     }
 }
 
+/* Only a delta is provisional, and it moves no head. */
+static void check_provisional(const struct replay *replay)
+{
+    const struct wal__posting *posting = &replay->record->posting;
+
+    if ((posting->flags & WAL__FRAME_PROVISIONAL) == 0) {
+        return;
+    }
+    check_feature(replay->store, replay->segment, replay->record,
+                  WAL__INCOMPAT_PROVISIONAL, "is provisional");
+    if (posting->type != WAL__FRAME_ENTRY ||
+        posting->kind != WAL__KIND_MESSAGE_DELTA_BATCH ||
+        (posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
+        report_damage(replay, "is provisional, and is no delta");
+    }
+}
+
 static void replay_entry(struct replay *replay)
 {
     const struct wal__posting *posting = &replay->record->posting;
@@ -308,6 +309,9 @@ static void replay_entry(struct replay *replay)
     if (posting->parent != 0 && !may_be_lost(replay) &&
         !is_valid_target(replay, posting->parent, posting->stream)) {
         report_damage(replay, "names a parent that is not in its lineage");
+    }
+    if ((posting->flags & WAL__FRAME_PROVISIONAL) != 0) {
+        return;
     }
     if ((state->flags & WAL__SUMMARY_ACTIVE) == 0 ||
         state->updated_ms < replay->record->time_ms) {
@@ -353,7 +357,7 @@ static void replay_head(const struct replay *replay)
         memcmp(head.name.data, main_head.data, main_head.size) == 0) {
         replay->session->state.head_sequence = record->posting.parent;
         replay->session->state.flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
-        replay->session->head_hash = hash_of(head.entry_id);
+        replay->session->head_hash = check_hash_of(head.entry_id);
     }
 }
 
@@ -389,6 +393,15 @@ static bool could_see(const struct replay *replay, uint32_t number,
              check_session_is_deleted(session)));
 }
 
+/* Whether a missing target of a redaction may be a delta that compaction
+ * dropped while it was redacted. */
+static bool may_be_dropped(const struct replay *replay,
+                           const struct check_replayed *target)
+{
+    return target == NULL && replay->store->has_rewritten &&
+           (replay->store->incompat & WAL__INCOMPAT_PROVISIONAL) != 0;
+}
+
 static void replay_redact(const struct replay *replay)
 {
     const struct check_record *record = replay->record;
@@ -401,11 +414,11 @@ static void replay_redact(const struct replay *replay)
     if (wal__redact_record_decode(
             (struct wal__span){record->payload, record->stored_size},
             &redact) != WAL__FMT_OK ||
-        hash_of(redact.entry_id) != record->posting.id_hash) {
+        check_hash_of(redact.entry_id) != record->posting.id_hash) {
         report_damage(replay, "is not well-formed");
         return;
     }
-    if (!may_be_lost(replay) &&
+    if (!may_be_lost(replay) && !may_be_dropped(replay, replayed) &&
         (!entry_has_id(replay, record->posting.parent, redact.target_id) ||
          replayed == NULL || replayed->type != WAL__FRAME_ENTRY ||
          replayed->session != session->number ||
@@ -497,6 +510,7 @@ static void apply_record(struct replay *replay)
         session->state.last_sequence == 0) {
         session->state.created_ms = record->clock_ms;
     }
+    check_provisional(replay);
     if ((record->posting.flags & WAL__FRAME_LZ4) != 0) {
         session->damaged = true; /* the tool cannot decode it */
     } else {
@@ -526,22 +540,8 @@ static void add_replayed(struct check_store *store,
         .type = record->posting.type,
         .stream = record->posting.stream,
         .is_erased = record->is_erased,
+        .is_provisional = (record->posting.flags & WAL__FRAME_PROVISIONAL) != 0,
     };
-}
-
-/* Marks the sessions that lost records in this segment. */
-static void mark_damaged_sessions(struct check_store *store,
-                                  const struct check_segment *segment)
-{
-    for (size_t i = 0; i < segment->damages.count; i++) {
-        const struct check_damage *damage = &segment->damages.items[i];
-
-        for (size_t k = 0; k < damage->session_count; k++) {
-            check_model_get_or_add(&store->model, damage->sessions[k])
-                ->damaged = true;
-        }
-    }
-    store->records_lost = store->records_lost || segment->has_lost_records;
 }
 
 /* Applies the current record; false if the replay cannot continue. */
@@ -573,7 +573,7 @@ void check_replay(struct check_store *store, struct check_segment *segment)
     struct replay replay = {.store = store, .segment = segment};
 
     check_chain_continuity(segment);
-    mark_damaged_sessions(store, segment);
+    check_model_mark_damaged(store, segment);
     for (size_t i = 0; i < segment->record_count; i++) {
         replay.record = &segment->records[i];
         if (!replay_record(&replay)) {

@@ -18,11 +18,6 @@
 #include "format/bytes/crc32.h"
 #include "tools/walcheck/walcheck.h"
 
-static uint64_t hash_of(struct wal__span id)
-{
-    return id.size == 0 ? 0 : wal__id_hash(id.data, id.size);
-}
-
 static bool texts_differ(const struct check_session *session,
                          const struct wal__summary *summary)
 {
@@ -132,7 +127,7 @@ static const char *compare_exactly(const struct check_session *session,
         {"last sequence", summary->last_sequence, state->last_sequence},
         {"bytes", summary->bytes, state->bytes},
         {"head", summary->head_sequence, state->head_sequence},
-        {"head's id", hash_of(summary->head_id), session->head_hash},
+        {"head's id", check_hash_of(summary->head_id), session->head_hash},
         {"trash flag", summary->flags & WAL__SUMMARY_TRASHED,
          state->flags & WAL__SUMMARY_TRASHED},
         {"straight flag", summary->flags & WAL__SUMMARY_STRAIGHT,
@@ -183,7 +178,7 @@ static const char *compare_loosely(const struct check_store *store,
     }
     if (summary->head_sequence != state->head_sequence &&
         summary->head_sequence != 0 &&
-        (head == NULL || head->id_hash != hash_of(summary->head_id))) {
+        (head == NULL || head->id_hash != check_hash_of(summary->head_id))) {
         return "head";
     }
     if (summary->first_sequence != state->first_sequence &&
@@ -260,7 +255,7 @@ void check_summary_adopt(const struct check_store *store,
     state->documents = summary->documents;
     state->bytes = summary->bytes;
     state->head_sequence = summary->head_sequence;
-    session->head_hash = hash_of(summary->head_id);
+    session->head_hash = check_hash_of(summary->head_id);
     state->first_sequence = summary->first_sequence;
     state->first_owner = summary->first_owner;
     state->flags &= ~(uint32_t)(WAL__SUMMARY_STRAIGHT | WAL__SUMMARY_ACTIVE);

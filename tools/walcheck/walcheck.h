@@ -235,6 +235,7 @@ struct check_replayed {
     uint8_t type;
     uint8_t stream;
     bool is_erased;
+    bool is_provisional;
 };
 
 /* A version of a document. */
@@ -269,6 +270,8 @@ size_t check_model_count_sessions(const struct check_model *model,
                                   bool deleted);
 const struct check_replayed *
 check_model_find_replayed(const struct check_model *model, uint64_t sequence);
+/* The hash of an id; 0 of none. */
+uint64_t check_hash_of(struct wal__span id);
 /* Whether a session inherits or owns that record. */
 bool check_model_can_see(const struct check_model *model, uint32_t session,
                          const struct check_replayed *replayed);
@@ -334,6 +337,15 @@ struct check_store {
     bool records_lost; /* the log replayed so far has lost records */
     bool newer;        /* a structure has a newer format version */
 };
+
+/* feature.c: reports a record whose feature MANIFEST lacks; `what` it does. */
+void check_feature(const struct check_store *store,
+                   struct check_segment *segment,
+                   const struct check_record *record, uint32_t incompat,
+                   const char *what);
+/* model.c: marks the sessions that lost records in this segment. */
+void check_model_mark_damaged(struct check_store *store,
+                              const struct check_segment *segment);
 
 /* The path of a file below the store; the caller frees it. */
 char *check_path(const struct check_store *store, const char *file);

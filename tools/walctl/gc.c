@@ -37,6 +37,7 @@ struct gc {
 struct arguments {
     bool dry_run;
     bool erase;
+    bool keep_deltas;
     const char *max_bytes;
     const char *rate;
 };
@@ -285,10 +286,17 @@ static int read_options(const struct cli *cli,
 {
     int code = CLI_CONTINUE;
 
-    options->flags = (arguments->dry_run ? WAL_STORE_COMPACT_DRY_RUN : 0u) |
-                     (arguments->erase ? WAL_STORE_COMPACT_ERASE |
-                                             WAL_STORE_COMPACT_EMPTY_TRASH
-                                       : 0u);
+    options->flags =
+        (arguments->dry_run ? WAL_STORE_COMPACT_DRY_RUN : 0u) |
+        (arguments->erase
+             ? WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_EMPTY_TRASH
+             : 0u) |
+        (arguments->keep_deltas ? WAL_STORE_COMPACT_KEEP_DELTAS : 0u);
+    if (arguments->erase && arguments->keep_deltas) {
+        return cli_error(cli, CLI_USAGE, "--keep-deltas",
+                         "excludes --erase: deltas have what a redacted "
+                         "message had");
+    }
     if (arguments->max_bytes != NULL) {
         code = cli_parse_size(cli, "--max-bytes", arguments->max_bytes,
                               &options->max_bytes);
@@ -313,6 +321,7 @@ int walctl_gc(struct cli *cli, int argc, char **argv)
     const struct cli_option options[] = {
         {.name = "dry-run", .flag = &arguments.dry_run},
         {.name = "erase", .flag = &arguments.erase},
+        {.name = "keep-deltas", .flag = &arguments.keep_deltas},
         {.name = "max-bytes", .value = &arguments.max_bytes},
         {.name = "rate", .value = &arguments.rate},
         {.name = NULL},

@@ -233,7 +233,10 @@ enum wal_store_compact_flag {
     /* Report what would be done, change nothing. */
     WAL_STORE_COMPACT_DRY_RUN = 1u << 1,
     /* Delete the sessions in the trash first. */
-    WAL_STORE_COMPACT_EMPTY_TRASH = 1u << 2
+    WAL_STORE_COMPACT_EMPTY_TRASH = 1u << 2,
+    /* Keep the deltas of messages that are complete. WAL_EINVAL with
+     * WAL_STORE_COMPACT_ERASE: they have what a redacted message had. */
+    WAL_STORE_COMPACT_KEEP_DELTAS = 1u << 3
 };
 
 enum wal_session_space_flag {

@@ -44,7 +44,11 @@ void reading_deltas(struct wal_session *session, const char *ids)
     (void)snprintf(copy, sizeof(copy), "%s", ids);
     for (char *id = strtok_r(copy, " ", &rest); id != NULL;
          id = strtok_r(NULL, " ", &rest)) {
-        reading_append(session, id, NULL, "message_delta_batch", "{}");
+        struct wal_entry entry = kit_entry(id, NULL, "{}");
+
+        entry.type = kit_text("message_delta_batch");
+        entry.flags = WAL_ENTRY_LINE;
+        assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
     }
 }
 

@@ -22,7 +22,8 @@ void reading_reopen(struct reading *reading, uint32_t flags);
 /* Appends one entry, written; parent null: under the head. */
 void reading_append(struct wal_session *session, const char *id,
                     const char *parent, const char *type, const char *payload);
-/* Appends deltas with these ids, separated by a blank, each under the head. */
+/* Appends deltas as lines, which are not provisional, with these ids, separated
+ * by a blank, each under the head. */
 void reading_deltas(struct wal_session *session, const char *ids);
 /* Redacts an entry by one with the id "x" and that of the target, in a
  * separate stream. Target and reason are put into JSON as they are. */

@@ -26,6 +26,10 @@ static struct wal_store_compact_options choose_options(struct differential *run)
                      : 0u,
         .dead_percent = 1 + differential_random(run, 40)};
 
+    if (options.flags == 0 && differential_one_in(run, 3)) {
+        options.flags = WAL_STORE_COMPACT_KEEP_DELTAS;
+    }
+
     if (differential_one_in(run, 4)) {
         options.max_bytes = (uint64_t)(1 + differential_random(run, 8)) << 19;
     }
@@ -47,6 +51,41 @@ static enum wal_status compact(struct differential *run,
         reference_empty_trash(run->ref);
     }
     return status;
+}
+
+/* A session that sees the entry and can be read; NULL: none. */
+static struct wal_session *find_reader(struct differential *run,
+                                       uint64_t sequence)
+{
+    uint32_t count = reference_session_count(run->ref);
+    struct wal_session *session = NULL;
+
+    for (uint32_t number = 1; number <= count && session == NULL; number++) {
+        if (reference_can_see(run->ref, number, sequence) &&
+            (!reference_is_trashed(run->ref, number) ||
+             run->handles[number] != NULL)) {
+            session = differential_handle(run, number);
+        }
+    }
+    return session;
+}
+
+/* Which deltas are gone, of those that may be. */
+void differential_learn_dropped(struct differential *run)
+{
+    uint64_t sequence = 0;
+    struct wal_slice id;
+
+    while (reference_next_droppable(run->ref, &sequence, &id)) {
+        struct wal_entry entry = {.struct_size = sizeof(entry)};
+        struct wal_session *session = find_reader(run, sequence);
+
+        if (session != NULL &&
+            wal_entry_get(session, id, &entry, NULL) == WAL_ENOTFOUND) {
+            reference_drop(run->ref, sequence);
+            run->counts->dropped_deltas++;
+        }
+    }
 }
 
 static bool has_trash(const struct differential *run)
@@ -166,6 +205,7 @@ void differential_compact_store(struct differential *run)
     }
     (void)differential_compare_status(run, compact(run, &result), WAL_OK);
     check_result(run, &result);
+    differential_learn_dropped(run);
     if (other != NULL) {
         differential_check_all(other);
         step_readers(other);
@@ -173,6 +213,7 @@ void differential_compact_store(struct differential *run)
             (void)differential_compare_status(other, compact(other, &result),
                                               WAL_OK);
             check_result(other, &result);
+            differential_learn_dropped(other);
             differential_check_all(other);
         }
         close_other(run, other);
@@ -290,6 +331,7 @@ void differential_fail_compaction(struct differential *run)
     }
     dead = fails_to_compact(run);
     if (other != NULL) {
+        differential_learn_dropped(other);
         differential_check_all(other);
         close_other(run, other);
     }
@@ -302,5 +344,6 @@ void differential_fail_compaction(struct differential *run)
     differential_check_number(run, "the last sequence after a compaction",
                               reference_last_sequence(run->ref), last);
     reference_sync(run->ref);
+    differential_learn_dropped(run);
     differential_check_all(run);
 }

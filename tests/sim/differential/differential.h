@@ -39,6 +39,7 @@ struct differential_counts {
     uint64_t rewritten; /* segments, by compactions */
     uint64_t dropped;   /* records */
     uint64_t erased;
+    uint64_t dropped_deltas;
     uint64_t failed;            /* compactions */
     uint64_t deaths_compacting; /* in the middle of one */
 };
@@ -253,6 +254,7 @@ void differential_lose_unsynced(struct differential *run);
 void differential_compact_store(struct differential *run);
 void differential_fail_compaction(struct differential *run);
 void differential_lose_indexes(struct differential *run);
+void differential_learn_dropped(struct differential *run);
 
 /* differential_life.c */
 void differential_sync(struct differential *run);

@@ -278,6 +278,8 @@ static void fill_content(struct differential *run, uint32_t number,
     case 0:
     case 1:
         type = WAL_TYPE_MESSAGE_DELTA_BATCH;
+        /* A line is no delta. */
+        entry->flags |= differential_one_in(run, 4) ? WAL_ENTRY_LINE : 0;
         break;
     case 2:
         type = WAL_TYPE_CUSTOM;

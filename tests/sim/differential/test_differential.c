@@ -139,6 +139,7 @@ static void check_tally(const struct tally *tally)
     assert_true(tally->counts.survived < tally->counts.deaths);
     assert_true(tally->counts.dropped > 0);
     assert_true(tally->counts.erased > 0);
+    assert_true(tally->counts.dropped_deltas > 0);
     assert_true(tally->counts.failed > 0);
     assert_true(tally->counts.deaths_compacting > 0);
 }

@@ -48,6 +48,14 @@ static bool names_target(const struct wal_entry *entry)
     return true;
 }
 
+/* An imported line of the type is no delta. */
+static bool is_delta(const struct wal_entry *entry)
+{
+    return (entry->flags & WAL_ENTRY_LINE) == 0 &&
+           reference_is_equal(entry->type,
+                              ref_text(WAL_TYPE_MESSAGE_DELTA_BATCH));
+}
+
 /* Checks of an entry that do not need the store. */
 enum wal_status ref_check_entry(const struct wal_entry *entry)
 {
@@ -73,7 +81,9 @@ enum wal_status ref_check_entry(const struct wal_entry *entry)
     }
     if (status == WAL_OK && (entry->flags & WAL_ENTRY_LINE) == 0) {
         status = ref_check_json(entry->payload, PAYLOAD_MAX, false);
-        if (status == WAL_OK && !names_target(entry)) {
+        if (status == WAL_OK &&
+            (!names_target(entry) ||
+             (is_delta(entry) && (entry->flags & WAL_ENTRY_HEAD_MOVE) != 0))) {
             status = WAL_EINVAL;
         }
     }
@@ -140,7 +150,7 @@ static enum wal_status check_summary(const struct reference *ref,
         return WAL_EINVAL;
     }
     if (number != 0) {
-        found = ref_find_entry(ref, number, entry);
+        found = ref_find_named(ref, number, entry);
     }
     reference_free(entry);
     return found != 0 ? WAL_OK : WAL_ENOTFOUND;
@@ -199,7 +209,7 @@ static enum wal_status find_parent(const struct reference *ref, uint32_t number,
                                    uint64_t *parent)
 {
     if (entry->parent_id.size > 0) {
-        *parent = ref_find_entry(ref, number, entry->parent_id);
+        *parent = ref_find_named(ref, number, entry->parent_id);
         if (*parent == 0 || ref_at(ref, *parent)->stream != entry->stream) {
             return WAL_ENOPARENT;
         }
@@ -246,9 +256,10 @@ enum wal_status ref_append(struct reference *ref, uint32_t number,
     record->target = parent;
     record->entry = copy_entry(entry);
     record->is_user_text = ref_user_text(entry, text) > 0;
+    record->is_delta = is_delta(entry);
     record->moves_head =
         (parent == head || (entry->flags & WAL_ENTRY_HEAD_MOVE) != 0) &&
-        (entry->flags & WAL_ENTRY_HEAD_KEEP) == 0;
+        (entry->flags & WAL_ENTRY_HEAD_KEEP) == 0 && !record->is_delta;
     status = check_names(ref, number, record);
     return status == WAL_OK ? WAL_OK : ref_fail(error, status, nothing);
 }

@@ -38,13 +38,69 @@ uint64_t ref_find_entry(const struct reference *ref, uint32_t number,
     for (uint64_t i = 1; i <= ref->count; i++) {
         const struct ref_record *record = ref_at(ref, i);
 
-        if (record->kind == REF_ENTRY &&
+        if (record->kind == REF_ENTRY && !record->is_dropped &&
             reference_is_equal(record->entry->id, id) &&
             ref_can_see(ref, number, i)) {
             return i;
         }
     }
     return 0;
+}
+
+uint64_t ref_find_named(const struct reference *ref, uint32_t number,
+                        struct wal_slice id)
+{
+    uint64_t found = ref_find_entry(ref, number, id);
+
+    return found != 0 && ref_at(ref, found)->is_delta ? 0 : found;
+}
+
+uint64_t ref_newest_child(const struct reference *ref, uint32_t number,
+                          uint32_t stream, uint64_t parent)
+{
+    for (uint64_t i = ref->count; i > parent; i--) {
+        const struct ref_record *record = ref_at(ref, i);
+
+        if (record->kind == REF_ENTRY && record->session == number &&
+            record->stream == stream && record->moves_head &&
+            record->target == parent) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------ dropped deltas --- */
+
+bool reference_next_droppable(const struct reference *ref, uint64_t *sequence,
+                              struct wal_slice *id)
+{
+    for (uint64_t i = *sequence + 1; i <= ref->count; i++) {
+        const struct ref_record *record = ref_at(ref, i);
+
+        if (record->kind == REF_ENTRY && record->is_delta &&
+            !record->is_dropped && ref_redaction(ref, i) == NULL &&
+            ref_newest_child(ref, record->session, record->stream,
+                             record->target) > i) {
+            *id = record->entry->id;
+            *sequence = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool reference_can_see(const struct reference *ref, uint32_t number,
+                       uint64_t sequence)
+{
+    return !reference_is_deleted(ref, number) &&
+           ref_can_see(ref, number, sequence);
+}
+
+void reference_drop(struct reference *ref, uint64_t sequence)
+{
+    WAL__ASSERT(ref_at(ref, sequence)->is_delta);
+    ref->records[sequence - 1].is_dropped = true;
 }
 
 bool reference_pick_entry(const struct reference *ref, uint32_t number,
@@ -214,7 +270,7 @@ static uint64_t own_message(const struct reference *ref, uint32_t number)
         const struct ref_record *record = ref_at(ref, i);
 
         if (record->kind == REF_ENTRY && record->session == number &&
-            record->stream == 0) {
+            record->stream == 0 && !record->is_delta) {
             if (record->is_user_text) {
                 return i;
             }

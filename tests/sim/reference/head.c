@@ -83,7 +83,7 @@ enum wal_status ref_move_head(struct reference *ref, uint32_t number,
     struct ref_record *record;
 
     if (head->entry_id.size > 0) {
-        target = ref_find_entry(ref, number, head->entry_id);
+        target = ref_find_named(ref, number, head->entry_id);
         if (target == 0 || ref_at(ref, target)->stream != head->stream) {
             return ref_fail(error, WAL_ENOTFOUND, none);
         }

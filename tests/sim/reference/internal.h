@@ -31,6 +31,8 @@ struct ref_record {
     uint32_t stream;
     bool moves_head;   /* REF_ENTRY: the head `main` is here now */
     bool is_user_text; /* REF_ENTRY: a user's message with text */
+    bool is_delta;     /* REF_ENTRY: provisional */
+    bool is_dropped;   /* REF_ENTRY: a delta that compaction dropped */
     bool ends;         /* the last record of its operation */
     uint32_t other;    /* REF_FORK: the session it was forked from */
     /* The sequence number of: REF_ENTRY the parent, REF_FORK the fork point,
@@ -132,6 +134,13 @@ bool ref_can_see(const struct reference *ref, uint32_t number,
 /* The entry with this id that the session sees; 0: none. */
 uint64_t ref_find_entry(const struct reference *ref, uint32_t number,
                         struct wal_slice id);
+/* The same, of entries that others may name: no delta. */
+uint64_t ref_find_named(const struct reference *ref, uint32_t number,
+                        struct wal_slice id);
+/* The newest entry of the session that moved the head under `parent`; 0: none.
+ * It completes the deltas before. */
+uint64_t ref_newest_child(const struct reference *ref, uint32_t number,
+                          uint32_t stream, uint64_t parent);
 struct wal_slice ref_entry_id(const struct reference *ref, uint64_t sequence);
 bool ref_is_type(const struct ref_record *record, const char *type);
 /* The number of entries above it on the way to its root. */

@@ -9,7 +9,8 @@
 #include "format/bytes/assert.h"
 #include "tests/sim/reference/internal.h"
 
-/* Own entries of the conversation; those that reading leaves out count. */
+/* Own entries of the conversation; those that reading leaves out count, but
+ * for deltas. */
 static uint64_t own_entries(const struct reference *ref, uint32_t number)
 {
     uint64_t count = 0;
@@ -18,7 +19,7 @@ static uint64_t own_entries(const struct reference *ref, uint32_t number)
         const struct ref_record *record = ref_at(ref, i);
 
         count += record->kind == REF_ENTRY && record->session == number &&
-                 record->stream == 0;
+                 record->stream == 0 && !record->is_delta;
     }
     return count;
 }
@@ -153,7 +154,8 @@ static void find_times(const struct reference *ref, uint32_t number,
         const struct ref_record *record = ref_at(ref, i);
         struct span_ms at;
 
-        if (record->kind != REF_ENTRY || record->session != number) {
+        if (record->kind != REF_ENTRY || record->session != number ||
+            record->is_delta) {
             continue;
         }
         at = entry_time(record);

@@ -15,6 +15,26 @@ struct path {
     uint64_t count;
 };
 
+/* Adds what the session has of the stream and is no delta that was dropped;
+ * `end`: deltas of the message that follows it, and no other entries. */
+static void add_own(const struct reference *ref, uint32_t number,
+                    uint32_t stream, const uint64_t *end, struct path *path)
+{
+    uint64_t completed =
+        end == NULL ? 0 : ref_newest_child(ref, number, stream, *end);
+
+    for (uint64_t i = 1; i <= ref->count; i++) {
+        const struct ref_record *record = ref_at(ref, i);
+
+        if (record->kind == REF_ENTRY && record->session == number &&
+            record->stream == stream && !record->is_dropped &&
+            (end == NULL ||
+             (record->is_delta && record->target == *end && i > completed))) {
+            path->items[path->count++] = i;
+        }
+    }
+}
+
 /* The way from a root to an entry; none for 0. */
 static struct path path_to(const struct reference *ref, uint64_t sequence)
 {
@@ -34,6 +54,7 @@ static enum wal_status branch(const struct reference *ref, uint32_t number,
                               const struct wal_entry_cursor_options *options,
                               struct path *path)
 {
+    bool deltas = (options->flags & WAL_ENTRY_CURSOR_DELTAS) != 0;
     bool is_main = options->head.size == 0 ||
                    reference_is_equal(options->head, ref_text("main"));
     uint64_t end =
@@ -43,12 +64,15 @@ static enum wal_status branch(const struct reference *ref, uint32_t number,
         return WAL_ENOTFOUND;
     }
     if (options->up_to.size > 0) {
-        end = ref_find_entry(ref, number, options->up_to);
+        end = ref_find_named(ref, number, options->up_to);
         if (end == 0 || ref_at(ref, end)->stream != options->stream) {
             return WAL_ENOTFOUND;
         }
     }
     *path = path_to(ref, end);
+    if (deltas) {
+        add_own(ref, number, options->stream, &end, path);
+    }
     return WAL_OK;
 }
 
@@ -60,14 +84,7 @@ static struct path all(const struct reference *ref, uint32_t number,
     bool shares = fork != NULL && fork->target != 0 && fork->stream == stream;
     struct path path = path_to(ref, shares ? fork->target : 0);
 
-    for (uint64_t i = 1; i <= ref->count; i++) {
-        const struct ref_record *record = ref_at(ref, i);
-
-        if (record->kind == REF_ENTRY && record->session == number &&
-            record->stream == stream) {
-            path.items[path.count++] = i;
-        }
-    }
+    add_own(ref, number, stream, NULL, &path);
     return path;
 }
 
@@ -207,7 +224,7 @@ enum wal_status reference_read(const struct reference *ref, uint32_t number,
 bool reference_refresh(const struct reference *ref, uint64_t sequence,
                        uint32_t flags, struct reference_entry *out)
 {
-    if (is_hidden(ref, sequence, flags)) {
+    if (is_hidden(ref, sequence, flags) || ref_at(ref, sequence)->is_dropped) {
         return false;
     }
     fill_entry(ref, sequence, flags, out);

@@ -165,6 +165,18 @@ enum wal_status reference_compact(struct reference *ref, uint32_t number,
                                   struct wal_append_result *result,
                                   struct wal_error *error);
 
+/* Compaction ---------------------------------------------------------- */
+
+/* The next delta after *sequence that compaction may have dropped; false:
+ * none. */
+bool reference_next_droppable(const struct reference *ref, uint64_t *sequence,
+                              struct wal_slice *id);
+/* Whether the session is there and sees the entry. */
+bool reference_can_see(const struct reference *ref, uint32_t number,
+                       uint64_t sequence);
+/* It dropped it. */
+void reference_drop(struct reference *ref, uint64_t sequence);
+
 /* Reading ------------------------------------------------------------- */
 
 /* An entry as it is given to a reader. */

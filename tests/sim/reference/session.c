@@ -246,7 +246,7 @@ reference_session_create(struct reference *ref,
 static enum wal_status find_point(const struct reference *ref, uint32_t number,
                                   struct wal_slice at, uint64_t *point)
 {
-    *point = at.size > 0 ? ref_find_entry(ref, number, at)
+    *point = at.size > 0 ? ref_find_named(ref, number, at)
                          : ref_head(ref, number, 0, nothing, ref->count);
     return at.size > 0 && *point == 0 ? WAL_ENOTFOUND : WAL_OK;
 }

@@ -113,6 +113,9 @@ static void choose_kind(const struct workload *workload, uint32_t session,
         return;
     }
     entry->kind = kind;
+    if (kind == LEDGER_DELTA) {
+        entry->flags |= WAL_ENTRY_LINE; /* it is on the branch, and stays */
+    }
     if (kind == LEDGER_REDACTION && entry->size > LEDGER_REASON) {
         entry->size = LEDGER_REASON;
     }

@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +139,120 @@ static void check_contents(struct workload *workload)
     }
 }
 
+/* --- deltas ------------------------------------------------------------- */
+
+/* Sessions that the ledger does not know: an answer that is there, and one that
+ * is still written; a fork, whose answer is there. */
+static const char *const answers[] = {"answers", "answers-fork"};
+
+static struct wal_session *open_answers(struct workload *workload, uint32_t i)
+{
+    struct wal_session *session = NULL;
+    struct wal_error error = {.struct_size = sizeof(error)};
+
+    if (wal_session_open(workload->actors[0].store, ledger_slice(answers[i]),
+                         &session, &error) != WAL_OK) {
+        ledger_fail("the session %s: %s", answers[i], error.text);
+    }
+    return session;
+}
+
+/* Appends entries under the head; those that begin with d are deltas. */
+static void append_answers(struct wal_session *session, const char *const *ids,
+                           uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct wal_entry entry = {
+            .struct_size = sizeof(entry),
+            .id = ledger_slice(ids[i]),
+            .type = ledger_slice(ids[i][0] == 'd' ? WAL_TYPE_MESSAGE_DELTA_BATCH
+                                                  : WAL_TYPE_MESSAGE),
+            .timestamp = ledger_slice("2001-01-01T00:00:00Z"),
+            .payload = ledger_slice("{\"text\":\"part of an answer\"}")};
+
+        assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL),
+                         WAL_OK);
+    }
+}
+
+static void put_answers(struct workload *workload, uint32_t round)
+{
+    static const char *const first[] = {"q", "d1", "d2", "a", "d3"};
+    static const char *const second[] = {"d4"};
+    static const char *const of_fork[] = {"d5", "b"};
+    struct wal_session_options options = {.struct_size = sizeof(options)};
+    struct wal_session *session = NULL;
+    struct wal_session *fork = NULL;
+
+    if (round == 0) {
+        options.id = ledger_slice(answers[0]);
+        assert_int_equal(wal_session_create(workload->actors[0].store, &options,
+                                            &session, NULL),
+                         WAL_OK);
+        append_answers(session, first, 5);
+        options.id = ledger_slice(answers[1]);
+        assert_int_equal(
+            wal_session_fork(session, ledger_slice("q"), &options, &fork, NULL),
+            WAL_OK);
+        append_answers(fork, of_fork, 1);
+    } else {
+        session = open_answers(workload, 0);
+        fork = open_answers(workload, 1);
+        append_answers(session, second, 1);
+        append_answers(fork, of_fork + 1, 1);
+    }
+    wal_session_close(fork);
+    wal_session_close(session);
+}
+
+static void expect_answers(struct wal_session *session, uint32_t mode,
+                           const char *expected)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .mode = mode,
+        .flags = WAL_ENTRY_CURSOR_DELTAS};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal_entry_cursor *cursor = NULL;
+    char found[64] = "";
+    size_t size = 0;
+    enum wal_status status =
+        wal_entry_cursor_open(session, &options, &cursor, &error);
+
+    while (status == WAL_OK) {
+        status = wal_entry_cursor_next(cursor, &entry, &error);
+        if (status == WAL_OK) {
+            size +=
+                (size_t)snprintf(found + size, sizeof(found) - size, "%s%.*s",
+                                 size > 0 ? " " : "", (int)entry.id.size,
+                                 (const char *)entry.id.data);
+        }
+    }
+    wal_entry_cursor_close(cursor);
+    if (status != WAL_END || strcmp(found, expected) != 0) {
+        ledger_fail("answers \"%s\" instead of \"%s\": %d %s", found, expected,
+                    status, error.text);
+    }
+}
+
+/* The same whether a compaction was cut short or not; after one that was not,
+ * no delta of an answer that is there is left. */
+static void check_answers(struct workload *workload, bool is_compacted)
+{
+    struct wal_session *session = open_answers(workload, 0);
+    struct wal_session *fork = open_answers(workload, 1);
+
+    expect_answers(session, WAL_ENTRY_CURSOR_BRANCH, "q a d3 d4");
+    expect_answers(fork, WAL_ENTRY_CURSOR_BRANCH, "q b");
+    if (is_compacted) {
+        expect_answers(session, WAL_ENTRY_CURSOR_ALL, "q a d3 d4");
+        expect_answers(fork, WAL_ENTRY_CURSOR_ALL, "q b");
+    }
+    wal_session_close(fork);
+    wal_session_close(session);
+}
+
 static enum wal_status compact(struct workload *workload, bool is_faulty)
 {
     struct wal_store_compact_options options = {
@@ -191,6 +306,7 @@ static void finish(struct workload *copy, bool with_loss)
     }
     (void)workload_check(copy, 0);
     check_contents(copy);
+    check_answers(copy, true);
     workload_crash(copy, NULL, 0);
     (void)workload_recover(copy, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
     if (list_segments(copy, WORKLOAD_ROOT "/log").unfinished +
@@ -234,7 +350,9 @@ static bool fail_nth(const struct workload *base, uint32_t way, uint64_t nth)
     fault.after = nth;
     struck = cut_short(copy, &fault);
     if (struck) {
-        (void)workload_check(copy, 0);
+        if (workload_check(copy, 0)) {
+            check_answers(copy, false);
+        }
         if (nth % 3 != 0) {
             workload_crash(copy, &loss, nth);
             (void)workload_recover(copy, LEDGER_POWER_LOSS, WORKLOAD_KILL);
@@ -256,11 +374,14 @@ static void run(const struct workload_options *options, uint32_t every)
     workload_run(base, 40);
     assert_int_equal(workload_open(base, 0), WAL_OK);
     put_contents(base, 0);
+    put_answers(base, 0);
     assert_int_equal(compact(base, false), WAL_OK);
     workload_run(base, 70);
     assert_int_equal(workload_open(base, 0), WAL_OK);
     put_contents(base, 1);
     check_contents(base);
+    put_answers(base, 1);
+    check_answers(base, false);
     /* All that is there is durable: what a loss takes is known. */
     workload_crash(base, NULL, 0);
     (void)workload_recover(base, LEDGER_NO_LOSS, WORKLOAD_CLOSE);

@@ -138,6 +138,77 @@ static enum wal__fate fate(const struct wal__live_set *set, uint32_t number,
     return wal__live_set_fate(set, number, &posting, false);
 }
 
+/* An ENTRY of session 1 under `parent`, with these flags. */
+static void add_entry(struct segment *segment, uint64_t sequence,
+                      uint64_t parent, uint8_t flags)
+{
+    struct part *part = &segment->parts[1];
+
+    add(segment, 1, WAL__FRAME_ENTRY, sequence, parent);
+    part->postings[part->summary.posting_count - 1].flags = flags;
+}
+
+static enum wal__fate entry_fate(const struct wal__live_set *set,
+                                 uint32_t number, uint64_t sequence,
+                                 uint64_t parent)
+{
+    struct wal__posting posting = record(WAL__FRAME_ENTRY, sequence, parent, 0);
+
+    posting.flags = WAL__FRAME_PROVISIONAL;
+    return wal__live_set_fate(set, number, &posting, false);
+}
+
+static void test_live_set__delta_goes_when_an_entry_moved_the_head(void **state)
+{
+    struct wal__live_set set;
+    struct segment segment;
+
+    (void)state;
+    for (int keeps = 0; keeps < 2; keeps++) {
+        begin(&set, &segment);
+        set.keeps_deltas = keeps == 1;
+        add_entry(&segment, 1, 0, WAL__FRAME_PROVISIONAL);
+        add_entry(&segment, 2, 0, WAL__FRAME_MOVES_HEAD);
+        add_entry(&segment, 3, 2, WAL__FRAME_PROVISIONAL);
+        add_entry(&segment, 4, 2, 0);
+        add_entry(&segment, 5, 2, WAL__FRAME_PROVISIONAL);
+        add_entry(&segment, 6, 2, WAL__FRAME_MOVES_HEAD);
+        add_entry(&segment, 7, 2, WAL__FRAME_PROVISIONAL);
+        add_entry(&segment, 8, 6, WAL__FRAME_PROVISIONAL);
+        add_entry(&segment, 9, 6, 0);
+        finish(&set, &segment);
+        for (uint64_t i = 1; i < 10; i++) {
+            uint64_t parent = i < 3 ? 0 : i < 8 ? 2 : 6;
+            bool goes = keeps == 0 && (i == 1 || i == 3 || i == 5);
+
+            if (i != 2 && i != 4 && i != 6 && i != 9) {
+                assert_int_equal(entry_fate(&set, 1, i, parent),
+                                 goes ? WAL__FATE_DROP : WAL__FATE_KEEP);
+            }
+            assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, i),
+                             WAL__FATE_KEEP);
+        }
+        /* Of another session, which has the same parent. */
+        assert_int_equal(entry_fate(&set, 2, 3, 2), WAL__FATE_KEEP);
+        end(&set, &segment);
+    }
+}
+
+static void test_live_set__redacted_delta_is_erased(void **state)
+{
+    struct wal__live_set set;
+    struct segment segment;
+
+    (void)state;
+    begin(&set, &segment);
+    add_entry(&segment, 1, 0, WAL__FRAME_PROVISIONAL);
+    add_entry(&segment, 2, 0, WAL__FRAME_MOVES_HEAD);
+    add(&segment, 1, WAL__FRAME_REDACT, 3, 1);
+    finish(&set, &segment);
+    assert_int_equal(entry_fate(&set, 1, 1, 0), WAL__FATE_ERASE);
+    end(&set, &segment);
+}
+
 static void test_live_set__first_and_newest_session_record_stay(void **state)
 {
     struct wal__posting first = record(WAL__FRAME_SESSION, 1, 0, 0);
@@ -361,6 +432,9 @@ static void test_live_set__redactions_in_a_deleted_session(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            test_live_set__delta_goes_when_an_entry_moved_the_head),
+        cmocka_unit_test(test_live_set__redacted_delta_is_erased),
         cmocka_unit_test(test_live_set__first_and_newest_session_record_stay),
         cmocka_unit_test(
             test_live_set__newest_head_of_each_name_and_stream_stays),

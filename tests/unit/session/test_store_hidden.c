@@ -85,6 +85,7 @@ static void test_deltas__of_another_stream_hide_nothing(void **state)
         kit_append(reading.session, id + (i > 0), NULL);
         (void)strcat(expected, id);
         delta.type = kit_text("message_delta_batch");
+        delta.flags = WAL_ENTRY_LINE;
         delta.stream = 1;
         for (int k = 0; k < i % 3; k++) {
             assert_int_equal(
@@ -263,12 +264,19 @@ static void test_open__without_memory_succeeds_or_fails_whole(void **state)
             kit_append_all(reading.session, "d");
             fork = kit_fork(reading.session, "d", "f");
             kit_append_all(fork, "e");
+            reading_append(fork, "p", NULL, "message_delta_batch", "{}");
+            reading_append(fork, "q", NULL, "message_delta_batch", "{}");
             reading_redact(fork, "c", "");
         } else {
             reading.session = kit_session(reading.store, "s");
             fork = kit_session(reading.store, "f");
-            check_open(&faulty, fork, round == 1, round == 2 ? 1 : 0,
-                       round == 2 ? 4 : 5);
+            check_open(&faulty, fork, round % 2 == 1,
+                       round == 2  ? WAL_ENTRY_CURSOR_SINCE_COMPACTION
+                       : round > 2 ? WAL_ENTRY_CURSOR_DELTAS
+                                   : 0,
+                       round == 2  ? 4u
+                       : round > 2 ? 9u
+                                   : 5u);
         }
         wal_session_close(fork);
         reading_deinit(&reading);

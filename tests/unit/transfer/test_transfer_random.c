@@ -72,6 +72,20 @@ static void add_session(struct world *world, struct known *source)
     world->count++;
 }
 
+/* Appends deltas, which are not copied. */
+static void append_deltas(struct world *world, struct known *known)
+{
+    const struct wal_entry delta = {.struct_size = sizeof(delta),
+                                    .type =
+                                        WAL_STR(WAL_TYPE_MESSAGE_DELTA_BATCH),
+                                    .payload = WAL_STR("{}")};
+
+    for (uint32_t i = pick(world, 6); i > 3; i--) {
+        assert_int_equal(
+            wal_append(known->session, &delta, 1, NULL, NULL, NULL), WAL_OK);
+    }
+}
+
 static void append(struct world *world, struct known *known)
 {
     static const char *const payloads[] = {"{\"role\":\"user\"}", "[1,2]",
@@ -83,6 +97,7 @@ static void append(struct world *world, struct known *known)
     if (known->count == ENTRIES_MAX) {
         return;
     }
+    append_deltas(world, known);
     snprintf(id, sizeof(id), "e%u", world->next_entry);
     entry.id = kit_text(id);
     entry.type = pick(world, 4) == 0 ? WAL_STR("anything") : WAL_STR("message");
@@ -95,6 +110,7 @@ static void append(struct world *world, struct known *known)
         entry.flags = WAL_ENTRY_LINE;
     }
     if (pick(world, 4) == 0) {
+        entry.flags |= WAL_ENTRY_LINE; /* else it is provisional */
         entry.type = WAL_STR("message_delta_batch");
     }
     switch (pick(world, 4)) {

@@ -424,9 +424,11 @@ static void append_tree(struct model *model, struct reading *reading)
         /* Runs of deltas, and of other entries. */
         model->delta[i] =
             kit_random(&model->random) % 8 < (i / 50 % 2 == 0 ? 1u : 6u);
-        reading_append(reading->session, id, NULL,
-                       model->delta[i] ? "message_delta_batch" : "message",
-                       "{}");
+        if (model->delta[i]) {
+            reading_deltas(reading->session, id);
+        } else {
+            reading_append(reading->session, id, NULL, "message", "{}");
+        }
         if (i % 90 == 0) { /* a separate run, off the branch */
             struct wal_entry entry = kit_entry(NULL, id, "{}");
 

@@ -100,7 +100,9 @@ static enum wal_status build_memory_index(struct wal__blob_store *blobs,
     header.first_sequence = segment->open.last_sequence + 1;
     header.last_sequence = blobs->log.last_sequence;
     header.chain = blobs->log.chain;
-    header.commit_offset = (uint32_t)blobs->log.commit_offset;
+    if (blobs->log.commit_offset < header.end) {
+        header.commit_offset = (uint32_t)blobs->log.commit_offset;
+    }
     header.epoch = blobs->log.last_epoch;
     memcpy(header.uuid, blobs->log.uuid, sizeof(header.uuid));
     wal__buf_init(&bytes, blobs->env->heap);

@@ -253,6 +253,7 @@ static enum wal_status advance_segment(struct wal__log *log,
     log->must_rotate = false;
     atomic_store(&log->end, wal__position(next->id, WAL__SEGMENT_HEADER_SIZE));
     if (ended == NULL || log->needs_reload) {
+        log->commit_offset = 0;
         return WAL_OK;
     }
     status = wal__segment_refresh(ended);
@@ -263,6 +264,7 @@ static enum wal_status advance_segment(struct wal__log *log,
         /* The indexes have not recorded that the segment ended. */
         log->needs_reload = true;
     }
+    log->commit_offset = 0; /* the next one's OPEN may have no COMMIT */
     wal__segment_release_file(ended);
     return status;
 }

@@ -289,7 +289,9 @@ static enum wal_status store_index(struct wal__core *core,
     header.first_sequence = segment->open.last_sequence + 1;
     header.last_sequence = core->log.last_sequence;
     header.chain = core->log.chain;
-    header.commit_offset = (uint32_t)core->log.commit_offset;
+    if (core->log.commit_offset < header.end) {
+        header.commit_offset = (uint32_t)core->log.commit_offset;
+    }
     header.epoch = core->log.last_epoch;
     memcpy(header.uuid, core->log.uuid, sizeof(header.uuid));
     wal__buf_init(&bytes, core->env.heap);

@@ -45,8 +45,9 @@ grep -q '^nothing to rewrite in 0 segments$' stdout || fail "gc of nothing"
 agentwal gc --dry-run --json | json 'rows == [{"dryRun": True, "segments": 0,
     "rewritten": 0, "bytesBefore": 0, "bytesAfter": 0, "deadBytes": 0,
     "keptRecords": 0, "droppedRecords": 0, "erasedRecords": 0,
-    "droppedContents": 0, "trash": {"sessions": 0, "bytes": 0, "deleted": False}, "readers": [], "refused": [],
-    "sessions": []}]'
+    "droppedContents": 0,
+    "trash": {"sessions": 0, "bytes": 0, "deleted": False},
+    "readers": [], "refused": [], "sessions": []}]'
 
 # A dry run says what would come back, and changes nothing.
 agentwal create --id first >/dev/null

@@ -10,7 +10,8 @@
 
 struct wal_blob_writer {
     struct wal__core *core;
-    struct wal__blob_writer *writer;   /* null: persistence is off */
+    struct wal__blob_writer *writer; /* null: persistence is off */
+    enum wal__blob_owner owner;
     struct wal__content_guard guard;   /* of chunks that nothing names yet */
     struct wal__sha256_alg sha256_alg; /* then */
     struct wal__sha256_ctx sha256_ctx;
@@ -116,8 +117,8 @@ static enum wal_status start_writer(struct wal_blob_writer *writer,
 
         return status == WAL_OK
                    ? wal__blob_writer_create(&writer->core->blobs, NULL,
-                                             WAL__BLOB_OF_CALLER,
-                                             &writer->writer, error)
+                                             writer->owner, &writer->writer,
+                                             error)
                    : status;
     }
     wal__sha256_alg_init(&writer->sha256_alg);
@@ -126,9 +127,10 @@ static enum wal_status start_writer(struct wal_blob_writer *writer,
                : wal__no_memory(error);
 }
 
-enum wal_status wal_blob_create(struct wal_store *store,
-                                struct wal_blob_writer **writer,
-                                struct wal_error *error)
+static enum wal_status create_writer(struct wal_store *store,
+                                     enum wal__blob_owner owner,
+                                     struct wal_blob_writer **writer,
+                                     struct wal_error *error)
 {
     struct wal__core *core = store_core(store);
     struct wal_blob_writer *made;
@@ -145,6 +147,7 @@ enum wal_status wal_blob_create(struct wal_store *store,
         return wal__no_memory(error);
     }
     made->core = core;
+    made->owner = owner;
     wal__core_retain(core);
     status = start_writer(made, error);
     if (status != WAL_OK) {
@@ -153,6 +156,20 @@ enum wal_status wal_blob_create(struct wal_store *store,
     }
     *writer = made;
     return WAL_OK;
+}
+
+enum wal_status wal_blob_create(struct wal_store *store,
+                                struct wal_blob_writer **writer,
+                                struct wal_error *error)
+{
+    return create_writer(store, WAL__BLOB_OF_CALLER, writer, error);
+}
+
+enum wal_status wal_blob_create_named(struct wal_store *store,
+                                      struct wal_blob_writer **writer,
+                                      struct wal_error *error)
+{
+    return create_writer(store, WAL__BLOB_OF_RECORDS, writer, error);
 }
 
 static enum wal_status check_writer(const struct wal_blob_writer *writer,
@@ -204,7 +221,11 @@ static enum wal_status finish_writer(struct wal_blob_writer *writer,
     }
     status =
         wal__blob_writer_finish(writer->writer, digest, size, &result, error);
-    wal__content_guard_leave(&writer->guard);
+    wal__blob_writer_destroy(writer->writer);
+    writer->writer = NULL;
+    if (writer->owner == WAL__BLOB_OF_CALLER) {
+        wal__content_guard_leave(&writer->guard);
+    }
     return status == WAL_OK
                ? wal__blob_store_sync(&writer->core->blobs, result.end, error)
                : status;

@@ -180,6 +180,8 @@ static void use_blobs(struct wal_store *store)
     char bytes[8];
 
     EXPECT(WAL_OK, wal_blob_put(store, text("content"), digest, &error));
+    EXPECT(WAL_OK, wal_blob_create_named(store, &writer, &error));
+    wal_blob_discard(writer);
     EXPECT(WAL_OK, wal_blob_create(store, &writer, &error));
     EXPECT(WAL_OK, wal_blob_write(writer, text("content"), &error));
     EXPECT(WAL_OK, wal_blob_finish(writer, digest, &size, &error));

@@ -415,6 +415,8 @@ def check_blobs(wal, store):
     same(bytes(put), hashlib.sha256(b"some content").digest(), "a digest")
     writer = ctypes.c_void_p()
     total = ctypes.c_uint64()
+    wal.call("wal_blob_create_named", store, by_ref(writer))
+    wal.free("wal_blob_discard", writer)
     wal.call("wal_blob_create", store, by_ref(writer))
     for piece in ("some ", "content"):
         wal.call("wal_blob_write", writer, wal.slice(piece))

@@ -24,13 +24,12 @@ void wal__checkpoint_parse_hash(const char *hash,
 }
 
 /* Stores the file's bytes as a blob. */
-static enum wal_status store_stream(struct wal_store *store, uint8_t *buffer,
-                                    const char *hash, int fd,
+static enum wal_status store_stream(struct wal_blob_writer *writer,
+                                    uint8_t *buffer, const char *hash, int fd,
                                     uint8_t digest[WAL_DIGEST_SIZE],
                                     struct wal_error *error)
 {
-    struct wal_blob_writer *writer = NULL;
-    enum wal_status status = wal_blob_create(store, &writer, error);
+    enum wal_status status = WAL_OK;
     uint64_t size = 0;
     ssize_t got = 1;
 
@@ -46,23 +45,23 @@ static enum wal_status store_stream(struct wal_store *store, uint8_t *buffer,
             status = wal_blob_write(writer, piece, error);
         }
     }
-    if (status == WAL_OK) {
-        status = wal_blob_finish(writer, digest, &size, error);
-    }
-    wal_blob_discard(writer);
-    return status;
+    return status == WAL_OK ? wal_blob_finish(writer, digest, &size, error)
+                            : status;
 }
 
 enum wal_status wal__checkpoint_content_store(
     struct wal_store *store, const struct wal__checkpoint_manifest_file *listed,
-    int fd, uint8_t *buffer, struct wal_error *error)
+    int fd, uint8_t *buffer, struct wal_blob_writer **writer,
+    struct wal_error *error)
 {
     uint8_t expected[WAL_DIGEST_SIZE];
     uint8_t digest[WAL_DIGEST_SIZE];
     char hash[WAL__CHECKPOINT_HASH_SIZE + 1];
-    enum wal_status status =
-        store_stream(store, buffer, listed->hash, fd, digest, error);
+    enum wal_status status = wal_blob_create_named(store, writer, error);
 
+    if (status == WAL_OK) {
+        status = store_stream(*writer, buffer, listed->hash, fd, digest, error);
+    }
     if (status != WAL_OK) {
         return status;
     }

@@ -51,6 +51,9 @@ struct item {
     struct wal_file *files;
     /* digests whose contents are in the store, by hash */
     struct wal__model_table stored;
+    /* They keep the contents until the checkpoint names them; one per file of
+     * the manifest, or null. */
+    struct wal_blob_writer **writers;
     uint64_t bytes; /* of the contents so far */
     /* Files that the checkpoint had before the import. */
     uint64_t previous_files;
@@ -198,8 +201,9 @@ import_content(struct importer *importer, struct item *item,
     } else {
         size = (uint64_t)stat.st_size;
         if (!wal__model_table_get(&item->stored, key, &stored)) {
-            status = wal__checkpoint_content_store(importer->in->store, listed,
-                                                   fd, importer->buffer, error);
+            status = wal__checkpoint_content_store(
+                importer->in->store, listed, fd, importer->buffer,
+                &item->writers[listed - item->manifest.files], error);
         }
         close(fd);
     }
@@ -225,7 +229,9 @@ static enum wal_status import_contents(struct importer *importer,
 
     item->files = wal__heap_alloc(importer->heap, (manifest->count + 1) *
                                                       sizeof(item->files[0]));
-    if (item->files == NULL) {
+    item->writers = wal__heap_zalloc(
+        importer->heap, (manifest->count + 1) * sizeof(item->writers[0]));
+    if (item->files == NULL || item->writers == NULL) {
         return wal__no_memory(error);
     }
     for (uint32_t i = 0; i < manifest->count && status == WAL_OK; i++) {
@@ -378,6 +384,10 @@ static enum wal_status import_one(struct importer *importer, int parent_fd,
         close(item.contents);
     }
     close(item.directory);
+    for (uint32_t i = 0; item.writers != NULL && i < item.manifest.count; i++) {
+        wal_blob_discard(item.writers[i]);
+    }
+    wal__heap_free(importer->heap, item.writers);
     wal__checkpoint_manifest_deinit(&item.manifest);
     wal__heap_free(importer->heap, item.files);
     return skip(importer, item.path, status, error);

@@ -29,6 +29,14 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_blob_create(struct wal_store *store, struct wal_blob_writer **writer,
                 struct wal_error *error);
 
+/* The same, for content that an entry or a checkpoint is to name: it goes when
+ * nothing names it any more. Until wal_blob_discard it stays in any case, and a
+ * compaction waits: name it, by wal_checkpoint_import, before that, within
+ * seconds. Threads: any. Errors: those of wal_append. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_blob_create_named(struct wal_store *store, struct wal_blob_writer **writer,
+                      struct wal_error *error);
+
 /* Adds a piece to the content. Threads: one at a time. Errors: those of
  * wal_append; WAL_EINVAL after wal_blob_finish. */
 WAL_API WAL_MUST_USE enum wal_status

@@ -327,6 +327,52 @@ static void test_pack__a_guard_makes_the_compaction_wait(void **state)
     kit_close(store);
 }
 
+/* Content for a checkpoint: it stays while the writer is there, then as long as
+ * the checkpoint of a session that is not deleted names it. */
+static void test_pack__content_that_is_to_be_named(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct kit_content content = kit_content(1, 3 * KIT_MIB, false);
+    struct wal_file file = {.struct_size = sizeof(file),
+                            .path = kit_text("file"),
+                            .kind = WAL_FILE_REGULAR,
+                            .mode = 0644};
+    struct wal_checkpoint_options options = {.struct_size = sizeof(options),
+                                             .id = kit_text("c"),
+                                             .root = kit_text("/work"),
+                                             .flags = WAL_CHECKPOINT_UNLINKED};
+    const struct wal_store_compact_options gc = {.struct_size = sizeof(gc),
+                                                 .rate = UINT64_MAX};
+    struct wal_blob_writer *writer = NULL;
+
+    for (int named = 0; named < 2; named++) {
+        assert_int_equal(wal_blob_create_named(store, &writer, NULL), WAL_OK);
+        assert_int_equal(wal_blob_write(writer, kit_slice(&content), NULL),
+                         WAL_OK);
+        assert_int_equal(wal_blob_finish(writer, file.digest, NULL, NULL),
+                         WAL_OK);
+        assert_int_equal(wal_store_compact(store, &gc, NULL, NULL),
+                         WAL_ELOCKED);
+        if (named != 0) {
+            assert_int_equal(
+                wal_checkpoint_import(session, &file, 1, &options, NULL, NULL),
+                WAL_OK);
+        }
+        wal_blob_discard(writer);
+        (void)compact(store, 0);
+        assert_int_equal(has(store, file.digest), named != 0);
+    }
+    kit_check_blob(store, file.digest, &content);
+    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    wal_session_close(session);
+    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    assert_false(has(store, file.digest));
+    kit_content_free(&content);
+    kit_close(store);
+}
+
 /* While segments are condemned nothing in them is found in order to be named,
  * and everything is found in order to be read. */
 static void test_pack__condemned_content_is_stored_again(void **state)
@@ -417,6 +463,7 @@ int main(void)
         KIT_TEST(test_pack__a_delta_whose_base_goes_is_encoded_anew),
         KIT_TEST(test_pack__a_base_of_a_delta_that_stays_is_kept),
         KIT_TEST(test_pack__a_guard_makes_the_compaction_wait),
+        KIT_TEST(test_pack__content_that_is_to_be_named),
         KIT_TEST(test_pack__condemned_content_is_stored_again),
         KIT_TEST(test_pack__space_comes_back),
         KIT_TEST(test_pack__again_changes_nothing),

@@ -171,6 +171,7 @@ static enum wal_status open_segment(struct wal__log *log, uint64_t id,
         log->env, log->directory, id, log->uuid, log->class, segment, error);
 
     if (status == WAL_OK && present != NULL &&
+        !atomic_load(&present->replaced) &&
         present->header.salt == (*segment)->header.salt &&
         (is_newest || present != log->tail_segment)) {
         wal__segment_close(*segment);

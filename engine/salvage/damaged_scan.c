@@ -259,6 +259,10 @@ static void finish_first(struct scan *scan, struct wal__damaged_file *file,
     segment->is_scanned = true;
     segment->is_ambiguous = facts->verdict == WAL__VERDICT_AMBIGUOUS;
     segment->dirty_end = facts->dirty_end;
+    if (facts->verdict == WAL__VERDICT_CLEAN ||
+        facts->verdict == WAL__VERDICT_TORN) {
+        segment->scanned_end = facts->end;
+    }
     segment->last_sequence = facts->last_sequence;
     segment->chain = facts->chain;
     if (!segment->is_pack && facts->pack_durable > store->pack_durable) {

@@ -284,6 +284,9 @@ void wal__damaged_init_start(const struct wal__damaged_segment *segment,
     if (start->capacity > segment->size) {
         start->capacity = segment->size;
     }
+    if (segment->scanned_end != 0 && start->capacity > segment->scanned_end) {
+        start->capacity = segment->scanned_end;
+    }
     if (segment->is_ambiguous) {
         start->known_end = segment->dirty_end;
     }

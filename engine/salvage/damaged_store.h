@@ -49,6 +49,9 @@ struct wal__damaged_segment {
     bool is_scanned;
     bool is_ambiguous;
     uint64_t dirty_end;
+    /* Where the first scan ended, undamaged; 0: elsewhere. Later scans go no
+     * further: a process may append meanwhile. */
+    uint64_t scanned_end;
     uint64_t last_sequence;
     uint32_t chain;
 };

@@ -741,6 +741,51 @@ static void test_salvage__report_stops_it(void **state)
     }
 }
 
+/* A session that grows with each call of the progress callback. */
+struct growing {
+    struct wal_session *session;
+    unsigned count;
+};
+
+static int32_t append_more(void *ctx, uint64_t done, uint64_t total)
+{
+    struct growing *growing = ctx;
+    char id[16];
+
+    (void)done;
+    (void)total;
+    (void)snprintf(id, sizeof(id), "more%u", growing->count++);
+    kit_append(growing->session, id, NULL);
+    return 0;
+}
+
+/* What comes after the first reading of the log is in no part of the new store,
+ * rather than in some. */
+static void test_salvage__of_a_store_that_grows(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct growing growing = {.session = kit_create(store, "s")};
+    const struct wal_salvage_options options = {.struct_size = sizeof(options),
+                                                .progress = append_more,
+                                                .ctx = &growing};
+    struct wal_salvage_result result = {.struct_size = sizeof(result)};
+
+    (void)state;
+    kit_append_all(growing.session, "a b c");
+    assert_int_equal(wal_salvage("store", "out", &options, &result, NULL),
+                     WAL_OK);
+    assert_true(growing.count > 0);
+    assert_int_equal(result.losses, 0);
+    assert_int_equal(result.lost_entries, 0);
+    wal_session_close(growing.session);
+    kit_close(store);
+    store = kit_open("out", 0);
+    growing.session = kit_session(store, "s");
+    assert_branch(growing.session, "a b c");
+    wal_session_close(growing.session);
+    kit_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -770,6 +815,7 @@ int main(void)
         KIT_TEST(test_salvage__missing_parent_is_reported),
         KIT_TEST(test_salvage__misuse_is_refused),
         KIT_TEST(test_salvage__progress_stops_it),
+        KIT_TEST(test_salvage__of_a_store_that_grows),
         KIT_TEST(test_salvage__report_stops_it),
     };
 

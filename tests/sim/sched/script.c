@@ -37,15 +37,6 @@ static void end_activity(struct sched_process *process,
 
 /* ------------------------------------------------- opening and closing --- */
 
-static bool is_read_only(struct wal_store *store)
-{
-    struct wal_store_info info = {.struct_size = sizeof(info)};
-    struct wal_error error = {.struct_size = sizeof(error)};
-
-    return wal_store_get_info(store, &info, &error) == WAL_OK &&
-           info.status == WAL_EREADONLY;
-}
-
 bool sched__open(struct sched_process *process)
 {
     struct wal_open_options options = {.struct_size = sizeof(options),
@@ -76,7 +67,7 @@ bool sched__open(struct sched_process *process)
         }
         return false;
     }
-    process->read_only = is_read_only(process->store);
+    process->read_only = process->store->core.env.read_only;
     memset(process->seen, 0, sizeof(process->seen));
     return true;
 }

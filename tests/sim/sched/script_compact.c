@@ -23,6 +23,14 @@ static bool is_compacted_by_another(const struct sched_process *process)
     return false;
 }
 
+/* Whether it waited for a process that is about to name content, or may be, as
+ * it is stopped: for up to 10 s, whatever the timeout. */
+static bool is_kept_waiting(const struct sched_process *process)
+{
+    return process->blocked_byte == WAL__LOCK_CONTENT ||
+           process->blocked_byte == WAL__LOCK_CONTENT + 1;
+}
+
 /* A segment is refused where reading it failed, and nowhere else. */
 static void check_refusals(struct sched_process *process,
                            const struct wal_store_compact_result *result)
@@ -50,6 +58,9 @@ void sched__step_compact(struct sched_process *process)
     process->compacts = true;
     status = wal_store_compact(process->store, &options, &result, &error);
     process->compacts = false;
+    if (status == WAL_ELOCKED && is_kept_waiting(process)) {
+        return;
+    }
     if (status == WAL_ELOCKED &&
         (process->blocked_byte == 0 ||
          process->blocked_byte == WAL__LOCK_COMPACT) &&

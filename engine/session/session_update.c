@@ -44,14 +44,10 @@ static enum wal_status commit_change(struct wal_session *session,
     const struct wal_batch batch = {.struct_size = sizeof(batch),
                                     .change = change};
     struct wal__op *op = NULL;
-    bool retried = false;
-    enum wal_status status;
+    enum wal_status status = wal__batch_create(
+        session, &batch, NULL,
+        is_migration ? WAL__BATCH_MIGRATION : WAL__BATCH_PLAIN, &op, error);
 
-    do {
-        status = wal__batch_create(
-            session, &batch, NULL,
-            is_migration ? WAL__BATCH_MIGRATION : WAL__BATCH_PLAIN, &op, error);
-    } while (wal__core_invalidate_derived(session->core, status, &retried));
     if (status != WAL_OK) {
         return status;
     }
@@ -63,19 +59,6 @@ static enum wal_status commit_change(struct wal_session *session,
     return status;
 }
 
-static enum wal_status get_info(struct wal_session *reader,
-                                struct wal_session_info *info,
-                                struct wal_error *error)
-{
-    bool retried = false;
-    enum wal_status status;
-
-    do {
-        status = wal__session_get_info(reader, info, error);
-    } while (wal__core_invalidate_derived(reader->core, status, &retried));
-    return status;
-}
-
 /* Reads, calls the function and writes, once. */
 static enum wal_status try_update(struct wal_session *reader, wal_update_fn *fn,
                                   void *ctx, uint32_t schema_version,
@@ -83,7 +66,7 @@ static enum wal_status try_update(struct wal_session *reader, wal_update_fn *fn,
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_change change = {.struct_size = sizeof(change)};
-    enum wal_status status = get_info(reader, &info, error);
+    enum wal_status status = wal__session_get_info(reader, &info, error);
     int32_t returned;
 
     if (status != WAL_OK) {
@@ -116,6 +99,7 @@ static enum wal_status update(struct wal_session *session, wal_update_fn *fn,
     /* A separate handle: the caller owns the info texts of its handle. */
     enum wal_status status =
         wal__session_open(session->core, session->number, &reader, error);
+    bool retried = false;
     uint32_t attempt = 0;
 
     if (status != WAL_OK) {
@@ -124,8 +108,8 @@ static enum wal_status update(struct wal_session *session, wal_update_fn *fn,
     do {
         status = try_update(reader, fn, ctx, schema_version, error);
         attempt++;
-    } while (status == WAL_ECONFLICT && attempt < RETRIES_MAX);
-    WAL__ASSERT(attempt <= RETRIES_MAX);
+    } while ((status == WAL_ECONFLICT && attempt < RETRIES_MAX) ||
+             wal__core_invalidate_derived(session->core, status, &retried));
     wal__session_free(reader);
     return status;
 }

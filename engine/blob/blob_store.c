@@ -213,7 +213,7 @@ static enum wal_status reload(void *ctx, struct wal_error *error)
         loads++;
         log->needs_reload = false;
         /* Alone while it recovers, no process replaces segments. */
-        status = log->control->is_first_opener
+        status = log->control->is_first_opener && !log->env->read_only
                      ? WAL_OK
                      : wal__log_refresh_segments(log, error);
         if (status == WAL_OK) {
@@ -385,6 +385,15 @@ enum wal_status wal__blob_store_rotate(struct wal__blob_store *blobs,
     status = wal__leader_rotate(&blobs->log, &blobs->leader_client, error);
     pthread_mutex_unlock(&blobs->write_mutex);
     return status;
+}
+
+void wal__blob_store_invalidate(struct wal__blob_store *blobs)
+{
+    if (blobs->is_open) {
+        pthread_rwlock_wrlock(&blobs->index_lock);
+        blobs->log.needs_reload = true;
+        pthread_rwlock_unlock(&blobs->index_lock);
+    }
 }
 
 enum wal_status wal__blob_store_publish(struct wal__blob_store *blobs,

@@ -40,6 +40,11 @@ static enum wal_status reload(void *ctx, struct wal_error *error)
 
     core->log.needs_reload = false;
     status = wal__log_refresh_segments(&core->log, error);
+    if (core->env.read_only) {
+        /* Without a writer it follows nobody: what the log has now may name
+         * content that came since it was opened. */
+        wal__blob_store_invalidate(&core->blobs);
+    }
     if (status == WAL_OK) {
         status = wal__core_load_indexes(core, error);
     }

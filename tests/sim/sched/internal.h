@@ -111,7 +111,6 @@ struct sched_process {
     uint64_t known_version;
     bool poisoned;
     bool probed;   /* calm: its append was acknowledged */
-    bool compacts; /* it is compacting */
     bool prealloc_requested;
     uint64_t prealloc_id;
     uint64_t prealloc_capacity;

@@ -8,21 +8,6 @@
 #include "agentwal/admin.h"
 #include "engine/process/control.h"
 
-/* Whether another process compacts: the lock is refused at once. */
-static bool is_compacted_by_another(const struct sched_process *process)
-{
-    const struct sched *sched = process->sched;
-
-    for (uint32_t i = 0; i < sched->options.processes; i++) {
-        const struct sched_process *other = &sched->processes[i];
-
-        if (other != process && other->compacts) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Whether it waited for a process that is about to name content, or may be, as
  * it is stopped: for up to 10 s, whatever the timeout. */
 static bool is_kept_waiting(const struct sched_process *process)
@@ -48,23 +33,18 @@ void sched__step_compact(struct sched_process *process)
                                                 .rate = UINT64_MAX};
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
     struct wal_error error = {.struct_size = sizeof(error)};
-    bool was_refusable = is_compacted_by_another(process);
     enum wal_status status;
 
     options.flags = sched__random(&process->read_random, 2) == 0
                         ? WAL_STORE_COMPACT_ERASE
                         : 0;
     process->blocked_byte = 0;
-    process->compacts = true;
     status = wal_store_compact(process->store, &options, &result, &error);
-    process->compacts = false;
     if (status == WAL_ELOCKED && is_kept_waiting(process)) {
         return;
     }
-    if (status == WAL_ELOCKED &&
-        (process->blocked_byte == 0 ||
-         process->blocked_byte == WAL__LOCK_COMPACT) &&
-        (was_refusable || is_compacted_by_another(process))) {
+    if (status == WAL_ELOCKED && process->blocked_byte == WAL__LOCK_COMPACT) {
+        /* Another one compacts, or had just begun: refused at once. */
         sched->counts->outcomes[SCHED_COMPACTING]++;
         return;
     }

@@ -425,8 +425,8 @@ enum wal_status wal__core_shutdown(struct wal__core *core, bool is_persistent,
             &core->committer, blob_status == WAL_OK ? error : NULL);
     }
     if (status == WAL_OK && wal__control_try_exclusive(&core->control)) {
-        core->control.is_first_opener = true;
         give_unused_space_back(core);
+        core->control.is_first_opener = true;
         /* Derived files: without them the next opening takes longer. */
         (void)!wal__core_write_indexes(core, NULL);
         (void)!wal__blob_store_write_index(&core->blobs, NULL);

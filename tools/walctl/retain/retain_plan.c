@@ -286,7 +286,10 @@ enum wal_status retain_plan_move(struct retain_item *item,
     struct wal_session *session = NULL;
     enum wal_status status = open_item(item, store, &session, &info, error);
 
-    if (status == WAL_OK && info.last_sequence != item->last_sequence) {
+    /* Moving it is a change, too: it may come between opening and reading. */
+    if (status == WAL_OK && (info.flags & WAL_SESSION_TRASHED) != 0) {
+        item->reason = RETAIN_GONE;
+    } else if (status == WAL_OK && info.last_sequence != item->last_sequence) {
         item->reason = RETAIN_CHANGED;
     } else if (status == WAL_OK) {
         status = move_claimed(session, error);

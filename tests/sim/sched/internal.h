@@ -110,7 +110,7 @@ struct sched_process {
     uint32_t known_key;
     uint64_t known_version;
     bool poisoned;
-    bool probed;   /* calm: its append was acknowledged */
+    bool probed; /* calm: its append was acknowledged */
     bool prealloc_requested;
     uint64_t prealloc_id;
     uint64_t prealloc_capacity;

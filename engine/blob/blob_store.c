@@ -15,10 +15,6 @@
 #include "engine/process/content_guard.h"
 #include "format/bytes/assert.h"
 
-enum {
-    LOADS_MAX = 16 /* of indexes, while compactions overtake them */
-};
-
 /* --- the log's client --------------------------------------------------- */
 
 static enum wal_status apply(void *ctx, const struct wal__log_record *record)
@@ -84,7 +80,7 @@ static uint64_t index_bound(void *ctx, uint32_t postings, uint32_t sessions,
 static enum wal_status build_memory_index(struct wal__blob_store *blobs,
                                           const struct wal__segment *segment)
 {
-    struct wal__index_header header = {0};
+    struct wal__index_header header;
     struct wal__pack_segment_index segment_index;
     struct wal__buf bytes;
     struct wal__span span;
@@ -95,16 +91,7 @@ static enum wal_status build_memory_index(struct wal__blob_store *blobs,
         wal__pack_segment_index_deinit(blobs->env, &segment_index);
         return status;
     }
-    header.id = segment->id;
-    header.end = atomic_load(&segment->end);
-    header.first_sequence = segment->open.last_sequence + 1;
-    header.last_sequence = blobs->log.last_sequence;
-    header.chain = blobs->log.chain;
-    if (blobs->log.commit_offset < header.end) {
-        header.commit_offset = (uint32_t)blobs->log.commit_offset;
-    }
-    header.epoch = blobs->log.last_epoch;
-    memcpy(header.uuid, blobs->log.uuid, sizeof(header.uuid));
+    wal__log_index_header(&blobs->log, segment, &header);
     wal__buf_init(&bytes, blobs->env->heap);
     status = encode(blobs, &header, &bytes);
     if (status == WAL_OK) {
@@ -223,7 +210,7 @@ static enum wal_status reload(void *ctx, struct wal_error *error)
          * replaced segments. */
     } while (status == WAL_OK
                  ? log->needs_reload
-                 : wal__log_has_replaced(log) && loads < LOADS_MAX);
+                 : wal__log_has_replaced(log) && loads < WAL__LOADS_MAX);
     if (status != WAL_OK) {
         log->needs_reload = true;
     }
@@ -521,7 +508,7 @@ static enum wal_status catch_up_and_find(struct wal__blob_store *blobs,
         if (status == WAL_OK) {
             status = wal__pack_indexes_load(blobs, error);
         }
-        if (status == WAL_OK || attempt == LOADS_MAX ||
+        if (status == WAL_OK || attempt == WAL__LOADS_MAX ||
             !wal__log_has_replaced(&blobs->log)) {
             break;
         }

@@ -60,7 +60,7 @@ void wal__blob_store_deinit(struct wal__blob_store *blobs);
 /* Ends the tail segment, unless it holds no record. */
 enum wal_status wal__blob_store_rotate(struct wal__blob_store *blobs,
                                        struct wal_error *error) WAL_MUST_USE;
-/* Has the next look-up open segments and indexes again. Nothing before the
+/* The next look-up opens segments and indexes again. Does nothing before the
  * store is initialised. */
 void wal__blob_store_invalidate(struct wal__blob_store *blobs);
 /* Opens the segments that a compaction of this process has just made, and makes

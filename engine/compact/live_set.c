@@ -91,6 +91,20 @@ static uint32_t session_count(const struct wal__live_set *set)
     return (uint32_t)(set->lineages.size / sizeof(struct live_session));
 }
 
+/* Appends an item to a table, and its rank to the map. */
+static enum wal_status add_item(struct wal__buf *table,
+                                struct wal__hashmap *map, uint64_t hash,
+                                const void *item, size_t size)
+{
+    uint32_t rank = (uint32_t)(table->size / size);
+    enum wal_status status = wal__hashmap_reserve(map, 1);
+
+    if (status == WAL_OK) {
+        status = wal__buf_append(table, item, size);
+    }
+    return status == WAL_OK ? wal__hashmap_add(map, hash, rank) : status;
+}
+
 static struct live_session *find_session(const struct wal__live_set *set,
                                          uint32_t number)
 {
@@ -115,13 +129,9 @@ static enum wal_status get_session(struct wal__live_set *set, uint32_t number,
     if (*session != NULL) {
         return WAL_OK;
     }
-    status = wal__hashmap_reserve(&set->lineage_map, 1);
+    status = add_item(&set->lineages, &set->lineage_map, number, &added,
+                      sizeof(added));
     if (status == WAL_OK) {
-        status = wal__buf_append(&set->lineages, &added, sizeof(added));
-    }
-    if (status == WAL_OK) {
-        status =
-            wal__hashmap_add(&set->lineage_map, number, session_count(set) - 1);
         *session = session_at(set, session_count(set) - 1);
     }
     return status;
@@ -159,21 +169,13 @@ static enum wal_status add_head(struct wal__live_set *set, uint32_t number,
     struct live_head *head = find_head(set, number, posting);
     struct live_head added = {number, posting->stream, posting->id_hash,
                               posting->sequence};
-    uint32_t count = (uint32_t)(set->heads.size / sizeof(added));
-    enum wal_status status;
 
     if (head != NULL) {
         head->sequence = posting->sequence;
         return WAL_OK;
     }
-    status = wal__hashmap_reserve(&set->head_map, 1);
-    if (status == WAL_OK) {
-        status = wal__buf_append(&set->heads, &added, sizeof(added));
-    }
-    return status == WAL_OK
-               ? wal__hashmap_add(&set->head_map, head_hash(number, posting),
-                                  count)
-               : status;
+    return add_item(&set->heads, &set->head_map, head_hash(number, posting),
+                    &added, sizeof(added));
 }
 
 static uint64_t delta_hash(uint32_t number, const struct wal__posting *posting)
@@ -217,8 +219,6 @@ static enum wal_status add_entry(struct wal__live_set *set, uint32_t number,
 {
     struct delta_parent *parent = find_delta_parent(set, number, posting);
     struct delta_parent added = {number, posting->stream, posting->parent, 0};
-    uint32_t count = (uint32_t)(set->delta_parents.size / sizeof(added));
-    enum wal_status status;
 
     if (parent != NULL && !is_provisional(posting) &&
         (posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
@@ -227,14 +227,8 @@ static enum wal_status add_entry(struct wal__live_set *set, uint32_t number,
     if (parent != NULL || !is_provisional(posting)) {
         return WAL_OK;
     }
-    status = wal__hashmap_reserve(&set->delta_map, 1);
-    if (status == WAL_OK) {
-        status = wal__buf_append(&set->delta_parents, &added, sizeof(added));
-    }
-    return status == WAL_OK
-               ? wal__hashmap_add(&set->delta_map, delta_hash(number, posting),
-                                  count)
-               : status;
+    return add_item(&set->delta_parents, &set->delta_map,
+                    delta_hash(number, posting), &added, sizeof(added));
 }
 
 static enum wal_status set_newest_session(struct wal__live_set *set,

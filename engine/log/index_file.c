@@ -209,7 +209,7 @@ enum wal_status wal__index_file_write_tail(struct wal__log *log,
     enum wal_status status;
 
     wal__buf_init(&bytes, log->env->heap);
-    wal__log_index_header(log, &header);
+    wal__log_index_header(log, log->tail_segment, &header);
     status = log->client.encode_index(log->client.ctx, &header, &bytes);
     if (status != WAL_OK) {
         wal__fail_at(error, status, 0, log->tail_segment->path, 0,

@@ -38,6 +38,12 @@ enum {
     WAL__COMMIT_SPAN_MAX = WAL__FRAME_SIZE + 56 + 4 * WAL__COMMIT_SESSIONS_MAX
 };
 
+/* Loads of a log's indexes before an operation fails: compactions replace
+ * segments meanwhile. */
+enum {
+    WAL__LOADS_MAX = 16
+};
+
 /* The owner of the indexes that follow a log. Called with its state lock held
  * for writing. */
 struct wal__log_client {
@@ -331,8 +337,10 @@ enum wal_status wal__log_check_poison(const struct wal__log *log,
 enum wal_status wal__log_fail_poisoned(const struct wal__log *log,
                                        struct wal_error *error);
 
-/* Fills the header of the tail's index, except for the counts. rotate.c */
+/* Fills the header of the index of the newest segment, which is or was the
+ * tail, except for the counts. rotate.c */
 void wal__log_index_header(const struct wal__log *log,
+                           const struct wal__segment *segment,
                            struct wal__index_header *header);
 
 /* Makes a segment with complete content for healing, and sets the capacity of

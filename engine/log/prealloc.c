@@ -42,23 +42,24 @@ static bool is_uninitialised(struct wal__segment *segment)
            got == sizeof(bytes) && memcmp(bytes, zeros, sizeof(bytes)) == 0;
 }
 
-/* Whether the file of that id exists and can be begun. */
-static bool is_usable(struct wal__log *log, uint64_t id, uint64_t capacity)
+/* Returns the capacity of the segment of that id; 0 unless its file exists and
+ * can be begun. */
+static uint64_t usable_capacity(const struct wal__log *log, uint64_t id)
 {
     struct wal__segment *segment = NULL;
-    bool usable;
+    uint64_t capacity = 0;
 
     if (wal__segment_open(log->env, log->directory, id, log->uuid, log->class,
                           &segment, NULL) != WAL_OK) {
-        return false;
+        return 0;
     }
-    usable = !segment->has_open &&
-             segment->header.version == WAL__FORMAT_VERSION &&
-             segment->header.capacity >= capacity &&
-             segment->header.group_align == log->group_align;
-    usable = usable && is_uninitialised(segment);
+    if (!segment->has_open && segment->header.version == WAL__FORMAT_VERSION &&
+        segment->header.group_align == log->group_align &&
+        is_uninitialised(segment)) {
+        capacity = segment->header.capacity;
+    }
     wal__segment_close(segment);
-    return usable;
+    return capacity;
 }
 
 static uint64_t next_id(const struct wal__log *log)
@@ -300,7 +301,7 @@ enum wal_status wal__prealloc_obtain(struct wal__log *log, uint64_t needed,
 
     WAL__ASSERT(log->append_lock_held);
     if (!is_small && log->highest_id > tail &&
-        is_usable(log, log->highest_id, needed)) {
+        usable_capacity(log, log->highest_id) >= needed) {
         *id = log->highest_id;
         status = renew_name(log, *id, error);
     } else {
@@ -345,8 +346,7 @@ void wal__prealloc_remove_excess(struct wal__log *log)
     }
     if (log->tail_segment != NULL &&
         wal__log_find_highest_id(log, NULL) == WAL_OK &&
-        is_usable(log, log->highest_id, UNUSED_MAX) &&
-        is_excessive(log, wal__prealloc_next_capacity(log, 0))) {
+        is_excessive(log, usable_capacity(log, log->highest_id))) {
         wal__segment_path(log->env, log->directory, log->highest_id, path);
         (void)!io->unlink(io->ctx, path, &ignored);
     }
@@ -486,7 +486,8 @@ enum wal_status wal__prealloc_create(struct wal__log *log,
     if (status != WAL_OK) {
         return status;
     }
-    if (wal__log_newest_id(log) < job->id && !is_usable(log, job->id, 0)) {
+    if (wal__log_newest_id(log) < job->id &&
+        usable_capacity(log, job->id) == 0) {
         status = zero_segment(log, job, pause_us, error);
     }
     wal__prealloc_unlock(log);

@@ -24,15 +24,18 @@ enum {
 };
 
 void wal__log_index_header(const struct wal__log *log,
+                           const struct wal__segment *segment,
                            struct wal__index_header *header)
 {
     memset(header, 0, sizeof(*header));
-    header->id = log->tail_segment->id;
-    header->end = atomic_load(&log->tail_segment->end);
-    header->first_sequence = log->tail_segment->open.last_sequence + 1;
+    header->id = segment->id;
+    header->end = atomic_load(&segment->end);
+    header->first_sequence = segment->open.last_sequence + 1;
     header->last_sequence = log->last_sequence;
     header->chain = log->chain;
-    header->commit_offset = (uint32_t)log->commit_offset;
+    if (log->commit_offset < header->end) {
+        header->commit_offset = (uint32_t)log->commit_offset;
+    }
     header->epoch = log->last_epoch;
     memcpy(header->uuid, log->uuid, sizeof(header->uuid));
 }
@@ -135,7 +138,7 @@ static enum wal_status finish_tail(struct wal__log *log, bool *seal,
     struct wal__index_header header;
     enum wal_status status;
 
-    wal__log_index_header(log, &header);
+    wal__log_index_header(log, log->tail_segment, &header);
     status = log->client.encode_index(log->client.ctx, &header, index);
     if (status != WAL_OK) {
         return wal__fail_at(error, status, 0, log->tail_segment->path, 0,

@@ -110,6 +110,7 @@ static enum wal_status update(struct wal_session *session, wal_update_fn *fn,
         attempt++;
     } while ((status == WAL_ECONFLICT && attempt < RETRIES_MAX) ||
              wal__core_invalidate_derived(session->core, status, &retried));
+    WAL__ASSERT(attempt <= RETRIES_MAX + 1);
     wal__session_free(reader);
     return status;
 }

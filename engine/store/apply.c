@@ -275,7 +275,7 @@ static enum wal_status write_index_file(struct wal__core *core, uint64_t id,
 static enum wal_status store_index(struct wal__core *core,
                                    const struct wal__segment *segment)
 {
-    struct wal__index_header header = {0};
+    struct wal__index_header header;
     const struct wal__index *index;
     struct wal__buf bytes;
     struct wal__span span;
@@ -284,16 +284,7 @@ static enum wal_status store_index(struct wal__core *core,
     if (wal__index_set_get(&core->indexes, segment->id, &index) == WAL_OK) {
         return WAL_OK;
     }
-    header.id = segment->id;
-    header.end = atomic_load(&segment->end);
-    header.first_sequence = segment->open.last_sequence + 1;
-    header.last_sequence = core->log.last_sequence;
-    header.chain = core->log.chain;
-    if (core->log.commit_offset < header.end) {
-        header.commit_offset = (uint32_t)core->log.commit_offset;
-    }
-    header.epoch = core->log.last_epoch;
-    memcpy(header.uuid, core->log.uuid, sizeof(header.uuid));
+    wal__log_index_header(&core->log, segment, &header);
     wal__buf_init(&bytes, core->env.heap);
     status = wal__core_encode_tail_index(core, &header, &bytes);
     if (status == WAL_OK) {

@@ -14,10 +14,6 @@
 #include "engine/store/core.h"
 #include "format/bytes/assert.h"
 
-enum {
-    RETRIES_MAX = 16 /* of a load that compactions overtake */
-};
-
 void wal__core_unload_indexes(struct wal__core *core)
 {
     wal__core_evict_branches(core);
@@ -504,7 +500,7 @@ static bool is_overtaken(struct wal__core *core, enum wal_status status,
                          uint32_t *retries)
 {
     if (status == WAL_OK || core->control.is_first_opener ||
-        !wal__log_has_replaced(&core->log) || *retries == RETRIES_MAX) {
+        !wal__log_has_replaced(&core->log) || *retries == WAL__LOADS_MAX) {
         return false;
     }
     (*retries)++;

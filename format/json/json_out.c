@@ -12,6 +12,19 @@
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
 
+bool wal__json_memory_put(void *ctx, const void *data, size_t size)
+{
+    struct wal__json_memory *memory = ctx;
+
+    WAL__ASSERT(memory->size <= memory->capacity);
+    if (size > memory->capacity - memory->size) {
+        return false;
+    }
+    memcpy(memory->data + memory->size, data, size);
+    memory->size += size;
+    return true;
+}
+
 void wal__json_out_bytes(struct wal__json_out *out, const void *data,
                          size_t size)
 {

@@ -21,6 +21,16 @@ struct wal__json_out {
     bool has_value; /* the next value or key needs a comma before it */
 };
 
+/* Where an output is written to: memory of a fixed size. More fails. */
+struct wal__json_memory {
+    uint8_t *data;
+    size_t size; /* bytes that are written */
+    size_t capacity;
+};
+
+/* The `put` of an output whose `ctx` is a struct wal__json_memory. */
+bool wal__json_memory_put(void *ctx, const void *data, size_t size);
+
 /* Writes bytes unchanged, outside of all values: a newline, a whole line. */
 void wal__json_out_bytes(struct wal__json_out *out, const void *data,
                          size_t size);

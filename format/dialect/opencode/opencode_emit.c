@@ -220,39 +220,21 @@ void wal__opencode_emit_batch(struct wal__opencode_storage *storage,
     storage->batch_count = 0;
 }
 
-struct text {
-    uint8_t *data;
-    size_t size;
-    size_t capacity;
-};
-
-static bool put_text(void *ctx, const void *data, size_t size)
-{
-    struct text *text = ctx;
-
-    if (size > text->capacity - text->size) {
-        return false;
-    }
-    memcpy(text->data + text->size, data, size);
-    text->size += size;
-    return true;
-}
-
 struct wal__json_span
 wal__opencode_message_line(struct wal__opencode_storage *storage,
                            const struct wal__opencode_document *message,
                            size_t first_part)
 {
     size_t capacity = message->value.size + 32;
-    struct text text;
-    struct wal__json_out out = {.put = put_text, .ctx = &text};
+    struct wal__json_memory text = {.size = 0};
+    struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &text};
 
     for (size_t i = first_part; i != WAL__OPENCODE_NO_PART;
          i = storage->parts.items[i].next) {
         capacity += storage->parts.items[i].value.size + 1;
     }
-    text = (struct text){wal__arena_alloc(storage->reader->scratch, capacity),
-                         0, capacity};
+    text.data = wal__arena_alloc(storage->reader->scratch, capacity);
+    text.capacity = capacity;
     if (text.data == NULL) {
         storage->has_failed = true;
         return (struct wal__json_span){NULL, 0};

@@ -41,24 +41,6 @@ static bool write_document(struct wal__model_writer *writer,
     return !writer->out.has_failed;
 }
 
-struct text {
-    uint8_t *data;
-    size_t size;
-    size_t capacity;
-};
-
-static bool put_text(void *ctx, const void *data, size_t size)
-{
-    struct text *text = ctx;
-
-    if (size > text->capacity - text->size) {
-        return false;
-    }
-    memcpy(text->data + text->size, data, size);
-    text->size += size;
-    return true;
-}
-
 /* Records the call of a part without a result, which may come later. `ids`:
  * three members that the part has. */
 static bool keep_call(struct wal__model_writer *writer,
@@ -82,8 +64,9 @@ static bool keep_call(struct wal__model_writer *writer,
     const struct wal__json_override other[4] = {
         ids[0], ids[1], ids[2], {.key = "state"}};
     struct wal__opencode_writer *state = writer->state;
-    struct text text = {.capacity = part.size + 3 * WAL__OPENCODE_ID_SIZE};
-    struct wal__json_out out = {.put = put_text, .ctx = &text};
+    struct wal__json_memory text = {.capacity =
+                                        part.size + 3 * WAL__OPENCODE_ID_SIZE};
+    struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &text};
     struct wal__opencode_call call = {.time = state->time};
 
     if (wal__model_members(part, members, COUNT, NULL) != WAL__JSON_OK) {

@@ -70,6 +70,8 @@ LAYERS = {
     # Benchmarks that reach below the interface.
     "bench/internal/": [API, "bench/"] + BYTES + ENGINE,
 }
+# The list of roots that a store keeps is read by what the API does not show.
+LAYERS["engine/convert/view/"].append("engine/api/")
 # Codex names its sessions as Claude Code does where it imports them.
 LAYERS["format/dialect/codex/"].append("format/dialect/claude/")
 LAYERS["format/dialect/"] += DIALECTS

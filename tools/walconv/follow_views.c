@@ -283,7 +283,8 @@ static enum wal_status flush(struct walconv_views *views,
                              const char *id, struct wal_error *error)
 {
     struct wal_view_flush_result result = WAL_INIT(wal_view_flush_result);
-    enum wal_status status = wal_view_flush(open_view->view, &result, error);
+    enum wal_status status =
+        walconv_view_flush(&views->target, open_view->view, &result, error);
     bool has_replaced = (result.flags & WAL_VIEW_REPLACED) != 0;
     uint64_t missing = 0;
 

@@ -161,6 +161,31 @@ enum wal_status walconv_view_open(const struct walconv_view *target,
     return wal_view_open(target->store, session, &options, view, error);
 }
 
+/* Has the store list the root, so that erasing finds the view there; where the
+ * list may not be written, it does not. WAL_ENOTFOUND: there is no root. */
+static enum wal_status add_root(const struct walconv_view *target)
+{
+    return target->root == NULL
+               ? WAL_OK
+               : wal_view_root_add(target->store, cli_slice(target->dialect),
+                                   cli_slice(target->root), NULL);
+}
+
+enum wal_status walconv_view_flush(const struct walconv_view *target,
+                                   struct wal_view *view,
+                                   struct wal_view_flush_result *result,
+                                   struct wal_error *error)
+{
+    /* Before files are written; the first flush makes the root. */
+    enum wal_status added = add_root(target);
+    enum wal_status status = wal_view_flush(view, result, error);
+
+    if (added == WAL_ENOTFOUND) {
+        (void)!add_root(target);
+    }
+    return status;
+}
+
 static int flush(const struct walconv_view *target, struct wal_session *session,
                  struct wal_view *view, const char *name)
 {
@@ -168,7 +193,7 @@ static int flush(const struct walconv_view *target, struct wal_session *session,
     int code;
     struct wal_view_flush_result result = WAL_INIT(wal_view_flush_result);
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_view_flush(view, &result, &error);
+    enum wal_status status = walconv_view_flush(target, view, &result, &error);
 
     if (status == WAL_ECALLBACK && cli_output_failed()) {
         return CLI_OK; /* the reader has closed the pipe */

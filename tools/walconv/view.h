@@ -25,6 +25,13 @@ enum wal_status walconv_view_open(const struct walconv_view *target,
                                   struct wal_view **view,
                                   struct wal_error *error);
 
+/* Flushes a view, and has the store list its root, so that erasing finds it;
+ * where the list may not be written, it does not. */
+enum wal_status walconv_view_flush(const struct walconv_view *target,
+                                   struct wal_view *view,
+                                   struct wal_view_flush_result *result,
+                                   struct wal_error *error);
+
 /* Whether the session belongs into a view of all sessions. A verb leaves out
  * those without entries, and imported ones without a message of a user;
  * transcripts of subagents belong only into views of the same client, and of

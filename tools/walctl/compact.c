@@ -99,9 +99,11 @@ int walctl_redact(struct cli *cli, int argc, char **argv)
 {
     const char *reason = NULL;
     bool erase = false;
+    bool views = false;
     const struct cli_option options[] = {
         {.name = "reason", .value = &reason},
         {.name = "erase", .flag = &erase},
+        {.name = "views", .flag = &views},
         {.name = NULL},
     };
     struct wal_append_result result = WAL_INIT(wal_append_result);
@@ -120,6 +122,9 @@ int walctl_redact(struct cli *cli, int argc, char **argv)
     }
     if (code == CLI_CONTINUE) {
         code = cli_check_size(cli, "--reason", reason, CLI_TEXT_MAX);
+    }
+    if (code == CLI_CONTINUE) {
+        code = walctl_check_views(cli, erase, views);
     }
     if (code == CLI_CONTINUE) {
         code = cli_open_store(cli, cli->items[1], 0, &store);
@@ -146,7 +151,7 @@ int walctl_redact(struct cli *cli, int argc, char **argv)
         }
     }
     if (code == CLI_OK && erase) {
-        code = walctl_erase(cli, store);
+        code = walctl_erase(cli, store, views);
     }
     return walctl_close_session(cli, store, session, code);
 }

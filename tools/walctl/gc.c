@@ -31,12 +31,14 @@ struct gc {
     struct wal_store_compact_options options;
     struct wal_store_compact_result result;
     struct walctl_trash trash; /* when it began */
+    bool rewrites_views;
 };
 
 /* The options of the command line. */
 struct arguments {
     bool dry_run;
     bool erase;
+    bool views;
     bool keep_deltas;
     const char *max_bytes;
     const char *rate;
@@ -96,7 +98,31 @@ static void print_readers(const struct gc *gc)
     }
 }
 
-static void write_json(const struct gc *gc)
+/* Whether views that may hold what was erased are of interest. */
+static bool looks_at_views(const struct gc *gc)
+{
+    return gc->rewrites_views ||
+           (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0;
+}
+
+/* The key "views" of what gc prints. */
+static int write_views(const struct cli *cli, const struct gc *gc,
+                       struct wal_store *store, struct cli_json *json)
+{
+    int code;
+
+    if (!looks_at_views(gc)) {
+        return CLI_OK;
+    }
+    cli_json_key(json, "views");
+    cli_json_open(json, '[');
+    code = walctl_print_views(cli, store, gc->rewrites_views, json);
+    cli_json_close(json, ']');
+    return code;
+}
+
+static int write_json(const struct cli *cli, const struct gc *gc,
+                      struct wal_store *store)
 {
     const struct wal_store_compact_result *result = &gc->result;
     bool dry_run = (gc->options.flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
@@ -115,6 +141,7 @@ static void write_json(const struct gc *gc)
         {"droppedContents", result->dropped_contents},
     };
     struct cli_json json;
+    int code;
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
@@ -141,8 +168,10 @@ static void write_json(const struct gc *gc)
         cli_json_key(&json, "sessions");
         walctl_space_write(&gc->space, &json);
     }
+    code = write_views(cli, gc, store, &json);
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
+    return code;
 }
 
 static void print_plan(struct gc *gc)
@@ -215,9 +244,16 @@ static void print_trash(const struct gc *gc)
 static void note_erase_limits(const struct cli *cli)
 {
     cli_note(cli, "--erase",
-             "not reached: content that wal_blob_put stored, files that export "
-             "and follow wrote, backups, snapshots of the file system, and "
+             "not reached: content that wal_blob_put stored, exported files "
+             "that are no views, backups, snapshots of the file system, and "
              "blocks that the device keeps");
+}
+
+int walctl_check_views(const struct cli *cli, bool erases, bool rewrites_views)
+{
+    return rewrites_views && !erases
+               ? cli_error(cli, CLI_USAGE, "--views", "requires --erase")
+               : CLI_CONTINUE;
 }
 
 static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
@@ -234,7 +270,7 @@ static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
     if (status != WAL_OK) {
         code = cli_report(cli, cli->items[1], status, &error);
     } else if (cli->json) {
-        write_json(gc);
+        code = write_json(cli, gc, store);
     } else if (dry_run) {
         print_plan(gc);
         print_trash(gc);
@@ -243,6 +279,9 @@ static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
         print_trash(gc);
         print_readers(gc);
     }
+    if (status == WAL_OK && !cli->json && looks_at_views(gc)) {
+        code = walctl_print_views(cli, store, gc->rewrites_views, NULL);
+    }
     if (status == WAL_OK && !dry_run &&
         (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0) {
         note_erase_limits(cli);
@@ -250,7 +289,8 @@ static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
     return cli_worse_code(code, walctl_space_report(cli, &gc->space));
 }
 
-int walctl_erase(const struct cli *cli, struct wal_store *store)
+int walctl_erase(const struct cli *cli, struct wal_store *store,
+                 bool rewrites_views)
 {
     struct gc gc = {.options = WAL_INIT(wal_store_compact_options),
                     .result = WAL_INIT(wal_store_compact_result)};
@@ -271,6 +311,9 @@ int walctl_erase(const struct cli *cli, struct wal_store *store)
         print_result(&gc);
         print_readers(&gc);
     }
+    /* Also when it failed: what is redacted or deleted is so. */
+    code =
+        cli_worse_code(code, walctl_report_views(cli, store, rewrites_views));
     if (status == WAL_OK) {
         note_erase_limits(cli);
     }
@@ -321,6 +364,7 @@ int walctl_gc(struct cli *cli, int argc, char **argv)
     const struct cli_option options[] = {
         {.name = "dry-run", .flag = &arguments.dry_run},
         {.name = "erase", .flag = &arguments.erase},
+        {.name = "views", .flag = &arguments.views},
         {.name = "keep-deltas", .flag = &arguments.keep_deltas},
         {.name = "max-bytes", .value = &arguments.max_bytes},
         {.name = "rate", .value = &arguments.rate},
@@ -334,6 +378,7 @@ int walctl_gc(struct cli *cli, int argc, char **argv)
     }
     if (code == CLI_CONTINUE) {
         code = read_options(cli, &arguments, &gc.options);
+        gc.rewrites_views = arguments.views && !arguments.dry_run;
     }
     if (code == CLI_CONTINUE) {
         code =

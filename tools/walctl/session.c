@@ -248,14 +248,25 @@ static int delete_session(const struct cli *cli, struct wal_session *session,
 int walctl_delete(struct cli *cli, int argc, char **argv)
 {
     bool erase = false;
+    bool views = false;
     const struct cli_option options[] = {
         {.name = "erase", .flag = &erase},
+        {.name = "views", .flag = &views},
         {.name = NULL},
     };
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
-    int code = walctl_open(cli, argc, argv, options, 3, 3, 0, &store);
+    int code = cli_parse(cli, argc, argv, options);
 
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 3, 3);
+    }
+    if (code == CLI_CONTINUE) {
+        code = walctl_check_views(cli, erase, views);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_open_store(cli, cli->items[1], 0, &store);
+    }
     if (code != CLI_CONTINUE) {
         return code;
     }
@@ -265,7 +276,7 @@ int walctl_delete(struct cli *cli, int argc, char **argv)
         wal_session_close(session);
     }
     if (code == CLI_OK && erase) {
-        code = walctl_erase(cli, store);
+        code = walctl_erase(cli, store, views);
     }
     return cli_close_store(cli, cli->items[1], store, code);
 }

@@ -311,6 +311,25 @@ struct wal_entry_cursor_options wal__session_items_options(uint32_t stream,
     };
 }
 
+enum wal_status wal__session_items_count(struct wal_session *session,
+                                         uint32_t stream, uint32_t without,
+                                         uint64_t *entries,
+                                         struct wal_error *error)
+{
+    struct wal_entry_cursor_options options =
+        wal__session_items_options(stream, 0);
+    struct wal_entry_cursor *cursor = NULL;
+    enum wal_status status;
+
+    options.flags &= ~without;
+    status = wal_entry_cursor_open(session, &options, &cursor, error);
+    if (status == WAL_OK) {
+        *entries = wal_entry_cursor_remaining(cursor);
+    }
+    wal_entry_cursor_close(cursor);
+    return status;
+}
+
 static enum wal_status read_stream(struct wal__session_items *items,
                                    uint32_t stream, uint64_t limits,
                                    struct wal_error *error)

@@ -93,4 +93,10 @@ bool wal__session_items_map_head(struct wal__session_items *items,
 struct wal_entry_cursor_options wal__session_items_options(uint32_t stream,
                                                            uint64_t skip);
 
+/* Counts entries with such a cursor that lacks the flags `without`. */
+enum wal_status wal__session_items_count(struct wal_session *session,
+                                         uint32_t stream, uint32_t without,
+                                         uint64_t *entries,
+                                         struct wal_error *error) WAL_MUST_USE;
+
 #endif

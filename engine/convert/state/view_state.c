@@ -410,6 +410,23 @@ static enum wal_status list_files(struct wal__json_span array,
     return WAL_OK;
 }
 
+/* Finds the members of a state; false: it is not a valid one of the store. The
+ * members point into the text. */
+static bool find_members(struct wal__json_span text, const uint8_t store[16],
+                         struct wal__json_member members[S_COUNT],
+                         struct wal_view_info *info)
+{
+    for (size_t i = 0; i < S_COUNT; i++) {
+        members[i] = (struct wal__json_member){.key = keys[i]};
+    }
+    return is_checksum_valid(text.data, text.size) &&
+           wal__model_members(text, members, S_COUNT, NULL) == WAL__JSON_OK &&
+           matches_store(members, store) &&
+           copy_text(&members[S_SESSION], info->session,
+                     sizeof(info->session)) &&
+           copy_text(&members[S_DIALECT], info->dialect, sizeof(info->dialect));
+}
+
 enum wal_status wal__view_state_list(const struct wal__view_env *env,
                                      int state_dir, const char *name,
                                      const uint8_t store[16],
@@ -419,7 +436,6 @@ enum wal_status wal__view_state_list(const struct wal__view_env *env,
     struct wal_view_info place = {.struct_size = sizeof(place)};
     struct wal__json_member members[S_COUNT];
     struct wal__file_stamp stamp = {.size = 0};
-    struct wal__json_span text;
     uint8_t *data = NULL;
     enum wal_status status =
         read_state(env, state_dir, name, &data, &stamp, error);
@@ -427,18 +443,35 @@ enum wal_status wal__view_state_list(const struct wal__view_env *env,
     if (status != WAL_OK || data == NULL) {
         return status;
     }
-    text = (struct wal__json_span){data, (size_t)stamp.size};
-    for (size_t i = 0; i < S_COUNT; i++) {
-        members[i] = (struct wal__json_member){.key = keys[i]};
-    }
-    if (is_checksum_valid(text.data, text.size) &&
-        wal__model_members(text, members, S_COUNT, NULL) == WAL__JSON_OK &&
-        matches_store(members, store) &&
-        copy_text(&members[S_SESSION], place.session, sizeof(place.session)) &&
-        copy_text(&members[S_DIALECT], place.dialect, sizeof(place.dialect))) {
+    if (find_members((struct wal__json_span){data, (size_t)stamp.size}, store,
+                     members, &place)) {
         status =
             list_files(members[S_FILES].value.span, &place, each, ctx, error);
     }
     wal__heap_free(env->heap, data);
     return status;
+}
+
+enum wal_status wal__view_state_identify(const struct wal__view_env *env,
+                                         int state_dir, const char *name,
+                                         const uint8_t store[16],
+                                         struct wal__view_summary *summary,
+                                         bool *is_found,
+                                         struct wal_error *error)
+{
+    struct wal__json_member members[S_COUNT];
+    struct wal__file_stamp stamp = {.size = 0};
+    uint8_t *data = NULL;
+    enum wal_status status =
+        read_state(env, state_dir, name, &data, &stamp, error);
+
+    *is_found = false;
+    if (status != WAL_OK || data == NULL) {
+        return status;
+    }
+    *is_found = find_members((struct wal__json_span){data, (size_t)stamp.size},
+                             store, members, &summary->info) &&
+                read_number(&members[S_REDACTED].value, &summary->redacted);
+    wal__heap_free(env->heap, data);
+    return WAL_OK;
 }

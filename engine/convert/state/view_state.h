@@ -66,6 +66,21 @@ enum wal_status wal__view_state_list(const struct wal__view_env *env,
                                      wal__view_state_each *each, void *ctx,
                                      struct wal_error *error) WAL_MUST_USE;
 
+/* What a view is, and up to where it was written. */
+struct wal__view_summary {
+    struct wal_view_info info; /* session and dialect */
+    uint64_t redacted;         /* redacted entries */
+};
+
+/* Reads whose state it is. *is_found is false when it is not one of the
+ * store. */
+enum wal_status wal__view_state_identify(const struct wal__view_env *env,
+                                         int state_dir, const char *name,
+                                         const uint8_t store[16],
+                                         struct wal__view_summary *summary,
+                                         bool *is_found,
+                                         struct wal_error *error) WAL_MUST_USE;
+
 /* Writes the state: files as they are after their commit, or, when
  * append_pending, as they were saved before. After a power loss there is this
  * state or, unless is_durable, the one before. */

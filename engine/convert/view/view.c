@@ -27,7 +27,7 @@ const char *wal_view_dialect(uint32_t index)
     return NULL;
 }
 
-static const struct wal__dialect *find_dialect(struct wal_slice name)
+const struct wal__dialect *wal__view_find_dialect(struct wal_slice name)
 {
     const struct wal__dialect *dialect;
 
@@ -57,45 +57,55 @@ static enum wal_status check_arguments(const struct wal_store *store,
     return WAL_OK;
 }
 
-/* The prefix of state files: the dialect, and a hash of the session's id. */
-static void set_key(struct wal_view *view)
+void wal__view_key(char key[WAL__VIEW_KEY_SIZE], const char *dialect,
+                   const char *session)
 {
-    struct wal__json_span id = {(const uint8_t *)view->id, strlen(view->id)};
+    struct wal__json_span id = {(const uint8_t *)session, strlen(session)};
 
-    snprintf(view->key, sizeof(view->key), "%.16s-%016" PRIx64,
-             view->dialect->name, wal__model_hash(0, id));
+    snprintf(key, WAL__VIEW_KEY_SIZE, "%.16s-%016" PRIx64, dialect,
+             wal__model_hash(0, id));
 }
 
-/* Reads store and session ids, and opens a separate handle: slices that the
- * caller's handle returned must remain valid while the view reads. */
-static enum wal_status set_identity(struct wal_view *view,
-                                    struct wal_session *of,
-                                    struct wal_error *error)
+enum wal_status wal__view_set_identity(struct wal_view *view,
+                                       struct wal_slice id,
+                                       struct wal_error *error)
 {
     struct wal_store_info store = {.struct_size = sizeof(store)};
-    struct wal_session_info session = {.struct_size = sizeof(session)};
     static const uint8_t none[sizeof(store.uuid)];
     enum wal_status status = wal_store_get_info(view->store, &store, error);
 
-    if (status == WAL_OK) {
-        status = wal_session_get_info(of, &session, error);
-    }
     if (status != WAL_OK) {
         return status;
     }
-    view->id = wal__heap_copy_text(view->env.heap, session.id.data,
-                                   (size_t)session.id.size);
+    view->id = wal__heap_copy_text(view->env.heap, id.data, (size_t)id.size);
     if (view->id == NULL) {
         return wal__no_memory(error);
     }
     memcpy(view->identity.store, store.uuid, sizeof(store.uuid));
     /* A store without an id has no persistence. */
     view->is_disabled = memcmp(store.uuid, none, sizeof(none)) == 0;
-    view->identity.session = (struct wal_slice){view->id, session.id.size};
+    view->identity.session = (struct wal_slice){view->id, id.size};
     view->identity.dialect = view->dialect->name;
-    set_key(view);
-    return wal_session_open(view->store, view->identity.session, &view->session,
-                            error);
+    wal__view_key(view->key, view->dialect->name, view->id);
+    return WAL_OK;
+}
+
+/* Opens a separate handle: slices that the caller's handle returned must remain
+ * valid while the view reads. */
+static enum wal_status open_session(struct wal_view *view,
+                                    struct wal_session *of,
+                                    struct wal_error *error)
+{
+    struct wal_session_info session = {.struct_size = sizeof(session)};
+    enum wal_status status = wal_session_get_info(of, &session, error);
+
+    if (status == WAL_OK) {
+        status = wal__view_set_identity(view, session.id, error);
+    }
+    return status == WAL_OK
+               ? wal_session_open(view->store, view->identity.session,
+                                  &view->session, error)
+               : status;
 }
 
 enum wal_status wal__view_open(struct wal_store *store,
@@ -112,7 +122,7 @@ enum wal_status wal__view_open(struct wal_store *store,
     if (status != WAL_OK) {
         return status;
     }
-    dialect = find_dialect(options->dialect);
+    dialect = wal__view_find_dialect(options->dialect);
     if (dialect == NULL) {
         return wal__fail(error, WAL_ENOTFOUND,
                          "views cannot be written in the dialect '%.*s'",
@@ -131,7 +141,7 @@ enum wal_status wal__view_open(struct wal_store *store,
     opened->files.put_ctx = options->ctx;
     opened->files.key = opened->key;
     opened->files.dialect = dialect;
-    status = set_identity(opened, session, error);
+    status = open_session(opened, session, error);
     if (status == WAL_OK && options->root.size > 0) {
         opened->root = wal__heap_copy_text(env->heap, options->root.data,
                                            (size_t)options->root.size);

@@ -13,6 +13,8 @@
 #include "engine/convert/render/verbatim.h"
 #include "engine/convert/state/view_state.h"
 
+#define WAL__VIEW_KEY_SIZE 40
+
 /* A line that the import could not place as expected. */
 struct wal__view_issue {
     uint64_t offset; /* of the line in the file */
@@ -25,9 +27,9 @@ struct wal_view {
     struct wal_session *session; /* a separate handle */
     const struct wal__dialect *dialect;
     char *root;
-    char *path;   /* the last result of wal_view_path */
-    char *id;     /* of the session */
-    char key[40]; /* prefix of the names of the view's state files */
+    char *path;                   /* the last result of wal_view_path */
+    char *id;                     /* of the session */
+    char key[WAL__VIEW_KEY_SIZE]; /* prefix of the names of state files */
     struct wal__view_identity identity;
     struct wal__view_files files;
     struct wal__view_position position;
@@ -36,9 +38,24 @@ struct wal_view {
     struct wal__view_issue *issues; /* of the last import */
     uint32_t issue_count;
     uint32_t issue_capacity;
-    bool is_disabled; /* the store has no persistence; no file is written */
+    bool is_disabled;   /* the store has no persistence; no file is written */
+    bool is_root_known; /* the store's list has the root (view_roots.h) */
     bool is_never_verbatim; /* for tests: always convert */
 };
+
+/* Sets the id of the session, the prefix of the names of state files, and the
+ * identity; store, dialect and env are set. Sets is_disabled. */
+enum wal_status wal__view_set_identity(struct wal_view *view,
+                                       struct wal_slice id,
+                                       struct wal_error *error) WAL_MUST_USE;
+
+/* Writes the prefix of the names of a view's state files: the dialect, and a
+ * hash of the session's id. */
+void wal__view_key(char key[WAL__VIEW_KEY_SIZE], const char *dialect,
+                   const char *session);
+
+/* Returns the dialect that views can be written in, or NULL. */
+const struct wal__dialect *wal__view_find_dialect(struct wal_slice name);
 
 /* Opens a view with a given environment. */
 enum wal_status wal__view_open(struct wal_store *store,

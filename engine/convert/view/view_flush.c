@@ -9,7 +9,9 @@
  */
 #include <string.h>
 
+#include "engine/api/api_view_root.h"
 #include "engine/base/error.h"
+#include "engine/convert/view/view_list.h"
 #include "engine/convert/view/view_lock.h"
 #include "format/bytes/assert.h"
 #include "format/model/model_timestamp.h"
@@ -26,25 +28,6 @@ struct flush_run {
 };
 
 /* ---------------------------------------------------------------- log --- */
-
-/* Counts entries with a cursor that lacks the flags `without`. */
-static enum wal_status count_entries(struct wal_session *session,
-                                     uint32_t stream, uint32_t without,
-                                     uint64_t *entries, struct wal_error *error)
-{
-    struct wal_entry_cursor_options options =
-        wal__session_items_options(stream, 0);
-    struct wal_entry_cursor *cursor = NULL;
-    enum wal_status status;
-
-    options.flags &= ~without;
-    status = wal_entry_cursor_open(session, &options, &cursor, error);
-    if (status == WAL_OK) {
-        *entries = wal_entry_cursor_remaining(cursor);
-    }
-    wal_entry_cursor_close(cursor);
-    return status;
-}
 
 /* The sequence number of the stream's nth entry; 0: unreadable. */
 static uint64_t sequence_at(struct wal_session *session, uint32_t stream,
@@ -102,17 +85,18 @@ static enum wal_status count_stream(struct flush_run *run, uint32_t stream,
     uint64_t all = 0;
     uint64_t shown = 0;
     uint64_t sequence = 0;
-    enum wal_status status = count_entries(session, stream, 0, entries, error);
+    enum wal_status status =
+        wal__session_items_count(session, stream, 0, entries, error);
     if (status != WAL_OK) {
         return status;
     }
-    status =
-        count_entries(session, stream, WAL_ENTRY_CURSOR_DURABLE, &all, error);
+    status = wal__session_items_count(session, stream, WAL_ENTRY_CURSOR_DURABLE,
+                                      &all, error);
     if (status != WAL_OK) {
         return status;
     }
-    status = count_entries(session, stream, WAL_ENTRY_CURSOR_REDACTED, &shown,
-                           error);
+    status = wal__session_items_count(session, stream,
+                                      WAL_ENTRY_CURSOR_REDACTED, &shown, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -450,6 +434,19 @@ static void fill_report(const struct flush_run *run,
     };
 }
 
+/* Adds the root to the store's list before a file is written, so that what is
+ * erased is found there. Without a state the list may have lost it: a listing
+ * removes a root that does not exist. The list is no part of the view: a flush
+ * does not fail for it, and the next one tries again. */
+static void add_root(struct wal_view *view)
+{
+    if ((!view->is_root_known || !view->position.is_known) &&
+        wal__store_is_writable(view->store)) {
+        view->is_root_known = wal__view_root_add(view->store, view->dialect,
+                                                 view->root, NULL) == WAL_OK;
+    }
+}
+
 /* Flushes with the lock held and the state of the last flush loaded. */
 static enum wal_status flush_locked(struct flush_run *run,
                                     struct wal_error *error)
@@ -512,6 +509,9 @@ enum wal_status wal__view_flush(struct wal_view *view,
     view->files.owner.ctx = &run;
     if (view->root != NULL) {
         status = wal__view_lock_acquire(&run.view_lock, error);
+        if (status == WAL_OK) {
+            add_root(view);
+        }
     } else {
         wal__view_invalidate(view);
     }

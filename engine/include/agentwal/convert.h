@@ -12,6 +12,7 @@ extern "C" {
 #endif
 
 struct wal_view;
+struct wal_view_cursor;
 
 /* Takes a piece of a view's output; data holds until it returns. A result other
  * than 0 makes the flush fail with WAL_ECALLBACK and that number in
@@ -60,11 +61,22 @@ struct wal_view_import_result {
                           * entry that the view wrote */
 };
 
-/* The view that a file belongs to; texts are terminated by NUL. The library
- * fills it. */
+/* How a listed view differs from its session. */
+enum wal_view_info_flag {
+    /* The session was deleted: the files hold what it had. */
+    WAL_VIEW_INFO_DELETED = 1u << 0,
+    /* Entries of the session were redacted since the view was written, or
+     * that is not known. */
+    WAL_VIEW_INFO_REDACTED = 1u << 1,
+    /* The states in the root cannot be read: session is empty, and may be
+     * any. */
+    WAL_VIEW_INFO_UNREADABLE = 1u << 2
+};
+
+/* A view; texts are terminated by NUL. The library fills it. */
 struct wal_view_info {
     uint32_t struct_size;
-    uint32_t reserved;
+    uint32_t flags; /* enum wal_view_info_flag, of a listed view; else 0 */
     char session[WAL_ID_SIZE];
     char dialect[32];
     char root[4096];
@@ -162,6 +174,81 @@ WAL_API WAL_MUST_USE enum wal_status wal_view_find(struct wal_store *store,
                                                    struct wal_slice path,
                                                    struct wal_view_info *info,
                                                    struct wal_error *error);
+
+/* ---------------------------------------- views that a store knows of --- */
+
+/*
+ * Adds the root of views in a dialect to the list that the store keeps
+ * (docs/views.md 10.7), durably; does nothing when it is there.
+ *
+ * wal_view_flush does so with a store that is open for writing. Call it for one
+ * that is open for reading: it writes a file of the list, and nothing else of
+ * the store. The root must exist. A store in memory, or with persistence off,
+ * keeps no list: nothing is done.
+ *
+ * Threads: any. Errors: WAL_ENOTFOUND for the dialect, and when there is no
+ * root; WAL_EREADONLY or WAL_EACCESS when the list may not be written;
+ * WAL_ELIMIT when it has 4,096 entries whose roots exist; WAL_EIO,
+ * WAL_ENOSPACE.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_view_root_add(struct wal_store *store,
+                                                       struct wal_slice dialect,
+                                                       struct wal_slice root,
+                                                       struct wal_error *error);
+
+enum wal_view_cursor_flag {
+    /* Only views that may hold what was deleted or redacted: those with a
+     * flag. */
+    WAL_VIEW_CURSOR_STALE = 1u << 0
+};
+
+struct wal_view_cursor_options {
+    uint32_t struct_size;
+    uint32_t flags;           /* enum wal_view_cursor_flag */
+    struct wal_slice session; /* only views of it; empty: of all sessions */
+};
+
+/*
+ * Lists the views of this store below the roots in its list, as they are now,
+ * by the states in these roots.
+ *
+ * A root that does not exist any more is removed from the list, and one without
+ * a state of this store is left out. A damaged entry of the list counts as
+ * missing. The cursor is a copy: it may be used after wal_close, and while
+ * views change. options may be null. Close *cursor with wal_view_cursor_close.
+ *
+ * Threads: any. Errors: WAL_EIO when the list cannot be read, or no directory
+ * is in its place.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_view_cursor_open(struct wal_store *store,
+                     const struct wal_view_cursor_options *options,
+                     struct wal_view_cursor **cursor, struct wal_error *error);
+
+/* Fills *info with the next view, or returns WAL_END. Threads: one at a
+ * time. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_view_cursor_next(struct wal_view_cursor *cursor, struct wal_view_info *info,
+                     struct wal_error *error);
+
+/* Frees the cursor. cursor may be null. */
+WAL_API void wal_view_cursor_close(struct wal_view_cursor *cursor);
+
+/*
+ * Brings a view that a cursor listed up to its session: flushes it, or, when
+ * the session was deleted, removes its files and its state, durably.
+ *
+ * result is that of the flush and may be null; zeros after a removal. What is
+ * no file of a view remains: checkpoints and copies of files that were exported
+ * next to it, and lines of files that the client shares between sessions.
+ *
+ * Threads: any. Errors: those of wal_view_flush and wal_session_open, and
+ * WAL_ENOTFOUND when the root does not exist. With WAL_ECHANGED a file
+ * (error->file) that another program changed is left as it is.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_view_update(struct wal_store *store, const struct wal_view_info *info,
+                struct wal_view_flush_result *result, struct wal_error *error);
 
 /* Frees the view; its files remain. view may be null. */
 WAL_API void wal_view_close(struct wal_view *view);

@@ -1,0 +1,18 @@
+/*
+ * view_list.h - the roots of views that a store knows of (docs/views.md 10.7).
+ *
+ * Threads: any.
+ */
+#ifndef AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_LIST_H
+#define AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_LIST_H
+
+#include "engine/convert/view/view.h"
+
+/* Adds a root, which exists, to the list of the store, durably. When it is new
+ * there, those that do not exist any more are removed. */
+enum wal_status wal__view_root_add(struct wal_store *store,
+                                   const struct wal__dialect *dialect,
+                                   const char *root,
+                                   struct wal_error *error) WAL_MUST_USE;
+
+#endif

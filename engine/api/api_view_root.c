@@ -23,7 +23,8 @@ static bool has_list(const struct wal_store *store)
 
 enum wal_status wal__store_add_view_root(struct wal_store *store,
                                          const char *dialect, const char *path,
-                                         bool *is_new, struct wal_error *error)
+                                         bool syncs, bool *is_new,
+                                         struct wal_error *error)
 {
     const struct wal__view_root root = {span_of(dialect), span_of(path)};
     enum wal_status status =
@@ -37,7 +38,7 @@ enum wal_status wal__store_add_view_root(struct wal_store *store,
         return wal__invalid(error, "the dialect or the path is too long, or "
                                    "the path is not absolute");
     }
-    return wal__view_roots_add(&store->core.env, &root, is_new, error);
+    return wal__view_roots_add(&store->core.env, &root, syncs, is_new, error);
 }
 
 bool wal__store_is_writable(const struct wal_store *store)

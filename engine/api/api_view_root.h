@@ -16,11 +16,12 @@
 typedef enum wal_status wal__view_root_fn(void *ctx, const char *dialect,
                                           const char *path);
 
-/* Adds an entry, durably; *is_new when it was not there. Nothing is done for a
- * store that has no files. WAL_EINVAL: a text is too long. */
+/* Adds an entry, durably; *is_new when it was not there. With `syncs` one that
+ * is there is made durable. Nothing is done for a store that has no files.
+ * WAL_EINVAL: a text is too long. */
 enum wal_status wal__store_add_view_root(struct wal_store *store,
                                          const char *dialect, const char *path,
-                                         bool *is_new,
+                                         bool syncs, bool *is_new,
                                          struct wal_error *error) WAL_MUST_USE;
 
 /* Whether the handle may write the log: then flushes add entries. */

@@ -234,46 +234,69 @@ static enum wal_status sync_names(const struct wal__env *env, int *err)
                             : status;
 }
 
+/* Counts the entries, and removes what processes left that died while they wrote
+ * this one. WAL_ELIMIT: there is no place for another. */
+static enum wal_status clean(const struct wal__env *env, const char *name,
+                             struct wal_error *error)
+{
+    struct listing listing = {.env = env, .prefix = name};
+    enum wal_status status = collect_names(env, &listing, error);
+    bool is_full = listing.names.size / NAME_SIZE == WAL__VIEW_ROOTS_MAX;
+
+    wal__buf_deinit(&listing.names);
+    return status == WAL_OK && is_full
+               ? wal__fail(error, WAL_ELIMIT,
+                           "the store knows of %d roots of views already",
+                           (int)WAL__VIEW_ROOTS_MAX)
+               : status;
+}
+
+/* After a sync of names that failed a later one may succeed without them: they
+ * are made again by the next call. */
+static void undo(const struct wal__env *env, const struct wal__view_root *root)
+{
+    char path[WAL__PATH_MAX];
+    int err = 0;
+
+    wal__view_roots_remove(env, root);
+    list_path(env, "", path);
+    (void)!env->io->remove_directory(env->io->ctx, path, &err);
+}
+
 enum wal_status wal__view_roots_add(const struct wal__env *env,
                                     const struct wal__view_root *root,
-                                    bool *is_new, struct wal_error *error)
+                                    bool syncs, bool *is_new,
+                                    struct wal_error *error)
 {
     uint8_t bytes[WAL__VIEW_ROOT_SIZE_MAX + 1];
     struct wal__view_root found;
-    struct listing listing = {.env = env};
     char name[NAME_SIZE];
     enum wal_status status;
-    bool is_full;
+    bool exists;
     int err = 0;
 
     *is_new = false;
     wal__view_root_name(root, name);
     status = make_directory(env, error);
-    if (status != WAL_OK || read_entry(env, name, bytes, &found)) {
+    exists = status == WAL_OK && read_entry(env, name, bytes, &found);
+    if (status != WAL_OK || (exists && !syncs)) {
         return status;
     }
-    listing.prefix = name;
-    status = collect_names(env, &listing, error);
-    is_full = listing.names.size / NAME_SIZE == WAL__VIEW_ROOTS_MAX;
-    wal__buf_deinit(&listing.names);
-    if (status != WAL_OK) {
-        return status;
+    if (!exists) {
+        status = clean(env, name, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        status =
+            replace(env, name, bytes, wal__view_root_encode(root, bytes), &err);
     }
-    if (is_full) {
-        return wal__fail(error, WAL_ELIMIT,
-                         "the store knows of %d roots of views already",
-                         (int)WAL__VIEW_ROOTS_MAX);
-    }
-    status =
-        replace(env, name, bytes, wal__view_root_encode(root, bytes), &err);
     if (status == WAL_OK) {
         status = sync_names(env, &err);
         if (status != WAL_OK) {
-            /* Else the next call takes it for durable. */
-            wal__view_roots_remove(env, root);
+            undo(env, root);
         }
     }
-    *is_new = status == WAL_OK;
+    *is_new = status == WAL_OK && !exists;
     return status == WAL_OK
                ? WAL_OK
                : wal__fail_at(error, status, err, name, 0,

@@ -17,11 +17,12 @@ enum {
     WAL__VIEW_ROOTS_MAX = 4096 /* entries in the list */
 };
 
-/* Adds a valid entry unless it is there; *is_new when it was not. WAL_ELIMIT:
- * the list is full. */
+/* Adds a valid entry, durably, unless it is there; *is_new when it was not.
+ * With `syncs` one that is there is made durable too: the process that added it
+ * may have died before it did so. WAL_ELIMIT: the list is full. */
 enum wal_status wal__view_roots_add(const struct wal__env *env,
                                     const struct wal__view_root *root,
-                                    bool *is_new,
+                                    bool syncs, bool *is_new,
                                     struct wal_error *error) WAL_MUST_USE;
 
 /* Calls `each` for every valid entry, in no order, at most WAL__VIEW_ROOTS_MAX;

@@ -442,8 +442,9 @@ static void add_root(struct wal_view *view)
 {
     if ((!view->is_root_known || !view->position.is_known) &&
         wal__store_is_writable(view->store)) {
-        view->is_root_known = wal__view_root_add(view->store, view->dialect,
-                                                 view->root, NULL) == WAL_OK;
+        view->is_root_known =
+            wal__view_root_add(view->store, view->dialect, view->root,
+                               !view->position.is_known, NULL) == WAL_OK;
     }
 }
 

@@ -40,7 +40,8 @@ static enum wal_status remove_gone(void *ctx, const char *dialect,
 
 enum wal_status wal__view_root_add(struct wal_store *store,
                                    const struct wal__dialect *dialect,
-                                   const char *root, struct wal_error *error)
+                                   const char *root, bool syncs,
+                                   struct wal_error *error)
 {
     char path[PATH_MAX];
     bool is_new = false;
@@ -49,14 +50,16 @@ enum wal_status wal__view_root_add(struct wal_store *store,
     if (realpath(root, path) == NULL) {
         return wal__view_fs_fail(error, root);
     }
-    status =
-        wal__store_add_view_root(store, dialect->name, path, &is_new, error);
+    status = wal__store_add_view_root(store, dialect->name, path, syncs,
+                                      &is_new, error);
     if (is_new || status == WAL_ELIMIT) {
         (void)!wal__store_list_view_roots(store, remove_gone, store, NULL);
     }
-    return status == WAL_ELIMIT ? wal__store_add_view_root(store, dialect->name,
-                                                           path, &is_new, error)
-                                : status;
+    if (status == WAL_ELIMIT) {
+        status = wal__store_add_view_root(store, dialect->name, path, syncs,
+                                          &is_new, error);
+    }
+    return status;
 }
 
 enum wal_status wal_view_root_add(struct wal_store *store,
@@ -81,7 +84,7 @@ enum wal_status wal_view_root_add(struct wal_store *store,
     }
     memcpy(path, root.data, (size_t)root.size);
     path[root.size] = '\0';
-    return wal__view_root_add(store, found, path, error);
+    return wal__view_root_add(store, found, path, false, error);
 }
 
 /* ---------------------------------------------------------- the cursor --- */

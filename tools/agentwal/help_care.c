@@ -79,8 +79,8 @@ const struct verb_help help_accept_damage = {
 };
 
 const struct verb_help help_gc = {
-    .usage = "[--dry-run] [--erase] [--keep-deltas] [--max-bytes SIZE]\n"
-             "[--rate SIZE]",
+    .usage = "[--dry-run] [--erase] [--views] [--keep-deltas]\n"
+             "[--max-bytes SIZE] [--rate SIZE]",
     .summary = "Give back the space of what is dead, and compress the rest",
     .text =
         "Others may use the store meanwhile. Stopped at any time, it leaves a "
@@ -98,7 +98,11 @@ const struct verb_help help_gc = {
              "total"},
             {"--erase",
              "delete what is in the trash, and leave no byte of what "
-             "was\ndeleted or redacted in the log"},
+             "was\ndeleted or redacted in the log; list the views that may "
+             "hold it"},
+            {"--views",
+             "rewrite the views that the store knows of and that may "
+             "hold what\nwas deleted or redacted"},
             {"--keep-deltas",
              "keep the deltas of messages that are complete; not with\n"
              "--erase"},

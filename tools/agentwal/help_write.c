@@ -165,7 +165,7 @@ const struct verb_help help_compact_session = {
 };
 
 const struct verb_help help_redact = {
-    .usage = "SESSION ENTRY [--reason TEXT] [--erase]",
+    .usage = "SESSION ENTRY [--reason TEXT] [--erase] [--views]",
     .summary = "Hide the content of an entry",
     .text =
         "The bytes remain in the store until gc --erase, or with --erase until "
@@ -177,6 +177,8 @@ const struct verb_help help_redact = {
         (const struct verb_option[]){
             {"--reason TEXT", "why; shown in its place"},
             {"--erase", "leave no byte of it in any file of the store"},
+            {"--views", "with --erase: rewrite the views that the store knows "
+                        "of and\nthat may hold it"},
             {NULL, NULL},
         },
     .examples =
@@ -190,7 +192,7 @@ const struct verb_help help_redact = {
 };
 
 const struct verb_help help_delete = {
-    .usage = "SESSION [--erase]",
+    .usage = "SESSION [--erase] [--views]",
     .summary = "Move a session to the trash",
     .text = "Nothing of it is lost before \"agentwal gc --erase\". Until then "
             "it can be\ntaken back: \"agentwal undelete\". Forks of it stay as "
@@ -199,6 +201,8 @@ const struct verb_help help_delete = {
         (const struct verb_option[]){
             {"--erase", "delete it for good, and leave no byte of it in any "
                         "file of the\nstore, but what forks of it see"},
+            {"--views", "with --erase: remove the views of it that the store "
+                        "knows of"},
             {NULL, NULL},
         },
     .examples =

@@ -177,9 +177,11 @@ complete -c agentwal -n '__fish_seen_subcommand_from compact-session' -a '(__age
 complete -c agentwal -n '__fish_seen_subcommand_from compact-session' -F
 complete -c agentwal -n '__fish_seen_subcommand_from redact' -l reason -x -d 'why; shown in its place'
 complete -c agentwal -n '__fish_seen_subcommand_from redact' -l erase -d 'leave no byte of it in any file of the store'
+complete -c agentwal -n '__fish_seen_subcommand_from redact' -l views -d 'with --erase: rewrite the views that the store knows of and that may hold it'
 complete -c agentwal -n '__fish_seen_subcommand_from redact' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from redact' -F
 complete -c agentwal -n '__fish_seen_subcommand_from delete' -l erase -d 'delete it for good, and leave no byte of it in any file of the store, but what forks of it see'
+complete -c agentwal -n '__fish_seen_subcommand_from delete' -l views -d 'with --erase: remove the views of it that the store knows of'
 complete -c agentwal -n '__fish_seen_subcommand_from delete' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from delete' -F
 complete -c agentwal -n '__fish_seen_subcommand_from undelete' -a '(__agentwal_sessions)'
@@ -225,7 +227,8 @@ complete -c agentwal -n '__fish_seen_subcommand_from migrate' -F
 complete -c agentwal -n '__fish_seen_subcommand_from accept-damage' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from accept-damage' -F
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l dry-run -d 'change nothing; show what would come back, per session and in total'
-complete -c agentwal -n '__fish_seen_subcommand_from gc' -l erase -d 'delete what is in the trash, and leave no byte of what was deleted or redacted in the log'
+complete -c agentwal -n '__fish_seen_subcommand_from gc' -l erase -d 'delete what is in the trash, and leave no byte of what was deleted or redacted in the log; list the views that may hold it'
+complete -c agentwal -n '__fish_seen_subcommand_from gc' -l views -d 'rewrite the views that the store knows of and that may hold what was deleted or redacted'
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l keep-deltas -d 'keep the deltas of messages that are complete; not with --erase'
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l max-bytes -x -d 'rewrite at most SIZE of segments'
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l rate -x -d 'read and write at most SIZE in a second; 0: no limit; 64MiB without it'

@@ -285,6 +285,7 @@ static int run_pass(struct check_store *store)
     check_leftovers(&store->log);
     check_leftovers(&store->pack);
     check_index_orphans(store);
+    check_views(store);
     check_catalogue_finish(store);
     collect_damages(store);
     return code;

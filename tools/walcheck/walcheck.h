@@ -472,6 +472,9 @@ uint8_t *check_index_read(const struct check_store *store, const char *name,
 /* Reports the files of index/ that belong to no segment. */
 void check_index_orphans(struct check_store *store);
 
+/* Notes what is damaged in the list of roots of views. views.c */
+void check_views(struct check_store *store);
+
 /* Reads index/catalogue if all its checksums are valid. catalogue.c */
 void check_catalogue_load(struct check_store *store);
 /* Call it after each replayed segment, before its records are freed. */

@@ -49,7 +49,7 @@ static void print_view(const struct wal_view_info *info, bool is_rewritten)
     } else {
         fputs(", which cannot be read", stdout);
     }
-    puts(is_deleted ? ", deleted" : "");
+    puts(is_deleted && !is_rewritten ? ", which was deleted" : "");
 }
 
 /* Reports why a view was not rewritten, by the path of the file if it is

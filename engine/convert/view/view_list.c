@@ -92,8 +92,8 @@ enum wal_status wal_view_root_add(struct wal_store *store,
 struct item {
     char *session;
     const char *dialect; /* a constant */
-    uint32_t root;       /* index */
-    uint32_t flags;      /* enum wal_view_info_flag */
+    const char *root;
+    uint32_t flags; /* enum wal_view_info_flag */
 };
 
 struct wal_view_cursor {
@@ -160,10 +160,11 @@ static enum wal_status add_item(struct listing *listing, const char *session,
     if (copy == NULL) {
         return wal__no_memory(listing->error);
     }
-    items[cursor->count++] = (struct item){.session = copy,
-                                           .dialect = listing->dialect,
-                                           .root = cursor->root_count - 1,
-                                           .flags = flags};
+    items[cursor->count++] =
+        (struct item){.session = copy,
+                      .dialect = listing->dialect,
+                      .root = cursor->roots[cursor->root_count - 1],
+                      .flags = flags};
     return WAL_OK;
 }
 
@@ -321,8 +322,11 @@ static int compare_items(const void *left, const void *right)
 {
     const struct item *one = left;
     const struct item *two = right;
-    int order = one->root < two->root ? -1 : one->root > two->root;
+    int order = strcmp(one->root, two->root);
 
+    if (order == 0) {
+        order = strcmp(one->dialect, two->dialect);
+    }
     return order != 0 ? order : strcmp(one->session, two->session);
 }
 
@@ -408,7 +412,7 @@ enum wal_status wal_view_cursor_next(struct wal_view_cursor *cursor,
     own.flags = item->flags;
     snprintf(own.session, sizeof(own.session), "%s", item->session);
     snprintf(own.dialect, sizeof(own.dialect), "%s", item->dialect);
-    snprintf(own.root, sizeof(own.root), "%s", cursor->roots[item->root]);
+    snprintf(own.root, sizeof(own.root), "%s", item->root);
     wal__struct_store(WAL__STRUCT(wal_view_info), info, &own);
     return WAL_OK;
 }

@@ -89,6 +89,36 @@ static enum wal_status check_removed(const struct wal_view *view,
     return WAL_OK;
 }
 
+/* Removes the directories of the files that are empty now: they may have the
+ * name of the session's directory. Best effort. */
+static void remove_directories(const struct wal_view *view,
+                               const struct paths *paths)
+{
+    for (uint32_t i = 0; i < paths->count; i++) {
+        char *slash;
+        bool is_removed = true;
+
+        while (is_removed && (slash = strrchr(paths->items[i], '/')) != NULL) {
+            const char *name;
+            int fd = -1;
+
+            *slash = '\0';
+            if (wal__view_fs_open_parent(&view->env, view->root,
+                                         paths->items[i], false, &fd, &name,
+                                         NULL) != WAL_OK) {
+                continue; /* another file's */
+            }
+            (void)wal__view_fault_point(&view->env, 0);
+            is_removed =
+                unlinkat(fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
+            if (is_removed) {
+                (void)!wal__view_fs_sync_names(&view->env, fd, name, NULL);
+            }
+            close(fd);
+        }
+    }
+}
+
 /* Removes all files, with the lock held and the state loaded. The state goes
  * last, so that an interrupted removal is repeated. */
 static enum wal_status remove_files(struct wal__view_lock *view_lock,
@@ -110,6 +140,7 @@ static enum wal_status remove_files(struct wal__view_lock *view_lock,
     if (status != WAL_OK) {
         return status;
     }
+    remove_directories(view, paths);
     return wal__view_fs_remove(&view->env, files->state_dir, view_lock->state)
                ? wal__view_fs_sync_names(&view->env, files->state_dir,
                                          view_lock->state, error)

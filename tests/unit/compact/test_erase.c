@@ -13,6 +13,7 @@
 #include "format/segment/block.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/kit/blob_kit.h"
+#include "tests/lib/kit/view_kit.h"
 #include "tests/lib/put_unsynced.h"
 
 /* Where a canary is put. */
@@ -282,6 +283,64 @@ static void erase(struct wal_store *store, struct wal_session *kept,
     compact(store);
 }
 
+/* --- views -------------------------------------------------------------- */
+
+static const char *const dialects[] = {"claude", "codex",    "entries",
+                                       "pi",     "opencode", "rollouts"};
+
+enum {
+    DIALECTS = sizeof(dialects) / sizeof(dialects[0])
+};
+
+static void write_views(struct wal_store *store, struct wal_session *session)
+{
+    for (size_t i = 0; i < DIALECTS; i++) {
+        (void)view_kit_export(store, session, dialects[i], dialects[i]);
+    }
+}
+
+static bool is_in_views(enum place place)
+{
+    bool is_found = false;
+
+    for (size_t i = 0; i < DIALECTS; i++) {
+        is_found = is_found || view_kit_contains(dialects[i], canaries[place]);
+    }
+    return is_found;
+}
+
+/* As --views does. */
+static void update_views(struct wal_store *store)
+{
+    const struct wal_view_cursor_options options = {
+        .struct_size = sizeof(options), .flags = WAL_VIEW_CURSOR_STALE};
+    struct wal_view_info info = WAL_INIT(wal_view_info);
+    struct wal_view_cursor *cursor = NULL;
+    unsigned count = 0;
+
+    assert_int_equal(wal_view_cursor_open(store, &options, &cursor, NULL),
+                     WAL_OK);
+    while (wal_view_cursor_next(cursor, &info, NULL) == WAL_OK) {
+        struct wal_error error = KIT_ERROR;
+
+        if (wal_view_update(store, &info, NULL, &error) != WAL_OK) {
+            fail_msg("%s: %s", error.file, error.text);
+        }
+        count++;
+    }
+    wal_view_cursor_close(cursor);
+    assert_int_equal(count, 2 * DIALECTS);
+}
+
+static void check_absent_from_views(void)
+{
+    for (int place = 0; place < PLACES; place++) {
+        if (is_in_views((enum place)place)) {
+            fail_msg("place %d is in a file of a view", place);
+        }
+    }
+}
+
 /* --- the tests ---------------------------------------------------------- */
 
 static void run(bool compacts_before)
@@ -290,6 +349,9 @@ static void run(bool compacts_before)
     struct wal_session *kept = kit_create(store, "kept");
     struct wal_session *deleted;
     bool found[PLACES] = {false};
+    static const enum place in_views[] = {
+        TITLE,   CWD,           FIRST_TEXT,      META,
+        PAYLOAD, LARGE_PAYLOAD, DELETED_PAYLOAD, DELETED_LARGE_PAYLOAD};
 
     make_canaries();
     deleted = create(store, "deleted");
@@ -300,11 +362,19 @@ static void run(bool compacts_before)
             fail_msg("place %d was not put", place);
         }
     }
+    write_views(store, kept);
+    write_views(store, deleted);
+    for (size_t i = 0; i < sizeof(in_views) / sizeof(in_views[0]); i++) {
+        assert_true(is_in_views(in_views[i]));
+    }
     if (compacts_before) {
         compact(store);
     }
     erase(store, kept, deleted);
     check_absent();
+    assert_true(is_in_views(PAYLOAD));
+    update_views(store);
+    check_absent_from_views();
     wal_session_close(kept);
     wal_session_close(deleted);
     kit_close(store);

@@ -302,6 +302,20 @@ static void use_views(struct wal_store *store, struct wal_session *session)
     wal_view_close(view);
 }
 
+/* The list of roots of views is a file of the store. */
+static void use_view_list(struct wal_store *store)
+{
+    struct wal_view_info info = WAL_INIT(wal_view_info);
+    struct wal_view_cursor *cursor = NULL;
+
+    EXPECT(WAL_OK, wal_view_cursor_open(store, NULL, &cursor, &error));
+    EXPECT(WAL_END, wal_view_cursor_next(cursor, &info, &error));
+    wal_view_cursor_close(cursor);
+    EXPECT(WAL_ENOTFOUND,
+           wal_view_root_add(store, text("unknown"), text("."), &error));
+    EXPECT(WAL_EINVAL, wal_view_update(store, &info, NULL, &error));
+}
+
 /* Sources are files outside the store: only an import that fails before it
  * opens one makes no system call on a file. */
 static void use_imports(struct wal_store *store)
@@ -435,6 +449,7 @@ static void call_everything(uint32_t flag)
     use_checkpoints(session);
     use_rewind(session);
     use_views(store, session);
+    use_view_list(store);
     use_imports(store);
     use_sessions(store, session);
     use_store(store);

@@ -625,6 +625,24 @@ def walctl_stats(folder, *options):
         env=rest, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
+def check_view_list(wal, store, place):
+    """The view in the list of the store, which knows the root already."""
+    wal.call("wal_view_root_add", store, wal.slice("entries"),
+             wal.slice(place.root.decode()))
+    cursor = ctypes.c_void_p()
+    listed = wal.new("wal_view_info")
+    options = wal.new("wal_view_cursor_options",
+                      session=place.session.decode())
+    wal.call("wal_view_cursor_open", store, by_ref(options), by_ref(cursor))
+    wal.call("wal_view_cursor_next", cursor, by_ref(listed))
+    same((listed.session, listed.root, listed.flags),
+         (place.session, os.path.realpath(place.root), 0), "a listed view")
+    wal.call("wal_view_cursor_next", cursor, by_ref(listed),
+             status="WAL_END")
+    wal.free("wal_view_cursor_close", cursor)
+    wal.call("wal_view_update", store, by_ref(listed), None)
+
+
 def check_views(wal, store, session, folder):
     names = []
     name = wal.function("wal_view_dialect", ctypes.c_char_p)
@@ -649,6 +667,7 @@ def check_views(wal, store, session, folder):
     wal.call("wal_view_find", store, wal.slice(path.value.decode()),
              by_ref(place))
     same(place.dialect, b"entries", "the dialect of a view")
+    check_view_list(wal, store, place)
     with open(path.value, "ab") as file:
         file.write(b"not JSON\n")
     taken = wal.new("wal_view_import_result")

@@ -1,0 +1,52 @@
+/*
+ * fuzz_view_root.c - decodes any bytes as an entry of the list of roots of
+ * views. An accepted one is inside the input, valid, and encodes to the same
+ * bytes.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/bytes/crc32.h"
+#include "format/index/view_root.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int condition)
+{
+    if (!condition) {
+        abort();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct wal__view_root root;
+    uint8_t encoded[WAL__VIEW_ROOT_SIZE_MAX];
+    char name[WAL__VIEW_ROOT_NAME + 1];
+    uint8_t *copy = malloc(size == 0 ? 1 : size);
+
+    require(copy != NULL);
+    if (size > 0) {
+        memcpy(copy, data, size);
+    }
+    /* A checksum that matches lets a mutation reach the fields. */
+    if (size >= WAL__VIEW_ROOT_HEAD && data[size - 1] % 2 == 0) {
+        uint32_t crc = wal__crc32(0, copy + 12, size - 12);
+
+        memcpy(copy + 8, &crc, sizeof(crc));
+    }
+    if (wal__view_root_decode((struct wal__span){copy, size}, &root) ==
+        WAL__FMT_OK) {
+        require(wal__view_root_is_valid(&root));
+        require(root.dialect.data == copy + WAL__VIEW_ROOT_HEAD);
+        require(root.path.data + root.path.size == copy + size);
+        require(wal__view_root_encode(&root, encoded) == size);
+        require(memcmp(encoded, copy, size) == 0);
+        wal__view_root_name(&root, name);
+        require(wal__view_root_is_name(name));
+    }
+    free(copy);
+    return 0;
+}

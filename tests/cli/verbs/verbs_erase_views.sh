@@ -120,26 +120,17 @@ rm "$path"
 code 0 agentwal gc --views
 same '' "$(agentwal gc --erase --json >result && views result)" 'views left'
 
-# A root that may not be written.
+# A root whose states cannot be read, and one that is gone.
 agentwal create --id four --cwd /home/four >/dev/null
 append four secret-of-four
-agentwal export --dialect pi read-only >/dev/null
-if [ "$(id -u)" -ne 0 ]; then
-    chmod -R a-w read-only
-    code 3 agentwal redact four "$(first four)" --erase --views
-    grep -q "read-only" stderr || fail "not named: $(cat stderr)"
-    holds secret-of-four read-only || fail 'a root was written'
-    chmod -R u+w read-only
-else
-    agentwal redact four "$(first four)" --erase >/dev/null 2>&1
-fi
-# One whose states cannot be read, and one that is gone.
-mv read-only/.agentwal states
-ln -s ../states read-only/.agentwal
+agentwal export --dialect pi unreadable >/dev/null
+agentwal redact four "$(first four)" --erase >/dev/null 2>&1
+mv unreadable/.agentwal states
+ln -s ../states unreadable/.agentwal
 code 3 agentwal gc --views --json
 same 'None pi unknown False' "$(views stdout)" 'views of the root'
-grep -q "$work/read-only" stderr || fail "not named: $(cat stderr)"
-rm -r read-only
+grep -q "$work/unreadable" stderr || fail "not named: $(cat stderr)"
+rm -r unreadable
 code 0 agentwal gc --views --json
 same '' "$(views stdout)" 'views of a root that is gone'
 

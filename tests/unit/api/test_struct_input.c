@@ -317,6 +317,17 @@ static enum wal_status call_view(struct struct_world *world, void *given,
     return status;
 }
 
+static enum wal_status call_view_cursor(struct struct_world *world, void *given,
+                                        struct wal_error *error)
+{
+    struct wal_view_cursor *cursor = NULL;
+    enum wal_status status =
+        wal_view_cursor_open(world->store, given, &cursor, error);
+
+    wal_view_cursor_close(cursor);
+    return status;
+}
+
 /* least: bytes with which the call succeeds. */
 static const struct input {
     const char *name;
@@ -360,6 +371,7 @@ static const struct input {
     INPUT(wal_rewind_options, 8, fill_rewind, call_rewind),
     INPUT(wal_view_options, offsetof(struct wal_view_options, ctx), fill_view,
           call_view),
+    INPUT(wal_view_cursor_options, 8, NULL, call_view_cursor),
 #undef INPUT
 };
 

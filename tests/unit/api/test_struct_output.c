@@ -290,6 +290,30 @@ static enum wal_status call_view_import(struct struct_world *world, void *given,
     return status;
 }
 
+static enum wal_status call_view_next(struct struct_world *world, void *given,
+                                      struct wal_error *error)
+{
+    static struct wal_view_cursor *cursor;
+    struct wal_view_options options = WAL_INIT(wal_view_options);
+    struct wal_view *view = NULL;
+
+    wal_view_cursor_close(cursor);
+    cursor = NULL;
+    if (given == NULL) {
+        return WAL_OK;
+    }
+    options.dialect = WAL_STR("entries");
+    options.root = WAL_STR("views");
+    assert_int_equal(
+        wal_view_open(world->store, world->session, &options, &view, NULL),
+        WAL_OK);
+    assert_int_equal(wal_view_flush(view, NULL, NULL), WAL_OK);
+    wal_view_close(view);
+    assert_int_equal(wal_view_cursor_open(world->store, NULL, &cursor, NULL),
+                     WAL_OK);
+    return wal_view_cursor_next(cursor, given, error);
+}
+
 /* With a null struct, the call closes what it keeps open for its slices. */
 static const struct output {
     const char *name;
@@ -323,6 +347,7 @@ static const struct output {
     OUTPUT(wal_rewind_result, call_rewind_result),
     OUTPUT(wal_view_flush_result, call_view_flush),
     OUTPUT(wal_view_import_result, call_view_import),
+    OUTPUT(wal_view_info, call_view_next),
 #undef OUTPUT
 };
 

@@ -544,6 +544,44 @@ static void test_view_update__of_a_root_that_cannot_be_read_fails(void **state)
     kit_close(store);
 }
 
+static void test_view_update__of_a_read_only_root_fails(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *kept = imported(store, 0xFFF1);
+    struct wal_session *gone = imported(store, 0xFFF2);
+    struct wal_error error = KIT_ERROR;
+    struct wal_view_info infos[2];
+    uid_t user = geteuid();
+
+    (void)state;
+    (void)view_kit_export(store, kept, "claude", "kept");
+    infos[0] = first(store);
+    (void)view_kit_export(store, gone, "claude", "gone");
+    infos[1] = first(store); /* roots are in order */
+    redact(kept, 2);
+    assert_int_equal(wal_session_delete(gone, NULL), WAL_OK);
+    run("chmod -R a+rX . && chmod -R a-w kept gone && chmod a+rx ..");
+    (void)(user == 0 && seteuid(65534) == 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(wal_view_update(store, &infos[i], NULL, &error),
+                         WAL_EACCESS);
+        assert_true(error.file[0] != '\0');
+    }
+    assert_int_equal(seteuid(user), 0);
+    assert_true(view_kit_contains("kept", "the-canary"));
+    assert_true(view_kit_contains("gone", "the-canary"));
+    run("chmod -R u+w kept gone");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(wal_view_update(store, &infos[i], NULL, &error),
+                         WAL_OK);
+    }
+    assert_false(view_kit_contains("kept", "the-canary"));
+    assert_false(view_kit_contains("gone", "the-canary"));
+    wal_session_close(kept);
+    wal_session_close(gone);
+    kit_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -562,6 +600,7 @@ int main(void)
         KIT_TEST(test_view_update__leaves_a_file_that_changed),
         KIT_TEST(test_view_update__of_a_root_that_is_gone_fails),
         KIT_TEST(test_view_update__of_a_root_that_cannot_be_read_fails),
+        KIT_TEST(test_view_update__of_a_read_only_root_fails),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,8 +6,9 @@
  * once after opening the store, because a view's state is stored next to its
  * files and may have changed while no follower ran.
  *
- * Invariant: the store is only read. SIGINT and SIGTERM are unblocked only
- * during waits, so that no view is left half-written.
+ * Invariant: of the store only the list of roots of views is written. SIGINT
+ * and SIGTERM are unblocked only during waits, so that no view is left
+ * half-written.
  *
  * Threads: the tools are single-threaded.
  */

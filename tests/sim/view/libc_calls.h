@@ -184,14 +184,17 @@ int unlinkat(int directory, const char *name, int flags)
     char path[VIEW_DISK_PATH];
     bool is_repeated = view_disk_find_at(directory, name, path) &&
                        faccessat(directory, name, F_OK, 0) == 0;
+    enum view_disk_change change = (flags & AT_REMOVEDIR) != 0
+                                       ? VIEW_DISK_REMOVE_DIRECTORY
+                                       : VIEW_DISK_REMOVE;
     int result;
 
-    if (is_repeated && fails_before(VIEW_DISK_REMOVE, path, NULL)) {
+    if (is_repeated && fails_before(change, path, NULL)) {
         return -1;
     }
     result = (int)syscall(SYS_unlinkat, directory, name, flags);
     if (is_repeated && result == 0) {
-        view_disk_repeat(VIEW_DISK_REMOVE, path, NULL);
+        view_disk_repeat(change, path, NULL);
     }
     return result;
 }

@@ -55,8 +55,9 @@ static struct {
     size_t translated;
 } mirror;
 
-static const char *const names[] = {"mkdir",   "creation", "write", "sync",
-                                    "sync of", "rename",   "link",  "removal"};
+static const char *const names[] = {"mkdir", "creation", "write",
+                                    "sync",  "sync of",  "rename",
+                                    "link",  "removal",  "removal of"};
 
 /* ------------------------------------------------------------- inodes --- */
 
@@ -424,6 +425,9 @@ void view_disk_repeat(enum view_disk_change change, const char *path,
         break;
     case VIEW_DISK_REMOVE:
         (void)mirror.io->unlink(ctx, path, &error);
+        break;
+    case VIEW_DISK_REMOVE_DIRECTORY:
+        (void)mirror.io->remove_directory(ctx, path, &error);
         break;
     case VIEW_DISK_WRITE:
         abort();

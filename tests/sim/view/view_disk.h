@@ -58,7 +58,8 @@ enum view_disk_change {
     VIEW_DISK_SYNC_DIRECTORY,
     VIEW_DISK_RENAME,
     VIEW_DISK_LINK,
-    VIEW_DISK_REMOVE
+    VIEW_DISK_REMOVE,
+    VIEW_DISK_REMOVE_DIRECTORY
 };
 
 /* Whether the file or the name is in the folder, while changes are repeated;

@@ -234,8 +234,8 @@ static enum wal_status sync_names(const struct wal__env *env, int *err)
                             : status;
 }
 
-/* Counts the entries, and removes what processes left that died while they wrote
- * this one. WAL_ELIMIT: there is no place for another. */
+/* Counts the entries, and removes what processes left that died while they
+ * wrote this one. WAL_ELIMIT: there is no place for another. */
 static enum wal_status clean(const struct wal__env *env, const char *name,
                              struct wal_error *error)
 {

@@ -46,15 +46,15 @@ int walctl_stats(struct cli *cli, int argc, char **argv);
 int walctl_backup(struct cli *cli, int argc, char **argv);
 int walctl_gc(struct cli *cli, int argc, char **argv);
 /* Compacts the store so that no file of it holds what was deleted or redacted,
- * but for the trash, and says what that does not reach. Lists the views that may
- * hold it, or rewrites them. An exit code. gc.c */
+ * but for the trash, and says what that does not reach. Lists the views that
+ * may hold it, or rewrites them. An exit code. gc.c */
 int walctl_erase(const struct cli *cli, struct wal_store *store,
                  bool rewrites_views);
 /* CLI_USAGE for --views without --erase; else CLI_CONTINUE. gc.c */
 int walctl_check_views(const struct cli *cli, bool erases, bool rewrites_views);
-/* Lists the views that may hold what was deleted or redacted, or with `rewrites`
- * brings them up to date: as text, or as items of an array. An exit code.
- * views.c */
+/* Lists the views that may hold what was deleted or redacted, or with
+ * `rewrites` brings them up to date: as text, or as items of an array. An exit
+ * code. views.c */
 struct cli_json;
 int walctl_print_views(const struct cli *cli, struct wal_store *store,
                        bool rewrites, struct cli_json *json);

@@ -52,7 +52,7 @@ static void end(void)
     context[0] = '\0';
 }
 
-/* How many files the root holds besides the lock. */
+/* How many files the root holds, without the lock. */
 static unsigned count_files(void)
 {
     char *roots[] = {(char[]){ROOT}, NULL};

@@ -27,8 +27,8 @@ static void redact(struct wal_session *session, unsigned id)
                      WAL_OK);
 }
 
-/* The listed views as "SESSION DIALECT ROOT FLAGS;", with the last four bytes of
- * the session and the last component of the root; until the next call. */
+/* The listed views as "SESSION DIALECT ROOT FLAGS;", with the last four bytes
+ * of the session and the last component of the root; until the next call. */
 static const char *list(struct wal_store *store, uint32_t flags,
                         const char *session)
 {

@@ -76,10 +76,11 @@ enum wal_view_info_flag {
 /* A view; texts are terminated by NUL. The library fills it. */
 struct wal_view_info {
     uint32_t struct_size;
-    uint32_t flags; /* enum wal_view_info_flag, of a listed view; else 0 */
+    uint32_t reserved;
     char session[WAL_ID_SIZE];
     char dialect[32];
     char root[4096];
+    uint32_t flags; /* enum wal_view_info_flag, of a listed view; else 0 */
 };
 
 /* Returns the name of the dialect with this index, from 0 on, or null after the

@@ -39,7 +39,8 @@ static void check_entry(struct check_store *store, const char *name)
     const char *fault;
     int error;
 
-    snprintf(file_name, sizeof(file_name), "views/%s", name);
+    snprintf(file_name, sizeof(file_name), "views/%.*s", WAL__VIEW_ROOT_NAME,
+             name);
     path = check_path(store, file_name);
     error = cli_file_open(&file, path);
     free(path);

@@ -39,7 +39,7 @@ struct wal_view {
     uint32_t issue_count;
     uint32_t issue_capacity;
     bool is_disabled;   /* the store has no persistence; no file is written */
-    bool is_root_known; /* the store's list has the root (view_roots.h) */
+    bool is_root_known; /* the store's list has the root (known_root.h) */
     bool is_never_verbatim; /* for tests: always convert */
 };
 

@@ -11,7 +11,7 @@
 
 #include "engine/api/api_view_root.h"
 #include "engine/base/error.h"
-#include "engine/convert/view/view_list.h"
+#include "engine/convert/view/known_root.h"
 #include "engine/convert/view/view_lock.h"
 #include "format/bytes/assert.h"
 #include "format/model/model_timestamp.h"

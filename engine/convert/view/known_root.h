@@ -1,10 +1,10 @@
 /*
- * view_list.h - the roots of views that a store knows of (docs/views.md 10.7).
+ * known_root.h - the roots of views that a store knows of (docs/views.md 10.7).
  *
  * Threads: any.
  */
-#ifndef AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_LIST_H
-#define AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_LIST_H
+#ifndef AGENTWAL_ENGINE_CONVERT_VIEW_KNOWN_ROOT_H
+#define AGENTWAL_ENGINE_CONVERT_VIEW_KNOWN_ROOT_H
 
 #include "engine/convert/view/view.h"
 

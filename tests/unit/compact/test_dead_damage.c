@@ -162,7 +162,7 @@ static void test_dead_damage__keeps_the_segment(void **state)
 {
     (void)state;
     for (int place = 0; place < PLACES; place++) {
-        refuse(place);
+        refuse((enum place)place);
     }
 }
 
@@ -195,7 +195,7 @@ static void test_dead_damage__is_erased(void **state)
 {
     (void)state;
     for (int place = 0; place < PLACES; place++) {
-        erase(place);
+        erase((enum place)place);
     }
 }
 

@@ -140,7 +140,8 @@ static void read_on(struct wal_entry_cursor *cursor, char *answer)
         } else if (status == WAL_ENOTFOUND) {
             (void)strcat(answer, "gone.");
         } else {
-            (void)strncat(answer, error.text, 120);
+            (void)snprintf(answer + strlen(answer),
+                           ANSWER_SIZE - strlen(answer), "%.120s", error.text);
         }
     }
 }

@@ -15,7 +15,7 @@
 #include "format/bytes/crc32.h"
 
 enum {
-    WRITE_SIZE = 1024 * 1024, /* bytes that are written at once */
+    WRITE_SIZE = 256 * 1024, /* bytes that are written at once */
     CAPACITY_ALIGN = 4096
 };
 
@@ -250,6 +250,7 @@ static enum wal_status end_block(struct wal__segment_writer *writer,
     seal_frame(writer, &frame, offset, at);
     writer->records.size = 0;
     writer->record_count = 0;
+    wal__throttle_yield(writer->throttle);
     return WAL_OK;
 }
 

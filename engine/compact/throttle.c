@@ -11,6 +11,7 @@ enum {
     PAUSE_MAX_NS = 100000000, /* after a sync */
     AVERAGE_OF = 8,           /* syncs, about */
     SLOW_FACTOR = 2,
+    SLICE_NS = 250000, /* of work */
     NS_PER_US = 1000,
     US_PER_S = 1000000
 };
@@ -28,11 +29,13 @@ bool wal__throttle_is_limited(const struct wal__throttle *throttle)
     return throttle->rate != UINT64_MAX;
 }
 
-static void pause_for(const struct wal__throttle *throttle, uint64_t ns)
+static void pause_for(struct wal__throttle *throttle, uint64_t ns)
 {
     const uint32_t never_woken = 0;
+    const struct wal__io *io = throttle->io;
 
-    throttle->io->futex_wait(throttle->io->ctx, &never_woken, 0, ns);
+    io->futex_wait(io->ctx, &never_woken, 0, ns);
+    throttle->begun_ns = io->monotonic_ns(io->ctx);
 }
 
 /* How long the bytes take at the rate; whole microseconds, so that nothing
@@ -82,4 +85,21 @@ void wal__throttle_count_sync(struct wal__throttle *throttle,
                              : throttle->usual_ns -
                                    throttle->usual_ns / AVERAGE_OF +
                                    duration_ns / AVERAGE_OF;
+}
+
+void wal__throttle_yield(struct wal__throttle *throttle)
+{
+    uint64_t now;
+
+    if (!wal__throttle_is_limited(throttle)) {
+        return;
+    }
+    now = throttle->io->monotonic_ns(throttle->io->ctx);
+    if (throttle->begun_ns == 0) {
+        throttle->begun_ns = now;
+    }
+    if (now - throttle->begun_ns >= SLICE_NS) {
+        /* What took longer was waiting for a device, not work. */
+        pause_for(throttle, SLICE_NS);
+    }
 }

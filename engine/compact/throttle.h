@@ -1,9 +1,12 @@
 /*
  * throttle.h - limits how fast a compaction reads and writes, so that appends
- * of other threads and processes wait no longer for the device than without it.
+ * of other threads and processes wait no longer for the device and for a
+ * processor than without it.
  *
- * Two measures: bytes per second, and a pause after each of its syncs that took
- * longer than usual, because then others' syncs do too. One thread.
+ * Three measures: bytes per second; a pause after each of its syncs that took
+ * longer than usual, because then others' syncs do too; and work in slices that
+ * are shorter than those of the scheduler, with a pause as long after each. One
+ * thread.
  */
 #ifndef AGENTWAL_ENGINE_COMPACT_THROTTLE_H
 #define AGENTWAL_ENGINE_COMPACT_THROTTLE_H
@@ -16,6 +19,7 @@ struct wal__throttle {
     uint64_t unpaid;   /* bytes that have not been waited for */
     uint64_t free_ns;  /* until then the bytes before take their time */
     uint64_t usual_ns; /* average duration of a sync; 0: none yet */
+    uint64_t begun_ns; /* when the last pause ended; 0: there was none */
 };
 
 void wal__throttle_init(struct wal__throttle *throttle,
@@ -29,5 +33,8 @@ void wal__throttle_spend(struct wal__throttle *throttle, uint64_t bytes);
  * than twice the average. */
 void wal__throttle_count_sync(struct wal__throttle *throttle,
                               uint64_t duration_ns);
+/* Between two small pieces of work: sleeps a quarter of a millisecond when at
+ * least as much has passed since it slept. */
+void wal__throttle_yield(struct wal__throttle *throttle);
 
 #endif

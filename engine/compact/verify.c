@@ -83,6 +83,7 @@ static bool verify_range(void *ctx, const struct wal__scan_range *range)
             return false;
         }
         at += wal__frame_total_size(frame.stored_size);
+        wal__throttle_yield(verify->writer->throttle);
     }
     return true;
 }

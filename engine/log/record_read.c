@@ -90,8 +90,9 @@ struct record_location {
     struct wal__segment *segment;
     uint64_t offset;
     const uint8_t *at;
-    uint64_t size; /* up to where the record may extend */
-    bool is_whole; /* `at` has the whole record, not only the bytes wanted */
+    uint64_t size;  /* up to where the record may extend */
+    bool is_whole;  /* `at` has the whole record, not only the bytes wanted */
+    bool is_memory; /* decompressed from a BLOCK whose checksum is true */
 };
 
 static enum wal_status fail_damaged(const struct wal__segment *segment,
@@ -223,6 +224,7 @@ static enum wal_status locate_in_block(struct wal__record_buf *buf,
     location->at = found.data;
     location->size = found.size;
     location->is_whole = true;
+    location->is_memory = buf->records.data == buf->bytes.data;
     return WAL_OK;
 }
 
@@ -247,6 +249,7 @@ static enum wal_status locate(struct wal__log *log, uint64_t position,
     }
     location->segment = segment;
     location->offset = offset;
+    location->is_memory = false;
     location->size = segment->header.capacity - offset;
     if (wal__segment_is_rewritten(&segment->header)) {
         return locate_in_block(scratch, location, error);
@@ -303,7 +306,8 @@ enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
             return status;
         }
     }
-    if (fmt == WAL__FMT_OK) {
+    /* Compaction verified the records of a block: its checksum covers them. */
+    if (fmt == WAL__FMT_OK && !location.is_memory) {
         fmt = wal__frame_check_data(frame, location.at + WAL__FRAME_SIZE);
     }
     if (fmt != WAL__FMT_OK) {

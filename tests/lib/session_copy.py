@@ -1,8 +1,10 @@
 """Writes session files, and the copies that clients make of them.
 
-    make claude|codex|pi SIZE SEED OUT       a session of at least SIZE bytes
-    copy claude|codex|pi SEED IN OUT [LINES] a client's copy of it
-    more claude|codex|pi SEED FILE ROWS      goes on in a file
+    make claude|codex|pi SIZE SEED OUT [WORDS] a session of at least SIZE bytes,
+                                               in texts of 1 to WORDS words
+    copy claude|codex|pi SEED IN OUT [LINES]   a client's copy of it
+    time claude|codex|pi SEED FILE             other times, as if written again
+    more claude|codex|pi SEED FILE ROWS        goes on in a file
 """
 import json
 import random
@@ -21,14 +23,16 @@ class Maker:
         self.style = style
         self.pick = random.Random(seed)
         self.count = 0
+        self.words = 120
         self.session = self.new()
         self.last = None
 
     def new(self):
         return str(uuid.UUID(int=self.pick.getrandbits(128), version=4))
 
-    def text(self, most=120):
-        return " ".join(self.pick.choices(WORDS, k=self.pick.randint(1, most)))
+    def text(self):
+        count = self.pick.randint(1, self.words)
+        return " ".join(self.pick.choices(WORDS, k=count))
 
     def time(self):
         self.count += 1
@@ -107,6 +111,8 @@ def main(command, style, *rest):
     if command == "make":
         size, seed, out = int(rest[0]), int(rest[1]), rest[2]
         maker = Maker(style, seed)
+        if len(rest) > 3:
+            maker.words = int(rest[3])
         with open(out, "w", encoding="utf-8") as file:
             file.write(maker.header())
             while file.tell() < size:
@@ -119,6 +125,15 @@ def main(command, style, *rest):
             lines = lines[:int(rest[3])]
         with open(rest[2], "w", encoding="utf-8", newline="\n") as file:
             file.writelines(copy(maker, lines))
+    elif command == "time":
+        maker = Maker(style, int(rest[0]))
+        with open(rest[1], encoding="utf-8", newline="\n") as file:
+            rows = [json.loads(line) for line in file]
+        with open(rest[1], "w", encoding="utf-8", newline="\n") as file:
+            for row in rows:
+                maker.count += maker.pick.randint(1, 3)
+                row["timestamp"] = maker.time()
+                file.write(dump(row))
     else:
         maker = Maker(style, int(rest[0]))
         with open(rest[1], encoding="utf-8", newline="\n") as file:

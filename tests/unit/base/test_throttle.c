@@ -97,6 +97,28 @@ static void test_throttle__time_of_the_work_counts(void **state)
     assert_in_range(clock.slept, 0, 8 * SECOND / 8);
 }
 
+/* As many pieces of work as fill half of the time; the other half is slept. */
+static void test_throttle__yielding_sleeps_as_long_as_it_works(void **state)
+{
+    (void)state;
+    struct clock clock;
+    struct wal__throttle throttle = begin(&clock, UINT64_MAX - 1);
+    uint64_t longest = 0;
+    uint64_t worked = 0;
+
+    for (int i = 0; i < 1000; i++) {
+        uint64_t before = clock.slept;
+
+        clock.now += SECOND / 10000;
+        worked += SECOND / 10000;
+        wal__throttle_yield(&throttle);
+        longest = worked > longest ? worked : longest;
+        worked = clock.slept > before ? 0 : worked;
+    }
+    assert_in_range(clock.slept, SECOND / 20, SECOND / 10);
+    assert_in_range(longest, 1, SECOND / 2000);
+}
+
 static void test_throttle__no_limit(void **state)
 {
     (void)state;
@@ -106,6 +128,10 @@ static void test_throttle__no_limit(void **state)
     wal__throttle_spend(&throttle, UINT64_MAX / 2);
     wal__throttle_count_sync(&throttle, SECOND);
     wal__throttle_count_sync(&throttle, 10 * SECOND);
+    for (int i = 0; i < 2; i++) {
+        clock.now += SECOND;
+        wal__throttle_yield(&throttle);
+    }
     assert_int_equal(clock.slept, 0);
     assert_false(wal__throttle_is_limited(&throttle));
 }
@@ -152,6 +178,7 @@ int main(void)
         cmocka_unit_test(test_throttle__bytes_take_their_time),
         cmocka_unit_test(test_throttle__unused_time_is_not_made_up_for),
         cmocka_unit_test(test_throttle__time_of_the_work_counts),
+        cmocka_unit_test(test_throttle__yielding_sleeps_as_long_as_it_works),
         cmocka_unit_test(test_throttle__no_limit),
         cmocka_unit_test(test_throttle__extreme_rates),
         cmocka_unit_test(test_throttle__pauses_after_a_slow_sync),

@@ -54,6 +54,7 @@ static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
     for (uint32_t i = 0; i < count; i++) {
         inputs[i] = compaction->candidates[from + i].input;
     }
+    options.drops_damaged = compaction->options->erase;
     options.throttle = &compaction->throttle;
     status = wal__rewrite_segments(core, &compaction->set, inputs, count,
                                    &options, &rewritten, error);

@@ -30,6 +30,7 @@ struct rewrite {
     struct wal__segment_writer *writer; /* while records are copied */
     struct wal__index_builder index;
     struct wal__index_check check;
+    bool drops_damaged; /* to erase: records that go need not be readable */
     struct wal__record_buf scratch;
     struct wal__buf erased;  /* a record without its content */
     struct wal__buf remains; /* of its payload */
@@ -110,25 +111,52 @@ static enum wal_status erase(struct rewrite *rewrite, struct wal__frame *frame,
     return WAL_OK;
 }
 
+static enum wal_status
+read_record(struct rewrite *rewrite, const struct part *part,
+            const struct wal__posting *posting, struct wal__frame *frame,
+            struct wal__span *payload, struct wal_error *error)
+{
+    const struct wal__segment *segment = part->input->segment;
+    enum wal_status status = wal__log_read(
+        &rewrite->core->log, wal__position(segment->id, posting->offset),
+        &rewrite->scratch, frame, payload, error);
+
+    if (status == WAL_OK && (frame->type != posting->type ||
+                             frame->sequence != posting->sequence)) {
+        status =
+            wal__fail_at(error, WAL_ECORRUPT, 0, segment->path, posting->offset,
+                         "the index names another record here");
+    }
+    return status;
+}
+
+/* Leaves the record out. Unless that is to erase it, one that is damaged keeps
+ * its segment from being rewritten: no damage disappears unreported. */
+static enum wal_status drop_record(struct rewrite *rewrite,
+                                   const struct part *part,
+                                   const struct wal__posting *posting,
+                                   struct wal_error *error)
+{
+    struct wal__span payload;
+    struct wal__frame frame;
+
+    rewrite->result->dropped++;
+    return rewrite->drops_damaged
+               ? WAL_OK
+               : read_record(rewrite, part, posting, &frame, &payload, error);
+}
+
 static enum wal_status copy_record(struct rewrite *rewrite,
                                    const struct part *part,
                                    const struct wal__posting *posting,
                                    enum wal__fate fate, struct wal_error *error)
 {
-    const struct wal__segment *segment = part->input->segment;
     struct wal__posting copy = *posting;
     struct wal__span payload;
     struct wal__frame frame;
-    enum wal_status status = wal__log_read(
-        &rewrite->core->log, wal__position(segment->id, posting->offset),
-        &rewrite->scratch, &frame, &payload, error);
+    enum wal_status status =
+        read_record(rewrite, part, posting, &frame, &payload, error);
 
-    if (status == WAL_OK &&
-        (frame.type != posting->type || frame.sequence != posting->sequence)) {
-        status =
-            wal__fail_at(error, WAL_ECORRUPT, 0, segment->path, posting->offset,
-                         "the index names another record here");
-    }
     if (status == WAL_OK && fate == WAL__FATE_ERASE) {
         status = erase(rewrite, &frame, &payload, error);
     }
@@ -165,11 +193,9 @@ static enum wal_status copy_part(struct rewrite *rewrite,
                             &posting);
         fate = wal__live_set_fate(rewrite->set, summary->number, &posting,
                                   i == 0 && summary->segment == 0);
-        if (fate == WAL__FATE_DROP) {
-            rewrite->result->dropped++;
-        } else {
-            status = copy_record(rewrite, part, &posting, fate, error);
-        }
+        status = fate == WAL__FATE_DROP
+                     ? drop_record(rewrite, part, &posting, error)
+                     : copy_record(rewrite, part, &posting, fate, error);
     }
     return status;
 }
@@ -357,6 +383,7 @@ wal__rewrite_segments(struct wal__core *core, const struct wal__live_set *set,
         .set = set,
         .parts = wal__heap_zalloc(heap, count * sizeof(struct part)),
         .count = count,
+        .drops_damaged = options->drops_damaged,
         .result = result,
     };
     enum wal_status status;

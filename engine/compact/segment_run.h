@@ -18,6 +18,8 @@ struct wal__segment_run_options {
     uint32_t block_size; /* bytes of records in a BLOCK */
     int level;           /* of compression; 0: none */
     uint32_t generation; /* of the new segment */
+    bool drops_damaged;  /* for the client: records that go need not be
+                          * readable, since they are to be erased */
     struct wal__throttle *throttle;
 };
 

@@ -418,9 +418,11 @@ enum wal_status wal__entry_cursor_next(struct wal_entry_cursor *cursor,
         return WAL_END;
     }
     status = read_next(cursor, entry, error);
-    if (status == WAL_ECORRUPT &&
-        wal__core_check_replaced(cursor->core, &cursor->retried)) {
+    if (status == WAL_ECORRUPT && wal__entry_cursor_is_overtaken(cursor)) {
         status = read_next(cursor, entry, error);
+    }
+    if (status == WAL_ECORRUPT) {
+        status = wal__entry_cursor_check_erased(cursor, error);
     }
     if (cursor->block_index == cursor->block_count || status == WAL_ENOMEM) {
         return status;

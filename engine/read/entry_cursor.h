@@ -188,6 +188,16 @@ wal__entry_cursor_check_deleted(const struct wal_entry_cursor *cursor,
                                 enum wal_status status,
                                 struct wal_error *error) WAL_MUST_USE;
 
+/* After WAL_ECORRUPT, without the state lock: whether the next entry must be
+ * read again, once, since a compaction has replaced its segment, or what it
+ * holds was redacted and erased meanwhile. */
+bool wal__entry_cursor_is_overtaken(struct wal_entry_cursor *cursor);
+/* Still WAL_ECORRUPT: that, or WAL_ENOTFOUND when the session was deleted.
+ * Without the state lock. */
+enum wal_status
+wal__entry_cursor_check_erased(const struct wal_entry_cursor *cursor,
+                               struct wal_error *error) WAL_MUST_USE;
+
 /* Reads the REDACT record of the entry `sequence` and formats its author and
  * reason as JSON in cursor->redaction_json. */
 enum wal_status

@@ -217,6 +217,25 @@ wal__entry_cursor_check_deleted(const struct wal_entry_cursor *cursor,
     return WAL_ENOTFOUND;
 }
 
+bool wal__entry_cursor_is_overtaken(struct wal_entry_cursor *cursor)
+{
+    return wal__core_check_replaced(cursor->core, &cursor->retried) ||
+           wal__entry_cursor_is_stale(cursor);
+}
+
+enum wal_status
+wal__entry_cursor_check_erased(const struct wal_entry_cursor *cursor,
+                               struct wal_error *error)
+{
+    enum wal_status status = WAL_ECORRUPT;
+
+    if (wal__core_write_lock(cursor->core, NULL) == WAL_OK) {
+        status = wal__entry_cursor_check_deleted(cursor, status, error);
+        wal__core_unlock(cursor->core);
+    }
+    return status;
+}
+
 enum wal_status wal__entry_cursor_refresh(struct wal_entry_cursor *cursor,
                                           struct wal_error *error)
 {

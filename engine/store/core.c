@@ -549,15 +549,19 @@ bool wal__core_check_replaced(struct wal__core *core, bool *retried)
     bool again = false;
 
     pthread_rwlock_wrlock(&core->state);
-    if (!*retried && wal__log_has_replaced(&core->log)) {
+    if (*retried) {
+        pthread_rwlock_unlock(&core->state);
+        return false;
+    }
+    if (wal__log_has_replaced(&core->log)) {
         core->log.needs_reload = true;
     }
-    again = !*retried &&
-            (core->log.needs_reload || wal__log_generation(&core->log) > 0);
+    again = core->log.needs_reload || wal__log_is_outdated(&core->log) ||
+            wal__log_generation(&core->log) > 0;
     pthread_rwlock_unlock(&core->state);
     *retried = true;
-    if (again && wal__core_read_lock(core, NULL) == WAL_OK) {
-        wal__core_unlock(core); /* the indexes are loaded now */
+    if (wal__core_read_lock(core, NULL) == WAL_OK) {
+        wal__core_unlock(core); /* what others wrote is known now */
     }
     return again;
 }

@@ -206,7 +206,8 @@ void wal__core_unlock(struct wal__core *core);
 bool wal__core_invalidate_derived(struct wal__core *core,
                                   enum wal_status status, bool *retried);
 /* The part of it for positions: whether they may be those of a segment that
- * compaction has replaced since; *retried is set, and it was unset. */
+ * compaction has replaced since; *retried is set, and it was unset. Then what
+ * other processes wrote meanwhile is known. */
 bool wal__core_check_replaced(struct wal__core *core, bool *retried);
 
 /* feature.c: adds incompatible feature bits to the store (WAL__INCOMPAT_...);

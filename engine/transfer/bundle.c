@@ -41,37 +41,62 @@ enum wal_status wal__bundle_begin(struct wal__bundle_job *job,
     return job->piece == NULL ? wal__no_memory(job->error) : WAL_OK;
 }
 
+/* The path of the lock file of the temporary store. */
+static void lock_path(const struct wal__bundle_job *job,
+                      char out[WAL__PATH_MAX + 8])
+{
+    snprintf(out, WAL__PATH_MAX + 8, "%s.lock", job->directory);
+}
+
+/* Creates the lock file, then the directory that it is of. */
+static enum wal_status make_locked_directory(struct wal__bundle_job *job)
+{
+    char path[WAL__PATH_MAX + 8];
+    int err = 0;
+    enum wal_status status;
+
+    lock_path(job, path);
+    status = wal__bundle_create_locked(job->io, path, &job->lock, &err);
+    if (status == WAL_OK) {
+        status = job->io->make_directory(job->io->ctx, job->directory, &err);
+    }
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__bundle_fail(job, status, err, job->directory,
+                                  "a temporary directory cannot be made");
+}
+
 enum wal_status wal__bundle_make_directory(struct wal__bundle_job *job,
                                            const char *place)
 {
     const struct wal_slice given = job->options->directory;
+    char parent[WAL__PATH_MAX];
     uint64_t number = 0;
-    int err = 0;
-    enum wal_status status;
     int size;
 
-    job->io->random(job->io->ctx, &number, sizeof(number));
-    size = snprintf(job->directory, sizeof(job->directory),
-                    "%.*s/.agentwal-%016" PRIx64,
+    size = snprintf(parent, sizeof(parent), "%.*s",
                     given.size > 0 ? (int)given.size : (int)strlen(place),
-                    given.size > 0 ? (const char *)given.data : place, number);
-    if (size < 0 || size + WAL__BUNDLE_NAME >= (int)sizeof(job->directory)) {
-        job->directory[0] = '\0';
+                    given.size > 0 ? (const char *)given.data : place);
+    if (size < 0 || size + 2 * WAL__BUNDLE_NAME >= (int)sizeof(parent)) {
         return wal__fail(job->error, WAL_ETOOBIG, "a path is too long");
     }
-    status = job->io->make_directory(job->io->ctx, job->directory, &err);
-    if (status != WAL_OK) {
-        status = wal__bundle_fail(job, status, err, job->directory,
-                                  "a temporary directory cannot be made");
-        job->directory[0] = '\0';
-    }
-    return status;
+    wal__bundle_remove_leftovers(job->io, parent);
+    job->io->random(job->io->ctx, &number, sizeof(number));
+    snprintf(job->directory, sizeof(job->directory),
+             "%.*s/.agentwal-%016" PRIx64, size, parent, number);
+    return make_locked_directory(job);
 }
 
 void wal__bundle_end(struct wal__bundle_job *job)
 {
-    if (job->directory[0] != '\0') {
+    if (job->lock != NULL) {
+        char path[WAL__PATH_MAX + 8];
+        int err = 0;
+
         wal__copy_remove_store(job->io, job->directory);
+        lock_path(job, path);
+        (void)!job->io->unlink(job->io->ctx, path, &err);
+        job->io->close(job->io->ctx, job->lock);
     }
     wal__heap_free(job->heap, job->piece);
 }

@@ -26,6 +26,7 @@ struct wal__bundle_job {
     uint8_t *piece;          /* WAL__BUNDLE_PIECE bytes */
     char path[WAL__PATH_MAX];
     char directory[WAL__PATH_MAX]; /* of the temporary store; "": none */
+    struct wal__file *lock;        /* its lock file, as long as it is there */
 };
 
 /* Checks the arguments and makes the directory for a temporary store, in
@@ -36,6 +37,17 @@ enum wal_status wal__bundle_make_directory(struct wal__bundle_job *job,
                                            const char *place) WAL_MUST_USE;
 /* Removes the directory, and frees. */
 void wal__bundle_end(struct wal__bundle_job *job);
+
+/* bundle_leftovers.c: creates a file that is locked until it is closed, so that
+ * others know that its process lives. */
+enum wal_status wal__bundle_create_locked(const struct wal__io *io,
+                                          const char *path,
+                                          struct wal__file **file,
+                                          int *sys_errno) WAL_MUST_USE;
+/* Removes what processes of this user that have ended left in a directory:
+ * temporary stores, with their lock files, and unfinished bundles. What cannot
+ * be removed stays. */
+void wal__bundle_remove_leftovers(const struct wal__io *io, const char *place);
 
 /* The name of a file below its store. */
 void wal__bundle_name(const struct wal__bundle_file *file,

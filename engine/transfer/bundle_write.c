@@ -331,15 +331,12 @@ static enum wal_status write_file(struct wal__bundle_job *job,
 
     snprintf(temporary, sizeof(temporary), "%s/%s%s", parent,
              strrchr(job->directory, '/') + 1, ".tmp");
-    status = job->io->open(job->io->ctx, temporary,
-                           WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
-                           &out, &err);
+    status = wal__bundle_create_locked(job->io, temporary, &out, &err);
     if (status != WAL_OK) {
         return wal__bundle_fail(job, status, err, temporary,
                                 "cannot be created");
     }
     status = write_content(job, out, result);
-    job->io->close(job->io->ctx, out);
     if (status == WAL_OK) {
         status = job->io->rename(job->io->ctx, temporary, job->path, &err);
         if (status == WAL_OK) {
@@ -353,6 +350,7 @@ static enum wal_status write_file(struct wal__bundle_job *job,
     if (status != WAL_OK) {
         (void)!job->io->unlink(job->io->ctx, temporary, &err);
     }
+    job->io->close(job->io->ctx, out); /* it is locked until now */
     return status;
 }
 
@@ -370,6 +368,7 @@ static enum wal_status write_bundle(struct wal__bundle_job *job,
                                 "exists; a bundle is a new file");
     }
     parent_of(job->path, parent);
+    wal__bundle_remove_leftovers(job->io, parent);
     status = wal__bundle_make_directory(job, parent);
     if (status == WAL_OK) {
         status = make_store(job, result);

@@ -15,7 +15,8 @@
  *
  * Stores of three segments have L1 to L5 in beta and a6 in alpha too; a few
  * have another entry, which their damage is about. The store of format version
- * 0 has alpha, beta and gamma alone.
+ * 0 has alpha, beta and gamma alone. One store has eta in the trash, with t1
+ * and t2, and theta, a fork of it at t1, with h1.
  */
 #ifndef AGENTWAL_TESTS_GOLDEN_GOLDEN_CONTENT_H
 #define AGENTWAL_TESTS_GOLDEN_GOLDEN_CONTENT_H

@@ -225,6 +225,26 @@ static struct sim_disk *make_closed(void)
     return disk;
 }
 
+/* The session eta is in the trash, and theta is a fork of it at t1. */
+static struct sim_disk *make_trashed(void)
+{
+    struct sim_disk *disk = sim_disk_create(1);
+    struct wal_session *eta;
+    struct maker maker;
+
+    maker_open(&maker, disk);
+    fill(&maker, true);
+    check(append(&maker, "eta", "t1", WAL_DURABLE));
+    check(append(&maker, "eta", "t2", WAL_DURABLE));
+    make_fork(&maker, "eta", "t1", "theta");
+    check(append(&maker, "theta", "h1", WAL_DURABLE));
+    eta = session_of(&maker, "eta");
+    check(wal_session_trash(eta, NULL));
+    wal_session_close(eta);
+    maker_close(&maker);
+    return disk;
+}
+
 /* The sync of the last group failed; what was beyond the durable end went to
  * another segment when it was sent again. */
 static struct sim_disk *make_healed(void)
@@ -788,6 +808,7 @@ static const struct {
     {"index_version_2", golden_make_index_2, none},
     {"intact_unmarked", make_open, none},
     {"healed", make_healed, none},
+    {"trashed", make_trashed, none},
     {"torn_frame_in_tail", make_open, tear_group},
     {"torn_open", make_full, tear_open},
     {"flipped_entry_below_watermark", make_marked, flip_payload_of_a3},

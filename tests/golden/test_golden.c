@@ -61,6 +61,8 @@ static const struct expected cases[] = {
     {"index_version_2", LONG, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
     {"intact_unmarked", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
     {"healed", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
+    {"trashed", SMALL " t1 h1 trashed", WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL,
+     "", ""},
     {"torn_frame_in_tail", SMALL, WAL_OK, WAL_TAIL_TORN, "", "", 0, NULL, "",
      ""},
     {"torn_open", SMALL " L1", WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
@@ -191,8 +193,8 @@ static const char *next_word(const char *at, char *word, size_t size)
 
 /* --- reading -------------------------------------------------------------- */
 
-static const char *const session_ids[] = {"alpha", "beta",    "gamma",
-                                          "zeta",  "epsilon", "delta"};
+static const char *const session_ids[] = {"alpha",   "beta",  "gamma", "zeta",
+                                          "epsilon", "delta", "eta",   "theta"};
 
 enum {
     SESSIONS = sizeof(session_ids) / sizeof(session_ids[0])
@@ -333,6 +335,9 @@ static void read_session(struct wal_store *store, const char *id, char *found)
         if (strcmp(id, "delta") == 0) {
             add_word(found, "deleted");
         }
+        if (status == WAL_ETRASHED) {
+            add_word(found, "trashed");
+        }
         return;
     }
     read_entries(session, id, found);
@@ -375,6 +380,22 @@ static enum wal_status open_sim(struct sim_process *process,
                            store, error);
 }
 
+/* What opening a session answers that is deleted, in the trash, or was never
+ * there; else WAL_OK. */
+static enum wal_status missing_status(const struct expected *expected,
+                                      const char *id)
+{
+    if (strcmp(id, "eta") == 0 && has_word(expected->content, "trashed")) {
+        return WAL_ETRASHED;
+    }
+    return strcmp(id, "delta") == 0 || strcmp(id, "eta") == 0 ||
+                   (strcmp(id, "theta") == 0 &&
+                    !has_word(expected->content, "h1")) ||
+                   expected == &version_0
+               ? WAL_ENOTFOUND
+               : WAL_OK;
+}
+
 static void expect_appends(struct wal_store *store,
                            const struct expected *expected, const char *id)
 {
@@ -391,10 +412,9 @@ static void expect_appends(struct wal_store *store,
 
         status =
             wal_session_open(store, slice_of(session_ids[i]), &session, NULL);
-        if (status == WAL_ENOTFOUND &&
-            (strcmp(session_ids[i], "delta") == 0 || expected == &version_0) &&
-            !refused) {
-            continue; /* deleted, or never there */
+        if (!refused && status != WAL_OK &&
+            status == missing_status(expected, session_ids[i])) {
+            continue;
         }
         assert_int_equal(status, WAL_OK);
         status = wal_append(session, &entry, 1, NULL, NULL, NULL);
@@ -641,8 +661,6 @@ static void test_golden__walcheck(void **state)
     expect_salvaged(expected);
 }
 
-/* --- format version 0 ----------------------------------------------------- */
-
 static void dump(const char *name)
 {
     const struct expected expected = {.name = name};
@@ -652,6 +670,36 @@ static void dump(const char *name)
     assert_true(sim_disk_dump(disk, ROOT, REAL));
     sim_disk_destroy(disk);
 }
+
+/* --- the trash ------------------------------------------------------------ */
+
+/* The session comes back as it was, from the store and from a salvage. */
+static void test_golden__trashed_session_is_undeleted(void **state)
+{
+    const char *const arguments[] = {"--salvage", OUT, REAL, NULL};
+    const char *const paths[] = {REAL, OUT};
+
+    (void)state;
+    dump("trashed");
+    assert_int_equal(run(arguments), 0);
+    for (size_t i = 0; i < 2; i++) {
+        struct wal_session *session = NULL;
+        struct wal_store *store = NULL;
+        char found[64] = "";
+
+        assert_int_equal(wal_open(paths[i], NULL, &store, NULL), WAL_OK);
+        assert_int_equal(wal_session_undelete(store, slice_of("eta"), NULL),
+                         WAL_OK);
+        assert_int_equal(
+            wal_session_open(store, slice_of("eta"), &session, NULL), WAL_OK);
+        read_entries(session, "eta", found);
+        assert_string_equal(found, "t1 t2");
+        wal_session_close(session);
+        assert_int_equal(wal_close(store, NULL), WAL_OK);
+    }
+}
+
+/* --- format version 0 ----------------------------------------------------- */
 
 static uint32_t version_of(struct wal_store *store)
 {
@@ -893,7 +941,7 @@ static void test_golden__index_version_2_proves_a_missing_segment(void **state)
 enum {
     CASES = sizeof(cases) / sizeof(cases[0]),
     BROKEN = sizeof(broken) / sizeof(broken[0]),
-    OTHERS = 6,
+    OTHERS = 7,
     TESTS = OTHERS + 2 * CASES + BROKEN,
     NAME_SIZE = 128
 };
@@ -917,6 +965,7 @@ int main(void)
         cmocka_unit_test(test_golden__version_0_is_read_and_refuses_appends),
         cmocka_unit_test(test_golden__version_0_is_migrated),
         cmocka_unit_test(test_golden__version_0_is_salvaged),
+        cmocka_unit_test(test_golden__trashed_session_is_undeleted),
         cmocka_unit_test(test_golden__index_version_2_is_rebuilt),
         cmocka_unit_test(test_golden__times_that_the_log_lacks_are_damage),
         cmocka_unit_test(test_golden__index_version_2_proves_a_missing_segment),

@@ -548,6 +548,7 @@ int walcat_print_frames(const struct cli *cli, const char *path)
     struct stat status;
     char *log;
     bool is_store;
+    int code;
 
     if (stat(path, &status) != 0) {
         return cli_error(cli, CLI_FAILED, path, "%s", strerror(errno));
@@ -563,6 +564,6 @@ int walcat_print_frames(const struct cli *cli, const char *path)
         return cli_error(cli, CLI_FAILED, path,
                          "is not a store: it has no directory log/");
     }
-    return cli_worse_code(list_folder(cli, path, "log"),
-                          list_folder(cli, path, "pack"));
+    code = list_folder(cli, path, "log");
+    return cli_worse_code(code, list_folder(cli, path, "pack"));
 }

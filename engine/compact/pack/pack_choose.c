@@ -75,7 +75,24 @@ void wal__pack_job_refuse(struct pack_job *job, struct pack_segment *segment,
     keep_bases(job);
 }
 
-/* Sums the live bytes of each segment. */
+/* Leaves a segment as it is from the start. */
+static void refuse_damaged(struct pack_job *job, struct pack_segment *segment,
+                           uint64_t position)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+
+    if (segment->is_refused) {
+        return;
+    }
+    segment->is_refused = true;
+    wal__fail_at(&error, WAL_ECORRUPT, 0, segment->segment->path,
+                 wal__position_offset(position), "a record is damaged");
+    wal__compact_count_refusal(job->options, job->result, &error);
+}
+
+/* Sums the live bytes of each segment. One with a record whose header cannot be
+ * read is refused: who owns the content, and what it is based on, is not known.
+ */
 static void weigh(struct pack_job *job)
 {
     for (uint32_t i = 0; i < job->live.count; i++) {
@@ -84,7 +101,9 @@ static void weigh(struct pack_job *job)
 
         if (segment != NULL && blob->is_named) {
             segment->live_bytes += blob->size;
-            segment->is_suitable = segment->is_suitable && blob->size != 0;
+        }
+        if (segment != NULL && blob->is_named && blob->size == 0) {
+            refuse_damaged(job, segment, blob->position);
         }
     }
 }

@@ -27,6 +27,8 @@ struct placed {
 
 struct pack_rewrite {
     struct pack_job *job;
+    const struct pack_segment *segments; /* of the run */
+    uint32_t segment_count;
     struct placed *records; /* in the order of the new segment */
     uint32_t count;
     uint32_t checked; /* of them, when the file is read back */
@@ -158,12 +160,70 @@ static enum wal_status copy_record(struct pack_rewrite *rewrite, uint32_t rank,
     return status;
 }
 
+static bool is_copied(const struct pack_rewrite *rewrite, uint64_t position)
+{
+    const struct placed key = {.position = position};
+
+    return rewrite->count > 0 &&
+           bsearch(&key, rewrite->records, rewrite->count,
+                   sizeof(*rewrite->records), compare_placed) != NULL;
+}
+
+/* Reads the records of a segment that go: one that is damaged keeps the segment
+ * from being rewritten. */
+static enum wal_status read_dropped_of(struct pack_rewrite *rewrite,
+                                       const struct wal__segment *segment,
+                                       struct wal__buf *places,
+                                       struct wal_error *error)
+{
+    struct wal__blob_store *blobs = rewrite->job->blobs;
+    struct wal__index_header header;
+    enum wal_status status =
+        wal__pack_list(blobs, segment->id, &header, places, error);
+
+    for (size_t at = 0; at < places->size && status == WAL_OK;
+         at += sizeof(struct wal__pack_place)) {
+        const struct wal__pack_place *place = (void *)(places->data + at);
+        struct wal__span payload;
+        struct wal__frame frame;
+
+        if (is_copied(rewrite, place->position)) {
+            continue;
+        }
+        status = wal__log_read(&blobs->log, place->position, &rewrite->scratch,
+                               &frame, &payload, error);
+        if (status == WAL_OK &&
+            frame.id_hash != wal__digest_hash(&place->digest)) {
+            status = wal__fail_at(error, WAL_ECORRUPT, 0, segment->path,
+                                  wal__position_offset(place->position),
+                                  "the index names another content here");
+        }
+    }
+    return status;
+}
+
+static enum wal_status read_dropped(struct pack_rewrite *rewrite,
+                                    struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    struct wal__buf places;
+
+    wal__buf_init(&places, rewrite->job->live.heap);
+    for (uint32_t i = 0; i < rewrite->segment_count && status == WAL_OK; i++) {
+        status = read_dropped_of(rewrite, rewrite->segments[i].segment, &places,
+                                 error);
+    }
+    wal__buf_deinit(&places);
+    return status;
+}
+
 static enum wal_status copy_records(void *ctx,
                                     struct wal__segment_writer *writer,
                                     struct wal_error *error)
 {
     struct pack_rewrite *rewrite = ctx;
-    enum wal_status status = WAL_OK;
+    enum wal_status status =
+        rewrite->job->options->erase ? WAL_OK : read_dropped(rewrite, error);
 
     for (uint32_t i = 0; i < rewrite->count && status == WAL_OK; i++) {
         status = copy_record(rewrite, i, writer, error);
@@ -295,7 +355,8 @@ enum wal_status wal__pack_rewrite(struct pack_job *job, uint32_t from,
                                   struct wal_error *error)
 {
     const struct wal__heap *heap = job->live.heap;
-    struct pack_rewrite rewrite = {.job = job};
+    struct pack_rewrite rewrite = {
+        .job = job, .segments = &job->segments[from], .segment_count = count};
     enum wal_status status;
 
     *is_replaced = false;

@@ -81,7 +81,8 @@ struct wal_transfer_options {
     void *ctx;                          /* of both */
     /* Of a bundle: where a temporary store is made and removed again; empty:
      * the directory of a bundle that is written; to read one, the one that
-     * TMPDIR names, else /tmp. A process that is killed leaves it there. */
+     * TMPDIR names, else /tmp. What a process that was killed left there is
+     * removed by the next call there. */
     struct wal_slice directory;
 };
 

@@ -311,7 +311,17 @@ static void fill_content(struct differential *run, uint32_t number,
     entry->type = differential_slice(type);
 }
 
-/* Under the head, an entry that is there, or no entry. */
+static bool is_delta(const struct wal_entry *entry)
+{
+    const struct wal_slice type =
+        differential_slice(WAL_TYPE_MESSAGE_DELTA_BATCH);
+
+    return entry->type.size == type.size &&
+           memcmp(entry->type.data, type.data, (size_t)type.size) == 0;
+}
+
+/* Under the head, an entry that is there, or no entry; a delta also under one
+ * that was answered before, as of another answer. */
 static void fill_parent(struct differential *run, uint32_t number,
                         struct wal_entry *entry)
 {
@@ -320,6 +330,12 @@ static void fill_parent(struct differential *run, uint32_t number,
     struct wal_entry parent;
 
     if (entry->parent_id.size > 0) {
+        return;
+    }
+    if (is_delta(entry) && differential_one_in(run, 2) &&
+        reference_pick_parent(run->ref, number, from, &parent)) {
+        entry->stream = parent.stream;
+        entry->parent_id = parent.id;
         return;
     }
     switch (differential_random(run, 12)) {

@@ -118,6 +118,22 @@ bool reference_pick_entry(const struct reference *ref, uint32_t number,
     return false;
 }
 
+bool reference_pick_parent(const struct reference *ref, uint32_t number,
+                           uint64_t from, struct wal_entry *out)
+{
+    for (uint64_t i = 0; i < ref->count; i++) {
+        uint64_t sequence = (from + i) % ref->count + 1;
+        const struct ref_record *record = ref_at(ref, sequence);
+
+        if (record->kind == REF_ENTRY && !record->is_delta &&
+            record->target != 0 && ref_can_see(ref, number, sequence)) {
+            *out = *ref_at(ref, record->target)->entry;
+            return true;
+        }
+    }
+    return false;
+}
+
 struct wal_slice ref_entry_id(const struct reference *ref, uint64_t sequence)
 {
     const struct wal_slice none = {NULL, 0};

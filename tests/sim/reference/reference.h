@@ -205,6 +205,9 @@ enum wal_status reference_get(const struct reference *ref, uint32_t number,
  * sees none. */
 bool reference_pick_entry(const struct reference *ref, uint32_t number,
                           uint64_t from, struct wal_entry *out);
+/* The same, an entry that another one is under. */
+bool reference_pick_parent(const struct reference *ref, uint32_t number,
+                           uint64_t from, struct wal_entry *out);
 
 enum wal_status reference_head_get(const struct reference *ref, uint32_t number,
                                    uint32_t stream, struct wal_slice name,

@@ -281,6 +281,12 @@ void sched__check_free(void);
 /* sched_end.c: everybody goes, and what remains is compared with the ledger */
 void sched__verify_end(struct sched *sched);
 
+/* seed_report.c: what is written to stderr when a signal ends the program:
+ * name, seed and number of the schedule that runs, from 1 */
+void sched__seed_report_install(void);
+void sched__seed_report_begin(const char *name, uint64_t seed, uint64_t number);
+void sched__seed_report_end(void);
+
 /* sched_image.c: disks to begin with */
 void sched__load_image(struct sched *sched, uint64_t which);
 void sched__images_free(void);

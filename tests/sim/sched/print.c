@@ -2,7 +2,7 @@
  * print.c - the counts of a run, and whether everything that must happen
  * did; and the test program around schedules (sched.h).
  */
-#include "tests/sim/sched/sched.h"
+#include "tests/sim/sched/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,6 +142,18 @@ static bool is_set(const char *name)
     return text != NULL && *text != '\0' && strcmp(text, "0") != 0;
 }
 
+/* The schedule `number` of a program, from 1. */
+static bool run_named(const char *name, const struct sched_options *options,
+                      uint64_t number, struct sched_counts *counts)
+{
+    bool whole;
+
+    sched__seed_report_begin(name, options->seed, number);
+    whole = sched_run(options, counts);
+    sched__seed_report_end();
+    return whole;
+}
+
 int sched_main(const char *name, const struct sched_options *options)
 {
     static struct sched_counts counts;
@@ -154,16 +166,17 @@ int sched_main(const char *name, const struct sched_options *options)
     bool whole = true;
 
     one.append_heals = one.append_heals || is_set("AGENTWAL_HEALS");
+    sched__seed_report_install();
     if (given != NULL) {
         one.seed = strtoull(given, NULL, 0);
         one.prints_trace = true;
-        whole = sched_run(&one, &counts);
+        whole = run_named(name, &one, 1, &counts);
     }
     for (uint64_t i = 0; given == NULL && whole && i < count; i++) {
         one.seed = i < options->known_count
                        ? options->known[i]
                        : options->seed + i - options->known_count;
-        whole = sched_run(&one, &counts);
+        whole = run_named(name, &one, i + 1, &counts);
     }
     sched_finish();
     if (!whole) {

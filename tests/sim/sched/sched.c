@@ -168,6 +168,9 @@ static void coroutine_main(void)
     struct sched_process *process = starting;
 
     fiber_switch_finish(NULL, &main_stack, &main_stack_size);
+    if (process->sched->options.begins != NULL) {
+        process->sched->options.begins(process->sched->options.seed);
+    }
     process->body(process);
     process->runs = false;
     sched__exit(process->sched);

@@ -35,6 +35,8 @@ struct sched_options {
     bool with_blobs;    /* payloads out of line, so that there are blobs */
     bool compacts;      /* processes compact the store too */
     bool prints_trace;  /* prints every call */
+    /* Called as each process begins, or null. */
+    void (*begins)(uint64_t seed);
 };
 
 /* The activities of a process when a fault was injected; several may apply. */
@@ -127,7 +129,8 @@ uint32_t sched_print_uncovered(const struct sched_counts *counts,
                                const struct sched_options *options);
 
 /* The whole of a test program: runs all schedules, or the one of AGENTWAL_SEED.
- * Returns the exit status of main. */
+ * Returns the exit status of main. A program that is ended by a signal, as by
+ * an assertion, writes the seed of the schedule to stderr. */
 int sched_main(const char *name, const struct sched_options *options);
 
 #endif

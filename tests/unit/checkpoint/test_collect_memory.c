@@ -7,7 +7,10 @@
 #include <time.h>
 
 #include "engine/api/api_store.h"
+#include "engine/checkpoint/capture_job.h"
 #include "engine/os/io.h"
+#include "engine/process/content_guard.h"
+#include "engine/store/session.h"
 #include "tests/lib/faulty_heap.h"
 
 static struct wal__io io;
@@ -114,6 +117,54 @@ static void test_collect__failed_write_frees_the_contents(void **state)
     close_counted(&work);
 }
 
+/* A content comes to a batch that is full, and that cannot be written. */
+static void
+test_collect__content_after_a_batch_that_fails_is_freed(void **state)
+{
+    struct wal__blob_prepared filling;
+    struct wal__blob_prepared writing;
+    struct wal__blob_prepared last = {0};
+    struct wal__capture capture = {.threads = 1};
+    struct wal__capture_job job = {.capture = &capture,
+                                   .filling = {.items = &filling},
+                                   .writing = {.items = &writing},
+                                   .capacity = 1};
+    struct wal__content_guard guard = {NULL, 0};
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    struct kit_work work = begin();
+
+    assert_int_equal(
+        wal__content_guard_enter(&guard, &work.store->core.control, &error),
+        WAL_OK);
+    capture.env = &work.store->core.env;
+    capture.blobs = &work.store->core.blobs;
+    assert_int_equal(pthread_mutex_init(&job.mutex, NULL), 0);
+    assert_int_equal(pthread_cond_init(&job.batch_written, NULL), 0);
+    filling = (struct wal__blob_prepared){0};
+    assert_int_equal(
+        wal__blob_prepare(capture.blobs,
+                          (struct wal__span){(const uint8_t *)"first", 5}, NULL,
+                          WAL__BLOB_OF_RECORDS, &filling, &error),
+        WAL_OK);
+    job.filling.count = 1;
+    assert_int_equal(
+        wal__blob_prepare(capture.blobs,
+                          (struct wal__span){(const uint8_t *)"second", 6},
+                          NULL, WAL__BLOB_OF_RECORDS, &last, &error),
+        WAL_OK);
+    fails_writes = true;
+    assert_int_equal(wal__capture_add_content(&job, &last, &error), WAL_EIO);
+    fails_writes = false;
+    wal__content_guard_leave(&guard);
+    assert_int_equal(job.filling.count, 0);
+    assert_int_equal(job.writing.count, 0);
+    pthread_cond_destroy(&job.batch_written);
+    pthread_mutex_destroy(&job.mutex);
+    close_counted(&work);
+}
+
 /* Each allocation of a checkpoint fails in turn. */
 static void test_collect__missing_memory_frees_the_contents(void **state)
 {
@@ -150,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_collect__failed_write_frees_the_contents),
+        KIT_TEST(test_collect__content_after_a_batch_that_fails_is_freed),
         KIT_TEST(test_collect__missing_memory_frees_the_contents),
     };
 

@@ -342,6 +342,37 @@ static void test_compact__index_of_a_rewritten_segment_is_lost(void **state)
     free(before[1]);
 }
 
+/* The source of a fork was deleted after the fork was made, and a fork of the
+ * fork after that: by sequence alone the fork is known when its source goes. */
+static void test_compact__index_lost_and_source_deleted(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *fork;
+    struct wal_session *last;
+
+    kit_append_all(session, "a b c");
+    fork = kit_fork(session, "b", "f");
+    kit_append(fork, "x", NULL);
+    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    wal_session_close(session);
+    last = kit_fork(fork, "x", "g");
+    kit_append(last, "y", NULL);
+    assert_int_equal(wal_session_delete(fork, NULL), WAL_OK);
+    wal_session_close(fork);
+    wal_session_close(last);
+    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    kit_close(store);
+    assert_int_equal(system("rm -f store/index/*"), 0);
+    damage_index();
+    store = kit_store();
+    last = kit_session(store, "g");
+    assert_branch(last, "a b x y");
+    wal_session_close(last);
+    kit_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +384,7 @@ int main(void)
         KIT_TEST(test_compact__cursor_of_a_deleted_session_says_so),
         KIT_TEST(test_compact__opens_without_derived_files),
         KIT_TEST(test_compact__index_of_a_rewritten_segment_is_lost),
+        KIT_TEST(test_compact__index_lost_and_source_deleted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

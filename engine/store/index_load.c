@@ -189,8 +189,9 @@ static enum wal_status load_snapshot(struct wal__core *core, uint32_t count,
     return WAL_OK;
 }
 
-/* A SESSION record before this segment may be in one that was rewritten since:
- * then only the catalogue has its position. */
+/* A SESSION record before this segment may be in one that was rewritten since,
+ * or that was when the index was written and no longer is, after a power loss:
+ * only the catalogue has its position. */
 static enum wal_status use_present_position(struct wal__core *core,
                                             uint64_t segment,
                                             struct wal__summary *summary)
@@ -198,8 +199,7 @@ static enum wal_status use_present_position(struct wal__core *core,
     struct wal__summary present;
     enum wal_status status;
 
-    if (wal__position_segment(summary->session_position) == segment ||
-        wal__log_generation(&core->log) == 0) {
+    if (wal__position_segment(summary->session_position) == segment) {
         return WAL_OK;
     }
     status = wal__catalogue_get(&core->catalogue, summary->number, &present);

@@ -7,7 +7,8 @@
 
 int main(void)
 {
-    static const uint64_t known[] = {7004651, 7007272, 7009673, 7027142};
+    static const uint64_t known[] = {7004651, 7007272, 7009673, 7011356,
+                                     7027142};
     const struct sched_options options = {.known = known,
                                           .known_count =
                                               sizeof(known) / sizeof(known[0]),

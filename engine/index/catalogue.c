@@ -86,6 +86,13 @@ void wal__catalogue_freeze(struct wal__catalogue *catalogue,
     wal__catalogue_share(catalogue, image);
 }
 
+void wal__catalogue_thaw(struct wal__catalogue *catalogue)
+{
+    WAL__ASSERT(catalogue->overlay == NULL);
+    catalogue->overlay = catalogue->frozen;
+    catalogue->frozen = NULL;
+}
+
 void wal__catalogue_adopt(struct wal__catalogue *catalogue,
                           struct wal__snapshot *snapshot)
 {

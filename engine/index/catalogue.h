@@ -82,6 +82,8 @@ void wal__catalogue_attach(struct wal__catalogue *catalogue,
  */
 void wal__catalogue_freeze(struct wal__catalogue *catalogue,
                            struct wal__catalogue *image);
+/* Undoes a freeze that nothing came after, and whose image is deinitialised. */
+void wal__catalogue_thaw(struct wal__catalogue *catalogue);
 void wal__catalogue_adopt(struct wal__catalogue *catalogue,
                           struct wal__snapshot *snapshot);
 /* Makes a copy of an image, to be deinitialised too. */

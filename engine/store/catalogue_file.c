@@ -208,11 +208,12 @@ static bool must_fold(const struct wal__core *core)
             growth >= 2 * wal__core_snapshot_size(core));
 }
 
-/* Fills the header of a catalogue of all that is before the tail segment. */
+/* Fills the header of a catalogue of all that is before a segment. */
 static void fill_base_header(const struct wal__core *core,
+                             const struct wal__segment *next,
                              struct wal__catalogue_header *header)
 {
-    const struct wal__open_record *open = &core->log.tail_segment->open;
+    const struct wal__open_record *open = &next->open;
 
     memset(header, 0, sizeof(*header));
     header->position = wal__position(open->previous_id, open->previous_end);
@@ -222,16 +223,6 @@ static void fill_base_header(const struct wal__core *core,
     memcpy(header->uuid, core->log.uuid, sizeof(header->uuid));
 }
 
-void wal__core_write_base_catalogue(struct wal__core *core)
-{
-    struct wal__catalogue_header header;
-
-    WAL__ASSERT(!core->fold.pending && core->log.tail_segment->has_open);
-    fill_base_header(core, &header);
-    /* Derived: without it the next opening takes longer. */
-    (void)!wal__core_write_catalogue(core, &core->catalogue, &header, 0);
-}
-
 /* Freezes the catalogue at the end of a segment, whose successor is the tail
  * and has no records yet. */
 static void freeze(struct wal__core *core, const struct wal__segment *ended)
@@ -239,7 +230,7 @@ static void freeze(struct wal__core *core, const struct wal__segment *ended)
     WAL__ASSERT(!core->fold.pending &&
                 core->log.tail_segment->open.previous_id == ended->id);
     wal__catalogue_freeze(&core->catalogue, &core->fold.image);
-    fill_base_header(core, &core->fold.header);
+    fill_base_header(core, core->log.tail_segment, &core->fold.header);
     core->fold.is_at_snapshot =
         core->snapshot_position == core->fold.header.position;
     core->fold.generation = core->generation;
@@ -269,6 +260,33 @@ static void adopt(struct wal__core *core, struct wal__snapshot *snapshot)
     core->snapshot_sequence = snapshot->header.last_sequence;
     wal__catalogue_adopt(&core->catalogue, snapshot);
     wal__core_drop_fold(core);
+}
+
+void wal__core_fold_base(struct wal__core *core,
+                         const struct wal__segment *next)
+{
+    struct wal__catalogue_header header;
+    struct wal__snapshot *snapshot = NULL;
+    struct wal__catalogue image;
+    uint64_t old;
+    enum wal_status status;
+
+    WAL__ASSERT(!core->fold.pending && next->has_open);
+    fill_base_header(core, next, &header);
+    wal__catalogue_freeze(&core->catalogue, &image);
+    status = wal__core_write_catalogue(core, &image, &header, 0);
+    wal__catalogue_deinit(&image);
+    if (status == WAL_OK) {
+        status = wal__core_open_snapshot(core, &snapshot, &old);
+    }
+    if (status == WAL_OK && snapshot->header.position == header.position &&
+        snapshot->header.generation == header.generation) {
+        adopt(core, snapshot);
+        return;
+    }
+    /* Derived: without it the layer stays in memory. */
+    wal__snapshot_release(snapshot);
+    wal__catalogue_thaw(&core->catalogue);
 }
 
 /* Maps the catalogue file if it covers the fold: it is that of this fold, or

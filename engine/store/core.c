@@ -16,6 +16,7 @@ enum {
     PATH_RESERVE = 64,
     APPEND_LOCKS_DRAIN_NS = 100000000,
     FOLD_SLOTS_MIN = 4096,
+    FOLD_LOADED_MAX = 24 * 1024 * 1024,
     FOLD_SYNC_STEP = 4 * 1024 * 1024 /* how long closing may wait for it */
 };
 
@@ -342,6 +343,7 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
     atomic_init(&core->references, 1);
     core->fold.lock = wal__core_write_lock;
     core->fold.slots_min = FOLD_SLOTS_MIN;
+    core->fold.loaded_max = FOLD_LOADED_MAX;
     core->fold.sync_step = FOLD_SYNC_STEP;
     wal__random_init(&core->random);
     pthread_mutex_init(&core->claim_mutex, NULL);

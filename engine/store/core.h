@@ -51,6 +51,8 @@ struct wal__fold {
     bool is_at_snapshot; /* the snapshot stops where the segment ended, and was
                           * taken before it did */
     uint32_t slots_min;  /* fewer changed sessions are not worth a file */
+    uint32_t loaded_max; /* bytes of sessions that a compaction has in memory
+                          * before it writes them while it loads */
     uint32_t sync_step;  /* bytes written between two syncs */
     /* The thread that writes it. */
     pthread_t thread;
@@ -268,9 +270,11 @@ enum wal_status wal__core_write_catalogue(
 /* Bytes of log after the catalogue's snapshot, and of the snapshot. */
 uint64_t wal__core_log_growth(const struct wal__core *core);
 uint64_t wal__core_snapshot_size(const struct wal__core *core);
-/* Writes the catalogue of all segments before the tail, whose sessions were
- * merged, and nothing of the tail. Best effort. Of a load of the indexes. */
-void wal__core_write_base_catalogue(struct wal__core *core);
+/* Writes the catalogue of all segments before `next`, whose sessions were
+ * merged, and nothing of later ones; then frees their memory. Best effort. Of a
+ * load of the indexes. */
+void wal__core_fold_base(struct wal__core *core,
+                         const struct wal__segment *next);
 /* Starts a fold when many sessions have changed. The segment's successor is the
  * tail, without records. State lock for writing. */
 void wal__core_fold_at_segment_end(struct wal__core *core,

@@ -203,7 +203,11 @@ static enum wal_status use_present_position(struct wal__core *core,
         return WAL_OK;
     }
     status = wal__catalogue_get(&core->catalogue, summary->number, &present);
-    summary->session_position = status == WAL_OK ? present.session_position : 0;
+    if (status == WAL_OK) {
+        summary->session_position = present.session_position;
+    } else if (wal__log_generation(&core->log) > 0) {
+        summary->session_position = 0; /* it is deleted, and no one reads it */
+    }
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
@@ -441,6 +445,18 @@ static enum wal_status load_tail(struct wal__core *core,
     return use_tail_index(core, &slot);
 }
 
+/* Of the compacting process: writes the catalogue of the segments before the one
+ * with this rank once they are all before the tail, and before that each time
+ * that the sessions in memory take much of it. */
+static void fold_loaded(struct wal__core *core, uint32_t rank, uint32_t before)
+{
+    if (core->writes_catalogue && rank < wal__log_segment_count(&core->log) &&
+        (rank == before || wal__catalogue_overlay_size(&core->catalogue) >
+                               core->fold.loaded_max)) {
+        wal__core_fold_base(core, wal__log_segment_at(&core->log, rank));
+    }
+}
+
 static enum wal_status load(struct wal__core *core, struct wal_error *error)
 {
     struct wal__tail_state state;
@@ -463,13 +479,11 @@ static enum wal_status load(struct wal__core *core, struct wal_error *error)
         if (status != WAL_OK) {
             return status;
         }
+        fold_loaded(core, i + 1, before);
     }
     status = read_pack_end(core);
     if (status != WAL_OK) {
         return status;
-    }
-    if (core->writes_catalogue && before < count) {
-        wal__core_write_base_catalogue(core);
     }
     status = load_tail(core, &state);
     if (status != WAL_OK) {

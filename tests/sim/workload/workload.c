@@ -202,6 +202,7 @@ enum wal_status workload_open_raw(struct workload *workload, uint32_t number,
         /* Every segment that ends has its sessions folded, with more syncs
          * than one. */
         actor->store->core.fold.slots_min = 1;
+        actor->store->core.fold.loaded_max = 1;
         actor->store->core.fold.sync_step = 1;
     }
     if (status != WAL_OK && arena_heap_count(&actor->arena) != 0) {

@@ -3,6 +3,7 @@
  * in use (SPEC.md 2.13, 3.6): deleted sessions leave it, forks keep what they
  * need, and what it omits is restored where the log is scanned again.
  */
+#include "agentwal/admin.h"
 #include "tests/lib/kit/parts_kit.h"
 #include "tests/lib/kit/store_kit.h"
 
@@ -606,6 +607,63 @@ static void test_fold__partial_file_is_removed_by_the_first_opener(void **state)
     check("store");
 }
 
+static struct wal__io counted_io;
+static uint32_t catalogues; /* files of that name that were written */
+
+static enum wal_status count_rename(void *ctx, const char *from, const char *to,
+                                    int *sys_errno)
+{
+    const char *name = strrchr(to, '/');
+
+    catalogues += name != NULL && strcmp(name, "/catalogue") == 0;
+    return wal__io_posix.rename(ctx, from, to, sys_errno);
+}
+
+/* Compacts one of three segments that have a session each. Returns the
+ * catalogues that were written. */
+static uint32_t compact_sessions(const char *path, uint32_t loaded_max)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options)};
+    /* One segment, so that the others are not merged with it. */
+    struct wal_store_compact_options least = {.struct_size = sizeof(least),
+                                              .max_bytes = 1536 * 1024};
+    struct wal_store *store = kit_open(path, WAL_OPEN_CREATE);
+    struct wal_session *filler = kit_create(store, "filler");
+
+    for (int i = 0; i < 3; i++) {
+        char id[8];
+
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        wal_session_close(kit_create(store, id));
+        fill_segment(store, filler);
+    }
+    wal_session_close(filler);
+    kit_close(store);
+    counted_io = wal__io_posix;
+    counted_io.rename = count_rename;
+    assert_int_equal(wal__store_open(path, &options, &wal__heap_libc,
+                                     &counted_io, &store, NULL),
+                     WAL_OK);
+    if (loaded_max != 0) {
+        store->core.fold.loaded_max = loaded_max;
+    }
+    catalogues = 0;
+    assert_int_equal(wal_store_compact(store, &least, NULL, NULL), WAL_OK);
+    assert_in_range(overlay_count(store), 0, 1); /* what the tail has */
+    assert_string_equal(ids(store), "filler s2 s1 s0");
+    kit_close(store);
+    check(path);
+    return catalogues;
+}
+
+/* So that it takes no more memory the more sessions there are. */
+static void test_fold__compaction_writes_sessions_while_it_loads(void **state)
+{
+    (void)state;
+    assert_int_equal(compact_sessions("store", 0), 1);
+    assert_in_range(compact_sessions("other", 1), 2, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -619,6 +677,7 @@ int main(void)
         KIT_TEST(test_fold__open_cursor_keeps_its_order),
         KIT_TEST(test_fold__other_process_adopts_what_was_written),
         KIT_TEST(test_fold__partial_file_is_removed_by_the_first_opener),
+        KIT_TEST(test_fold__compaction_writes_sessions_while_it_loads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

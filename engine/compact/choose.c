@@ -39,8 +39,19 @@ void wal__compact_refuse(struct compaction *compaction,
     wal__compact_count_refusal(compaction->options, compaction->result, error);
 }
 
-/* Whether compaction rewrites such a segment at all. `next` is after it; NULL:
- * it is the tail. */
+/* `next` is after the segment; NULL: it is the tail. The OPEN of `next` says
+ * what is damaged before it; where a torn write left none, a segment with SEAL
+ * was whole. */
+static bool is_damaged(const struct wal__segment *segment,
+                       const struct wal__segment *next)
+{
+    if (!segment->has_open || next == NULL) {
+        return !segment->has_open;
+    }
+    return next->has_open ? next->open.damage_count > 0 : !segment->sealed;
+}
+
+/* Whether compaction rewrites such a segment at all. `next` as above. */
 static bool is_suitable(struct compaction *compaction,
                         struct candidate *candidate,
                         const struct wal__segment *next)
@@ -52,8 +63,7 @@ static bool is_suitable(struct compaction *compaction,
         candidate->input.slot.index.header.commit_offset == 0) {
         return false; /* or a torn write left an OPEN without its COMMIT */
     }
-    if (!segment->has_open ||
-        (next != NULL && (!next->has_open || next->open.damage_count > 0))) {
+    if (is_damaged(segment, next)) {
         wal__fail_at(&error, WAL_EDAMAGED, 0, segment->path, 0,
                      "the segment is damaged");
         wal__compact_refuse(compaction, candidate, &error);

@@ -152,3 +152,24 @@ code 1 agentwal gc --erase
 grep -q "${segment##*/}: left as it is: " stderr || fail "$(cat stderr)"
 code 1 agentwal gc --erase --json
 json "rows[0]['refused'][0]['file'].endswith('${segment##*/}')" stdout
+
+# A segment that is missing, or of another store: refused by name, and nothing
+# is written.
+for name in own other; do
+    export AGENTWAL_STORE=$work/$name
+    agentwal create --id big 2>/dev/null >/dev/null
+    entries 8000 "$name" | agentwal append big >/dev/null
+done
+first=$(basename "$(find other/log -name '*.seg' | sort | head -n 1)")
+[ "$(find own/log -name '*.seg' | wc -l)" -ge 3 ] || fail "too few segments"
+cp -r own missing
+rm "missing/log/$first"
+cp -r own foreign
+cp "other/log/$first" foreign/log/
+for name in missing foreign; do
+    find "$name/log" -name '*.seg' -exec cksum {} + >before
+    code 1 agentwal --store "$work/$name" gc
+    grep -q "segment ${first%.seg}" stderr || fail "$name: $(cat stderr)"
+    find "$name/log" -name '*.seg' -exec cksum {} + | cmp before - ||
+        fail "gc changed a store with a $name segment"
+done

@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 
 const uint64_t file_size = 20000000;
 const size_t block_size = 16 * 1024; /* as api_compact.c has them */
-const int level = 4;
+const int level = 6;
 const size_t bare_block = 64 * 1024;
 const size_t writers = 4;
 const uint64_t lookups = 5000;

@@ -13,7 +13,7 @@
 enum {
     DEAD_PERCENT = 20,
     BLOCK_SIZE = 16 * 1024,
-    LEVEL = 4, /* of LZ4 HC */
+    LEVEL = 6, /* of LZ4 HC */
     RATE = 64 * 1024 * 1024
 };
 

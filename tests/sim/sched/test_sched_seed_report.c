@@ -78,8 +78,17 @@ static const char *run(int signal, const char *seed)
 static void test_seed_report__of_each_signal(void **state)
 {
     (void)state;
-    static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS,
-                                  SIGFPE,  SIGILL,  SIGTERM};
+    static const int signals[] = {
+        SIGABRT,
+        SIGTERM,
+#if !WITH_ADDRESS_SANITIZER
+        /* Its handlers of these report; here cmocka has replaced them. */
+        SIGSEGV,
+        SIGBUS,
+        SIGFPE,
+        SIGILL
+#endif
+    };
     const char *all = "NAME ended in schedule 3; AGENTWAL_SEED=9000102 NAME "
                       "runs it again\n";
     const char *one = "NAME ended in schedule 1; AGENTWAL_SEED=9000102 NAME "

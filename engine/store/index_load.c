@@ -445,9 +445,9 @@ static enum wal_status load_tail(struct wal__core *core,
     return use_tail_index(core, &slot);
 }
 
-/* Of the compacting process: writes the catalogue of the segments before the one
- * with this rank once they are all before the tail, and before that each time
- * that the sessions in memory take much of it. */
+/* Of the compacting process: writes the catalogue of the segments before the
+ * one with this rank once they are all before the tail, and before that each
+ * time that the sessions in memory take much of it. */
 static void fold_loaded(struct wal__core *core, uint32_t rank, uint32_t before)
 {
     if (core->writes_catalogue && rank < wal__log_segment_count(&core->log) &&

@@ -18,25 +18,47 @@ struct source {
     uint32_t count;
 };
 
+/* Returns the segment before this one in the chain, or 0. */
+static uint64_t previous_id(const struct wal__core *core, uint64_t id)
+{
+    const struct wal__segment *segment = wal__log_segment(&core->log, id);
+    uint64_t first = id;
+
+    if (segment != NULL && wal__segment_is_rewritten(&segment->header)) {
+        first = segment->header.rewrite.first_id;
+    }
+    WAL__ASSERT(first > 0 && first <= id);
+    return first == 0 ? 0 : wal__log_live_id(&core->log, first - 1);
+}
+
 /* The part of a segment's index that the session has, and the segment before
  * it that holds records of the session. *segment may have been replaced: it is
- * then the one that replaced it. */
+ * then the one that replaced it. Where it has nothing of the session, it was
+ * replaced when it was named, and a power loss undid that: the part is in an
+ * older one. */
 static enum wal_status find_part(struct wal__core *core, uint32_t number,
                                  uint64_t *segment,
                                  const struct wal__index **index,
                                  struct wal__summary *part)
 {
-    enum wal_status status;
-
     *segment = wal__log_live_id(&core->log, *segment);
-    status = wal__index_set_get(&core->indexes, *segment, index);
-    if (status != WAL_OK) {
-        return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
+    while (*segment != 0) {
+        enum wal_status status =
+            wal__index_set_get(&core->indexes, *segment, index);
+        enum wal__fmt found;
+
+        if (status != WAL_OK) {
+            return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
+        }
+        found = wal__index_find(*index, number, part);
+        if (found != WAL__FMT_ZERO) {
+            return found == WAL__FMT_OK && part->segment < *segment
+                       ? WAL_OK
+                       : WAL_ECORRUPT;
+        }
+        *segment = previous_id(core, *segment);
     }
-    return wal__index_find(*index, number, part) == WAL__FMT_OK &&
-                   part->segment < *segment
-               ? WAL_OK
-               : WAL_ECORRUPT;
+    return WAL_ECORRUPT;
 }
 
 /* Collects the segments that hold postings of the session, newest first. */

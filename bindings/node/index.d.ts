@@ -1,0 +1,789 @@
+// The interface of the npm package "agentwal": sessions of AI agents in one
+// crash-safe log. README.md shows it by example; agentwal.h of the library,
+// which this binds, states the contract of each call in full.
+//
+// Conventions
+//   Promises   A call that writes returns a promise; it fulfils once the change
+//              is durable, or as durable as `durability` asks for. Nothing that
+//              waits for a disk runs in the calling thread, but for the calls
+//              whose names end in `Sync`.
+//   Reads      are synchronous: they read memory maps. Iterators also have an
+//              asynchronous face, which gives other tasks a turn.
+//   Values     Strings and buffers are copies. Text is UTF-8 on disk: a string
+//              with half a surrogate pair is refused, except within JSON, where
+//              it is kept as an escape.
+//   Numbers    Sizes are bytes, times are milliseconds since 1970, sequence
+//              numbers rise over the whole store.
+//   Errors     Every failure is a WalError, thrown or as a rejection. What
+//              failed has changed nothing, except where `code` is
+//              "WAL_EPOISONED" or "WAL_EIO": the outcome is unknown, and the
+//              same call may be repeated with the same ids.
+//   Closing    After Store.close() calls on the store and what came from it
+//              throw "WAL_ECLOSED". Open iterators end by that error.
+//   Threads    A Worker opens its own Store on the same path. Handles are not
+//              passed between threads.
+
+/// <reference types="node" />
+
+// -------------------------------------------------------------- errors ---
+
+/** Codes of errors: those of agentwal.h. */
+export type ErrorCode =
+  | 'WAL_EINVAL' | 'WAL_ENOTFOUND' | 'WAL_EEXISTS' | 'WAL_ECONFLICT'
+  | 'WAL_ETOOBIG' | 'WAL_ENOSPACE' | 'WAL_EIO' | 'WAL_ETORN' | 'WAL_ECORRUPT'
+  | 'WAL_EVERSION' | 'WAL_ELOCKED' | 'WAL_EPOISONED' | 'WAL_ENOMEM'
+  | 'WAL_EBUSY' | 'WAL_EREADONLY' | 'WAL_ENOTSTORE' | 'WAL_EFORKED'
+  | 'WAL_ENOPARENT' | 'WAL_EBADJSON' | 'WAL_EDAMAGED' | 'WAL_ENETWORK'
+  | 'WAL_EDEPENDENCY' | 'WAL_ECALLBACK' | 'WAL_ESCHEMA' | 'WAL_EREDACTED'
+  | 'WAL_ECLAIMED' | 'WAL_ELIMIT' | 'WAL_ELOCKFILE' | 'WAL_EOUTSIDE'
+  | 'WAL_ECHANGED' | 'WAL_EACCESS' | 'WAL_ENOTFILE' | 'WAL_ECLOSED'
+  | 'WAL_ETRASHED';
+
+/** A call of the library failed. `message` says what failed, why, and what to
+ * do. */
+export class WalError extends Error {
+  readonly code: ErrorCode;
+  /** Number of the system's error, or 0. */
+  readonly errno: number;
+  /** Process id of the holder for WAL_ELOCKED and WAL_ECLAIMED, or 0. */
+  readonly holder: number;
+  /** Path that the error is about, or ''. */
+  readonly file: string;
+  /** Byte in that file, or 0. */
+  readonly offset: number;
+  /** The present value where another one was expected: an entry's id, or a
+   * version in decimal; for WAL_EEXISTS the id that is taken. Else ''. */
+  readonly actual: string;
+  /** What was expected, for WAL_ECONFLICT; else null. */
+  readonly expectation: 'tail' | 'head' | 'document' | 'metadata' | null;
+}
+/** WAL_ECONFLICT. */
+export class ConflictError extends WalError {}
+/** WAL_ENOTFOUND. */
+export class NotFoundError extends WalError {}
+/** WAL_ELOCKED and WAL_ECLAIMED. */
+export class LockedError extends WalError {}
+
+// --------------------------------------------------------------- store ---
+
+/** When an append is acknowledged: on stable storage; in the system's cache,
+ * which survives a killed process; in the queue of this process. */
+export type Durability = 'durable' | 'written' | 'queued';
+
+export interface OpenOptions {
+  /** Create the store when there is none. Default: true, and false with
+   * `readOnly`. */
+  create?: boolean;
+  /** Fail with WAL_EEXISTS when there is one. */
+  exclusive?: boolean;
+  /** Write nothing and keep no lock. */
+  readOnly?: boolean;
+  /** Fail where recovery cannot decide, instead of dropping a torn end. */
+  strict?: boolean;
+  /** Permit a network file system. */
+  networkFs?: boolean;
+  /** Read with pread(2) instead of maps. */
+  pread?: boolean;
+  /** Persistence off: nothing is kept and no file is touched. */
+  noop?: boolean;
+  /** Operations in the queue; default 256. */
+  queueLimit?: number;
+  /** Milliseconds until WAL_ELOCKED; default 500. */
+  lockTimeout?: number;
+  /** With `create`: alignment of groups, 0, 512 or 4096. */
+  groupAlign?: number;
+  /** Schema version of the sessions that the caller writes. */
+  schemaVersion?: number;
+}
+
+export interface StoreInfo {
+  /** null, or the code of the reason why appends are refused. */
+  status: ErrorCode | null;
+  formatVersion: number;
+  /** What recovery found at the end of the log. */
+  tail: 'clean' | 'torn' | 'ambiguous' | 'damaged';
+  uuid: string;
+  tailSegment: number;
+  tailOffset: number;
+  tailSize: number;
+  tailSequence: number;
+  sessions: number;
+  lastSequence: number;
+  segments: number;
+  logBytes: number;
+  diskBytes: number;
+  groups: number;
+  syncs: number;
+  acknowledged: number;
+  queued: number;
+  packSegments: number;
+  packBytes: number;
+  packDiskBytes: number;
+}
+
+/** How a call that runs for long is watched and stopped. */
+export interface Progress {
+  /** Called in the calling thread, at most some times a second. */
+  onProgress?: (done: number, total: number) => void;
+  /** Stops the call: it rejects with the signal's reason, and what was done
+   * remains. */
+  signal?: AbortSignal;
+}
+
+export class Store {
+  private constructor();
+  /** Opens a store; creates it when there is none. */
+  static open(path: string | URL, options?: OpenOptions): Promise<Store>;
+  static openSync(path: string | URL, options?: OpenOptions): Store;
+  /** An empty store of this process in memory, dropped when it is closed. */
+  static memory(options?: Pick<OpenOptions, 'queueLimit' | 'schemaVersion'>): Store;
+  /** Migrates the store at a path to the format of this version. */
+  static migrate(path: string | URL, options?: OpenOptions):
+    Promise<{ from: number; to: number; sessions: number }>;
+  /** Makes a new store at `out` from all that can be read of a damaged one. */
+  static salvage(path: string | URL, out: string | URL,
+    options?: Progress & { networkFs?: boolean }): Promise<SalvageResult>;
+
+  readonly path: string;
+  readonly isOpen: boolean;
+  info(): StoreInfo;
+
+  /** Creates a session. Rejects with WAL_EEXISTS when the id is taken. */
+  create(options?: SessionOptions): Promise<Session>;
+  createSync(options?: SessionOptions): Session;
+  /** Opens a session by its id. Throws NotFoundError. */
+  session(id: string): Session;
+  /** The session that was active last, of a directory or of the store; null if
+   * there is none. */
+  latest(options?: { cwd?: string }): Session | null;
+  /** Opens the session `id`, or without an id the latest of `cwd`, and creates
+   * it if there is none. */
+  openOrCreate(options?: SessionOptions): Promise<{ session: Session; created: boolean }>;
+  /** Sessions, the one with the latest entry first, at most `limit`; `next` is
+   * the position after them, for `after`, or null at the end. */
+  list(options?: ListOptions): SessionList;
+  /** The same without a limit. */
+  sessions(options?: ListOptions): Iterable<SessionInfo> & AsyncIterable<SessionInfo>;
+  /** Takes a session out of the trash. */
+  undelete(id: string): Promise<void>;
+
+  /** Documents of the store. */
+  readonly documents: Documents;
+  readonly blobs: Blobs;
+
+  /** Yields the sequence number of the newest record each time that any process
+   * wrote one after `after` (default: now). */
+  follow(options?: { after?: number; durability?: 'durable' | 'written'; signal?: AbortSignal }):
+    AsyncIterable<number>;
+  /** Waits until everything appended on this handle before is durable. */
+  sync(): Promise<void>;
+  /** Waits until everything queued on this handle before is written. */
+  flush(): Promise<void>;
+  /** Completes every append, then closes. May be called again. */
+  close(): Promise<void>;
+  closeSync(): void;
+  [Symbol.asyncDispose](): Promise<void>;
+
+  /** Gives back the space of what is dead, and compresses what is live. */
+  compact(options?: CompactStoreOptions): Promise<CompactStoreResult>;
+  /** Copies the store to a directory while it is in use; later calls copy what
+   * is new. */
+  backup(path: string | URL, options?: Progress): Promise<BackupResult>;
+  /** Takes sessions of another open store into this one. */
+  merge(from: Store, options?: TransferOptions): Promise<TransferResult>;
+  /** Writes sessions (default: all) to a bundle, one file. */
+  writeBundle(path: string | URL, options?: TransferOptions): Promise<TransferResult>;
+  /** Takes in the sessions of a bundle. */
+  readBundle(path: string | URL, options?: TransferOptions): Promise<TransferResult>;
+  /** Imports session files of other programs. */
+  import(paths: string | URL | (string | URL)[], options?: ImportOptions): Promise<ImportResult>;
+  /** Imports them, then what changes in them, until the signal. Yields the
+   * result of each round that found something. */
+  followImport(paths: string | URL | (string | URL)[], options?: ImportOptions):
+    AsyncIterable<ImportResult>;
+  /** Views that the store knows of. */
+  views(options?: { session?: string; stale?: boolean }): ViewInfo[];
+  /** Brings a listed view up to its session, or removes that of a deleted one. */
+  updateView(view: ViewInfo): Promise<ViewFlushResult>;
+  /** The view that has this path as its main file, or null. */
+  findView(path: string | URL): ViewInfo | null;
+  /** Adds a root of views to the list of the store. */
+  addViewRoot(dialect: string, root: string | URL): Promise<void>;
+  /** Sessions that are claimed now. */
+  claims(): Claim[];
+  /** Permits writes to the store's documents after damage lost some. */
+  acceptDamage(): Promise<void>;
+}
+
+export interface SalvageResult {
+  sessions: number; entries: number; documents: number; blobs: number;
+  deletedSessions: number; lostEntries: number; lostBlobs: number; losses: number;
+  /** At most the first 1,000 losses. */
+  reports: {
+    kind: 'range' | 'blob' | 'session' | 'entry' | 'head' | 'document' | 'checkpoint';
+    sessionId: string; entryId: string; firstSequence: number; lastSequence: number;
+    file: string; offset: number; size: number; reason: string;
+  }[];
+}
+
+export interface CompactStoreOptions extends Progress {
+  /** Leave no byte of what was deleted or redacted in any file of the store. */
+  erase?: boolean;
+  /** Report what would be done, with `sessions`; change nothing. */
+  dryRun?: boolean;
+  /** Delete the sessions in the trash first. */
+  emptyTrash?: boolean;
+  /** Keep the deltas of messages that are complete. */
+  keepDeltas?: boolean;
+  /** Of a rewritten segment's records, from which it is rewritten again;
+   * default 20. */
+  deadPercent?: number;
+  /** Of segments to rewrite; default all. */
+  maxBytes?: number;
+  /** Bytes read and written in a second, at most; default 64 MiB; Infinity: no
+   * limit. */
+  rate?: number;
+}
+
+export interface CompactStoreResult {
+  segments: number; rewritten: number; refused: number;
+  bytesBefore: number; bytesAfter: number; deadBytes: number;
+  keptRecords: number; droppedRecords: number; erasedRecords: number;
+  droppedContents: number;
+  /** One for each segment that is damaged and was left as it is. */
+  refusals: WalError[];
+  /** Processes that have replaced files mapped. */
+  readers: { processId: number; bytes: number }[];
+  /** Of a dry run: one for each session that has records. */
+  sessions: {
+    id: string; number: number; deleted: boolean;
+    ownBytes: number; sharedBytes: number; reclaimableBytes: number;
+  }[];
+}
+
+export interface BackupResult {
+  segments: number; copied: number; removed: number;
+  bytes: number; sharedBytes: number; lastSequence: number;
+}
+
+export interface TransferOptions extends Progress {
+  /** Ids; default: all sessions. */
+  sessions?: string[];
+  /** Of a bundle: where a temporary store is made. */
+  directory?: string | URL;
+}
+
+export interface TransferResult {
+  created: number; continued: number; unchanged: number; refused: number;
+  entries: number; documents: number; differingDocuments: number; bytes: number;
+  reports: {
+    kind: 'created' | 'continued' | 'unchanged' | 'refused' | 'document';
+    sessionId: string; key: string; entries: number; documents: number;
+    error: WalError | null;
+  }[];
+}
+
+export interface ImportOptions extends Progress {
+  /** The only dialect to accept; default: detected. */
+  dialect?: string;
+  /** Directory that is not imported. */
+  exclude?: string | URL;
+  /** Which files below directories are sources; default: those that are
+   * sessions of a client. */
+  select?: 'clients' | 'all' | 'others';
+}
+
+export interface ImportResult {
+  sources: number; sessions: number; appended: number; duplicates: number;
+  failed: number; bytes: number;
+  /** Files that were not imported, by kind: `credentials`, `settings`, ... */
+  leftOut: Record<string, number>;
+  reports: {
+    kind: 'none' | 'file' | 'stream' | 'view' | 'directory';
+    path: string; dialect: string; sessionId: string; viewSession: string;
+    changedView: boolean; otherId: boolean;
+    lines: number; appended: number; shared: number; duplicates: number;
+    checkpoints: number; bytes: number;
+    issues: { path: string; reason: string; line: number; offset: number | null }[];
+    error: WalError | null;
+  }[];
+}
+
+export interface Claim {
+  sessionId: string; sessionNumber: number; processId: number; own: boolean;
+}
+
+// ------------------------------------------------------------ sessions ---
+
+export interface SessionOptions {
+  /** 1 to 255 bytes; default: a UUIDv7. */
+  id?: string;
+  cwd?: string;
+  project?: string;
+  title?: string;
+  parentId?: string;
+  /** Where it was imported from; never changes. */
+  source?: string;
+  metadata?: JsonObject;
+  schemaVersion?: number;
+  /** A Date, or milliseconds since 1970; default now. */
+  created?: Date | number;
+}
+
+export interface SessionInfo {
+  id: string;
+  number: number;
+  cwd: string;
+  project: string;
+  title: string;
+  parentId: string;
+  source: string;
+  /** Parsed; of a listed session null: it is not read. */
+  metadata: JsonObject | null;
+  /** Id of the entry of the head `main`, or null. */
+  head: string | null;
+  /** The start of the first message of the user. */
+  firstText: string;
+  created: number;
+  updated: number;
+  entries: number;
+  inherited: number;
+  bytes: number;
+  documents: number;
+  lastSequence: number;
+  metadataVersion: number;
+  schemaVersion: number;
+  isFork: boolean;
+  isDamaged: boolean;
+  isDeleted: boolean;
+  isTrashed: boolean;
+}
+
+export interface ListOptions {
+  cwd?: string;
+  project?: string;
+  /** Ids that begin with this. */
+  prefix?: string;
+  source?: string;
+  /** Children of this session. */
+  parent?: string;
+  /** Ancestors of this session, nearest first; without the other filters. */
+  lineageOf?: string;
+  /** The sessions in the trash instead of all others. */
+  trash?: boolean;
+  /** `next` of an earlier list. */
+  after?: string;
+  changedAfter?: Date | number;
+  recordedAfter?: number;
+  /** Default 100. */
+  limit?: number;
+}
+
+export interface SessionList extends Array<SessionInfo> {
+  next: string | null;
+}
+
+export interface SessionChange {
+  metadata?: JsonObject;
+  title?: string;
+  cwd?: string;
+  project?: string;
+  schemaVersion?: number;
+}
+
+export class Session {
+  private constructor();
+  readonly id: string;
+  readonly store: Store;
+  info(): SessionInfo;
+
+  /** Appends entries, all or none. An entry whose id exists with the same
+   * content is skipped and counted. */
+  append(entries: EntryInput | EntryInput[], options?: AppendOptions): Append;
+  appendSync(entries: EntryInput | EntryInput[], options?: AppendOptions): AppendResult;
+  /** Appends entries, puts documents, moves heads and changes metadata, all or
+   * nothing. */
+  commit(batch: Batch, options?: AppendOptions): Append;
+
+  /** The entries as they are now; default: the branch of the head `main`. */
+  entries(options?: ReadOptions): Entries;
+  /** Same as entries(). */
+  [Symbol.iterator](): Iterator<Entry>;
+  /** One entry on any branch, or null. Throws WAL_EREDACTED. */
+  entry(id: string): Entry | null;
+  /** Yields entries as they are appended by any process, in log order:
+   * those after `from`, a sequence number; 'tail' (default) or 'start'. */
+  follow(options?: FollowOptions): AsyncIterable<Entry>;
+
+  /** Creates a session that shares the branch up to and including `at`
+   * (default: the head). O(1). */
+  fork(options?: SessionOptions & { at?: string }): Promise<Session>;
+
+  /** Entry id of a head, or null. */
+  head(name?: string, options?: { stream?: number }): string | null;
+  heads(): Head[];
+  /** Moves, creates or with null removes a head. Fulfils with the entry id that
+   * it had, or null. */
+  moveHead(entryId: string | null, options?: MoveHeadOptions): Promise<string | null>;
+
+  /** Documents of the session. */
+  readonly documents: Documents;
+
+  /** Changes metadata and texts by a function of the present state; it is
+   * called again when another writer was faster. */
+  update(change: SessionChange | ((now: SessionInfo) => SessionChange)): Promise<void>;
+  /** Migrates to a schema version, one version at a time. */
+  migrate(to: number, step?: (now: SessionInfo) => SessionChange): Promise<void>;
+
+  /** Hides the content of an entry from every reader. */
+  redact(entryId: string, reason?: string): Promise<AppendResult>;
+  /** Records that a summary replaces the entries before `firstKept`; with
+   * `into` in a fork, which is returned. */
+  compact(options: { firstKept: string; summary: string; into?: SessionOptions }):
+    Promise<{ session: Session; result: AppendResult }>;
+
+  readonly checkpoints: Checkpoints;
+  /** Restores the files of a checkpoint, all or none. */
+  rewind(checkpointId: string, options?: RewindOptions): Promise<RewindResult>;
+  /** The first state of each file in the checkpoints, compared with the last. */
+  diff(): Promise<FileChanges>;
+
+  /** The session as files of another program. */
+  view(options: { dialect: string; root: string | URL }): View;
+  /** The session as one file of another program. */
+  export(options: { dialect: string }): Promise<{ data: Buffer; losses: Record<string, number> }>;
+
+  /** Says that this handle works in the session. Rejects with LockedError when
+   * another one does. */
+  claim(): Promise<void>;
+  unclaim(): Promise<void>;
+  acceptDamage(): Promise<void>;
+  /** Moves the session to the trash. */
+  trash(): Promise<void>;
+  /** Deletes the session for good. */
+  delete(): Promise<void>;
+  /** Frees the handle; otherwise that happens when it is collected. */
+  close(): void;
+  [Symbol.dispose](): void;
+}
+
+// ------------------------------------------------------------- entries ---
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json | undefined };
+export type JsonObject = { [key: string]: Json | undefined };
+
+/** An entry to append: `payload`, `text` or `line`. */
+export interface EntryInput {
+  /** 1 to 255 bytes; default: one is made. */
+  id?: string;
+  /** Default: the head. null: a root. */
+  parentId?: string | null;
+  /** Default 'message'. */
+  type?: string;
+  /** Default: now. */
+  timestamp?: string;
+  runId?: string;
+  /** 0 conversation (default), 1 transcript; at most 255. */
+  stream?: number;
+  /** Any value that JSON has. */
+  payload?: unknown;
+  /** JSON as text, in place of `payload`. */
+  text?: string | Uint8Array;
+  /** A line of any bytes, in place of `payload`. */
+  line?: string | Uint8Array;
+  meta?: JsonObject;
+  /** Moves the head in any case, or not. Default: when it goes under the head. */
+  moveHead?: boolean;
+}
+
+export interface AppendOptions {
+  durability?: Durability;
+  /** Refuse with ConflictError unless this is the entry of the head `main`;
+   * null: an empty stream. */
+  expectTail?: string | null;
+}
+
+export interface AppendResult {
+  appended: number;
+  /** Entries that existed with the same content. */
+  duplicates: number;
+  /** Of the last entry written, or 0. */
+  sequence: number;
+  lastId: string;
+}
+
+/** A promise of the durability asked for. */
+export interface Append extends Promise<AppendResult> {
+  /** Id of the last entry, known at once; null if there is none. */
+  readonly lastId: string | null;
+  /** Fulfils when the append is on stable storage. Made when it is read. */
+  readonly durable: Promise<void>;
+}
+
+export interface Entry {
+  readonly id: string;
+  readonly parentId: string | null;
+  readonly type: string;
+  readonly timestamp: string;
+  readonly runId: string | null;
+  readonly stream: number;
+  /** Parsed when it is first read, and kept. Of a line that is no JSON:
+   * undefined. */
+  readonly payload: any;
+  /** The payload as text; of one out of line null. */
+  readonly text: string | null;
+  /** The payload's bytes; of one out of line null. */
+  readonly bytes: Buffer | null;
+  readonly meta: JsonObject | null;
+  readonly sequence: number;
+  readonly depth: number;
+  readonly payloadSize: number;
+  readonly isLine: boolean;
+  readonly isRoot: boolean;
+  readonly isRedacted: boolean;
+  readonly isOutOfLine: boolean;
+  /** Of a payload out of line: the blob that has it; else null. */
+  readonly digest: string | null;
+}
+
+export interface ReadOptions {
+  /** 'branch': the path from a root to an entry. 'all': what a fork shares, then
+   * its own in log order. */
+  mode?: 'branch' | 'all';
+  stream?: number;
+  /** Last entry of the branch; default: the head. */
+  upTo?: string;
+  /** Branch of this head. */
+  head?: string;
+  skip?: number;
+  /** Only the last of them. */
+  last?: number;
+  sinceCompaction?: boolean;
+  /** Stop at the durable end. */
+  durable?: boolean;
+  deltas?: boolean;
+  redacted?: boolean;
+  /** Leave payloads above 256 KiB out. */
+  outOfLine?: boolean;
+}
+
+export interface Entries extends Iterable<Entry>, AsyncIterable<Entry> {
+  toArray(): Entry[];
+}
+
+export interface FollowOptions {
+  from?: 'start' | 'tail' | number;
+  durability?: 'durable' | 'written';
+  deltas?: boolean;
+  redacted?: boolean;
+  stream?: number;
+  signal?: AbortSignal;
+}
+
+export interface Head {
+  name: string; stream: number; entryId: string; note: string; version: number;
+}
+
+export interface MoveHeadOptions {
+  name?: string;
+  stream?: number;
+  note?: string;
+  /** Refuse unless the head is at this entry; null: there is no such head. */
+  expect?: string | null;
+}
+
+export interface Batch {
+  entries?: EntryInput | EntryInput[];
+  documents?: DocumentChange[];
+  heads?: ({ entryId: string | null } & MoveHeadOptions)[];
+  change?: SessionChange & {
+    /** Refuse unless this is `metadataVersion`; default: the present one. */
+    expectVersion?: number;
+  };
+}
+
+export interface DocumentChange {
+  key: string;
+  /** undefined with `delete`. */
+  value?: unknown;
+  delete?: boolean;
+  /** Refuse unless the newest version is this; 0: there is no document. */
+  expect?: number;
+  /** Of the store instead of the session. */
+  store?: boolean;
+}
+
+// ----------------------------------------------------------- documents ---
+
+export interface Document {
+  key: string;
+  /** undefined of a listed key, and of a deletion. */
+  value: any;
+  version: number;
+  modified: number;
+  deleted: boolean;
+}
+
+export interface Documents {
+  /** The document, or null; with `version` as that version left it. */
+  get(key: string, options?: { version?: number }): Document | null;
+  /** Fulfils with the newest version. */
+  put(key: string, value: unknown, options?: { expect?: number }): Promise<number>;
+  delete(key: string, options?: { expect?: number }): Promise<number>;
+  list(options?: { prefix?: string; keys?: boolean; history?: boolean }): Document[];
+}
+
+// --------------------------------------------------------------- blobs ---
+
+export interface Blobs {
+  /** Keeps content under its SHA-256, in hexadecimal. */
+  put(content: string | Uint8Array): Promise<string>;
+  /** Reads it whole, or null if there is none. */
+  get(digest: string): Promise<Buffer | null>;
+  /** Opens it to be read in parts. Throws NotFoundError. */
+  open(digest: string): BlobReader;
+  /** Starts a blob that is written in pieces; `named`: for content that
+   * checkpoints.import is to name, which goes with it. */
+  create(options?: { named?: boolean }): Promise<BlobWriter>;
+}
+
+export interface BlobReader extends AsyncIterable<Buffer> {
+  readonly digest: string;
+  readonly size: number;
+  read(offset: number, size: number): Promise<Buffer>;
+  close(): void;
+}
+
+export interface BlobWriter {
+  write(piece: string | Uint8Array): Promise<void>;
+  finish(): Promise<{ digest: string; size: number }>;
+  /** Frees the writer; a blob that was not finished is dropped. */
+  discard(): void;
+}
+
+// --------------------------------------------------------- checkpoints ---
+
+export interface CheckpointOptions {
+  id?: string;
+  /** Default: the session's cwd. */
+  root?: string | URL;
+  created?: Date | number;
+  /** The entry at which the files are so; default: the head now; null: none. */
+  entryId?: string | null;
+  threads?: number;
+}
+
+export interface CheckpointInfo {
+  id: string; root: string; created: number; files: number; bytes: number;
+  newBlobs: number; newBytes: number; version: number; entryId: string | null;
+}
+
+export interface FileState {
+  path: string;
+  kind: 'absent' | 'file' | 'symlink';
+  mode: number;
+  size: number;
+  /** Milliseconds since 1970, with a fraction. */
+  mtime: number;
+  /** SHA-256 in hexadecimal; null when absent. */
+  digest: string | null;
+}
+
+export interface FileChange {
+  path: string;
+  kindBefore: FileState['kind']; kindAfter: FileState['kind'];
+  modeBefore: number; modeAfter: number;
+  insertions: number; deletions: number;
+  binary: boolean; contentChanged: boolean; modeChanged: boolean;
+  /** Another program changed it since the checkpoint that was expected. */
+  changedElsewhere: boolean;
+}
+
+export interface FileChanges {
+  changes: FileChange[];
+  files: number; insertions: number; deletions: number; binary: number;
+}
+
+export interface Checkpoints {
+  /** Records the state of files, before they are changed. Fulfils with null when
+   * checkpoints are off. */
+  create(paths: string | string[], options?: CheckpointOptions): Promise<CheckpointInfo | null>;
+  /** Records files as described; their contents must be blobs of the store. */
+  import(files: (Pick<FileState, 'path' | 'kind'> & Partial<FileState>)[],
+    options?: CheckpointOptions): Promise<CheckpointInfo | null>;
+  get(id: string): CheckpointInfo | null;
+  files(id: string): FileState[];
+  list(): CheckpointInfo[];
+  delete(id: string): Promise<void>;
+  /** Compares a checkpoint with another, or with the files on disk. */
+  diff(before: string, after?: string): Promise<FileChanges>;
+  setEnabled(on: boolean): Promise<void>;
+}
+
+export interface RewindOptions {
+  dryRun?: boolean;
+  force?: boolean;
+  /** Move the head to the checkpoint's entry, too. */
+  head?: boolean;
+  root?: string | URL;
+  /** Checkpoint of what the caller last wrote. */
+  expected?: string;
+}
+
+export interface RewindResult {
+  canRewind: boolean;
+  /** null, or why not. */
+  code: ErrorCode | null;
+  error: string;
+  filesChanged: number; insertions: number; deletions: number; binary: number;
+  changedElsewhere: number;
+  /** Checkpoint of the state before, or null. */
+  undo: string | null;
+  previousHead: string | null;
+  newHead: string | null;
+  changes: FileChange[];
+}
+
+// --------------------------------------------------------------- views ---
+
+export interface View {
+  /** Path of a stream's file. */
+  path(stream?: number): string;
+  /** Brings the files up to the durable end of the log. */
+  flush(): Promise<ViewFlushResult>;
+  /** Appends what another program added to the files. */
+  import(): Promise<ViewImportResult>;
+  /** What the dialect could not express, by name. */
+  losses(): Record<string, number>;
+  issues(): { offset: number; reason: string }[];
+  close(): void;
+}
+
+export interface ViewInfo {
+  session: string; dialect: string; root: string;
+  deleted: boolean; redacted: boolean; unreadable: boolean;
+}
+
+export interface ViewFlushResult {
+  replaced: boolean; lines: number; bytes: number; entries: number;
+  sequence: number; unreadable: number;
+}
+
+export interface ViewImportResult {
+  lines: number; appended: number; duplicates: number; damaged: number; unknown: number;
+}
+
+// ------------------------------------------------------------- library ---
+
+/** Version of the library. */
+export const version: string;
+/** Names of the dialects of views, and of imports. */
+export const viewDialects: readonly string[];
+export const importDialects: readonly string[];
+/** Clients whose session files are known by their path; folder null: unknown. */
+export function importClients(): { name: string; dialect: string; folder: string | null }[];
+/** Counts what Store.import would import. */
+export function scanImport(paths: string | URL | (string | URL)[], options?: ImportOptions):
+  Promise<ImportResult>;
+/** Whether the file begins as a bundle does. */
+export function isBundle(path: string | URL): boolean;

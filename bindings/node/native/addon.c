@@ -1,0 +1,97 @@
+/*
+ * addon.c - loading the addon into an environment (addon.h).
+ */
+#include "bindings/node/native/addon.h"
+
+#include <stdlib.h>
+
+#include "bindings/node/native/modules.h"
+#include "bindings/node/native/value.h"
+
+struct addon *addon_get(napi_env env)
+{
+    void *data = NULL;
+
+    (void)napi_get_instance_data(env, &data);
+    return data;
+}
+
+void addon_retain(struct addon *addon)
+{
+    addon->references++;
+}
+
+void addon_release(struct addon *addon)
+{
+    if (--addon->references == 0) {
+        arena_destroy(&addon->scratch);
+        free(addon);
+    }
+}
+
+static void on_environment_end(napi_env env, void *data, void *hint)
+{
+    (void)env;
+    (void)hint;
+    addon_release(data);
+}
+
+/* setup(makeError, settle, numbers, prefersLatin1) */
+static napi_value setup(struct call *call)
+{
+    struct addon *addon = call->addon;
+    napi_typedarray_type kind = napi_uint8_array;
+    size_t length = 0;
+    void *data = NULL;
+
+    if (!call_ok(call,
+                 napi_get_typedarray_info(call->env, call_arg(call, 2), &kind,
+                                          &length, &data, NULL, NULL)) ||
+        kind != napi_float64_array || length < ADDON_NUMBERS ||
+        addon->make_error != NULL) {
+        call->failed = false;
+        return make_bool(call, false);
+    }
+    addon->numbers = data;
+    addon->prefers_latin1 = value_bool(call, call_arg(call, 3));
+    (void)(call_ok(call, napi_create_reference(call->env, call_arg(call, 0), 1,
+                                               &addon->make_error)) &&
+           call_ok(call, napi_create_reference(call->env, call_arg(call, 1), 1,
+                                               &addon->settle)) &&
+           call_ok(call, napi_create_reference(call->env, call_arg(call, 2), 1,
+                                               &addon->numbers_ref)));
+    return make_bool(call, true);
+}
+
+static const struct call_method addon_methods[] = {
+    {"setup", setup},
+    {NULL, NULL},
+};
+
+static const struct call_method *const modules[] = {
+    addon_methods,      store_methods,   store_call_methods,
+    submission_methods, session_methods, cursor_methods,
+};
+
+NAPI_MODULE_INIT()
+{
+    struct addon *addon = calloc(1, sizeof(*addon));
+
+    if (addon == NULL) {
+        (void)napi_throw_error(env, NULL, "no memory for agentwal");
+        return NULL;
+    }
+    addon->env = env;
+    addon->references = 1;
+    if (napi_set_instance_data(env, addon, on_environment_end, NULL) !=
+        napi_ok) {
+        free(addon);
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
+        if (!call_define(env, exports, modules[i])) {
+            return NULL;
+        }
+    }
+    return exports;
+}

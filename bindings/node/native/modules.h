@@ -1,0 +1,16 @@
+/*
+ * modules.h - the lists of functions that the addon exports. A module of a new
+ * noun adds its list here and to addon.c.
+ */
+#ifndef AGENTWAL_NODE_MODULES_H
+#define AGENTWAL_NODE_MODULES_H
+
+#include "bindings/node/native/call.h"
+
+extern const struct call_method store_methods[];      /* store.c */
+extern const struct call_method store_call_methods[]; /* store_calls.c */
+extern const struct call_method submission_methods[]; /* submission.c */
+extern const struct call_method session_methods[];    /* session.c */
+extern const struct call_method cursor_methods[];     /* cursor.c */
+
+#endif

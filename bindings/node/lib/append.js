@@ -24,19 +24,15 @@ class Append extends Promise {
   }
 
   get durable() {
-    this.#durable ??= this.#core === undefined || this.#durability === 'durable'
-      ? this.then(() => {})
-      : this.#makeDurable();
+    if (this.#durable === undefined) {
+      const core = this.#core;
+      this.#durable = this.#durability === 'durable' || this.#durability === undefined
+        ? this.then(() => {})
+        : this.then(() => core.syncSoon());
+      // That it is read and not waited for is no unhandled rejection.
+      this.#durable.catch(() => {});
+    }
     return this.#durable;
-  }
-
-  #makeDurable() {
-    const core = this.#core;
-    const made = this.then(() => core.syncSoon());
-    // It is the caller's to handle; that nobody does is no failure of the
-    // process, since the append was acknowledged as it was asked for.
-    made.catch(() => {});
-    return made;
   }
 }
 

@@ -34,26 +34,32 @@ function pushEntry(flat, entry) {
   flat.push(toJsonObject(entry.meta, 'the meta of an entry'), flags, entry.stream);
 }
 
-// Entries as a flat array, or undefined without any.
+// Entries as a flat array.
 function flattenEntries(entries) {
-  if (!Array.isArray(entries)) {
-    if (entries === undefined) {
-      return undefined;
-    }
-    const flat = [];
-    pushEntry(flat, entries);
-    return flat;
-  }
   const flat = [];
-  for (const entry of entries) {
-    pushEntry(flat, entry);
+  if (Array.isArray(entries)) {
+    for (const entry of entries) {
+      pushEntry(flat, entry);
+    }
+  } else {
+    pushEntry(flat, entries);
   }
   return flat;
 }
 
-function lastId(entries) {
-  const last = Array.isArray(entries) ? entries[entries.length - 1] : entries;
-  return last?.id ?? null;
+const ENTRY_ITEMS = 9;
+
+// The id of the last entry of a flat array, or null.
+function lastId(flat) {
+  return flat[flat.length - ENTRY_ITEMS] ?? null;
+}
+
+// The same; makes it if there is none.
+function giveId(flat, makeId) {
+  if (flat.length > 0) {
+    flat[flat.length - ENTRY_ITEMS] ??= makeId();
+  }
+  return lastId(flat);
 }
 
 function durabilityOf(options) {
@@ -69,4 +75,6 @@ function expectationOf(options) {
   return options?.expectTail === undefined ? 0 : APPEND_EXPECT;
 }
 
-module.exports = { flattenEntries, lastId, durabilityOf, expectationOf };
+module.exports = {
+  flattenEntries, giveId, lastId, durabilityOf, expectationOf,
+};

@@ -35,10 +35,11 @@ function openCursor(session, options, after) {
     options.upTo, options.head, options.skip, options.last, after);
 }
 
-// Reads the next entries of a cursor into an array, which is empty at the end.
-function readBatch(cursor) {
+// Reads the next entries of a cursor, at most `max`, into an array, which is empty
+// at the end.
+function readBatch(cursor, max) {
   const values = [];
-  const count = native.next(cursor, values);
+  const count = native.next(cursor, values, max);
   const batch = new Array(count);
   for (let i = 0; i < count; i++) {
     batch[i] = new Entry(values, i * VALUES, numbers, i * NUMBERS);
@@ -100,15 +101,30 @@ class EntryIterator {
   }
 }
 
-const turn = () => new Promise((resolve) => { setImmediate(resolve); });
+// Turns of the event loop for other tasks.
+class Turns {
+  #begin = performance.now();
+
+  // Returns a promise when the time is over.
+  take() {
+    if (performance.now() - this.#begin < TURN_MS) {
+      return undefined;
+    }
+    return new Promise((resolve) => {
+      setImmediate(() => {
+        this.#begin = performance.now();
+        resolve();
+      });
+    });
+  }
+}
 
 async function* readInTurns(iterator) {
-  let begin = performance.now();
+  const turns = new Turns();
   try {
     for (;;) {
-      if (!iterator.isFilled && performance.now() - begin > TURN_MS) {
-        await turn();
-        begin = performance.now();
+      if (!iterator.isFilled) {
+        await turns.take();
       }
       const { done, value } = iterator.next();
       if (done) {
@@ -141,4 +157,10 @@ class Entries {
   }
 }
 
-module.exports = { Entries, openCursor, readBatch };
+// The entry with an id, or null.
+function readEntry(session, id) {
+  const values = [];
+  return native.entry(session, id, values) === 0 ? null : new Entry(values, 0, numbers, 0);
+}
+
+module.exports = { Entries, Turns, cursorFlags, openCursor, readBatch, readEntry };

@@ -4,9 +4,25 @@ const { fileURLToPath } = require('node:url');
 
 const { native } = require('./native.js');
 const { Core } = require('./core.js');
+const { Documents } = require('./documents.js');
+const { followStore } = require('./follow.js');
+const { invalid } = require('./errors.js');
+const { listSessions, Sessions } = require('./list.js');
+const { makeSession } = require('./session.js');
 const { OPEN } = require('./flags.js');
-const { Session } = require('./session.js');
-const { toJsonObject } = require('./json.js');
+const { sessionArguments } = require('./session_options.js');
+
+// Closes stores that were lost.
+const lost = new FinalizationRegistry((core) => {
+  if (core.isOpen) {
+    process.emitWarning(`the store ${core.path} was lost without Store.close, and is closed now; ` +
+      'its last errors may have been missed', { type: 'AgentwalLeak' });
+    core.close().catch((error) => {
+      process.emitWarning(`the store ${core.path} was lost, and closing it failed: ` +
+        error.message, { type: 'AgentwalLeak' });
+    });
+  }
+});
 
 function openFlags(options) {
   let flags = options.create ?? !options.readOnly ? OPEN.create : 0;
@@ -18,33 +34,37 @@ function openFlags(options) {
   return flags;
 }
 
-function openArguments(path, options) {
-  const name = path instanceof URL ? fileURLToPath(path) : path;
-  return [name, openFlags(options), options.queueLimit, options.lockTimeout,
-    options.groupAlign, options.schemaVersion];
-}
-
-function sessionArguments(options) {
-  return [options.id, options.cwd, options.project, options.title, options.parentId,
-    options.source, toJsonObject(options.metadata, 'the metadata'), options.schemaVersion,
-    options.created === undefined ? undefined : Number(options.created)];
+// path, flags, queueLimit, lockTimeout, groupAlign, schemaVersion
+function openArguments(path, options, flags) {
+  return [path instanceof URL ? fileURLToPath(path) : path, flags, options.queueLimit,
+    options.lockTimeout, options.groupAlign, options.schemaVersion];
 }
 
 class Store {
   #core;
 
   constructor(core) {
+    if (!(core instanceof Core)) {
+      throw invalid('a store is made by Store.open, Store.openSync and Store.memory');
+    }
     this.#core = core;
+    this.documents = new Documents(core, null, core.gate);
+    lost.register(this, core);
   }
 
   static async open(path, options = {}) {
-    const given = openArguments(path, options);
+    const given = openArguments(path, options, openFlags(options));
     return new Store(new Core(await native.open(...given), given[0]));
   }
 
   static openSync(path, options = {}) {
-    const given = openArguments(path, options);
+    const given = openArguments(path, options, openFlags(options));
     return new Store(new Core(native.openSync(...given), given[0]));
+  }
+
+  static memory(options = {}) {
+    const given = openArguments(undefined, options, OPEN.memory);
+    return new Store(new Core(native.openSync(...given), ':memory:'));
   }
 
   get path() {
@@ -59,6 +79,12 @@ class Store {
     return native.storeInfo(this.#core.handle);
   }
 
+  // ----------------------------------------------------------- sessions ---
+
+  #wrap(handle) {
+    return makeSession(this, this.#core, handle);
+  }
+
   async create(options = {}) {
     return this.#wrap(await native.create(this.#core.handle, ...sessionArguments(options)));
   }
@@ -71,16 +97,41 @@ class Store {
     return this.#wrap(native.session(this.#core.handle, id));
   }
 
-  #wrap(handle) {
-    return new Session(this, this.#core, handle, native.sessionInfo(handle).id);
+  latest(options) {
+    const handle = native.latest(this.#core.handle, options?.cwd);
+    return handle === null ? null : this.#wrap(handle);
+  }
+
+  async openOrCreate(options = {}) {
+    const [handle, created] =
+      await native.openOrCreate(this.#core.handle, ...sessionArguments(options));
+    return { session: this.#wrap(handle), created };
+  }
+
+  list(options = {}) {
+    return listSessions(this.#core, options);
+  }
+
+  sessions(options = {}) {
+    return new Sessions(this.#core, options);
+  }
+
+  async undelete(id) {
+    return native.undelete(this.#core.handle, id);
+  }
+
+  // --------------------------------------------------- waiting, closing ---
+
+  follow(options = {}) {
+    return followStore(this.#core, options);
   }
 
   async sync() {
-    return native.sync(this.#core.handle);
+    return this.#core.wait(native.sync);
   }
 
   async flush() {
-    return native.flush(this.#core.handle);
+    return this.#core.wait(native.flush);
   }
 
   async close() {
@@ -90,6 +141,12 @@ class Store {
   closeSync() {
     this.#core.closeSync();
   }
+}
+
+if (Symbol.asyncDispose !== undefined) {
+  Object.defineProperty(Store.prototype, Symbol.asyncDispose, {
+    value: Store.prototype.close, configurable: true, writable: true,
+  });
 }
 
 module.exports = { Store };

@@ -69,8 +69,11 @@ static const struct call_method addon_methods[] = {
 };
 
 static const struct call_method *const modules[] = {
-    addon_methods,      store_methods,   store_call_methods,
-    submission_methods, session_methods, cursor_methods,
+    addon_methods,        store_methods,       store_call_methods,
+    submission_methods,   session_methods,     cursor_methods,
+    document_methods,     head_methods,        session_change_methods,
+    session_fork_methods, session_job_methods, session_list_methods,
+    watcher_methods,
 };
 
 NAPI_MODULE_INIT()

@@ -65,6 +65,17 @@ static napi_value open_cursor(struct call *call)
     return handle_make(call, &cursor_type, session->store, cursor);
 }
 
+/* remaining(cursor) */
+static napi_value remaining(struct call *call)
+{
+    struct handle *handle = handle_get(call, 0, &cursor_type);
+    const struct cursor *cursor = handle == NULL ? NULL : handle->object;
+
+    return cursor == NULL
+               ? NULL
+               : make_number(call, wal_entry_cursor_remaining(cursor->entries));
+}
+
 /* A string for a type: those that were seen before are kept. */
 static napi_value make_type(struct call *call, struct wal_slice type)
 {
@@ -155,8 +166,8 @@ static void keep_error(struct call *call, struct cursor *cursor)
     }
 }
 
-/* next(cursor, values): fills the array and the numbers; returns the count of
- * entries, 0 at the end. */
+/* next(cursor, values, max): fills the array and the numbers; returns the count
+ * of entries, 0 at the end. max undefined: CURSOR_ENTRIES. */
 static napi_value next_entries(struct call *call)
 {
     struct handle *handle = handle_get(call, 0, &cursor_type);
@@ -166,11 +177,13 @@ static napi_value next_entries(struct call *call)
     enum wal_status status = WAL_OK;
     uint64_t bytes = 0;
     uint32_t count = 0;
+    uint32_t max = value_u32(call, call_arg(call, 2));
 
+    max = max == 0 || max > CURSOR_ENTRIES ? CURSOR_ENTRIES : max;
     if (call->failed || take_error(call, cursor)) {
         return NULL;
     }
-    while (!call->failed && count < CURSOR_ENTRIES && bytes < CURSOR_BYTES) {
+    while (!call->failed && count < max && bytes < CURSOR_BYTES) {
         status =
             wal_entry_cursor_next(cursor->entries, &entry, call_error(call));
         if (status != WAL_OK) {
@@ -189,6 +202,29 @@ static napi_value next_entries(struct call *call)
     return make_number(call, count);
 }
 
+/* entry(session, id, values): as next, for one entry on any branch; 0 when there
+ * is none. */
+static napi_value get_entry(struct call *call)
+{
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct handle *session = handle_get(call, 0, &session_type);
+    struct wal_slice id = value_text(call, call_arg(call, 1));
+    enum wal_status status;
+
+    if (call->failed) {
+        return NULL;
+    }
+    status = wal_entry_get(session->object, id, &entry, call_error(call));
+    if (status == WAL_ENOTFOUND) {
+        return make_number(call, 0);
+    }
+    if (!call_check(call, status)) {
+        return NULL;
+    }
+    put_entry(call, call_arg(call, 2), 0, &entry);
+    return make_number(call, 1);
+}
+
 /* closeCursor(cursor) */
 static napi_value close_handle(struct call *call)
 {
@@ -201,8 +237,7 @@ static napi_value close_handle(struct call *call)
 }
 
 const struct call_method cursor_methods[] = {
-    {"openCursor", open_cursor},
-    {"next", next_entries},
-    {"closeCursor", close_handle},
-    {NULL, NULL},
+    {"openCursor", open_cursor},   {"next", next_entries},
+    {"closeCursor", close_handle}, {"entry", get_entry},
+    {"remaining", remaining},      {NULL, NULL},
 };

@@ -64,6 +64,9 @@ static enum wal_status shut(struct store *store, struct wal_error *error)
     enum wal_status status;
 
     waiter_stop(store->waiter);
+    for (size_t i = 0; i < WATCHERS; i++) {
+        watcher_stop(store->watchers[i]);
+    }
     status = wal_close(store->wal, error);
     store->wal = NULL;
     return status == WAL_EBUSY ? WAL_OK : status;
@@ -79,6 +82,10 @@ static void end(struct store *store, bool is_ending)
     handle_close_doomed(store);
     waiter_destroy(store->waiter);
     store->waiter = NULL;
+    for (size_t i = 0; i < WATCHERS; i++) {
+        watcher_destroy(store->watchers[i]);
+        store->watchers[i] = NULL;
+    }
     if (!is_ending) {
         (void)napi_remove_env_cleanup_hook(store->addon->env,
                                            on_environment_end, store);

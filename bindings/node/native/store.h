@@ -16,6 +16,7 @@
 
 #include "bindings/node/native/handle.h"
 #include "bindings/node/native/submission.h"
+#include "bindings/node/native/watcher.h"
 
 struct job;
 struct waiter;
@@ -36,8 +37,9 @@ struct store {
     uint32_t jobs; /* started and not ended, but for that of the close */
     struct job *close_job; /* waits until there are none; or NULL */
     struct submissions submissions;
-    struct waiter *waiter; /* or NULL */
-    struct handle *doomed; /* to be closed after the store */
+    struct waiter *waiter;              /* or NULL */
+    struct watcher *watchers[WATCHERS]; /* or NULL */
+    struct handle *doomed;              /* to be closed after the store */
     pthread_mutex_t mutex;
     pthread_cond_t idle;
     uint32_t running; /* jobs whose thread part is not over. Under the mutex */

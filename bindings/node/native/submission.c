@@ -10,6 +10,7 @@
 #include "bindings/node/native/job.h"
 #include "bindings/node/native/session.h"
 #include "bindings/node/native/store.h"
+#include "bindings/node/native/uuid.h"
 #include "bindings/node/native/value.h"
 #include "bindings/node/native/waiter.h"
 
@@ -352,7 +353,17 @@ static napi_value commit_batch(struct call *call)
     return batch_made_id(call, input);
 }
 
+/* makeId(): an id for an entry */
+static napi_value make_id(struct call *call)
+{
+    char id[UUID_TEXT_SIZE];
+
+    uuid_make(call->addon, id);
+    return make_string(call, id);
+}
+
 const struct call_method submission_methods[] = {
+    {"makeId", make_id},
     {"submit", submit_batch},
     {"commit", commit_batch},
     {NULL, NULL},

@@ -36,6 +36,7 @@ struct addon {
     double *numbers;
     /* A string of ASCII is made faster from Latin-1 (Node.js), or not (Bun). */
     bool prefers_latin1;
+    struct job *threads;  /* jobs that run in separate threads */
     uint32_t random_left; /* unused bytes of random[] */
     uint8_t random[1024];
 };

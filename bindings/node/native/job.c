@@ -10,45 +10,95 @@
 #include "bindings/node/native/store.h"
 #include "bindings/node/native/value.h"
 
-/* Frees a job and lets go what it holds. */
-static void destroy(struct job *job)
+static void leave_store(struct job *job, struct store *store)
 {
-    struct store *store = job->store;
-    struct addon *addon = job->addon;
-
-    if (job->kind->discard != NULL) {
-        job->kind->discard(job);
-    }
-    if (job->work != NULL) {
-        (void)napi_delete_async_work(addon->env, job->work);
-    }
-    if (job->watch_ref != NULL) {
-        (void)napi_delete_reference(addon->env, job->watch_ref);
-    }
-    if (job->handle != NULL) {
-        handle_unuse(job->handle);
-    }
-    arena_destroy(&job->arena);
     if (store != NULL) {
         store->jobs -= job->is_counted;
         store_continue_close(store);
         store_release(store);
     }
+}
+
+void job_drop(struct job *job)
+{
+    struct addon *addon = job->addon;
+
+    if (job->kind->discard != NULL) {
+        job->kind->discard(job);
+    }
+    if (job->handle != NULL) {
+        handle_unuse(job->handle);
+    }
+    arena_destroy(&job->arena);
+    leave_store(job, job->store);
+    leave_store(job, job->other);
     free(job);
     addon_release(addon);
+}
+
+/* Frees a job and lets go what it holds. */
+static void destroy(struct job *job)
+{
+    napi_env env = job->addon->env;
+
+    if (job->work != NULL) {
+        (void)napi_delete_async_work(env, job->work);
+    }
+    if (job->watch_ref != NULL) {
+        (void)napi_delete_reference(env, job->watch_ref);
+    }
+    job_thread_release(job);
+    job_drop(job);
+}
+
+static void begin_run(struct job *job)
+{
+    if (job->store != NULL) {
+        store_begin_run(job->store);
+    }
+    if (job->other != NULL) {
+        store_begin_run(job->other);
+    }
+}
+
+static void end_run(struct job *job)
+{
+    if (job->store != NULL) {
+        store_end_run(job->store);
+    }
+    if (job->other != NULL) {
+        store_end_run(job->other);
+    }
+}
+
+static void fail(struct job *job, enum wal_status status, const char *text)
+{
+    job->status = status;
+    job->error = (struct wal_error){.struct_size = sizeof(job->error),
+                                    .status = (int32_t)status};
+    memcpy(job->error.text, text, strlen(text) + 1);
+}
+
+void job_execute(struct job *job)
+{
+    job->error.struct_size = sizeof(job->error);
+    job->status =
+        job_must_stop(job) ? WAL_ECALLBACK : job->kind->run(job, &job->error);
+    if (job->status == WAL_ECALLBACK && job->is_long) {
+        bool is_closed =
+            atomic_load_explicit(&job->must_end, memory_order_relaxed);
+
+        fail(job, is_closed ? WAL_ECLOSED : WAL_ECALLBACK,
+             is_closed ? "the store was closed" : "the call was stopped");
+    }
+    end_run(job);
 }
 
 /* In the thread. */
 static void execute(napi_env env, void *data)
 {
-    struct job *job = data;
-
     (void)env;
-    job->error.struct_size = sizeof(job->error);
-    job->status = job->kind->run(job, &job->error);
-    if (job->store != NULL) {
-        store_end_run(job->store);
-    }
+    job_execute(data);
 }
 
 /* Settles the promise by what the call made or failed with. */
@@ -81,15 +131,20 @@ static void finish(struct call *call, struct job *job)
     arena_reset(&call->addon->scratch);
 }
 
-static void complete(napi_env env, napi_status status, void *data)
+void job_complete(struct job *job)
 {
-    struct job *job = data;
     struct call call;
 
-    (void)status;
-    call_begin(&call, env);
+    call_begin(&call, job->addon->env);
     finish(&call, job);
     destroy(job);
+}
+
+static void complete(napi_env env, napi_status status, void *data)
+{
+    (void)env;
+    (void)status;
+    job_complete(data);
 }
 
 void *job_create(struct call *call, const struct job_kind *kind,
@@ -120,10 +175,19 @@ void *job_create(struct call *call, const struct job_kind *kind,
     return job;
 }
 
+void job_use_store(struct job *job, struct store *other)
+{
+    store_retain(other);
+    job->other = other;
+}
+
 static bool make_work(struct call *call, struct job *job)
 {
     napi_value name = NULL;
 
+    if (job->is_long) {
+        return job_thread_prepare(call, job);
+    }
     return call_ok(call, napi_create_string_utf8(call->env, "agentwal",
                                                  NAPI_AUTO_LENGTH, &name)) &&
            call_ok(call, napi_create_async_work(call->env, NULL, name, execute,
@@ -144,15 +208,17 @@ napi_value job_promise(struct call *call, struct job *job)
 
 void job_queue(struct job *job)
 {
-    if (job->store != NULL) {
-        store_begin_run(job->store);
-    }
+    begin_run(job);
     job->is_queued = true;
-    if (napi_queue_async_work(job->addon->env, job->work) != napi_ok) {
-        /* The environment ends. */
-        if (job->store != NULL) {
-            store_end_run(job->store);
+    if (job->is_long) {
+        if (!job_thread_start(job)) {
+            end_run(job);
+            fail(job, WAL_ENOMEM, "cannot start a thread");
+            job_cancel(job);
         }
+    } else if (napi_queue_async_work(job->addon->env, job->work) != napi_ok) {
+        /* The environment ends. */
+        end_run(job);
         destroy(job);
     }
 }
@@ -186,6 +252,9 @@ napi_value job_start(struct call *call, struct job *job)
     }
     job->is_counted = true;
     job->store->jobs++;
+    if (job->other != NULL) {
+        job->other->jobs++;
+    }
     submissions_queue_job(job->store, job);
     return promise;
 }
@@ -198,6 +267,7 @@ void job_watch_arg(struct call *call, struct job *job, napi_value array)
     size_t length = 0;
     void *data = NULL;
 
+    job->is_long = true;
     if (value_is_absent(call, array) || call->failed) {
         return;
     }
@@ -224,16 +294,22 @@ static uint64_t double_bits(double number)
     return bits;
 }
 
+bool job_must_stop(struct job *job)
+{
+    return atomic_load_explicit(&job->must_end, memory_order_relaxed) ||
+           (job->watch != NULL &&
+            atomic_load_explicit(&job->watch->stop, memory_order_relaxed) != 0);
+}
+
 int32_t job_progress(void *ctx, uint64_t done, uint64_t total)
 {
     struct job *job = ctx;
 
-    if (job->watch == NULL) {
-        return 0;
+    if (job->watch != NULL) {
+        atomic_store_explicit(&job->watch->total, double_bits((double)total),
+                              memory_order_relaxed);
+        atomic_store_explicit(&job->watch->done, double_bits((double)done),
+                              memory_order_relaxed);
     }
-    atomic_store_explicit(&job->watch->total, double_bits((double)total),
-                          memory_order_relaxed);
-    atomic_store_explicit(&job->watch->done, double_bits((double)done),
-                          memory_order_relaxed);
-    return atomic_load_explicit(&job->watch->stop, memory_order_relaxed) != 0;
+    return job_must_stop(job);
 }

@@ -49,12 +49,16 @@
  *   }
  *
  * Jobs and submissions of a store begin in the order in which JavaScript asked
- * for them; jobs run at the same time. The store's close waits for its jobs.
+ * for them; jobs run at the same time. The store's close waits for its jobs, and
+ * stops those that run for long.
  */
 #ifndef AGENTWAL_NODE_JOB_H
 #define AGENTWAL_NODE_JOB_H
 
+#include <stdatomic.h>
+
 #include "bindings/node/native/handle.h"
+#include "bindings/node/native/job_thread.h"
 
 struct job;
 struct store;
@@ -82,6 +86,7 @@ struct job_watch {
 struct job {
     const struct job_kind *kind;
     struct store *store;   /* or NULL; retained */
+    struct store *other;   /* another one that it uses; or NULL; retained */
     struct handle *handle; /* or NULL; in use */
     struct arena arena;    /* of its arguments */
     enum wal_status status;
@@ -91,8 +96,11 @@ struct job {
     napi_deferred deferred;
     napi_ref watch_ref;      /* keeps `watch`; or NULL */
     struct job_watch *watch; /* memory that JavaScript sees; or NULL */
-    bool is_counted;         /* among the jobs of its store */
+    bool is_counted;         /* among the jobs of its stores */
     bool is_queued;
+    bool is_long;          /* it has a separate thread: job_thread.h */
+    _Atomic bool must_end; /* stop soon: its store closes */
+    struct job_thread thread;
 };
 
 /*
@@ -104,20 +112,36 @@ struct job {
 void *job_create(struct call *call, const struct job_kind *kind,
                  struct store *store, struct handle *handle);
 
+/* Says that the job uses another store, too. */
+void job_use_store(struct job *job, struct store *other);
+
 /* Starts the job and returns its promise. When the call has failed, destroys
  * the job and returns NULL. */
 napi_value job_start(struct call *call, struct job *job);
 
 /*
- * Progress. job_watch_arg takes a Float64Array of three from JavaScript, or
- * undefined: [stop, done, total] (lib/progress.js makes it). In the thread,
- * job_progress sets the two others, and returns whether the job is to stop; it
- * has the signature of the library's progress functions, with the job as ctx.
+ * Jobs that run for long. job_watch_arg makes the job one: it then runs in a
+ * separate thread, and must call job_progress or job_must_stop often. The
+ * argument is a Float64Array of three from JavaScript, or undefined: [stop,
+ * done, total] (lib/progress.js makes it).
+ *
+ * In the thread, job_progress sets the two others, and returns whether the job
+ * is to stop: then `run` returns WAL_ECALLBACK. It has the signature of the
+ * library's progress functions, with the job as ctx. When the store closes, the
+ * promise is rejected with WAL_ECLOSED.
  */
 void job_watch_arg(struct call *call, struct job *job, napi_value array);
 int32_t job_progress(void *job, uint64_t done, uint64_t total);
+bool job_must_stop(struct job *job);
 
-/* --- for store.c and submission.c -------------------------------------- */
+/* --- for job_thread.c, store.c and submission.c ------------------------ */
+
+/* Runs the job, in its thread. */
+void job_execute(struct job *job);
+/* Settles the promise of a job that ran, and frees it. */
+void job_complete(struct job *job);
+/* Frees a job at the end of the environment. */
+void job_drop(struct job *job);
 
 /* Makes the promise of a job. */
 napi_value job_promise(struct call *call, struct job *job);

@@ -99,6 +99,7 @@ static enum wal_status shut_now(struct store *store, bool is_ending,
     enum wal_status status;
 
     store->state = STORE_CLOSING;
+    job_threads_stop(store->addon, store);
     if (!is_ending) {
         submissions_flush_backlog(store);
     }
@@ -182,6 +183,7 @@ static napi_value close_store(struct call *call)
         return NULL;
     }
     store->state = STORE_CLOSING;
+    job_threads_stop(store->addon, store);
     store->close_job = job;
     store_continue_close(store);
     return promise;

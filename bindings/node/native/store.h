@@ -2,9 +2,10 @@
  * store.h - an open store of an environment: its state, its jobs, and closing
  * it.
  *
- * Life: open -> closing (no new calls; what was asked for before is completed)
- * -> shutting (wal_close runs, in a thread) -> closed. The memory is freed when
- * JavaScript, handles and jobs have released it.
+ * Life: open -> closing (no new calls; what was asked for before is completed,
+ * but for jobs that run for long, which are stopped) -> shutting (wal_close
+ * runs, in a thread) -> closed. The memory is freed when JavaScript, handles and
+ * jobs have released it.
  *
  * Invariant: while it is shutting, no other call of the library runs on the
  * store or its handles.
@@ -54,6 +55,11 @@ napi_value store_make(struct call *call, struct wal_store *wal);
 /* Returns the open store of an argument; fails the call and returns NULL:
  * WAL_EINVAL, WAL_ECLOSED. */
 struct store *store_get(struct call *call, size_t index);
+
+/* Reads the arguments of opening a store: path, flags, queueLimit, lockTimeout,
+ * groupAlign, schemaVersion. */
+void store_read_open(struct call *call, const char **path,
+                     struct wal_open_options *options);
 
 void store_retain(struct store *store);
 void store_release(struct store *store);

@@ -18,9 +18,8 @@ struct open_job {
     struct wal_store *wal;
 };
 
-/* path, flags, queueLimit, lockTimeout, groupAlign, schemaVersion */
-static void read_open(struct call *call, const char **path,
-                      struct wal_open_options *options)
+void store_read_open(struct call *call, const char **path,
+                     struct wal_open_options *options)
 {
     *options = (struct wal_open_options){
         .struct_size = sizeof(*options),
@@ -66,7 +65,7 @@ static napi_value open_store(struct call *call)
     if (job == NULL) {
         return NULL;
     }
-    read_open(call, &job->path, &job->options);
+    store_read_open(call, &job->path, &job->options);
     return job_start(call, &job->job);
 }
 
@@ -76,7 +75,7 @@ static napi_value open_now(struct call *call)
     struct wal_open_options options;
     const char *path;
 
-    read_open(call, &path, &options);
+    store_read_open(call, &path, &options);
     if (call->failed ||
         !call_check(call, wal_open(path, &options, &wal, call_error(call)))) {
         return NULL;

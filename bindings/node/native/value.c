@@ -243,3 +243,41 @@ napi_value value_item(struct call *call, napi_value array, uint32_t index)
     }
     return item;
 }
+
+struct wal_slice value_path_slice(struct call *call, napi_value value)
+{
+    const char *path;
+
+    if (value_is_absent(call, value)) {
+        return (struct wal_slice){NULL, 0};
+    }
+    path = value_path(call, value);
+    return (struct wal_slice){path, strlen(path)};
+}
+
+struct wal_slice *value_texts(struct call *call, napi_value array,
+                              bool are_paths, uint32_t *count)
+{
+    uint32_t length = value_length(call, array);
+    struct wal_slice *texts;
+
+    if (call->failed || value_is_absent(call, array)) {
+        return NULL;
+    }
+    texts = arena_calloc(call->arena, length + (size_t)1, sizeof(texts[0]));
+    if (texts == NULL) {
+        call_fail(call, WAL_ENOMEM, "no memory for %u texts", length);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < length; i++) {
+        napi_value item = value_item(call, array, i);
+
+        texts[i] =
+            are_paths ? value_path_slice(call, item) : value_text(call, item);
+        if (!call->failed && texts[i].data == NULL) {
+            call_fail(call, WAL_EINVAL, "a string is expected");
+        }
+    }
+    *count = length;
+    return call->failed ? NULL : texts;
+}

@@ -39,6 +39,14 @@ bool value_bool(struct call *call, napi_value value);
 uint32_t value_length(struct call *call, napi_value array);
 napi_value value_item(struct call *call, napi_value array, uint32_t index);
 
+/* The items of an array as texts, or as paths; NULL for undefined and when the
+ * call has failed. */
+struct wal_slice *value_texts(struct call *call, napi_value array,
+                              bool are_paths, uint32_t *count);
+
+/* A path as a slice; {NULL, 0} for undefined and null. */
+struct wal_slice value_path_slice(struct call *call, napi_value value);
+
 /* --- making ------------------------------------------------------------ */
 
 /* They return NULL when the call failed. */

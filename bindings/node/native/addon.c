@@ -77,11 +77,16 @@ static const struct call_method addon_methods[] = {
 };
 
 static const struct call_method *const modules[] = {
-    addon_methods,        store_methods,       store_call_methods,
-    submission_methods,   session_methods,     cursor_methods,
-    document_methods,     head_methods,        session_change_methods,
-    session_fork_methods, session_job_methods, session_list_methods,
-    watcher_methods,
+    addon_methods,         store_methods,       store_call_methods,
+    submission_methods,    session_methods,     cursor_methods,
+    document_methods,      head_methods,        session_change_methods,
+    session_fork_methods,  session_job_methods, session_list_methods,
+    watcher_methods,       job_thread_methods,  blob_methods,
+    blob_writer_methods,   checkpoint_methods,  checkpoint_list_methods,
+    file_change_methods,   rewind_methods,      view_methods,
+    view_list_methods,     export_methods,      import_methods,
+    import_follow_methods, transfer_methods,    compact_methods,
+    backup_methods,        salvage_methods,     repair_methods,
 };
 
 NAPI_MODULE_INIT()

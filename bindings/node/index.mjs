@@ -3,5 +3,6 @@ import agentwal from './lib/index.js';
 
 export const {
   Store, Session, WalError, ConflictError, NotFoundError, LockedError, version,
+  viewDialects, importDialects, importClients, scanImport, isBundle,
 } = agentwal;
 export default agentwal;

@@ -14,6 +14,7 @@ class Core {
   #closing;
   #underWay = new Set();
   #watches = [];
+  #ends = new Set();
 
   constructor(handle, path) {
     this.#handle = handle;
@@ -38,6 +39,23 @@ class Core {
     return new Gate(this.#underWay);
   }
 
+  // Calls `start` after the calls of a gate that were made before, and not before
+  // or after later ones.
+  after(gate, start) {
+    const before = gate.settled();
+    return this.makeGate().run(async () => {
+      await before;
+      return start();
+    });
+  }
+
+  // Calls `end` when the store begins to close. Returns a function that takes
+  // that back.
+  atEnd(end) {
+    this.#ends.add(end);
+    return () => { this.#ends.delete(end); };
+  }
+
   // Fulfils when there is a record with a higher number than `after`.
   grown(durability, after, signal) {
     this.#watches[durability] ??= new Watch(this, durability);
@@ -57,13 +75,17 @@ class Core {
     return this.#syncing;
   }
 
-  // Waits for what was asked for before and is not in the queue yet; then calls
-  // native.sync or native.flush.
-  async wait(call) {
+  // Waits for what was asked for before and is not in the queue yet.
+  async settle() {
     this.check();
     if (this.#underWay.size > 0) {
       await Promise.all(this.#underWay);
     }
+  }
+
+  // The same; then calls native.sync or native.flush.
+  async wait(call) {
+    await this.settle();
     return this.#closing ?? call(this.#handle);
   }
 
@@ -92,6 +114,9 @@ class Core {
     this.isOpen = false;
     for (const watch of this.#watches) {
       watch?.end(closed('store'));
+    }
+    for (const end of this.#ends) {
+      end();
     }
   }
 }

@@ -17,5 +17,11 @@ module.exports = {
   DOCUMENT: { expect: 1, delete: 2, store: 4 },
   DOCUMENT_CURSOR: { keys: 1, history: 2 },
   SESSION_CURSOR: { lineage: 1, trash: 2 },
+  FILE_KIND: { absent: 0, file: 1, symlink: 2 },
+  CHECKPOINT_UNLINKED: 2,
+  REWIND: { dryRun: 1, force: 2, head: 4 },
+  VIEW_STALE: 1,
+  SELECT: { clients: 0, all: 2, others: 4 },
+  COMPACT: { erase: 1, dryRun: 2, emptyTrash: 4, keepDeltas: 8 },
   CHANGE: { metadata: 1, title: 2, cwd: 4, project: 8, schemaVersion: 16, expect: 32 },
 };

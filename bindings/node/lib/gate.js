@@ -20,6 +20,20 @@ class Gate {
     return this.#last === null;
   }
 
+  // Fulfils when the calls before have ended.
+  settled() {
+    return this.#last ?? Promise.resolve();
+  }
+
+  // Calls `end`, which waits for nothing, after the calls before have ended.
+  end(end) {
+    if (this.isIdle) {
+      end();
+    } else {
+      this.run(end);
+    }
+  }
+
   // Calls `start`, which returns a promise, after the calls before it have ended.
   run(start) {
     const result = this.#last === null

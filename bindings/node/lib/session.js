@@ -2,10 +2,12 @@
 
 const { native, numbers } = require('./native.js');
 const { changeArguments, flattenChange } = require('./change.js');
+const { Checkpoints, rewindArguments } = require('./content/checkpoints.js');
 const { closed, invalid, WalError } = require('./errors.js');
 const { DURABILITY } = require('./flags.js');
 const { Documents, flattenDocuments } = require('./documents.js');
 const { Entries, openCursor, readEntry } = require('./entries.js');
+const { exportSession, openView } = require('./exchange/views.js');
 const { followSession } = require('./follow.js');
 const { flattenHeads, moveArguments } = require('./heads.js');
 const { makeAppend } = require('./append.js');
@@ -38,6 +40,7 @@ class Session {
     this.#gate = core.makeGate();
     this.id = native.sessionInfo(handle).id;
     this.documents = new Documents(core, handle, this.#gate);
+    this.checkpoints = new Checkpoints(core, handle, this.#gate);
   }
 
   // The session for a call of the addon; throws when it is closed.
@@ -220,6 +223,32 @@ class Session {
     return result;
   }
 
+  // ------------------------------------------- files, other programs ---
+
+  async rewind(checkpointId, options) {
+    const given = rewindArguments(checkpointId, options);
+    return this.#run((handle) => native.rewind(handle, ...given));
+  }
+
+  async diff() {
+    const handle = this.#handle;
+    return this.#core.after(this.#gate, () => native.diffSession(handle));
+  }
+
+  view(options) {
+    return openView(this.#core, this.#handle, this.#gate, options);
+  }
+
+  async export(options) {
+    return exportSession(this.#core, this.#handle, this.#gate, options);
+  }
+
+  // ------------------------------------------------------ the session ---
+
+  async acceptDamage() {
+    return this.#run(native.acceptSessionDamage);
+  }
+
   async claim() {
     return this.#run(native.claimSession);
   }
@@ -239,12 +268,7 @@ class Session {
   close() {
     if (this.#isOpen) {
       this.#isOpen = false;
-      const end = () => { native.closeSession(this.#raw); };
-      if (this.#gate.isIdle) {
-        end();
-      } else {
-        this.#gate.run(end);
-      }
+      this.#gate.end(() => { native.closeSession(this.#raw); });
     }
   }
 }

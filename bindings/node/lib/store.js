@@ -1,16 +1,20 @@
 'use strict';
 
-const { fileURLToPath } = require('node:url');
-
 const { native } = require('./native.js');
+const admin = require('./admin/admin.js');
+const { Blobs } = require('./content/blobs.js');
 const { Core } = require('./core.js');
 const { Documents } = require('./documents.js');
 const { followStore } = require('./follow.js');
+const imports = require('./exchange/imports.js');
 const { invalid } = require('./errors.js');
 const { listSessions, Sessions } = require('./list.js');
 const { makeSession } = require('./session.js');
 const { OPEN } = require('./flags.js');
+const { openArguments, openFlags } = require('./open_options.js');
 const { sessionArguments } = require('./session_options.js');
+const transfer = require('./exchange/transfer.js');
+const views = require('./exchange/views.js');
 
 // Closes stores that were lost.
 const lost = new FinalizationRegistry((core) => {
@@ -24,22 +28,6 @@ const lost = new FinalizationRegistry((core) => {
   }
 });
 
-function openFlags(options) {
-  let flags = options.create ?? !options.readOnly ? OPEN.create : 0;
-  for (const name of ['exclusive', 'readOnly', 'strict', 'networkFs', 'pread', 'noop']) {
-    if (options[name]) {
-      flags |= OPEN[name];
-    }
-  }
-  return flags;
-}
-
-// path, flags, queueLimit, lockTimeout, groupAlign, schemaVersion
-function openArguments(path, options, flags) {
-  return [path instanceof URL ? fileURLToPath(path) : path, flags, options.queueLimit,
-    options.lockTimeout, options.groupAlign, options.schemaVersion];
-}
-
 class Store {
   #core;
 
@@ -49,6 +37,7 @@ class Store {
     }
     this.#core = core;
     this.documents = new Documents(core, null, core.gate);
+    this.blobs = new Blobs(core);
     lost.register(this, core);
   }
 
@@ -65,6 +54,14 @@ class Store {
   static memory(options = {}) {
     const given = openArguments(undefined, options, OPEN.memory);
     return new Store(new Core(native.openSync(...given), ':memory:'));
+  }
+
+  static async migrate(path, options) {
+    return admin.migrate(path, options);
+  }
+
+  static async salvage(path, out, options) {
+    return admin.salvage(path, out, options);
   }
 
   get path() {
@@ -118,6 +115,66 @@ class Store {
 
   async undelete(id) {
     return native.undelete(this.#core.handle, id);
+  }
+
+  // ----------------------------------------------------- administration ---
+
+  async compact(options) {
+    return admin.compact(this.#core, options);
+  }
+
+  async backup(path, options) {
+    return admin.backup(this.#core, path, options);
+  }
+
+  claims() {
+    return native.claims(this.#core.handle);
+  }
+
+  async acceptDamage() {
+    const { handle } = this.#core;
+    return this.#core.gate.run(() => native.acceptDamage(handle));
+  }
+
+  // ---------------------------------------------------- other programs ---
+
+  async merge(from, options) {
+    if (!(from instanceof Store)) {
+      throw invalid('what is merged is another Store');
+    }
+    return transfer.merge(this.#core, from.#core, options);
+  }
+
+  async writeBundle(path, options) {
+    return transfer.writeBundle(this.#core, path, options);
+  }
+
+  async readBundle(path, options) {
+    return transfer.readBundle(this.#core, path, options);
+  }
+
+  async import(paths, options) {
+    return imports.importPaths(this.#core, paths, options);
+  }
+
+  followImport(paths, options) {
+    return imports.followImport(this.#core, paths, options);
+  }
+
+  views(options) {
+    return views.listViews(this.#core, options);
+  }
+
+  async updateView(view) {
+    return views.updateView(this.#core, view);
+  }
+
+  findView(path) {
+    return views.findView(this.#core, path);
+  }
+
+  async addViewRoot(dialect, root) {
+    return views.addViewRoot(this.#core, dialect, root);
   }
 
   // --------------------------------------------------- waiting, closing ---

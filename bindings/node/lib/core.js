@@ -15,6 +15,9 @@ class Core {
   #underWay = new Set();
   #watches = [];
   #ends = new Set();
+  // Sessions that are claimed, as the addon has them: a claim ends when its
+  // session is collected.
+  claimed = new Set();
 
   constructor(handle, path) {
     this.#handle = handle;

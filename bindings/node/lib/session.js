@@ -27,10 +27,11 @@ class Session {
   #isOpen = true;
 
   static {
-    makeSession = (store, core, handle) => new Session(store, core, handle);
+    makeSession = (store, core, handle, id) => new Session(store, core, handle, id);
   }
 
-  constructor(store, core, handle) {
+  // id: undefined if it is not known.
+  constructor(store, core, handle, id) {
     if (core === undefined) {
       throw invalid('a session is made by Store.create and Store.session');
     }
@@ -38,7 +39,7 @@ class Session {
     this.#core = core;
     this.#raw = handle;
     this.#gate = core.makeGate();
-    this.id = native.sessionInfo(handle).id;
+    this.id = id ?? native.sessionInfo(handle).id;
     this.documents = new Documents(core, handle, this.#gate);
     this.checkpoints = new Checkpoints(core, handle, this.#gate);
   }
@@ -250,11 +251,15 @@ class Session {
   }
 
   async claim() {
-    return this.#run(native.claimSession);
+    await this.#run(native.claimSession);
+    if (this.#isOpen) {
+      this.#core.claimed.add(this.#raw);
+    }
   }
 
   async unclaim() {
-    return this.#run(native.unclaimSession);
+    await this.#run(native.unclaimSession);
+    this.#core.claimed.delete(this.#raw);
   }
 
   async trash() {
@@ -268,7 +273,10 @@ class Session {
   close() {
     if (this.#isOpen) {
       this.#isOpen = false;
-      this.#gate.end(() => { native.closeSession(this.#raw); });
+      this.#gate.end(() => {
+        this.#core.claimed.delete(this.#raw);
+        native.closeSession(this.#raw);
+      });
     }
   }
 }

@@ -78,8 +78,8 @@ class Store {
 
   // ----------------------------------------------------------- sessions ---
 
-  #wrap(handle) {
-    return makeSession(this, this.#core, handle);
+  #wrap(handle, id) {
+    return makeSession(this, this.#core, handle, id);
   }
 
   async create(options = {}) {
@@ -91,7 +91,7 @@ class Store {
   }
 
   session(id) {
-    return this.#wrap(native.session(this.#core.handle, id));
+    return this.#wrap(native.session(this.#core.handle, id), id);
   }
 
   latest(options) {

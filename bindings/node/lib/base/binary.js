@@ -43,8 +43,8 @@ function load() {
   try {
     return require(file);
   } catch (error) {
-    throw new Error(isMusl() ? MUSL : `agentwal cannot load ${file}: ${error.message}. It may be of ` +
-      `another processor or system; to make one for this one, ${BUILD}.`, { cause: error });
+    throw new Error(isMusl() ? MUSL : `agentwal cannot load ${file}: ${error.message}. It may be ` +
+      `of another processor or system; to make one for this one, ${BUILD}.`, { cause: error });
   }
 }
 

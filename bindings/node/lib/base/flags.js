@@ -4,7 +4,8 @@
 
 module.exports = {
   OPEN: {
-    create: 1, exclusive: 2, readOnly: 4, strict: 8, networkFs: 16, pread: 32, noop: 64, memory: 128,
+    create: 1, exclusive: 2, readOnly: 4, strict: 8, networkFs: 16, pread: 32, noop: 64,
+    memory: 128,
   },
   DURABILITY: { __proto__: null, durable: 0, written: 1, queued: 2 },
   APPEND_EXPECT: 1,

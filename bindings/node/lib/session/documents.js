@@ -12,6 +12,10 @@ function parse(document) {
   return document;
 }
 
+function toValue(key, value) {
+  return toJson(value, `the value of the document ${String(key)}`);
+}
+
 // Documents of a session, or with session null of the store.
 class Documents {
   #core;
@@ -29,7 +33,7 @@ class Documents {
   }
 
   async put(key, value, options) {
-    return this.#write(key, toJson(value, `the value of the document ${String(key)}`), options);
+    return this.#write(key, toValue(key, value), options);
   }
 
   async delete(key, options) {
@@ -57,9 +61,8 @@ function pushDocument(flat, change) {
   let flags = change.expect === undefined ? 0 : DOCUMENT.expect;
   flags |= change.delete ? DOCUMENT.delete : 0;
   flags |= change.store ? DOCUMENT.store : 0;
-  flat.push(change.key,
-    change.delete ? undefined : toJson(change.value, `the value of the document ${String(change.key)}`),
-    flags, change.expect);
+  const value = change.delete ? undefined : toValue(change.key, change.value);
+  flat.push(change.key, value, flags, change.expect);
 }
 
 // Changes of documents as native/store/batch.h lays them out.

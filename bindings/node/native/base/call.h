@@ -1,12 +1,12 @@
 /*
  * call.h - a call of JavaScript to a native function, and its failure.
  *
- * A native function is a `call_body`: it reads its arguments (value.h, handle.h),
- * calls the library, and returns a value. Failures are sticky: what fails sets
- * call->failed, later reads return zeros, and the value returned is ignored. So
- * a body reads all its arguments and then checks call->failed once. When the
- * body returns, the failure is thrown as a WalError; an exception that Node-API
- * has pending is left as it is.
+ * A native function is a `call_body`: it reads its arguments (value.h,
+ * store/handle.h), calls the library, and returns a value. Failures are sticky:
+ * what fails sets call->failed, later reads return zeros, and the value
+ * returned is ignored. So a body reads all its arguments and then checks
+ * call->failed once. When the body returns, the failure is thrown as a
+ * WalError; an exception that Node-API has pending is left as it is.
  *
  *   static napi_value session_title(struct call *call)
  *   {
@@ -21,8 +21,8 @@
  *       return NULL;
  *   }
  *
- * A module lists its functions in a `const struct call_method []` that ends with
- * a zeroed one, and addon.c names the list.
+ * A module lists its functions in an array of struct call_method that ends with
+ * a zeroed one; modules.h and addon.c name the array.
  */
 #ifndef AGENTWAL_NODE_CALL_H
 #define AGENTWAL_NODE_CALL_H

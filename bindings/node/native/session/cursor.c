@@ -77,8 +77,8 @@ static napi_value remaining(struct call *call)
                : make_number(call, wal_entry_cursor_remaining(cursor->entries));
 }
 
-/* lastSequence(cursor): of the last entry that it read, also of one that `after`
- * leaves out; 0: none */
+/* lastSequence(cursor): of the last entry that it read, also of one that
+ * `after` leaves out; 0: none */
 static napi_value last_sequence(struct call *call)
 {
     struct handle *handle = handle_get(call, 0, &cursor_type);

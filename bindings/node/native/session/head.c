@@ -89,8 +89,8 @@ static napi_value move_finish(struct call *call, struct job *job)
 static const struct job_kind move_kind = {"move", sizeof(struct move_job),
                                           move_run, move_finish, NULL};
 
-/* moveHead(session, entryId, name, note, expected, flags, stream): the id of the
- * entry that it had, or null */
+/* moveHead(session, entryId, name, note, expected, flags, stream): the id of
+ * the entry that it had, or null */
 static napi_value move_head(struct call *call)
 {
     struct handle *session = handle_get(call, 0, &session_type);

@@ -3,9 +3,11 @@
  * schema.
  *
  * The function that computes a change is one of JavaScript, which a thread
- * cannot call. lib/session/session.js reads the session, calls it, and passes the change
- * with the version that it was made from; the library's callback here refuses
- * another version, and lib/session/session.js begins again.
+ * cannot call. lib/session/session.js reads the session, calls it, and passes
+ * the change with the version that it was made from; the library's callback
+ * here refuses another version, and lib/session/session.js begins again. A
+ * batch would not do: it skips a change that is equal to the present state,
+ * so that two callers that each add one might write the same value.
  */
 #include "bindings/node/native/base/value.h"
 #include "bindings/node/native/modules.h"
@@ -59,9 +61,9 @@ static napi_value change_finish(struct call *call, struct job *job)
 static const struct job_kind change_kind = {"change", sizeof(struct change_job),
                                             change_run, change_finish, NULL};
 
-/* changeSession(session, schema, version, fields, metadata, title, cwd, project,
- * schemaVersion): fulfils with false when the session had changed. fields
- * undefined: the library knows the change. */
+/* changeSession(session, schema, version, fields, metadata, title, cwd,
+ * project, schemaVersion): fulfils with false when the session had changed.
+ * fields undefined: the library knows the change. */
 static napi_value change_session(struct call *call)
 {
     struct handle *session = handle_get(call, 0, &session_type);

@@ -13,8 +13,8 @@ static void close_list(void *object)
 
 static const struct handle_type list_type = {"list", close_list, false};
 
-/* openList(store, flags, cwd, project, prefix, source, parent, lineageOf, after,
- * changedAfter, recordedAfter) */
+/* openList(store, flags, cwd, project, prefix, source, parent, lineageOf,
+ * after, changedAfter, recordedAfter) */
 static napi_value open_list(struct call *call)
 {
     struct store *store = store_get(call, 0);

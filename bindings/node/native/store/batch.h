@@ -1,6 +1,6 @@
 /*
- * batch.h - a batch of entries, documents, heads and a change, as lib/session/batch.js
- * lays it out in flat arrays.
+ * batch.h - a batch of entries, documents, heads and a change, as
+ * lib/session/batch.js lays it out in flat arrays.
  *
  *   entries    id, parentId, type, timestamp, runId, payload, meta, flags,
  *              stream

@@ -110,9 +110,10 @@ napi_value job_start(struct call *call, struct job *job);
 
 /*
  * Progress. job_watch_arg takes a Float64Array of three from JavaScript, or
- * undefined: [stop, done, total] (lib/base/progress.js makes it). In the thread,
- * job_progress sets the two others, and returns whether the job is to stop; it
- * has the signature of the library's progress functions, with the job as ctx.
+ * undefined: [stop, done, total] (lib/base/progress.js makes it). In the
+ * thread, job_progress sets the two others, and returns whether the job is to
+ * stop; it has the signature of the library's progress functions, with the job
+ * as ctx. A job that stops fails with WAL_ECALLBACK.
  */
 void job_watch_arg(struct call *call, struct job *job, napi_value array);
 int32_t job_progress(void *job, uint64_t done, uint64_t total);

@@ -204,8 +204,8 @@ static napi_value close_now(struct call *call)
 
 /* --- opening ------------------------------------------------------------ */
 
-/* JavaScript has lost the external value. lib/store/store.js closes stores that are
- * lost, and the hook those that are left at the end. */
+/* JavaScript has lost the external value. lib/store/store.js closes stores that
+ * are lost, and the hook those that are left at the end. */
 static void finalize(napi_env env, void *data, void *hint)
 {
     (void)env;

@@ -194,9 +194,9 @@ static uint32_t read_durability(struct call *call, size_t index)
     return call->failed ? 0 : durability;
 }
 
-/* watch(store, durability, after, function): calls the function once, when there
- * is a number higher than `after`; keeps the event loop alive until then. The
- * function is that of the first call for a durability. */
+/* watch(store, durability, after, function): calls the function once, when
+ * there is a number higher than `after`; keeps the event loop alive until
+ * unwatch. The function is that of the first call for a durability. */
 static napi_value watch(struct call *call)
 {
     struct store *store = store_get(call, 0);
@@ -244,8 +244,8 @@ static napi_value unwatch(struct call *call)
     return make_undefined(call);
 }
 
-/* newest(store, durability, after): the newest number, or `after` if there is no
- * higher one; does not wait. */
+/* newest(store, durability, after): the newest number, or `after` if there is
+ * no higher one; does not wait. */
 static napi_value newest(struct call *call)
 {
     struct store *store = store_get(call, 0);

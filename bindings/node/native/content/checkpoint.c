@@ -1,14 +1,14 @@
 /*
  * checkpoint.c - making and deleting checkpoints; checkpoint_list.c reads them.
  */
+#include "bindings/node/native/base/list.h"
+#include "bindings/node/native/base/value.h"
 #include "bindings/node/native/content/checkpoint_info.h"
 #include "bindings/node/native/content/digest.h"
-#include "bindings/node/native/job.h"
-#include "bindings/node/native/list.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/session.h"
-#include "bindings/node/native/store.h"
-#include "bindings/node/native/value.h"
+#include "bindings/node/native/session/session.h"
+#include "bindings/node/native/store/job.h"
+#include "bindings/node/native/store/store.h"
 
 enum {
     FILE_ITEMS = 5, /* of a file in an array: path, kind, mode, mtime, digest */

@@ -1,12 +1,12 @@
 /*
  * rewind.c - restoring files to a checkpoint.
  */
+#include "bindings/node/native/base/status.h"
+#include "bindings/node/native/base/value.h"
 #include "bindings/node/native/content/file_changes.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/session.h"
-#include "bindings/node/native/status.h"
-#include "bindings/node/native/store.h"
-#include "bindings/node/native/value.h"
+#include "bindings/node/native/session/session.h"
+#include "bindings/node/native/store/store.h"
 
 struct rewind_job {
     struct job job;

@@ -2,9 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import {
-  existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -12,14 +10,32 @@ import test from 'node:test';
 
 import { LockedError, NotFoundError, Store, WalError } from '../index.mjs';
 import {
-  memoryStore, openStore, rejection, startChild, storePath, temporaryFolder, thrown,
+  memoryStore,
+  openStore,
+  rejection,
+  startChild,
+  storePath,
+  temporaryFolder,
+  thrown,
 } from './lib/store.mjs';
 
-const HOSTILE = [undefined, null, 5, {}, '', 'a\0b', '\ud800', new URL('http://x/'), new URL('file:///a%00b')];
+const HOSTILE = [
+  undefined,
+  null,
+  5,
+  {},
+  '',
+  'a\0b',
+  '\ud800',
+  new URL('http://x/'),
+  new URL('file:///a%00b'),
+];
 
 // Text that does not compress.
 function noise(size) {
-  return randomBytes(Math.ceil(size / 2)).toString('hex').slice(0, size);
+  return randomBytes(Math.ceil(size / 2))
+    .toString('hex')
+    .slice(0, size);
 }
 
 async function append(session, count, size) {
@@ -56,7 +72,13 @@ test('a compaction gives back the space of a deleted session', async (t) => {
   await dead.delete();
   const plan = await store.compact({ dryRun: true });
   assert.ok(plan.deadBytes > 900_000);
-  assert.deepEqual(plan.sessions.map(({ id, deleted }) => [id, deleted]), [['kept', false], ['dead', true]]);
+  assert.deepEqual(
+    plan.sessions.map(({ id, deleted }) => [id, deleted]),
+    [
+      ['kept', false],
+      ['dead', true],
+    ],
+  );
   const space = plan.sessions[1];
   assert.ok(space.reclaimableBytes > 900_000);
   assert.equal(typeof space.number, 'number');
@@ -67,7 +89,10 @@ test('a compaction gives back the space of a deleted session', async (t) => {
   assert.ok(result.bytesBefore - result.bytesAfter > 900_000);
   assert.ok(result.droppedRecords >= 100);
   assert.ok(result.keptRecords >= 11);
-  assert.deepEqual([result.refused, result.refusals, result.readers, result.sessions], [0, [], [], []]);
+  assert.deepEqual(
+    [result.refused, result.refusals, result.readers, result.sessions],
+    [0, [], [], []],
+  );
   assert.equal(store.session('kept').entries().toArray().length, 11);
 });
 
@@ -84,7 +109,7 @@ test('a compaction empties the trash, and erases', async (t) => {
   await store.session('trashed').trash();
   const result = await store.compact({ rate: Infinity, emptyTrash: true, erase: true });
   assert.ok(result.erasedRecords >= 0);
-  assert.ok(await rejection(store.undelete('trashed')) instanceof NotFoundError);
+  assert.ok((await rejection(store.undelete('trashed'))) instanceof NotFoundError);
   const folder = path.join(store.path, 'log');
   for (const file of readdirSync(folder)) {
     assert.equal(readFileSync(path.join(folder, file)).indexOf('the-secret-text'), -1, file);
@@ -93,9 +118,22 @@ test('a compaction empties the trash, and erases', async (t) => {
 
 test('options of a compaction are checked', async (t) => {
   const store = await openStore(t);
-  for (const wrong of [{ rate: 0 }, { rate: -1 }, { rate: '5' }, { rate: NaN }, { rate: 1.5 }, { maxBytes: 0 },
-    { maxBytes: -Infinity }, { maxBytes: Infinity }, { deadPercent: 0 }, { deadPercent: 101 }, { deadPercent: 1.5 },
-    { erase: true, keepDeltas: true }, { onProgress: 5 }, { signal: 'x' }]) {
+  for (const wrong of [
+    { rate: 0 },
+    { rate: -1 },
+    { rate: '5' },
+    { rate: NaN },
+    { rate: 1.5 },
+    { maxBytes: 0 },
+    { maxBytes: -Infinity },
+    { maxBytes: Infinity },
+    { deadPercent: 0 },
+    { deadPercent: 101 },
+    { deadPercent: 1.5 },
+    { erase: true, keepDeltas: true },
+    { onProgress: 5 },
+    { signal: 'x' },
+  ]) {
     assert.equal((await rejection(store.compact(wrong))).code, 'WAL_EINVAL', JSON.stringify(wrong));
   }
   await store.compact({ rate: 1e9, maxBytes: 1e9, deadPercent: 100, keepDeltas: true });
@@ -110,7 +148,11 @@ test('a damaged segment is refused, and salvaged', async (t) => {
   const name = storePath(t);
   let store = await Store.open(name);
   const session = await store.create({ id: 's' });
-  await session.append([{ id: 'a', payload: 1 }, { id: 'b', payload: 'damage-me-here' }, { id: 'c', payload: 3 }]);
+  await session.append([
+    { id: 'a', payload: 1 },
+    { id: 'b', payload: 'damage-me-here' },
+    { id: 'c', payload: 3 },
+  ]);
   const whole = await store.create({ id: 'whole' });
   await whole.append({ payload: 1 });
   await store.compact({ rate: Infinity, dryRun: true });
@@ -145,7 +187,14 @@ test('a damaged segment is refused, and salvaged', async (t) => {
   assert.ok(range.size > 0 && range.reason.length > 0);
   assert.ok(seen.length > 0 && seen.every(([done, total]) => done <= total));
   const again = await Store.open(out);
-  assert.deepEqual(again.session('s').entries({ mode: 'all' }).toArray().map((entry) => entry.id), ['a', 'c']);
+  assert.deepEqual(
+    again
+      .session('s')
+      .entries({ mode: 'all' })
+      .toArray()
+      .map((entry) => entry.id),
+    ['a', 'c'],
+  );
   assert.equal(again.info().tail, 'clean');
   await again.close();
 });
@@ -162,7 +211,10 @@ test('other processes that have replaced files mapped are listed', async (t) => 
   const result = await store.compact({ rate: Infinity });
   child.stdin.end();
   await child.ended;
-  assert.deepEqual(result.readers.map((reader) => reader.processId), [child.pid]);
+  assert.deepEqual(
+    result.readers.map((reader) => reader.processId),
+    [child.pid],
+  );
   assert.ok(result.readers[0].bytes > 0);
 });
 
@@ -249,7 +301,9 @@ test('a backup is a store; the next one copies what is new', async (t) => {
   const to = path.join(temporaryFolder(t), 'copy');
   const seen = [];
   session.append({ id: 'last', payload: 'not waited for' });
-  const first = await store.backup(pathToFileURL(to), { onProgress: (done, total) => seen.push([done, total]) });
+  const first = await store.backup(pathToFileURL(to), {
+    onProgress: (done, total) => seen.push([done, total]),
+  });
   assert.ok(first.segments > 0 && first.copied > 0);
   assert.equal(first.removed, 0);
   assert.ok(first.bytes + first.sharedBytes > 1_000_000);
@@ -275,15 +329,21 @@ test('errors of backup', async (t) => {
   mkdirSync(path.join(folder, 'full'));
   writeFileSync(path.join(folder, 'full', 'x'), '');
   assert.equal((await rejection(store.backup(path.join(folder, 'full')))).code, 'WAL_EEXISTS');
-  assert.equal((await rejection(store.backup(path.join(store.path, 'log', 'x')))).code, 'WAL_EINVAL');
+  assert.equal(
+    (await rejection(store.backup(path.join(store.path, 'log', 'x')))).code,
+    'WAL_EINVAL',
+  );
   assert.equal((await rejection(memoryStore(t).backup(path.join(folder, 'm')))).code, 'WAL_EINVAL');
   for (const wrong of HOSTILE) {
     assert.equal((await rejection(store.backup(wrong))).code, 'WAL_EINVAL');
   }
-  assert.ok(await rejection(store.backup(`/${'x'.repeat(5000)}`)) instanceof WalError);
-  assert.ok(await rejection(store.backup(path.join(folder, 'none', 'none'))) instanceof WalError);
+  assert.ok((await rejection(store.backup(`/${'x'.repeat(5000)}`))) instanceof WalError);
+  assert.ok((await rejection(store.backup(path.join(folder, 'none', 'none')))) instanceof WalError);
   const reason = new Error('mine');
-  assert.equal(await rejection(store.backup(path.join(folder, 'b'), { signal: AbortSignal.abort(reason) })), reason);
+  assert.equal(
+    await rejection(store.backup(path.join(folder, 'b'), { signal: AbortSignal.abort(reason) })),
+    reason,
+  );
   assert.equal(existsSync(path.join(folder, 'b')), false);
 });
 
@@ -320,10 +380,19 @@ test('errors of salvage', async (t) => {
   await (await store.create({ id: 's' })).append({ payload: 1 });
   const folder = temporaryFolder(t);
   const out = path.join(folder, 'out');
-  assert.equal((await rejection(Store.salvage(path.join(folder, 'none'), out))).code, 'WAL_ENOTSTORE');
+  assert.equal(
+    (await rejection(Store.salvage(path.join(folder, 'none'), out))).code,
+    'WAL_ENOTSTORE',
+  );
   assert.equal((await rejection(Store.salvage(store.path, folder))).code, 'WAL_EEXISTS');
-  assert.equal((await rejection(Store.salvage(store.path, path.join(store.path, 'x')))).code, 'WAL_EINVAL');
-  assert.equal((await rejection(Store.salvage(store.path, path.join(out, 'none')))).code, 'WAL_ENOTFOUND');
+  assert.equal(
+    (await rejection(Store.salvage(store.path, path.join(store.path, 'x')))).code,
+    'WAL_EINVAL',
+  );
+  assert.equal(
+    (await rejection(Store.salvage(store.path, path.join(out, 'none')))).code,
+    'WAL_ENOTFOUND',
+  );
   for (const wrong of HOSTILE) {
     assert.equal((await rejection(Store.salvage(wrong, out))).code, 'WAL_EINVAL');
     assert.equal((await rejection(Store.salvage(store.path, wrong))).code, 'WAL_EINVAL');
@@ -360,7 +429,11 @@ test('migrate of a store that has the version does nothing', async (t) => {
   const store = await Store.open(name);
   const { formatVersion } = store.info();
   await store.close();
-  assert.deepEqual(await Store.migrate(pathToFileURL(name)), { from: formatVersion, to: formatVersion, sessions: 0 });
+  assert.deepEqual(await Store.migrate(pathToFileURL(name)), {
+    from: formatVersion,
+    to: formatVersion,
+    sessions: 0,
+  });
   const none = path.join(temporaryFolder(t), 'none');
   assert.equal((await rejection(Store.migrate(none))).code, 'WAL_ENOTSTORE');
   assert.equal(existsSync(none), false);
@@ -381,8 +454,13 @@ test('claims of this process and of others are listed', async (t) => {
   const child = startChild('claim', [store.path, 'theirs']);
   await child.line();
   const claims = store.claims();
-  assert.deepEqual(claims.map(({ sessionId, processId, own }) => [sessionId, processId, own]),
-    [['mine', process.pid, true], ['theirs', child.pid, false]]);
+  assert.deepEqual(
+    claims.map(({ sessionId, processId, own }) => [sessionId, processId, own]),
+    [
+      ['mine', process.pid, true],
+      ['theirs', child.pid, false],
+    ],
+  );
   assert.equal(claims[0].sessionNumber, mine.info().number);
   child.stdin.end();
   await child.ended;
@@ -396,7 +474,10 @@ test('damage of a session is accepted', async (t) => {
   const name = storePath(t);
   let store = await Store.open(name);
   const session = await store.create({ id: 's' });
-  await session.append([{ id: 'a', payload: 1 }, { id: 'b', payload: 'damage-me-here' }]);
+  await session.append([
+    { id: 'a', payload: 1 },
+    { id: 'b', payload: 'damage-me-here' },
+  ]);
   await session.append({ id: 'c', payload: 3 });
   await store.compact({ rate: Infinity });
   await (await store.create({ id: 'other' })).append({ payload: 1 });
@@ -404,7 +485,10 @@ test('damage of a session is accepted', async (t) => {
   damage(path.join(name, 'log'), 'damage-me-here');
   store = await Store.open(name);
   const damaged = store.session('s');
-  const refused = await damaged.append({ id: 'd', payload: 4 }).then(() => null, (error) => error);
+  const refused = await damaged.append({ id: 'd', payload: 4 }).then(
+    () => null,
+    (error) => error,
+  );
   if (refused !== null) {
     assert.equal(refused.code, 'WAL_EDAMAGED');
     assert.equal(damaged.info().isDamaged, true);

@@ -7,9 +7,7 @@ import path from 'node:path';
 import test from 'node:test';
 
 import { NotFoundError, Store, WalError } from '../index.mjs';
-import {
-  memoryStore, openStore, rejection, startChild, storePath, thrown,
-} from './lib/store.mjs';
+import { memoryStore, openStore, rejection, startChild, storePath, thrown } from './lib/store.mjs';
 
 const MIB = 2 ** 20;
 
@@ -69,8 +67,19 @@ test('a digest is 64 hexadecimal digits, of any case', async (t) => {
   const digest = await store.blobs.put('x');
   assert.equal((await store.blobs.get(digest.toUpperCase())).toString(), 'x');
   assert.equal(store.blobs.open(digest.toUpperCase()).digest, digest);
-  for (const wrong of ['', 'x', digest.slice(1), `${digest}0`, `${digest.slice(1)}g`, `${digest.slice(1)}\0`,
-    undefined, null, 5, {}, Buffer.from(digest)]) {
+  for (const wrong of [
+    '',
+    'x',
+    digest.slice(1),
+    `${digest}0`,
+    `${digest.slice(1)}g`,
+    `${digest.slice(1)}\0`,
+    undefined,
+    null,
+    5,
+    {},
+    Buffer.from(digest),
+  ]) {
     assert.equal((await rejection(store.blobs.get(wrong))).code, 'WAL_EINVAL', String(wrong));
     assert.equal(thrown(() => store.blobs.open(wrong)).code, 'WAL_EINVAL');
   }
@@ -78,7 +87,17 @@ test('a digest is 64 hexadecimal digits, of any case', async (t) => {
 
 test('content of other types is refused', async (t) => {
   const store = memoryStore(t);
-  for (const wrong of [undefined, null, 5, {}, [1], true, new Uint16Array(4), new ArrayBuffer(4), '\ud800']) {
+  for (const wrong of [
+    undefined,
+    null,
+    5,
+    {},
+    [1],
+    true,
+    new Uint16Array(4),
+    new ArrayBuffer(4),
+    '\ud800',
+  ]) {
     const error = await rejection(store.blobs.put(wrong));
     assert.ok(error instanceof WalError);
     assert.equal(error.code, 'WAL_EINVAL');
@@ -97,14 +116,21 @@ test('a reader reads parts, at the end fewer bytes', async (t) => {
   const reader = store.blobs.open(await store.blobs.put(content));
   assert.equal(reader.size, content.length);
   const all = await Promise.all([
-    reader.read(0, 10), reader.read(MIB - 3, 6), reader.read(content.length - 2, 100),
-    reader.read(content.length, 5), reader.read(content.length + 1000, 5), reader.read(7, 0),
+    reader.read(0, 10),
+    reader.read(MIB - 3, 6),
+    reader.read(content.length - 2, 100),
+    reader.read(content.length, 5),
+    reader.read(content.length + 1000, 5),
+    reader.read(7, 0),
     reader.read(0, content.length),
   ]);
   assert.ok(all[0].equals(content.subarray(0, 10)));
   assert.ok(all[1].equals(content.subarray(MIB - 3, MIB + 3)));
   assert.ok(all[2].equals(content.subarray(content.length - 2)));
-  assert.deepEqual(all.slice(3, 6).map((one) => one.length), [0, 0, 0]);
+  assert.deepEqual(
+    all.slice(3, 6).map((one) => one.length),
+    [0, 0, 0],
+  );
   assert.ok(all[6].equals(content));
   for (const wrong of [-1, 1.5, NaN, '1', undefined, 2 ** 53]) {
     assert.equal((await rejection(reader.read(wrong, 1))).code, 'WAL_EINVAL');
@@ -120,7 +146,10 @@ test('a reader that is closed completes the reads before', async (t) => {
   const reader = store.blobs.open(await store.blobs.put(randomBytes(MIB)));
   const reads = [reader.read(0, MIB), reader.read(5, 5), reader.read(MIB - 1, 9)];
   reader.close();
-  assert.deepEqual((await Promise.all(reads)).map((one) => one.length), [MIB, 5, 1]);
+  assert.deepEqual(
+    (await Promise.all(reads)).map((one) => one.length),
+    [MIB, 5, 1],
+  );
 });
 
 test('a reader is iterated in pieces of 1 MiB', async (t) => {
@@ -205,14 +234,27 @@ test('close completes reads and writes that were asked for', async (t) => {
   const writer = await store.blobs.create();
   const unfinished = await store.blobs.create();
   await unfinished.write('x');
-  const calls = [reader.read(0, MIB), reader.read(1, 1), store.blobs.put('late'), writer.write('a'),
-    writer.write('b'), writer.finish()];
+  const calls = [
+    reader.read(0, MIB),
+    reader.read(1, 1),
+    store.blobs.put('late'),
+    writer.write('a'),
+    writer.write('b'),
+    writer.finish(),
+  ];
   await store.close();
   const results = await Promise.all(calls);
   assert.ok(results[0].equals(content));
   assert.equal(results[5].digest, sha256('ab'));
-  for (const call of [reader.read(0, 1), writer.write('c'), unfinished.write('y'), unfinished.finish(),
-    store.blobs.put('x'), store.blobs.get(sha256('x')), store.blobs.create()]) {
+  for (const call of [
+    reader.read(0, 1),
+    writer.write('c'),
+    unfinished.write('y'),
+    unfinished.finish(),
+    store.blobs.put('x'),
+    store.blobs.get(sha256('x')),
+    store.blobs.create(),
+  ]) {
     assert.equal((await rejection(call)).code, 'WAL_ECLOSED');
   }
   assert.equal(thrown(() => store.blobs.open(sha256('x'))).code, 'WAL_ECLOSED');

@@ -2,16 +2,22 @@
 
 import assert from 'node:assert/strict';
 import {
-  chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync,
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import test from 'node:test';
 
-import { NotFoundError, WalError } from '../index.mjs';
-import {
-  memoryStore, openStore, rejection, temporaryFolder, thrown,
-} from './lib/store.mjs';
+import { NotFoundError, Store, WalError } from '../index.mjs';
+import { memoryStore, openStore, rejection, temporaryFolder, thrown } from './lib/store.mjs';
 
 // A session whose directory is a temporary folder with files.
 async function makeFolder(t, store, files = {}) {
@@ -30,8 +36,9 @@ test('a checkpoint records files, links and absence', async (t) => {
   symlinkSync('a.txt', path.join(root, 'link'));
   await session.append({ id: 'e', payload: 1 });
   const before = Date.now();
-  const info = await session.checkpoints.create(['a.txt', 'sub/b', 'link', 'gone', 'a.txt'],
-    { id: 'c' });
+  const info = await session.checkpoints.create(['a.txt', 'sub/b', 'link', 'gone', 'a.txt'], {
+    id: 'c',
+  });
   assert.equal(info.id, 'c');
   assert.equal(info.root, root);
   assert.equal(info.files, 4);
@@ -42,28 +49,40 @@ test('a checkpoint records files, links and absence', async (t) => {
   assert.equal(info.entryId, 'e');
 
   const files = session.checkpoints.files('c');
-  assert.deepEqual(files.map(({ path: name, kind, mode, size }) => [name, kind, mode, size]), [
-    ['a.txt', 'file', lstatSync(path.join(root, 'a.txt')).mode & 0o7777, 4],
-    ['gone', 'absent', 0, 0],
-    ['link', 'symlink', files[2].mode, 5],
-    ['sub/b', 'file', 0o755, 1],
-  ]);
+  assert.deepEqual(
+    files.map(({ path: name, kind, mode, size }) => [name, kind, mode, size]),
+    [
+      ['a.txt', 'file', lstatSync(path.join(root, 'a.txt')).mode & 0o7777, 4],
+      ['gone', 'absent', 0, 0],
+      ['link', 'symlink', files[2].mode, 5],
+      ['sub/b', 'file', 0o755, 1],
+    ],
+  );
   assert.ok(Math.abs(files[0].mtime - lstatSync(path.join(root, 'a.txt')).mtimeMs) < 0.01);
   assert.equal(files[1].digest, null);
   assert.equal((await store.blobs.get(files[0].digest)).toString(), 'one\n');
   assert.equal((await store.blobs.get(files[2].digest)).toString(), 'a.txt');
 
   assert.deepEqual(session.checkpoints.get('c'), info);
-  assert.deepEqual(session.checkpoints.list().map(({ id }) => id), ['c']);
+  assert.deepEqual(
+    session.checkpoints.list().map(({ id }) => id),
+    ['c'],
+  );
 });
 
 test('options: id, root, time, entry', async (t) => {
   const store = memoryStore(t);
   const { root, session } = await makeFolder(t, store, { 'sub/a': '1' });
-  await session.append([{ id: 'e1', payload: 1 }, { id: 'e2', payload: 2 }]);
+  await session.append([
+    { id: 'e1', payload: 1 },
+    { id: 'e2', payload: 2 },
+  ]);
   const when = new Date('2024-02-03T04:05:06.789Z');
   const one = await session.checkpoints.create('a', {
-    root: pathToFileURL(path.join(root, 'sub')), created: when, entryId: 'e1', threads: 1,
+    root: pathToFileURL(path.join(root, 'sub')),
+    created: when,
+    entryId: 'e1',
+    threads: 1,
   });
   assert.match(one.id, /^[0-9a-f-]{36}$/);
   assert.equal(one.root, path.join(root, 'sub'));
@@ -75,8 +94,14 @@ test('options: id, root, time, entry', async (t) => {
   assert.equal(two.files, 0);
   const three = await session.checkpoints.create(path.join(root, 'sub/a'));
   assert.equal(three.entryId, 'e2');
-  assert.deepEqual(session.checkpoints.files(three.id).map((file) => file.path), ['sub/a']);
-  assert.deepEqual(session.checkpoints.list().map(({ id }) => id), [one.id, two.id, three.id]);
+  assert.deepEqual(
+    session.checkpoints.files(three.id).map((file) => file.path),
+    ['sub/a'],
+  );
+  assert.deepEqual(
+    session.checkpoints.list().map(({ id }) => id),
+    [one.id, two.id, three.id],
+  );
 });
 
 test('a checkpoint is linked with the entry that was appended before it', async (t) => {
@@ -91,7 +116,13 @@ test('a checkpoint is linked with the entry that was appended before it', async 
   session.append({ id: 'e4', payload: 4 });
   assert.equal((await rewound).previousHead, 'e3');
   await session.append({ id: 'e5', payload: 5 });
-  assert.deepEqual(session.entries().toArray().map((entry) => entry.id), ['e1', 'e4', 'e5']);
+  assert.deepEqual(
+    session
+      .entries()
+      .toArray()
+      .map((entry) => entry.id),
+    ['e1', 'e4', 'e5'],
+  );
 });
 
 test('errors of making a checkpoint', async (t) => {
@@ -109,18 +140,44 @@ test('errors of making a checkpoint', async (t) => {
   await session.checkpoints.create('a', { id: 'c' });
   const exists = await create('a', { id: 'c', root: path.join(root, 'folder') });
   assert.equal(exists.code, 'WAL_EEXISTS');
-  for (const wrong of [undefined, null, 5, {}, '', 'a\0b', '\ud800', [undefined], [['a']], [5],
-    'x'.repeat(5000)]) {
+  for (const wrong of [
+    undefined,
+    null,
+    5,
+    {},
+    '',
+    'a\0b',
+    '\ud800',
+    [undefined],
+    [['a']],
+    [5],
+    'x'.repeat(5000),
+  ]) {
     const error = await create(wrong);
     assert.ok(error instanceof WalError, String(wrong).slice(0, 9));
     assert.ok(['WAL_EINVAL', 'WAL_ETOOBIG'].includes(error.code), error.code);
   }
-  for (const wrong of [{ id: 5 }, { id: 'x'.repeat(256) }, { root: 'relative' }, { root: '/a\0b' }, { root: 5 },
-    { created: 'soon' }, { entryId: 5 }, { threads: -1 }, { threads: 1.5 }]) {
+  for (const wrong of [
+    { id: 5 },
+    { id: 'x'.repeat(256) },
+    { root: 'relative' },
+    { root: '/a\0b' },
+    { root: 5 },
+    { created: 'soon' },
+    { entryId: 5 },
+    { threads: -1 },
+    { threads: 1.5 },
+  ]) {
     const error = await create('a', wrong);
-    assert.ok(['WAL_EINVAL', 'WAL_ETOOBIG'].includes(error.code), `${JSON.stringify(wrong)}: ${error}`);
+    assert.ok(
+      ['WAL_EINVAL', 'WAL_ETOOBIG'].includes(error.code),
+      `${JSON.stringify(wrong)}: ${error}`,
+    );
   }
-  assert.deepEqual(session.checkpoints.list().map(({ id }) => id), ['c']);
+  assert.deepEqual(
+    session.checkpoints.list().map(({ id }) => id),
+    ['c'],
+  );
 });
 
 test('files are imported as they are described', async (t) => {
@@ -128,16 +185,26 @@ test('files are imported as they are described', async (t) => {
   const session = await store.create({ cwd: '/work' });
   const digest = await store.blobs.put('content');
   const link = await store.blobs.put('target');
-  const info = await session.checkpoints.import([
-    { path: 'a', kind: 'file', digest, mtime: 1700000000123.5, mode: 0o600 },
-    { path: 'b', kind: 'symlink', digest: link },
-    { path: 'c', kind: 'absent' },
-    { path: 'd', kind: 'file', digest: digest.toUpperCase(), mtime: -5 },
-  ], { id: 'c' });
+  const info = await session.checkpoints.import(
+    [
+      { path: 'a', kind: 'file', digest, mtime: 1700000000123.5, mode: 0o600 },
+      { path: 'b', kind: 'symlink', digest: link },
+      { path: 'c', kind: 'absent' },
+      { path: 'd', kind: 'file', digest: digest.toUpperCase(), mtime: -5 },
+    ],
+    { id: 'c' },
+  );
   assert.equal(info.files, 4);
   const files = session.checkpoints.files('c');
-  assert.deepEqual(files.map((file) => [file.path, file.kind, file.digest, file.size]), [
-    ['a', 'file', digest, 7], ['b', 'symlink', link, 6], ['c', 'absent', null, 0], ['d', 'file', digest, 7]]);
+  assert.deepEqual(
+    files.map((file) => [file.path, file.kind, file.digest, file.size]),
+    [
+      ['a', 'file', digest, 7],
+      ['b', 'symlink', link, 6],
+      ['c', 'absent', null, 0],
+      ['d', 'file', digest, 7],
+    ],
+  );
   assert.equal(files[0].mode, 0o600);
   assert.ok(Math.abs(files[0].mtime - 1700000000123.5) < 0.001);
   assert.equal(files[3].mode, 0o644);
@@ -148,12 +215,26 @@ test('files are imported as they are described', async (t) => {
   assert.ok(absent instanceof NotFoundError);
   assert.match(absent.file, /a$/);
   assert.equal((await fail([{ path: '/etc/a', kind: 'file', digest }])).code, 'WAL_EOUTSIDE');
-  for (const wrong of [undefined, {}, [null], [5], [{ path: 'a' }], [{ path: 'a', kind: 'folder' }],
-    [{ path: 'a', kind: 'file', digest: 'x' }], [{ kind: 'file', digest }], [{ path: 5, kind: 'absent' }],
-    [{ path: 'a\0', kind: 'absent' }], [{ path: 'a', kind: 'file', digest, mode: -1 }],
-    [{ path: 'a', kind: 'file', digest, mtime: 'x' }], [{ path: 'a', kind: 'file', digest, mtime: NaN }],
+  for (const wrong of [
+    undefined,
+    {},
+    [null],
+    [5],
+    [{ path: 'a' }],
+    [{ path: 'a', kind: 'folder' }],
+    [{ path: 'a', kind: 'file', digest: 'x' }],
+    [{ kind: 'file', digest }],
+    [{ path: 5, kind: 'absent' }],
+    [{ path: 'a\0', kind: 'absent' }],
+    [{ path: 'a', kind: 'file', digest, mode: -1 }],
+    [{ path: 'a', kind: 'file', digest, mtime: 'x' }],
+    [{ path: 'a', kind: 'file', digest, mtime: NaN }],
     [{ path: 'a', kind: 'file', digest, mtime: 1e300 }],
-    [{ path: 'a', kind: 'file', digest }, { path: 'a', kind: 'absent' }]]) {
+    [
+      { path: 'a', kind: 'file', digest },
+      { path: 'a', kind: 'absent' },
+    ],
+  ]) {
     assert.equal((await fail(wrong)).code, 'WAL_EINVAL', JSON.stringify(wrong));
   }
   assert.equal(session.checkpoints.get('x'), null);
@@ -165,10 +246,12 @@ test('reading what is not there', async (t) => {
   assert.equal(session.checkpoints.get('c'), null);
   assert.deepEqual(session.checkpoints.list(), []);
   assert.ok(thrown(() => session.checkpoints.files('c')) instanceof NotFoundError);
-  assert.ok(await rejection(session.checkpoints.delete('c')) instanceof NotFoundError);
-  assert.ok(await rejection(session.checkpoints.diff('c')) instanceof NotFoundError);
+  assert.ok((await rejection(session.checkpoints.delete('c'))) instanceof NotFoundError);
+  assert.ok((await rejection(session.checkpoints.diff('c'))) instanceof NotFoundError);
   for (const wrong of [5, undefined, '', 'x'.repeat(300)]) {
-    assert.ok(['WAL_EINVAL', 'WAL_ETOOBIG'].includes(thrown(() => session.checkpoints.files(wrong)).code));
+    assert.ok(
+      ['WAL_EINVAL', 'WAL_ETOOBIG'].includes(thrown(() => session.checkpoints.files(wrong)).code),
+    );
   }
 });
 
@@ -195,7 +278,11 @@ test('checkpoints are switched off and on', async (t) => {
 
 test('differences with the disk, and between checkpoints', async (t) => {
   const store = memoryStore(t);
-  const { root, session } = await makeFolder(t, store, { a: '1\n2\n3\n', b: Buffer.from([0, 1, 2]), c: 'same' });
+  const { root, session } = await makeFolder(t, store, {
+    a: '1\n2\n3\n',
+    b: Buffer.from([0, 1, 2]),
+    c: 'same',
+  });
   await session.checkpoints.create(['a', 'b', 'c', 'new'], { id: 'one' });
   writeFileSync(path.join(root, 'a'), '1\nzwei\n3\n4\n');
   writeFileSync(path.join(root, 'b'), Buffer.from([0, 9]));
@@ -203,12 +290,21 @@ test('differences with the disk, and between checkpoints', async (t) => {
   chmodSync(path.join(root, 'c'), 0o700);
   const disk = await session.checkpoints.diff('one');
   assert.deepEqual([disk.files, disk.insertions, disk.deletions, disk.binary], [4, 3, 1, 1]);
-  assert.deepEqual(disk.changes.map((change) => change.path), ['a', 'b', 'c', 'new']);
+  assert.deepEqual(
+    disk.changes.map((change) => change.path),
+    ['a', 'b', 'c', 'new'],
+  );
   const [a, b, c, added] = disk.changes;
-  assert.deepEqual([a.insertions, a.deletions, a.binary, a.contentChanged, a.modeChanged], [2, 1, false, true, false]);
+  assert.deepEqual(
+    [a.insertions, a.deletions, a.binary, a.contentChanged, a.modeChanged],
+    [2, 1, false, true, false],
+  );
   assert.deepEqual([b.binary, b.contentChanged], [true, true]);
   assert.deepEqual([c.contentChanged, c.modeChanged, c.modeAfter], [false, true, 0o700]);
-  assert.deepEqual([added.kindBefore, added.kindAfter, added.changedElsewhere], ['absent', 'file', false]);
+  assert.deepEqual(
+    [added.kindBefore, added.kindAfter, added.changedElsewhere],
+    ['absent', 'file', false],
+  );
   await session.checkpoints.create(['a', 'b', 'c', 'new'], { id: 'two' });
   assert.deepEqual(await session.checkpoints.diff('one', 'two'), disk);
   assert.deepEqual(await session.diff(), disk);
@@ -240,7 +336,10 @@ test('rewind restores files, links and absence', async (t) => {
   assert.equal(done.canRewind, true);
   assert.equal(done.code, null);
   assert.equal(done.error, '');
-  assert.deepEqual(done.changes.map((change) => change.path), ['a', 'b', 'link', 'new']);
+  assert.deepEqual(
+    done.changes.map((change) => change.path),
+    ['a', 'b', 'link', 'new'],
+  );
   assert.equal(readFileSync(path.join(root, 'a'), 'utf8'), '1\n');
   assert.equal(readFileSync(path.join(root, 'b'), 'utf8'), 'gone soon');
   assert.equal(readlinkSync(path.join(root, 'link')), 'a');
@@ -283,6 +382,20 @@ test('a rewind that is refused changes nothing', async (t) => {
   assert.equal((await rejection(session.rewind(undefined))).code, 'WAL_EINVAL');
 });
 
+test('a store that is read only compares, and refuses the rest', async (t) => {
+  const store = await openStore(t);
+  const { root, session } = await makeFolder(t, store, { a: '1\n' });
+  await session.checkpoints.create('a', { id: 'c' });
+  writeFileSync(path.join(root, 'a'), '2\n');
+  const reader = await Store.open(store.path, { readOnly: true });
+  const same = reader.session(session.id);
+  assert.equal((await same.checkpoints.diff('c')).files, 1);
+  assert.equal((await rejection(same.rewind('c', { dryRun: true }))).code, 'WAL_EREADONLY');
+  assert.equal((await rejection(same.rewind('c'))).code, 'WAL_EREADONLY');
+  assert.equal((await rejection(same.checkpoints.create('a'))).code, 'WAL_EREADONLY');
+  await reader.close();
+});
+
 test('a rewind to another root', async (t) => {
   const store = memoryStore(t);
   const { session } = await makeFolder(t, store, { a: '1\n' });
@@ -296,17 +409,33 @@ test('close completes checkpoints and rewinds; later calls fail', async (t) => {
   const store = await openStore(t);
   const { root, session } = await makeFolder(t, store, { a: '1\n' });
   const { checkpoints } = session;
-  const calls = [checkpoints.create('a', { id: 'c' }), checkpoints.diff('c'), session.diff(), session.rewind('c')];
+  const calls = [
+    checkpoints.create('a', { id: 'c' }),
+    checkpoints.diff('c'),
+    session.diff(),
+    session.rewind('c'),
+  ];
   await store.close();
   const [info, , , rewound] = await Promise.all(calls);
   assert.equal(info.id, 'c');
   assert.equal(rewound.canRewind, true);
   assert.equal(readFileSync(path.join(root, 'a'), 'utf8'), '1\n');
-  for (const call of [checkpoints.create('a'), checkpoints.import([]), checkpoints.delete('c'),
-    checkpoints.diff('c'), checkpoints.setEnabled(true), session.rewind('c'), session.diff()]) {
+  for (const call of [
+    checkpoints.create('a'),
+    checkpoints.import([]),
+    checkpoints.delete('c'),
+    checkpoints.diff('c'),
+    checkpoints.setEnabled(true),
+    session.rewind('c'),
+    session.diff(),
+  ]) {
     assert.equal((await rejection(call)).code, 'WAL_ECLOSED');
   }
-  for (const call of [() => checkpoints.get('c'), () => checkpoints.files('c'), () => checkpoints.list()]) {
+  for (const call of [
+    () => checkpoints.get('c'),
+    () => checkpoints.files('c'),
+    () => checkpoints.list(),
+  ]) {
     assert.equal(thrown(call).code, 'WAL_ECLOSED');
   }
 });

@@ -1,19 +1,27 @@
 // Imports of the session files of other programs.
 
 import assert from 'node:assert/strict';
-import {
-  appendFileSync, chmodSync, mkdirSync, symlinkSync, writeFileSync,
-} from 'node:fs';
+import { appendFileSync, chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
 import test from 'node:test';
 
 import {
-  importClients, importDialects, NotFoundError, scanImport, Store, WalError,
+  importClients,
+  importDialects,
+  NotFoundError,
+  scanImport,
+  Store,
+  WalError,
 } from '../index.mjs';
 import {
-  memoryStore, openStore, rejection, storePath, temporaryFolder, thrown,
+  memoryStore,
+  openStore,
+  rejection,
+  storePath,
+  temporaryFolder,
+  thrown,
 } from './lib/store.mjs';
 
 // Lines as Claude Code writes them.
@@ -22,9 +30,16 @@ function claudeLines(id, count, first = 0) {
   let text = '';
   for (let i = first; i < first + count; i++) {
     text += `${JSON.stringify({
-      parentUuid: i === 0 ? null : uuid(i - 1), isSidechain: false, userType: 'external', cwd: '/work',
-      sessionId: id, version: '2.0.0', type: 'user', message: { role: 'user', content: `message ${i}` },
-      uuid: uuid(i), timestamp: '2025-01-02T03:04:05.678Z',
+      parentUuid: i === 0 ? null : uuid(i - 1),
+      isSidechain: false,
+      userType: 'external',
+      cwd: '/work',
+      sessionId: id,
+      version: '2.0.0',
+      type: 'user',
+      message: { role: 'user', content: `message ${i}` },
+      uuid: uuid(i),
+      timestamp: '2025-01-02T03:04:05.678Z',
     })}\n`;
   }
   return text;
@@ -44,7 +59,9 @@ function claudeFolder(t, count = 3) {
 
 test('dialects and clients are known', () => {
   assert.ok(importDialects.includes('claude') && importDialects.includes('lines'));
-  assert.throws(() => { importDialects.push('x'); }, TypeError);
+  assert.throws(() => {
+    importDialects.push('x');
+  }, TypeError);
   const clients = importClients();
   assert.ok(clients.length >= 3);
   for (const { name, dialect, folder } of clients) {
@@ -59,8 +76,10 @@ test('a folder is imported; a repeated import adds nothing', async (t) => {
   writeFileSync(path.join(folder, '.credentials.json'), '{}');
   writeFileSync(path.join(folder, 'settings.json'), '{}');
   const first = await store.import(folder);
-  assert.deepEqual([first.sources, first.sessions, first.appended, first.duplicates, first.failed],
-    [1, 1, 3, 0, 0]);
+  assert.deepEqual(
+    [first.sources, first.sessions, first.appended, first.duplicates, first.failed],
+    [1, 1, 3, 0, 0],
+  );
   assert.ok(first.bytes > 0);
   assert.equal(first.leftOut.credentials, 1);
   assert.equal(first.reports.length, 1);
@@ -106,7 +125,7 @@ test('options: dialect, exclude, select', async (t) => {
   assert.deepEqual(all.reports.map((report) => report.dialect).sort(), ['claude', 'lines']);
   const wrong = await store.import(other, { dialect: 'claude' });
   assert.ok(wrong.failed + wrong.reports.length > 0);
-  assert.ok(await rejection(store.import(folder, { dialect: 'none' })) instanceof NotFoundError);
+  assert.ok((await rejection(store.import(folder, { dialect: 'none' }))) instanceof NotFoundError);
 });
 
 test('failures and damage are reported, and do not end the import', async (t) => {
@@ -137,13 +156,16 @@ test('failures and damage are reported, and do not end the import', async (t) =>
 
 test('at most 1,000 issues of a source are kept', async (t) => {
   const store = memoryStore(t);
-  const { folder, file } = claudeFolder(t);
+  const { folder, file } = claudeFolder(t, 0);
+  let text = '';
   for (let i = 0; i < 1500; i++) {
-    appendFileSync(file, `no JSON ${i}\n`);
+    text += `no JSON ${i}\n${claudeLines(ID, 1, i)}`;
   }
+  writeFileSync(file, text);
   const { reports } = await store.import(folder);
-  assert.equal(reports[0].lines, 1503);
+  assert.equal(reports[0].lines, 3000);
   assert.equal(reports[0].issues.length, 1000);
+  assert.equal(reports[0].issues[999].line, 1999);
 });
 
 test('a view of the store is continued', async (t) => {
@@ -160,23 +182,50 @@ test('a view of the store is continued', async (t) => {
 
 test('hostile paths and options', async (t) => {
   const store = memoryStore(t);
-  for (const wrong of [undefined, null, 5, {}, '', 'a\0b', '\ud800', [undefined], [['a']], new URL('http://x/'),
-    new URL('file:///a%00b')]) {
+  for (const wrong of [
+    undefined,
+    null,
+    5,
+    {},
+    '',
+    'a\0b',
+    '\ud800',
+    [undefined],
+    [['a']],
+    new URL('http://x/'),
+    new URL('file:///a%00b'),
+  ]) {
     for (const call of [store.import(wrong), scanImport(wrong)]) {
       const error = await rejection(call);
       assert.ok(error instanceof WalError);
       assert.equal(error.code, 'WAL_EINVAL', String(wrong));
     }
-    const follow = async () => { await store.followImport(wrong).next(); };
+    const follow = async () => {
+      await store.followImport(wrong).next();
+    };
     assert.equal((await rejection(follow())).code, 'WAL_EINVAL');
   }
   const long = await store.import(`/${'x'.repeat(5000)}`);
   assert.equal(long.failed, 1);
   assert.ok(long.reports[0].error instanceof WalError);
   const folder = temporaryFolder(t);
-  for (const wrong of [{ select: 'x' }, { select: 'toString' }, { select: 5 }, { dialect: 5 }, { exclude: 5 },
-    { exclude: 'a\0' }, { onProgress: 5 }, { signal: 5 }, { signal: {} }, { signal: null }]) {
-    assert.equal((await rejection(store.import(folder, wrong))).code, 'WAL_EINVAL', JSON.stringify(wrong));
+  for (const wrong of [
+    { select: 'x' },
+    { select: 'toString' },
+    { select: 5 },
+    { dialect: 5 },
+    { exclude: 5 },
+    { exclude: 'a\0' },
+    { onProgress: 5 },
+    { signal: 5 },
+    { signal: {} },
+    { signal: null },
+  ]) {
+    assert.equal(
+      (await rejection(store.import(folder, wrong))).code,
+      'WAL_EINVAL',
+      JSON.stringify(wrong),
+    );
   }
   assert.equal((await store.import([])).sources, 0);
   symlinkSync(folder, path.join(folder, 'loop'));
@@ -187,9 +236,12 @@ test('hostile paths and options', async (t) => {
 
 test('a signal that was aborted before: nothing is done', async (t) => {
   const store = memoryStore(t);
-  const { folder } = claudeFolder(t);
+  const { folder } = claudeFolder(t, 20_000);
   const reason = new Error('mine');
-  assert.equal(await rejection(store.import(folder, { signal: AbortSignal.abort(reason) })), reason);
+  assert.equal(
+    await rejection(store.import(folder, { signal: AbortSignal.abort(reason) })),
+    reason,
+  );
   assert.equal(await rejection(scanImport(folder, { signal: AbortSignal.abort(reason) })), reason);
   const controller = new AbortController();
   const started = store.import(folder, { signal: controller.signal });
@@ -223,7 +275,9 @@ test('an import is stopped in the middle, and continued', async (t) => {
   assert.ok(entries > 0 && entries < count, `${entries} entries`);
 
   const seen = [];
-  const result = await store.import(folder, { onProgress: (done, total) => seen.push([done, total]) });
+  const result = await store.import(folder, {
+    onProgress: (done, total) => seen.push([done, total]),
+  });
   assert.equal(result.appended + result.duplicates, count);
   assert.ok(result.duplicates >= entries);
   assert.equal(store.session(ID).info().entries, count);
@@ -235,12 +289,14 @@ test('what onProgress throws stops the import and rejects it', async (t) => {
   const { folder } = claudeFolder(t, 100_000);
   const thrownHere = new Error('mine');
   let calls = 0;
-  const error = await rejection(store.import(folder, {
-    onProgress: () => {
-      calls++;
-      throw thrownHere;
-    },
-  }));
+  const error = await rejection(
+    store.import(folder, {
+      onProgress: () => {
+        calls++;
+        throw thrownHere;
+      },
+    }),
+  );
   assert.equal(error, thrownHere);
   assert.equal(calls, 1);
 });
@@ -295,7 +351,10 @@ test('followImport yields what is found, then what changes', async (t) => {
   controller.abort(reason);
   assert.equal(await rejection(waiting), reason);
   assert.equal((await follow.next()).done, true);
-  assert.equal(await rejection(store.followImport(folder, { signal: controller.signal }).next()), reason);
+  assert.equal(
+    await rejection(store.followImport(folder, { signal: controller.signal }).next()),
+    reason,
+  );
 });
 
 test('followImport waits for the first find, and a break ends it', async (t) => {

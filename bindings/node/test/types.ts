@@ -1,7 +1,10 @@
 // Uses the declarations; types.test.mjs compiles it.
 import {
-  Append, AppendResult, ConflictError, Documents, Entry, EntryInput, ErrorCode,
-  LockedError, NotFoundError, Session, SessionInfo, SessionList, Store, WalError, version,
+  Append, AppendResult, BackupResult, BlobReader, BlobWriter, CheckpointInfo, CompactStoreResult,
+  ConflictError, Documents, Entry, EntryInput, ErrorCode, FileChanges, importClients,
+  importDialects, ImportResult, isBundle, LockedError, NotFoundError, RewindResult, SalvageResult,
+  scanImport, Session, SessionInfo, SessionList, Store, TransferResult, version, View,
+  viewDialects, ViewInfo, WalError,
 } from 'agentwal';
 
 async function use(): Promise<void> {
@@ -54,6 +57,47 @@ async function use(): Promise<void> {
   await store.close();
 }
 
+async function useContent(store: Store, session: Session): Promise<void> {
+  const digest: string = await store.blobs.put(new Uint8Array(1));
+  const content: Buffer | null = await store.blobs.get(digest);
+  const reader: BlobReader = store.blobs.open(digest);
+  for await (const piece of reader) {
+    void piece.length;
+  }
+  const writer: BlobWriter = await store.blobs.create({ named: true });
+  await writer.write('x');
+  const { size }: { size: number } = await writer.finish();
+  const { checkpoints } = session;
+  const made: CheckpointInfo | null =
+    await checkpoints.create(['a'], { entryId: null, root: new URL('file:///x') });
+  await checkpoints.import([{ path: 'a', kind: 'file', digest }, { path: 'b', kind: 'absent' }]);
+  const changes: FileChanges = await checkpoints.diff('c');
+  const rewound: RewindResult = await session.rewind('c', { dryRun: true, head: true });
+  void [content, size, made, changes, rewound];
+}
+
+async function useOthers(store: Store, session: Session): Promise<void> {
+  const { signal } = new AbortController();
+  const onProgress = (done: number, total: number): void => { void [done, total]; };
+  const view: View = session.view({ dialect: viewDialects[0], root: new URL('file:///x') });
+  const losses: Record<string, number> = view.losses();
+  const { data } = await session.export({ dialect: 'claude' });
+  const views: ViewInfo[] = store.views({ stale: true });
+  await store.updateView(views[0]);
+  const scanned: ImportResult = await scanImport(['a', new URL('file:///b')], { select: 'all' });
+  for await (const round of store.followImport('a', { signal })) {
+    const error: WalError | null = round.reports[0].error;
+    void error;
+  }
+  const merged: TransferResult = await store.merge(Store.memory(), { sessions: ['a'], onProgress });
+  const compacted: CompactStoreResult = await store.compact({ rate: Infinity, onProgress, signal });
+  const copied: BackupResult = await store.backup('b', { signal });
+  const salvaged: SalvageResult = await Store.salvage('a', 'b', { networkFs: true, onProgress });
+  const { to }: { to: number } = await Store.migrate('a', { networkFs: true });
+  void [losses, data.length, scanned, merged, compacted, copied, salvaged, to, importDialects,
+    importClients()[0].folder, isBundle('b'), store.claims()[0].own];
+}
+
 function handle(error: unknown): ErrorCode | undefined {
   if (error instanceof ConflictError || error instanceof NotFoundError ||
       error instanceof LockedError) {
@@ -72,7 +116,11 @@ new Session();
 Store.memory().createSync().append({ payload: 1 }, { durability: 'soon' });
 // @ts-expect-error an id is a string
 Store.memory().createSync({ id: 7 });
+// @ts-expect-error the dialect must be named
+Store.memory().createSync().view({ root: 'x' });
+// @ts-expect-error there is no such selection
+void scanImport('x', { select: 'some' });
 // @ts-expect-error results are read-only
 Store.memory().createSync().append({ payload: 1 }).lastId = 'x';
 
-void [use, handle];
+void [use, useContent, useOthers, handle];

@@ -2,7 +2,12 @@
 
 import assert from 'node:assert/strict';
 import {
-  appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync,
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -10,7 +15,12 @@ import test from 'node:test';
 
 import { NotFoundError, Store, viewDialects, WalError } from '../index.mjs';
 import {
-  memoryStore, openStore, rejection, storePath, temporaryFolder, thrown,
+  memoryStore,
+  openStore,
+  rejection,
+  storePath,
+  temporaryFolder,
+  thrown,
 } from './lib/store.mjs';
 
 const user = (text) => ({ payload: { role: 'user', content: text } });
@@ -24,12 +34,17 @@ async function makeSession(t, store, id = 's') {
 }
 
 function linesOf(file) {
-  return readFileSync(file, 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line));
+  return readFileSync(file, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
 }
 
 test('the names of the dialects are constant', () => {
   assert.ok(viewDialects.includes('claude') && viewDialects.includes('codex'));
-  assert.throws(() => { viewDialects.push('x'); }, TypeError);
+  assert.throws(() => {
+    viewDialects.push('x');
+  }, TypeError);
 });
 
 test('a view is written in every dialect, and only when it is flushed', async (t) => {
@@ -75,7 +90,10 @@ test('what another program adds becomes entries', async (t) => {
   await view.flush();
   const [, last] = linesOf(view.path());
   const line = {
-    ...last, type: 'user', uuid: 'aaaaaaaa-0000-4000-8000-000000000001', parentUuid: last.uuid,
+    ...last,
+    type: 'user',
+    uuid: 'aaaaaaaa-0000-4000-8000-000000000001',
+    parentUuid: last.uuid,
     message: { role: 'user', content: 'from outside' },
   };
   appendFileSync(view.path(), `${JSON.stringify(line)}\nno JSON\n`);
@@ -115,7 +133,11 @@ test('an export of many MiB is whole', async (t) => {
     session.append(user(text), { durability: 'written' });
   }
   const { data } = await session.export({ dialect: 'claude' });
-  const lines = data.toString().trimEnd().split('\n').map((line) => JSON.parse(line));
+  const lines = data
+    .toString()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
   assert.equal(lines.filter((line) => line.message?.content === text).length, 200);
 });
 
@@ -128,9 +150,14 @@ test('the store lists its views, and brings them up to date', async (t) => {
   await other.view({ dialect: 'pi', root }).flush();
   const file = view.path();
   const listed = store.views();
-  assert.deepEqual(listed.map((one) => [one.session, one.dialect, one.root]).sort(),
-    [['other', 'pi', root], ['s', 'claude', root]]);
-  assert.deepEqual(store.views({ session: 's' }).map((one) => one.session), ['s']);
+  assert.deepEqual(listed.map((one) => [one.session, one.dialect, one.root]).sort(), [
+    ['other', 'pi', root],
+    ['s', 'claude', root],
+  ]);
+  assert.deepEqual(
+    store.views({ session: 's' }).map((one) => one.session),
+    ['s'],
+  );
   assert.deepEqual(store.views({ stale: true }), []);
   assert.deepEqual(store.findView(file), { ...listed.find((one) => one.session === 's') });
   assert.deepEqual(store.findView(pathToFileURL(file)), store.findView(file));
@@ -165,9 +192,15 @@ test('a store that is read only notes roots of views', async (t) => {
   const view = reader.session('s').view({ dialect: 'claude', root });
   await view.flush();
   await reader.addViewRoot('claude', root);
-  assert.deepEqual(reader.views().map((one) => one.session), ['s']);
-  assert.ok(await rejection(reader.addViewRoot('none', root)) instanceof NotFoundError);
-  assert.ok(await rejection(reader.addViewRoot('claude', path.join(root, 'none'))) instanceof NotFoundError);
+  assert.deepEqual(
+    reader.views().map((one) => one.session),
+    ['s'],
+  );
+  assert.ok((await rejection(reader.addViewRoot('none', root))) instanceof NotFoundError);
+  assert.ok(
+    (await rejection(reader.addViewRoot('claude', path.join(root, 'none')))) instanceof
+      NotFoundError,
+  );
   await reader.close();
 });
 
@@ -175,42 +208,67 @@ test('errors of views', async (t) => {
   const store = await openStore(t);
   const { session, root } = await makeSession(t, store);
   assert.ok(thrown(() => session.view({ dialect: 'none', root })) instanceof NotFoundError);
-  assert.ok(await rejection(session.export({ dialect: 'none' })) instanceof NotFoundError);
-  for (const wrong of [undefined, null, 5, {}, { dialect: 'claude' }, { dialect: 5, root },
-    { dialect: 'claude', root: 5 }, { dialect: 'claude', root: '' }, { dialect: 'claude', root: 'a\0b' },
-    { dialect: 'claude', root: '\udc00' }, { dialect: 'claude', root: new URL('http://x/y') },
-    { dialect: 'claude', root: new URL('file:///a%00b') }]) {
+  assert.ok((await rejection(session.export({ dialect: 'none' }))) instanceof NotFoundError);
+  for (const wrong of [
+    undefined,
+    null,
+    5,
+    {},
+    { dialect: 'claude' },
+    { dialect: 5, root },
+    { dialect: 'claude', root: 5 },
+    { dialect: 'claude', root: '' },
+    { dialect: 'claude', root: 'a\0b' },
+    { dialect: 'claude', root: '\udc00' },
+    { dialect: 'claude', root: new URL('http://x/y') },
+    { dialect: 'claude', root: new URL('file:///a%00b') },
+  ]) {
     const error = thrown(() => session.view(wrong));
     assert.ok(error instanceof WalError);
     assert.equal(error.code, 'WAL_EINVAL', JSON.stringify(wrong));
   }
   for (const wrong of [undefined, null, 5, {}, { dialect: 5 }, { dialect: '\udc00' }]) {
     const error = await rejection(session.export(wrong));
-    assert.ok(['WAL_EINVAL', 'WAL_ENOTFOUND'].includes(error.code), `${JSON.stringify(wrong)}: ${error}`);
+    assert.ok(
+      ['WAL_EINVAL', 'WAL_ENOTFOUND'].includes(error.code),
+      `${JSON.stringify(wrong)}: ${error}`,
+    );
   }
   const view = session.view({ dialect: 'claude', root });
-  assert.ok(await rejection(view.import()) instanceof NotFoundError);
+  assert.ok((await rejection(view.import())) instanceof NotFoundError);
   assert.equal(view.path(1), view.path());
   assert.equal(thrown(() => view.path('x')).code, 'WAL_EINVAL');
   const long = session.view({ dialect: 'claude', root: `/${'x'.repeat(5000)}` });
-  assert.ok(await rejection(long.flush()) instanceof WalError);
+  assert.ok((await rejection(long.flush())) instanceof WalError);
   writeFileSync(`${root}-file`, '');
   const inFile = session.view({ dialect: 'claude', root: path.join(`${root}-file`, 'x') });
-  assert.ok(await rejection(inFile.flush()) instanceof WalError);
+  assert.ok((await rejection(inFile.flush())) instanceof WalError);
 });
 
 test('errors of the list of views', async (t) => {
   const store = await openStore(t);
-  for (const wrong of [undefined, null, 5, {}, { session: 5, dialect: 'claude', root: '/' },
+  for (const wrong of [
+    undefined,
+    null,
+    5,
+    {},
+    { session: 5, dialect: 'claude', root: '/' },
     { session: 'x'.repeat(300), dialect: 'claude', root: '/' },
     { session: 's', dialect: 'x'.repeat(40), root: '/' },
     { session: 's', dialect: 'claude', root: `/${'x'.repeat(5000)}` },
-    { session: 's\0', dialect: 'claude', root: '/' }]) {
+    { session: 's\0', dialect: 'claude', root: '/' },
+  ]) {
     const error = await rejection(store.updateView(wrong));
-    assert.ok(['WAL_EINVAL', 'WAL_ENOTFOUND'].includes(error.code), `${JSON.stringify(wrong)}: ${error}`);
+    assert.ok(
+      ['WAL_EINVAL', 'WAL_ENOTFOUND'].includes(error.code),
+      `${JSON.stringify(wrong)}: ${error}`,
+    );
   }
   const none = path.join(temporaryFolder(t), 'none');
-  assert.ok(await rejection(store.updateView({ session: 's', dialect: 'claude', root: none })) instanceof NotFoundError);
+  assert.ok(
+    (await rejection(store.updateView({ session: 's', dialect: 'claude', root: none }))) instanceof
+      NotFoundError,
+  );
   for (const wrong of [undefined, 5, '', 'a\0b', '\ud800']) {
     assert.equal(thrown(() => store.findView(wrong)).code, 'WAL_EINVAL');
     assert.equal((await rejection(store.addViewRoot('claude', wrong))).code, 'WAL_EINVAL');
@@ -228,7 +286,10 @@ test('calls on one view are made one after another', async (t) => {
     calls.push(view.flush(), view.import());
   }
   const results = await Promise.all(calls);
-  assert.equal(results.reduce((sum, one) => sum + (one.entries === undefined ? 0 : one.lines), 0), 7);
+  assert.equal(
+    results.reduce((sum, one) => sum + (one.entries === undefined ? 0 : one.lines), 0),
+    7,
+  );
   assert.equal(linesOf(view.path()).length, 7);
 });
 
@@ -244,17 +305,28 @@ test('close completes flushes and exports; later calls fail', async (t) => {
   const [flushed, exported] = await Promise.all(calls);
   assert.equal(flushed.lines, 2);
   assert.equal(exported.data.toString(), readFileSync(file, 'utf8'));
-  for (const call of [view.flush(), view.import(), session.export({ dialect: 'claude' }),
-    store.updateView({ session: 's', dialect: 'claude', root }), store.addViewRoot('claude', root)]) {
+  for (const call of [
+    view.flush(),
+    view.import(),
+    session.export({ dialect: 'claude' }),
+    store.updateView({ session: 's', dialect: 'claude', root }),
+    store.addViewRoot('claude', root),
+  ]) {
     assert.equal((await rejection(call)).code, 'WAL_ECLOSED');
   }
-  for (const call of [() => view.path(), () => view.losses(), () => view.issues(), () => store.views(),
-    () => store.findView(file), () => session.view({ dialect: 'claude', root })]) {
+  for (const call of [
+    () => view.path(),
+    () => view.losses(),
+    () => view.issues(),
+    () => store.views(),
+    () => store.findView(file),
+    () => session.view({ dialect: 'claude', root }),
+  ]) {
     assert.equal(thrown(call).code, 'WAL_ECLOSED');
   }
 });
 
-test('a view outlives its session\'s handle', async (t) => {
+test("a view outlives its session's handle", async (t) => {
   const store = await openStore(t);
   const { session, root } = await makeSession(t, store);
   const view = session.view({ dialect: 'claude', root });

@@ -28,6 +28,24 @@ test('close completes every append, then resolves', async (t) => {
   await again.close();
 });
 
+test('close waits for calls that run in threads', async (t) => {
+  const name = storePath(t);
+  const store = await Store.open(name);
+  const session = await store.create({ id: 's' });
+  const calls = [session.append({ id: 'a', payload: 1 }), session.fork({ id: 'f', at: 'a' })];
+  for (let i = 0; i < 30; i++) {
+    calls.push(store.create({ id: `s${i}` }));
+  }
+  const opened = store.openOrCreate({ id: 's30' });
+  await store.close();
+  await Promise.all(calls);
+  const { session: last } = await opened;
+  assert.equal(last.id, 's30', 'its handle is closed, and has its id');
+  const again = await Store.open(name);
+  assert.equal(again.list().length, 33);
+  await again.close();
+});
+
 test('close may be called again, at the same time and later', async (t) => {
   const store = await openStore(t);
   const both = [store.close(), store.close()];

@@ -25,10 +25,10 @@ class Session {
   #isOpen = true;
 
   static {
-    makeSession = (store, core, handle) => new Session(store, core, handle);
+    makeSession = (store, core, [handle, id]) => new Session(store, core, handle, id);
   }
 
-  constructor(store, core, handle) {
+  constructor(store, core, handle, id) {
     if (core === undefined) {
       throw invalid('a session is made by Store.create and Store.session');
     }
@@ -36,7 +36,7 @@ class Session {
     this.#core = core;
     this.#raw = handle;
     this.#gate = core.makeGate();
-    this.id = native.sessionInfo(handle).id;
+    this.id = id;
     this.documents = new Documents(core, handle, this.#gate);
   }
 
@@ -203,7 +203,7 @@ class Session {
   async fork(options = {}) {
     const given = sessionArguments(options);
     const fork = await this.#run((handle) => native.fork(handle, options.at, ...given));
-    return new Session(this.store, this.#core, fork);
+    return makeSession(this.store, this.#core, fork);
   }
 
   async compact(options) {
@@ -212,7 +212,7 @@ class Session {
       given.push(...sessionArguments(options.into));
     }
     const [fork, result] = await this.#run((handle) => native.compactSession(handle, ...given));
-    return { session: fork === null ? this : new Session(this.store, this.#core, fork), result };
+    return { session: fork === null ? this : makeSession(this.store, this.#core, fork), result };
   }
 
   async redact(entryId, reason) {

@@ -81,8 +81,9 @@ class Store {
 
   // ----------------------------------------------------------- sessions ---
 
-  #wrap(handle) {
-    return makeSession(this, this.#core, handle);
+  // opened: [handle, id]
+  #wrap(opened) {
+    return makeSession(this, this.#core, opened);
   }
 
   async create(options = {}) {
@@ -98,14 +99,14 @@ class Store {
   }
 
   latest(options) {
-    const handle = native.latest(this.#core.handle, options?.cwd);
-    return handle === null ? null : this.#wrap(handle);
+    const opened = native.latest(this.#core.handle, options?.cwd);
+    return opened === null ? null : this.#wrap(opened);
   }
 
   async openOrCreate(options = {}) {
-    const [handle, created] =
+    const [opened, created] =
       await native.openOrCreate(this.#core.handle, ...sessionArguments(options));
-    return { session: this.#wrap(handle), created };
+    return { session: this.#wrap(opened), created };
   }
 
   list(options = {}) {

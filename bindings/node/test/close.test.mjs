@@ -46,6 +46,19 @@ test('close waits for calls that run in threads', async (t) => {
   await again.close();
 });
 
+test('close runs alone, in many races with calls in threads', async (t) => {
+  for (let round = 0; round < 100; round++) {
+    const store = memoryStore(t);
+    const session = store.createSync();
+    const calls = [session.append({ payload: 1 }, { durability: 'queued' })];
+    for (let i = 0; i < 1 + round % 6; i++) {
+      calls.push(session.documents.put('k', i), store.create(), store.sync());
+    }
+    await store.close();
+    await Promise.all(calls);
+  }
+});
+
 test('close may be called again, at the same time and later', async (t) => {
   const store = await openStore(t);
   const both = [store.close(), store.close()];

@@ -19,10 +19,10 @@ static void destroy(struct job *job)
     if (job->kind->discard != NULL) {
         job->kind->discard(job);
     }
-    if (job->work != NULL) {
+    if (job->work != NULL && !addon->is_ended) {
         (void)napi_delete_async_work(addon->env, job->work);
     }
-    if (job->watch_ref != NULL) {
+    if (job->watch_ref != NULL && !addon->is_ended) {
         (void)napi_delete_reference(addon->env, job->watch_ref);
     }
     if (job->handle != NULL) {
@@ -45,9 +45,13 @@ static void execute(napi_env env, void *data)
 
     (void)env;
     job->error.struct_size = sizeof(job->error);
-    job->status = job->kind->run(job, &job->error);
-    if (job->store != NULL) {
+    if (job->store == NULL) {
+        job->status = job->kind->run(job, &job->error);
+    } else if (store_begin_run(job->store)) {
+        job->status = job->kind->run(job, &job->error);
         store_end_run(job->store);
+    } else {
+        job->status = WAL_ECLOSED;
     }
 }
 
@@ -86,9 +90,13 @@ static void complete(napi_env env, napi_status status, void *data)
     struct job *job = data;
     struct call call;
 
+    (void)env;
     (void)status;
-    call_begin(&call, env);
-    finish(&call, job);
+    /* Bun ends jobs of a Worker after its environment. */
+    if (!job->addon->is_ended) {
+        call_begin(&call, job->addon);
+        finish(&call, job);
+    }
     destroy(job);
 }
 
@@ -145,13 +153,12 @@ napi_value job_promise(struct call *call, struct job *job)
 void job_queue(struct job *job)
 {
     if (job->store != NULL) {
-        store_begin_run(job->store);
+        store_queue_run(job->store);
     }
-    job->is_queued = true;
     if (napi_queue_async_work(job->addon->env, job->work) != napi_ok) {
         /* The environment ends. */
         if (job->store != NULL) {
-            store_end_run(job->store);
+            store_unqueue_run(job->store);
         }
         destroy(job);
     }
@@ -162,7 +169,7 @@ void job_cancel(struct job *job)
     struct call call;
 
     if (job->deferred != NULL && job->status != WAL_OK) {
-        call_begin(&call, job->addon->env);
+        call_begin(&call, job->addon);
         finish(&call, job);
     }
     destroy(job);

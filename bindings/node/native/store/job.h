@@ -92,7 +92,6 @@ struct job {
     napi_ref watch_ref;      /* keeps `watch`; or NULL */
     struct job_watch *watch; /* memory that JavaScript sees; or NULL */
     bool is_counted;         /* among the jobs of its store */
-    bool is_queued;
 };
 
 /*

@@ -7,7 +7,7 @@ import path from 'node:path';
 import test from 'node:test';
 
 import { NotFoundError, Store, WalError } from '../index.mjs';
-import { memoryStore, openStore, rejection, startChild, storePath, thrown } from './lib/store.mjs';
+import { memoryStore, openStore, rejection, storePath, thrown } from './lib/store.mjs';
 
 const MIB = 2 ** 20;
 

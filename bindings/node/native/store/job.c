@@ -39,25 +39,35 @@ void job_drop(struct job *job)
 /* Frees a job and lets go what it holds. */
 static void destroy(struct job *job)
 {
-    napi_env env = job->addon->env;
+    struct addon *addon = job->addon;
 
-    if (job->work != NULL) {
-        (void)napi_delete_async_work(env, job->work);
+    if (job->work != NULL && !addon->is_ended) {
+        (void)napi_delete_async_work(addon->env, job->work);
     }
-    if (job->watch_ref != NULL) {
-        (void)napi_delete_reference(env, job->watch_ref);
+    if (job->watch_ref != NULL && !addon->is_ended) {
+        (void)napi_delete_reference(addon->env, job->watch_ref);
     }
     job_thread_release(job);
     job_drop(job);
 }
 
-static void begin_run(struct job *job)
+static void queue_run(struct job *job)
 {
     if (job->store != NULL) {
-        store_begin_run(job->store);
+        store_queue_run(job->store);
     }
     if (job->other != NULL) {
-        store_begin_run(job->other);
+        store_queue_run(job->other);
+    }
+}
+
+static void unqueue_run(struct job *job)
+{
+    if (job->store != NULL) {
+        store_unqueue_run(job->store);
+    }
+    if (job->other != NULL) {
+        store_unqueue_run(job->other);
     }
 }
 
@@ -71,6 +81,22 @@ static void end_run(struct job *job)
     }
 }
 
+/* False: the environment ends. */
+static bool begin_run(struct job *job)
+{
+    if (job->store != NULL && !store_begin_run(job->store)) {
+        if (job->other != NULL) {
+            store_unqueue_run(job->other);
+        }
+        return false;
+    }
+    if (job->other != NULL && !store_begin_run(job->other)) {
+        store_end_run(job->store);
+        return false;
+    }
+    return true;
+}
+
 static void fail(struct job *job, enum wal_status status, const char *text)
 {
     job->status = status;
@@ -82,6 +108,10 @@ static void fail(struct job *job, enum wal_status status, const char *text)
 void job_execute(struct job *job)
 {
     job->error.struct_size = sizeof(job->error);
+    if (!begin_run(job)) {
+        job->status = WAL_ECLOSED;
+        return;
+    }
     job->status =
         job_must_stop(job) ? WAL_ECALLBACK : job->kind->run(job, &job->error);
     if (job->status == WAL_ECALLBACK && job->is_long) {
@@ -135,8 +165,11 @@ void job_complete(struct job *job)
 {
     struct call call;
 
-    call_begin(&call, job->addon->env);
-    finish(&call, job);
+    /* Bun ends jobs of a Worker after its environment. */
+    if (!job->addon->is_ended) {
+        call_begin(&call, job->addon);
+        finish(&call, job);
+    }
     destroy(job);
 }
 
@@ -208,17 +241,16 @@ napi_value job_promise(struct call *call, struct job *job)
 
 void job_queue(struct job *job)
 {
-    begin_run(job);
-    job->is_queued = true;
+    queue_run(job);
     if (job->is_long) {
         if (!job_thread_start(job)) {
-            end_run(job);
+            unqueue_run(job);
             fail(job, WAL_ENOMEM, "cannot start a thread");
             job_cancel(job);
         }
     } else if (napi_queue_async_work(job->addon->env, job->work) != napi_ok) {
         /* The environment ends. */
-        end_run(job);
+        unqueue_run(job);
         destroy(job);
     }
 }
@@ -228,7 +260,7 @@ void job_cancel(struct job *job)
     struct call call;
 
     if (job->deferred != NULL && job->status != WAL_OK) {
-        call_begin(&call, job->addon->env);
+        call_begin(&call, job->addon);
         finish(&call, job);
     }
     destroy(job);

@@ -97,9 +97,8 @@ struct job {
     napi_ref watch_ref;      /* keeps `watch`; or NULL */
     struct job_watch *watch; /* memory that JavaScript sees; or NULL */
     bool is_counted;         /* among the jobs of its stores */
-    bool is_queued;
-    bool is_long;          /* it has a separate thread: job_thread.h */
-    _Atomic bool must_end; /* stop soon: its store closes */
+    bool is_long;            /* it has a separate thread: job_thread.h */
+    _Atomic bool must_end;   /* stop soon: its store closes */
     struct job_thread thread;
 };
 

@@ -41,11 +41,30 @@ bool store_is_shutting(const struct store *store)
     return store->state == STORE_SHUTTING;
 }
 
-void store_begin_run(struct store *store)
+void store_queue_run(struct store *store)
 {
     pthread_mutex_lock(&store->mutex);
-    store->running++;
+    store->queued++;
     pthread_mutex_unlock(&store->mutex);
+}
+
+void store_unqueue_run(struct store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    store->queued--;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+bool store_begin_run(struct store *store)
+{
+    bool result;
+
+    pthread_mutex_lock(&store->mutex);
+    result = !store->is_abandoned;
+    store->queued--;
+    store->running += result;
+    pthread_mutex_unlock(&store->mutex);
+    return result;
 }
 
 void store_end_run(struct store *store)
@@ -96,11 +115,13 @@ static void end(struct store *store, bool is_ending)
     }
 }
 
-/* Waits for the jobs that were queued. */
-static void wait_for_jobs(struct store *store)
+/* Waits for the jobs that run, and for those that are queued; at the end of the
+ * environment these do not run, since Bun would drop them. */
+static void wait_for_jobs(struct store *store, bool is_ending)
 {
     pthread_mutex_lock(&store->mutex);
-    while (store->running > 0) {
+    store->is_abandoned = is_ending;
+    while (store->running > 0 || (store->queued > 0 && !is_ending)) {
         pthread_cond_wait(&store->idle, &store->mutex);
     }
     pthread_mutex_unlock(&store->mutex);
@@ -117,7 +138,7 @@ static enum wal_status shut_now(struct store *store, bool is_ending,
     if (!is_ending) {
         submissions_flush_backlog(store);
     }
-    wait_for_jobs(store);
+    wait_for_jobs(store, is_ending);
     store->state = STORE_SHUTTING;
     status = shut(store, error);
     end(store, is_ending);
@@ -129,7 +150,10 @@ static void on_environment_end(void *data)
     struct store *store = data;
 
     if (store->state == STORE_SHUTTING) {
-        wait_for_jobs(store);
+        wait_for_jobs(store, true);
+        if (store->wal != NULL) {
+            (void)shut(store, NULL);
+        }
         end(store, true);
     } else if (store->state != STORE_CLOSED) {
         (void)shut_now(store, true, NULL);

@@ -100,7 +100,9 @@ static enum wal_status shut_now(struct store *store, bool is_ending,
 
     store->state = STORE_CLOSING;
     job_threads_stop(store->addon, store);
-    if (!is_ending) {
+    if (is_ending) {
+        job_run_pooled(store);
+    } else {
         submissions_flush_backlog(store);
     }
     pthread_mutex_lock(&store->mutex);
@@ -228,6 +230,7 @@ napi_value store_make(struct call *call, struct wal_store *wal)
     store->addon = call->addon;
     store->wal = wal;
     store->references = 1;
+    store->pooled_place = &store->pooled;
     pthread_mutex_init(&store->mutex, NULL);
     pthread_cond_init(&store->idle, NULL);
     addon_retain(call->addon);

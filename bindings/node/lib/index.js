@@ -1,12 +1,12 @@
 'use strict';
 
-const { native } = require('./native.js');
-const { ConflictError, LockedError, NotFoundError, WalError } = require('./errors.js');
+const { native } = require('./base/native.js');
+const { ConflictError, LockedError, NotFoundError, WalError } = require('./base/errors.js');
 const imports = require('./exchange/imports.js');
-const { Session } = require('./session.js');
-const { Store } = require('./store.js');
 const { isBundle } = require('./exchange/transfer.js');
 const { viewDialects } = require('./exchange/views.js');
+const { Session } = require('./session/session.js');
+const { Store } = require('./store/store.js');
 
 module.exports = {
   Store, Session, WalError, ConflictError, NotFoundError, LockedError,

@@ -1,12 +1,12 @@
 /*
  * addon.c - loading the addon into an environment (addon.h).
  */
-#include "bindings/node/native/addon.h"
+#include "bindings/node/native/base/addon.h"
 
 #include <stdlib.h>
 
+#include "bindings/node/native/base/value.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/value.h"
 
 struct addon *addon_get(napi_env env)
 {
@@ -77,19 +77,49 @@ static const struct call_method addon_methods[] = {
 };
 
 static const struct call_method *const modules[] = {
-    addon_methods,         store_methods,       store_call_methods,
-    submission_methods,    session_methods,     cursor_methods,
-    document_methods,      head_methods,        session_change_methods,
-    session_fork_methods,  session_job_methods, session_list_methods,
-    watcher_methods,       job_thread_methods,  blob_methods,
-    blob_writer_methods,   checkpoint_methods,  checkpoint_list_methods,
-    file_change_methods,   rewind_methods,      view_methods,
-    view_list_methods,     export_methods,      import_methods,
-    import_follow_methods, transfer_methods,    compact_methods,
-    backup_methods,        salvage_methods,     repair_methods,
+    addon_methods,
+    backup_methods,
+    blob_methods,
+    blob_writer_methods,
+    checkpoint_list_methods,
+    checkpoint_methods,
+    compact_methods,
+    cursor_methods,
+    document_methods,
+    export_methods,
+    file_change_methods,
+    head_methods,
+    import_follow_methods,
+    import_methods,
+    job_thread_methods,
+    repair_methods,
+    rewind_methods,
+    salvage_methods,
+    session_append_methods,
+    session_change_methods,
+    session_fork_methods,
+    session_job_methods,
+    session_list_methods,
+    session_methods,
+    store_call_methods,
+    store_methods,
+    transfer_methods,
+    view_list_methods,
+    view_methods,
+    watcher_methods,
 };
 
-NAPI_MODULE_INIT()
+/* The two symbols that the binary exports, which Node.js looks up. */
+NAPI_MODULE_EXPORT int32_t node_api_module_get_api_version_v1(void);
+NAPI_MODULE_EXPORT napi_value napi_register_module_v1(napi_env env,
+                                                      napi_value exports);
+
+int32_t node_api_module_get_api_version_v1(void)
+{
+    return NAPI_VERSION;
+}
+
+napi_value napi_register_module_v1(napi_env env, napi_value exports)
 {
     struct addon *addon = calloc(1, sizeof(*addon));
 

@@ -5,40 +5,36 @@
 #ifndef AGENTWAL_NODE_MODULES_H
 #define AGENTWAL_NODE_MODULES_H
 
-#include "bindings/node/native/call.h"
+#include "bindings/node/native/base/call.h"
 
-extern const struct call_method store_methods[];      /* store.c */
-extern const struct call_method store_call_methods[]; /* store_calls.c */
-extern const struct call_method submission_methods[]; /* submission.c */
-extern const struct call_method job_thread_methods[]; /* job_thread.c */
-extern const struct call_method session_methods[];    /* session.c */
-extern const struct call_method cursor_methods[];     /* cursor.c */
+extern const struct call_method backup_methods[];
+extern const struct call_method blob_methods[];
+extern const struct call_method blob_writer_methods[];
+extern const struct call_method checkpoint_list_methods[];
+extern const struct call_method checkpoint_methods[];
+extern const struct call_method compact_methods[];
+extern const struct call_method cursor_methods[];
 extern const struct call_method document_methods[];
+extern const struct call_method export_methods[];
+extern const struct call_method file_change_methods[];
 extern const struct call_method head_methods[];
+extern const struct call_method import_follow_methods[];
+extern const struct call_method import_methods[];
+extern const struct call_method job_thread_methods[];
+extern const struct call_method repair_methods[];
+extern const struct call_method rewind_methods[];
+extern const struct call_method salvage_methods[];
+extern const struct call_method session_append_methods[];
 extern const struct call_method session_change_methods[];
 extern const struct call_method session_fork_methods[];
 extern const struct call_method session_job_methods[];
 extern const struct call_method session_list_methods[];
-extern const struct call_method watcher_methods[];
-
-/* content/ */
-extern const struct call_method blob_methods[];
-extern const struct call_method blob_writer_methods[];
-extern const struct call_method checkpoint_methods[];
-extern const struct call_method checkpoint_list_methods[];
-extern const struct call_method file_change_methods[];
-extern const struct call_method rewind_methods[];
-/* exchange/ */
-extern const struct call_method view_methods[];
-extern const struct call_method view_list_methods[];
-extern const struct call_method export_methods[];
-extern const struct call_method import_methods[];
-extern const struct call_method import_follow_methods[];
+extern const struct call_method session_methods[];
+extern const struct call_method store_call_methods[];
+extern const struct call_method store_methods[];
 extern const struct call_method transfer_methods[];
-/* admin/ */
-extern const struct call_method compact_methods[];
-extern const struct call_method backup_methods[];
-extern const struct call_method salvage_methods[];
-extern const struct call_method repair_methods[];
+extern const struct call_method view_list_methods[];
+extern const struct call_method view_methods[];
+extern const struct call_method watcher_methods[];
 
 #endif

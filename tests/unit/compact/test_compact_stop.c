@@ -85,11 +85,7 @@ static void test_stop__in_a_segment_of_the_log(void **state)
     kit_append_all(session, "a b");
     stop_compaction(store, 0);
     kit_append(session, "c", NULL);
-    /* A dry run reads only, and is not slowed down where it need not be. */
-    compact(store, 2);
-    assert_int_equal(
-        wal_session_redact(session, kit_text("a"), kit_text("why"), NULL, NULL),
-        WAL_OK);
+    compact(store);
     wal_session_close(session);
     kit_close(store);
 }

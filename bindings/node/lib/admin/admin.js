@@ -2,20 +2,21 @@
 
 // Administration of stores.
 
-const { native } = require('../native.js');
-const { COMPACT, OPEN } = require('../flags.js');
-const { invalid } = require('../errors.js');
-const { openArguments, openFlags } = require('../open_options.js');
-const { toPath } = require('../path.js');
-const { runLong } = require('../progress.js');
+const { native } = require('../base/native.js');
+const { COMPACT, OPEN } = require('../base/flags.js');
+const { invalid } = require('../base/errors.js');
+const { openArguments, openFlags } = require('../store/open_options.js');
+const { toPath } = require('../base/path.js');
+const { runWatched } = require('../base/progress.js');
 
 async function migrate(path, options = {}) {
-  return native.migrate(...openArguments(toPath(path), options, openFlags({ create: false, ...options })));
+  const flags = openFlags({ create: false, ...options });
+  return native.migrate(...openArguments(toPath(path), options, flags));
 }
 
 async function salvage(path, out, options = {}) {
   const given = [toPath(path), toPath(out), options.networkFs ? OPEN.networkFs : 0];
-  return runLong(options, (watch) => native.salvage(...given, watch));
+  return runWatched(options, (watch) => native.salvage(...given, watch));
 }
 
 // 0 would be the default of the library.
@@ -42,14 +43,14 @@ function compactArguments(options) {
 async function compact(core, options = {}) {
   const given = compactArguments(options);
   await core.settle();
-  return runLong(options, (watch) => native.compactStore(core.handle, ...given, watch));
+  return runWatched(options, (watch) => native.compactStore(core.handle, ...given, watch));
 }
 
 // What was asked for before is written first.
 async function backup(core, path, options = {}) {
   const to = toPath(path);
-  await core.wait(native.flush);
-  return runLong(options, (watch) => native.backup(core.handle, to, watch));
+  await core.written();
+  return runWatched(options, (watch) => native.backup(core.handle, to, watch));
 }
 
 module.exports = { migrate, salvage, compact, backup };

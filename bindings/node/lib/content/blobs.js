@@ -2,21 +2,23 @@
 
 const { constants } = require('node:buffer');
 
-const { native } = require('../native.js');
-const { invalid, NotFoundError, WalError } = require('../errors.js');
+const { native } = require('../base/native.js');
+const { invalid, NotFoundError, WalError } = require('../base/errors.js');
 
 // Of an asynchronous iteration, in bytes.
 const PIECE = 2 ** 20;
 
 function allocate(size) {
   if (size > constants.MAX_LENGTH) {
-    throw new WalError(`a Buffer has at most ${constants.MAX_LENGTH} bytes, and these are ${size}; ` +
+    throw new WalError(
+      `a Buffer has at most ${constants.MAX_LENGTH} bytes, and these are ${size}; ` +
       'read the blob in parts, with Blobs.open', { code: 'WAL_ETOOBIG' });
   }
   try {
     return Buffer.allocUnsafeSlow(size);
   } catch (error) {
-    throw new WalError(`no memory for ${size} bytes of a blob`, { code: 'WAL_ENOMEM', cause: error });
+    throw new WalError(`no memory for ${size} bytes of a blob`,
+      { code: 'WAL_ENOMEM', cause: error });
   }
 }
 

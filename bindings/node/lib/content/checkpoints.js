@@ -1,9 +1,9 @@
 'use strict';
 
-const { native } = require('../native.js');
-const { CHECKPOINT_UNLINKED, FILE_KIND, REWIND } = require('../flags.js');
-const { invalid, NotFoundError } = require('../errors.js');
-const { toOptionalPath } = require('../path.js');
+const { native } = require('../base/native.js');
+const { CHECKPOINT_UNLINKED, FILE_KIND, REWIND } = require('../base/flags.js');
+const { invalid, NotFoundError } = require('../base/errors.js');
+const { toOptionalPath } = require('../base/path.js');
 
 // id, root, created, entryId, flags, threads
 function checkpointArguments(options = {}) {

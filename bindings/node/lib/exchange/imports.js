@@ -1,10 +1,10 @@
 'use strict';
 
-const { native } = require('../native.js');
-const { SELECT } = require('../flags.js');
-const { invalid } = require('../errors.js');
-const { toOptionalPath, toPaths } = require('../path.js');
-const { runLong } = require('../progress.js');
+const { native } = require('../base/native.js');
+const { SELECT } = require('../base/flags.js');
+const { invalid } = require('../base/errors.js');
+const { toOptionalPath, toPaths } = require('../base/path.js');
+const { runWatched } = require('../base/progress.js');
 
 const importDialects = Object.freeze(native.importDialects());
 
@@ -20,12 +20,12 @@ function importArguments(paths, options) {
 
 async function importPaths(core, paths, options = {}) {
   const given = importArguments(paths, options);
-  return runLong(options, (watch) => native.importTree(core.handle, ...given, watch));
+  return runWatched(options, (watch) => native.importTree(core.handle, ...given, watch));
 }
 
 async function scanImport(paths, options = {}) {
   const given = importArguments(paths, options);
-  return runLong(options, (watch) => native.scanImport(...given, watch));
+  return runWatched(options, (watch) => native.scanImport(...given, watch));
 }
 
 function followImport(core, paths, options = {}) {
@@ -36,7 +36,7 @@ function followImport(core, paths, options = {}) {
     const leave = core.atEnd(() => native.closeImport(handle));
     try {
       for (;;) {
-        yield await runLong(options, (watch) => native.nextImport(handle, watch));
+        yield await runWatched(options, (watch) => native.nextImport(handle, watch));
       }
     } finally {
       leave();

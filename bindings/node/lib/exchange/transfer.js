@@ -2,10 +2,10 @@
 
 // Sessions from one store to another, and bundles.
 
-const { native } = require('../native.js');
-const { invalid } = require('../errors.js');
-const { toOptionalPath, toPath } = require('../path.js');
-const { runLong } = require('../progress.js');
+const { native } = require('../base/native.js');
+const { invalid } = require('../base/errors.js');
+const { toOptionalPath, toPath } = require('../base/path.js');
+const { runWatched } = require('../base/progress.js');
 
 // sessions, directory
 function transferArguments(options) {
@@ -19,21 +19,21 @@ function transferArguments(options) {
 // What was asked for before, also of `from`, is written first.
 async function merge(core, from, options = {}) {
   const given = transferArguments(options);
-  await from.wait(native.flush);
-  await core.wait(native.flush);
-  return runLong(options, (watch) => native.merge(core.handle, from.handle, ...given, watch));
+  await from.written();
+  await core.written();
+  return runWatched(options, (watch) => native.merge(core.handle, from.handle, ...given, watch));
 }
 
 async function writeBundle(core, path, options = {}) {
   const given = [toPath(path), ...transferArguments(options)];
-  await core.wait(native.flush);
-  return runLong(options, (watch) => native.writeBundle(core.handle, ...given, watch));
+  await core.written();
+  return runWatched(options, (watch) => native.writeBundle(core.handle, ...given, watch));
 }
 
 async function readBundle(core, path, options = {}) {
   const given = [toPath(path), ...transferArguments(options)];
-  await core.wait(native.flush);
-  return runLong(options, (watch) => native.readBundle(core.handle, ...given, watch));
+  await core.written();
+  return runWatched(options, (watch) => native.readBundle(core.handle, ...given, watch));
 }
 
 function isBundle(path) {

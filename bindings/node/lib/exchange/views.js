@@ -2,10 +2,10 @@
 
 const { constants } = require('node:buffer');
 
-const { native } = require('../native.js');
-const { VIEW_STALE } = require('../flags.js');
-const { invalid } = require('../errors.js');
-const { toPath } = require('../path.js');
+const { native } = require('../base/native.js');
+const { VIEW_STALE } = require('../base/flags.js');
+const { invalid } = require('../base/errors.js');
+const { toPath } = require('../base/path.js');
 
 const viewDialects = Object.freeze(native.viewDialects());
 

@@ -4,11 +4,11 @@
 #include <agentwal/admin.h>
 #include <math.h>
 
-#include "bindings/node/native/job.h"
-#include "bindings/node/native/list.h"
+#include "bindings/node/native/base/list.h"
+#include "bindings/node/native/base/value.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/store.h"
-#include "bindings/node/native/value.h"
+#include "bindings/node/native/store/job.h"
+#include "bindings/node/native/store/store.h"
 
 struct refusal_item {
     struct list_item item;

@@ -3,10 +3,10 @@
  */
 #include <agentwal/admin.h>
 
-#include "bindings/node/native/job.h"
-#include "bindings/node/native/list.h"
+#include "bindings/node/native/base/list.h"
+#include "bindings/node/native/base/value.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/value.h"
+#include "bindings/node/native/store/job.h"
 
 enum {
     REPORTS = 1000 /* that are kept */

@@ -3,10 +3,10 @@
  */
 #include <agentwal/blob.h>
 
-#include "bindings/node/native/job.h"
+#include "bindings/node/native/base/value.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/store.h"
-#include "bindings/node/native/value.h"
+#include "bindings/node/native/store/job.h"
+#include "bindings/node/native/store/store.h"
 
 static void discard_writer(void *object)
 {

@@ -1,13 +1,14 @@
 /*
  * checkpoint.c - making and deleting checkpoints; checkpoint_list.c reads them.
  */
+#include "bindings/node/native/base/list.h"
+#include "bindings/node/native/base/value.h"
 #include "bindings/node/native/content/checkpoint_info.h"
 #include "bindings/node/native/content/digest.h"
-#include "bindings/node/native/job.h"
-#include "bindings/node/native/list.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/session.h"
-#include "bindings/node/native/value.h"
+#include "bindings/node/native/session/session.h"
+#include "bindings/node/native/store/job.h"
+#include "bindings/node/native/store/store.h"
 
 enum {
     FILE_ITEMS = 5, /* of a file in an array: path, kind, mode, mtime, digest */
@@ -44,18 +45,32 @@ static enum wal_status take_info(struct checkpoint_job *self,
     return list_check(&self->copies, status, error);
 }
 
+/* The head is that of the entries which are in the queue, too. */
+static enum wal_status wait_for_head(const struct checkpoint_job *self,
+                                     struct wal_error *error)
+{
+    const struct wal_checkpoint_options *options = &self->options;
+
+    return options->entry_id.size == 0 &&
+                   (options->flags & WAL_CHECKPOINT_UNLINKED) == 0
+               ? wal_flush(self->job.store->wal, error)
+               : WAL_OK;
+}
+
 static enum wal_status create_run(struct job *job, struct wal_error *error)
 {
     struct checkpoint_job *self = (struct checkpoint_job *)job;
     struct wal_session *session = job->handle->object;
     struct wal_file_cursor *cursor = NULL;
-    enum wal_status status =
-        self->files != NULL
-            ? wal_checkpoint_import(session, self->files, self->count,
-                                    &self->options, &cursor, error)
-            : wal_checkpoint_create(session, self->paths, self->count,
-                                    &self->options, &cursor, error);
+    enum wal_status status = wait_for_head(self, error);
 
+    if (status == WAL_OK) {
+        status = self->files != NULL
+                     ? wal_checkpoint_import(session, self->files, self->count,
+                                             &self->options, &cursor, error)
+                     : wal_checkpoint_create(session, self->paths, self->count,
+                                             &self->options, &cursor, error);
+    }
     return status == WAL_OK ? take_info(self, cursor, error) : status;
 }
 

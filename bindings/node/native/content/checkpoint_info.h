@@ -6,7 +6,7 @@
 
 #include <agentwal/checkpoint.h>
 
-#include "bindings/node/native/call.h"
+#include "bindings/node/native/base/call.h"
 
 /* The object of a checkpoint; null when checkpoints are off. */
 napi_value checkpoint_make_info(struct call *call,

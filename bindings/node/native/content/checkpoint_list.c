@@ -2,11 +2,11 @@
  * checkpoint_list.c - reading checkpoints: their list, and their files
  * (checkpoint_info.h).
  */
+#include "bindings/node/native/base/value.h"
 #include "bindings/node/native/content/checkpoint_info.h"
 #include "bindings/node/native/content/file_changes.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/session.h"
-#include "bindings/node/native/value.h"
+#include "bindings/node/native/session/session.h"
 
 napi_value checkpoint_make_info(struct call *call,
                                 const struct wal_checkpoint_info *info)

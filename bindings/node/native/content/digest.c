@@ -3,7 +3,7 @@
  */
 #include "bindings/node/native/content/digest.h"
 
-#include "bindings/node/native/value.h"
+#include "bindings/node/native/base/value.h"
 
 static int digit_value(char digit)
 {

@@ -4,9 +4,9 @@
  */
 #include "bindings/node/native/content/file_changes.h"
 
+#include "bindings/node/native/base/value.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/session.h"
-#include "bindings/node/native/value.h"
+#include "bindings/node/native/session/session.h"
 
 struct change_item {
     struct list_item item;

@@ -6,8 +6,8 @@
 
 #include <agentwal/checkpoint.h>
 
-#include "bindings/node/native/job.h"
-#include "bindings/node/native/list.h"
+#include "bindings/node/native/base/list.h"
+#include "bindings/node/native/store/job.h"
 
 struct file_changes {
     struct list list;

@@ -1,11 +1,12 @@
 /*
  * rewind.c - restoring files to a checkpoint.
  */
+#include "bindings/node/native/base/status.h"
+#include "bindings/node/native/base/value.h"
 #include "bindings/node/native/content/file_changes.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/session.h"
-#include "bindings/node/native/status.h"
-#include "bindings/node/native/value.h"
+#include "bindings/node/native/session/session.h"
+#include "bindings/node/native/store/store.h"
 
 struct rewind_job {
     struct job job;
@@ -22,8 +23,12 @@ static enum wal_status rewind_run(struct job *job, struct wal_error *error)
     enum wal_status status;
 
     self->result.struct_size = sizeof(self->result);
-    status = wal_rewind(job->handle->object, self->checkpoint, &self->options,
-                        &self->result, &cursor, error);
+    /* The head is that of the entries which are in the queue, too. */
+    status = wal_flush(job->store->wal, error);
+    if (status == WAL_OK) {
+        status = wal_rewind(job->handle->object, self->checkpoint,
+                            &self->options, &self->result, &cursor, error);
+    }
     return status == WAL_OK ? file_changes_collect(&self->changes, &job->arena,
                                                    cursor, error)
                             : status;

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bindings/node/native/base/value.h"
 #include "bindings/node/native/exchange/view.h"
-#include "bindings/node/native/job.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/session.h"
-#include "bindings/node/native/store.h"
-#include "bindings/node/native/value.h"
+#include "bindings/node/native/session/session.h"
+#include "bindings/node/native/store/job.h"
+#include "bindings/node/native/store/store.h"
 
 enum {
     FIRST_SIZE = 64 << 10

@@ -1,10 +1,10 @@
 /*
  * import.c - imports of the session files of other programs.
  */
+#include "bindings/node/native/base/value.h"
 #include "bindings/node/native/exchange/import_report.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/store.h"
-#include "bindings/node/native/value.h"
+#include "bindings/node/native/store/store.h"
 
 struct import_job {
     struct job job;

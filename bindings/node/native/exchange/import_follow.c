@@ -6,10 +6,10 @@
  */
 #include <stdlib.h>
 
+#include "bindings/node/native/base/value.h"
 #include "bindings/node/native/exchange/import_report.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/store.h"
-#include "bindings/node/native/value.h"
+#include "bindings/node/native/store/store.h"
 
 enum {
     WAIT_MS = 100

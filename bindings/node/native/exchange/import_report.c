@@ -3,7 +3,7 @@
  */
 #include "bindings/node/native/exchange/import_report.h"
 
-#include "bindings/node/native/value.h"
+#include "bindings/node/native/base/value.h"
 
 struct report_item {
     struct list_item item;

@@ -6,8 +6,8 @@
 
 #include <agentwal/import.h>
 
-#include "bindings/node/native/job.h"
-#include "bindings/node/native/list.h"
+#include "bindings/node/native/base/list.h"
+#include "bindings/node/native/store/job.h"
 
 enum {
     IMPORT_ISSUES = 1000 /* that are kept of a source */

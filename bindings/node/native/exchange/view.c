@@ -3,11 +3,11 @@
  */
 #include "bindings/node/native/exchange/view.h"
 
-#include "bindings/node/native/job.h"
+#include "bindings/node/native/base/value.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/session.h"
-#include "bindings/node/native/store.h"
-#include "bindings/node/native/value.h"
+#include "bindings/node/native/session/session.h"
+#include "bindings/node/native/store/job.h"
+#include "bindings/node/native/store/store.h"
 
 static void close_view(void *object)
 {

@@ -6,7 +6,7 @@
 
 #include <agentwal/convert.h>
 
-#include "bindings/node/native/call.h"
+#include "bindings/node/native/base/call.h"
 
 /* The object of a flush's result. */
 napi_value view_make_flush_result(struct call *call,

@@ -28,6 +28,37 @@ test('close completes every append, then resolves', async (t) => {
   await again.close();
 });
 
+test('close waits for calls that run in threads', async (t) => {
+  const name = storePath(t);
+  const store = await Store.open(name);
+  const session = await store.create({ id: 's' });
+  const calls = [session.append({ id: 'a', payload: 1 }), session.fork({ id: 'f', at: 'a' })];
+  for (let i = 0; i < 30; i++) {
+    calls.push(store.create({ id: `s${i}` }));
+  }
+  const opened = store.openOrCreate({ id: 's30' });
+  await store.close();
+  await Promise.all(calls);
+  const { session: last } = await opened;
+  assert.equal(last.id, 's30', 'its handle is closed, and has its id');
+  const again = await Store.open(name);
+  assert.equal(again.list().length, 33);
+  await again.close();
+});
+
+test('close runs alone, in many races with calls in threads', async (t) => {
+  for (let round = 0; round < 100; round++) {
+    const store = memoryStore(t);
+    const session = store.createSync();
+    const calls = [session.append({ payload: 1 }, { durability: 'queued' })];
+    for (let i = 0; i < 1 + round % 6; i++) {
+      calls.push(session.documents.put('k', i), store.create(), store.sync());
+    }
+    await store.close();
+    await Promise.all(calls);
+  }
+});
+
 test('close may be called again, at the same time and later', async (t) => {
   const store = await openStore(t);
   const both = [store.close(), store.close()];

@@ -27,10 +27,9 @@ class Session {
   #isOpen = true;
 
   static {
-    makeSession = (store, core, handle, id) => new Session(store, core, handle, id);
+    makeSession = (store, core, [handle, id]) => new Session(store, core, handle, id);
   }
 
-  // id: undefined if it is not known.
   constructor(store, core, handle, id) {
     if (core === undefined) {
       throw invalid('a session is made by Store.create and Store.session');
@@ -39,7 +38,7 @@ class Session {
     this.#core = core;
     this.#raw = handle;
     this.#gate = core.makeGate();
-    this.id = id ?? native.sessionInfo(handle).id;
+    this.id = id;
     this.documents = new Documents(core, handle, this.#gate);
     this.checkpoints = new Checkpoints(core, handle, this.#gate);
   }
@@ -207,7 +206,7 @@ class Session {
   async fork(options = {}) {
     const given = sessionArguments(options);
     const fork = await this.#run((handle) => native.fork(handle, options.at, ...given));
-    return new Session(this.store, this.#core, fork);
+    return makeSession(this.store, this.#core, fork);
   }
 
   async compact(options) {
@@ -216,7 +215,7 @@ class Session {
       given.push(...sessionArguments(options.into));
     }
     const [fork, result] = await this.#run((handle) => native.compactSession(handle, ...given));
-    return { session: fork === null ? this : new Session(this.store, this.#core, fork), result };
+    return { session: fork === null ? this : makeSession(this.store, this.#core, fork), result };
   }
 
   async redact(entryId, reason) {

@@ -137,8 +137,14 @@ class Core {
   closeSync() {
     if (this.isOpen) {
       this.#end();
-      this.#closing = Promise.resolve();
-      native.closeSync(this.#handle);
+      try {
+        native.closeSync(this.#handle);
+        this.#closing = Promise.resolve();
+      } catch (error) {
+        this.#closing = Promise.reject(error);
+        this.#closing.catch(() => {});
+        throw error;
+      }
     }
   }
 

@@ -78,8 +78,9 @@ class Store {
 
   // ----------------------------------------------------------- sessions ---
 
-  #wrap(handle, id) {
-    return makeSession(this, this.#core, handle, id);
+  // opened: [handle, id]
+  #wrap(opened) {
+    return makeSession(this, this.#core, opened);
   }
 
   async create(options = {}) {
@@ -91,18 +92,18 @@ class Store {
   }
 
   session(id) {
-    return this.#wrap(native.session(this.#core.handle, id), id);
+    return this.#wrap(native.session(this.#core.handle, id));
   }
 
   latest(options) {
-    const handle = native.latest(this.#core.handle, options?.cwd);
-    return handle === null ? null : this.#wrap(handle);
+    const opened = native.latest(this.#core.handle, options?.cwd);
+    return opened === null ? null : this.#wrap(opened);
   }
 
   async openOrCreate(options = {}) {
-    const [handle, created] =
+    const [opened, created] =
       await native.openOrCreate(this.#core.handle, ...sessionArguments(options));
-    return { session: this.#wrap(handle), created };
+    return { session: this.#wrap(opened), created };
   }
 
   list(options = {}) {

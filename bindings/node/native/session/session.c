@@ -3,6 +3,8 @@
  */
 #include "bindings/node/native/session/session.h"
 
+#include <string.h>
+
 #include "bindings/node/native/base/value.h"
 #include "bindings/node/native/modules.h"
 #include "bindings/node/native/store/job.h"
@@ -32,41 +34,76 @@ void session_read_options(struct call *call, size_t first,
     };
 }
 
+enum wal_status session_identify(struct opened_session *opened,
+                                 enum wal_status status,
+                                 struct wal_error *error)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+
+    if (status == WAL_OK) {
+        status = wal_session_get_info(opened->session, &info, error);
+    }
+    if (status == WAL_OK) {
+        memcpy(opened->id, info.id.data, info.id.size);
+        opened->id[info.id.size] = '\0';
+    }
+    return status;
+}
+
+void session_discard(struct opened_session *opened)
+{
+    wal_session_close(opened->session);
+    opened->session = NULL;
+}
+
+napi_value session_make(struct call *call, struct store *store,
+                        struct opened_session *opened)
+{
+    struct wal_session *session = opened->session;
+    napi_value pair;
+
+    if (session == NULL) {
+        return make_null(call);
+    }
+    opened->session = NULL;
+    pair = make_array(call);
+    array_push(call, pair, 0, handle_make(call, &session_type, store, session));
+    array_push(call, pair, 1, make_string(call, opened->id));
+    return pair;
+}
+
 /* --- creating and opening ----------------------------------------------- */
 
 struct create_job {
     struct job job;
     struct wal_session_options options;
-    struct wal_session *session;
+    struct opened_session made;
 };
 
 static enum wal_status create_run(struct job *job, struct wal_error *error)
 {
     struct create_job *self = (struct create_job *)job;
+    enum wal_status status = wal_session_create(job->store->wal, &self->options,
+                                                &self->made.session, error);
 
-    return wal_session_create(job->store->wal, &self->options, &self->session,
-                              error);
+    return session_identify(&self->made, status, error);
 }
 
 static napi_value create_finish(struct call *call, struct job *job)
 {
-    struct create_job *self = (struct create_job *)job;
-    struct wal_session *session = self->session;
-
-    self->session = NULL;
-    return handle_make(call, &session_type, job->store, session);
+    return session_make(call, job->store, &((struct create_job *)job)->made);
 }
 
 static void create_discard(struct job *job)
 {
-    wal_session_close(((struct create_job *)job)->session);
+    session_discard(&((struct create_job *)job)->made);
 }
 
 static const struct job_kind create_kind = {"create", sizeof(struct create_job),
                                             create_run, create_finish,
                                             create_discard};
 
-/* create(store, OPTIONS) */
+/* create(store, OPTIONS): [session, id] */
 static napi_value create_session(struct call *call)
 {
     struct store *store = store_get(call, 0);
@@ -79,38 +116,74 @@ static napi_value create_session(struct call *call)
     return job_start(call, &job->job);
 }
 
-/* createSync(store, OPTIONS) */
+/* Identifies and returns a session that this thread opened. */
+static napi_value return_session(struct call *call, struct store *store,
+                                 struct opened_session *opened,
+                                 enum wal_status status)
+{
+    if (!call_check(call, session_identify(opened, status, call_error(call)))) {
+        session_discard(opened);
+        return NULL;
+    }
+    return session_make(call, store, opened);
+}
+
+/* createSync(store, OPTIONS): [session, id] */
 static napi_value create_now(struct call *call)
 {
     struct store *store = store_get(call, 0);
-    struct wal_session *session = NULL;
+    struct opened_session made = {.session = NULL};
     struct wal_session_options options;
+    enum wal_status status;
 
     session_read_options(call, 1, &options);
     if (call->failed) {
         return NULL;
     }
     submissions_flush_backlog(store);
-    if (!call_check(call, wal_session_create(store->wal, &options, &session,
-                                             call_error(call)))) {
-        return NULL;
-    }
-    return handle_make(call, &session_type, store, session);
+    status = wal_session_create(store->wal, &options, &made.session,
+                                call_error(call));
+    return return_session(call, store, &made, status);
 }
 
-/* session(store, id) */
+/* session(store, id): [session, id] */
 static napi_value open_session(struct call *call)
 {
     struct store *store = store_get(call, 0);
     struct wal_slice id = value_text(call, call_arg(call, 1));
-    struct wal_session *session = NULL;
+    struct opened_session opened = {.session = NULL};
+    enum wal_status status;
 
-    if (call->failed ||
-        !call_check(call, wal_session_open(store->wal, id, &session,
-                                           call_error(call)))) {
+    if (call->failed) {
         return NULL;
     }
-    return handle_make(call, &session_type, store, session);
+    status =
+        wal_session_open(store->wal, id, &opened.session, call_error(call));
+    if (!call_check(call, status)) {
+        return NULL;
+    }
+    /* The id is known; the state of one that is damaged may be unreadable. */
+    memcpy(opened.id, id.data, id.size);
+    opened.id[id.size] = '\0';
+    return session_make(call, store, &opened);
+}
+
+/* latest(store, cwd): [session, id], or null */
+static napi_value open_latest(struct call *call)
+{
+    struct store *store = store_get(call, 0);
+    struct wal_slice cwd = value_text(call, call_arg(call, 1));
+    struct opened_session opened = {.session = NULL};
+    enum wal_status status;
+
+    if (call->failed) {
+        return NULL;
+    }
+    status = wal_session_open_latest(store->wal, cwd, &opened.session,
+                                     call_error(call));
+    return status == WAL_ENOTFOUND
+               ? make_null(call)
+               : return_session(call, store, &opened, status);
 }
 
 /* closeSession(session) */
@@ -175,7 +248,11 @@ static napi_value session_info(struct call *call)
 }
 
 const struct call_method session_methods[] = {
-    {"create", create_session},    {"createSync", create_now},
-    {"session", open_session},     {"closeSession", close_handle},
-    {"sessionInfo", session_info}, {NULL, NULL},
+    {"create", create_session},
+    {"createSync", create_now},
+    {"session", open_session},
+    {"latest", open_latest},
+    {"closeSession", close_handle},
+    {"sessionInfo", session_info},
+    {NULL, NULL},
 };

@@ -12,24 +12,13 @@ struct fork_job {
     struct wal_slice text;
     struct wal_session_options options;
     bool is_fork; /* compact: into a fork */
-    struct wal_session *fork;
+    struct opened_session fork;
     struct wal_append_result result;
 };
 
 static void fork_discard(struct job *job)
 {
-    wal_session_close(((struct fork_job *)job)->fork);
-}
-
-/* The handle of the fork, or null. */
-static napi_value take_fork(struct call *call, struct fork_job *self)
-{
-    struct wal_session *fork = self->fork;
-
-    self->fork = NULL;
-    return fork == NULL
-               ? make_null(call)
-               : handle_make(call, &session_type, self->job.store, fork);
+    session_discard(&((struct fork_job *)job)->fork);
 }
 
 /* --- fork --------------------------------------------------------------- */
@@ -37,20 +26,22 @@ static napi_value take_fork(struct call *call, struct fork_job *self)
 static enum wal_status fork_run(struct job *job, struct wal_error *error)
 {
     struct fork_job *self = (struct fork_job *)job;
+    enum wal_status status =
+        wal_session_fork(job->handle->object, self->at, &self->options,
+                         &self->fork.session, error);
 
-    return wal_session_fork(job->handle->object, self->at, &self->options,
-                            &self->fork, error);
+    return session_identify(&self->fork, status, error);
 }
 
 static napi_value fork_finish(struct call *call, struct job *job)
 {
-    return take_fork(call, (struct fork_job *)job);
+    return session_make(call, job->store, &((struct fork_job *)job)->fork);
 }
 
 static const struct job_kind fork_kind = {"fork", sizeof(struct fork_job),
                                           fork_run, fork_finish, fork_discard};
 
-/* fork(session, at, OPTIONS): a session */
+/* fork(session, at, OPTIONS): [session, id] */
 static napi_value fork_session(struct call *call)
 {
     struct handle *session = handle_get(call, 0, &session_type);
@@ -76,9 +67,12 @@ static enum wal_status compact_run(struct job *job, struct wal_error *error)
         .into = self->is_fork ? &self->options : NULL,
     };
 
-    return wal_session_compact(job->handle->object, &options,
-                               self->is_fork ? &self->fork : NULL,
-                               &self->result, error);
+    enum wal_status status = wal_session_compact(
+        job->handle->object, &options,
+        self->is_fork ? &self->fork.session : NULL, &self->result, error);
+
+    return self->is_fork ? session_identify(&self->fork, status, error)
+                         : status;
 }
 
 static enum wal_status redact_run(struct job *job, struct wal_error *error)
@@ -89,7 +83,7 @@ static enum wal_status redact_run(struct job *job, struct wal_error *error)
                               &self->result, error);
 }
 
-/* [session or null, result] */
+/* [[session, id] or null, result] */
 static napi_value result_finish(struct call *call, struct job *job)
 {
     struct fork_job *self = (struct fork_job *)job;
@@ -100,7 +94,7 @@ static napi_value result_finish(struct call *call, struct job *job)
     object_number(call, result, "duplicates", self->result.duplicates);
     object_number(call, result, "sequence", self->result.sequence);
     object_set(call, result, "lastId", make_string(call, self->result.last_id));
-    array_push(call, pair, 0, take_fork(call, self));
+    array_push(call, pair, 0, session_make(call, job->store, &self->fork));
     array_push(call, pair, 1, result);
     return pair;
 }

@@ -75,13 +75,13 @@ static napi_value unclaim_session(struct call *call)
 struct named_job {
     struct job job;
     struct wal_session_options options; /* or the id alone */
-    struct wal_session *session;
+    struct opened_session opened;
     int32_t created;
 };
 
 static void named_discard(struct job *job)
 {
-    wal_session_close(((struct named_job *)job)->session);
+    session_discard(&((struct named_job *)job)->opened);
 }
 
 static enum wal_status undelete_run(struct job *job, struct wal_error *error)
@@ -112,20 +112,20 @@ static enum wal_status open_or_create_run(struct job *job,
 {
     struct named_job *self = (struct named_job *)job;
 
-    return wal_session_open_or_create(job->store->wal, &self->options,
-                                      &self->session, &self->created, error);
+    enum wal_status status = wal_session_open_or_create(
+        job->store->wal, &self->options, &self->opened.session, &self->created,
+        error);
+
+    return session_identify(&self->opened, status, error);
 }
 
-/* [session, created] */
+/* [[session, id], created] */
 static napi_value open_or_create_finish(struct call *call, struct job *job)
 {
     struct named_job *self = (struct named_job *)job;
-    struct wal_session *session = self->session;
     napi_value pair = make_array(call);
 
-    self->session = NULL;
-    array_push(call, pair, 0,
-               handle_make(call, &session_type, job->store, session));
+    array_push(call, pair, 0, session_make(call, job->store, &self->opened));
     array_push(call, pair, 1, make_bool(call, self->created != 0));
     return pair;
 }

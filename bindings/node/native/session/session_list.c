@@ -1,5 +1,5 @@
 /*
- * session_list.c - lists of sessions, and the latest one.
+ * session_list.c - lists of sessions.
  */
 #include "bindings/node/native/base/value.h"
 #include "bindings/node/native/modules.h"
@@ -86,29 +86,10 @@ static napi_value close_handle(struct call *call)
     return make_undefined(call);
 }
 
-/* latest(store, cwd): a session, or null */
-static napi_value open_latest(struct call *call)
-{
-    struct store *store = store_get(call, 0);
-    struct wal_slice cwd = value_text(call, call_arg(call, 1));
-    struct wal_session *session = NULL;
-    enum wal_status status;
-
-    if (call->failed) {
-        return NULL;
-    }
-    status =
-        wal_session_open_latest(store->wal, cwd, &session, call_error(call));
-    if (status == WAL_ENOTFOUND) {
-        return make_null(call);
-    }
-    return call_check(call, status)
-               ? handle_make(call, &session_type, store, session)
-               : NULL;
-}
-
 const struct call_method session_list_methods[] = {
-    {"openList", open_list},         {"listNext", list_next},
-    {"listPosition", list_position}, {"closeList", close_handle},
-    {"latest", open_latest},         {NULL, NULL},
+    {"openList", open_list},
+    {"listNext", list_next},
+    {"listPosition", list_position},
+    {"closeList", close_handle},
+    {NULL, NULL},
 };

@@ -75,9 +75,12 @@ static enum wal_status shut(struct store *store, struct wal_error *error)
 
 static void on_environment_end(void *data);
 
-/* After shut: reports outcomes and frees what the store had. */
+/* After shut: reports outcomes and frees what the store had, once. */
 static void end(struct store *store, bool is_ending)
 {
+    if (store->state == STORE_CLOSED) {
+        return;
+    }
     store->state = STORE_CLOSED;
     submissions_end(store, is_ending);
     handle_close_doomed(store);
@@ -93,7 +96,17 @@ static void end(struct store *store, bool is_ending)
     }
 }
 
-/* Closes the store in this thread. Jobs that were queued are waited for. */
+/* Waits for the jobs that were queued. */
+static void wait_for_jobs(struct store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    while (store->running > 0) {
+        pthread_cond_wait(&store->idle, &store->mutex);
+    }
+    pthread_mutex_unlock(&store->mutex);
+}
+
+/* Closes the store in this thread. */
 static enum wal_status shut_now(struct store *store, bool is_ending,
                                 struct wal_error *error)
 {
@@ -106,11 +119,7 @@ static enum wal_status shut_now(struct store *store, bool is_ending,
     } else {
         submissions_flush_backlog(store);
     }
-    pthread_mutex_lock(&store->mutex);
-    while (store->running > 0) {
-        pthread_cond_wait(&store->idle, &store->mutex);
-    }
-    pthread_mutex_unlock(&store->mutex);
+    wait_for_jobs(store);
     store->state = STORE_SHUTTING;
     status = shut(store, error);
     end(store, is_ending);
@@ -121,7 +130,10 @@ static void on_environment_end(void *data)
 {
     struct store *store = data;
 
-    if (store->wal != NULL) {
+    if (store->state == STORE_SHUTTING) {
+        wait_for_jobs(store);
+        end(store, true);
+    } else if (store->state != STORE_CLOSED) {
         (void)shut_now(store, true, NULL);
     }
 }

@@ -31,7 +31,7 @@ talk() {
 }
 
 same 'I wrote it down.
-I wrote ' "$(talk hello stop)" 'the answers of a new session'
+I wrote' "$(talk hello stop | sed 's/ $//')" 'the answers of a new session'
 same stop "$(cat note.txt)" "the tool's file"
 session=$(agentwal latest)
 agentwal cat --json "$session" | json \
@@ -50,9 +50,9 @@ same 'system: You take notes.
 user: hello
 assistant: I wrote it down.
 user: stop
-assistant: I wrote 
+assistant: I wrote
 I wrote it down.
-I wrote it down.' "$(talk /fork more /undo last)" 'the resumed session'
+I wrote it down.' "$(talk /fork more /undo last | sed 's/ $//')" 'the resumed session'
 fork=$(agentwal latest)
 [ "$fork" != "$session" ] || fail 'there is no fork'
 same 5 "$(agentwal cat --json "$session" | wc -l)" 'entries of the source'

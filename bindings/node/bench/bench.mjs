@@ -49,8 +49,8 @@ function compare(programs) {
 }
 
 function row(name, c, js, ratio, goal) {
-  const columns = [name.padEnd(42), c.padStart(12), js.padStart(12), ratio.toFixed(2).padStart(8), goal];
-  console.log(columns.join(' '));
+  const numbers = [c.padStart(12), js.padStart(12), ratio.toFixed(2).padStart(8)];
+  console.log([name.padEnd(42), ...numbers, goal].join(' '));
 }
 
 const node = process.execPath;
@@ -63,7 +63,8 @@ try {
       js.p50 / c.p50, '<= 1.25');
   }
   {
-    const [c, js] = compare([[native, 'append', 20_000, 64, 1000], [node, 'append', 20_000, 64, 1000]]);
+    const given = ['append', 20_000, 64, 1000];
+    const [c, js] = compare([[native, ...given], [node, ...given]]);
     row('durable append, 64 in flight: a second', String(c.rate), String(js.rate),
       js.rate / c.rate, '>= 0.80');
   }
@@ -83,8 +84,8 @@ try {
     const [js, ...others] = compare(programs);
     Object.values(peers).forEach((peer, i) => {
       const ratio = js.rate / others[i].rate;
-      row(`${writers} in flight, ${peer} and agentwal`, String(others[i].rate), String(js.rate), ratio,
-        writers === 16 && peer === 'better-sqlite3' ? '>= 5' : '');
+      row(`${writers} in flight, ${peer} and agentwal`, String(others[i].rate), String(js.rate),
+        ratio, writers === 16 && peer === 'better-sqlite3' ? '>= 5' : '');
       rows.push({ writers, peer, ratio: Number(ratio.toFixed(1)) });
     });
   }

@@ -22,6 +22,20 @@ for (const { title, blocks } of api) {
   });
 }
 
+test('README.md has the ratios of bench/results.json', () => {
+  const { node, rows } = JSON.parse(readFileSync(path.join(root, 'bench', 'results.json'), 'utf8'));
+  const peers = [...new Set(rows.map(({ peer }) => peer))];
+  const page = readFileSync(path.join(root, 'README.md'), 'utf8');
+  assert.equal(peers.length, 2);
+  for (const writers of new Set(rows.map((row) => row.writers))) {
+    const ratios = peers.map((peer) =>
+      rows.find((row) => row.writers === writers && row.peer === peer).ratio.toFixed(1));
+    const row = `| ${writers} | ${ratios.join(' | ')} |`;
+    assert.ok(page.includes(row), `README.md has no row ${row}`);
+  }
+  assert.ok(page.includes(`Node.js ${node.split('.')[0]}`));
+});
+
 // The names of the methods and accessors of an object of a class.
 function namesOf(object) {
   return Object.getOwnPropertyNames(Object.getPrototypeOf(object))
@@ -37,9 +51,14 @@ test('docs/api.md has every function and method', async (t) => {
     store.blobs.open(digest), await store.blobs.create(), session.checkpoints,
     session.view({ dialect: 'claude', root: temporaryFolder(t) })];
   const names = new Set(Object.keys(agentwal).filter((name) => name !== 'default'));
-  Object.getOwnPropertyNames(agentwal.Store)
-    .filter((name) => typeof agentwal.Store[name] === 'function').forEach((name) => names.add(name));
-  objects.flatMap(namesOf).forEach((name) => names.add(name));
+  for (const name of Object.getOwnPropertyNames(agentwal.Store)) {
+    if (typeof agentwal.Store[name] === 'function') {
+      names.add(name);
+    }
+  }
+  for (const object of objects) {
+    namesOf(object).forEach((name) => names.add(name));
+  }
   const page = readFileSync(path.join(root, 'docs', 'api.md'), 'utf8');
   assert.ok(names.size > 70, `${names.size} names`);
   assert.deepEqual([...names].filter((name) => !new RegExp(`\\b${name}\\b`).test(page)), []);

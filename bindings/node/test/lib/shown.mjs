@@ -45,5 +45,5 @@ export async function expectFailure(line, code, call) {
     }
     return;
   }
-  throw new Error(`line ${line}: shown: ${code}; nothing was thrown, and the value is ${show(value)}`);
+  throw new Error(`line ${line}: shown: ${code}; nothing was thrown, but: ${show(value)}`);
 }

@@ -6,7 +6,7 @@
 set -euo pipefail
 
 fail() {
-    printf 'node.sh: %s\n' "$*" >&2
+    printf 'package.sh: %s\n' "$*" >&2
     exit 1
 }
 
@@ -114,7 +114,6 @@ runs() {
 install archive --ignore-scripts "$package"
 runs archive
 [ ! -L archive/node_modules/agentwal ] || fail 'it is a link'
-mkdir restricted
 printf 'ignore-scripts=true\n' >home/.npmrc
 install configured "$package"
 rm home/.npmrc

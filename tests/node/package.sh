@@ -21,8 +21,8 @@ mkdir home cache packages
 copy() {
     mkdir -p sources
     git -C "$AGENTWAL_SOURCE" ls-files -co --exclude-standard -z -- "$@" |
-        (cd "$AGENTWAL_SOURCE" && xargs -0 -r ls -d 2>/dev/null |
-            tar c -T - --no-recursion) | tar x -C sources
+        tar c -C "$AGENTWAL_SOURCE" --ignore-failed-read --null -T - 2>/dev/null |
+        tar x -C sources
 }
 
 if [ "${AGENTWAL_LONG:-}" = 1 ]; then

@@ -2,8 +2,9 @@
 # build.sh [--pack] [CMAKE-OPTION...]
 #
 # Builds the addon for this system: build/agentwal.node, which the package loads
-# from a checkout. With --pack also prebuilds/linux-ARCH.node, without symbols,
-# which a published package has.
+# from a checkout. With --pack also what a published package has: the binary
+# prebuilds/linux-ARCH.node without symbols, LICENSE, and NOTICE, the licenses of
+# what is linked into it.
 #
 # Needs CMake, a C compiler and, on Debian: liblz4-dev zlib1g-dev libssl-dev
 # libdeflate-dev, and libnode-dev or `npm ci` for the headers of Node-API.
@@ -27,4 +28,10 @@ if [ -n "$pack" ]; then
     mkdir -p "$here/prebuilds"
     objcopy --strip-all "$here/build/agentwal.node" \
         "$here/prebuilds/linux-$arch.node"
+    cp "$here/../../LICENSE" "$here/LICENSE"
+    for package in libssl-dev liblz4-dev zlib1g-dev libdeflate-dev; do
+        printf 'The binaries contain code of %s:\n\n' "${package%-dev}"
+        cat "/usr/share/doc/$package/copyright"
+        printf '\n\n'
+    done >"$here/NOTICE"
 fi

@@ -29,7 +29,7 @@ if [ "${AGENTWAL_LONG:-}" = 1 ]; then
     copy .
     (cd packages && ../sources/bindings/node/pack.sh >/dev/null)
 else
-    copy bindings/node
+    copy bindings/node LICENSE
     sources/bindings/node/pack.sh --binary "$AGENTWAL_BUILD/node/agentwal.node" \
         "$PWD/packages" >/dev/null
 fi
@@ -48,13 +48,18 @@ const found = Object.keys(scripts).filter((name) =>
 if (found.length + Object.keys(dependencies).length > 0) {
     throw new Error(JSON.stringify([found, dependencies]));
 }'
-for file in LICENSE README.md index.d.ts index.mjs lib/index.js prebuilds/LICENSES; do
+for file in LICENSE README.md index.d.ts index.mjs lib/index.js NOTICE; do
     [ -s "package/$file" ] || fail "it has no $file"
 done
 for name in native test bench node_modules build CMakeLists.txt; do
     [ ! -e "package/$name" ] || fail "it has $name"
 done
 cmp "$AGENTWAL_SOURCE/LICENSE" package/LICENSE
+for library in libssl liblz4 zlib1g libdeflate; do
+    grep -q "code of $library:" package/NOTICE || fail "NOTICE has no $library"
+done
+! grep -q 'https\?:\|resolved' "$source/package-lock.json" ||
+    fail 'the lock file names a registry'
 
 binary=package/prebuilds/linux-$(node -p process.arch).node
 if [ "$(nm -D --defined-only --format=just-symbols "$binary" | sed 's/@.*//' | sort |

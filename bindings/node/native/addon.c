@@ -33,6 +33,7 @@ static void on_environment_end(napi_env env, void *data, void *hint)
 {
     (void)env;
     (void)hint;
+    ((struct addon *)data)->is_ended = true;
     addon_release(data);
 }
 

@@ -22,6 +22,15 @@ for (const { title, blocks } of api) {
   });
 }
 
+test('README.md: the example prints what is shown', (t) => {
+  const { blocks } = sections('README.md').find(({ title }) => title === 'Example');
+  const page = readFileSync(path.join(root, 'README.md'), 'utf8');
+  const [, shown] = /It prints:\n\n((?: {4}.*\n)+)/.exec(page);
+  const { stdout, stderr } = runProgram(temporaryFolder(t), 'example.mjs', blocks[0].text);
+  assert.equal(stderr, '');
+  assert.equal(stdout, shown.replace(/^ {4}/gm, ''));
+});
+
 test('README.md has the ratios of bench/results.json', () => {
   const { node, rows } = JSON.parse(readFileSync(path.join(root, 'bench', 'results.json'), 'utf8'));
   const peers = [...new Set(rows.map(({ peer }) => peer))];

@@ -22,6 +22,7 @@ enum {
 struct addon {
     napi_env env;
     uint32_t references; /* of the environment, handles, stores and jobs */
+    bool is_ended;       /* the environment is gone: nothing may be called */
     /* Arguments of the present call; reset when it returns. */
     struct arena scratch;
     /* The failure of the present call. */
@@ -41,7 +42,7 @@ struct addon {
     uint8_t random[1024];
 };
 
-/* The addon of an environment. */
+/* The addon of an environment; NULL when that ends. */
 struct addon *addon_get(napi_env env);
 void addon_retain(struct addon *addon);
 void addon_release(struct addon *addon);

@@ -9,10 +9,10 @@
 
 #include "bindings/node/native/base/status.h"
 
-void call_begin(struct call *call, napi_env env)
+void call_begin(struct call *call, struct addon *addon)
 {
-    call->env = env;
-    call->addon = addon_get(env);
+    call->env = addon->env;
+    call->addon = addon;
     call->arena = &call->addon->scratch;
     call->count = 0;
     call->failed = false;
@@ -163,9 +163,13 @@ static napi_value enter(napi_env env, napi_callback_info info)
     void *data = NULL;
     struct call call;
     napi_value result = NULL;
+    struct addon *addon = addon_get(env);
     size_t count = CALL_ARGS;
 
-    call_begin(&call, env);
+    if (addon == NULL) {
+        return NULL;
+    }
+    call_begin(&call, addon);
     if (napi_get_cb_info(env, info, &count, call.args, NULL, &data) !=
         napi_ok) {
         return NULL;

@@ -55,7 +55,7 @@ bool call_define(napi_env env, napi_value object,
                  const struct call_method *methods);
 
 /* Begins a call that JavaScript did not make, such as the end of a job. */
-void call_begin(struct call *call, napi_env env);
+void call_begin(struct call *call, struct addon *addon);
 
 /* The argument at an index; undefined when it was not given. */
 napi_value call_arg(struct call *call, size_t index);

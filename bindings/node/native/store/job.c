@@ -39,26 +39,52 @@ void job_drop(struct job *job)
 /* Frees a job and lets go what it holds. */
 static void destroy(struct job *job)
 {
-    napi_env env = job->addon->env;
+    struct addon *addon = job->addon;
 
-    if (job->work != NULL) {
-        (void)napi_delete_async_work(env, job->work);
+    if (job->work != NULL && !addon->is_ended) {
+        (void)napi_delete_async_work(addon->env, job->work);
     }
-    if (job->watch_ref != NULL) {
-        (void)napi_delete_reference(env, job->watch_ref);
+    if (job->watch_ref != NULL && !addon->is_ended) {
+        (void)napi_delete_reference(addon->env, job->watch_ref);
     }
     job_thread_release(job);
     job_drop(job);
 }
 
-static void begin_run(struct job *job)
+static void queue_run(struct job *job)
 {
     if (job->store != NULL) {
-        store_begin_run(job->store);
+        store_queue_run(job->store);
     }
     if (job->other != NULL) {
-        store_begin_run(job->other);
+        store_queue_run(job->other);
     }
+}
+
+static void unqueue_run(struct job *job)
+{
+    if (job->store != NULL) {
+        store_unqueue_run(job->store);
+    }
+    if (job->other != NULL) {
+        store_unqueue_run(job->other);
+    }
+}
+
+/* False: the environment ends, and the job does not run. */
+static bool begin_run(struct job *job)
+{
+    if (job->store != NULL && !store_begin_run(job->store)) {
+        if (job->other != NULL) {
+            store_unqueue_run(job->other);
+        }
+        return false;
+    }
+    if (job->other != NULL && !store_begin_run(job->other)) {
+        store_end_run(job->store);
+        return false;
+    }
+    return true;
 }
 
 static void end_run(struct job *job)
@@ -82,6 +108,10 @@ static void fail(struct job *job, enum wal_status status, const char *text)
 void job_execute(struct job *job)
 {
     job->error.struct_size = sizeof(job->error);
+    if (!begin_run(job)) {
+        fail(job, WAL_ECLOSED, "the store was closed");
+        return;
+    }
     job->status =
         job_must_stop(job) ? WAL_ECALLBACK : job->kind->run(job, &job->error);
     if (job->status == WAL_ECALLBACK && job->is_long) {
@@ -94,78 +124,11 @@ void job_execute(struct job *job)
     end_run(job);
 }
 
-/* --- the pool ----------------------------------------------------------- */
-
-static void add_to_pool(struct job *job)
-{
-    struct store *store = job->store;
-
-    if (store != NULL) {
-        pthread_mutex_lock(&store->mutex);
-        *store->pooled_place = job;
-        store->pooled_place = &job->pooled_next;
-        pthread_mutex_unlock(&store->mutex);
-    }
-}
-
-/* Under the mutex. */
-static void take_from_pool(struct store *store, struct job *job)
-{
-    struct job **place = &store->pooled;
-
-    while (*place != job) {
-        place = &(*place)->pooled_next;
-    }
-    *place = job->pooled_next;
-    if (*place == NULL) {
-        store->pooled_place = place;
-    }
-    job->is_begun = true;
-}
-
-/* Whether no other thread has begun the job. */
-static bool begin(struct job *job)
-{
-    struct store *store = job->store;
-    bool result;
-
-    if (store == NULL) {
-        return true;
-    }
-    pthread_mutex_lock(&store->mutex);
-    result = !job->is_begun;
-    if (result) {
-        take_from_pool(store, job);
-    }
-    pthread_mutex_unlock(&store->mutex);
-    return result;
-}
-
-void job_run_pooled(struct store *store)
-{
-    for (;;) {
-        struct job *job;
-
-        pthread_mutex_lock(&store->mutex);
-        job = store->pooled;
-        if (job != NULL) {
-            take_from_pool(store, job);
-        }
-        pthread_mutex_unlock(&store->mutex);
-        if (job == NULL) {
-            return;
-        }
-        job_execute(job);
-    }
-}
-
 /* In the thread. */
 static void execute(napi_env env, void *data)
 {
     (void)env;
-    if (begin(data)) {
-        job_execute(data);
-    }
+    job_execute(data);
 }
 
 /* Settles the promise by what the call made or failed with. */
@@ -202,7 +165,7 @@ void job_complete(struct job *job)
 {
     struct call call;
 
-    call_begin(&call, job->addon->env);
+    call_begin(&call, job->addon);
     finish(&call, job);
     destroy(job);
 }
@@ -211,11 +174,12 @@ static void complete(napi_env env, napi_status status, void *data)
 {
     struct job *job = data;
 
+    (void)env;
     (void)status;
-    if (addon_get(env) == job->addon) {
+    if (job->addon->is_ended) { /* Bun ends jobs of a Worker after that */
+        destroy(job);
+    } else {
         job_complete(job);
-    } else { /* Bun calls this after the end of a Worker, too. */
-        job_drop(job);
     }
 }
 
@@ -280,21 +244,18 @@ napi_value job_promise(struct call *call, struct job *job)
 
 void job_queue(struct job *job)
 {
-    begin_run(job);
-    job->is_queued = true;
+    queue_run(job);
     if (job->is_long) {
         if (!job_thread_start(job)) {
-            end_run(job);
+            unqueue_run(job);
             fail(job, WAL_ENOMEM, "cannot start a thread");
             job_cancel(job);
         }
         return;
     }
-    add_to_pool(job);
     if (napi_queue_async_work(job->addon->env, job->work) != napi_ok) {
         /* The environment ends. */
-        (void)begin(job);
-        end_run(job);
+        unqueue_run(job);
         destroy(job);
     }
 }
@@ -304,7 +265,7 @@ void job_cancel(struct job *job)
     struct call call;
 
     if (job->deferred != NULL && job->status != WAL_OK) {
-        call_begin(&call, job->addon->env);
+        call_begin(&call, job->addon);
         finish(&call, job);
     }
     destroy(job);

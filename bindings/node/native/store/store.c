@@ -41,11 +41,30 @@ bool store_is_shutting(const struct store *store)
     return store->state == STORE_SHUTTING;
 }
 
-void store_begin_run(struct store *store)
+void store_queue_run(struct store *store)
 {
     pthread_mutex_lock(&store->mutex);
-    store->running++;
+    store->queued++;
     pthread_mutex_unlock(&store->mutex);
+}
+
+void store_unqueue_run(struct store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    store->queued--;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+bool store_begin_run(struct store *store)
+{
+    bool result;
+
+    pthread_mutex_lock(&store->mutex);
+    result = !store->is_abandoned;
+    store->queued--;
+    store->running += result;
+    pthread_mutex_unlock(&store->mutex);
+    return result;
 }
 
 void store_end_run(struct store *store)
@@ -96,15 +115,13 @@ static void end(struct store *store, bool is_ending)
     }
 }
 
-/* Waits for the jobs that were queued. At the end of the environment the pool
- * may run none any more. */
+/* Waits for the jobs that run, and for those that are queued; at the end of the
+ * environment these do not run, since Bun would drop them. */
 static void wait_for_jobs(struct store *store, bool is_ending)
 {
-    if (is_ending) {
-        job_run_pooled(store);
-    }
     pthread_mutex_lock(&store->mutex);
-    while (store->running > 0) {
+    store->is_abandoned = is_ending;
+    while (store->running > 0 || (store->queued > 0 && !is_ending)) {
         pthread_cond_wait(&store->idle, &store->mutex);
     }
     pthread_mutex_unlock(&store->mutex);
@@ -134,6 +151,9 @@ static void on_environment_end(void *data)
 
     if (store->state == STORE_SHUTTING) {
         wait_for_jobs(store, true);
+        if (store->wal != NULL) {
+            (void)shut(store, NULL);
+        }
         end(store, true);
     } else if (store->state != STORE_CLOSED) {
         (void)shut_now(store, true, NULL);
@@ -245,7 +265,6 @@ napi_value store_make(struct call *call, struct wal_store *wal)
     store->addon = call->addon;
     store->wal = wal;
     store->references = 1;
-    store->pooled_place = &store->pooled;
     pthread_mutex_init(&store->mutex, NULL);
     pthread_cond_init(&store->idle, NULL);
     addon_retain(call->addon);

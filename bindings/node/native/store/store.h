@@ -44,9 +44,9 @@ struct store {
     pthread_mutex_t mutex;
     pthread_cond_t idle;
     /* Under the mutex. */
-    uint32_t running;          /* jobs whose thread part is not over */
-    struct job *pooled;        /* given to the pool and not begun */
-    struct job **pooled_place; /* of the next one */
+    uint32_t queued;   /* jobs whose thread part has not begun */
+    uint32_t running;  /* jobs whose thread part has begun and is not over */
+    bool is_abandoned; /* the environment ends: none begins any more */
 };
 
 /* Returns the external value of a store, which owns `wal`. When the call fails,
@@ -71,9 +71,13 @@ bool store_is_shutting(const struct store *store);
  * waits for it. */
 void store_continue_close(struct store *store);
 
-/* Of jobs: the thread part is queued; it is over (in that thread). */
-void store_begin_run(struct store *store);
+/* Of jobs: the thread part is queued; it begins, which is refused when the
+ * environment ends; it is over. The last two are called in that thread. */
+void store_queue_run(struct store *store);
+bool store_begin_run(struct store *store);
 void store_end_run(struct store *store);
+/* The thread part was not queued after all. */
+void store_unqueue_run(struct store *store);
 
 /* Makes the hook that closes the store at the end of the environment the first
  * that runs. To be called when a threadsafe function was made, which has a hook

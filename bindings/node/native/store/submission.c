@@ -210,7 +210,7 @@ void submissions_settle(struct store *store)
     struct submissions *all = &store->submissions;
     struct report report = {.count = 0};
 
-    call_begin(&report.call, store->addon->env);
+    call_begin(&report.call, store->addon);
     for (size_t i = 0; i < 2; i++) {
         while (all->pending[i].first != NULL &&
                report_first(&report, store, &all->pending[i])) {
@@ -226,7 +226,7 @@ void submissions_flush_backlog(struct store *store)
 {
     struct report report = {.count = 0};
 
-    call_begin(&report.call, store->addon->env);
+    call_begin(&report.call, store->addon);
     while (store->submissions.backlog.first != NULL) {
         (void)submit_first(&report, store, false);
     }

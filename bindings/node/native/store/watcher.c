@@ -98,7 +98,7 @@ static void on_ring(napi_env env, napi_value function, void *context,
     if (env == NULL || function == NULL || !store_is_open(watcher->store)) {
         return;
     }
-    call_begin(&call, env);
+    call_begin(&call, watcher->store->addon);
     pthread_mutex_lock(&watcher->mutex);
     newest = watcher->newest;
     status = watcher->status;

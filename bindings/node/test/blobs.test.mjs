@@ -7,7 +7,7 @@ import path from 'node:path';
 import test from 'node:test';
 
 import { NotFoundError, Store, WalError } from '../index.mjs';
-import { memoryStore, openStore, rejection, startChild, storePath, thrown } from './lib/store.mjs';
+import { memoryStore, openStore, rejection, storePath, thrown } from './lib/store.mjs';
 
 const MIB = 2 ** 20;
 
@@ -299,14 +299,4 @@ test('a damaged blob is WAL_ECORRUPT, and nothing of it is read', async (t) => {
   const error = await rejection(store.blobs.get(digest));
   assert.equal(error.code, 'WAL_ECORRUPT');
   await store.close();
-});
-
-test('200 MB stream through a writer and a reader in bounded memory', async (t) => {
-  const child = startChild('blob', [storePath(t), '200']);
-  const { code, lines, errors } = await child.ended;
-  assert.equal(code, 0, errors);
-  t.diagnostic(JSON.stringify(lines[0]));
-  assert.equal(lines[0].size, 200 * MIB);
-  assert.equal(lines[0].read, lines[0].digest);
-  assert.ok(lines[0].grown < 64 * MIB, `memory grew by ${lines[0].grown} bytes`);
 });

@@ -2,7 +2,12 @@
 
 import assert from 'node:assert/strict';
 import {
-  appendFileSync, chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync,
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';

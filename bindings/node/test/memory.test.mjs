@@ -19,3 +19,13 @@ test('appends and reads leave no memory taken', async (t) => {
   assert.ok(lines[0].reads < 8 * MIB, `reads took ${lines[0].reads} bytes`);
   assert.ok(lines[0].heap < MIB, `JavaScript kept ${lines[0].heap} bytes`);
 });
+
+test('200 MB stream through a writer and a reader in bounded memory', async (t) => {
+  const child = startChild('blob', [storePath(t), '200']);
+  const { code, lines, errors } = await child.ended;
+  assert.equal(code, 0, errors);
+  t.diagnostic(JSON.stringify(lines[0]));
+  assert.equal(lines[0].size, 200 * MIB);
+  assert.equal(lines[0].read, lines[0].digest);
+  assert.ok(lines[0].grown < 64 * MIB, `memory grew by ${lines[0].grown} bytes`);
+});

@@ -104,7 +104,7 @@ static void read_discard(struct job *job)
 {
     struct read_job *self = (struct read_job *)job;
 
-    if (self->array != NULL) {
+    if (self->array != NULL && !job->addon->is_ended) {
         (void)napi_delete_reference(job->addon->env, self->array);
     }
 }

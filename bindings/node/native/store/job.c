@@ -71,7 +71,17 @@ static void unqueue_run(struct job *job)
     }
 }
 
-/* False: the environment ends, and the job does not run. */
+static void end_run(struct job *job)
+{
+    if (job->store != NULL) {
+        store_end_run(job->store);
+    }
+    if (job->other != NULL) {
+        store_end_run(job->other);
+    }
+}
+
+/* False: the environment ends. */
 static bool begin_run(struct job *job)
 {
     if (job->store != NULL && !store_begin_run(job->store)) {
@@ -87,16 +97,6 @@ static bool begin_run(struct job *job)
     return true;
 }
 
-static void end_run(struct job *job)
-{
-    if (job->store != NULL) {
-        store_end_run(job->store);
-    }
-    if (job->other != NULL) {
-        store_end_run(job->other);
-    }
-}
-
 static void fail(struct job *job, enum wal_status status, const char *text)
 {
     job->status = status;
@@ -109,7 +109,7 @@ void job_execute(struct job *job)
 {
     job->error.struct_size = sizeof(job->error);
     if (!begin_run(job)) {
-        fail(job, WAL_ECLOSED, "the store was closed");
+        job->status = WAL_ECLOSED;
         return;
     }
     job->status =
@@ -165,22 +165,19 @@ void job_complete(struct job *job)
 {
     struct call call;
 
-    call_begin(&call, job->addon);
-    finish(&call, job);
+    /* Bun ends jobs of a Worker after its environment. */
+    if (!job->addon->is_ended) {
+        call_begin(&call, job->addon);
+        finish(&call, job);
+    }
     destroy(job);
 }
 
 static void complete(napi_env env, napi_status status, void *data)
 {
-    struct job *job = data;
-
     (void)env;
     (void)status;
-    if (job->addon->is_ended) { /* Bun ends jobs of a Worker after that */
-        destroy(job);
-    } else {
-        job_complete(job);
-    }
+    job_complete(data);
 }
 
 void *job_create(struct call *call, const struct job_kind *kind,
@@ -251,9 +248,7 @@ void job_queue(struct job *job)
             fail(job, WAL_ENOMEM, "cannot start a thread");
             job_cancel(job);
         }
-        return;
-    }
-    if (napi_queue_async_work(job->addon->env, job->work) != napi_ok) {
+    } else if (napi_queue_async_work(job->addon->env, job->work) != napi_ok) {
         /* The environment ends. */
         unqueue_run(job);
         destroy(job);

@@ -19,7 +19,10 @@
 //              "WAL_EPOISONED" or "WAL_EIO": the outcome is unknown, and the
 //              same call may be repeated with the same ids.
 //   Closing    After Store.close() calls on the store and what came from it
-//              throw "WAL_ECLOSED". Open iterators end by that error.
+//              throw "WAL_ECLOSED". Open iterators end by that error. What was
+//              asked for before is completed, but for the calls that take
+//              Progress: a close, and the end of the process or of the Worker,
+//              stops them like their signal, and they reject with that error.
 //   Threads    A Worker opens its own Store on the same path. Handles are not
 //              passed between threads.
 
@@ -42,6 +45,7 @@ export type ErrorCode =
 /** A call of the library failed. `message` says what failed, why, and what to
  * do. */
 export class WalError extends Error {
+  protected constructor();
   readonly code: ErrorCode;
   /** Number of the system's error, or 0. */
   readonly errno: number;
@@ -121,12 +125,14 @@ export interface StoreInfo {
   packDiskBytes: number;
 }
 
-/** How a call that runs for long is watched and stopped. */
+/** How a call that runs for long is watched and stopped. Such a call runs in a
+ * separate thread. */
 export interface Progress {
-  /** Called in the calling thread, at most some times a second. */
+  /** Called in the calling thread, at most some times a second. What it throws
+   * stops the call, which rejects with that. */
   onProgress?: (done: number, total: number) => void;
   /** Stops the call: it rejects with the signal's reason, and what was done
-   * remains. */
+   * remains. A call that was over before fulfils. */
   signal?: AbortSignal;
 }
 
@@ -172,15 +178,18 @@ export class Store {
   readonly blobs: Blobs;
 
   /** Yields the sequence number of the newest record each time that any process
-   * wrote one after `after` (default: now). */
+   * wrote one after `after` (default: now). `durability`: default 'written'. Ends by
+   * the signal's reason. */
   follow(options?: { after?: number; durability?: 'durable' | 'written'; signal?: AbortSignal }):
     AsyncIterable<number>;
   /** Waits until everything appended on this handle before is durable. */
   sync(): Promise<void>;
   /** Waits until everything queued on this handle before is written. */
   flush(): Promise<void>;
-  /** Completes every append, then closes. May be called again. */
+  /** Completes what was asked for before, then closes. May be called again. */
   close(): Promise<void>;
+  /** The same; calls whose promises wait for others of this thread fail with
+   * WAL_ECLOSED. */
   closeSync(): void;
   [Symbol.asyncDispose](): Promise<void>;
 
@@ -283,6 +292,7 @@ export interface TransferResult {
   }[];
 }
 
+/** onProgress is called with bytes of the source that is read, and its size. */
 export interface ImportOptions extends Progress {
   /** The only dialect to accept; default: detected. */
   dialect?: string;
@@ -304,6 +314,7 @@ export interface ImportResult {
     changedView: boolean; otherId: boolean;
     lines: number; appended: number; shared: number; duplicates: number;
     checkpoints: number; bytes: number;
+    /** At most the first 1,000 of a source. */
     issues: { path: string; reason: string; line: number; offset: number | null }[];
     error: WalError | null;
   }[];
@@ -573,10 +584,12 @@ export interface Entries extends Iterable<Entry>, AsyncIterable<Entry> {
 
 export interface FollowOptions {
   from?: 'start' | 'tail' | number;
+  /** Which entries are seen; default 'written'. */
   durability?: 'durable' | 'written';
   deltas?: boolean;
   redacted?: boolean;
   stream?: number;
+  /** Ends the iteration: it throws the signal's reason. */
   signal?: AbortSignal;
 }
 
@@ -650,12 +663,19 @@ export interface Blobs {
 export interface BlobReader extends AsyncIterable<Buffer> {
   readonly digest: string;
   readonly size: number;
+  /** Reads `size` bytes, fewer only at the end. Rejects with WAL_ECORRUPT when
+   * they are damaged. */
   read(offset: number, size: number): Promise<Buffer>;
+  /** Reads that were asked for before are completed. */
   close(): void;
 }
 
 export interface BlobWriter {
+  /** Adds a piece. Pieces keep the order of the calls; to wait for each keeps
+   * the memory small. */
   write(piece: string | Uint8Array): Promise<void>;
+  /** Makes the blob durable. Closes the writer, unless it is one of a named
+   * blob: discard that within seconds, once a checkpoint names its content. */
   finish(): Promise<{ digest: string; size: number }>;
   /** Frees the writer; a blob that was not finished is dropped. */
   discard(): void;
@@ -753,9 +773,13 @@ export interface View {
   flush(): Promise<ViewFlushResult>;
   /** Appends what another program added to the files. */
   import(): Promise<ViewImportResult>;
-  /** What the dialect could not express, by name. */
+  /** What the dialect could not express in the last flush, by name. While a
+   * flush or an import is under way this, `path` and `issues` throw
+   * WAL_EBUSY. */
   losses(): Record<string, number>;
+  /** Lines of the last import that were damaged or odd. */
   issues(): { offset: number; reason: string }[];
+  /** Flushes and imports that were asked for before are completed. */
   close(): void;
 }
 

@@ -104,13 +104,14 @@ static bool refuse_damaged(struct compaction *compaction, uint32_t from,
 static enum wal_status rewrite_chosen(struct compaction *compaction,
                                       bool *again, struct wal_error *error)
 {
-    const struct wal__compact_options *options = compaction->options;
     /* The caller's error may be NULL, or not have the field `file`. */
     struct wal_error own = {.struct_size = sizeof(own)};
     enum wal_status status = WAL_OK;
     uint32_t at = 0;
 
     *again = false;
+    wal__throttle_expect(&compaction->throttle, compaction->done,
+                         compaction->total);
     while (at < compaction->count && status == WAL_OK && !*again) {
         uint32_t count = run_length(compaction, at);
 
@@ -129,11 +130,8 @@ static enum wal_status rewrite_chosen(struct compaction *compaction,
             continue;
         }
         at += count;
-        if (options->progress != NULL &&
-            !options->progress(options->ctx, compaction->done,
-                               compaction->total)) {
-            status = wal__fail(error, WAL_ECALLBACK, "stopped by the caller");
-        }
+        status = wal__throttle_report(&compaction->throttle, compaction->done,
+                                      compaction->total, error);
     }
     return status;
 }
@@ -339,6 +337,8 @@ enum wal_status wal__compact(struct wal__core *core,
 
     memset(result, 0, sizeof(*result));
     wal__throttle_init(&compaction.throttle, core->env.io, options->rate);
+    wal__throttle_set_progress(&compaction.throttle, options->progress,
+                               options->ctx);
     wal__live_set_init(&compaction.set, heap);
     wal__space_init(&compaction.space, heap);
     wal__buf_init(&compaction.tail_index, heap);

@@ -22,7 +22,8 @@ struct wal__compact_options {
     uint64_t rate;         /* bytes read and written in a second; UINT64_MAX:
                             * no limit */
     struct wal__segment_run_options rewrite; /* but for its throttle */
-    /* Called after each segment; false stops with WAL_ECALLBACK. NULL: none. */
+    /* Called after each segment, and with the same again while one is read and
+     * written (throttle.h); false stops with WAL_ECALLBACK. NULL: none. */
     bool (*progress)(void *ctx, uint64_t done, uint64_t total);
     /* Called for each segment that is refused. NULL: none. */
     void (*refused)(void *ctx, const struct wal_error *error);

@@ -47,7 +47,9 @@ static enum wal_status populate(struct wal__segment *segment,
             wal__fail_at(error, status, reader.sys_errno, segment->path, at,
                          "cannot read the segment");
         }
-        wal__throttle_spend(throttle, size);
+        if (status == WAL_OK) {
+            status = wal__throttle_spend(throttle, size, error);
+        }
     }
     wal__segment_reader_deinit(&reader);
     return status;

@@ -76,11 +76,12 @@ static enum wal_status flush(struct wal__segment_writer *writer,
     if (status != WAL_OK) {
         return status;
     }
-    wal__throttle_spend(writer->throttle, writer->pending.size);
+    status = wal__throttle_spend(writer->throttle, writer->pending.size, error);
     writer->written += writer->pending.size;
     writer->pending.size = 0;
-    return wal__throttle_is_limited(writer->throttle) ? sync_file(writer, error)
-                                                      : WAL_OK;
+    return status == WAL_OK && wal__throttle_is_limited(writer->throttle)
+               ? sync_file(writer, error)
+               : status;
 }
 
 /* Room for `size` bytes, zeroed, at the next offset; written later. */

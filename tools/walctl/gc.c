@@ -50,7 +50,7 @@ static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
     char text[2 * SIZE_TEXT + 8];
     char sizes[2][SIZE_TEXT];
 
-    if (progress_is_due(&gc->progress)) {
+    if (total > 0 && progress_is_due(&gc->progress)) {
         size_text(done, sizes[0]);
         size_text(total, sizes[1]);
         snprintf(text, sizeof(text), "%s of %s", sizes[0], sizes[1]);

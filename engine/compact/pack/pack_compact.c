@@ -215,12 +215,12 @@ static uint32_t run_length(const struct pack_job *job, uint32_t end)
 static enum wal_status replace_chosen(struct pack_job *job,
                                       struct wal_error *error)
 {
-    const struct wal__compact_options *options = job->options;
     const uint64_t before = job->result->bytes_before;
     /* The caller's error may be NULL, or not have the field `file`. */
     struct wal_error own = {.struct_size = sizeof(own)};
     uint32_t end = job->count;
 
+    wal__throttle_expect(job->throttle, before, before + job->total);
     while (end > 0) {
         uint32_t count = run_length(job, end);
         bool is_replaced = false;
@@ -241,10 +241,10 @@ static enum wal_status replace_chosen(struct pack_job *job,
             return status;
         }
         end -= count;
-        if (options->progress != NULL &&
-            !options->progress(options->ctx, before + job->done,
-                               before + job->total)) {
-            return wal__fail(error, WAL_ECALLBACK, "stopped by the caller");
+        status = wal__throttle_report(job->throttle, before + job->done,
+                                      before + job->total, error);
+        if (status != WAL_OK) {
+            return status;
         }
     }
     return WAL_OK;

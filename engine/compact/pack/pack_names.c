@@ -138,8 +138,10 @@ static enum wal_status read_segments(struct names *names,
         const struct candidate *candidate = &compaction->candidates[i];
 
         status = read_segment(names, candidate, error);
-        wal__throttle_spend(throttle,
-                            candidate->input.segment->header.capacity);
+        if (status == WAL_OK) {
+            status = wal__throttle_spend(
+                throttle, candidate->input.segment->header.capacity, error);
+        }
     }
     return status == WAL_ENOMEM ? wal__no_memory(error) : status;
 }

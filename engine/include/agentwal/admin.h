@@ -267,8 +267,10 @@ struct wal_session_space {
 };
 
 /* Called after each new segment, with bytes of segments rewritten so far and to
- * rewrite in total. A result other than 0 stops the compaction with
- * WAL_ECALLBACK and that number in error->sys_errno. */
+ * rewrite in total, and with the same again while one is read and written,
+ * about four times a second; the total is 0 before it is known. A result other
+ * than 0 stops the compaction with WAL_ECALLBACK and that number in
+ * error->sys_errno. */
 typedef int32_t wal_store_compact_progress_fn(void *ctx, uint64_t done,
                                               uint64_t total);
 

@@ -62,7 +62,7 @@ static void test_throttle__bytes_take_their_time(void **state)
     struct wal__throttle throttle = begin(&clock, MIB);
 
     for (int i = 0; i < 3 * 1024; i++) {
-        wal__throttle_spend(&throttle, KIB);
+        assert_int_equal(wal__throttle_spend(&throttle, KIB, NULL), WAL_OK);
     }
     assert_in_range(clock.slept, 3 * SECOND - SECOND / 10,
                     3 * SECOND + SECOND / 10);
@@ -74,10 +74,10 @@ static void test_throttle__unused_time_is_not_made_up_for(void **state)
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, MIB);
 
-    wal__throttle_spend(&throttle, MIB);
+    assert_int_equal(wal__throttle_spend(&throttle, MIB, NULL), WAL_OK);
     clock.now += 100 * SECOND;
     clock.slept = 0;
-    wal__throttle_spend(&throttle, MIB);
+    assert_int_equal(wal__throttle_spend(&throttle, MIB, NULL), WAL_OK);
     assert_int_equal(clock.slept, SECOND);
 }
 
@@ -87,12 +87,13 @@ static void test_throttle__time_of_the_work_counts(void **state)
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, MIB);
 
-    wal__throttle_spend(&throttle, MIB);
+    assert_int_equal(wal__throttle_spend(&throttle, MIB, NULL), WAL_OK);
     clock.slept = 0;
     /* Slower than the rate: never sleeps longer than the step takes. */
     for (int i = 0; i < 8; i++) {
         clock.now += SECOND;
-        wal__throttle_spend(&throttle, 128 * KIB);
+        assert_int_equal(wal__throttle_spend(&throttle, 128 * KIB, NULL),
+                         WAL_OK);
     }
     assert_in_range(clock.slept, 0, 8 * SECOND / 8);
 }
@@ -125,7 +126,8 @@ static void test_throttle__no_limit(void **state)
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, UINT64_MAX);
 
-    wal__throttle_spend(&throttle, UINT64_MAX / 2);
+    assert_int_equal(wal__throttle_spend(&throttle, UINT64_MAX / 2, NULL),
+                     WAL_OK);
     wal__throttle_count_sync(&throttle, SECOND);
     wal__throttle_count_sync(&throttle, 10 * SECOND);
     for (int i = 0; i < 2; i++) {
@@ -142,10 +144,10 @@ static void test_throttle__extreme_rates(void **state)
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, 1);
 
-    wal__throttle_spend(&throttle, MIB);
+    assert_int_equal(wal__throttle_spend(&throttle, MIB, NULL), WAL_OK);
     assert_int_equal(clock.slept, MIB * SECOND);
     throttle = begin(&clock, UINT64_MAX - 1);
-    wal__throttle_spend(&throttle, MIB);
+    assert_int_equal(wal__throttle_spend(&throttle, MIB, NULL), WAL_OK);
     assert_int_equal(clock.slept, 0);
 }
 
@@ -172,6 +174,67 @@ static void test_throttle__pauses_after_a_slow_sync(void **state)
     assert_in_range(clock.slept, 0, SECOND);
 }
 
+struct caller {
+    uint64_t done;
+    uint64_t total;
+    int calls;
+    int stops_at; /* a number of calls */
+};
+
+static bool on_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    struct caller *caller = ctx;
+
+    caller->done = done;
+    caller->total = total;
+    return ++caller->calls != caller->stops_at;
+}
+
+static void
+test_throttle__reports_while_it_sleeps_and_can_be_stopped(void **state)
+{
+    (void)state;
+    struct clock clock;
+    struct wal__throttle throttle = begin(&clock, MIB);
+    struct caller caller = {.stops_at = 4};
+    struct wal_error error = {.struct_size = sizeof(error)};
+
+    wal__throttle_set_progress(&throttle, on_progress, &caller);
+    wal__throttle_expect(&throttle, 0, 7);
+    assert_int_equal(wal__throttle_spend(&throttle, MIB, &error), WAL_OK);
+    assert_in_range(caller.calls, 3, 3);
+    assert_int_equal(caller.total, 7);
+    assert_int_equal(wal__throttle_report(&throttle, 5, 7, &error),
+                     WAL_ECALLBACK);
+    assert_int_equal(caller.done, 5);
+    caller = (struct caller){.stops_at = 2};
+    clock.slept = 0;
+    assert_int_equal(wal__throttle_spend(&throttle, 1000 * MIB, &error),
+                     WAL_ECALLBACK);
+    assert_int_equal(error.status, WAL_ECALLBACK);
+    assert_int_equal(caller.done, 5);
+    assert_int_equal(clock.slept, SECOND / 2);
+}
+
+static void test_throttle__reports_without_a_limit(void **state)
+{
+    (void)state;
+    struct clock clock;
+    struct wal__throttle throttle = begin(&clock, UINT64_MAX);
+    struct caller caller = {.stops_at = 3};
+    enum wal_status status = WAL_OK;
+    int pieces = 0;
+
+    wal__throttle_set_progress(&throttle, on_progress, &caller);
+    for (; status == WAL_OK; pieces++) {
+        status = wal__throttle_spend(&throttle, MIB, NULL);
+        clock.now += SECOND / 100;
+    }
+    assert_int_equal(status, WAL_ECALLBACK);
+    assert_int_equal(pieces, 76);
+    assert_int_equal(clock.slept, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +245,9 @@ int main(void)
         cmocka_unit_test(test_throttle__no_limit),
         cmocka_unit_test(test_throttle__extreme_rates),
         cmocka_unit_test(test_throttle__pauses_after_a_slow_sync),
+        cmocka_unit_test(
+            test_throttle__reports_while_it_sleeps_and_can_be_stopped),
+        cmocka_unit_test(test_throttle__reports_without_a_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,7 @@
+// The names of the package, for import.
+import agentwal from './lib/index.js';
+
+export const {
+  Store, Session, WalError, ConflictError, NotFoundError, LockedError, version,
+  viewDialects, importDialects, importClients, scanImport, isBundle,
+} = agentwal;

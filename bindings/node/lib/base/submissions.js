@@ -1,0 +1,39 @@
+'use strict';
+
+// Promises of batches that were submitted. Each has a slot, a number that the
+// addon returns with its outcome.
+
+const slots = [];
+const free = [];
+
+function take(waiter) {
+  const slot = free.length > 0 ? free.pop() : slots.length;
+  slots[slot] = waiter;
+  return slot;
+}
+
+function release(slot) {
+  const waiter = slots[slot];
+  slots[slot] = null;
+  free.push(slot);
+  return waiter;
+}
+
+// Returns the function that the addon calls with `count` outcomes in `numbers`:
+// slot, appended, duplicates, sequence; details[i] is the error of a failure.
+function makeSettle(numbers) {
+  return function settle(count, details) {
+    for (let i = 0; i < count; i++) {
+      const at = 4 * i;
+      const waiter = release(numbers[at]);
+      const error = details === undefined ? undefined : details[i];
+      if (error === undefined) {
+        waiter.fulfil(numbers[at + 1], numbers[at + 2], numbers[at + 3]);
+      } else {
+        waiter.reject(error);
+      }
+    }
+  };
+}
+
+module.exports = { take, release, makeSettle };

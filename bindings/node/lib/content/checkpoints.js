@@ -1,0 +1,115 @@
+'use strict';
+
+const { native } = require('../base/native.js');
+const { CHECKPOINT_UNLINKED, FILE_KIND, REWIND } = require('../base/flags.js');
+const { invalid, NotFoundError } = require('../base/errors.js');
+const { toOptionalPath } = require('../base/path.js');
+
+// id, root, created, entryId, flags, threads
+function checkpointArguments(options = {}) {
+  const isUnlinked = options.entryId === null;
+  return [options.id, toOptionalPath(options.root),
+    options.created === undefined ? undefined : Number(options.created),
+    isUnlinked ? undefined : options.entryId, isUnlinked ? CHECKPOINT_UNLINKED : 0,
+    options.threads];
+}
+
+function pushFile(flat, file) {
+  if (file === null || typeof file !== 'object') {
+    throw invalid('a file of a checkpoint is not an object');
+  }
+  const kind = FILE_KIND[file.kind];
+  if (kind === undefined) {
+    throw invalid(`the kind of a file is "absent", "file" or "symlink", not ${String(file.kind)}`);
+  }
+  flat.push(file.path, kind, file.mode, file.mtime, file.digest);
+}
+
+function flattenFiles(files) {
+  if (!Array.isArray(files)) {
+    throw invalid('the files of a checkpoint are an array');
+  }
+  const flat = [];
+  for (const file of files) {
+    pushFile(flat, file);
+  }
+  return flat;
+}
+
+class Checkpoints {
+  #core;
+  #session;
+  #gate;
+
+  constructor(core, session, gate) {
+    this.#core = core;
+    this.#session = session;
+    this.#gate = gate;
+  }
+
+  #run(call, ...given) {
+    this.#core.check();
+    return this.#gate.run(() => call(this.#session, ...given));
+  }
+
+  async create(paths, options) {
+    const list = Array.isArray(paths) ? [...paths] : [paths];
+    return this.#run(native.createCheckpoint, list, ...checkpointArguments(options));
+  }
+
+  async import(files, options) {
+    return this.#run(native.importCheckpoint, flattenFiles(files), ...checkpointArguments(options));
+  }
+
+  get(id) {
+    this.#core.check();
+    try {
+      return native.checkpoint(this.#session, id);
+    } catch (error) {
+      if (error instanceof NotFoundError) {
+        return null;
+      }
+      throw error;
+    }
+  }
+
+  files(id) {
+    this.#core.check();
+    return native.checkpointFiles(this.#session, id);
+  }
+
+  list() {
+    this.#core.check();
+    return native.checkpoints(this.#session);
+  }
+
+  async delete(id) {
+    return this.#run(native.deleteCheckpoint, id);
+  }
+
+  async diff(before, after) {
+    this.#core.check();
+    return this.#core.after(this.#gate,
+      () => native.diffCheckpoints(this.#session, before, after));
+  }
+
+  async setEnabled(on) {
+    if (typeof on !== 'boolean') {
+      throw invalid('checkpoints are set to true or false');
+    }
+    return this.#run(native.enableCheckpoints, on);
+  }
+}
+
+// checkpoint, flags, root, expected
+function rewindArguments(checkpointId, options = {}) {
+  let flags = 0;
+  for (const name of Object.keys(REWIND)) {
+    if (options[name]) {
+      flags |= REWIND[name];
+    }
+  }
+  return [checkpointId, flags, toOptionalPath(options.root), options.expected];
+}
+
+module.exports = { Checkpoints, rewindArguments };

@@ -1,0 +1,52 @@
+'use strict';
+
+const { native } = require('../base/native.js');
+const { SELECT } = require('../base/flags.js');
+const { invalid } = require('../base/errors.js');
+const { toOptionalPath, toPaths } = require('../base/path.js');
+const { runWatched } = require('../base/progress.js');
+
+const importDialects = Object.freeze(native.importDialects());
+
+// paths, flags, dialect, exclude
+function importArguments(paths, options) {
+  const select = options.select ?? 'clients';
+  const flags = Object.hasOwn(SELECT, select) ? SELECT[select] : undefined;
+  if (flags === undefined) {
+    throw invalid(`what is selected is "clients", "all" or "others", not ${String(select)}`);
+  }
+  return [toPaths(paths), flags, options.dialect, toOptionalPath(options.exclude)];
+}
+
+async function importPaths(core, paths, options = {}) {
+  const given = importArguments(paths, options);
+  return runWatched(options, (watch) => native.importTree(core.handle, ...given, watch));
+}
+
+async function scanImport(paths, options = {}) {
+  const given = importArguments(paths, options);
+  return runWatched(options, (watch) => native.scanImport(...given, watch));
+}
+
+function followImport(core, paths, options = {}) {
+  const given = importArguments(paths, options);
+  core.check();
+  return (async function* follow() {
+    const handle = native.openImport(core.handle, ...given);
+    const leave = core.atEnd(() => native.closeImport(handle));
+    try {
+      for (;;) {
+        yield await runWatched(options, (watch) => native.nextImport(handle, watch));
+      }
+    } finally {
+      leave();
+      native.closeImport(handle);
+    }
+  })();
+}
+
+function importClients() {
+  return native.importClients();
+}
+
+module.exports = { importDialects, importClients, importPaths, scanImport, followImport };

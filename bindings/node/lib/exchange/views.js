@@ -1,0 +1,111 @@
+'use strict';
+
+const { constants } = require('node:buffer');
+
+const { native } = require('../base/native.js');
+const { VIEW_STALE } = require('../base/flags.js');
+const { invalid } = require('../base/errors.js');
+const { toPath } = require('../base/path.js');
+
+const viewDialects = Object.freeze(native.viewDialects());
+
+class View {
+  #core;
+  #handle;
+  #sessionGate;
+  #gate;
+  #isOpen = true;
+
+  constructor(core, handle, sessionGate) {
+    this.#core = core;
+    this.#handle = handle;
+    this.#sessionGate = sessionGate;
+    this.#gate = core.makeGate();
+  }
+
+  // Calls the addon after what was asked for before, of the view and of its
+  // session.
+  async #run(call) {
+    this.#core.check();
+    const handle = this.#handle;
+    const before = this.#sessionGate.settled();
+    return this.#gate.run(async () => {
+      await before;
+      return call(handle);
+    });
+  }
+
+  path(stream) {
+    this.#core.check();
+    return native.viewPath(this.#handle, stream);
+  }
+
+  async flush() {
+    return this.#run(native.flushView);
+  }
+
+  async import() {
+    return this.#run(native.importView);
+  }
+
+  losses() {
+    this.#core.check();
+    return native.viewLosses(this.#handle);
+  }
+
+  issues() {
+    this.#core.check();
+    return native.viewIssues(this.#handle);
+  }
+
+  // Calls that were made before are completed.
+  close() {
+    if (this.#isOpen) {
+      this.#isOpen = false;
+      this.#gate.end(() => { native.closeView(this.#handle); });
+    }
+  }
+}
+
+function checkOptions(options) {
+  if (options === null || typeof options !== 'object') {
+    throw invalid('the options name the dialect of the view');
+  }
+}
+
+function openView(core, session, gate, options) {
+  checkOptions(options);
+  return new View(core, native.openView(session, options.dialect, toPath(options.root)), gate);
+}
+
+async function exportSession(core, session, gate, options) {
+  checkOptions(options);
+  return core.after(gate,
+    () => native.exportSession(session, options.dialect, constants.MAX_LENGTH));
+}
+
+// ------------------------------------------- views that a store knows of ---
+
+function listViews(core, options = {}) {
+  return native.views(core.handle, options.session, options.stale ? VIEW_STALE : 0);
+}
+
+function findView(core, path) {
+  return native.findView(core.handle, toPath(path));
+}
+
+async function updateView(core, view) {
+  if (view === null || typeof view !== 'object') {
+    throw invalid('a view is what Store.views returns');
+  }
+  return native.updateView(core.handle, view.session, view.dialect, view.root,
+    view.unreadable === true);
+}
+
+async function addViewRoot(core, dialect, root) {
+  return native.addViewRoot(core.handle, dialect, toPath(root));
+}
+
+module.exports = {
+  viewDialects, openView, exportSession, listViews, findView, updateView, addViewRoot,
+};

@@ -1,0 +1,60 @@
+'use strict';
+
+// The promise of a batch, with the id of its last entry and its durability.
+
+// Set by the executor, so that none is made for each promise.
+let resolver;
+let rejecter;
+function keep(resolve, reject) {
+  resolver = resolve;
+  rejecter = reject;
+}
+
+class Append extends Promise {
+  #core;
+  #durability;
+  #durable;
+
+  lastId = null;
+
+  constructor(executor, core, durability) {
+    super(executor);
+    this.#core = core;
+    this.#durability = durability;
+  }
+
+  get durable() {
+    if (this.#durable === undefined) {
+      const core = this.#core;
+      this.#durable = this.#durability === 'durable' || this.#durability === undefined
+        ? this.then(() => {})
+        : this.then(() => core.syncSoon());
+      // That it is read and not waited for is no unhandled rejection.
+      this.#durable.catch(() => {});
+    }
+    return this.#durable;
+  }
+}
+
+// A promise of this class is one of Promise to `await` and `then`: they neither
+// wrap it nor make promises of this class.
+delete Append.prototype.constructor;
+
+// What submissions.js settles.
+class Waiter {
+  constructor(promise) {
+    this.promise = promise;
+    this.resolve = resolver;
+    this.reject = rejecter;
+  }
+
+  fulfil(appended, duplicates, sequence) {
+    this.resolve({ appended, duplicates, sequence, lastId: this.promise.lastId });
+  }
+}
+
+function makeAppend(core, durability) {
+  return new Waiter(new Append(keep, core, durability));
+}
+
+module.exports = { makeAppend };

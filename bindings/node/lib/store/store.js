@@ -1,0 +1,210 @@
+'use strict';
+
+const { native } = require('../base/native.js');
+const admin = require('../admin/admin.js');
+const { Blobs } = require('../content/blobs.js');
+const { Core } = require('./core.js');
+const { Documents } = require('../session/documents.js');
+const { followStore } = require('../session/follow.js');
+const imports = require('../exchange/imports.js');
+const { invalid } = require('../base/errors.js');
+const { listSessions, Sessions } = require('./list.js');
+const { makeSession } = require('../session/session.js');
+const { OPEN } = require('../base/flags.js');
+const { openArguments, openFlags } = require('./open_options.js');
+const { sessionArguments } = require('../session/session_options.js');
+const transfer = require('../exchange/transfer.js');
+const views = require('../exchange/views.js');
+
+// Closes stores that were lost.
+const lost = new FinalizationRegistry((core) => {
+  if (core.isOpen) {
+    process.emitWarning(`the store ${core.path} was lost without Store.close, and is closed now; ` +
+      'its last errors may have been missed', { type: 'AgentwalLeak' });
+    core.close().catch((error) => {
+      process.emitWarning(`the store ${core.path} was lost, and closing it failed: ` +
+        error.message, { type: 'AgentwalLeak' });
+    });
+  }
+});
+
+class Store {
+  #core;
+
+  constructor(core) {
+    if (!(core instanceof Core)) {
+      throw invalid('a store is made by Store.open, Store.openSync and Store.memory');
+    }
+    this.#core = core;
+    this.documents = new Documents(core, null, core.gate);
+    this.blobs = new Blobs(core);
+    lost.register(this, core);
+  }
+
+  static async open(path, options = {}) {
+    const given = openArguments(path, options, openFlags(options));
+    return new Store(new Core(await native.open(...given), given[0]));
+  }
+
+  static openSync(path, options = {}) {
+    const given = openArguments(path, options, openFlags(options));
+    return new Store(new Core(native.openSync(...given), given[0]));
+  }
+
+  static memory(options = {}) {
+    const given = openArguments(undefined, options, OPEN.memory);
+    return new Store(new Core(native.openSync(...given), ':memory:'));
+  }
+
+  static async migrate(path, options) {
+    return admin.migrate(path, options);
+  }
+
+  static async salvage(path, out, options) {
+    return admin.salvage(path, out, options);
+  }
+
+  get path() {
+    return this.#core.path;
+  }
+
+  get isOpen() {
+    return this.#core.isOpen;
+  }
+
+  info() {
+    return native.storeInfo(this.#core.handle);
+  }
+
+  // ----------------------------------------------------------- sessions ---
+
+  // opened: [handle, id]
+  #wrap(opened) {
+    return makeSession(this, this.#core, opened);
+  }
+
+  async create(options = {}) {
+    return this.#wrap(await native.create(this.#core.handle, ...sessionArguments(options)));
+  }
+
+  createSync(options = {}) {
+    return this.#wrap(native.createSync(this.#core.handle, ...sessionArguments(options)));
+  }
+
+  session(id) {
+    return this.#wrap(native.session(this.#core.handle, id));
+  }
+
+  latest(options) {
+    const opened = native.latest(this.#core.handle, options?.cwd);
+    return opened === null ? null : this.#wrap(opened);
+  }
+
+  async openOrCreate(options = {}) {
+    const [opened, created] =
+      await native.openOrCreate(this.#core.handle, ...sessionArguments(options));
+    return { session: this.#wrap(opened), created };
+  }
+
+  list(options = {}) {
+    return listSessions(this.#core, options);
+  }
+
+  sessions(options = {}) {
+    return new Sessions(this.#core, options);
+  }
+
+  async undelete(id) {
+    return native.undelete(this.#core.handle, id);
+  }
+
+  // ----------------------------------------------------- administration ---
+
+  async compact(options) {
+    return admin.compact(this.#core, options);
+  }
+
+  async backup(path, options) {
+    return admin.backup(this.#core, path, options);
+  }
+
+  claims() {
+    return native.claims(this.#core.handle);
+  }
+
+  async acceptDamage() {
+    const { handle } = this.#core;
+    return this.#core.gate.run(() => native.acceptDamage(handle));
+  }
+
+  // ---------------------------------------------------- other programs ---
+
+  async merge(from, options) {
+    if (!(from instanceof Store)) {
+      throw invalid('what is merged is another Store');
+    }
+    return transfer.merge(this.#core, from.#core, options);
+  }
+
+  async writeBundle(path, options) {
+    return transfer.writeBundle(this.#core, path, options);
+  }
+
+  async readBundle(path, options) {
+    return transfer.readBundle(this.#core, path, options);
+  }
+
+  async import(paths, options) {
+    return imports.importPaths(this.#core, paths, options);
+  }
+
+  followImport(paths, options) {
+    return imports.followImport(this.#core, paths, options);
+  }
+
+  views(options) {
+    return views.listViews(this.#core, options);
+  }
+
+  async updateView(view) {
+    return views.updateView(this.#core, view);
+  }
+
+  findView(path) {
+    return views.findView(this.#core, path);
+  }
+
+  async addViewRoot(dialect, root) {
+    return views.addViewRoot(this.#core, dialect, root);
+  }
+
+  // --------------------------------------------------- waiting, closing ---
+
+  follow(options = {}) {
+    return followStore(this.#core, options);
+  }
+
+  async sync() {
+    return this.#core.wait(native.sync);
+  }
+
+  async flush() {
+    return this.#core.wait(native.flush);
+  }
+
+  async close() {
+    return this.#core.close();
+  }
+
+  closeSync() {
+    this.#core.closeSync();
+  }
+}
+
+if (Symbol.asyncDispose !== undefined) {
+  Object.defineProperty(Store.prototype, Symbol.asyncDispose, {
+    value: Store.prototype.close, configurable: true, writable: true,
+  });
+}
+
+module.exports = { Store };

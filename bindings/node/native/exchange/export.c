@@ -1,0 +1,135 @@
+/*
+ * export.c - a session as one file of another program, in memory.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bindings/node/native/base/value.h"
+#include "bindings/node/native/exchange/view.h"
+#include "bindings/node/native/modules.h"
+#include "bindings/node/native/session/session.h"
+#include "bindings/node/native/store/job.h"
+#include "bindings/node/native/store/store.h"
+
+enum {
+    FIRST_SIZE = 64 << 10
+};
+
+struct export_job {
+    struct job job;
+    struct wal_view *view;
+    uint64_t limit; /* of the size, which is that of a Buffer */
+    uint8_t *data;
+    size_t size;
+    size_t room;
+    enum wal_status failed; /* why `put` ended the flush */
+};
+
+/* --- in the thread ------------------------------------------------------ */
+
+static bool grow(struct export_job *self, size_t size)
+{
+    size_t room = self->room < FIRST_SIZE ? FIRST_SIZE : 2 * self->room;
+    uint8_t *data;
+
+    if (size <= self->room) {
+        return true;
+    }
+    room = room < size ? size : room;
+    data = realloc(self->data, room);
+    if (data == NULL) {
+        return false;
+    }
+    self->data = data;
+    self->room = room;
+    return true;
+}
+
+/* A wal_view_put_fn. */
+static int32_t put(void *ctx, const void *data, uint64_t size)
+{
+    struct export_job *self = ctx;
+
+    if (size > self->limit - self->size) {
+        self->failed = WAL_ETOOBIG;
+        return 1;
+    }
+    if (!grow(self, self->size + (size_t)size)) {
+        self->failed = WAL_ENOMEM;
+        return 1;
+    }
+    if (size > 0) {
+        memcpy(self->data + self->size, data, (size_t)size);
+    }
+    self->size += (size_t)size;
+    return 0;
+}
+
+static enum wal_status export_run(struct job *job, struct wal_error *error)
+{
+    struct export_job *self = (struct export_job *)job;
+    enum wal_status status = wal_view_flush(self->view, NULL, error);
+
+    if (status != WAL_ECALLBACK || self->failed == WAL_OK) {
+        return status;
+    }
+    *error = (struct wal_error){.struct_size = sizeof(*error),
+                                .status = (int32_t)self->failed};
+    strcpy(error->text, self->failed == WAL_ETOOBIG
+                            ? "the file is larger than a Buffer can be; write "
+                              "it with Session.view"
+                            : "no memory for the file");
+    return self->failed;
+}
+
+/* --- in the thread of JavaScript ---------------------------------------- */
+
+static napi_value export_finish(struct call *call, struct job *job)
+{
+    struct export_job *self = (struct export_job *)job;
+    napi_value object = make_object(call);
+
+    object_set(call, object, "data",
+               make_buffer(call, (struct wal_slice){self->data, self->size}));
+    object_set(call, object, "losses", view_make_losses(call, self->view));
+    return object;
+}
+
+static void export_discard(struct job *job)
+{
+    struct export_job *self = (struct export_job *)job;
+
+    wal_view_close(self->view);
+    free(self->data);
+}
+
+static const struct job_kind export_kind = {"export", sizeof(struct export_job),
+                                            export_run, export_finish,
+                                            export_discard};
+
+/* exportSession(session, dialect, limit): {data, losses} */
+static napi_value export_session(struct call *call)
+{
+    struct handle *session = handle_get(call, 0, &session_type);
+    struct export_job *self = job_create(call, &export_kind, NULL, session);
+    struct wal_view_options options = WAL_INIT(wal_view_options);
+
+    if (self == NULL) {
+        return NULL;
+    }
+    options.dialect = value_text(call, call_arg(call, 1));
+    options.put = put;
+    options.ctx = self;
+    self->limit = value_u64(call, call_arg(call, 2));
+    if (!call->failed) {
+        (void)call_check(call, wal_view_open(session->store->wal,
+                                             session->object, &options,
+                                             &self->view, call_error(call)));
+    }
+    return job_start(call, &self->job);
+}
+
+const struct call_method export_methods[] = {
+    {"exportSession", export_session},
+    {NULL, NULL},
+};

@@ -1,0 +1,201 @@
+/*
+ * transfer.c - sessions from one store to another, and bundles.
+ */
+#include <agentwal/transfer.h>
+
+#include "bindings/node/native/base/list.h"
+#include "bindings/node/native/base/value.h"
+#include "bindings/node/native/modules.h"
+#include "bindings/node/native/store/job.h"
+#include "bindings/node/native/store/store.h"
+
+struct report_item {
+    struct list_item item;
+    struct wal_transfer_report is;
+};
+
+struct transfer_job {
+    struct job job;
+    struct wal_slice path;
+    struct wal_transfer_options options;
+    struct wal_transfer_result result;
+    struct list reports;
+};
+
+/* --- in the thread ------------------------------------------------------ */
+
+/* A wal_transfer_report_fn. */
+static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
+{
+    struct transfer_job *self = ctx;
+    struct list *list = &self->reports;
+    struct arena *arena = &self->job.arena;
+    struct report_item *item = list_add(list, arena, sizeof(*item));
+
+    if (item != NULL) {
+        item->is = *report;
+        item->is.session_id = list_copy_text(list, arena, report->session_id);
+        item->is.key = list_copy_text(list, arena, report->key);
+        item->is.error = list_copy_error(list, arena, report->error);
+    }
+    return 0;
+}
+
+static enum wal_status merge_run(struct job *job, struct wal_error *error)
+{
+    struct transfer_job *self = (struct transfer_job *)job;
+    enum wal_status status = wal_store_merge(
+        job->other->wal, job->store->wal, &self->options, &self->result, error);
+
+    return list_check(&self->reports, status, error);
+}
+
+static enum wal_status write_run(struct job *job, struct wal_error *error)
+{
+    struct transfer_job *self = (struct transfer_job *)job;
+    enum wal_status status = wal_bundle_write(
+        job->store->wal, self->path, &self->options, &self->result, error);
+
+    return list_check(&self->reports, status, error);
+}
+
+static enum wal_status read_run(struct job *job, struct wal_error *error)
+{
+    struct transfer_job *self = (struct transfer_job *)job;
+    enum wal_status status = wal_bundle_read(
+        job->store->wal, self->path, &self->options, &self->result, error);
+
+    return list_check(&self->reports, status, error);
+}
+
+/* --- values ------------------------------------------------------------- */
+
+static napi_value make_report(struct call *call, const struct list_item *item)
+{
+    static const char *const kinds[] = {"created", "continued", "unchanged",
+                                        "refused", "document"};
+    const struct wal_transfer_report *report =
+        &((const struct report_item *)item)->is;
+    napi_value object = make_object(call);
+
+    object_set(call, object, "kind",
+               make_string(call, kinds[report->kind <= WAL_TRANSFER_DOCUMENT
+                                           ? report->kind
+                                           : WAL_TRANSFER_REFUSED]));
+    object_text(call, object, "sessionId", report->session_id);
+    object_text(call, object, "key", report->key);
+    object_number(call, object, "entries", report->entries);
+    object_number(call, object, "documents", report->documents);
+    object_set(call, object, "error",
+               report->error == NULL ? make_null(call)
+                                     : call_make_error(call, report->error));
+    return object;
+}
+
+static napi_value transfer_finish(struct call *call, struct job *job)
+{
+    const struct transfer_job *self = (struct transfer_job *)job;
+    const struct wal_transfer_result *result = &self->result;
+    napi_value object = make_object(call);
+
+    object_number(call, object, "created", result->created);
+    object_number(call, object, "continued", result->continued);
+    object_number(call, object, "unchanged", result->unchanged);
+    object_number(call, object, "refused", result->refused);
+    object_number(call, object, "entries", result->entries);
+    object_number(call, object, "documents", result->documents);
+    object_number(call, object, "differingDocuments",
+                  result->differing_documents);
+    object_number(call, object, "bytes", result->bytes);
+    object_set(call, object, "reports",
+               list_make(call, &self->reports, make_report));
+    return object;
+}
+
+/* --- functions of JavaScript -------------------------------------------- */
+
+static const struct job_kind merge_kind = {"merge", sizeof(struct transfer_job),
+                                           merge_run, transfer_finish, NULL};
+static const struct job_kind write_kind = {"writeBundle",
+                                           sizeof(struct transfer_job),
+                                           write_run, transfer_finish, NULL};
+static const struct job_kind read_kind = {
+    "readBundle", sizeof(struct transfer_job), read_run, transfer_finish, NULL};
+
+/* sessions, directory, watch */
+static napi_value start(struct call *call, struct transfer_job *self,
+                        size_t first)
+{
+    uint32_t count = 0;
+    struct wal_slice *sessions =
+        value_texts(call, call_arg(call, first), false, &count);
+
+    self->result.struct_size = sizeof(self->result);
+    self->options = (struct wal_transfer_options){
+        .struct_size = sizeof(self->options),
+        .sessions = sessions,
+        .session_count = count,
+        .directory = value_path_slice(call, call_arg(call, first + 1)),
+        .progress = job_progress,
+        .report = add_report,
+        .ctx = self,
+    };
+    job_watch_arg(call, &self->job, call_arg(call, first + 2));
+    return job_start(call, &self->job);
+}
+
+/* merge(to, from, sessions, directory, watch) */
+static napi_value merge_stores(struct call *call)
+{
+    struct store *to = store_get(call, 0);
+    struct store *from = store_get(call, 1);
+    struct transfer_job *self = job_create(call, &merge_kind, to, NULL);
+
+    if (self == NULL) {
+        return NULL;
+    }
+    job_use_store(&self->job, from);
+    return start(call, self, 2);
+}
+
+/* writeBundle(store, path, sessions, directory, watch) */
+static napi_value write_bundle(struct call *call)
+{
+    struct store *store = store_get(call, 0);
+    struct transfer_job *self = job_create(call, &write_kind, store, NULL);
+
+    if (self == NULL) {
+        return NULL;
+    }
+    self->path = value_path_slice(call, call_arg(call, 1));
+    return start(call, self, 2);
+}
+
+/* readBundle(store, path, sessions, directory, watch) */
+static napi_value read_bundle(struct call *call)
+{
+    struct store *store = store_get(call, 0);
+    struct transfer_job *self = job_create(call, &read_kind, store, NULL);
+
+    if (self == NULL) {
+        return NULL;
+    }
+    self->path = value_path_slice(call, call_arg(call, 1));
+    return start(call, self, 2);
+}
+
+/* isBundle(path) */
+static napi_value is_bundle(struct call *call)
+{
+    struct wal_slice path = value_path_slice(call, call_arg(call, 0));
+
+    return make_bool(call, !call->failed && wal_bundle_detect(path) != 0);
+}
+
+const struct call_method transfer_methods[] = {
+    {"merge", merge_stores},
+    {"writeBundle", write_bundle},
+    {"readBundle", read_bundle},
+    {"isBundle", is_bundle},
+    {NULL, NULL},
+};

@@ -1,0 +1,41 @@
+/*
+ * session.h - handles of sessions.
+ */
+#ifndef AGENTWAL_NODE_SESSION_H
+#define AGENTWAL_NODE_SESSION_H
+
+#include "bindings/node/native/store/handle.h"
+
+/* handle->object is a struct wal_session. */
+extern const struct handle_type session_type;
+
+/* A session that was opened, until JavaScript has it. */
+struct opened_session {
+    struct wal_session *session; /* NULL: none */
+    char id[WAL_ID_SIZE];
+};
+
+/* Fills the id once the session is there, in the thread that opened it: its
+ * promise may be settled when the store is closed. `status` is that of opening
+ * it, and returned if it is a failure. Any thread. */
+enum wal_status session_identify(struct opened_session *opened,
+                                 enum wal_status status,
+                                 struct wal_error *error);
+
+/* The array [session, id], or null without a session; takes the session. */
+napi_value session_make(struct call *call, struct store *store,
+                        struct opened_session *opened);
+
+/* Closes a session that JavaScript did not get. */
+void session_discard(struct opened_session *opened);
+
+/* The arguments of a session to be created, from `first` on: id, cwd, project,
+ * title, parentId, source, metadata, schemaVersion, created. */
+void session_read_options(struct call *call, size_t first,
+                          struct wal_session_options *options);
+
+/* The object of a session's state, with metadata as text. */
+napi_value session_make_info(struct call *call,
+                             const struct wal_session_info *info);
+
+#endif

@@ -35,16 +35,18 @@ function openCursor(session, options, after) {
     options.upTo, options.head, options.skip, options.last, after);
 }
 
+function makeEntries(values) {
+  const entries = new Array(values.length / VALUES);
+  for (let i = 0; i < entries.length; i++) {
+    entries[i] = new Entry(values, i * VALUES, numbers, i * NUMBERS);
+  }
+  return entries;
+}
+
 // Reads the next entries of a cursor, at most `max`, into an array, which is empty
 // at the end.
 function readBatch(cursor, max) {
-  const values = [];
-  const count = native.next(cursor, values, max);
-  const batch = new Array(count);
-  for (let i = 0; i < count; i++) {
-    batch[i] = new Entry(values, i * VALUES, numbers, i * NUMBERS);
-  }
-  return batch;
+  return makeEntries(native.next(cursor, max));
 }
 
 class EntryIterator {
@@ -159,8 +161,7 @@ class Entries {
 
 // The entry with an id, or null.
 function readEntry(session, id) {
-  const values = [];
-  return native.entry(session, id, values) === 0 ? null : new Entry(values, 0, numbers, 0);
+  return makeEntries(native.entry(session, id))[0] ?? null;
 }
 
 module.exports = { Entries, Turns, cursorFlags, openCursor, readBatch, readEntry };

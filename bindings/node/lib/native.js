@@ -13,8 +13,8 @@ const native = load();
 // Numbers that a call of the addon returns, until the next one.
 const numbers = new Float64Array(new ArrayBuffer(2048 * 8));
 
-const isFirst = native.setup(makeError, submissions.makeSettle(numbers), numbers,
-  process.versions.bun === undefined);
+const isFirst = native.setup(numbers, process.versions.bun === undefined, makeError,
+  submissions.makeSettle(numbers), (...values) => values);
 
 if (!isFirst) {
   throw new Error('agentwal is loaded twice in this thread; load it by one path');

@@ -36,7 +36,16 @@ static void on_environment_end(napi_env env, void *data, void *hint)
     addon_release(data);
 }
 
-/* setup(makeError, settle, numbers, prefersLatin1) */
+static void keep(struct call *call, size_t argument, napi_ref *reference)
+{
+    if (!call->failed) {
+        call_ok(call, napi_create_reference(call->env, call_arg(call, argument),
+                                            1, reference));
+    }
+}
+
+/* setup(numbers, prefersLatin1, makeError, settle, collect): false when it was
+ * called before */
 static napi_value setup(struct call *call)
 {
     struct addon *addon = call->addon;
@@ -44,22 +53,21 @@ static napi_value setup(struct call *call)
     size_t length = 0;
     void *data = NULL;
 
-    if (!call_ok(call,
-                 napi_get_typedarray_info(call->env, call_arg(call, 2), &kind,
-                                          &length, &data, NULL, NULL)) ||
-        kind != napi_float64_array || length < ADDON_NUMBERS ||
-        addon->make_error != NULL) {
-        call->failed = false;
+    if (addon->numbers != NULL) {
         return make_bool(call, false);
     }
+    call_ok(call, napi_get_typedarray_info(call->env, call_arg(call, 0), &kind,
+                                           &length, &data, NULL, NULL));
+    addon->prefers_latin1 = value_bool(call, call_arg(call, 1));
+    keep(call, 2, &addon->make_error);
+    keep(call, 3, &addon->settle);
+    keep(call, 4, &addon->collect);
+    keep(call, 0, &addon->numbers_ref);
+    if (kind != napi_float64_array || length < ADDON_NUMBERS) {
+        (void)napi_throw_type_error(call->env, NULL, "numbers are too few");
+        return NULL;
+    }
     addon->numbers = data;
-    addon->prefers_latin1 = value_bool(call, call_arg(call, 3));
-    (void)(call_ok(call, napi_create_reference(call->env, call_arg(call, 0), 1,
-                                               &addon->make_error)) &&
-           call_ok(call, napi_create_reference(call->env, call_arg(call, 1), 1,
-                                               &addon->settle)) &&
-           call_ok(call, napi_create_reference(call->env, call_arg(call, 2), 1,
-                                               &addon->numbers_ref)));
     return make_bool(call, true);
 }
 

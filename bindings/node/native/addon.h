@@ -16,15 +16,7 @@
 
 enum {
     /* Doubles that are shared with JavaScript: `numbers` below. */
-    ADDON_NUMBERS = 2048,
-    ADDON_TYPES = 16
-};
-
-/* The name of an entry type that was returned before, with its string. */
-struct addon_type {
-    napi_ref text;
-    uint8_t size;
-    char name[63];
+    ADDON_NUMBERS = 2048
 };
 
 struct addon {
@@ -37,13 +29,13 @@ struct addon {
     /* Functions of lib/native.js. */
     napi_ref make_error; /* (code, message, errno, ...): a WalError */
     napi_ref settle;     /* (count, details): outcomes in `numbers` */
+    napi_ref collect;    /* (...values): an array of its arguments */
     /* Results that are numbers are passed in here: a Float64Array that
      * JavaScript reads after the call. */
     napi_ref numbers_ref;
     double *numbers;
     /* A string of ASCII is made faster from Latin-1 (Node.js), or not (Bun). */
     bool prefers_latin1;
-    struct addon_type types[ADDON_TYPES];
     uint32_t random_left; /* unused bytes of random[] */
     uint8_t random[1024];
 };

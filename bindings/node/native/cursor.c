@@ -76,46 +76,97 @@ static napi_value remaining(struct call *call)
                : make_number(call, wal_entry_cursor_remaining(cursor->entries));
 }
 
-/* A string for a type: those that were seen before are kept. */
-static napi_value make_type(struct call *call, struct wal_slice type)
+/* --- a page of entries --------------------------------------------------- */
+
+enum {
+    PAGE_TYPES = 8
+};
+
+/* Text of which a string was made. */
+struct known_text {
+    napi_value value; /* NULL: none */
+    uint32_t size;
+    char text[WAL_ID_SIZE];
+};
+
+/* The values of the entries that one call returns. */
+struct page {
+    struct call *call;
+    uint32_t count; /* of entries */
+    napi_value null;
+    struct known_text id; /* of the last entry, often the next one's parent */
+    struct known_text run_id;
+    struct known_text types[PAGE_TYPES];
+    napi_value values[CURSOR_ENTRIES * CURSOR_VALUES];
+};
+
+static void page_init(struct page *page, struct call *call)
 {
-    struct addon *addon = call->addon;
-    napi_value text = NULL;
-
-    for (size_t i = 0; i < ADDON_TYPES; i++) {
-        struct addon_type *known = &addon->types[i];
-
-        if (known->text == NULL) {
-            text = make_text(call, type);
-            if (!call->failed && type.size < sizeof(known->name) &&
-                napi_create_reference(call->env, make_object(call), 1,
-                                      &known->text) == napi_ok) {
-                napi_value holder = NULL;
-
-                (void)napi_get_reference_value(call->env, known->text, &holder);
-                object_set(call, holder, "type", text);
-                memcpy(known->name, type.data, type.size);
-                known->size = (uint8_t)type.size;
-            }
-            return text;
-        }
-        if (known->size == type.size &&
-            memcmp(known->name, type.data, type.size) == 0) {
-            napi_value holder = NULL;
-
-            if (call_ok(call, napi_get_reference_value(call->env, known->text,
-                                                       &holder))) {
-                call_ok(call, napi_get_named_property(call->env, holder, "type",
-                                                      &text));
-            }
-            return text;
-        }
+    page->call = call;
+    page->count = 0;
+    page->null = make_null(call);
+    page->id.value = NULL;
+    page->run_id.value = NULL;
+    for (size_t i = 0; i < PAGE_TYPES; i++) {
+        page->types[i].value = NULL;
     }
-    return make_text(call, type);
 }
 
-/* The payload: null when it is left out, a string, or a buffer for a line that
- * is not UTF-8. */
+static bool is_known(const struct known_text *known, struct wal_slice text)
+{
+    return known->value != NULL && known->size == text.size &&
+           memcmp(known->text, text.data, text.size) == 0;
+}
+
+static napi_value remember(struct page *page, struct known_text *known,
+                           struct wal_slice text)
+{
+    napi_value value = make_text(page->call, text);
+
+    known->value = NULL;
+    if (text.size <= sizeof(known->text)) {
+        memcpy(known->text, text.data, text.size);
+        known->size = (uint32_t)text.size;
+        known->value = value;
+    }
+    return value;
+}
+
+static napi_value page_type(struct page *page, struct wal_slice type)
+{
+    size_t i = 0;
+
+    while (i < PAGE_TYPES && page->types[i].value != NULL) {
+        if (is_known(&page->types[i], type)) {
+            return page->types[i].value;
+        }
+        i++;
+    }
+    return i < PAGE_TYPES ? remember(page, &page->types[i], type)
+                          : make_text(page->call, type);
+}
+
+static napi_value page_parent(struct page *page, struct wal_slice parent_id)
+{
+    if (parent_id.size == 0) {
+        return page->null;
+    }
+    return is_known(&page->id, parent_id) ? page->id.value
+                                          : make_text(page->call, parent_id);
+}
+
+static napi_value page_run_id(struct page *page, struct wal_slice run_id)
+{
+    if (run_id.size == 0) {
+        return page->null;
+    }
+    return is_known(&page->run_id, run_id)
+               ? page->run_id.value
+               : remember(page, &page->run_id, run_id);
+}
+
+/* A string; a buffer for a line that is not UTF-8; the digest of what is left
+ * out. */
 static napi_value make_payload(struct call *call, const struct wal_entry *entry)
 {
     if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0) {
@@ -124,24 +175,45 @@ static napi_value make_payload(struct call *call, const struct wal_entry *entry)
     return make_text_or_buffer(call, entry->payload);
 }
 
-static void put_entry(struct call *call, napi_value values, uint32_t index,
-                      const struct wal_entry *entry)
+static void page_add(struct page *page, const struct wal_entry *entry)
 {
-    const uint32_t at = index * CURSOR_VALUES;
-    double *numbers = call->addon->numbers + (size_t)index * CURSOR_NUMBERS;
+    struct call *call = page->call;
+    napi_value *values = page->values + (size_t)page->count * CURSOR_VALUES;
+    double *numbers =
+        call->addon->numbers + (size_t)page->count * CURSOR_NUMBERS;
 
-    array_push(call, values, at, make_text(call, entry->id));
-    array_push(call, values, at + 1, make_optional(call, entry->parent_id));
-    array_push(call, values, at + 2, make_type(call, entry->type));
-    array_push(call, values, at + 3, make_text(call, entry->timestamp));
-    array_push(call, values, at + 4, make_optional(call, entry->run_id));
-    array_push(call, values, at + 5, make_payload(call, entry));
-    array_push(call, values, at + 6, make_optional(call, entry->meta));
+    values[1] = page_parent(page, entry->parent_id);
+    values[0] = remember(page, &page->id, entry->id);
+    values[2] = page_type(page, entry->type);
+    values[3] = make_text(call, entry->timestamp);
+    values[4] = page_run_id(page, entry->run_id);
+    values[5] = make_payload(call, entry);
+    values[6] =
+        entry->meta.size == 0 ? page->null : make_text(call, entry->meta);
     numbers[0] = entry->flags;
     numbers[1] = entry->stream;
     numbers[2] = (double)entry->sequence;
     numbers[3] = (double)entry->depth;
     numbers[4] = (double)entry->payload_size;
+    page->count++;
+}
+
+/* One array of all values: the rest parameter of a function of JavaScript,
+ * which is faster than to set its elements one by one. */
+static napi_value page_array(struct page *page)
+{
+    struct call *call = page->call;
+    napi_value collect = NULL;
+    napi_value array = NULL;
+
+    if (!call->failed &&
+        call_ok(call, napi_get_reference_value(call->env, call->addon->collect,
+                                               &collect))) {
+        call_ok(call, napi_call_function(call->env, page->null, collect,
+                                         (size_t)page->count * CURSOR_VALUES,
+                                         page->values, &array));
+    }
+    return array;
 }
 
 /* Throws the error that ended the last batch. */
@@ -166,63 +238,63 @@ static void keep_error(struct call *call, struct cursor *cursor)
     }
 }
 
-/* next(cursor, values, max): fills the array and the numbers; returns the count
- * of entries, 0 at the end. max undefined: CURSOR_ENTRIES. */
+/* next(cursor, max): an array with the values of the entries, empty at the end;
+ * fills the numbers. max undefined: CURSOR_ENTRIES. */
 static napi_value next_entries(struct call *call)
 {
     struct handle *handle = handle_get(call, 0, &cursor_type);
     struct cursor *cursor = handle == NULL ? NULL : handle->object;
     struct wal_entry entry = WAL_INIT(wal_entry);
-    napi_value values = call_arg(call, 1);
     enum wal_status status = WAL_OK;
     uint64_t bytes = 0;
-    uint32_t count = 0;
-    uint32_t max = value_u32(call, call_arg(call, 2));
+    uint32_t max = value_u32(call, call_arg(call, 1));
+    struct page page;
 
     max = max == 0 || max > CURSOR_ENTRIES ? CURSOR_ENTRIES : max;
     if (call->failed || take_error(call, cursor)) {
         return NULL;
     }
-    while (!call->failed && count < max && bytes < CURSOR_BYTES) {
+    page_init(&page, call);
+    while (!call->failed && page.count < max && bytes < CURSOR_BYTES) {
         status =
             wal_entry_cursor_next(cursor->entries, &entry, call_error(call));
         if (status != WAL_OK) {
             break;
         }
         if (entry.sequence > cursor->after) {
-            put_entry(call, values, count++, &entry);
+            page_add(&page, &entry);
             bytes += entry.payload.size;
         }
     }
-    if (status < WAL_OK && count > 0) {
+    if (status < WAL_OK && page.count > 0) {
         keep_error(call, cursor);
     } else {
         (void)call_check(call, status);
     }
-    return make_number(call, count);
+    return page_array(&page);
 }
 
-/* entry(session, id, values): as next, for one entry on any branch; 0 when there
- * is none. */
+/* entry(session, id): as next, for one entry on any branch; empty when there is
+ * none. */
 static napi_value get_entry(struct call *call)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct handle *session = handle_get(call, 0, &session_type);
     struct wal_slice id = value_text(call, call_arg(call, 1));
     enum wal_status status;
+    struct page page;
 
     if (call->failed) {
         return NULL;
     }
+    page_init(&page, call);
     status = wal_entry_get(session->object, id, &entry, call_error(call));
-    if (status == WAL_ENOTFOUND) {
-        return make_number(call, 0);
+    if (status == WAL_OK) {
+        page_add(&page, &entry);
+    } else if (status != WAL_ENOTFOUND) {
+        (void)call_check(call, status);
     }
-    if (!call_check(call, status)) {
-        return NULL;
-    }
-    put_entry(call, call_arg(call, 2), 0, &entry);
-    return make_number(call, 1);
+    return page_array(&page);
 }
 
 /* closeCursor(cursor) */

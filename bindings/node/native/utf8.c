@@ -5,22 +5,39 @@
 
 #include <string.h>
 
+static const uint64_t high_bits = UINT64_C(0x8080808080808080);
+
+static uint64_t load(const uint8_t *at)
+{
+    uint64_t word;
+
+    memcpy(&word, at, sizeof(word));
+    return word;
+}
+
+/* The number of bytes below 128 at the start, or less by up to 31. */
+static size_t ascii_prefix(const uint8_t *at, size_t size)
+{
+    size_t count = 0;
+
+    while (size - count >= 32 &&
+           ((load(at + count) | load(at + count + 8) | load(at + count + 16) |
+             load(at + count + 24)) &
+            high_bits) == 0) {
+        count += 32;
+    }
+    return count;
+}
+
 bool utf8_is_ascii(struct wal_slice text)
 {
-    const uint8_t *at = text.data;
-    const uint8_t *end = at + text.size;
-    uint64_t seen = 0;
+    const uint8_t *bytes = text.data;
+    size_t at = ascii_prefix(bytes, text.size);
 
-    for (; end - at >= 8; at += 8) {
-        uint64_t word;
-
-        memcpy(&word, at, sizeof(word));
-        seen |= word;
+    while (at < text.size && bytes[at] < 0x80) {
+        at++;
     }
-    for (; at < end; at++) {
-        seen |= *at;
-    }
-    return (seen & UINT64_C(0x8080808080808080)) == 0;
+    return at == text.size;
 }
 
 static bool is_tail(uint8_t byte)
@@ -60,8 +77,11 @@ bool utf8_is_valid(struct wal_slice text)
     size_t left = text.size;
 
     while (left > 0) {
-        size_t size = sequence_size(at, left);
+        size_t size = ascii_prefix(at, left);
 
+        if (size == 0) {
+            size = sequence_size(at, left);
+        }
         if (size == 0) {
             return false;
         }

@@ -47,9 +47,9 @@ export interface AgentwalSessionStoreOptions {
   foldSessionSummary?: FoldSessionSummary;
   /** How a store that is given by its path is opened. */
   open?: OpenOptions;
-  /** What load() does with an entry whose bytes on disk are damaged. 'reject'
-   * (default): it fails with WAL_ECORRUPT, so that no session is resumed with a
-   * gap. 'skip': it leaves the entry out and counts it. */
+  /** What load() does when entries are damaged on disk. 'reject' (default): it
+   * fails with WAL_ECORRUPT, or WAL_EDAMAGED once the store has noticed, so that no
+   * session is resumed with a gap. 'skip': it leaves them out. */
   damaged?: 'reject' | 'skip';
 }
 
@@ -62,7 +62,8 @@ export interface AgentwalSessionStoreStats {
   ignored: number;
   /** Batches that were made again because another process was faster. */
   retries: number;
-  /** Lines and entries that load() left out: no JSON object, or damaged. */
+  /** Lines that load() left out because they are no JSON objects, and entries that
+   * it found damaged. */
   unreadable: number;
 }
 
@@ -90,7 +91,8 @@ export class AgentwalSessionStore {
 
   /** Appends entries in order. One whose uuid the transcript has is left out. The
    * entries are serialized before the call returns. Without entries it touches
-   * nothing. Rejects with WAL_ETRASHED when the session is in the trash. */
+   * nothing. Rejects with WAL_ETRASHED when the session is in the trash, and with
+   * WAL_EDAMAGED when it lost entries, until that is accepted. */
   append(key: SessionKey, entries: SessionStoreEntry[]): Promise<void>;
 
   /** Returns all entries in log order, or null if there is no such transcript, it

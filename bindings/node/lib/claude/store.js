@@ -3,7 +3,7 @@
 // of each method is in claude-session-store.d.ts.
 
 const { Store } = require('../index.js');
-const { closed, invalid } = require('../errors.js');
+const { closed, invalid, WalError } = require('../errors.js');
 const { AppendQueue } = require('./append.js');
 const { forkSession } = require('./fork.js');
 const { Key } = require('./key.js');
@@ -109,8 +109,13 @@ class AgentwalSessionStore {
     const { stats, skipsDamage } = this.#owner;
 
     try {
-      if (session === null || session.info().entries === 0) {
+      const info = session?.info();
+      if (info === undefined || info.entries === 0 && !info.isDamaged) {
         return null;
+      }
+      if (info.isDamaged && !skipsDamage) {
+        throw new WalError(`session "${info.id}" lost entries to damage; accept the damage, ` +
+          'or use the option damaged: "skip"', { code: 'WAL_EDAMAGED' });
       }
       const onDamage = skipsDamage ? () => { stats.unreadable++; } : undefined;
       return (await readRows(session, stats, onDamage)).map((row) => row.value);

@@ -6,9 +6,11 @@
 
 const { setTimeout: sleep } = require('node:timers/promises');
 
+const { idOf } = require('./key.js');
+const { serialize } = require('./rows.js');
 const { cwdOf, openOrCreate } = require('./sessions.js');
 const { findFold, makeChanges, readSummary } = require('./summary.js');
-const { readRows } = require('./transcript.js');
+const { readRows, readTranscript } = require('./transcript.js');
 
 const GROUP_ROWS = 2_000;
 const GROUP_CHARS = 8 << 20;
@@ -30,6 +32,7 @@ class AppendQueue {
   #waiting = [];
   #running = null;
   #session = null;
+  #unknown = new Set(); // parents that the session does not have
 
   /** `owner` has open(), durability, stats and a fold of the caller. */
   constructor(owner, key) {
@@ -134,6 +137,7 @@ class AppendQueue {
     }
     const ids = new Set();
     const has = (id) => ids.has(id) || lookUp(session, id) !== null;
+    fresh.unshift(...await this.#adopted(session, state.info, fresh[0], has));
     plan.batch = { change: changeOf(state.info, fresh, this.key.isMain) };
     plan.batch.entries = fresh.map((row) => {
       const entry = row.toEntry(has, this.key.isMain);
@@ -144,11 +148,32 @@ class AppendQueue {
       plan.batch.documents = await makeChanges(
         this.#owner.fold ?? await findFold(), this.key, state,
         fresh.map((row) => row.fields),
-        async () => (await readRows(session, { unreadable: 0 })).map((row) => row.value));
+        async () => (await readRows(session)).map((row) => row.value));
     }
     plan.appended = fresh.length;
     return plan;
   }
+
+  /** The row that a converted transcript had in addition, where the client
+   * continued: a session that was resumed after its head had been moved. */
+  async #adopted(session, info, { parentUuid }, has) {
+    if (typeof parentUuid !== 'string' || info.entries === 0 || this.#unknown.has(parentUuid) ||
+        has(idOf(parentUuid))) {
+      return [];
+    }
+    const found = await findConverted(session, parentUuid).catch(() => []);
+    if (found.length === 0) {
+      this.#unknown.add(parentUuid);
+    }
+    return serialize(found);
+  }
+}
+
+/** The row of a converted session that has a uuid, if it is not in the log. */
+async function findConverted(session, uuid) {
+  const rows = await readTranscript(session, { unreadable: 0 });
+  return rows.filter(({ id, value }) => id === null && value.uuid === uuid)
+    .map(({ value }) => value);
 }
 
 /** Rows that the session does not have. One whose uuid it has is left out, and

@@ -80,8 +80,7 @@ function titleRows(session, sessionId, title) {
 }
 
 /** Forks the session of a main key; see forkSession in the declarations. */
-async function forkSession(owner, mainKey, { upToMessageId, title, sessionId } = {}) {
-  const key = new Key({ projectKey: mainKey.projectKey, sessionId: mainKey.sessionId });
+async function forkSession(owner, key, { upToMessageId, title, sessionId } = {}) {
   const id = sessionId ?? randomUUID();
   const forkKey = new Key({ projectKey: key.projectKey, sessionId: id });
   const session = findSession(await owner.open(), key);
@@ -90,7 +89,7 @@ async function forkSession(owner, mainKey, { upToMessageId, title, sessionId } =
   }
   const at = forkPoint(session, key, upToMessageId);
   const { metadata } = session.info();
-  const rows = await readRows(session, owner.stats);
+  const rows = await readRows(session);
   const { kept, named, copied } = partition(rows, await branchIds(session, at),
     upToMessageId === undefined);
   const own = serialize([...copied.map((row) => copyRow(row, id)),

@@ -2,8 +2,7 @@
 // Finds, creates, lists and deletes the sessions of keys.
 
 const { decodePart, isDigestPart, isProject, Key, placeOf, projectText } = require('./key.js');
-
-const LINEAGE_DIALECT = /^claude \d+ /;
+const { FOLD } = require('./summary.js');
 
 const isMissing = (error) => error.code === 'WAL_ENOTFOUND';
 const isTrashed = (error) => error.code === 'WAL_ETRASHED';
@@ -32,18 +31,28 @@ function infoOf(session) {
   }
 }
 
-/** Whether a session is a fork of one of Claude Code that is complete. */
+/** Whether a fork is complete and of a session of Claude Code, which may be deleted:
+ * it has that one's summary, or a first row as Claude Code writes it. */
 function isOwnFork(store, info) {
   const session = openSession(store, info.id);
   if (session === null || infoOf(session)?.metadata?.claude?.fork === 'incomplete') {
     return false;
   }
-  for (const ancestor of store.list({ lineageOf: info.id, limit: 65_535 })) {
-    if (ancestor.source !== '') {
-      return LINEAGE_DIALECT.test(ancestor.source);
-    }
+  return session.documents.get(FOLD) !== null || isRow(firstEntry(session));
+}
+
+function firstEntry(session) {
+  const iterator = session[Symbol.iterator]();
+  try {
+    return iterator.next().value;
+  } finally {
+    iterator.return();
   }
-  return false;
+}
+
+function isRow(entry) {
+  return entry !== undefined && entry.isLine && entry.payload?.uuid === entry.id &&
+    typeof entry.payload.sessionId === 'string';
 }
 
 function isOf(store, key, info) {

@@ -12,7 +12,7 @@ const {
   deleteTree, findSession, infoOf, isMissing, listMains, listSubs,
 } = require('./sessions.js');
 const { readSummary } = require('./summary.js');
-const { readRows } = require('./transcript.js');
+const { readTranscript } = require('./transcript.js');
 
 const QUEUES_MAX = 256; // that are kept while idle
 const DURABILITIES = ['durable', 'written', 'queued'];
@@ -118,7 +118,7 @@ class AgentwalSessionStore {
           'or use the option damaged: "skip"', { code: 'WAL_EDAMAGED' });
       }
       const onDamage = skipsDamage ? () => { stats.unreadable++; } : undefined;
-      return (await readRows(session, stats, onDamage)).map((row) => row.value);
+      return (await readTranscript(session, stats, onDamage)).map((row) => row.value);
     } catch (error) {
       if (isMissing(error)) {
         return null;
@@ -167,6 +167,9 @@ class AgentwalSessionStore {
 
   async fork(key, options) {
     const place = new Key(key);
+    if (!place.isMain) {
+      throw new TypeError('the key to fork has a subpath');
+    }
     await this.#idle(place);
     return forkSession(this.#owner, place, options);
   }

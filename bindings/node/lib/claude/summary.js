@@ -92,4 +92,4 @@ async function foldValues(fold, key, state, values, before) {
   }
 }
 
-module.exports = { findFold, makeChanges, readSummary };
+module.exports = { FOLD, findFold, makeChanges, readSummary };

@@ -2,6 +2,10 @@
 // Reads the transcript of a session: its rows as objects, in the order in which
 // they were appended.
 //
+// Where the lines alone would not be the session, it is converted as for a view
+// of Claude Code (docs/views.md): when an agent appended entries that are not
+// lines, when the head was moved elsewhere, and for an imported copy.
+//
 // A fork shares the branch up to its fork point. Rows that were before that point
 // but are not on the branch (titles, snapshots of files, results of parallel
 // calls of tools) can be read by their ids; the document `claude/fork` has these,
@@ -10,6 +14,10 @@
 const FORK = 'claude/fork';
 const COPY_STREAM = 253; // of an imported copy of a file (docs/copies.md)
 const TURN_MS = 2;
+
+const { idOf, placeOf } = require('./key.js');
+
+const HEAD_ATTEMPTS = 3;
 
 const turn = () => new Promise((resolve) => { setImmediate(resolve); });
 
@@ -86,7 +94,7 @@ function addSharedRows(session, rows) {
   for (const [id, next] of shared) {
     const value = readObject(session, id);
     if (value !== undefined) {
-      before.set(next, [...before.get(next) ?? [], { id, value }]);
+      before.set(next, [...before.get(next) ?? [], { id, value, isShared: true }]);
     }
   }
   return before.size === 0
@@ -108,48 +116,115 @@ function readObject(session, id) {
 }
 
 /** A row of the session that was forked, as a row of the fork. */
-function inFork(value, sessionId) {
-  if (typeof value.sessionId !== 'string' || value.sessionId === sessionId) {
-    return value;
+function inFork({ id, value }, sessionId) {
+  if (typeof value.sessionId !== 'string') {
+    return { id, value };
   }
   const row = { ...value, sessionId };
   if (typeof value.uuid === 'string') {
     row.forkedFrom = { sessionId: value.sessionId, messageUuid: value.uuid };
   }
-  return row;
+  return { id, value: row };
 }
 
-/** Rows of a session as {id, value}. `stats.unreadable` counts lines that are no
- * objects, and with `onDamage` damaged entries. */
-async function readRows(session, stats, onDamage) {
+/** The lines of a session. `isComplete`: they are all that it has. `isAtHead`: the
+ * SDK goes on after the last row of its conversation, and that is where the head
+ * is. `hidden`: parents of what is not a row, by id: redacted ones, and their
+ * redactions, which are under the head. */
+async function readLines(session, onDamage) {
   const info = session.info();
-  let rows = [];
-  let isLines = true;
+  const isMain = placeOf(info)?.rest === '';
+  const read = { info, rows: [], hidden: new Map(), isComplete: true, unreadable: 0 };
+  let count = 0;
+  let last;
 
-  if (info.isFork && await isCopy(session)) {
-    return readConverted(session);
-  }
-  await readEntries(session, { mode: 'all' }, (entry) => {
-    if (!entry.isLine) {
-      isLines &&= entry.type === 'redaction';
-      return isLines;
+  await readEntries(session, { mode: 'all', redacted: true }, (entry) => {
+    const isShared = count++ < info.inherited;
+    if (entry.isRedacted || !entry.isLine) {
+      read.hidden.set(entry.id, entry.parentId);
+      read.isComplete = entry.isLine || entry.isRedacted || entry.type === 'redaction';
+      return read.isComplete;
     }
     const value = objectOf(entry);
-    if (value !== undefined) {
-      rows.push({ id: entry.id, value });
-    } else if (entry.text.trim() !== '') {
-      stats.unreadable++;
+    if (value === undefined) {
+      read.unreadable += entry.text.trim() === '' ? 0 : 1;
+      return true;
+    }
+    read.rows.push({ id: entry.id, value, isShared });
+    if (isOfConversation(value, isMain)) {
+      last = entry.id;
     }
     return true;
   }, onDamage);
-  if (!isLines) {
-    return readConverted(session);
-  }
-  if (info.isFork) {
-    rows = addSharedRows(session, rows)
-      .map(({ id, value }) => ({ id, value: inFork(value, info.id) }));
-  }
-  return rows;
+  read.isAtHead = last === undefined || last === visible(read.hidden, info.head);
+  return read;
 }
 
-module.exports = { FORK, readEntries, readRows };
+/** The id, or that of the nearest entry above it that is a row; or null. */
+function visible(hidden, id) {
+  while (hidden.has(id)) {
+    id = hidden.get(id);
+  }
+  return id;
+}
+
+/** Whether a row moved the head. */
+function isOfConversation(value, isMain) {
+  return typeof value.uuid === 'string' && value.uuid !== '' &&
+    !(isMain && value.isSidechain === true);
+}
+
+/** Rows under a redacted one are under the nearest one above that is not. */
+function relink(rows, hidden) {
+  if (hidden.size === 0) {
+    return rows;
+  }
+  const uuids = new Map(rows.map(({ id, value }) => [id, value.uuid]));
+  return rows.map((row) => {
+    const { value } = row;
+    const parent = typeof value.parentUuid === 'string' ? idOf(value.parentUuid) : null;
+    return parent !== null && hidden.has(parent)
+      ? { ...row, value: { ...value, parentUuid: uuids.get(visible(hidden, parent)) ?? null } }
+      : row;
+  });
+}
+
+/** The rows of what readLines() read, as {id, value}. */
+function toRows(session, { info, rows, hidden }) {
+  const linked = relink(rows, hidden);
+  return info.isFork
+    ? addSharedRows(session, linked).map((row) => row.isShared ? inFork(row, info.id) : row)
+    : linked;
+}
+
+const isConverted = async (session, read) =>
+  !read.isComplete || read.info.isFork && await isCopy(session);
+
+/** Rows of a session as {id, value}; `id` is null in a session that is converted,
+ * because it has more than lines. */
+async function readRows(session) {
+  const read = await readLines(session);
+  return await isConverted(session, read) ? readConverted(session) : toRows(session, read);
+}
+
+/** The rows from which the client resumes the session: as readRows(), and
+ * converted also when the head was moved. `stats.unreadable` counts lines that
+ * are no objects; with `onDamage` damaged entries are left out. */
+async function readTranscript(session, stats, onDamage) {
+  for (let attempt = 1; ; attempt++) {
+    const read = await readLines(session, onDamage);
+    const isLines = !await isConverted(session, read);
+
+    if (isLines && read.isAtHead) {
+      stats.unreadable += read.unreadable;
+      return toRows(session, read);
+    }
+    // Another process may have moved the head meanwhile.
+    if (!isLines || attempt === HEAD_ATTEMPTS ||
+        session.info().lastSequence === read.info.lastSequence) {
+      return readConverted(session);
+    }
+  }
+}
+
+module.exports = { FORK, readEntries, readRows, readTranscript };

@@ -1,0 +1,296 @@
+// What a transcript is in the store, and sessions that others wrote.
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import test from 'node:test';
+
+import { AgentwalSessionStore } from '../claude-session-store.mjs';
+import { AGENT, MAIN, message, messages, PROJECT, row, SESSION, uuid, withStore }
+  from './claude_help.mjs';
+
+const { foldSessionSummary } = await import('@anthropic-ai/claude-agent-sdk');
+const SAMPLE = new URL('../../../tools/example/session.jsonl', import.meta.url);
+const lines = (rows) => rows.map((entry) => `${JSON.stringify(entry)}\n`).join('');
+const parse = (text) => text.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+const entriesOf = (session) => session.entries({ mode: 'all' }).toArray();
+
+/** Writes transcripts where Claude Code has them; returns its folder. */
+function writeFiles(folder, main, agent) {
+  const client = path.join(folder, '.claude');
+  const project = path.join(client, 'projects', PROJECT);
+  mkdirSync(path.join(project, SESSION, 'subagents'), { recursive: true });
+  writeFileSync(path.join(project, `${SESSION}.jsonl`), lines(main));
+  if (agent !== undefined) {
+    writeFileSync(path.join(project, SESSION, `${AGENT.subpath}.jsonl`), lines(agent));
+  }
+  return client;
+}
+
+async function checkSummary(adapter, rows) {
+  const [{ mtime }] = await adapter.listSessions(PROJECT);
+  assert.deepEqual(await adapter.listSessionSummaries(PROJECT),
+    [foldSessionSummary(undefined, MAIN, rows, { mtime })]);
+}
+
+test('a transcript is a session, and an entry a line', () => withStore(async (adapter, store) => {
+  const rows = [
+    row('mode', { mode: 'normal' }),
+    message(1),
+    row('custom-title', { customTitle: 'Cents' }),
+    message(2),
+    message(3, { isSidechain: true }),
+    message(4, { parentUuid: uuid(99) }),
+    message(5, { parentUuid: null }),
+    message(6, { parentUuid: uuid(2) }),
+  ];
+  await adapter.append(MAIN, rows.slice(0, 2));
+  await adapter.append(MAIN, rows.slice(2));
+  const session = store.session(SESSION);
+  const info = session.info();
+  assert.equal(info.project, PROJECT);
+  assert.equal(info.cwd, '/srv/app');
+  assert.equal(info.title, 'Cents');
+  assert.equal(info.source, `claude 0 projects/${PROJECT}/${SESSION}.jsonl`);
+  assert.equal(info.firstText, 'user 1');
+  assert.equal(info.head, uuid(6));
+
+  const entries = entriesOf(session);
+  assert.deepEqual(entries.map((entry) => entry.text), rows.map((entry) => JSON.stringify(entry)));
+  assert.ok(entries.every((entry) => entry.isLine));
+  assert.deepEqual(entries.map((entry) => entry.type), rows.map((entry) => entry.type));
+  assert.deepEqual(entries.filter((_, i) => rows[i].timestamp).map((entry) => entry.timestamp),
+    rows.filter((entry) => entry.timestamp).map((entry) => entry.timestamp));
+  assert.deepEqual(entries.map((entry) => entry.parentId), [
+    null, null, uuid(1), uuid(1), uuid(2), uuid(2), null, uuid(2),
+  ]);
+  assert.deepEqual(entries.filter((_, i) => rows[i].uuid).map((entry) => entry.id),
+    rows.filter((entry) => entry.uuid).map((entry) => entry.uuid));
+  const made = entries.filter((_, i) => !rows[i].uuid).map((entry) => entry.id);
+  assert.deepEqual(made, [...made].sort());
+  assert.match(made[0], /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+}));
+
+test('a subpath is a child of the session', () => withStore(async (adapter, store) => {
+  await adapter.append(MAIN, messages(1));
+  await adapter.append(AGENT, messages(2, { isSidechain: true }));
+  await adapter.append({ ...MAIN, subpath: 'x/y' }, messages(1));
+  const infos = store.list({ parent: SESSION });
+  assert.deepEqual(infos.map((info) => info.id).sort(), [`${SESSION}/x/y`, `${SESSION}~agent-77`]);
+  const agent = store.session(`${SESSION}~agent-77`).info();
+  assert.equal(agent.source, `claude 0 projects/${PROJECT}/${SESSION}/${AGENT.subpath}.jsonl`);
+  assert.equal(agent.head, uuid(2));
+  assert.equal((await adapter.session(AGENT)).id, agent.id);
+  assert.equal(await adapter.session({ ...MAIN, subpath: 'z' }), null);
+}));
+
+test('an entry whose uuid is taken by other content is ignored, the rest is not', () =>
+  withStore(async (adapter, store) => {
+    await adapter.append(MAIN, messages(2));
+    const [{ mtime }] = await adapter.listSessions(PROJECT);
+    const before = store.info().lastSequence;
+    await adapter.append(MAIN, [message(1, { other: true }), message(2)]);
+    // Nothing new: not even the summary is written.
+    assert.equal(store.info().lastSequence, before);
+    assert.equal((await adapter.listSessions(PROJECT))[0].mtime, mtime);
+    await adapter.append(MAIN, [message(2, { other: true }), message(3), message(3),
+      message(3, { other: true })]);
+    assert.deepEqual(await adapter.load(MAIN), messages(3));
+    assert.deepEqual(adapter.stats,
+      { appended: 3, duplicates: 2, ignored: 3, retries: 0, unreadable: 0 });
+    await checkSummary(adapter, messages(3));
+  }));
+
+test('entries and their summary are one batch', () => withStore(async (adapter, store) => {
+  await adapter.append(MAIN, messages(2));
+  const versions = store.session(SESSION).documents.list({ prefix: 'claude/' })
+    .map((document) => document.version);
+  const last = entriesOf(store.session(SESSION)).at(-1).sequence;
+  // One after the other in the log.
+  assert.deepEqual(versions.sort(), [last + 1, last + 2]);
+}));
+
+test('a summary that does not change is not written again', () =>
+  withStore(async (adapter, store) => {
+    await adapter.append(MAIN, messages(1));
+    for (let i = 0; i < 5; i++) {
+      await adapter.append(MAIN, [row('mode')]);
+    }
+    const documents = store.session(SESSION).documents.list({ prefix: 'claude/', history: true });
+    assert.equal(documents.filter((document) => document.key === 'claude/summary').length, 1);
+    assert.equal(documents.filter((document) => document.key === 'claude/fold').length, 6);
+    await checkSummary(adapter, await adapter.load(MAIN));
+  }));
+
+test('a session that was imported from Claude Code\'s files continues', () =>
+  withStore(async (adapter, store, folder) => {
+    const main = [message(1), row('custom-title', { customTitle: 'Cents' }), message(2)];
+    const agent = messages(2, { isSidechain: true, agentId: '77' });
+    await store.import(writeFiles(folder, main, agent));
+    assert.deepEqual(await adapter.load(MAIN), main);
+    assert.deepEqual(await adapter.load(AGENT), agent);
+    assert.deepEqual(await adapter.listSubkeys(MAIN), [AGENT.subpath]);
+    assert.deepEqual(await adapter.listSessions(PROJECT),
+      [{ sessionId: SESSION, mtime: Date.parse(message(2).timestamp) }]);
+    assert.deepEqual(await adapter.listSessions('-srv'), []);
+    // The SDK loads what has no summary.
+    assert.deepEqual(await adapter.listSessionSummaries(PROJECT), []);
+
+    await adapter.append(MAIN, [message(2), message(3)]);
+    await adapter.append(AGENT, [message(2, { isSidechain: true, agentId: '77' })]);
+    assert.deepEqual(await adapter.load(MAIN), [...main, message(3)]);
+    assert.equal(adapter.stats.duplicates, 2);
+    assert.equal(store.list().length, 2);
+    await checkSummary(adapter, [...main, message(3)]);
+    await adapter.delete(MAIN);
+    assert.equal(store.list().length, 0);
+  }));
+
+test('a session that was mirrored is the one that an import of its file finds', () =>
+  withStore(async (adapter, store, folder) => {
+    const main = [message(1), row('custom-title', { customTitle: 'Cents' }), message(2)];
+    const agent = messages(2, { isSidechain: true, agentId: '77' });
+    await adapter.append(MAIN, main);
+    await adapter.append(AGENT, agent);
+    const first = await store.import(writeFiles(folder, main, agent));
+    assert.equal(first.appended, 0);
+    assert.equal(first.duplicates, 5);
+    // The client went on without the SDK.
+    const second = await store.import(writeFiles(folder, [...main, message(3)], agent));
+    assert.equal(second.appended, 1);
+    assert.equal(store.list().length, 2);
+    assert.deepEqual(await adapter.load(MAIN), [...main, message(3)]);
+    assert.deepEqual(await adapter.listSessionSummaries(PROJECT), []);
+    await adapter.append(MAIN, [message(4)]);
+    await checkSummary(adapter, await adapter.load(MAIN));
+  }));
+
+test('a session of another client, exported for Claude Code, is one session either way', () =>
+  withStore(async (adapter, store, folder) => {
+    const { reports: [{ sessionId }] } = await store.import(SAMPLE);
+    const { data } = await store.session(sessionId).export({ dialect: 'claude' });
+    const rows = parse(data.toString());
+    const key = { projectKey: '-srv-app-billing', sessionId: rows.find((r) => r.uuid).sessionId };
+    assert.equal(await adapter.load(key), null, 'pi\'s session is not Claude Code\'s');
+
+    await withStore(async (mirrored, other) => {
+      await mirrored.append(key, rows);
+      const file = path.join(folder, 'projects', key.projectKey, `${key.sessionId}.jsonl`);
+      mkdirSync(path.dirname(file), { recursive: true });
+      // The client writes a line as JSON.stringify does.
+      writeFileSync(file, lines(rows));
+      assert.equal((await other.import(path.join(folder, 'projects'))).appended, 0);
+      const view = await other.session(key.sessionId).export({ dialect: 'claude' });
+      assert.equal(view.data.toString(), readFileSync(file, 'utf8'));
+
+      await withStore(async (adopting, imported) => {
+        await imported.import(path.join(folder, 'projects'));
+        assert.deepEqual(await adopting.load(key), await mirrored.load(key));
+        const ids = (each) => entriesOf(each.session(key.sessionId))
+          .map((entry) => entry.payload.uuid && entry.id);
+        assert.deepEqual(ids(imported), ids(other));
+      });
+    });
+  }));
+
+test('lines of a file that are no rows are left out', () =>
+  withStore(async (adapter, store, folder) => {
+    const client = writeFiles(folder, [message(1)]);
+    const file = path.join(client, 'projects', PROJECT, `${SESSION}.jsonl`);
+    writeFileSync(file, `${lines([message(1)])}{"torn":\n\n[7]\n${lines([message(2)])}`);
+    await store.import(client);
+    assert.deepEqual(await adapter.load(MAIN), messages(2));
+    assert.equal(adapter.stats.unreadable, 2);
+  }));
+
+test('what an agent appended through the store is loaded as rows of Claude Code', () =>
+  withStore(async (adapter, store) => {
+    await adapter.append(MAIN, messages(2));
+    await store.session(SESSION).append({ payload: { role: 'user', content: 'by agentwal' } });
+    const rows = await adapter.load(MAIN);
+    assert.deepEqual(rows.slice(0, 2), messages(2));
+    assert.equal(rows.length, 3);
+    assert.equal(rows[2].type, 'user');
+    assert.equal(rows[2].parentUuid, uuid(2));
+    assert.match(JSON.stringify(rows[2].message), /by agentwal/);
+  }));
+
+test('a redacted entry is not loaded, and its text leaves the summary', () =>
+  withStore(async (adapter, store) => {
+    const rows = [message(1), message(2, { message: { role: 'assistant', content: 'SECRET' } }),
+      message(3, { lastPrompt: 'SECRET' }), message(4)];
+    await adapter.append(MAIN, rows);
+    assert.match(JSON.stringify(await adapter.listSessionSummaries(PROJECT)), /SECRET/);
+    const session = store.session(SESSION);
+    await session.redact(uuid(2), 'a secret');
+    // The row below it is under the row above it, so that the client finds both.
+    assert.deepEqual(await adapter.load(MAIN),
+      [rows[0], { ...rows[2], parentUuid: uuid(1) }, rows[3]]);
+    await session.redact(uuid(3));
+    assert.deepEqual(await adapter.listSessionSummaries(PROJECT), []);
+    const left = [rows[0], { ...rows[3], parentUuid: uuid(1) }];
+    assert.deepEqual(await adapter.load(MAIN), left);
+
+    await adapter.append(MAIN, [rows[1], message(5)]);
+    assert.equal(adapter.stats.ignored, 1);
+    assert.deepEqual(await adapter.load(MAIN), [...left, message(5)]);
+    await checkSummary(adapter, [...left, message(5)]);
+    assert.doesNotMatch(JSON.stringify(await adapter.listSessionSummaries(PROJECT)), /SECRET/);
+
+    await session.redact(uuid(5));
+    assert.deepEqual(await adapter.load(MAIN), left);
+    await session.redact(uuid(1));
+    assert.deepEqual(await adapter.load(MAIN), [{ ...rows[3], parentUuid: null }]);
+  }));
+
+test('a session in the trash is unknown, refuses appends, and can be deleted', () =>
+  withStore(async (adapter, store) => {
+    for (const key of [MAIN, AGENT]) {
+      await adapter.append(key, messages(1));
+      await (await adapter.session(key)).trash();
+      assert.equal(await adapter.load(key), null);
+      await assert.rejects(adapter.append(key, [message(2)]), { code: 'WAL_ETRASHED' });
+    }
+    assert.deepEqual(await adapter.listSessions(PROJECT), []);
+    assert.deepEqual(await adapter.listSubkeys(MAIN), []);
+    await adapter.delete(MAIN);
+    assert.equal(store.list({ trash: true }).length, 0);
+    await adapter.append(MAIN, [message(2)]);
+    assert.deepEqual(await adapter.load(MAIN), [message(2)]);
+  }));
+
+test('without the SDK\'s function there are no summaries, and with it they return', () =>
+  withStore(async (adapter, store) => {
+    const failing = () => { throw new Error('no fold'); };
+    const without = new AgentwalSessionStore(store, { foldSessionSummary: failing });
+    await without.append(MAIN, messages(1));
+    assert.deepEqual(await adapter.listSessionSummaries(PROJECT), []);
+    assert.equal((await adapter.listSessions(PROJECT)).length, 1);
+    await adapter.append(MAIN, [message(2)]);
+    await checkSummary(adapter, messages(2));
+    await without.append(MAIN, [message(3)]);
+    assert.deepEqual(await adapter.listSessionSummaries(PROJECT), []);
+    assert.deepEqual(await adapter.load(MAIN), messages(3));
+  }));
+
+test('a session is resumed where its head was moved to, and continues there', () =>
+  withStore(async (adapter, store) => {
+    const { getSessionMessages } = await import('@anthropic-ai/claude-agent-sdk');
+    const read = async () =>
+      (await getSessionMessages(SESSION, { dir: '/srv/app', sessionStore: adapter }))
+        .map((each) => each.uuid);
+    await adapter.append(MAIN, messages(4));
+    await store.session(SESSION).moveHead(uuid(2));
+    assert.deepEqual(await read(), [uuid(1), uuid(2)]);
+
+    // The client continues under the last row that it was given.
+    const rows = await adapter.load(MAIN);
+    assert.deepEqual(rows.slice(0, 4), messages(4));
+    assert.equal(rows.length, 5);
+    await adapter.append(MAIN, [message(6, { parentUuid: rows[4].uuid }), message(7)]);
+    assert.deepEqual(await adapter.load(MAIN),
+      [...rows, message(6, { parentUuid: rows[4].uuid }), message(7)]);
+    assert.deepEqual(await read(), [1, 2, 6, 7].map(uuid));
+    assert.deepEqual([...store.session(SESSION)].map((entry) => entry.id),
+      [uuid(1), uuid(2), rows[4].uuid, uuid(6), uuid(7)]);
+    await checkSummary(adapter, await adapter.load(MAIN));
+  }));

@@ -27,62 +27,70 @@ function followStore(core, options) {
   })();
 }
 
-// Reads what is new in a session, again and again. The entries in log order only
-// grow at their end, but for a compaction, which drops deltas, and redactions:
-// then it reads from the start, and skips by sequence.
+// Reads what is new in a session, again and again. In log order the sequence
+// numbers ascend. Entries are added at the end, but a compaction drops deltas, and
+// a redaction hides its entry: so the position after what was seen counts only
+// while the entry before it is the same; otherwise reading begins at the start, and
+// skips by sequence.
 class Tail {
   #session;
-  #options;
+  #stream;
   #flags;
-  #seen = 0;
+  #passed; // sequence of the last entry that was yielded or is left out
+  #seen = 0; // entries up to #lastSequence, which is not above #passed
   #lastSequence = 0;
-  #passed;
 
-  constructor(session, options, durability) {
+  constructor(session, options, durability, newest) {
     const { from = 'tail' } = options;
     this.#session = session;
-    this.#options = options;
+    this.#stream = options.stream;
     this.#flags = cursorFlags({
       deltas: options.deltas, redacted: options.redacted,
       durable: durability === DURABILITY.durable,
     });
     if (from === 'tail') {
+      this.#passed = newest;
       this.#skipAll();
     } else if (from === 'start') {
       this.#passed = 0;
     } else if (Number.isSafeInteger(from) && from >= 0) {
       this.#passed = from;
     } else {
-      throw invalid(`a session is followed from "start", "tail" or a sequence number, not ${String(from)}`);
+      throw invalid('a session is followed from "start", "tail" or a sequence number, not ' +
+        String(from));
     }
   }
 
   #open(skip, after) {
-    return native.openCursor(this.#session, CURSOR_ALL, this.#flags, this.#options.stream,
-      undefined, undefined, skip, 0, after);
+    return native.openCursor(this.#session, CURSOR_ALL, this.#flags, this.#stream, undefined,
+      undefined, skip, 0, after);
   }
 
-  // The entry at a position in log order, or undefined.
-  #entryAt(position) {
+  // The sequence of the entry at a position in log order; 0: there is none.
+  #sequenceAt(position) {
     const cursor = this.#open(position, 0);
     try {
-      return readBatch(cursor, 1)[0];
+      return readBatch(cursor, 1)[0]?.sequence ?? 0;
     } finally {
       native.closeCursor(cursor);
     }
   }
 
+  // Counts what is there, without reading it.
   #skipAll() {
     const cursor = this.#open(0, 0);
-    this.#seen = native.remaining(cursor);
+    const seen = native.remaining(cursor);
     native.closeCursor(cursor);
-    this.#lastSequence = this.#seen === 0 ? 0 : this.#entryAt(this.#seen - 1)?.sequence ?? 0;
-    this.#passed = this.#lastSequence;
+    const last = seen === 0 ? 0 : this.#sequenceAt(seen - 1);
+    if (last <= this.#passed) {
+      this.#seen = seen;
+      this.#lastSequence = last;
+    }
   }
 
   // Yields arrays of the entries after those that were passed.
   * read() {
-    if (this.#seen > 0 && this.#entryAt(this.#seen - 1)?.sequence !== this.#lastSequence) {
+    if (this.#seen > 0 && this.#sequenceAt(this.#seen - 1) !== this.#lastSequence) {
       this.#seen = 0;
     }
     const cursor = this.#open(this.#seen, this.#passed);
@@ -96,9 +104,7 @@ class Tail {
         this.#passed = batch[batch.length - 1].sequence;
         yield batch;
       }
-      if (seen > 0 && seen !== this.#seen) {
-        this.#lastSequence = this.#entryAt(seen - 1)?.sequence ?? 0;
-      }
+      this.#lastSequence = native.lastSequence(cursor) || this.#lastSequence;
       this.#seen = seen;
     } finally {
       native.closeCursor(cursor);
@@ -108,7 +114,7 @@ class Tail {
 
 function followSession(core, session, options) {
   const durability = durabilityOf(options);
-  const tail = new Tail(session, options, durability);
+  const tail = new Tail(session, options, durability, native.newest(core.handle, durability, 0));
   return (async function* follow() {
     const turns = new Turns();
     for (;;) {

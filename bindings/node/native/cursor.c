@@ -16,6 +16,7 @@
 struct cursor {
     struct wal_entry_cursor *entries;
     uint64_t after;          /* only entries with a higher sequence */
+    uint64_t last;           /* sequence of the last entry that was read */
     struct wal_error *error; /* of the next entry, or NULL */
 };
 
@@ -74,6 +75,16 @@ static napi_value remaining(struct call *call)
     return cursor == NULL
                ? NULL
                : make_number(call, wal_entry_cursor_remaining(cursor->entries));
+}
+
+/* lastSequence(cursor): of the last entry that it read, also of one that `after`
+ * leaves out; 0: none */
+static napi_value last_sequence(struct call *call)
+{
+    struct handle *handle = handle_get(call, 0, &cursor_type);
+    const struct cursor *cursor = handle == NULL ? NULL : handle->object;
+
+    return cursor == NULL ? NULL : make_number(call, cursor->last);
 }
 
 /* --- a page of entries --------------------------------------------------- */
@@ -261,6 +272,7 @@ static napi_value next_entries(struct call *call)
         if (status != WAL_OK) {
             break;
         }
+        cursor->last = entry.sequence;
         if (entry.sequence > cursor->after) {
             page_add(&page, &entry);
             bytes += entry.payload.size;
@@ -311,5 +323,6 @@ static napi_value close_handle(struct call *call)
 const struct call_method cursor_methods[] = {
     {"openCursor", open_cursor},   {"next", next_entries},
     {"closeCursor", close_handle}, {"entry", get_entry},
+    {"lastSequence", last_sequence},
     {"remaining", remaining},      {NULL, NULL},
 };

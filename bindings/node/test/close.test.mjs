@@ -1,0 +1,167 @@
+// Closing a store and what came from it.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+
+import { Store } from '../index.mjs';
+import { memoryStore, openStore, rejection, storePath, thrown } from './lib/store.mjs';
+
+test('close completes every append, then resolves', async (t) => {
+  const name = storePath(t);
+  const store = await Store.open(name, { queueLimit: 4 });
+  const session = await store.create({ id: 's' });
+  const order = [];
+  const calls = [];
+  for (let i = 0; i < 100; i++) {
+    const durability = ['durable', 'written', 'queued'][i % 3];
+    calls.push(session.append({ payload: i }, { durability }).then(() => { order.push(i); }));
+  }
+  calls.push(session.documents.put('k', 1).then(() => { order.push('put'); }));
+  calls.push(session.append({ payload: 100 }).then(() => { order.push('gated'); }));
+  calls.push(store.sync());
+  await store.close();
+  assert.equal(order.length, 102, 'all were answered before');
+  await Promise.all(calls);
+  const again = await Store.open(name);
+  assert.equal(again.session('s').entries().toArray().length, 101);
+  assert.equal(again.session('s').documents.get('k').value, 1);
+  await again.close();
+});
+
+test('close may be called again, at the same time and later', async (t) => {
+  const store = await openStore(t);
+  const both = [store.close(), store.close()];
+  assert.equal(store.isOpen, false);
+  await Promise.all(both);
+  await store.close();
+  store.closeSync();
+  const other = await openStore(t);
+  other.closeSync();
+  other.closeSync();
+  await other.close();
+});
+
+test('a durability that is asked for after the close is known', async (t) => {
+  const store = await openStore(t);
+  const session = await store.create();
+  const append = session.append({ payload: 1 }, { durability: 'written' });
+  await append;
+  await store.close();
+  await append.durable;
+  const other = await openStore(t);
+  const last = (await other.create()).append({ payload: 1 }, { durability: 'queued' });
+  other.closeSync();
+  await last.durable;
+});
+
+test('calls after the close fail with WAL_ECLOSED', async (t) => {
+  const store = memoryStore(t);
+  const session = store.createSync({ id: 's' });
+  await session.append([{ id: 'a', payload: 1 }, { payload: 2 }]);
+  const iterator = session.entries()[Symbol.iterator]();
+  iterator.next();
+  const late = session.entries()[Symbol.iterator]();
+  const following = session.follow();
+  const waiting = rejection(following.next());
+  const watching = rejection(store.follow().next());
+  await new Promise((resolve) => { setImmediate(resolve); });
+  const closing = store.close();
+
+  const synchronous = {
+    info: () => store.info(), createSync: () => store.createSync(), session: () => store.session('s'),
+    latest: () => store.latest(), list: () => store.list(), follow: () => store.follow(),
+    get: () => store.documents.get('k'), documents: () => store.documents.list(),
+    sessions: () => [...store.sessions()], sessionInfo: () => session.info(),
+    appendSync: () => session.appendSync({ payload: 1 }), entries: () => [...session.entries()],
+    entry: () => session.entry('a'), head: () => session.head(), heads: () => session.heads(),
+    sessionFollow: () => session.follow(), sessionGet: () => session.documents.get('k'),
+    iteration: () => [...session], late: () => late.next(),
+  };
+  const promised = {
+    create: () => store.create(), openOrCreate: () => store.openOrCreate(),
+    undelete: () => store.undelete('s'), sync: () => store.sync(), flush: () => store.flush(),
+    put: () => store.documents.put('k', 1), deleteDocument: () => store.documents.delete('k'),
+    append: () => session.append({ payload: 1 }),
+    commit: () => session.commit({ entries: { payload: 1 } }), fork: () => session.fork(),
+    moveHead: () => session.moveHead('a'), update: () => session.update({ title: 't' }),
+    migrate: () => session.migrate(2), redact: () => session.redact('a'),
+    compact: () => session.compact({ firstKept: 'a', summary: 's' }),
+    claim: () => session.claim(), unclaim: () => session.unclaim(), trash: () => session.trash(),
+    delete: () => session.delete(), sessionPut: () => session.documents.put('k', 1),
+  };
+  const check = async () => {
+    for (const [name, call] of Object.entries(synchronous)) {
+      assert.equal(thrown(call).code, 'WAL_ECLOSED', name);
+    }
+    for (const [name, call] of Object.entries(promised)) {
+      const promise = call();
+      assert.ok(promise instanceof Promise, name);
+      assert.equal((await rejection(promise)).code, 'WAL_ECLOSED', name);
+    }
+  };
+  await check();
+  await closing;
+  await check();
+  assert.equal((await waiting).code, 'WAL_ECLOSED');
+  assert.equal((await watching).code, 'WAL_ECLOSED');
+  session.close();
+  session.close();
+});
+
+test('a closed session fails alone, and what it was asked for is completed', async (t) => {
+  const store = await openStore(t);
+  const session = await store.create({ id: 's' });
+  const other = store.session('s');
+  const calls = [session.append({ id: 'a', payload: 1 }), session.moveHead(null),
+    session.append({ id: 'b', payload: 2 }), session.fork({ id: 'f', at: 'a' })];
+  session.close();
+  assert.equal(thrown(() => session.info()).code, 'WAL_ECLOSED');
+  assert.equal((await rejection(session.append({ payload: 1 }))).code, 'WAL_ECLOSED');
+  await Promise.all(calls);
+  assert.equal(other.entry('b').parentId, null);
+  assert.equal(store.session('f').head(), 'a');
+});
+
+test('an iterator may be left, and its session closed before it', async (t) => {
+  const store = await openStore(t);
+  const session = await store.create({ id: 's' });
+  await session.append(Array.from({ length: 1000 }, (_, i) => ({ payload: i })));
+  for (const entry of session.entries()) {
+    if (entry.payload === 3) {
+      break;
+    }
+  }
+  const iterator = session.entries()[Symbol.iterator]();
+  iterator.next();
+  session.close();
+  assert.equal([...iterator].length, 999);
+  assert.deepEqual(iterator.next(), { done: true, value: undefined });
+});
+
+test('stores of a program are closed by using, in any order', async (t) => {
+  if (Symbol.asyncDispose === undefined) {
+    return;
+  }
+  const store = await openStore(t);
+  const session = await store.create();
+  await store[Symbol.asyncDispose]();
+  session[Symbol.dispose]();
+  assert.equal(store.isOpen, false);
+});
+
+test('a store that is closed in one place can be opened in the next', async (t) => {
+  const name = storePath(t);
+  for (let i = 0; i < 10; i++) {
+    const store = await Store.open(name, { exclusive: i === 0 });
+    const { session } = await store.openOrCreate({ id: 's' });
+    session.append({ payload: i }, { durability: 'queued' });
+    if (i % 2 === 0) {
+      await store.close();
+    } else {
+      store.closeSync();
+    }
+  }
+  const store = await Store.open(name);
+  assert.equal(store.session('s').entries().toArray().length, 10);
+  await store.close();
+});

@@ -8,7 +8,7 @@ import test from 'node:test';
 import { AgentwalSessionStore, forkSession } from '../claude-session-store.mjs';
 import { Store } from '../index.mjs';
 import { AGENT, MAIN, message, messages, PROJECT, row, SESSION, uuid, withStore }
-  from './claude_help.mjs';
+  from './lib/claude.mjs';
 
 test('entries that have no JSON are refused, and nothing is written', () =>
   withStore(async (adapter, store) => {

@@ -4,7 +4,7 @@ import test from 'node:test';
 
 import { forkSession } from '../claude-session-store.mjs';
 import { AGENT, MAIN, message, messages, PROJECT, row, SESSION, uuid, withStore }
-  from './claude_help.mjs';
+  from './lib/claude.mjs';
 
 const { foldSessionSummary } = await import('@anthropic-ai/claude-agent-sdk');
 const keyOf = ({ sessionId }) => ({ projectKey: PROJECT, sessionId });

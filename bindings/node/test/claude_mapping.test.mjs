@@ -6,7 +6,7 @@ import test from 'node:test';
 
 import { AgentwalSessionStore } from '../claude-session-store.mjs';
 import { AGENT, MAIN, message, messages, PROJECT, row, SESSION, uuid, withStore }
-  from './claude_help.mjs';
+  from './lib/claude.mjs';
 
 const { foldSessionSummary } = await import('@anthropic-ai/claude-agent-sdk');
 const SAMPLE = new URL('../../../tools/example/session.jsonl', import.meta.url);

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 
 import { AgentwalSessionStore } from '../claude-session-store.mjs';
 import { Store } from '../index.mjs';
-import { MAIN, message, PROJECT, row, withStore } from './claude_help.mjs';
+import { MAIN, message, PROJECT, row, withStore } from './lib/claude.mjs';
 
 const SECONDS = process.env.AGENTWAL_LONG === '1' ? 60 : 4;
 const WRITERS = 4;
@@ -122,12 +122,13 @@ test('the same rows from two objects are there once', () => withStore(async (ada
 
 class Writer {
   acknowledged = 0;
+  isKilled = false;
 
   constructor(store, name) {
     this.name = `${name}`;
     this.errors = '';
     this.child = spawn(process.execPath,
-      [fileURLToPath(new URL('claude_writer.mjs', import.meta.url)), store, this.name],
+      [fileURLToPath(new URL('child/claude.mjs', import.meta.url)), store, this.name],
       { stdio: ['ignore', 'pipe', 'pipe'] });
     this.began = new Promise((resolve) => { this.begin = resolve; });
     let text = '';
@@ -143,6 +144,7 @@ class Writer {
   }
 
   async kill() {
+    this.isKilled = true;
     this.child.kill('SIGKILL');
     await this.ended;
   }
@@ -161,7 +163,10 @@ test(`${WRITERS} processes race, one is killed each second, for ${SECONDS} s`, (
     await Promise.all(writers.map((writer) => writer.began));
     for (let second = 0; second < SECONDS; second++) {
       await sleep(1000);
-      await writers[writers.length - WRITERS].kill();
+      const running = writers.filter((writer) => !writer.isKilled);
+      // Of those that append, the oldest.
+      await Promise.race(running.map((writer) => writer.began));
+      await running.find((writer) => writer.acknowledged > 0).kill();
       add();
       // A reader meets no summary that its rows contradict.
       for (const { mtime, data } of await adapter.listSessionSummaries(PROJECT)) {

@@ -1,9 +1,9 @@
-// A process that appends to one session until it is killed: claude_writer.mjs
+// A process that appends to one session until it is killed: child/claude.mjs
 // STORE NAME. Prints the number of each append that was acknowledged.
 import { writeSync } from 'node:fs';
 
-import { AgentwalSessionStore } from '../claude-session-store.mjs';
-import { MAIN, row, uuid } from './claude_help.mjs';
+import { AgentwalSessionStore } from '../../claude-session-store.mjs';
+import { MAIN, row, uuid } from '../lib/claude.mjs';
 
 const [path, name] = process.argv.slice(2);
 const adapter = new AgentwalSessionStore(path);

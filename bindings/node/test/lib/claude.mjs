@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-import { AgentwalSessionStore } from '../claude-session-store.mjs';
-import { Store } from '../index.mjs';
+import { AgentwalSessionStore } from '../../claude-session-store.mjs';
+import { Store } from '../../index.mjs';
 
 /** Calls a function with an adapter on a new store, its Store and its folder. */
 export async function withStore(run, options) {

@@ -42,6 +42,7 @@ export type ErrorCode =
 /** A call of the library failed. `message` says what failed, why, and what to
  * do. */
 export class WalError extends Error {
+  protected constructor();
   readonly code: ErrorCode;
   /** Number of the system's error, or 0. */
   readonly errno: number;
@@ -172,15 +173,18 @@ export class Store {
   readonly blobs: Blobs;
 
   /** Yields the sequence number of the newest record each time that any process
-   * wrote one after `after` (default: now). */
+   * wrote one after `after` (default: now). `durability`: default 'written'. Ends by
+   * the signal's reason. */
   follow(options?: { after?: number; durability?: 'durable' | 'written'; signal?: AbortSignal }):
     AsyncIterable<number>;
   /** Waits until everything appended on this handle before is durable. */
   sync(): Promise<void>;
   /** Waits until everything queued on this handle before is written. */
   flush(): Promise<void>;
-  /** Completes every append, then closes. May be called again. */
+  /** Completes what was asked for before, then closes. May be called again. */
   close(): Promise<void>;
+  /** The same; calls whose promises wait for others of this thread fail with
+   * WAL_ECLOSED. */
   closeSync(): void;
   [Symbol.asyncDispose](): Promise<void>;
 
@@ -573,10 +577,12 @@ export interface Entries extends Iterable<Entry>, AsyncIterable<Entry> {
 
 export interface FollowOptions {
   from?: 'start' | 'tail' | number;
+  /** Which entries are seen; default 'written'. */
   durability?: 'durable' | 'written';
   deltas?: boolean;
   redacted?: boolean;
   stream?: number;
+  /** Ends the iteration: it throws the signal's reason. */
   signal?: AbortSignal;
 }
 

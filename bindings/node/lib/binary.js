@@ -9,20 +9,15 @@ const fs = require('node:fs');
 const path = require('node:path');
 
 const ROOT = path.dirname(__dirname);
-const BUILD = `run ${path.join(ROOT, 'build.sh')}, which needs CMake, a C compiler and the packages that it names`;
+const BUILD = `run ${path.join(ROOT, 'build.sh')}`;
+const MUSL = 'agentwal needs the GNU C library, and this system has another one (musl). ' +
+  'Use an image that is based on Debian, or another distribution with glibc 2.34 or newer.';
 
 // Whether the C library is musl: a report of the process then has no version of
 // glibc.
 function isMusl() {
-  const report = process.report;
-  if (report === undefined || process.versions.bun !== undefined) {
-    return false;
-  }
-  const wasExcluded = report.excludeNetwork;
-  report.excludeNetwork = true;
-  const header = report.getReport().header;
-  report.excludeNetwork = wasExcluded;
-  return header.glibcVersionRuntime === undefined;
+  const header = process.report?.getReport().header;
+  return header !== undefined && header.glibcVersionRuntime === undefined;
 }
 
 function candidates() {
@@ -45,15 +40,11 @@ function load() {
     throw new Error(`agentwal has no binary for linux-${process.arch}: there is no file ` +
       `${candidates().join(' and no file ')}. To make one, ${BUILD}.`);
   }
-  if (isMusl()) {
-    throw new Error('agentwal needs the GNU C library, and this system has another one (musl). ' +
-      'Use an image that is based on Debian, or another distribution with glibc 2.34 or newer.');
-  }
   try {
     return require(file);
   } catch (error) {
-    throw new Error(`agentwal cannot load ${file}: ${error.message}. It may be of another ` +
-      `processor or version; to make one for this system, ${BUILD}.`, { cause: error });
+    throw new Error(isMusl() ? MUSL : `agentwal cannot load ${file}: ${error.message}. It may be of ` +
+      `another processor or system; to make one for this one, ${BUILD}.`, { cause: error });
   }
 }
 

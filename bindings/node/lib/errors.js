@@ -6,7 +6,7 @@
 const EXPECTATIONS = [null, 'tail', 'head', 'document', 'metadata'];
 
 class WalError extends Error {
-  constructor(message, fields) {
+  constructor(message, fields = {}) {
     super(message, fields.cause === undefined ? undefined : { cause: fields.cause });
     this.code = fields.code;
     this.errno = fields.errno ?? 0;

@@ -40,6 +40,8 @@ test('entries are loaded as JSON has them', () => withStore(async (adapter) => {
     { type: 't'.repeat(300), timestamp: 't'.repeat(100), uuid: 'u'.repeat(300) },
     { type: '', uuid: '', parentUuid: '' },
     { type: 'self', uuid: 'self', parentUuid: 'self' },
+    { type: 'nul\0\x7f', timestamp: 'a\0b', cwd: '/a\0b\n' },
+    { type: 'custom-title', customTitle: 'a\0b\n\x1b[0m' },
     { type: 'control', uuid: 'a\0b\nc', parentUuid: 'u'.repeat(300) },
     { type: 'user', message: { role: 'user', content: null } },
     { type: 'toString', constructor: 1, ['__proto__']: { a: 1 } },
@@ -50,7 +52,7 @@ test('entries are loaded as JSON has them', () => withStore(async (adapter) => {
   const expected = JSON.parse(JSON.stringify(entries));
   assert.equal(JSON.stringify(await adapter.load(MAIN)), JSON.stringify(expected));
   // The uuids, however long, are idempotency keys.
-  await adapter.append(MAIN, [entries[3], entries[6], entries[8], entries[9]]);
+  await adapter.append(MAIN, [entries[3], entries[6], entries[8], entries[11]]);
   assert.equal((await adapter.load(MAIN)).length, entries.length);
   assert.equal(adapter.stats.duplicates, 4);
 }));

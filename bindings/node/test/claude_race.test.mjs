@@ -8,7 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { AgentwalSessionStore } from '../claude-session-store.mjs';
-import { Store } from '../index.mjs';
+import { Session, Store, WalError } from '../index.mjs';
+import { readSummary } from '../lib/claude/summary.js';
 import { MAIN, message, PROJECT, row, withStore } from './lib/claude.mjs';
 
 const SECONDS = process.env.AGENTWAL_LONG === '1' ? 60 : 4;
@@ -69,21 +70,107 @@ test('appends of one object that are not awaited keep their order', () =>
     assert.ok(checkHistory(store.session(MAIN.sessionId), rows) < 500);
   }));
 
-test('a refused append does not affect those that wait with it', () =>
-  withStore(async (adapter, store) => {
+test('a refused append does not affect those that wait with it', async (t) => {
+  const { commit } = Session.prototype;
+  t.after(() => { Session.prototype.commit = commit; });
+  await withStore(async (adapter, store) => {
     await adapter.append(MAIN, [message(1)]);
-    const session = store.session(MAIN.sessionId);
-    const results = Promise.allSettled([2, 3, 4].map((n) => adapter.append(MAIN, [message(n)])));
-    await session.trash();
-    const codes = (await results).map(({ reason }) => reason?.code);
-    assert.ok(codes.every((code) => code === undefined || code === 'WAL_ETRASHED'), `${codes}`);
-    await store.undelete(MAIN.sessionId);
+    Session.prototype.commit = function refuse(batch, options) {
+      return batch.entries.some((entry) => entry.type === 'refused')
+        ? Promise.reject(new WalError('refused', { code: 'WAL_ETOOBIG' }))
+        : commit.call(this, batch, options);
+    };
+    const results = await Promise.allSettled([[message(2)], [message(3), row('refused')],
+      [message(4)]].map((rows) => adapter.append(MAIN, rows)));
+    assert.deepEqual(results.map(({ reason }) => reason?.code),
+      [undefined, 'WAL_ETOOBIG', undefined]);
     const rows = await adapter.load(MAIN);
-    assert.equal(rows.length, 1 + codes.filter((code) => code === undefined).length);
-    await adapter.append(MAIN, [2, 3, 4].map((n) => message(n)));
-    assert.equal((await adapter.load(MAIN)).length, 4);
-    await checkSummary(adapter, await adapter.load(MAIN));
+    assert.deepEqual(rows, [1, 2, 4].map((n) => message(n)));
+    await checkSummary(adapter, rows);
+    checkHistory(store.session(MAIN.sessionId), rows);
+  });
+});
+
+test('a batch whose outcome is unknown is sent again, once written', async (t) => {
+  const { commit } = Session.prototype;
+  t.after(() => { Session.prototype.commit = commit; });
+  for (const [failures, isWritten] of [[1, true], [2, false], [3, true]]) {
+    await withStore(async (adapter, store) => {
+      await adapter.append(MAIN, [message(1)]);
+      let left = failures;
+      Session.prototype.commit = async function fail(batch, options) {
+        if (left-- > 0) {
+          if (isWritten) {
+            await commit.call(this, batch, options);
+          }
+          throw new WalError('unknown', { code: 'WAL_EPOISONED' });
+        }
+        return commit.call(this, batch, options);
+      };
+      const append = adapter.append(MAIN, [message(2), row('mode')]);
+      if (failures === 3) {
+        await assert.rejects(append, { code: 'WAL_EPOISONED' });
+      } else {
+        await append;
+      }
+      Session.prototype.commit = commit;
+      assert.deepEqual(await adapter.load(MAIN), [message(1), message(2), row('mode')]);
+      await checkSummary(adapter, await adapter.load(MAIN));
+      checkHistory(store.session(MAIN.sessionId), await adapter.load(MAIN));
+    });
+  }
+});
+
+test('delete and fork come after the appends that were called before', () =>
+  withStore(async (adapter) => {
+    await Promise.all([adapter.append(MAIN, [message(1)]),
+      adapter.append({ ...MAIN, subpath: 'subagents/agent-1' }, [message(1)]),
+      adapter.delete(MAIN)]);
+    assert.equal(await adapter.load(MAIN), null);
+    assert.deepEqual(await adapter.listSubkeys(MAIN), []);
+    const append = adapter.append(MAIN, [message(1)]);
+    const { sessionId } = await adapter.fork(MAIN);
+    assert.equal((await adapter.load({ ...MAIN, sessionId })).length, 1);
+    await append;
   }));
+
+test('close completes every append', () => withStore(async (adapter, store, folder) => {
+  const place = path.join(folder, 'closed');
+  const closing = new AgentwalSessionStore(place);
+  let done = 0;
+  for (let n = 0; n < 100; n++) {
+    const key = { ...MAIN, sessionId: `session ${n % 7}` };
+    closing.append(key, [row('n', { n })]).then(() => { done++; });
+    if (n === 50) {
+      await sleep(5);
+    }
+  }
+  await closing.close();
+  assert.equal(done, 100);
+  const reader = new AgentwalSessionStore(place);
+  assert.equal((await reader.listSessions(PROJECT)).length, 7);
+  await reader.close();
+}));
+
+test('a summary is not read from between two batches', async () => {
+  const documents = {
+    1: { 'claude/fold': { version: 1, value: { entries: 1 }, modified: 1 },
+      'claude/summary': { value: { of: 1 } } },
+    2: { 'claude/fold': { version: 3, value: { entries: 2 }, modified: 3 },
+      'claude/summary': { value: { of: 2 } } },
+  };
+  // Another process commits before the read with this number.
+  for (let at = 0; at <= 4; at++) {
+    let reads = 0;
+    const now = () => (reads++ < at ? 1 : 2);
+    const state = readSummary({
+      documents: { get: (key) => documents[now()][key] },
+      info: () => ({ entries: now(), updated: 0 }),
+    });
+    assert.equal(state.data?.of, state.info.entries, `before read ${at}`);
+    assert.equal(state.version, 2 * state.info.entries - 1);
+  }
+});
 
 test('objects and handles of one process race for a session', () =>
   withStore(async (adapter, store) => {

@@ -109,7 +109,7 @@ async function complete(owner, fork, key, { kept, named, own, metadata }) {
   const ids = new Set();
   const has = (id) => ids.has(id) || hasEntry(fork, id);
   const entries = own.map((row) => {
-    const entry = { ...row.toEntry(has, true), moveHead: false };
+    const entry = row.toEntry(has, true);
     ids.add(row.id);
     return entry;
   });

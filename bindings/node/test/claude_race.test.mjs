@@ -128,6 +128,9 @@ test('delete and fork come after the appends that were called before', () =>
       adapter.delete(MAIN)]);
     assert.equal(await adapter.load(MAIN), null);
     assert.deepEqual(await adapter.listSubkeys(MAIN), []);
+    await Promise.all([adapter.append({ ...MAIN, subpath: 'subagents/agent-1' }, [message(1)]),
+      adapter.delete(MAIN)]);
+    assert.deepEqual(await adapter.listSubkeys(MAIN), []);
     const append = adapter.append(MAIN, [message(1)]);
     const { sessionId } = await adapter.fork(MAIN);
     assert.equal((await adapter.load({ ...MAIN, sessionId })).length, 1);

@@ -14,15 +14,15 @@ const { readRows, readTranscript } = require('./transcript.js');
 
 const GROUP_ROWS = 2_000;
 const GROUP_CHARS = 8 << 20;
-const PATIENCE_MS = 30_000; // the SDK gives an append 60 seconds
+const RETRY_MS = 30_000; // the SDK gives an append 60 seconds
 const PAUSE_MS_MAX = 32;
 const UNKNOWN_ATTEMPTS = 3;
-const OUTRUN_ATTEMPTS = 8; // but for conflicts, which go on as long as others append
+const STALE_ATTEMPTS = 8; // but for conflicts, which go on as long as others append
 
 /** Whether another process was faster, so that the batch is made anew from the
  * present state. */
-const isOutrun = (error, attempt) => error.code === 'WAL_ECONFLICT' ||
-  attempt < OUTRUN_ATTEMPTS && (error.code === 'WAL_EEXISTS' ||
+const isStale = (error, attempt) => error.code === 'WAL_ECONFLICT' ||
+  attempt < STALE_ATTEMPTS && (error.code === 'WAL_EEXISTS' ||
     error.code === 'WAL_ENOPARENT' || error.code === 'WAL_ENOTFOUND');
 /** The outcome is unknown; the same batch may be sent again. */
 const isUnknown = (error) => error.code === 'WAL_EPOISONED' || error.code === 'WAL_EIO';
@@ -103,7 +103,7 @@ class AppendQueue {
   async #commit(rows) {
     const { durability, stats } = this.#owner;
     const store = await this.#owner.open();
-    const until = Date.now() + PATIENCE_MS;
+    const until = Date.now() + RETRY_MS;
 
     for (let attempt = 1; ; attempt++) {
       this.#session ??= await openOrCreate(store, this.key, rows);
@@ -118,7 +118,7 @@ class AppendQueue {
         return;
       } catch (error) {
         this.#session = null;
-        if (!isOutrun(error, attempt) || Date.now() > until) {
+        if (!isStale(error, attempt) || Date.now() > until) {
           throw error;
         }
         stats.retries++;

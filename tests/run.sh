@@ -57,6 +57,13 @@ done
 
 deps_install "$deps_test"
 
+# What the tests of the Node.js package use: headers, and a compiler of types.
+node=$root/bindings/node
+if [ "$node/package-lock.json" -nt "$node/node_modules/.package-lock.json" ]; then
+    (cd "$node" && npm ci --no-progress >/dev/null)
+    touch "$node/node_modules/.package-lock.json"
+fi
+
 # Scripts start Python thousands of times: the interpreter itself, not a
 # version manager's wrapper of it.
 python=$(python3 -c 'import sys; print(sys.executable)')

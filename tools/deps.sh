@@ -33,6 +33,9 @@ git                 deps_command git
 doxygen             deps_command doxygen
 abigail-tools       deps_command abidiff
 dpkg-dev            deps_command dpkg-shlibdeps
+binutils            deps_command objdump
+nodejs              deps_node
+npm                 deps_command npm
 "
 
 deps_command() {
@@ -58,6 +61,12 @@ deps_cmake() {
     version=$(cmake --version 2>/dev/null | awk 'NR == 1 { print $3 }') &&
         [ -n "$version" ] &&
         printf '3.22\n%s\n' "$version" | sort -V -C
+}
+
+deps_node() {
+    node -e 'const [major, minor] = process.versions.node.split(".");
+        process.exit(major > 18 || (major == 18 && minor >= 17) ? 0 : 1);' \
+        2>/dev/null
 }
 
 deps_sanitizer() {

@@ -8,9 +8,18 @@ cd "$AGENTWAL_SOURCE"
 tidy() {
     clang-tidy-14 --quiet --warnings-as-errors='*' "$@" -- -std=c11 \
         -D_GNU_SOURCE -I. -Iengine/include -DAGENTWAL_VERSION='"0"' \
-        -DAGENTWAL_SOURCE_DIR='"."' 2>/dev/null
+        -DAGENTWAL_SOURCE_DIR='"."' -DNAPI_VERSION=8 \
+        ${NODE_HEADERS:+-isystem "$NODE_HEADERS"} 2>/dev/null
 }
 export -f tidy
 
-find engine format tools tests -name '*.c' -print0 |
+dirs=(engine format tools tests)
+for headers in bindings/node/node_modules/node-api-headers/include /usr/include/node; do
+    if [ -e "$headers/node_api.h" ]; then
+        dirs+=(bindings/node/native)
+        export NODE_HEADERS=$headers
+        break
+    fi
+done
+find "${dirs[@]}" -name '*.c' -print0 |
     xargs -0 -n 12 -P "$(nproc)" bash -c 'tidy "$@"' _

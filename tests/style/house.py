@@ -18,19 +18,23 @@ FUNCTION_LINES = 70
 FILE_LINES = 600
 FOLDER_FILES = 30
 # The public headers: most of them is what the calls promise.
-INTERFACE = "engine/include/"
-TEXT = (".c", ".h", ".cc", ".sh", ".py", ".txt", ".in", ".map", ".md", ".1")
+INTERFACE = ("engine/include/", "bindings/node/index.d.ts")
+# Made by builds and package managers.
+MADE = (".git", "__pycache__", "node_modules", "prebuilds")
+TEXT = (".c", ".h", ".cc", ".js", ".mjs", ".ts", ".sh", ".py", ".txt", ".in",
+        ".map", ".md", ".1")
 # Written so that this file does not find itself.
 UNDONE = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
-SWITCHED_OFF = re.compile(r"\bskip\(|SKIP_|DISABLED|#\s*if 0\b")
+SWITCHED_OFF = re.compile(
+    r"\bskip\(|SKIP_|DISABLED|#\s*if 0\b|\{ (?:skip|only|todo): (?:true|['`])|\.only\(")
 
 
 def text_files():
     for folder, folders, names in os.walk(ROOT):
         if folder == ROOT:
             folders[:] = [f for f in folders if not f.startswith("build")]
-        folders[:] = sorted(f for f in folders
-                            if f != ".git" and f != "__pycache__")
+        folders[:] = sorted(f for f in folders if f not in MADE and (
+            f != "build" or "bindings" not in folder))
         for name in sorted(names):
             path = os.path.relpath(os.path.join(folder, name), ROOT)
             if name.endswith(TEXT) or path == ".ci/run":
@@ -64,7 +68,8 @@ def function_faults(path, lines):
 
 def line_faults(path, lines, machine):
     is_c = path.endswith((".c", ".h"))
-    is_test = path.startswith("tests/") and path.endswith((".c", ".h", ".sh"))
+    is_test = (path.startswith("tests/") and path.endswith((".c", ".h", ".sh"))
+               or path.endswith(".test.mjs"))
     width = 80 if is_c else 100
     for number, line in enumerate(lines, 1):
         where = "%s:%d: " % (path, number)
@@ -96,6 +101,7 @@ def main():
         faults.extend(line_faults(path, lines, machine))
         if path.endswith((".c", ".h", ".cc")):
             faults.extend(function_faults(path, lines))
+        if path.endswith((".c", ".h", ".cc", ".js", ".mjs", ".ts")):
             if (not path.startswith("tests/") and not path.startswith(INTERFACE)
                     and len(lines) > FILE_LINES):
                 faults.append("%s: %d lines" % (path, len(lines)))

@@ -70,6 +70,14 @@ LAYERS = {
     # Benchmarks that reach below the interface.
     "bench/internal/": [API, "bench/"] + BYTES + ENGINE,
 }
+# The addon of the npm package.
+NODE = "bindings/node/native/"
+LAYERS.update({
+    NODE + "base/": [API],
+    NODE + "store/": [API, NODE, NODE + "base/"],
+    NODE + "session/": [API, NODE, NODE + "base/", NODE + "store/"],
+    NODE: [API, NODE + "base/"],
+})
 # The list of roots that a store keeps is read by what the API does not show.
 LAYERS["engine/convert/view/"].append("engine/api/")
 # Codex names its sessions as Claude Code does where it imports them.
@@ -88,7 +96,7 @@ LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"' r"|'(?:\\.|[^'\\\n])*'")
 
 
 def sources():
-    for top in ("format", "engine", "tools", "bench"):
+    for top in ("format", "engine", "tools", "bench", "bindings/node/native"):
         for folder, _, names in os.walk(os.path.join(ROOT, top)):
             for name in sorted(names):
                 if name.endswith((".c", ".h", ".cc")):

@@ -35,6 +35,11 @@ same "$(readelf -p .dynstr "$library" | grep -o 'AGENTWAL_[0-9.]*' | sort -u)" \
 grep -q "soname='libagentwal.so.$series'" engine/abi/libagentwal.abi ||
     fail 'engine/abi describes another soname: run engine/abi/abi.py renew'
 
+for file in package.json package-lock.json; do
+    same "$(sed -n 's/^  "version": "\(.*\)",$/\1/p' "bindings/node/$file")" \
+        "$version" "the version of bindings/node/$file"
+done
+
 same "$(PKG_CONFIG_PATH=$AGENTWAL_BUILD pkg-config --modversion agentwal)" \
     "$version" 'the version that pkg-config reports'
 

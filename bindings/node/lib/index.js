@@ -1,9 +1,9 @@
 'use strict';
 
-const { native } = require('./native.js');
-const { ConflictError, LockedError, NotFoundError, WalError } = require('./errors.js');
-const { Session } = require('./session.js');
-const { Store } = require('./store.js');
+const { native } = require('./base/native.js');
+const { ConflictError, LockedError, NotFoundError, WalError } = require('./base/errors.js');
+const { Session } = require('./session/session.js');
+const { Store } = require('./store/store.js');
 
 module.exports = {
   Store, Session, WalError, ConflictError, NotFoundError, LockedError,

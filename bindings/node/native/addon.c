@@ -1,12 +1,12 @@
 /*
  * addon.c - loading the addon into an environment (addon.h).
  */
-#include "bindings/node/native/addon.h"
+#include "bindings/node/native/base/addon.h"
 
 #include <stdlib.h>
 
+#include "bindings/node/native/base/value.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/value.h"
 
 struct addon *addon_get(napi_env env)
 {
@@ -77,10 +77,10 @@ static const struct call_method addon_methods[] = {
 };
 
 static const struct call_method *const modules[] = {
-    addon_methods,        store_methods,       store_call_methods,
-    submission_methods,   session_methods,     cursor_methods,
-    document_methods,     head_methods,        session_change_methods,
-    session_fork_methods, session_job_methods, session_list_methods,
+    addon_methods,        cursor_methods,         document_methods,
+    head_methods,         session_append_methods, session_change_methods,
+    session_fork_methods, session_job_methods,    session_list_methods,
+    session_methods,      store_call_methods,     store_methods,
     watcher_methods,
 };
 

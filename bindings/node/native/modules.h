@@ -5,19 +5,19 @@
 #ifndef AGENTWAL_NODE_MODULES_H
 #define AGENTWAL_NODE_MODULES_H
 
-#include "bindings/node/native/call.h"
+#include "bindings/node/native/base/call.h"
 
-extern const struct call_method store_methods[];      /* store.c */
-extern const struct call_method store_call_methods[]; /* store_calls.c */
-extern const struct call_method submission_methods[]; /* submission.c */
-extern const struct call_method session_methods[];    /* session.c */
-extern const struct call_method cursor_methods[];     /* cursor.c */
+extern const struct call_method cursor_methods[];
 extern const struct call_method document_methods[];
 extern const struct call_method head_methods[];
+extern const struct call_method session_append_methods[];
 extern const struct call_method session_change_methods[];
 extern const struct call_method session_fork_methods[];
 extern const struct call_method session_job_methods[];
 extern const struct call_method session_list_methods[];
+extern const struct call_method session_methods[];
+extern const struct call_method store_call_methods[];
+extern const struct call_method store_methods[];
 extern const struct call_method watcher_methods[];
 
 #endif

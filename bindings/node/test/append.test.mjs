@@ -33,7 +33,8 @@ test('1,000 appends in flight resolve in order', async (t) => {
 test('the id of the last entry is known at once', async (t) => {
   const session = memoryStore(t).createSync();
   const made = session.append({ payload: 1 });
-  assert.match(made.lastId, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  assert.match(made.lastId,
+    /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   const time = Number.parseInt(made.lastId.replace('-', '').slice(0, 12), 16);
   assert.ok(Math.abs(time - Date.now()) < 60_000, 'it has the time');
   const given = session.append([{ payload: 1 }, { id: 'given', payload: 2 }]);
@@ -69,7 +70,8 @@ test('a written and a queued append are read at once and made durable later', as
   const written = session.append({ payload: 1 }, { durability: 'written' });
   assert.equal((await written).appended, 1);
   const queued = session.append({ payload: 2 }, { durability: 'queued' });
-  assert.deepEqual(await queued, { appended: 0, duplicates: 0, sequence: 0, lastId: queued.lastId });
+  const accepted = { appended: 0, duplicates: 0, sequence: 0, lastId: queued.lastId };
+  assert.deepEqual(await queued, accepted);
   await store.flush();
   assert.equal(session.entries().toArray().length, 2);
   await Promise.all([written.durable, queued.durable]);
@@ -183,7 +185,8 @@ test('appendSync waits for what was queued before', async (t) => {
     appends.push(session.append({ payload: i }, { durability: 'queued' }));
   }
   const result = session.appendSync({ id: 'last', payload: 100 });
-  assert.deepEqual(result, { appended: 1, duplicates: 0, sequence: result.sequence, lastId: 'last' });
+  const { sequence } = result;
+  assert.deepEqual(result, { appended: 1, duplicates: 0, sequence, lastId: 'last' });
   assert.deepEqual(session.entries().toArray().map((entry) => entry.payload),
     Array.from({ length: 101 }, (_, i) => i));
   await Promise.all(appends);
@@ -262,7 +265,8 @@ test('an update begins again when another writer was faster', async (t) => {
   assert.deepEqual(sessions[1].info().metadata, { n: 60 });
   await sessions[0].update({ title: 'a title', cwd: '/x', project: 'p' });
   const info = sessions[0].info();
-  assert.deepEqual([info.title, info.cwd, info.project, info.metadata.n], ['a title', '/x', 'p', 60]);
+  assert.deepEqual([info.title, info.cwd, info.project, info.metadata.n],
+    ['a title', '/x', 'p', 60]);
   const failure = new Error('of the caller');
   assert.equal(await rejection(sessions[0].update(() => { throw failure; })), failure);
 });

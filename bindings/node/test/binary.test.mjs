@@ -122,6 +122,7 @@ test('it has its own OpenSSL next to that of Node.js', (t) => {
     session.appendSync({ text });
     const [entry] = session.entries({ outOfLine: true });
     console.log(entry.digest === createHash('sha256').update(text).digest('hex'));`;
-  const { stdout, stderr } = run(temporaryFolder(t), code, { env: { AGENTWAL_NODE_BINARY: binary } });
+  const env = { AGENTWAL_NODE_BINARY: binary };
+  const { stdout, stderr } = run(temporaryFolder(t), code, { env });
   assert.equal(stdout, 'true\n', stderr);
 });

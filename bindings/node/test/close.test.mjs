@@ -68,7 +68,8 @@ test('calls after the close fail with WAL_ECLOSED', async (t) => {
   const closing = store.close();
 
   const synchronous = {
-    info: () => store.info(), createSync: () => store.createSync(), session: () => store.session('s'),
+    info: () => store.info(), createSync: () => store.createSync(),
+    session: () => store.session('s'),
     latest: () => store.latest(), list: () => store.list(), follow: () => store.follow(),
     get: () => store.documents.get('k'), documents: () => store.documents.list(),
     sessions: () => [...store.sessions()], sessionInfo: () => session.info(),

@@ -6,7 +6,7 @@ import test from 'node:test';
 
 import { rejection } from './lib/store.mjs';
 
-const { runWatched } = createRequire(import.meta.url)('../lib/progress.js');
+const { runWatched } = createRequire(import.meta.url)('../lib/base/progress.js');
 
 // Counts to 10 as a job does, until it is stopped.
 function makeJob(ms) {

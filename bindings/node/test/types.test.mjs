@@ -47,7 +47,9 @@ function readDeclarations() {
     } else if (ts.isFunctionDeclaration(node)) {
       found.values.add(node.name.text);
     } else if (ts.isVariableStatement(node)) {
-      node.declarationList.declarations.forEach((one) => found.values.add(one.name.getText(source)));
+      for (const one of node.declarationList.declarations) {
+        found.values.add(one.name.getText(source));
+      }
     } else if (ts.isInterfaceDeclaration(node)) {
       found.interfaces[node.name.text] = new Set(namesOf(node));
     }

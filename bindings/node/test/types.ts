@@ -1,19 +1,21 @@
 // Uses the declarations; types.test.mjs compiles it.
 import {
-  Append, AppendResult, ConflictError, Documents, Entry, EntryInput, ErrorCode, LockedError,
-  NotFoundError, Session, SessionInfo, SessionList, Store, WalError, version,
+  Append, AppendResult, ConflictError, Documents, Entry, EntryInput, ErrorCode,
+  LockedError, NotFoundError, Session, SessionInfo, SessionList, Store, WalError, version,
 } from 'agentwal';
 
 async function use(): Promise<void> {
   const store: Store = await Store.open('path', { readOnly: true, queueLimit: 8 });
   const other: Store = Store.openSync(new URL('file:///x'));
   const memory: Store = Store.memory({ queueLimit: 1 });
-  const session: Session = await store.create({ id: 's', created: new Date(), metadata: { a: [1] } });
+  const session: Session =
+    await store.create({ id: 's', created: new Date(), metadata: { a: [1] } });
   const { created }: { created: boolean } = await store.openOrCreate();
   const latest: Session | null = memory.latest({ cwd: '/x' });
   const list: SessionList = other.list({ limit: 1 });
   const next: string | null = list.next;
-  const inputs: EntryInput[] = [{ payload: 1 }, { line: new Uint8Array(1) }, { text: '1', parentId: null }];
+  const inputs: EntryInput[] =
+    [{ payload: 1 }, { line: new Uint8Array(1) }, { text: '1', parentId: null }];
   const append: Append = session.append(inputs, { durability: 'written', expectTail: null });
   const id: string | null = append.lastId;
   const result: AppendResult = await append;
@@ -53,7 +55,8 @@ async function use(): Promise<void> {
 }
 
 function handle(error: unknown): ErrorCode | undefined {
-  if (error instanceof ConflictError || error instanceof NotFoundError || error instanceof LockedError) {
+  if (error instanceof ConflictError || error instanceof NotFoundError ||
+      error instanceof LockedError) {
     const wal: WalError = error;
     return wal.actual === '' ? undefined : wal.code;
   }

@@ -84,7 +84,8 @@ test('arguments of other types are refused', async (t) => {
   for (const entry of [null, undefined, 1, 'x', { payload: 1, id: 7 }, { payload: 1, type: {} },
     { payload: 1, stream: -1 }, { payload: 1, stream: 1.5 }, { payload: 1, stream: 256 },
     { text: 7 }, { line: new Uint16Array(2) }, { line: [] }]) {
-    assert.equal((await rejection(session.append(entry))).code, 'WAL_EINVAL', JSON.stringify(entry));
+    const error = await rejection(session.append(entry));
+    assert.equal(error.code, 'WAL_EINVAL', JSON.stringify(entry));
   }
   for (const durability of ['never', 1, 'toString', '__proto__']) {
     const error = await rejection(session.append({ payload: 1 }, { durability }));

@@ -1,4 +1,4 @@
-// Worker threads, each with a store of its own on the same path.
+// Worker threads, each of which opens the same path.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';

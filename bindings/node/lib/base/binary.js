@@ -1,0 +1,51 @@
+'use strict';
+
+// Finding the addon's binary. It is looked for in this order:
+//   1. the path in AGENTWAL_NODE_BINARY
+//   2. build/agentwal.node, which build.sh makes
+//   3. prebuilds/linux-<arch>.node, which a published package has
+
+const fs = require('node:fs');
+const path = require('node:path');
+
+const ROOT = path.dirname(path.dirname(__dirname));
+const BUILD = `run ${path.join(ROOT, 'build.sh')}`;
+const MUSL = 'agentwal needs the GNU C library, and this system has another one (musl). ' +
+  'Use an image that is based on Debian, or another distribution with glibc 2.34 or newer.';
+
+// Whether the C library is musl: a report of the process then has no version of
+// glibc.
+function isMusl() {
+  const header = process.report?.getReport().header;
+  return header !== undefined && header.glibcVersionRuntime === undefined;
+}
+
+function candidates() {
+  const named = process.env.AGENTWAL_NODE_BINARY;
+  if (named) {
+    return [path.resolve(named)];
+  }
+  return [
+    path.join(ROOT, 'build', 'agentwal.node'),
+    path.join(ROOT, 'prebuilds', `linux-${process.arch}.node`),
+  ];
+}
+
+function load() {
+  if (process.platform !== 'linux') {
+    throw new Error(`agentwal needs Linux; this is ${process.platform}`);
+  }
+  const file = candidates().find((name) => fs.existsSync(name));
+  if (file === undefined) {
+    throw new Error(`agentwal has no binary for linux-${process.arch}: there is no file ` +
+      `${candidates().join(' and no file ')}. To make one, ${BUILD}.`);
+  }
+  try {
+    return require(file);
+  } catch (error) {
+    throw new Error(isMusl() ? MUSL : `agentwal cannot load ${file}: ${error.message}. It may be ` +
+      `of another processor or system; to make one for this one, ${BUILD}.`, { cause: error });
+  }
+}
+
+module.exports = { load };

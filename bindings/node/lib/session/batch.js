@@ -1,0 +1,80 @@
+'use strict';
+
+// Batches as flat arrays, which native/store/batch.h describes.
+
+const { APPEND_EXPECT, DURABILITY, ENTRY } = require('../base/flags.js');
+const { invalid } = require('../base/errors.js');
+const { escapeHalves, toJson, toJsonObject } = require('../base/json.js');
+
+function pushPayload(flat, entry) {
+  if (entry.line !== undefined) {
+    flat.push(entry.line);
+    return ENTRY.line;
+  }
+  if (entry.text !== undefined) {
+    flat.push(typeof entry.text === 'string' ? escapeHalves(entry.text) : entry.text);
+    return 0;
+  }
+  flat.push(toJson(entry.payload, 'the payload of an entry'));
+  return 0;
+}
+
+function pushEntry(flat, entry) {
+  if (entry === null || typeof entry !== 'object') {
+    throw invalid('an entry is not an object');
+  }
+  const isRoot = entry.parentId === null;
+  flat.push(entry.id, isRoot ? undefined : entry.parentId, entry.type ?? 'message',
+    entry.timestamp, entry.runId);
+  let flags = pushPayload(flat, entry);
+  flags |= isRoot ? ENTRY.root : 0;
+  if (entry.moveHead !== undefined) {
+    flags |= entry.moveHead ? ENTRY.headMove : ENTRY.headKeep;
+  }
+  flat.push(toJsonObject(entry.meta, 'the meta of an entry'), flags, entry.stream);
+}
+
+// Entries as a flat array.
+function flattenEntries(entries) {
+  const flat = [];
+  if (Array.isArray(entries)) {
+    for (const entry of entries) {
+      pushEntry(flat, entry);
+    }
+  } else {
+    pushEntry(flat, entries);
+  }
+  return flat;
+}
+
+const ENTRY_ITEMS = 9;
+
+// The id of the last entry of a flat array, or null.
+function lastId(flat) {
+  return flat[flat.length - ENTRY_ITEMS] ?? null;
+}
+
+// The same; makes it if there is none.
+function giveId(flat, makeId) {
+  if (flat.length > 0) {
+    flat[flat.length - ENTRY_ITEMS] ??= makeId();
+  }
+  return lastId(flat);
+}
+
+function durabilityOf(options) {
+  const name = options?.durability ?? 'durable';
+  const number = DURABILITY[name];
+  if (number === undefined) {
+    throw invalid(`the durability is "durable", "written" or "queued", not ${String(name)}`);
+  }
+  return number;
+}
+
+function expectationOf(options) {
+  return options?.expectTail === undefined ? 0 : APPEND_EXPECT;
+}
+
+module.exports = {
+  flattenEntries, giveId, lastId, durabilityOf, expectationOf,
+};

@@ -1,0 +1,34 @@
+'use strict';
+
+// Changes of a session's metadata and texts.
+
+const { CHANGE } = require('../base/flags.js');
+const { invalid } = require('../base/errors.js');
+const { toJsonObject } = require('../base/json.js');
+
+// fields, metadata, title, cwd, project, schemaVersion
+function changeArguments(change) {
+  if (change === null || typeof change !== 'object') {
+    throw invalid('a change is an object');
+  }
+  let fields = 0;
+  for (const name of ['metadata', 'title', 'cwd', 'project', 'schemaVersion']) {
+    if (change[name] !== undefined) {
+      fields |= CHANGE[name];
+    }
+  }
+  return [fields, toJsonObject(change.metadata, 'the metadata'), change.title, change.cwd,
+    change.project, change.schemaVersion];
+}
+
+// The same for a batch, which names the version that it expects.
+function flattenChange(change, presentVersion) {
+  if (change === undefined) {
+    return undefined;
+  }
+  const flat = changeArguments(change);
+  flat[0] |= CHANGE.expect;
+  return [...flat, change.expectVersion ?? presentVersion()];
+}
+
+module.exports = { changeArguments, flattenChange };

@@ -1,0 +1,26 @@
+'use strict';
+
+// Moves of heads.
+
+const { HEAD_EXPECT } = require('../base/flags.js');
+const { invalid } = require('../base/errors.js');
+
+// entryId, name, note, expected, flags, stream
+function moveArguments(entryId, options) {
+  if (entryId === undefined) {
+    throw invalid('a head moves to an entry, or with null is removed');
+  }
+  const expect = options?.expect;
+  return [entryId, options?.name, options?.note, expect, expect === undefined ? 0 : HEAD_EXPECT,
+    options?.stream];
+}
+
+function flattenHeads(moves) {
+  const flat = [];
+  for (const move of moves ?? []) {
+    flat.push(...moveArguments(move.entryId, move));
+  }
+  return flat;
+}
+
+module.exports = { moveArguments, flattenHeads };

@@ -1,0 +1,258 @@
+'use strict';
+
+const { native, numbers } = require('../base/native.js');
+const { changeArguments, flattenChange } = require('./change.js');
+const { closed, invalid, WalError } = require('../base/errors.js');
+const { DURABILITY } = require('../base/flags.js');
+const { Documents, flattenDocuments } = require('./documents.js');
+const { Entries, openCursor, readEntry } = require('./entries.js');
+const { followSession } = require('./follow.js');
+const { flattenHeads, moveArguments } = require('./heads.js');
+const { makeAppend } = require('./append.js');
+const { sessionArguments } = require('./session_options.js');
+const batches = require('./batch.js');
+const submissions = require('../base/submissions.js');
+
+// How often an update begins again.
+const ATTEMPTS = 1000;
+
+let makeSession;
+
+class Session {
+  #core;
+  #raw;
+  #gate;
+  #isOpen = true;
+
+  static {
+    makeSession = (store, core, handle) => new Session(store, core, handle);
+  }
+
+  constructor(store, core, handle) {
+    if (core === undefined) {
+      throw invalid('a session is made by Store.create and Store.session');
+    }
+    this.store = store;
+    this.#core = core;
+    this.#raw = handle;
+    this.#gate = core.makeGate();
+    this.id = native.sessionInfo(handle).id;
+    this.documents = new Documents(core, handle, this.#gate);
+  }
+
+  // The session for a call of the addon; throws when it is closed.
+  get #handle() {
+    this.#core.check();
+    if (!this.#isOpen) {
+      throw closed('session');
+    }
+    return this.#raw;
+  }
+
+  info() {
+    const info = native.sessionInfo(this.#handle);
+    info.metadata = info.metadata === null ? null : JSON.parse(info.metadata);
+    return info;
+  }
+
+  // ------------------------------------------------------------ writing ---
+
+  append(entries, options) {
+    return this.#write(options, () => {
+      const flat = batches.flattenEntries(entries);
+      if (flat.length === 0) {
+        throw invalid('there is nothing to append');
+      }
+      return { entries: flat };
+    });
+  }
+
+  commit(batch, options) {
+    return this.#write(options, () => this.#flatten(batch));
+  }
+
+  appendSync(entries, options) {
+    const flat = batches.flattenEntries(entries);
+    if (flat.length === 0) {
+      throw invalid('there is nothing to append');
+    }
+    const made = native.commit(this.#handle, batches.durabilityOf(options),
+      batches.expectationOf(options), options?.expectTail, flat);
+    const [appended, duplicates, sequence] = numbers;
+    return { appended, duplicates, sequence, lastId: made ?? batches.lastId(flat) };
+  }
+
+  #flatten(batch) {
+    return {
+      entries: batches.flattenEntries(batch.entries ?? []),
+      documents: flattenDocuments(batch.documents),
+      heads: flattenHeads(batch.heads),
+      change: flattenChange(batch.change, () => native.sessionInfo(this.#handle).metadataVersion),
+    };
+  }
+
+  // Submits a batch that `flatten` makes. Nothing is thrown: the promise rejects.
+  #write(options, flatten) {
+    const waiter = makeAppend(this.#core, options?.durability);
+    try {
+      const handle = this.#handle;
+      const flat = flatten();
+      const durability = batches.durabilityOf(options);
+      const expectation = batches.expectationOf(options);
+      const submit = () => this.#submit(waiter, handle, durability, expectation,
+        options?.expectTail, flat);
+      waiter.promise.lastId = batches.lastId(flat.entries);
+      if (this.#gate.isIdle) {
+        submit();
+      } else {
+        waiter.promise.lastId = batches.giveId(flat.entries, native.makeId);
+        this.#gate.run(submit).catch((error) => { waiter.reject(error); });
+      }
+    } catch (error) {
+      waiter.reject(error);
+    }
+    return waiter.promise;
+  }
+
+  #submit(waiter, handle, durability, expectation, expectTail, flat) {
+    const slot = submissions.take(waiter);
+    let id;
+    try {
+      id = native.submit(handle, slot, durability, expectation, expectTail,
+        flat.entries, flat.documents, flat.heads, flat.change);
+    } catch (error) {
+      submissions.release(slot);
+      throw error;
+    }
+    if (id !== undefined) {
+      waiter.promise.lastId = id;
+    }
+    if (durability === DURABILITY.queued && numbers[0] === 1) {
+      submissions.release(slot).fulfil(0, 0, 0);
+    }
+  }
+
+  // Calls the addon at its turn, with what it returns a promise for.
+  #run(start) {
+    const handle = this.#handle;
+    return this.#gate.run(() => start(handle));
+  }
+
+  // ------------------------------------------------------------ reading ---
+
+  entries(options = {}) {
+    return new Entries(() => openCursor(this.#handle, options));
+  }
+
+  [Symbol.iterator]() {
+    return this.entries()[Symbol.iterator]();
+  }
+
+  entry(id) {
+    return readEntry(this.#handle, id);
+  }
+
+  follow(options = {}) {
+    return followSession(this.#core, this.#handle, options);
+  }
+
+  // -------------------------------------------------- heads and changes ---
+
+  head(name, options) {
+    return native.head(this.#handle, options?.stream, name);
+  }
+
+  heads() {
+    return native.heads(this.#handle);
+  }
+
+  async moveHead(entryId, options) {
+    const given = moveArguments(entryId, options);
+    return this.#run((handle) => native.moveHead(handle, ...given));
+  }
+
+  async update(change) {
+    for (let i = 0; i < ATTEMPTS; i++) {
+      const now = this.info();
+      const given = changeArguments(typeof change === 'function' ? change(now) : change);
+      const isDone = await this.#run(
+        (handle) => native.changeSession(handle, 0, now.metadataVersion, ...given));
+      if (isDone) {
+        return;
+      }
+    }
+    throw new WalError(`the session was changed by others in each of ${ATTEMPTS} attempts`,
+      { code: 'WAL_ECONFLICT', expectation: 'metadata' });
+  }
+
+  async migrate(to, step) {
+    for (;;) {
+      const now = this.info();
+      if (now.schemaVersion === to) {
+        return;
+      }
+      const given = step === undefined || now.schemaVersion > to
+        ? [to, 0]
+        : [now.schemaVersion + 1, now.metadataVersion, ...changeArguments(step(now))];
+      await this.#run((handle) => native.changeSession(handle, ...given));
+    }
+  }
+
+  // ----------------------------------------------------- other sessions ---
+
+  async fork(options = {}) {
+    const given = sessionArguments(options);
+    const fork = await this.#run((handle) => native.fork(handle, options.at, ...given));
+    return new Session(this.store, this.#core, fork);
+  }
+
+  async compact(options) {
+    const given = [options.firstKept, options.summary];
+    if (options.into !== undefined) {
+      given.push(...sessionArguments(options.into));
+    }
+    const [fork, result] = await this.#run((handle) => native.compactSession(handle, ...given));
+    return { session: fork === null ? this : new Session(this.store, this.#core, fork), result };
+  }
+
+  async redact(entryId, reason) {
+    const [, result] = await this.#run((handle) => native.redact(handle, entryId, reason));
+    return result;
+  }
+
+  async claim() {
+    return this.#run(native.claimSession);
+  }
+
+  async unclaim() {
+    return this.#run(native.unclaimSession);
+  }
+
+  async trash() {
+    return this.#run(native.trashSession);
+  }
+
+  async delete() {
+    return this.#run(native.deleteSession);
+  }
+
+  close() {
+    if (this.#isOpen) {
+      this.#isOpen = false;
+      const end = () => { native.closeSession(this.#raw); };
+      if (this.#gate.isIdle) {
+        end();
+      } else {
+        this.#gate.run(end);
+      }
+    }
+  }
+}
+
+if (Symbol.dispose !== undefined) {
+  Object.defineProperty(Session.prototype, Symbol.dispose, {
+    value: Session.prototype.close, configurable: true, writable: true,
+  });
+}
+
+module.exports = { Session, makeSession };

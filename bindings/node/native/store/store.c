@@ -1,0 +1,271 @@
+/*
+ * store.c - the life of a store (store.h); store_calls.c has its other calls.
+ */
+#include "bindings/node/native/store/store.h"
+
+#include <stdlib.h>
+
+#include "bindings/node/native/base/value.h"
+#include "bindings/node/native/modules.h"
+#include "bindings/node/native/store/job.h"
+#include "bindings/node/native/store/waiter.h"
+
+/* Its address is the tag. */
+static const char store_tag[] = "store";
+
+void store_retain(struct store *store)
+{
+    store->references++;
+}
+
+void store_release(struct store *store)
+{
+    struct addon *addon = store->addon;
+
+    if (--store->references > 0) {
+        return;
+    }
+    pthread_mutex_destroy(&store->mutex);
+    pthread_cond_destroy(&store->idle);
+    free(store);
+    addon_release(addon);
+}
+
+bool store_is_open(const struct store *store)
+{
+    return store->state == STORE_OPEN;
+}
+
+bool store_is_shutting(const struct store *store)
+{
+    return store->state == STORE_SHUTTING;
+}
+
+void store_begin_run(struct store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    store->running++;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+void store_end_run(struct store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    store->running--;
+    pthread_cond_signal(&store->idle);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+/* --- closing ------------------------------------------------------------ */
+
+/* Ends the threads and closes the store. Any thread; no other call runs.
+ * WAL_EBUSY: handles are open, which are closed later. */
+static enum wal_status shut(struct store *store, struct wal_error *error)
+{
+    enum wal_status status;
+
+    waiter_stop(store->waiter);
+    for (size_t i = 0; i < WATCHERS; i++) {
+        watcher_stop(store->watchers[i]);
+    }
+    status = wal_close(store->wal, error);
+    store->wal = NULL;
+    return status == WAL_EBUSY ? WAL_OK : status;
+}
+
+static void on_environment_end(void *data);
+
+/* After shut: reports outcomes and frees what the store had. */
+static void end(struct store *store, bool is_ending)
+{
+    store->state = STORE_CLOSED;
+    submissions_end(store, is_ending);
+    handle_close_doomed(store);
+    waiter_destroy(store->waiter);
+    store->waiter = NULL;
+    for (size_t i = 0; i < WATCHERS; i++) {
+        watcher_destroy(store->watchers[i]);
+        store->watchers[i] = NULL;
+    }
+    if (!is_ending) {
+        (void)napi_remove_env_cleanup_hook(store->addon->env,
+                                           on_environment_end, store);
+    }
+}
+
+/* Closes the store in this thread. Jobs that were queued are waited for. */
+static enum wal_status shut_now(struct store *store, bool is_ending,
+                                struct wal_error *error)
+{
+    enum wal_status status;
+
+    store->state = STORE_CLOSING;
+    if (!is_ending) {
+        submissions_flush_backlog(store);
+    }
+    pthread_mutex_lock(&store->mutex);
+    while (store->running > 0) {
+        pthread_cond_wait(&store->idle, &store->mutex);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    store->state = STORE_SHUTTING;
+    status = shut(store, error);
+    end(store, is_ending);
+    return status;
+}
+
+static void on_environment_end(void *data)
+{
+    struct store *store = data;
+
+    if (store->wal != NULL) {
+        (void)shut_now(store, true, NULL);
+    }
+}
+
+void store_renew_hook(struct store *store)
+{
+    napi_env env = store->addon->env;
+
+    (void)napi_remove_env_cleanup_hook(env, on_environment_end, store);
+    (void)napi_add_env_cleanup_hook(env, on_environment_end, store);
+}
+
+static enum wal_status close_run(struct job *job, struct wal_error *error)
+{
+    return shut(job->store, error);
+}
+
+/* The store is closed, whatever wal_close said. */
+static void close_discard(struct job *job)
+{
+    struct store *store = job->store;
+
+    if (store->state == STORE_SHUTTING) {
+        end(store, false);
+    }
+}
+
+static napi_value close_finish(struct call *call, struct job *job)
+{
+    end(job->store, false);
+    return make_undefined(call);
+}
+
+static const struct job_kind close_kind = {
+    "close", sizeof(struct job), close_run, close_finish, close_discard};
+
+void store_continue_close(struct store *store)
+{
+    struct job *job = store->close_job;
+
+    if (job != NULL && store->jobs == 0 &&
+        store->submissions.backlog.first == NULL) {
+        store->close_job = NULL;
+        store->state = STORE_SHUTTING;
+        job_queue(job);
+    }
+}
+
+/* close(store): a promise. Called once for a store. */
+static napi_value close_store(struct call *call)
+{
+    struct store *store = store_get(call, 0);
+    struct job *job = job_create(call, &close_kind, store, NULL);
+    napi_value promise;
+
+    if (job == NULL) {
+        return NULL;
+    }
+    promise = job_promise(call, job);
+    if (promise == NULL) {
+        job_cancel(job);
+        return NULL;
+    }
+    store->state = STORE_CLOSING;
+    store->close_job = job;
+    store_continue_close(store);
+    return promise;
+}
+
+/* closeSync(store) */
+static napi_value close_now(struct call *call)
+{
+    struct store *store = store_get(call, 0);
+
+    if (store == NULL) {
+        return NULL;
+    }
+    store_retain(store);
+    (void)call_check(call, shut_now(store, false, call_error(call)));
+    store_release(store);
+    return make_undefined(call);
+}
+
+/* --- opening ------------------------------------------------------------ */
+
+/* JavaScript has lost the external value. lib/store/store.js closes stores that
+ * are lost, and the hook those that are left at the end. */
+static void finalize(napi_env env, void *data, void *hint)
+{
+    (void)env;
+    (void)hint;
+    store_release(data);
+}
+
+napi_value store_make(struct call *call, struct wal_store *wal)
+{
+    struct store *store = calloc(1, sizeof(*store));
+    napi_value value = NULL;
+
+    if (store == NULL) {
+        (void)wal_close(wal, NULL);
+        call_fail(call, WAL_ENOMEM, "no memory for a store");
+        return NULL;
+    }
+    store->tag = store_tag;
+    store->addon = call->addon;
+    store->wal = wal;
+    store->references = 1;
+    pthread_mutex_init(&store->mutex, NULL);
+    pthread_cond_init(&store->idle, NULL);
+    addon_retain(call->addon);
+    if (!call_ok(call, napi_create_external(call->env, store, finalize, NULL,
+                                            &value))) {
+        (void)wal_close(wal, NULL);
+        store_release(store);
+        return NULL;
+    }
+    (void)napi_add_env_cleanup_hook(call->env, on_environment_end, store);
+    return value;
+}
+
+struct store *store_get(struct call *call, size_t index)
+{
+    napi_valuetype found = napi_undefined;
+    napi_value value = call_arg(call, index);
+    void *data = NULL;
+    struct store *store;
+
+    if (call->failed || !call_ok(call, napi_typeof(call->env, value, &found))) {
+        return NULL;
+    }
+    if (found != napi_external ||
+        !call_ok(call, napi_get_value_external(call->env, value, &data)) ||
+        ((struct store *)data)->tag != store_tag) {
+        call_fail(call, WAL_EINVAL, "a store is expected");
+        return NULL;
+    }
+    store = data;
+    if (!store_is_open(store)) {
+        call_fail(call, WAL_ECLOSED, "the store was closed");
+        return NULL;
+    }
+    return store;
+}
+
+const struct call_method store_methods[] = {
+    {"close", close_store},
+    {"closeSync", close_now},
+    {NULL, NULL},
+};

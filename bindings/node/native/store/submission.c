@@ -1,0 +1,321 @@
+/*
+ * submission.c - submitting batches and reporting their outcomes
+ * (submission.h).
+ */
+#include "bindings/node/native/store/submission.h"
+
+#include <stdlib.h>
+
+#include "bindings/node/native/base/value.h"
+#include "bindings/node/native/store/batch.h"
+#include "bindings/node/native/store/job.h"
+#include "bindings/node/native/store/store.h"
+#include "bindings/node/native/store/waiter.h"
+
+enum {
+    /* Outcomes in one call of addon->settle; each has OUTCOME_NUMBERS. */
+    OUTCOMES = 256,
+    OUTCOME_NUMBERS = 4 /* slot, appended, duplicates, sequence */
+};
+
+struct submission {
+    struct submission *next;
+    uint32_t slot;
+    uint32_t durability;
+    struct wal_ticket *ticket; /* once it is submitted */
+    /* In the backlog: a job, or a batch. */
+    struct job *job;
+    struct handle *session; /* in use */
+    struct batch_input *input;
+    struct arena arena; /* that has the batch */
+};
+
+/* Outcomes to be reported. */
+struct report {
+    struct call call;
+    uint32_t count;
+    napi_value details; /* array of what is not a number, or NULL */
+};
+
+/* --- queues ------------------------------------------------------------- */
+
+static void push(struct store *store, struct submission_queue *queue,
+                 struct submission *item)
+{
+    item->next = NULL;
+    if (queue->last == NULL) {
+        queue->first = item;
+    } else {
+        queue->last->next = item;
+    }
+    queue->last = item;
+    if (store->submissions.count++ == 0 && store->waiter != NULL) {
+        waiter_hold(store->waiter, true);
+    }
+}
+
+static struct submission *pop(struct store *store,
+                              struct submission_queue *queue)
+{
+    struct submission *item = queue->first;
+
+    queue->first = item->next;
+    if (queue->first == NULL) {
+        queue->last = NULL;
+    }
+    if (--store->submissions.count == 0 && store->waiter != NULL) {
+        waiter_hold(store->waiter, false);
+    }
+    return item;
+}
+
+static void destroy(struct submission *item)
+{
+    wal_ticket_destroy(item->ticket);
+    if (item->session != NULL) {
+        handle_unuse(item->session);
+    }
+    arena_destroy(&item->arena);
+    free(item);
+}
+
+/* --- reporting ---------------------------------------------------------- */
+
+static void report_flush(struct report *report)
+{
+    struct call *call = &report->call;
+    napi_value arguments[2];
+    napi_value function = NULL;
+    napi_value self;
+
+    if (report->count == 0) {
+        return;
+    }
+    self = make_undefined(call);
+    arguments[0] = make_number(call, report->count);
+    arguments[1] = report->details != NULL ? report->details : self;
+    if (call_ok(call, napi_get_reference_value(call->env, call->addon->settle,
+                                               &function))) {
+        call_ok(call, napi_call_function(call->env, self, function, 2,
+                                         arguments, NULL));
+    }
+    report->count = 0;
+    report->details = NULL;
+    call->failed = false;
+}
+
+static void report_outcome(struct report *report, uint32_t slot,
+                           enum wal_status status,
+                           const struct wal_append_result *result,
+                           const struct wal_error *error)
+{
+    double *numbers =
+        report->call.addon->numbers + (size_t)report->count * OUTCOME_NUMBERS;
+
+    numbers[0] = slot;
+    numbers[1] = result->appended;
+    numbers[2] = result->duplicates;
+    numbers[3] = (double)result->sequence;
+    if (status != WAL_OK) {
+        if (report->details == NULL) {
+            report->details = make_array(&report->call);
+        }
+        array_push(&report->call, report->details, report->count,
+                   call_make_error(&report->call, error));
+    }
+    if (++report->count == OUTCOMES) {
+        report_flush(report);
+    }
+}
+
+/* Reports the first of a queue if it is done. */
+static bool report_first(struct report *report, struct store *store,
+                         struct submission_queue *queue)
+{
+    struct wal_append_result result;
+    struct wal_error error;
+    enum wal_status status;
+    struct submission *item = queue->first;
+
+    result.struct_size = sizeof(result);
+    error.struct_size = sizeof(error);
+    status = wal_ticket_wait(item->ticket, 0, &result, &error);
+    if (status == WAL_EBUSY) {
+        return false;
+    }
+    if (status != WAL_OK) {
+        result = (struct wal_append_result)WAL_INIT(wal_append_result);
+    }
+    report_outcome(report, item->slot, status, &result, &error);
+    destroy(pop(store, queue));
+    return true;
+}
+
+/* --- submitting --------------------------------------------------------- */
+
+/* Submits the batch of an item. With WAL_QUEUED nothing is left to wait for. */
+static enum wal_status submit(struct submission *item,
+                              struct wal_session *session,
+                              struct batch_input *input, bool no_wait,
+                              struct wal_error *error)
+{
+    enum wal_status status;
+
+    input->options.flags &= ~(uint32_t)WAL_APPEND_NO_WAIT;
+    input->options.flags |= no_wait ? WAL_APPEND_NO_WAIT : 0;
+    status = wal_batch_submit(session, &input->batch, &input->options,
+                              &item->ticket, error);
+    if (status == WAL_OK && item->durability == WAL_QUEUED) {
+        wal_ticket_destroy(item->ticket);
+        item->ticket = NULL;
+    }
+    return status;
+}
+
+/* Submits the first of the backlog; false when the queue is full. */
+static bool submit_first(struct report *report, struct store *store,
+                         bool no_wait)
+{
+    const struct wal_append_result none = WAL_INIT(wal_append_result);
+    struct submissions *all = &store->submissions;
+    struct submission *item = all->backlog.first;
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status;
+
+    if (item->job != NULL) {
+        pop(store, &all->backlog);
+        job_queue(item->job);
+        free(item);
+        return true;
+    }
+    status = submit(item, item->session->object, item->input, no_wait, &error);
+    if (status == WAL_EBUSY) {
+        return false;
+    }
+    pop(store, &all->backlog);
+    if (status == WAL_OK && item->durability != WAL_QUEUED) {
+        handle_unuse(item->session);
+        item->session = NULL;
+        arena_destroy(&item->arena);
+        push(store, &all->pending[item->durability], item);
+        return true;
+    }
+    report_outcome(report, item->slot, status, &none, &error);
+    destroy(item);
+    return true;
+}
+
+void submissions_settle(struct store *store)
+{
+    struct submissions *all = &store->submissions;
+    struct report report = {.count = 0};
+
+    call_begin(&report.call, store->addon->env);
+    for (size_t i = 0; i < 2; i++) {
+        while (all->pending[i].first != NULL &&
+               report_first(&report, store, &all->pending[i])) {
+        }
+    }
+    while (all->backlog.first != NULL && submit_first(&report, store, true)) {
+    }
+    report_flush(&report);
+    store_continue_close(store);
+}
+
+void submissions_flush_backlog(struct store *store)
+{
+    struct report report = {.count = 0};
+
+    call_begin(&report.call, store->addon->env);
+    while (store->submissions.backlog.first != NULL) {
+        (void)submit_first(&report, store, false);
+    }
+    report_flush(&report);
+}
+
+void submissions_end(struct store *store, bool is_ending)
+{
+    struct submissions *all = &store->submissions;
+
+    if (!is_ending) {
+        submissions_settle(store);
+        return;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        while (all->pending[i].first != NULL) {
+            destroy(pop(store, &all->pending[i]));
+        }
+    }
+    while (all->backlog.first != NULL) {
+        struct submission *item = pop(store, &all->backlog);
+
+        if (item->job != NULL) {
+            job_cancel(item->job);
+            item->job = NULL;
+        }
+        destroy(item);
+    }
+}
+
+void submissions_queue_job(struct store *store, struct job *job)
+{
+    struct submission *item;
+
+    if (store->submissions.backlog.first == NULL) {
+        job_queue(job);
+        return;
+    }
+    item = calloc(1, sizeof(*item));
+    if (item == NULL) {
+        job->status = WAL_ENOMEM;
+        job->error = (struct wal_error){.struct_size = sizeof(job->error),
+                                        .status = WAL_ENOMEM,
+                                        .text = "no memory for a call"};
+        job_cancel(job);
+        return;
+    }
+    item->job = job;
+    push(store, &store->submissions.backlog, item);
+}
+
+/* Puts a batch into the backlog, with the memory that it was read to. */
+static void add_to_backlog(struct call *call, struct submission *item,
+                           struct handle *session, struct batch_input *input)
+{
+    item->session = session;
+    handle_use(session);
+    item->input = input;
+    item->arena = call->addon->scratch;
+    call->addon->scratch = (struct arena){0};
+    push(session->store, &session->store->submissions.backlog, item);
+}
+
+enum wal_status submissions_add(struct call *call, struct handle *session,
+                                uint32_t slot, struct batch_input *input)
+{
+    struct store *store = session->store;
+    enum wal_status status = WAL_EBUSY;
+    struct submission *item;
+
+    if (!waiter_start(call, store)) {
+        return WAL_ENOMEM;
+    }
+    item = calloc(1, sizeof(*item));
+    if (item == NULL) {
+        call_fail(call, WAL_ENOMEM, "no memory for a batch");
+        return WAL_ENOMEM;
+    }
+    item->slot = slot;
+    item->durability = input->options.durability;
+    if (store->submissions.backlog.first == NULL) {
+        status = submit(item, session->object, input, true, call_error(call));
+    }
+    if (status == WAL_EBUSY) {
+        add_to_backlog(call, item, session, input);
+    } else if (call_check(call, status) && item->durability != WAL_QUEUED) {
+        push(store, &store->submissions.pending[item->durability], item);
+    } else {
+        free(item);
+    }
+    return status;
+}

@@ -8,7 +8,7 @@
 
 const { randomUUID } = require('node:crypto');
 
-const { NotFoundError } = require('../errors.js');
+const { NotFoundError } = require('../base/errors.js');
 const { idOf, Key, projectText } = require('./key.js');
 const { serialize } = require('./rows.js');
 const { findSession } = require('./sessions.js');

@@ -3,7 +3,7 @@
 // of each method is in claude-session-store.d.ts.
 
 const { Store } = require('../index.js');
-const { closed, invalid, WalError } = require('../errors.js');
+const { closed, invalid, WalError } = require('../base/errors.js');
 const { AppendQueue } = require('./append.js');
 const { forkSession } = require('./fork.js');
 const { Key } = require('./key.js');

@@ -84,7 +84,17 @@ static const struct call_method *const modules[] = {
     watcher_methods,
 };
 
-NAPI_MODULE_INIT()
+/* The two symbols that the binary exports, which Node.js looks up. */
+NAPI_MODULE_EXPORT int32_t node_api_module_get_api_version_v1(void);
+NAPI_MODULE_EXPORT napi_value napi_register_module_v1(napi_env env,
+                                                      napi_value exports);
+
+int32_t node_api_module_get_api_version_v1(void)
+{
+    return NAPI_VERSION;
+}
+
+napi_value napi_register_module_v1(napi_env env, napi_value exports)
 {
     struct addon *addon = calloc(1, sizeof(*addon));
 

@@ -61,7 +61,7 @@ test('another process follows what is appended', async (t) => {
 
 for (const [how, code, count] of [
   ['loop', 0, 100], ['idle', 0, 1], ['closeSync', 0, 100], ['close', 0, 100],
-  ['exit', 7, undefined], ['throw', 1, undefined],
+  ['exit', 7, 100], ['throw', 1, 100],
 ]) {
   test(`a process that ends by ${how} leaves a sound store`, async (t) => {
     const name = storePath(t);
@@ -72,10 +72,6 @@ for (const [how, code, count] of [
     atEnd(t, () => store.close());
     assert.equal(store.info().tail, 'clean');
     const numbers = store.session('s').entries().toArray().map((entry) => entry.payload);
-    if (count !== undefined) {
-      assert.equal(numbers.length, count);
-    }
-    assert.ok(numbers.length <= 100);
-    assert.ok(how === 'idle' || numbers.every((number, i) => number === i), 'a prefix, in order');
+    assert.deepEqual(numbers, how === 'idle' ? [1] : [...Array(count).keys()]);
   });
 }

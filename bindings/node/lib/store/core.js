@@ -8,6 +8,20 @@ const { closed } = require('../base/errors.js');
 const { Gate } = require('../base/gate.js');
 const { Watch } = require('./watch.js');
 
+// Stores that are open are closed when the process, or the Worker, ends by itself.
+// One that is terminated closes them in native/store/store.c.
+const open = new Set();
+
+function closeAll() {
+  for (const core of open) {
+    try {
+      core.closeSync();
+    } catch (error) {
+      process.emitWarning(`closing the store ${core.path} failed: ${error.message}`);
+    }
+  }
+}
+
 class Core {
   #handle;
   #syncing;
@@ -20,6 +34,10 @@ class Core {
     this.path = path;
     this.isOpen = true;
     this.gate = this.makeGate();
+    if (open.size === 0) {
+      process.on('exit', closeAll);
+    }
+    open.add(this);
   }
 
   // The store for a call of the addon; throws when it is closed.
@@ -90,6 +108,10 @@ class Core {
 
   #end() {
     this.isOpen = false;
+    open.delete(this);
+    if (open.size === 0) {
+      process.off('exit', closeAll);
+    }
     for (const watch of this.#watches) {
       watch?.end(closed('store'));
     }

@@ -1,0 +1,81 @@
+// bench.mjs [ROUNDS]: what JavaScript costs, next to the library alone.
+//
+// Prints the medians of ROUNDS (default 5) runs of each, which take turns so that
+// both meet the same disk. Needs the program agentwal_node_bench of the build tree
+// that AGENTWAL_NODE_BINARY names; BETTER_SQLITE3 names a folder with better-sqlite3
+// in its node_modules, if that is to be compared.
+
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const rounds = Number(process.argv[2] ?? 5);
+const binary = process.env.AGENTWAL_NODE_BINARY;
+if (binary === undefined) {
+  throw new Error('AGENTWAL_NODE_BINARY is not set: it names agentwal.node of a build tree');
+}
+const native = path.join(path.dirname(binary), 'agentwal_node_bench');
+const work = fileURLToPath(new URL('./work.mjs', import.meta.url));
+const folder = mkdtempSync(path.join(tmpdir(), 'agentwal-bench-'));
+let stores = 0;
+
+function run(program, ...numbers) {
+  const [what, ...rest] = numbers;
+  const store = path.join(folder, `store-${stores++}`);
+  const before = program === native ? [] : [work];
+  const output = execFileSync(program, [...before, what, store, ...rest.map(String)],
+    { encoding: 'utf8' });
+  rmSync(store, { recursive: true, force: true });
+  return JSON.parse(output);
+}
+
+function median(values) {
+  return [...values].sort((a, b) => a - b)[values.length >> 1];
+}
+
+// Runs each of some programs in turns; returns the medians of what they print.
+function compare(programs) {
+  const results = programs.map(() => []);
+  for (let round = 0; round < rounds; round++) {
+    programs.forEach((program, i) => results[i].push(run(...program)));
+  }
+  return results.map((list) => ({
+    rate: median(list.map((one) => one.rate)), p50: median(list.map((one) => one.p50)),
+  }));
+}
+
+function row(name, c, js, ratio, goal) {
+  const columns = [name.padEnd(42), c.padStart(12), js.padStart(12), ratio.toFixed(2).padStart(8), goal];
+  console.log(columns.join(' '));
+}
+
+const node = process.execPath;
+try {
+  console.log(`Node.js ${process.versions.node}, ${rounds} rounds\n`);
+  console.log(`${''.padEnd(42)} ${'C'.padStart(12)} ${'JavaScript'.padStart(12)}    ratio goal`);
+  {
+    const [c, js] = compare([[native, 'append', 1000, 1, 1000], [node, 'append', 1000, 1, 1000]]);
+    row('durable append, 1 in flight: median us', c.p50.toFixed(0), js.p50.toFixed(0),
+      js.p50 / c.p50, '<= 1.25');
+  }
+  {
+    const [c, js] = compare([[native, 'append', 20_000, 64, 1000], [node, 'append', 20_000, 64, 1000]]);
+    row('durable append, 64 in flight: a second', String(c.rate), String(js.rate),
+      js.rate / c.rate, '>= 0.80');
+  }
+  {
+    const [c, js] = compare([[native, 'read', 100_000, 2000], [node, 'read', 100_000, 2000]]);
+    row('read entries of 2 KB: a second', String(c.rate), String(js.rate), js.rate / c.rate,
+      '>= 400,000');
+  }
+  if (process.env.BETTER_SQLITE3 !== undefined) {
+    const [sqlite, js] = compare([[node, 'sqlite', 2000, 16, 1000], [node, 'append', 2000, 16, 1000]]);
+    console.log();
+    row('16 writers, better-sqlite3 and agentwal', String(sqlite.rate), String(js.rate),
+      js.rate / sqlite.rate, '>= 5');
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -47,8 +47,8 @@ function compare(programs) {
 }
 
 function row(name, c, js, ratio, goal) {
-  const columns = [name.padEnd(42), c.padStart(12), js.padStart(12), ratio.toFixed(2).padStart(8), goal];
-  console.log(columns.join(' '));
+  console.log([name.padEnd(42), c.padStart(12), js.padStart(12), ratio.toFixed(2).padStart(8),
+    goal].join(' '));
 }
 
 const node = process.execPath;
@@ -61,7 +61,8 @@ try {
       js.p50 / c.p50, '<= 1.25');
   }
   {
-    const [c, js] = compare([[native, 'append', 20_000, 64, 1000], [node, 'append', 20_000, 64, 1000]]);
+    const numbers = ['append', 20_000, 64, 1000];
+    const [c, js] = compare([[native, ...numbers], [node, ...numbers]]);
     row('durable append, 64 in flight: a second', String(c.rate), String(js.rate),
       js.rate / c.rate, '>= 0.80');
   }
@@ -71,7 +72,8 @@ try {
       '>= 400,000');
   }
   if (process.env.BETTER_SQLITE3 !== undefined) {
-    const [sqlite, js] = compare([[node, 'sqlite', 2000, 16, 1000], [node, 'append', 2000, 16, 1000]]);
+    const numbers = [2000, 16, 1000];
+    const [sqlite, js] = compare([[node, 'sqlite', ...numbers], [node, 'append', ...numbers]]);
     console.log();
     row('16 writers, better-sqlite3 and agentwal', String(sqlite.rate), String(js.rate),
       js.rate / sqlite.rate, '>= 5');

@@ -67,7 +67,7 @@ async function benchRead() {
 // As its users write: a prepared statement, each run a transaction that is synced.
 async function benchSqlite() {
   const { createRequire } = await import('node:module');
-  const Database = createRequire(`${process.env.BETTER_SQLITE3 ?? process.cwd()}/`)('better-sqlite3');
+  const Database = createRequire(`${process.env.BETTER_SQLITE3}/`)('better-sqlite3');
   const db = new Database(path);
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');

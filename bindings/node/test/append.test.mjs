@@ -104,6 +104,9 @@ test('a durability that nobody waits for rejects nothing', async (t) => {
     void append.durable;
     assert.equal((await rejection(append)).code, 'WAL_ENOPARENT');
     assert.equal((await rejection(append.durable)).code, 'WAL_ENOPARENT');
+    const other = session.append({ parentId: 'none', payload: 1 }, { durability });
+    void other.durable;
+    await rejection(other);
   }
   await new Promise((resolve) => { setTimeout(resolve, 20); });
   assert.deepEqual(unhandled, []);

@@ -1,6 +1,7 @@
 // Closing a store and what came from it.
 
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import test from 'node:test';
 
 import { Store } from '../index.mjs';
@@ -138,6 +139,62 @@ test('calls after the close fail with WAL_ECLOSED', async (t) => {
   assert.equal((await watching).code, 'WAL_ECLOSED');
   session.close();
   session.close();
+});
+
+// Descriptors below a folder, and threads of the library and the addon.
+function resources(folder) {
+  const files = readdirSync('/proc/self/fd').map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`);
+    } catch {
+      return '';
+    }
+  });
+  const threads = readdirSync('/proc/self/task').map((id) => {
+    try {
+      return readFileSync(`/proc/self/task/${id}/comm`, 'utf8').trim();
+    } catch {
+      return '';
+    }
+  });
+  return [...files.filter((name) => name.startsWith(folder) || name.includes('eventfd')),
+    ...threads.filter((name) => name.startsWith('wal-'))];
+}
+
+for (const how of ['close', 'closeSync']) {
+  test(`${how} ends threads and closes descriptors`, async (t) => {
+    const name = storePath(t);
+    const before = resources(name);
+    const store = await Store.open(name);
+    const session = await store.create();
+    await session.append({ payload: 1 });
+    const ended = rejection(session.follow().next());
+    const durable = rejection(store.follow({ durability: 'durable' }).next());
+    await new Promise((resolve) => { setTimeout(resolve, 20); });
+    assert.ok(resources(name).length > before.length + 4);
+    await store[how]();
+    assert.deepEqual(resources(name).sort(), before.sort());
+    assert.equal((await ended).code, 'WAL_ECLOSED');
+    assert.equal((await durable).code, 'WAL_ECLOSED');
+  });
+}
+
+test('sessions are closed while the store closes', async (t) => {
+  for (let round = 0; round < 20; round++) {
+    const store = memoryStore(t);
+    const sessions = Array.from({ length: 50 }, () => store.createSync());
+    sessions[0].append({ payload: 1 }, { durability: 'queued' });
+    const iterators = sessions.map((session) => session.entries()[Symbol.iterator]());
+    const closing = store.close();
+    for (const [i, session] of sessions.entries()) {
+      session.close();
+      iterators[i].return();
+      if (i % 10 === 0) {
+        await new Promise((resolve) => { setImmediate(resolve); });
+      }
+    }
+    await closing;
+  }
 });
 
 test('a closed session fails alone, and what it was asked for is completed', async (t) => {

@@ -35,6 +35,10 @@ void handle_close(struct handle *handle)
         return;
     }
     if (store_is_shutting(store)) {
+        if (handle->is_doomed) {
+            return;
+        }
+        handle->is_doomed = true;
         handle->references++;
         handle->next = store->doomed;
         store->doomed = handle;

@@ -30,6 +30,7 @@ struct handle {
     uint32_t references;            /* of JavaScript and of jobs */
     uint32_t users;                 /* jobs that use it */
     bool is_closing;                /* closed once no job uses it */
+    bool is_doomed;                 /* in the store's list `doomed` */
     struct handle *next;            /* in the store's list `doomed` */
 };
 

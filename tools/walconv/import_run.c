@@ -357,6 +357,7 @@ static void scan(struct walconv_run *run, const struct wal_slice *paths,
     struct wal_import_options options = walconv_run_options(run);
 
     options.report = NULL;
+    options.progress = NULL;
     run->total = (struct wal_import_result)WAL_INIT(wal_import_result);
     if (run->progress.is_on) {
         (void)!wal_import_scan(paths, count, &options, &run->total, NULL);

@@ -243,7 +243,7 @@ test('a signal stops a compaction, and the next one goes on', async (t) => {
   controller.abort(reason);
   assert.equal(await rejection(stopped), reason);
   await appended;
-  assert.ok(Date.now() - begin < 5000, `${Date.now() - begin} ms`);
+  assert.ok(Date.now() - begin < 10_000, `${Date.now() - begin} ms`);
   const result = await store.compact({ rate: Infinity });
   assert.ok(result.droppedRecords >= 800);
   assert.equal(store.session('kept').entries().toArray().length, 801);
@@ -267,7 +267,7 @@ test('close stops a compaction, and the store is whole', async (t) => {
   await delay(200);
   const begin = Date.now();
   await store.close();
-  assert.ok(Date.now() - begin < 5000, `${Date.now() - begin} ms`);
+  assert.ok(Date.now() - begin < 10_000, `${Date.now() - begin} ms`);
   assert.equal((await outcome).code, 'WAL_ECLOSED');
   const again = await Store.open(store.path);
   assert.equal(again.session('kept').entries().toArray().length, 800);
@@ -284,7 +284,7 @@ for (const mode of ['exit', 'terminate', 'throw']) {
     const child = startChild('long', [store.path, mode]);
     const { code, errors } = await child.ended;
     assert.equal(code, { exit: 7, terminate: 0, throw: 1 }[mode], errors);
-    assert.ok(Date.now() - begin < 6000, `${Date.now() - begin} ms`);
+    assert.ok(Date.now() - begin < 20_000, `${Date.now() - begin} ms`);
     const again = await Store.open(store.path);
     assert.equal(again.session('kept').entries().toArray().length, 800);
     assert.ok((await again.compact({ rate: Infinity })).droppedRecords >= 800);

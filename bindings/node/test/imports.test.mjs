@@ -1,7 +1,7 @@
 // Imports of the session files of other programs.
 
 import assert from 'node:assert/strict';
-import { appendFileSync, chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -109,6 +109,20 @@ test('scanImport counts and imports nothing', async (t) => {
   const none = await scanImport(path.join(folder, 'none'));
   assert.equal(none.failed, 1);
   assert.ok(none.reports[0].error instanceof NotFoundError);
+});
+
+test('a scan shows its progress, and is stopped', async (t) => {
+  const { folder, file } = claudeFolder(t);
+  const seen = [];
+  const { bytes } = await scanImport(folder, { onProgress: (...call) => seen.push(call) });
+  assert.deepEqual(seen, [[bytes, bytes]]);
+  const thrownHere = new Error('mine');
+  const stopped = scanImport(file, {
+    onProgress: () => {
+      throw thrownHere;
+    },
+  });
+  assert.equal(await rejection(stopped), thrownHere);
 });
 
 test('options: dialect, exclude, select', async (t) => {
@@ -342,7 +356,8 @@ test('followImport yields what is found, then what changes', async (t) => {
   appendFileSync(file, claudeLines(ID, 2, 3));
   assert.equal((await second).value.appended, 2);
   const id = ID.replace('1', '9');
-  writeFileSync(path.join(project, `${id}.jsonl`), claudeLines(id, 1));
+  writeFileSync(path.join(folder, 'x'), claudeLines(id, 1));
+  renameSync(path.join(folder, 'x'), path.join(project, `${id}.jsonl`));
   const third = await follow.next();
   assert.equal(third.value.reports[0].sessionId, id);
   const waiting = follow.next();
@@ -362,7 +377,9 @@ test('followImport waits for the first find, and a break ends it', async (t) => 
   const folder = path.join(temporaryFolder(t), '.claude');
   const project = path.join(folder, 'projects', '-work');
   mkdirSync(project, { recursive: true });
-  setTimeout(() => writeFileSync(path.join(project, `${ID}.jsonl`), claudeLines(ID, 1)), 150);
+  const file = path.join(temporaryFolder(t), 'x');
+  writeFileSync(file, claudeLines(ID, 1));
+  setTimeout(() => renameSync(file, path.join(project, `${ID}.jsonl`)), 150);
   let rounds = 0;
   for await (const result of store.followImport(folder)) {
     assert.equal(result.appended, 1);

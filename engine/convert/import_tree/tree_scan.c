@@ -67,7 +67,8 @@ static enum wal_status scan_file(void *ctx,
     import->result.sources++;
     import->result.sessions++;
     import->result.bytes += source->size;
-    return WAL_OK;
+    return wal__import_progress(import, source->name, source->size,
+                                source->size, error);
 }
 
 /* Adds up the sizes of the directory's files. */
@@ -110,7 +111,9 @@ static enum wal_status scan_directory(void *ctx,
         status = wal__import_check_memory(import, error);
     }
     wal__session_dir_deinit(&dir);
-    return status;
+    return status == WAL_OK
+               ? wal__import_progress(import, source->name, 0, 0, error)
+               : status;
 }
 
 static enum wal_status scan_paths(struct wal__tree_walk *walk,

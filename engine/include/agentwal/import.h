@@ -254,7 +254,8 @@ wal_import_tree(struct wal_store *store, const struct wal_slice *paths,
 /*
  * Counts what wal_import_tree would import, and imports nothing: sources,
  * sessions (files, and sessions in session directories), bytes, left_out and
- * failed. report is called for paths that cannot be read. options may be null.
+ * failed. report is called for paths that cannot be read, progress for each
+ * source. options may be null.
  *
  * Errors: those of wal_import_tree.
  */

@@ -375,6 +375,37 @@ static void test_select__scan_counts_what_an_import_takes(void **state)
     kit_close(store);
 }
 
+/* A wal_import_progress_fn: stops at the second source. */
+static int32_t stop_at_second(void *ctx, struct wal_slice path, uint64_t done,
+                              uint64_t total)
+{
+    uint32_t *calls = ctx;
+
+    assert_true(path.size > 0);
+    assert_int_equal(done, total);
+    return ++*calls == 2 ? 7 : 0;
+}
+
+static void test_select__scan_is_stopped_by_its_progress(void **state)
+{
+    const struct wal_slice path = kit_text("home");
+    uint32_t calls = 0;
+    const struct wal_import_options options = {.struct_size = sizeof(options),
+                                               .progress = stop_at_second,
+                                               .ctx = &calls};
+    struct wal_import_result scan = {.struct_size = sizeof(scan)};
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    make_home("home");
+    assert_int_equal(wal_import_scan(&path, 1, &options, &scan, &error),
+                     WAL_ECALLBACK);
+    assert_int_equal(error.sys_errno, 7);
+    assert_int_equal(calls, 2);
+    assert_int_equal(scan.sources, 2);
+    assert_int_equal(scan.failed, 0);
+}
+
 /* Without the capability that ignores permissions, for a run as root. */
 static void drop_capabilities(void)
 {
@@ -598,6 +629,7 @@ int main(void)
         KIT_TEST(test_select__all_files),
         KIT_TEST(test_select__other_files_are_outside_of_clients),
         KIT_TEST(test_select__scan_counts_what_an_import_takes),
+        KIT_TEST(test_select__scan_is_stopped_by_its_progress),
         KIT_TEST(test_identity__other_roots_add_nothing),
         KIT_TEST(test_identity__grown_file_adds_its_new_lines),
         KIT_TEST(test_identity__older_copy_adds_nothing),

@@ -1,11 +1,12 @@
 /*
  * export.c - a session as one file of another program, in memory.
  */
+#include <agentwal/convert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bindings/node/native/base/list.h"
 #include "bindings/node/native/base/value.h"
-#include "bindings/node/native/exchange/view.h"
 #include "bindings/node/native/modules.h"
 #include "bindings/node/native/session/session.h"
 #include "bindings/node/native/store/job.h"
@@ -13,6 +14,13 @@
 
 enum {
     FIRST_SIZE = 64 << 10
+};
+
+/* What the dialect could not express. */
+struct loss_item {
+    struct list_item item;
+    const char *name; /* constant */
+    uint64_t count;
 };
 
 struct export_job {
@@ -23,6 +31,7 @@ struct export_job {
     size_t size;
     size_t room;
     enum wal_status failed; /* why `put` ended the flush */
+    struct list losses;
 };
 
 /* --- in the thread ------------------------------------------------------ */
@@ -65,11 +74,37 @@ static int32_t put(void *ctx, const void *data, uint64_t size)
     return 0;
 }
 
+static enum wal_status collect_losses(struct export_job *self,
+                                      struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; status == WAL_OK; i++) {
+        const char *name = NULL;
+        uint64_t count = 0;
+
+        status = wal_view_loss(self->view, i, &name, &count, error);
+        if (status == WAL_OK) {
+            struct loss_item *item =
+                list_add(&self->losses, &self->job.arena, sizeof(*item));
+
+            if (item != NULL) {
+                item->name = name;
+                item->count = count;
+            }
+        }
+    }
+    return list_check(&self->losses, status, error);
+}
+
 static enum wal_status export_run(struct job *job, struct wal_error *error)
 {
     struct export_job *self = (struct export_job *)job;
     enum wal_status status = wal_view_flush(self->view, NULL, error);
 
+    if (status == WAL_OK) {
+        return collect_losses(self, error);
+    }
     if (status != WAL_ECALLBACK || self->failed == WAL_OK) {
         return status;
     }
@@ -84,6 +119,19 @@ static enum wal_status export_run(struct job *job, struct wal_error *error)
 
 /* --- in the thread of JavaScript ---------------------------------------- */
 
+static napi_value make_losses(struct call *call, const struct list *losses)
+{
+    napi_value object = make_object(call);
+
+    for (const struct list_item *item = losses->first; item != NULL;
+         item = item->next) {
+        const struct loss_item *loss = (const struct loss_item *)item;
+
+        object_number(call, object, loss->name, loss->count);
+    }
+    return object;
+}
+
 static napi_value export_finish(struct call *call, struct job *job)
 {
     struct export_job *self = (struct export_job *)job;
@@ -91,7 +139,7 @@ static napi_value export_finish(struct call *call, struct job *job)
 
     object_set(call, object, "data",
                make_buffer(call, (struct wal_slice){self->data, self->size}));
-    object_set(call, object, "losses", view_make_losses(call, self->view));
+    object_set(call, object, "losses", make_losses(call, &self->losses));
     return object;
 }
 

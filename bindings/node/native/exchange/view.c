@@ -136,8 +136,10 @@ static napi_value import_view(struct call *call)
 
 /* --- what they could not do --------------------------------------------- */
 
-napi_value view_make_losses(struct call *call, const struct wal_view *view)
+/* viewLosses(view): counts by name */
+static napi_value view_losses(struct call *call)
 {
+    struct handle *view = handle_get(call, 0, &view_type);
     napi_value object = make_object(call);
     enum wal_status status = WAL_OK;
 
@@ -145,20 +147,13 @@ napi_value view_make_losses(struct call *call, const struct wal_view *view)
         const char *name = NULL;
         uint64_t count = 0;
 
-        status = wal_view_loss(view, i, &name, &count, call_error(call));
+        status =
+            wal_view_loss(view->object, i, &name, &count, call_error(call));
         if (call_check(call, status) && status == WAL_OK) {
             object_number(call, object, name, count);
         }
     }
     return object;
-}
-
-/* viewLosses(view): counts by name */
-static napi_value view_losses(struct call *call)
-{
-    struct handle *view = handle_get(call, 0, &view_type);
-
-    return view == NULL ? NULL : view_make_losses(call, view->object);
 }
 
 /* viewIssues(view) */

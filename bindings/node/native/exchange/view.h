@@ -12,7 +12,4 @@
 napi_value view_make_flush_result(struct call *call,
                                   const struct wal_view_flush_result *result);
 
-/* The object of what the last flush could not express. */
-napi_value view_make_losses(struct call *call, const struct wal_view *view);
-
 #endif

@@ -94,11 +94,78 @@ void job_execute(struct job *job)
     end_run(job);
 }
 
+/* --- the pool ----------------------------------------------------------- */
+
+static void add_to_pool(struct job *job)
+{
+    struct store *store = job->store;
+
+    if (store != NULL) {
+        pthread_mutex_lock(&store->mutex);
+        *store->pooled_place = job;
+        store->pooled_place = &job->pooled_next;
+        pthread_mutex_unlock(&store->mutex);
+    }
+}
+
+/* Under the mutex. */
+static void take_from_pool(struct store *store, struct job *job)
+{
+    struct job **place = &store->pooled;
+
+    while (*place != job) {
+        place = &(*place)->pooled_next;
+    }
+    *place = job->pooled_next;
+    if (*place == NULL) {
+        store->pooled_place = place;
+    }
+    job->is_begun = true;
+}
+
+/* Whether no other thread has begun the job. */
+static bool begin(struct job *job)
+{
+    struct store *store = job->store;
+    bool result;
+
+    if (store == NULL) {
+        return true;
+    }
+    pthread_mutex_lock(&store->mutex);
+    result = !job->is_begun;
+    if (result) {
+        take_from_pool(store, job);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return result;
+}
+
+void job_run_pooled(struct store *store)
+{
+    for (;;) {
+        struct job *job;
+
+        pthread_mutex_lock(&store->mutex);
+        job = store->pooled;
+        if (job != NULL) {
+            take_from_pool(store, job);
+        }
+        pthread_mutex_unlock(&store->mutex);
+        if (job == NULL) {
+            return;
+        }
+        job_execute(job);
+    }
+}
+
 /* In the thread. */
 static void execute(napi_env env, void *data)
 {
     (void)env;
-    job_execute(data);
+    if (begin(data)) {
+        job_execute(data);
+    }
 }
 
 /* Settles the promise by what the call made or failed with. */
@@ -142,9 +209,14 @@ void job_complete(struct job *job)
 
 static void complete(napi_env env, napi_status status, void *data)
 {
-    (void)env;
+    struct job *job = data;
+
     (void)status;
-    job_complete(data);
+    if (addon_get(env) == job->addon) {
+        job_complete(job);
+    } else { /* Bun calls this after the end of a Worker, too. */
+        job_drop(job);
+    }
 }
 
 void *job_create(struct call *call, const struct job_kind *kind,
@@ -216,8 +288,12 @@ void job_queue(struct job *job)
             fail(job, WAL_ENOMEM, "cannot start a thread");
             job_cancel(job);
         }
-    } else if (napi_queue_async_work(job->addon->env, job->work) != napi_ok) {
+        return;
+    }
+    add_to_pool(job);
+    if (napi_queue_async_work(job->addon->env, job->work) != napi_ok) {
         /* The environment ends. */
+        (void)begin(job);
         end_run(job);
         destroy(job);
     }

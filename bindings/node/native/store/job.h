@@ -96,6 +96,8 @@ struct job {
     napi_deferred deferred;
     napi_ref watch_ref;      /* keeps `watch`; or NULL */
     struct job_watch *watch; /* memory that JavaScript sees; or NULL */
+    struct job *pooled_next; /* of its store. Under the store's mutex */
+    bool is_begun;           /* by a thread. Under the store's mutex */
     bool is_counted;         /* among the jobs of its stores */
     bool is_queued;
     bool is_long;          /* it has a separate thread: job_thread.h */
@@ -147,6 +149,9 @@ void job_drop(struct job *job);
 napi_value job_promise(struct call *call, struct job *job);
 /* Gives the job to the pool. */
 void job_queue(struct job *job);
+/* Runs the jobs of the store that the pool has not begun, in this thread. Bun
+ * begins none at the end of a Worker. */
+void job_run_pooled(struct store *store);
 /* Ends a job that was not queued, with a failure unless status is WAL_OK. */
 void job_cancel(struct job *job);
 

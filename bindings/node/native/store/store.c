@@ -96,9 +96,13 @@ static void end(struct store *store, bool is_ending)
     }
 }
 
-/* Waits for the jobs that were queued. */
-static void wait_for_jobs(struct store *store)
+/* Waits for the jobs that were queued. At the end of the environment the pool
+ * may run none any more. */
+static void wait_for_jobs(struct store *store, bool is_ending)
 {
+    if (is_ending) {
+        job_run_pooled(store);
+    }
     pthread_mutex_lock(&store->mutex);
     while (store->running > 0) {
         pthread_cond_wait(&store->idle, &store->mutex);
@@ -117,7 +121,7 @@ static enum wal_status shut_now(struct store *store, bool is_ending,
     if (!is_ending) {
         submissions_flush_backlog(store);
     }
-    wait_for_jobs(store);
+    wait_for_jobs(store, is_ending);
     store->state = STORE_SHUTTING;
     status = shut(store, error);
     end(store, is_ending);
@@ -129,7 +133,7 @@ static void on_environment_end(void *data)
     struct store *store = data;
 
     if (store->state == STORE_SHUTTING) {
-        wait_for_jobs(store);
+        wait_for_jobs(store, true);
         end(store, true);
     } else if (store->state != STORE_CLOSED) {
         (void)shut_now(store, true, NULL);
@@ -241,6 +245,7 @@ napi_value store_make(struct call *call, struct wal_store *wal)
     store->addon = call->addon;
     store->wal = wal;
     store->references = 1;
+    store->pooled_place = &store->pooled;
     pthread_mutex_init(&store->mutex, NULL);
     pthread_cond_init(&store->idle, NULL);
     addon_retain(call->addon);

@@ -43,7 +43,10 @@ struct store {
     struct handle *doomed;              /* to be closed after the store */
     pthread_mutex_t mutex;
     pthread_cond_t idle;
-    uint32_t running; /* jobs whose thread part is not over. Under the mutex */
+    /* Under the mutex. */
+    uint32_t running;          /* jobs whose thread part is not over */
+    struct job *pooled;        /* given to the pool and not begun */
+    struct job **pooled_place; /* of the next one */
 };
 
 /* Returns the external value of a store, which owns `wal`. When the call fails,

@@ -1,7 +1,9 @@
 // Imports of the session files of other programs.
 
 import assert from 'node:assert/strict';
-import { appendFileSync, chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync, chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';

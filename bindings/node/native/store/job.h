@@ -133,7 +133,7 @@ napi_value job_start(struct call *call, struct job *job);
  * promise is rejected with WAL_ECLOSED.
  */
 void job_watch_arg(struct call *call, struct job *job, napi_value array);
-int32_t job_progress(void *job, uint64_t done, uint64_t total);
+int32_t job_progress(void *ctx, uint64_t done, uint64_t total);
 bool job_must_stop(struct job *job);
 
 /* --- for job_thread.c, store.c and submission.c ------------------------ */

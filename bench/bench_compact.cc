@@ -383,7 +383,7 @@ void compress_files(const std::string &folder, double *lz4, double *gzip)
 }
 
 void report_size(const std::string &name, const std::string &source,
-                 double target)
+                 bench::wanted wanted_before)
 {
     bench::folder place;
     std::string path = place / "store";
@@ -398,13 +398,13 @@ void report_size(const std::string &name, const std::string &source,
     compress_files(source, &lz4, &gzip);
     bench::report({name + ", store in use after gc, to the source",
                    bench::mebibytes(after), against, after / bytes,
-                   bench::wanted::at_most, target, "x"});
+                   bench::wanted::at_most, 0.45, "x"});
     bench::report({name + ", store on disk after gc, to the source",
                    bench::mebibytes(on_disk), against, on_disk / bytes,
                    bench::wanted::nothing, 0, "x"});
     bench::report({name + ", store on disk before gc, to the source",
                    bench::mebibytes(before), against, before / bytes,
-                   bench::wanted::at_most, 1.1, "x"});
+                   wanted_before, 1.1, "x"});
     bench::report({name + ", bare LZ4 HC in 64 KiB, to the source",
                    bench::mebibytes(lz4), against, lz4 / bytes,
                    bench::wanted::nothing, 0, "x"});
@@ -421,9 +421,11 @@ void sizes(benchmark::State &state)
         double begin = bench::now();
 
         make_files(place / "made", source_size());
-        report_size("compact, made sessions", place / "made", 0.45);
+        report_size("compact, made sessions", place / "made",
+                    bench::wanted::at_most);
         if (fixtures != nullptr && fixtures[0] != '\0') {
-            report_size("compact, fixtures", fixtures, 0.45);
+            /* Some MB: a preallocated segment weighs more. */
+            report_size("compact, fixtures", fixtures, bench::wanted::nothing);
         } else {
             bench::report_skipped("compact, fixtures",
                                   "AGENTWAL_FIXTURES is not set");

@@ -27,7 +27,7 @@
 #include "agentwal/import.h"
 #include "bench/transcript.h"
 #include "tests/lib/kit/store_kit.h"
-#include "tests/lib/sanitizers.h"
+#include "tests/lib/sample.h"
 #include "tools/walconv/export_source.h"
 
 enum {
@@ -270,8 +270,7 @@ static void check_once(const struct file *file, struct file *contents)
 
 static uint64_t random_cuts(void)
 {
-    return getenv("AGENTWAL_LONG") != NULL ? LONG_CUTS
-                                           : RANDOM_CUTS / SANITIZED_STRIDE;
+    return sample_is_whole() ? LONG_CUTS : RANDOM_CUTS / sample_stride();
 }
 
 static void check_every_cut(const char *what, const void *data, size_t size)
@@ -280,19 +279,19 @@ static void check_every_cut(const char *what, const void *data, size_t size)
     struct file once;
 
     check_once(&file, &once);
-    for (size_t cut = first_cut; cut < size; cut += SANITIZED_STRIDE) {
+    for (size_t cut = first_cut; cut < size; cut += sample_stride()) {
         check_cuts(&file, &once, what, &cut, 1);
     }
     free(once.data);
 }
 
-/* Under a sanitizer the cuts start at another byte in each run. */
+/* The cuts of a sample start at another byte in each run. */
 static int draw_first_cut(void **state)
 {
     uint64_t seed = rng_seed((uint64_t)time(NULL));
 
     (void)state;
-    first_cut = (size_t)(seed % SANITIZED_STRIDE);
+    first_cut = (size_t)(seed % sample_stride());
     print_message("first cut at %zu: seed %llu\n", first_cut,
                   (unsigned long long)seed);
     return 0;

@@ -1,9 +1,5 @@
 /*
  * sanitizers.h - which sanitizer the tests are built with.
- *
- * Tests that try many cases try one in SANITIZED_STRIDE of them under the
- * address sanitizer, where a case takes ten times as long; the build without
- * sanitizers tries them all.
  */
 #ifndef AGENTWAL_TESTS_SANITIZERS_H
 #define AGENTWAL_TESTS_SANITIZERS_H
@@ -16,14 +12,8 @@
 
 #if defined(__SANITIZE_ADDRESS__) || SANITIZERS_FEATURE(address_sanitizer)
 #define WITH_ADDRESS_SANITIZER 1
-enum {
-    SANITIZED_STRIDE = 8
-};
 #else
 #define WITH_ADDRESS_SANITIZER 0
-enum {
-    SANITIZED_STRIDE = 1
-};
 #endif
 
 #if defined(__SANITIZE_THREAD__) || SANITIZERS_FEATURE(thread_sanitizer)

@@ -11,7 +11,7 @@
 #include "tests/lib/sanitizers.h"
 
 enum {
-    SCHEDULES = 5000,
+    SCHEDULES = 2000,
     SCHEDULES_LONG = 250000
 };
 
@@ -162,7 +162,9 @@ int sched_main(const char *name, const struct sched_options *options)
     /* Contents take their time to digest. */
     uint64_t few = options->with_blobs ? SCHEDULES / 2 : SCHEDULES;
     bool is_long = is_set("AGENTWAL_LONG");
-    uint64_t count = is_long ? SCHEDULES_LONG : few / SANITIZED_STRIDE;
+    uint64_t count = is_long                  ? SCHEDULES_LONG
+                     : WITH_ADDRESS_SANITIZER ? few / 4
+                                              : few;
     bool whole = true;
 
     one.append_heals = one.append_heals || is_set("AGENTWAL_HEALS");

@@ -6,7 +6,7 @@
  * file.
  */
 #include "tests/lib/kit/view_kit.h"
-#include "tests/lib/sanitizers.h"
+#include "tests/lib/sample.h"
 #include "tests/sim/view/libc_calls.h"
 
 #include <fts.h>
@@ -406,7 +406,7 @@ static void lose_each(size_t cuts, uint64_t *random)
         uint64_t seed = kit_random(random);
 
         if (!is_long && cut + 1 < cuts &&
-            kit_random(random) % (STRIDE * SANITIZED_STRIDE) != 0) {
+            kit_random(random) % (STRIDE * sample_stride()) != 0) {
             continue;
         }
         for (uint64_t i = 0; i < each; i++) {
@@ -483,8 +483,7 @@ static void fail_everywhere(const struct scenario *given, uint64_t *random)
 {
     const bool is_long = getenv("AGENTWAL_LONG") != NULL;
     const bool has_many = strcmp(given->dialect, "opencode") == 0;
-    const unsigned stride =
-        is_long ? 1 : (has_many ? 16 : 3) * SANITIZED_STRIDE;
+    const unsigned stride = is_long ? 1 : (has_many ? 16 : 3) * sample_stride();
     unsigned at = 1 + (unsigned)(kit_random(random) % stride);
 
     while (fail_once(given, at, at / stride % 2 == 0 ? EIO : ENOSPC)) {

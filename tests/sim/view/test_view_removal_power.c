@@ -6,7 +6,7 @@
  * is there while a file is, so that the next call removes the rest.
  */
 #include "tests/lib/kit/view_kit.h"
-#include "tests/lib/sanitizers.h"
+#include "tests/lib/sample.h"
 #include "tests/sim/view/libc_calls.h"
 
 #include <fts.h>
@@ -146,7 +146,7 @@ static void test_view_removal__every_call_fails(void **state)
         unsigned at = 1;
 
         while (fail_once(dialects[i], at)) {
-            at += SANITIZED_STRIDE;
+            at += sample_stride();
         }
         assert_true(at > 3);
     }

@@ -402,7 +402,7 @@ static void run(const struct workload_options *options, uint32_t every)
 static void test_loop_compact__at_every_call(void **state)
 {
     (void)state;
-    for (uint32_t seed = 91; seed < 91 + workload_count(12, 2); seed++) {
+    for (uint32_t seed = 91; seed < 91 + workload_count(12, 6); seed++) {
         run(&(struct workload_options){.seed = seed,
                                        .actors = 1,
                                        .large_every = 4,

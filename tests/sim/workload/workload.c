@@ -14,7 +14,7 @@
 #include "engine/api/api_store.h"
 #include "engine/store/session.h"
 #include "format/bytes/assert.h"
-#include "tests/lib/sanitizers.h"
+#include "tests/lib/sample.h"
 
 /* ------------------------------------------------------------ making --- */
 
@@ -35,14 +35,12 @@ static void mark_names_unsynced(void *arg, const struct sim_event *event)
 
 bool workload_is_long(void)
 {
-    const char *text = getenv("AGENTWAL_LONG");
-
-    return text != NULL && *text != '\0' && strcmp(text, "0") != 0;
+    return sample_is_whole() != 0;
 }
 
 uint32_t workload_sample(uint32_t stride)
 {
-    return workload_is_long() ? 1 : stride * SANITIZED_STRIDE;
+    return workload_is_long() ? 1 : stride * sample_stride();
 }
 
 uint32_t workload_count(uint32_t long_count, uint32_t count)
@@ -50,7 +48,7 @@ uint32_t workload_count(uint32_t long_count, uint32_t count)
     if (workload_is_long()) {
         return long_count;
     }
-    return count > SANITIZED_STRIDE ? count / SANITIZED_STRIDE : 1;
+    return count > sample_stride() ? count / sample_stride() : 1;
 }
 
 struct workload *workload_create(const struct workload_options *options)

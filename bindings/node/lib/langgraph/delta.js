@@ -38,8 +38,7 @@ function commonLength(x, a, y, b, limit) {
 
   for (let step = 65536; step >= 64; step >>= 3) {
     while (size + step <= limit &&
-           x.compare(y, b + size, b + size + step,
-             a + size, a + size + step) === 0) {
+        x.compare(y, b + size, b + size + step, a + size, a + size + step) === 0) {
       size += step;
     }
   }
@@ -55,8 +54,7 @@ function commonLengthBefore(x, a, y, b, limit) {
 
   for (let step = 65536; step >= 64; step >>= 3) {
     while (size + step <= limit &&
-           x.compare(y, b - size - step, b - size,
-             a - size - step, a - size) === 0) {
+        x.compare(y, b - size - step, b - size, a - size - step, a - size) === 0) {
       size += step;
     }
   }

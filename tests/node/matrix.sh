@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # matrix.sh [RUNTIME]...: the tests of bindings/node/test pass in each runtime
-# that the package supports (tests/lib/node_runtimes.sh), all by the same binary.
+# that the package supports (tests/node/lib/runtimes.sh), all by the same binary.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -9,7 +9,7 @@ work=${TMPDIR:?}
 export AGENTWAL_NODE_BINARY=${AGENTWAL_NODE_BINARY:-$AGENTWAL_BUILD/node/agentwal.node}
 
 cd "$AGENTWAL_SOURCE/bindings/node"
-files=(test/*.test.mjs)
+files=(test/*.test.mjs test/claude/*.test.mjs)
 [ "${#files[@]}" -gt 5 ]
 
 # run NAME PROGRAM: prints the number of tests that passed, or fails.
@@ -31,7 +31,7 @@ run() {
 
 failures=0
 first=
-"$here/../lib/node_runtimes.sh" "$folder" >"$work/runtimes"
+"$here/lib/runtimes.sh" "$folder" >"$work/runtimes"
 while read -r name program; do
     if [ "$#" -gt 0 ] && [[ " $* " != *" $name "* ]]; then
         continue

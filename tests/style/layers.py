@@ -124,7 +124,8 @@ def sources():
 def scripts():
     for folder, _, names in os.walk(os.path.join(ROOT, LIB)):
         for name in sorted(names):
-            yield os.path.relpath(os.path.join(folder, name), ROOT)
+            if name.endswith((".js", ".mjs")):
+                yield os.path.relpath(os.path.join(folder, name), ROOT)
 
 
 def layer_of(path):

@@ -37,8 +37,8 @@ function commonLength(x, a, y, b, limit) {
   let size = 0;
 
   for (let step = 65536; step >= 64; step >>= 3) {
-    while (size + step <= limit
-      && x.compare(y, b + size, b + size + step, a + size, a + size + step) === 0) {
+    while (size + step <= limit &&
+        x.compare(y, b + size, b + size + step, a + size, a + size + step) === 0) {
       size += step;
     }
   }
@@ -53,8 +53,8 @@ function commonLengthBefore(x, a, y, b, limit) {
   let size = 0;
 
   for (let step = 65536; step >= 64; step >>= 3) {
-    while (size + step <= limit
-      && x.compare(y, b - size - step, b - size, a - size - step, a - size) === 0) {
+    while (size + step <= limit &&
+        x.compare(y, b - size - step, b - size, a - size - step, a - size) === 0) {
       size += step;
     }
   }

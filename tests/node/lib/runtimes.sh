@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# node_runtimes.sh FOLDER: puts the runtimes that the Node.js package supports into a
+# runtimes.sh FOLDER: puts the runtimes that the Node.js package supports into a
 # folder, and prints a line for each: its name, and the program.
 #
 #   node-18   Debian's; a libnode that links the OpenSSL of the system
@@ -9,7 +9,7 @@
 # Debian's, which has parts below /usr/share, a mount namespace.
 set -euo pipefail
 
-folder=${1:?node_runtimes.sh FOLDER}
+folder=${1:?runtimes.sh FOLDER}
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd -P)
 
@@ -34,7 +34,7 @@ fetch_debian() {
     mkdir -p "$root/archives"
     debian_packages >"$root/packages"
     grep -q '^nodejs=' "$root/packages" ||
-        { printf 'node_runtimes.sh: apt has no nodejs 18 of Debian 12\n' >&2 && exit 1; }
+        { printf 'runtimes.sh: apt has no nodejs 18 of Debian 12\n' >&2 && exit 1; }
     (cd "$root/archives" && xargs apt-get -qq -o APT::Sandbox::User=root \
         download <"$root/packages")
     for deb in "$root"/archives/*.deb; do

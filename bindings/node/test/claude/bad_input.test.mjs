@@ -5,10 +5,10 @@ import { closeSync, openSync, readdirSync, readFileSync, rmSync, writeSync } fro
 import path from 'node:path';
 import test from 'node:test';
 
-import { AgentwalSessionStore, forkSession } from '../claude-session-store.mjs';
-import { Store } from '../index.mjs';
+import { AgentwalSessionStore, forkSession } from '../../claude-session-store.mjs';
+import { Store } from '../../index.mjs';
 import { AGENT, MAIN, message, messages, PROJECT, row, SESSION, uuid, withStore }
-  from './lib/claude.mjs';
+  from '../lib/claude.mjs';
 
 test('entries that have no JSON are refused, and nothing is written', () =>
   withStore(async (adapter, store) => {

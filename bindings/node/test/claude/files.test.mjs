@@ -4,12 +4,12 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 
-import { forkSession } from '../claude-session-store.mjs';
+import { forkSession } from '../../claude-session-store.mjs';
 import { AGENT, MAIN, message, messages, PROJECT, row, SESSION, uuid, withStore }
-  from './lib/claude.mjs';
+  from '../lib/claude.mjs';
 
 const { foldSessionSummary } = await import('@anthropic-ai/claude-agent-sdk');
-const SAMPLE = new URL('../../../tools/example/session.jsonl', import.meta.url);
+const SAMPLE = new URL('../../../../tools/example/session.jsonl', import.meta.url);
 const lines = (rows) => rows.map((entry) => `${JSON.stringify(entry)}\n`).join('');
 const parse = (text) => text.split('\n').filter(Boolean).map((line) => JSON.parse(line));
 const entriesOf = (session) => session.entries({ mode: 'all' }).toArray();

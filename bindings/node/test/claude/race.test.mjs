@@ -7,10 +7,10 @@ import test from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-import { AgentwalSessionStore } from '../claude-session-store.mjs';
-import { Session, Store, WalError } from '../index.mjs';
-import { readSummary } from '../lib/claude/summary.js';
-import { MAIN, message, PROJECT, row, withStore } from './lib/claude.mjs';
+import { AgentwalSessionStore } from '../../claude-session-store.mjs';
+import { Session, Store, WalError } from '../../index.mjs';
+import { readSummary } from '../../lib/claude/summary.js';
+import { MAIN, message, PROJECT, row, withStore } from '../lib/claude.mjs';
 
 const SECONDS = process.env.AGENTWAL_LONG === '1' ? 60 : 4;
 const WRITERS = 4;
@@ -218,7 +218,7 @@ class Writer {
     this.name = `${name}`;
     this.errors = '';
     this.child = spawn(process.execPath,
-      [fileURLToPath(new URL('child/claude.mjs', import.meta.url)), store, this.name],
+      [fileURLToPath(new URL('../child/claude.mjs', import.meta.url)), store, this.name],
       { stdio: ['ignore', 'pipe', 'pipe'] });
     this.began = new Promise((resolve) => { this.begin = resolve; });
     let text = '';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 
 import { AGENT, MAIN, message, messages, PROJECT, row, SESSION, uuid, withStore }
-  from './lib/claude.mjs';
+  from '../lib/claude.mjs';
 
 const OTHER = { projectKey: '-srv-other', sessionId: SESSION };
 

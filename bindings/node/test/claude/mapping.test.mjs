@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { AgentwalSessionStore } from '../claude-session-store.mjs';
+import { AgentwalSessionStore } from '../../claude-session-store.mjs';
 import { AGENT, MAIN, message, messages, PROJECT, row, SESSION, uuid, withStore }
-  from './lib/claude.mjs';
+  from '../lib/claude.mjs';
 
 const { foldSessionSummary } = await import('@anthropic-ai/claude-agent-sdk');
 const entriesOf = (session) => session.entries({ mode: 'all' }).toArray();

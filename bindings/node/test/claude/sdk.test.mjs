@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import test, { after } from 'node:test';
 
-import { AGENT, message, messages, row, SESSION, uuid, withStore } from './lib/claude.mjs';
+import { AGENT, message, messages, row, SESSION, uuid, withStore } from '../lib/claude.mjs';
 
 const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'agentwal-claude-sdk-')));
 const dir = path.join(folder, 'work');

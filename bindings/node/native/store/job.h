@@ -126,8 +126,8 @@ napi_value job_start(struct call *call, struct job *job);
  *
  * In the thread, job_progress sets the two others, and returns whether the job
  * is to stop: then `run` returns WAL_ECALLBACK. It has the signature of the
- * library's progress functions, with the job as ctx. When the store closes, the
- * promise is rejected with WAL_ECLOSED.
+ * progress functions of the library, with the job as ctx. When the store
+ * closes, the promise is rejected with WAL_ECLOSED.
  */
 void job_watch_arg(struct call *call, struct job *job, napi_value array);
 int32_t job_progress(void *ctx, uint64_t done, uint64_t total);

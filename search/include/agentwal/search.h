@@ -94,8 +94,8 @@ struct wal_search_update_result {
 /*
  * Brings the index up to date with the log: makes the files that are missing,
  * damaged, of another version, or of a segment that compaction replaced, and
- * removes those of segments that are gone. A query does it too; this call is for
- * doing it beforehand, and for showing progress.
+ * removes those of segments that are gone. A query does it too; this call is
+ * for doing it beforehand, and for showing progress.
  *
  * Several processes may do it at the same time. A process that is killed leaves
  * no file that is used. options and result may be null.

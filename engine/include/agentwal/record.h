@@ -92,7 +92,7 @@ enum wal_record_cursor_flag {
 struct wal_record_cursor_options {
     uint32_t struct_size;
     uint32_t flags;          /* enum wal_record_cursor_flag */
-    uint64_t segment;        /* id */
+    uint64_t segment;        /* id; 0: none, for wal_record_cursor_get */
     uint64_t identity;       /* of struct wal_segment_info */
     uint64_t after_sequence; /* records with a higher sequence number; 0: all */
     uint64_t payload_limit;  /* bytes of a payload that is read into memory; 0:

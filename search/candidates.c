@@ -27,13 +27,13 @@ struct weights {
 /* Rows of an index that are being added. */
 struct adding {
     struct wal__query *query;
-    struct wal__index_slot *slot;
+    struct wal__fts_slot *slot;
     uint32_t rank; /* of the slot */
     const struct weights *weights;
     struct wal_error *error;
 };
 
-static enum wal_status fail_read(struct wal__index_slot *slot, int code,
+static enum wal_status fail_read(struct wal__fts_slot *slot, int code,
                                  struct wal_error *error)
 {
     return wal__search_fail(error, slot->database.db, code,
@@ -42,7 +42,7 @@ static enum wal_status fail_read(struct wal__index_slot *slot, int code,
 
 /* --- how rare words are ------------------------------------------------- */
 
-static enum wal_status count_rows(struct wal__index_slot *slot,
+static enum wal_status count_rows(struct wal__fts_slot *slot,
                                   const char *expression, double *rows,
                                   struct wal_error *error)
 {
@@ -67,12 +67,12 @@ static enum wal_status count_rows(struct wal__index_slot *slot,
 
 /* The largest indexes of text. */
 static size_t choose_samples(struct wal_search *search,
-                             struct wal__index_slot *samples[SAMPLED_MAX])
+                             struct wal__fts_slot *samples[SAMPLED_MAX])
 {
     size_t count = 0;
 
     for (size_t i = 0; i < search->count; i++) {
-        struct wal__index_slot *slot = &search->slots[i];
+        struct wal__fts_slot *slot = &search->slots[i];
         size_t at;
 
         if (slot->head.kind != WAL__SEARCH_TEXT || slot->head.rows == 0) {
@@ -98,7 +98,7 @@ static enum wal_status weigh_terms(struct wal__query *query,
                                    struct weights *weights,
                                    struct wal_error *error)
 {
-    struct wal__index_slot *samples[SAMPLED_MAX] = {NULL};
+    struct wal__fts_slot *samples[SAMPLED_MAX] = {NULL};
     size_t count = choose_samples(query->search, samples);
     const struct wal__expression *expression = &query->expression;
 
@@ -117,8 +117,7 @@ static enum wal_status weigh_terms(struct wal__query *query,
             return wal__no_memory(error);
         }
         for (size_t i = 0; i < count; i++) {
-            if (wal__index_slot_open(query->search, samples[i], NULL) ==
-                    WAL_OK &&
+            if (wal__fts_slot_open(query->search, samples[i], NULL) == WAL_OK &&
                 count_rows(samples[i], text, &with, NULL) == WAL_OK) {
                 total += samples[i]->head.rows;
             }
@@ -193,7 +192,7 @@ static enum wal_status add_row(void *ctx, int64_t row, float score)
     return WAL_OK;
 }
 
-static enum wal_status prepare_match(struct wal__index_slot *slot,
+static enum wal_status prepare_match(struct wal__fts_slot *slot,
                                      struct wal_error *error)
 {
     int code = SQLITE_OK;
@@ -210,7 +209,7 @@ static enum wal_status prepare_match(struct wal__index_slot *slot,
 
 static enum wal_status match_rows(struct adding *adding, const char *expression)
 {
-    struct wal__index_slot *slot = adding->slot;
+    struct wal__fts_slot *slot = adding->slot;
     enum wal_status status = prepare_match(slot, adding->error);
     sqlite3_stmt *match = slot->database.match;
     int code = SQLITE_ROW;
@@ -248,7 +247,7 @@ static enum wal_status collect_slot(struct adding *adding,
 {
     struct wal__query *query = adding->query;
     enum wal_status status =
-        wal__index_slot_open(query->search, adding->slot, adding->error);
+        wal__fts_slot_open(query->search, adding->slot, adding->error);
 
     if (status != WAL_OK) {
         return status;
@@ -273,8 +272,7 @@ static enum wal_status collect_or_rebuild(struct adding *adding,
     }
     query->count = count;
     query->matches = matches;
-    status =
-        wal__index_slot_rebuild(query->search, adding->slot, adding->error);
+    status = wal__fts_slot_rebuild(query->search, adding->slot, adding->error);
     if (status == WAL_OK) {
         return collect_slot(adding, expression);
     }
@@ -288,7 +286,7 @@ static enum wal_status collect_or_rebuild(struct adding *adding,
 }
 
 static bool is_searched(const struct wal__query *query,
-                        const struct wal__index_slot *slot)
+                        const struct wal__fts_slot *slot)
 {
     const struct wal_search_query *options = &query->options;
 
@@ -345,7 +343,7 @@ enum wal_status wal__query_collect(struct wal__query *query,
         status = weigh_terms(query, &weights, error);
     }
     for (size_t i = 0; i < search->count && status == WAL_OK; i++) {
-        struct wal__index_slot *slot = &search->slots[i];
+        struct wal__fts_slot *slot = &search->slots[i];
         struct adding adding = {.query = query,
                                 .slot = slot,
                                 .rank = (uint32_t)i,

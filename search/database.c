@@ -184,7 +184,7 @@ enum wal_status wal__database_open(struct wal__database *database,
                                    struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
-    int code = wal__index_vfs_register();
+    int code = wal__fts_vfs_register();
 
     memset(database, 0, sizeof(*database));
     database->kind = kind;
@@ -192,7 +192,7 @@ enum wal_status wal__database_open(struct wal__database *database,
         code = sqlite3_open_v2(path, &database->db,
                                SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX |
                                    SQLITE_OPEN_PRIVATECACHE,
-                               WAL__INDEX_VFS);
+                               WAL__FTS_VFS);
     }
     if (code != SQLITE_OK) {
         status = wal__search_fail(error, database->db, code,
@@ -227,8 +227,7 @@ static enum wal_status read_pages(int fd, enum wal__search_kind kind,
     uint32_t *table = NULL;
     enum wal_status status = WAL_OK;
 
-    if (!wal__index_read_head(fd, &file, &table) ||
-        file.kind != (unsigned)kind) {
+    if (!wal__fts_read_head(fd, &file, &table) || file.kind != (unsigned)kind) {
         free(table);
         return wal__fail(error, WAL_ECORRUPT, "a search index is damaged");
     }
@@ -238,8 +237,8 @@ static enum wal_status read_pages(int fd, enum wal__search_kind kind,
         status = wal__no_memory(error);
     }
     for (uint32_t i = 0; i < file.page_count && status == WAL_OK; i++) {
-        if (!wal__index_read_page(fd, &file, table, i,
-                                  *bytes + (size_t)i * WAL__SEARCH_FILE_PAGE)) {
+        if (!wal__fts_read_page(fd, &file, table, i,
+                                *bytes + (size_t)i * WAL__SEARCH_FILE_PAGE)) {
             sqlite3_free(*bytes);
             status = wal__fail(error, WAL_ECORRUPT,
                                "a page of a search index is damaged");

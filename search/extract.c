@@ -56,9 +56,9 @@ void wal__extract_add(struct wal__extractor *extractor, enum wal__column column,
         extractor->capacity = capacity;
     }
     extractor->fields[extractor->count++] =
-        (struct wal__field){.column = column,
-                            .text = {text.data, size},
-                            .tool = {tool.data, tool.size}};
+        (struct wal__text_field){.column = column,
+                                 .text = {text.data, size},
+                                 .tool = {tool.data, tool.size}};
     extractor->sizes[column] += size;
 }
 
@@ -321,24 +321,22 @@ static bool extract_part(struct wal__extractor *extractor,
                          struct wal__json_span value, wal__unit_fn *each,
                          void *ctx)
 {
-    struct wal__json_member m[] = {{.key = "messageID"},
-                                   {.key = "type"},
-                                   {.parent = "time", .key = "start"}};
+    struct wal__json_member m[] = {{.key = "messageID"}, {.key = "type"}};
     struct parts parts = {.extractor = extractor};
     struct wal__unit unit = {.time_ms = record->doc->modified_ms};
 
     begin_unit(extractor);
-    if (wal__json_members(value.data, value.size, m, 3, NULL) != WAL__JSON_OK ||
+    if (wal__json_members(value.data, value.size, m, 2, NULL) != WAL__JSON_OK ||
         m[0].value.kind != WAL__JSON_STRING ||
         m[1].value.kind != WAL__JSON_STRING) {
         return false;
     }
     unit.entry_id = decode(extractor, &m[0]);
-    (void)wal__model_time_read(m[2].value.span, &unit.time_ms);
     parts.column =
         extractor->message_column == NULL
             ? WAL__COLUMN_NONE
-            : extractor->message_column(extractor->ctx, record, unit.entry_id);
+            : extractor->message_column(extractor->ctx, record, unit.entry_id,
+                                        &unit.time_ms);
     wal__message_visit_block(value, add_part, &parts);
     (void)end_unit(extractor, &unit, each, ctx);
     return true;

@@ -36,7 +36,7 @@ enum {
 };
 
 /* A text of a column. */
-struct wal__field {
+struct wal__text_field {
     enum wal__column column;
     struct wal_slice text;
     struct wal_slice tool; /* of TOOL and PATH: the name of the call's tool */
@@ -45,7 +45,7 @@ struct wal__field {
 /* Slices hold until the function that it is passed to returns. */
 struct wal__unit {
     uint32_t number; /* in the record, from 0 */
-    const struct wal__field *fields;
+    const struct wal__text_field *fields;
     size_t count;
     struct wal_slice entry_id; /* or of the message that a document is of */
     struct wal_slice timestamp;
@@ -56,16 +56,18 @@ struct wal__unit {
 typedef bool wal__unit_fn(void *ctx, const struct wal__unit *unit);
 
 /* Returns the column of the texts of a message of OpenCode, USER or ASSISTANT,
- * whose part is in another document; NONE when it is not known. */
+ * whose part is in another document; NONE when it is not known. *time_ms is set
+ * to the message's time, if that is known. */
 typedef enum wal__column wal__message_column_fn(void *ctx,
                                                 const struct wal_record *record,
-                                                struct wal_slice message_id);
+                                                struct wal_slice message_id,
+                                                int64_t *time_ms);
 
 struct wal__extractor {
     wal__message_column_fn *message_column;
     void *ctx; /* of message_column */
     struct wal__heap_arena arena;
-    struct wal__field *fields;
+    struct wal__text_field *fields;
     size_t count;
     size_t capacity;
     size_t sizes[WAL__COLUMN_COUNT]; /* bytes of the unit's fields */

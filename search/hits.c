@@ -54,7 +54,7 @@ static uint32_t role_of(enum wal__column column)
 enum wal_status wal__query_add_hit(struct wal__query *query, size_t shown,
                                    const struct wal__candidate *candidate,
                                    const struct wal__unit *unit,
-                                   const struct wal__field *field,
+                                   const struct wal__text_field *field,
                                    struct wal_error *error)
 {
     struct wal__hit *hit;

@@ -36,9 +36,8 @@ static int open_name(int directory, const char *name, int flags)
 
 /* --- drafts ------------------------------------------------------------- */
 
-enum wal_status wal__index_draft_open(struct wal__index_draft *draft,
-                                      int directory, uint64_t id,
-                                      enum wal__search_kind kind)
+enum wal_status wal__fts_draft_open(struct wal__fts_draft *draft, int directory,
+                                    uint64_t id, enum wal__search_kind kind)
 {
     uint64_t random = 0;
 
@@ -57,7 +56,7 @@ enum wal_status wal__index_draft_open(struct wal__index_draft *draft,
         return WAL_EREADONLY;
     }
     if (!set_lock(draft->fd)) {
-        wal__index_draft_close(draft);
+        wal__fts_draft_close(draft);
         return WAL_EREADONLY;
     }
     return WAL_OK;
@@ -82,9 +81,9 @@ static bool write_full(int fd, const void *data, size_t size, uint64_t offset)
     return true;
 }
 
-enum wal_status wal__index_draft_write(struct wal__index_draft *draft,
-                                       struct wal__database *database,
-                                       struct wal__search_file *head)
+enum wal_status wal__fts_draft_write(struct wal__fts_draft *draft,
+                                     struct wal__database *database,
+                                     struct wal__search_file *head)
 {
     uint64_t size = 0;
     bool is_copy = false;
@@ -117,7 +116,7 @@ enum wal_status wal__index_draft_write(struct wal__index_draft *draft,
                                             : WAL_EREADONLY;
 }
 
-enum wal_status wal__index_draft_commit(struct wal__index_draft *draft)
+enum wal_status wal__fts_draft_commit(struct wal__fts_draft *draft)
 {
     if (renameat(draft->directory, draft->temporary, draft->directory,
                  draft->name) != 0) {
@@ -128,7 +127,7 @@ enum wal_status wal__index_draft_commit(struct wal__index_draft *draft)
     return WAL_OK;
 }
 
-void wal__index_draft_close(struct wal__index_draft *draft)
+void wal__fts_draft_close(struct wal__fts_draft *draft)
 {
     if (draft->fd >= 0) {
         (void)unlinkat(draft->directory, draft->temporary, 0);
@@ -201,8 +200,8 @@ static bool find_draft(void *ctx, int directory, const char *name, uint64_t id,
     return !wanted->is_found;
 }
 
-bool wal__index_is_being_made(int directory, uint64_t id,
-                              enum wal__search_kind kind)
+bool wal__fts_is_being_made(int directory, uint64_t id,
+                            enum wal__search_kind kind)
 {
     struct wanted wanted = {.id = id, .kind = kind};
 
@@ -222,14 +221,14 @@ static bool read_named(int directory, const char *name, uint64_t id,
     if (fd < 0) {
         return false;
     }
-    is_valid = wal__index_read_head(fd, file, NULL) && file->id == id &&
+    is_valid = wal__fts_read_head(fd, file, NULL) && file->id == id &&
                file->kind == (unsigned)kind;
     close(fd);
     return is_valid;
 }
 
-bool wal__index_read(int directory, uint64_t id, enum wal__search_kind kind,
-                     struct wal__search_file *file)
+bool wal__fts_read(int directory, uint64_t id, enum wal__search_kind kind,
+                   struct wal__search_file *file)
 {
     char name[WAL__SEARCH_FILE_NAME];
 
@@ -241,7 +240,7 @@ bool wal__index_read(int directory, uint64_t id, enum wal__search_kind kind,
 }
 
 struct removal {
-    wal__index_is_live_fn *is_live;
+    wal__fts_is_live_fn *is_live;
     void *ctx;
 };
 
@@ -262,8 +261,8 @@ static bool consider(void *ctx, int directory, const char *name, uint64_t id,
     return true;
 }
 
-void wal__index_remove_stale(int directory, wal__index_is_live_fn *is_live,
-                             void *ctx)
+void wal__fts_remove_stale(int directory, wal__fts_is_live_fn *is_live,
+                           void *ctx)
 {
     struct removal removal = {.is_live = is_live, .ctx = ctx};
 

@@ -102,12 +102,12 @@ static bool is_file_live(void *ctx, const struct wal__search_file *file)
 
 /* --- slots -------------------------------------------------------------- */
 
-static struct wal__index_slot *find_slot(struct wal_search *search,
-                                         const struct wal_segment_info *segment,
-                                         enum wal__search_kind kind)
+static struct wal__fts_slot *find_slot(struct wal_search *search,
+                                       const struct wal_segment_info *segment,
+                                       enum wal__search_kind kind)
 {
     for (size_t i = 0; i < search->count; i++) {
-        struct wal__index_slot *slot = &search->slots[i];
+        struct wal__fts_slot *slot = &search->slots[i];
 
         if (slot->id == segment->id && slot->identity == segment->identity &&
             slot->head.kind == (unsigned)kind) {
@@ -117,7 +117,7 @@ static struct wal__index_slot *find_slot(struct wal_search *search,
     return NULL;
 }
 
-static void remove_slot(struct wal_search *search, struct wal__index_slot *slot)
+static void remove_slot(struct wal_search *search, struct wal__fts_slot *slot)
 {
     size_t rank = (size_t)(slot - search->slots);
 
@@ -127,9 +127,9 @@ static void remove_slot(struct wal_search *search, struct wal__index_slot *slot)
 }
 
 /* Adds a slot, in the order of the segments. NULL: no memory. */
-static struct wal__index_slot *add_slot(struct wal_search *search,
-                                        const struct wal_segment_info *segment,
-                                        enum wal__search_kind kind)
+static struct wal__fts_slot *add_slot(struct wal_search *search,
+                                      const struct wal_segment_info *segment,
+                                      enum wal__search_kind kind)
 {
     size_t rank = 0;
 
@@ -150,17 +150,16 @@ static struct wal__index_slot *add_slot(struct wal_search *search,
             (search->count - rank) * sizeof(*search->slots));
     search->count++;
     search->slots[rank] =
-        (struct wal__index_slot){.id = segment->id,
-                                 .identity = segment->identity,
-                                 .head = {.kind = (uint32_t)kind,
-                                          .id = segment->id,
-                                          .identity = segment->identity}};
+        (struct wal__fts_slot){.id = segment->id,
+                               .identity = segment->identity,
+                               .head = {.kind = (uint32_t)kind,
+                                        .id = segment->id,
+                                        .identity = segment->identity}};
     return &search->slots[rank];
 }
 
 static void slot_path(const struct wal_search *search,
-                      const struct wal__index_slot *slot, char *path,
-                      size_t size)
+                      const struct wal__fts_slot *slot, char *path, size_t size)
 {
     char name[WAL__SEARCH_FILE_NAME];
 
@@ -169,9 +168,9 @@ static void slot_path(const struct wal_search *search,
     snprintf(path, size, "%s/%s", search->index_path, name);
 }
 
-enum wal_status wal__index_slot_open(struct wal_search *search,
-                                     struct wal__index_slot *slot,
-                                     struct wal_error *error)
+enum wal_status wal__fts_slot_open(struct wal_search *search,
+                                   struct wal__fts_slot *slot,
+                                   struct wal_error *error)
 {
     char path[4096 + WAL__SEARCH_FILE_NAME];
 
@@ -190,7 +189,7 @@ enum wal_status wal__index_slot_open(struct wal_search *search,
 
 /* Makes the database of a slot ready for more rows. */
 static enum wal_status prepare_slot(struct wal_search *search,
-                                    struct wal__index_slot *slot,
+                                    struct wal__fts_slot *slot,
                                     struct wal_error *error)
 {
     enum wal__search_kind kind = (enum wal__search_kind)slot->head.kind;
@@ -214,14 +213,14 @@ static enum wal_status prepare_slot(struct wal_search *search,
 
 /* Writes the database of a slot to the draft and names it, unless the log has
  * lost the segment. Failures leave the index in memory. */
-static void write_slot(struct wal_search *search, struct wal__index_slot *slot,
+static void write_slot(struct wal_search *search, struct wal__fts_slot *slot,
                        const struct wal_segment_info *segment,
-                       struct wal__index_draft *draft)
+                       struct wal__fts_draft *draft)
 {
     if (draft->fd < 0 ||
-        wal__index_draft_write(draft, &slot->database, &slot->head) != WAL_OK ||
+        wal__fts_draft_write(draft, &slot->database, &slot->head) != WAL_OK ||
         !is_in_log(search->store, segment) ||
-        wal__index_draft_commit(draft) != WAL_OK) {
+        wal__fts_draft_commit(draft) != WAL_OK) {
         return;
     }
     slot->has_file = true;
@@ -232,7 +231,7 @@ static void write_slot(struct wal_search *search, struct wal__index_slot *slot,
 
 /* Adds the records that the index of a slot lacks. */
 static enum wal_status extend_slot(struct update *update,
-                                   struct wal__index_slot *slot,
+                                   struct wal__fts_slot *slot,
                                    const struct wal_segment_info *segment,
                                    struct wal_error *error)
 {
@@ -242,12 +241,12 @@ static enum wal_status extend_slot(struct update *update,
                                      .database = &slot->database,
                                      .columns = &search->columns,
                                      .progress = update->progress};
-    struct wal__index_draft draft = {.fd = -1};
+    struct wal__fts_draft draft = {.fd = -1};
     enum wal_status status = WAL_OK;
 
     if (search->writes) {
-        (void)!wal__index_draft_open(&draft, search->directory, slot->id,
-                                     (enum wal__search_kind)slot->head.kind);
+        (void)!wal__fts_draft_open(&draft, search->directory, slot->id,
+                                   (enum wal__search_kind)slot->head.kind);
     }
     status = prepare_slot(search, slot, error);
     if (status == WAL_OK) {
@@ -258,11 +257,11 @@ static enum wal_status extend_slot(struct update *update,
         update->result->built++;
         update->result->read_bytes += segment->end;
     }
-    wal__index_draft_close(&draft);
+    wal__fts_draft_close(&draft);
     return status;
 }
 
-static bool is_complete(const struct wal__index_slot *slot,
+static bool is_complete(const struct wal__fts_slot *slot,
                         const struct wal_segment_info *segment)
 {
     return slot != NULL && slot->head.last_sequence == segment->last_sequence &&
@@ -270,14 +269,14 @@ static bool is_complete(const struct wal__index_slot *slot,
 }
 
 /* Finds the file of a segment, which may have been made by another process. */
-static struct wal__index_slot *find_file(struct wal_search *search,
-                                         const struct wal_segment_info *segment,
-                                         enum wal__search_kind kind)
+static struct wal__fts_slot *find_file(struct wal_search *search,
+                                       const struct wal_segment_info *segment,
+                                       enum wal__search_kind kind)
 {
     struct wal__search_file file;
-    struct wal__index_slot *slot;
+    struct wal__fts_slot *slot;
 
-    if (!wal__index_read(search->directory, segment->id, kind, &file) ||
+    if (!wal__fts_read(search->directory, segment->id, kind, &file) ||
         file.identity != segment->identity ||
         file.last_sequence > segment->last_sequence) {
         return NULL;
@@ -296,7 +295,7 @@ static enum wal_status make(struct update *update,
                             enum wal__search_kind kind, struct wal_error *error)
 {
     struct wal_search *search = update->search;
-    struct wal__index_slot *slot = find_slot(search, segment, kind);
+    struct wal__fts_slot *slot = find_slot(search, segment, kind);
     enum wal_status status;
 
     if (slot == NULL) {
@@ -326,9 +325,9 @@ static enum wal_status make(struct update *update,
     return WAL_OK;
 }
 
-enum wal_status wal__index_slot_rebuild(struct wal_search *search,
-                                        struct wal__index_slot *slot,
-                                        struct wal_error *error)
+enum wal_status wal__fts_slot_rebuild(struct wal_search *search,
+                                      struct wal__fts_slot *slot,
+                                      struct wal_error *error)
 {
     struct wal__build_progress progress = {.call = NULL};
     struct wal_search_update_result result;
@@ -362,7 +361,7 @@ static bool needs_index(struct wal_search *search,
                         const struct wal_segment_info *segment,
                         enum wal__search_kind kind)
 {
-    struct wal__index_slot *slot = find_slot(search, segment, kind);
+    struct wal__fts_slot *slot = find_slot(search, segment, kind);
 
     if (slot == NULL) {
         slot = find_file(search, segment, kind);
@@ -375,7 +374,7 @@ static void drop_stale_slots(struct update *update)
     struct wal_search *search = update->search;
 
     for (size_t i = search->count; i > 0; i--) {
-        struct wal__index_slot *slot = &search->slots[i - 1];
+        struct wal__fts_slot *slot = &search->slots[i - 1];
         const struct wal_segment_info *segment =
             find_segment(&update->segments, slot->id, slot->identity);
 
@@ -400,7 +399,7 @@ static enum wal_status make_all(struct update *update,
 
         if (!needs_index(search, segment, kind) ||
             (!again && search->writes &&
-             wal__index_is_being_made(search->directory, segment->id, kind))) {
+             wal__fts_is_being_made(search->directory, segment->id, kind))) {
             continue;
         }
         status = make(update, segment, kind, error);
@@ -435,8 +434,8 @@ static enum wal_status update_once(struct update *update, bool deep,
         }
     }
     if (search->writes && (progress->total > 0 || !search->is_swept)) {
-        wal__index_remove_stale(search->directory, is_file_live,
-                                &update->segments);
+        wal__fts_remove_stale(search->directory, is_file_live,
+                              &update->segments);
         search->is_swept = true;
     }
     for (size_t pass = 0; pass < 2 && progress->total > 0; pass++) {
@@ -447,13 +446,13 @@ static enum wal_status update_once(struct update *update, bool deep,
     return status;
 }
 
-void wal__index_set_count(struct wal_search *search,
-                          struct wal_search_update_result *result)
+void wal__fts_set_count(struct wal_search *search,
+                        struct wal_search_update_result *result)
 {
     result->segments = 0;
     result->index_bytes = 0;
     for (size_t i = 0; i < search->count; i++) {
-        struct wal__index_slot *slot = &search->slots[i];
+        struct wal__fts_slot *slot = &search->slots[i];
 
         result->segments += slot->head.kind == WAL__SEARCH_TEXT ? 1 : 0;
         result->index_bytes +=
@@ -464,10 +463,10 @@ void wal__index_set_count(struct wal_search *search,
     }
 }
 
-enum wal_status wal__index_set_update(struct wal_search *search, bool deep,
-                                      struct wal__build_progress *progress,
-                                      struct wal_search_update_result *result,
-                                      struct wal_error *error)
+enum wal_status wal__fts_set_update(struct wal_search *search, bool deep,
+                                    struct wal__build_progress *progress,
+                                    struct wal_search_update_result *result,
+                                    struct wal_error *error)
 {
     struct update update = {.search = search,
                             .progress = progress,
@@ -489,12 +488,12 @@ enum wal_status wal__index_set_update(struct wal_search *search, bool deep,
     return status;
 }
 
-void wal__index_set_trim(struct wal_search *search)
+void wal__fts_set_trim(struct wal_search *search)
 {
     size_t open = 0;
 
     for (size_t i = 0; i < search->count; i++) {
-        struct wal__index_slot *slot = &search->slots[i];
+        struct wal__fts_slot *slot = &search->slots[i];
 
         if (slot->database.db != NULL && !slot->database.is_memory &&
             ++open > OPEN_MAX) {
@@ -503,7 +502,7 @@ void wal__index_set_trim(struct wal_search *search)
     }
 }
 
-void wal__index_set_close(struct wal_search *search)
+void wal__fts_set_close(struct wal_search *search)
 {
     for (size_t i = 0; i < search->count; i++) {
         wal__database_close(&search->slots[i].database);

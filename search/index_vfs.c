@@ -41,8 +41,7 @@ static bool read_full(int fd, void *out, size_t size, uint64_t offset)
     return true;
 }
 
-bool wal__index_read_head(int fd, struct wal__search_file *file,
-                          uint32_t **table)
+bool wal__fts_read_head(int fd, struct wal__search_file *file, uint32_t **table)
 {
     uint8_t bytes[WAL__SEARCH_FILE_HEADER];
     const struct wal__span span = {bytes, sizeof(bytes)};
@@ -75,8 +74,8 @@ bool wal__index_read_head(int fd, struct wal__search_file *file,
     return true;
 }
 
-bool wal__index_read_page(int fd, const struct wal__search_file *file,
-                          const uint32_t *table, uint32_t page, uint8_t *out)
+bool wal__fts_read_page(int fd, const struct wal__search_file *file,
+                        const uint32_t *table, uint32_t page, uint8_t *out)
 {
     return page < file->page_count &&
            read_full(fd, out, PAGE,
@@ -121,8 +120,8 @@ static int read_bytes(sqlite3_file *base, void *out, int amount,
             PAGE - begin < (size_t)amount ? PAGE - begin : (size_t)amount;
         bool whole = size == PAGE;
 
-        if (!wal__index_read_page(file->fd, &file->head, file->table, page,
-                                  whole ? to : bytes)) {
+        if (!wal__fts_read_page(file->fd, &file->head, file->table, page,
+                                whole ? to : bytes)) {
             return SQLITE_CORRUPT;
         }
         if (!whole) {
@@ -226,7 +225,7 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *base,
     if (file->fd < 0) {
         return SQLITE_CANTOPEN;
     }
-    if (!wal__index_read_head(file->fd, &file->head, &file->table)) {
+    if (!wal__fts_read_head(file->fd, &file->head, &file->table)) {
         close(file->fd);
         return SQLITE_NOTADB;
     }
@@ -300,7 +299,7 @@ static sqlite3_vfs layer = {
     .iVersion = 1,
     .szOsFile = sizeof(struct index_file),
     .mxPathname = PATH_SIZE,
-    .zName = WAL__INDEX_VFS,
+    .zName = WAL__FTS_VFS,
     .xOpen = open_file,
     .xDelete = delete_name,
     .xAccess = check_access,
@@ -321,7 +320,7 @@ static void register_once(void)
         layer.pAppData == NULL ? SQLITE_ERROR : sqlite3_vfs_register(&layer, 0);
 }
 
-int wal__index_vfs_register(void)
+int wal__fts_vfs_register(void)
 {
     pthread_once(&once, register_once);
     return registered;

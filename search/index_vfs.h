@@ -10,18 +10,18 @@
 
 #include "format/index/search_file.h"
 
-#define WAL__INDEX_VFS "agentwal-index"
+#define WAL__FTS_VFS "agentwal-index"
 
 /* Registers the layer, once per process. Returns a code of SQLite. */
-int wal__index_vfs_register(void);
+int wal__fts_vfs_register(void);
 
 /* Reads and verifies header and table of checksums of an open file. Sets *file,
  * and *table, to be freed, if that is not NULL. False when it is not valid. */
-bool wal__index_read_head(int fd, struct wal__search_file *file,
-                          uint32_t **table);
+bool wal__fts_read_head(int fd, struct wal__search_file *file,
+                        uint32_t **table);
 
 /* Reads a page of the database and verifies it. False when it is damaged. */
-bool wal__index_read_page(int fd, const struct wal__search_file *file,
-                          const uint32_t *table, uint32_t page, uint8_t *out);
+bool wal__fts_read_page(int fd, const struct wal__search_file *file,
+                        const uint32_t *table, uint32_t page, uint8_t *out);
 
 #endif

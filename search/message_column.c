@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "format/json/json_value.h"
+#include "format/model/model_timestamp.h"
 
 enum {
     KEY_SIZE = 1024
@@ -32,23 +33,26 @@ static bool open_session(struct wal__message_columns *columns,
                             &columns->session, NULL) == WAL_OK;
 }
 
-/* Reads `role` of the document with this key. */
-static enum wal__column read_role(struct wal__message_columns *columns,
-                                  const char *key)
+/* Reads the document of a message. */
+static void read_message(struct wal__message_columns *columns, const char *key)
 {
     const struct wal_slice name = {key, strlen(key)};
     struct wal_doc doc = WAL_INIT(wal_doc);
-    struct wal__json_token role;
+    struct wal__json_member m[] = {{.key = "role"},
+                                   {.parent = "time", .key = "created"}};
 
-    if (wal_doc_get(columns->store, columns->session, name, 0, &doc, NULL) !=
-            WAL_OK ||
-        wal__json_find(doc.value.data, (size_t)doc.value.size, "role", &role) !=
-            WAL__JSON_OK ||
-        role.kind != WAL__JSON_STRING) {
-        return WAL__COLUMN_NONE;
+    columns->column = WAL__COLUMN_NONE;
+    columns->time_ms = 0;
+    if (wal_doc_get(columns->store, columns->session, name, 0, &doc, NULL) ==
+            WAL_OK &&
+        wal__json_members(doc.value.data, (size_t)doc.value.size, m, 2, NULL) ==
+            WAL__JSON_OK &&
+        m[0].value.kind == WAL__JSON_STRING) {
+        columns->column = wal__json_string_is(m[0].value.span, "user")
+                              ? WAL__COLUMN_USER
+                              : WAL__COLUMN_ASSISTANT;
+        (void)wal__model_time_read(m[1].value.span, &columns->time_ms);
     }
-    return wal__json_string_is(role.span, "user") ? WAL__COLUMN_USER
-                                                  : WAL__COLUMN_ASSISTANT;
 }
 
 /* The text of a record's key before "part/": the folder of the storage. */
@@ -67,7 +71,8 @@ static int root_size(struct wal_slice key)
 }
 
 enum wal__column wal__message_column(void *ctx, const struct wal_record *record,
-                                     struct wal_slice message_id)
+                                     struct wal_slice message_id,
+                                     int64_t *time_ms)
 {
     struct wal__message_columns *columns = ctx;
     int root = root_size(record->doc->key);
@@ -78,18 +83,21 @@ enum wal__column wal__message_column(void *ctx, const struct wal_record *record,
         memcmp(message_id.data, columns->message_id, (size_t)message_id.size) ==
             0;
 
-    if (is_known) {
-        return columns->column;
+    if (!is_known) {
+        columns->message_id[0] = '\0';
+        if (message_id.size >= sizeof(columns->message_id) ||
+            !open_session(columns, record)) {
+            return WAL__COLUMN_NONE;
+        }
+        snprintf(key, sizeof(key), "%.*smessage/%.*s/%.*s.json", root,
+                 (const char *)record->doc->key.data,
+                 WAL_ARG(record->session_id), WAL_ARG(message_id));
+        read_message(columns, key);
+        memcpy(columns->message_id, message_id.data, (size_t)message_id.size);
+        columns->message_id[message_id.size] = '\0';
     }
-    if (message_id.size >= sizeof(columns->message_id) ||
-        !open_session(columns, record)) {
-        return WAL__COLUMN_NONE;
+    if (columns->time_ms != 0) {
+        *time_ms = columns->time_ms;
     }
-    snprintf(key, sizeof(key), "%.*smessage/%.*s/%.*s.json", root,
-             (const char *)record->doc->key.data, WAL_ARG(record->session_id),
-             WAL_ARG(message_id));
-    columns->column = read_role(columns, key);
-    memcpy(columns->message_id, message_id.data, (size_t)message_id.size);
-    columns->message_id[message_id.size] = '\0';
     return columns->column;
 }

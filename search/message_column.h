@@ -16,12 +16,14 @@ struct wal__message_columns {
     uint32_t session_number;
     char message_id[WAL_ID_SIZE];
     enum wal__column column;
+    int64_t time_ms; /* of the message; 0: unknown */
 };
 
 void wal__message_columns_deinit(struct wal__message_columns *columns);
 
 /* A wal__message_column_fn; ctx is the struct. */
 enum wal__column wal__message_column(void *ctx, const struct wal_record *record,
-                                     struct wal_slice message_id);
+                                     struct wal_slice message_id,
+                                     int64_t *time_ms);
 
 #endif

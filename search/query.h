@@ -85,7 +85,7 @@ enum wal_status wal__query_collect(struct wal__query *query,
  * words may be in. Calls `each` for them. WAL_ECORRUPT. */
 typedef enum wal_status wal__row_fn(void *ctx, int64_t row, float score);
 enum wal_status wal__substring_visit(struct wal__query *query,
-                                     struct wal__index_slot *slot,
+                                     struct wal__fts_slot *slot,
                                      wal__row_fn *each, void *ctx,
                                      struct wal_error *error) WAL_MUST_USE;
 /* WAL_EINVAL when the text has too little to look for. */
@@ -112,7 +112,7 @@ enum wal_status wal__query_resolve(struct wal__query *query,
 enum wal_status wal__query_add_hit(struct wal__query *query, size_t shown,
                                    const struct wal__candidate *candidate,
                                    const struct wal__unit *unit,
-                                   const struct wal__field *field,
+                                   const struct wal__text_field *field,
                                    struct wal_error *error) WAL_MUST_USE;
 /* Puts the hits of each session together, the best session first. */
 void wal__query_group(struct wal__query *query);

@@ -206,7 +206,7 @@ static bool has_role(const struct wal__query *query, enum wal__column column)
 
 /* Whether a field is one that the index of the candidate has. */
 static bool is_searched(const struct resolving *resolving,
-                        const struct wal__field *field)
+                        const struct wal__text_field *field)
 {
     const struct wal__query *query = resolving->query;
     bool is_deep = query->search->slots[resolving->candidate->slot].head.kind ==
@@ -224,18 +224,18 @@ static uint32_t count_bits(uint32_t set)
 }
 
 /* Finds the field with the most of the terms; *terms are those of all. */
-static const struct wal__field *best_field(struct resolving *resolving,
-                                           const struct wal__unit *unit,
-                                           uint32_t *terms)
+static const struct wal__text_field *best_field(struct resolving *resolving,
+                                                const struct wal__unit *unit,
+                                                uint32_t *terms)
 {
     struct wal__matcher *matcher = &resolving->query->matcher;
-    const struct wal__field *best = NULL;
+    const struct wal__text_field *best = NULL;
     uint32_t most = 0;
     bool is_any = resolving->query->expression.wanted == 0;
 
     *terms = 0;
     for (size_t i = 0; i < unit->count; i++) {
-        const struct wal__field *field = &unit->fields[i];
+        const struct wal__text_field *field = &unit->fields[i];
 
         if (!is_searched(resolving, field)) {
             continue;
@@ -269,7 +269,7 @@ static bool resolve_unit(void *ctx, const struct wal__unit *unit)
 {
     struct resolving *resolving = ctx;
     struct wal__query *query = resolving->query;
-    const struct wal__field *field;
+    const struct wal__text_field *field;
     size_t rank = SIZE_MAX;
     uint32_t terms;
 
@@ -308,7 +308,7 @@ static enum wal_status load(struct resolving *resolving, size_t from,
 
     for (size_t i = from; i < from + count && status == WAL_OK; i++) {
         struct wal__candidate *candidate = &query->candidates[i];
-        struct wal__index_slot *slot = &query->search->slots[candidate->slot];
+        struct wal__fts_slot *slot = &query->search->slots[candidate->slot];
 
         if (!candidate->is_loaded) {
             status = wal__database_get(&slot->database, candidate->row,

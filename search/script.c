@@ -121,7 +121,7 @@ static size_t base64_end(const uint8_t *text, size_t size, size_t at)
 }
 
 bool wal__piece_next(const uint8_t *text, size_t size, size_t at,
-                     struct wal__piece *piece)
+                     struct wal__script_piece *piece)
 {
     size_t end = at;
 

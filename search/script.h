@@ -25,7 +25,7 @@ enum {
     WAL__NOISE_MIN = 200 /* bytes of Base64 that are left out */
 };
 
-struct wal__piece {
+struct wal__script_piece {
     enum wal__piece_kind kind;
     size_t begin;
     size_t end;
@@ -33,7 +33,7 @@ struct wal__piece {
 
 /* Sets *piece to the one that begins at `at`; false at the end of the text. */
 bool wal__piece_next(const uint8_t *text, size_t size, size_t at,
-                     struct wal__piece *piece);
+                     struct wal__script_piece *piece);
 
 /* Bytes of the well-formed UTF-8 character at `at` and its code point; 0 when
  * it is ill-formed or at the end. */

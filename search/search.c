@@ -102,7 +102,7 @@ enum wal_status wal_search_open(struct wal_store *store,
 void wal_search_close(struct wal_search *search)
 {
     if (search != NULL) {
-        wal__index_set_close(search);
+        wal__fts_set_close(search);
         free(search);
     }
 }
@@ -138,10 +138,10 @@ enum wal_status wal_search_update(
     progress.call = own.progress;
     progress.ctx = own.ctx;
     status =
-        wal__index_set_update(search, (own.flags & WAL_SEARCH_UPDATE_DEEP) != 0,
-                              &progress, &counts, error);
+        wal__fts_set_update(search, (own.flags & WAL_SEARCH_UPDATE_DEEP) != 0,
+                            &progress, &counts, error);
     if (status == WAL_OK) {
-        wal__index_set_count(search, &counts);
+        wal__fts_set_count(search, &counts);
         wal__struct_store(WAL__STRUCT(wal_search_update_result), result,
                           &counts);
     }
@@ -235,9 +235,9 @@ static enum wal_status update(struct wal__query *query, struct wal_error *error)
         return WAL_OK;
     }
     memset(&ignored, 0, sizeof(ignored));
-    return wal__index_set_update(query->search,
-                                 (query->options.flags & WAL_SEARCH_DEEP) != 0,
-                                 &progress, &ignored, error);
+    return wal__fts_set_update(query->search,
+                               (query->options.flags & WAL_SEARCH_DEEP) != 0,
+                               &progress, &ignored, error);
 }
 
 static enum wal_status run(struct wal__query *query, struct wal_error *error)
@@ -260,7 +260,7 @@ static enum wal_status run(struct wal__query *query, struct wal_error *error)
         wal__query_group(query);
     }
     wal__query_release(query);
-    wal__index_set_trim(query->search);
+    wal__fts_set_trim(query->search);
     return status;
 }
 

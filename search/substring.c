@@ -74,7 +74,7 @@ static bool add(struct rows *rows, int64_t row)
     return true;
 }
 
-static enum wal_status fail_read(struct wal__index_slot *slot, int code,
+static enum wal_status fail_read(struct wal__fts_slot *slot, int code,
                                  struct wal_error *error)
 {
     return wal__search_fail(error, slot->database.db, code,
@@ -82,9 +82,8 @@ static enum wal_status fail_read(struct wal__index_slot *slot, int code,
 }
 
 /* Adds the rows of an expression. */
-static enum wal_status match(struct wal__index_slot *slot,
-                             const char *expression, struct rows *rows,
-                             struct wal_error *error)
+static enum wal_status match(struct wal__fts_slot *slot, const char *expression,
+                             struct rows *rows, struct wal_error *error)
 {
     sqlite3_stmt *statement = NULL;
     int code = sqlite3_prepare_v2(slot->database.db,
@@ -106,7 +105,7 @@ static enum wal_status match(struct wal__index_slot *slot,
 }
 
 /* Prepares the list of the words of the index that fit the first word. */
-static enum wal_status prepare_words(struct wal__index_slot *slot,
+static enum wal_status prepare_words(struct wal__fts_slot *slot,
                                      const struct wal__term *term,
                                      sqlite3_stmt **statement,
                                      struct wal_error *error)
@@ -145,7 +144,7 @@ static void put_rest(sqlite3_str *out, const struct wal__term *term)
 
 /* Adds the rows with one of the next words of the list. *more: there are
  * others. */
-static enum wal_status match_words(struct wal__index_slot *slot,
+static enum wal_status match_words(struct wal__fts_slot *slot,
                                    const struct wal__term *term,
                                    sqlite3_stmt *words, bool *more,
                                    struct rows *rows, struct wal_error *error)
@@ -186,7 +185,7 @@ static int compare_rows(const void *left, const void *right)
 }
 
 enum wal_status wal__substring_visit(struct wal__query *query,
-                                     struct wal__index_slot *slot,
+                                     struct wal__fts_slot *slot,
                                      wal__row_fn *each, void *ctx,
                                      struct wal_error *error)
 {

@@ -39,8 +39,9 @@ static int pass_word(void *ctx, int flags, const char *token, int size,
 
 /* Passes the pairs of a run of characters, and unless it is a query the last
  * one alone, at the place of the last pair; one character alone in any case. */
-static int pass_pairs(const uint8_t *text, const struct wal__piece *piece,
-                      bool is_query, void *ctx, token_fn *each)
+static int pass_pairs(const uint8_t *text,
+                      const struct wal__script_piece *piece, bool is_query,
+                      void *ctx, token_fn *each)
 {
     size_t at = piece->begin;
     uint32_t ignored;
@@ -70,7 +71,7 @@ static int tokenize(Fts5Tokenizer *tokenizer, void *ctx, int flags,
     struct instance *instance = (struct instance *)tokenizer;
     struct filter filter = {.ctx = ctx, .each = each};
     size_t size = text == NULL || text_size < 0 ? 0 : (size_t)text_size;
-    struct wal__piece piece;
+    struct wal__script_piece piece;
     int code = SQLITE_OK;
 
     for (size_t at = 0;

@@ -11,8 +11,8 @@
 
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
-#include "search/index_set.h"
-#include "search/query.h"
+#include "search/index/fts_set.h"
+#include "search/query/query.h"
 
 enum {
     SESSION_LIMIT = 20,

@@ -66,8 +66,9 @@ LAYERS = {
     "tools/walctl/": TOOL + ["engine/convert/import_tree/", "engine/retain/"],
     SEARCH_API: [API],
     # A client of the interface, and a separate library.
-    "search/": [API, SEARCH_API, "format/bytes/", "format/index/"] +
-               LINES[:2] + ["engine/base/", "engine/convert/files/"],
+    **cumulative([API, SEARCH_API, "format/bytes/", "format/index/"] +
+                 LINES[:2] + ["engine/base/", "engine/convert/files/"],
+                 ["search/text/", "search/index/", "search/query/", "search/"]),
     "tools/search/": TOOL + [SEARCH_API, "tools/walcat/"],
     "tools/agentwal/": TOOL + BYTES + [
         "tools/store_file/", "tools/walcat/", "tools/walcheck/",

@@ -19,7 +19,8 @@ enum {
     HITS_LIMIT = 3,
     SNIPPET_CHARACTERS = 80,
     SNIPPET_MAX = 100000,
-    PATH_SIZE = 4096
+    PATH_SIZE = 4096,
+    ATTEMPTS = 16 /* of a query, each after a damaged index was made again */
 };
 
 struct wal_search_cursor {
@@ -250,11 +251,15 @@ static enum wal_status run(struct wal__query *query, struct wal_error *error)
     if (status == WAL_OK) {
         status = update(query, error);
     }
-    if (status == WAL_OK) {
+    for (int i = 0; status == WAL_OK && i < ATTEMPTS; i++) {
+        wal__query_reset(query);
         status = wal__query_collect(query, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__query_resolve(query, error);
+        if (status == WAL_OK) {
+            status = wal__query_resolve(query, error);
+        }
+        if (!query->must_restart) {
+            break;
+        }
     }
     if (status == WAL_OK) {
         wal__query_group(query);

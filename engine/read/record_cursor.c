@@ -174,7 +174,7 @@ enum wal_status wal__record_cursor_open(
     wal__buf_init(&opened->payload, core->env.heap);
     wal__record_buf_init(&opened->scratch, core->env.heap);
     wal__core_retain(core);
-    if (core->noop) {
+    if (options->segment != 0 && core->noop) {
         status = fail_replaced(opened, error);
     } else if (options->segment != 0) {
         do {
@@ -380,6 +380,15 @@ static enum wal_status find(struct wal_record_cursor *cursor, uint32_t session,
                            wal_status_text(status));
 }
 
+static enum wal_status fail_no_record(uint64_t sequence,
+                                      struct wal_error *error)
+{
+    return wal__fail(error, WAL_ENOTFOUND,
+                     "there is no record with sequence number %" PRIu64
+                     " of that session",
+                     sequence);
+}
+
 enum wal_status wal__record_cursor_get(struct wal_record_cursor *cursor,
                                        uint32_t session, uint64_t sequence,
                                        struct wal_record *record,
@@ -395,6 +404,9 @@ enum wal_status wal__record_cursor_get(struct wal_record_cursor *cursor,
         return wal__invalid(error, "%" PRIu32 " is not the number of a session",
                             session);
     }
+    if (core->noop) {
+        return fail_no_record(sequence, error);
+    }
     do {
         status = wal__core_write_lock(core, error);
         if (status != WAL_OK) {
@@ -407,12 +419,7 @@ enum wal_status wal__record_cursor_get(struct wal_record_cursor *cursor,
                 wal__record_cursor_read(cursor, position, &item, record, error);
         }
     } while (wal__core_invalidate_derived(core, status, &retried));
-    return status == WAL_ENOTFOUND
-               ? wal__fail(error, status,
-                           "there is no record with sequence number %" PRIu64
-                           " of that session",
-                           sequence)
-               : status;
+    return status == WAL_ENOTFOUND ? fail_no_record(sequence, error) : status;
 }
 
 void wal__record_cursor_close(struct wal_record_cursor *cursor)

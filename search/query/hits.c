@@ -154,7 +154,7 @@ void wal__query_release(struct wal__query *query)
     query->count = 0;
 }
 
-void wal__query_deinit(struct wal__query *query)
+void wal__query_reset(struct wal__query *query)
 {
     wal__query_release(query);
     for (size_t i = 0; i < query->hit_count; i++) {
@@ -163,6 +163,16 @@ void wal__query_deinit(struct wal__query *query)
     for (size_t i = 0; i < query->shown_count; i++) {
         free(query->shown[i].texts);
     }
+    query->hit_count = 0;
+    query->shown_count = 0;
+    query->capacity = 0;
+    query->matches = 0;
+    query->must_restart = false;
+}
+
+void wal__query_deinit(struct wal__query *query)
+{
+    wal__query_reset(query);
     wal__expression_deinit(&query->expression);
     wal__matcher_deinit(&query->matcher);
     free(query->listed);

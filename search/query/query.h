@@ -65,6 +65,7 @@ struct wal__query {
     size_t capacity;
     uint64_t matches; /* candidates, and those that were not kept */
     bool is_complete;
+    bool must_restart; /* an index was found damaged after it was searched */
     struct wal__shown_session *shown;
     size_t shown_count;
     size_t shown_capacity;
@@ -103,7 +104,8 @@ bool wal__query_is_listed(const struct wal__query *query, uint32_t number);
 enum wal_status wal__query_find_heirs(struct wal__query *query,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* resolve.c: reads candidates until there are enough hits. */
+/* resolve.c: reads candidates until there are enough hits. Where an index turns
+ * out to be damaged, it is made again and must_restart is set. */
 enum wal_status wal__query_resolve(struct wal__query *query,
                                    struct wal_error *error) WAL_MUST_USE;
 
@@ -118,6 +120,8 @@ enum wal_status wal__query_add_hit(struct wal__query *query, size_t shown,
 void wal__query_group(struct wal__query *query);
 void wal__hit_deinit(struct wal__hit *hit);
 
+/* Forgets candidates and hits. */
+void wal__query_reset(struct wal__query *query);
 /* Closes what only finding hits needs, so that they outlive the store. */
 void wal__query_release(struct wal__query *query);
 void wal__query_deinit(struct wal__query *query);

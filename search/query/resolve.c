@@ -298,8 +298,8 @@ static bool resolve_unit(void *ctx, const struct wal__unit *unit)
 
 /* --- candidates --------------------------------------------------------- */
 
-/* Reads what the index knows of the candidates of a range, and orders those of
- * equal score by time. */
+/* Reads what the index knows of the candidates of a range. An index that lacks
+ * it is made again, and the query starts again. */
 static enum wal_status load(struct resolving *resolving, size_t from,
                             size_t count)
 {
@@ -310,13 +310,18 @@ static enum wal_status load(struct resolving *resolving, size_t from,
         struct wal__candidate *candidate = &query->candidates[i];
         struct wal__fts_slot *slot = &query->search->slots[candidate->slot];
 
-        if (!candidate->is_loaded) {
-            status = wal__database_get(&slot->database, candidate->row,
-                                       &candidate->entry, resolving->error);
-            candidate->is_loaded = status == WAL_OK;
+        if (candidate->is_loaded) {
+            continue;
         }
-        if (status == WAL_ENOTFOUND || status == WAL_ECORRUPT) {
-            status = WAL_OK; /* without it there is no hit */
+        status = wal__database_get(&slot->database, candidate->row,
+                                   &candidate->entry, resolving->error);
+        candidate->is_loaded = status == WAL_OK;
+        if (status == WAL_ENOTFOUND || status == WAL_ECORRUPT ||
+            status == WAL_EIO) {
+            query->must_restart = true;
+            status =
+                wal__fts_slot_rebuild(query->search, slot, resolving->error);
+            return status == WAL_ENOMEM ? status : WAL_END;
         }
     }
     return status;
@@ -408,6 +413,9 @@ static enum wal_status resolve_all(struct resolving *resolving)
                           : (size_t)WAL__SORTED_STEP;
 
         status = load(resolving, at, step);
+        if (status != WAL_OK) {
+            break;
+        }
         qsort(&query->candidates[at], step, sizeof(*query->candidates),
               compare_loaded);
         for (size_t i = at; i < at + step && status == WAL_OK; i++) {
@@ -453,5 +461,5 @@ enum wal_status wal__query_resolve(struct wal__query *query,
     if (status == WAL_OK) {
         count_candidates(query);
     }
-    return status;
+    return status == WAL_END ? WAL_OK : status; /* it must start again */
 }

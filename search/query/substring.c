@@ -14,9 +14,8 @@
 
 enum {
     CHARACTERS_MIN = 3, /* in a row, of one of the words */
-WORDS_STEP = 256 /* words of the index in one expression */
-}
-;
+    WORDS_STEP = 256    /* words of the index in one expression */
+};
 
 static bool is_enough(const struct wal__query_token *token)
 {

@@ -74,7 +74,8 @@ static void print_around(void *ctx, const struct wal_entry *entry, bool is_hit)
             terminal_put_style(terminal, TERMINAL_PLAIN);
         }
     } else {
-        status = cli_entry_write(&printer->json, store, entry, &printer->error);
+        status = cli_entry_write_value(&printer->json, store, entry,
+                                       &printer->error);
     }
     printer->status = status;
 }

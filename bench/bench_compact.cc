@@ -424,7 +424,7 @@ void sizes(benchmark::State &state)
         report_size("compact, made sessions", place / "made",
                     bench::wanted::at_most);
         if (fixtures != nullptr && fixtures[0] != '\0') {
-            /* Some MB: a spare weighs more. */
+            /* Some MB: a preallocated segment weighs more. */
             report_size("compact, fixtures", fixtures, bench::wanted::nothing);
         } else {
             bench::report_skipped("compact, fixtures",

@@ -1,30 +1,17 @@
 #!/usr/bin/env bash
-# build.sh [--pack] [CMAKE-OPTION...]
+# build.sh [CMAKE-OPTION...]
 #
 # Builds the addon for this system: build/agentwal.node, which the package loads
-# from a checkout. With --pack also prebuilds/linux-ARCH.node, without symbols,
-# which a published package has.
+# from a checkout. pack.sh makes a package of it.
 #
 # Needs CMake, a C compiler and, on Debian: liblz4-dev zlib1g-dev libssl-dev
 # libdeflate-dev, and libnode-dev or `npm ci` for the headers of Node-API.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-pack=
-if [ "${1:-}" = --pack ]; then
-    pack=1
-    shift
-fi
 
 cmake -S "$here/../.." -B "$here/build/cmake" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DAGENTWAL_NODE=ON -DAGENTWAL_TESTS=OFF -DAGENTWAL_BENCH=OFF "$@"
 cmake --build "$here/build/cmake" --target agentwal_node --parallel
 cp "$here/build/cmake/node/agentwal.node" "$here/build/agentwal.node.new"
 mv "$here/build/agentwal.node.new" "$here/build/agentwal.node"
-
-if [ -n "$pack" ]; then
-    arch=$(node -p process.arch)
-    mkdir -p "$here/prebuilds"
-    objcopy --strip-all "$here/build/agentwal.node" \
-        "$here/prebuilds/linux-$arch.node"
-fi

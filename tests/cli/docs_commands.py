@@ -10,6 +10,7 @@ CONTRIBUTING.md is one in a copy of the sources. Of a page:
 - A fenced block ```jsonl NAME is the file NAME.
 - A fenced block ```c consists of consecutive lines of an example. The program
   of README.md is tested by readme_program.sh.
+- A fenced block ```js is a program: bindings/node/test/docs.test.mjs runs it.
 - A fenced block ```sh has commands that other tests run: ELSEWHERE names them.
 - `agentwal VERB --option` in a text names a verb and options that exist.
 - Another indented block is a fault: it would be a command that nothing runs.
@@ -32,7 +33,8 @@ ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("WALBIN") or os.path.join(ROOT, "build", "bin")
 
-PAGES = ["README.md", "CHANGELOG.md", "SECURITY.md", "examples/README.md"]
+PAGES = ["README.md", "CHANGELOG.md", "SECURITY.md", "examples/README.md",
+         "bindings/node/README.md", "bindings/node/docs/api.md"]
 # It builds, which takes a minute: tests/packaging/contributing.sh.
 IN_SOURCES = "CONTRIBUTING.md"
 
@@ -68,6 +70,8 @@ ELSEWHERE = {
     "apt-get install cmake ninja-build gcc pkg-config liblz4-dev zlib1g-dev "
     "libssl-dev libdeflate-dev libcmocka-dev libjansson-dev python3":
         "tests/packaging/configure.sh",
+    "bindings/node/pack.sh": "tests/node/package.sh",
+    "npm install ./agentwal-0.2.0.tgz": "tests/node/package.sh",
     "cmake -S examples -B build && cmake --build build":
         "tests/style/install.sh",
 }

@@ -27,7 +27,7 @@
 #include "agentwal/import.h"
 #include "bench/transcript.h"
 #include "tests/lib/kit/store_kit.h"
-#include "tests/lib/sample.h"
+#include "tests/lib/sanitizers.h"
 #include "tools/walconv/export_source.h"
 
 enum {

@@ -3,8 +3,8 @@
 
 Functions of at most 70 lines; files of code of at most 600, the public headers
 excepted; folders of at most 30 files, test data excepted; 80 columns in C, 100
-elsewhere; no tabs, no blanks at a line's end; nothing left undone; no test
-switched off; no path of this machine.
+elsewhere; JavaScript is indented by twos; no tabs, no blanks at a line's end;
+nothing left undone; no test switched off; no path of this machine.
 """
 import collections
 import os
@@ -21,8 +21,9 @@ FOLDER_FILES = 30
 INTERFACE = ("engine/include/", "bindings/node/index.d.ts")
 # Made by builds and package managers.
 MADE = (".git", "__pycache__", "node_modules", "prebuilds")
-TEXT = (".c", ".h", ".cc", ".js", ".mjs", ".ts", ".sh", ".py", ".txt", ".in",
-        ".map", ".md", ".1")
+SCRIPT = (".js", ".mjs", ".cjs", ".ts", ".mts")
+TEXT = SCRIPT + (".c", ".h", ".cc", ".sh", ".py", ".txt", ".in", ".map", ".md",
+                 ".1")
 # Written so that this file does not find itself.
 UNDONE = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
 SWITCHED_OFF = re.compile(
@@ -75,6 +76,8 @@ def line_faults(path, lines, machine):
         where = "%s:%d: " % (path, number)
         if "\t" in line:
             yield where + "a tab"
+        if path.endswith(SCRIPT) and re.match(r"(?:  )* [^ *]", line):
+            yield where + "an odd indentation"
         if line != line.rstrip():
             yield where + "a blank at the end"
         if len(line) > width and not path.endswith((".md", ".1")):
@@ -101,7 +104,7 @@ def main():
         faults.extend(line_faults(path, lines, machine))
         if path.endswith((".c", ".h", ".cc")):
             faults.extend(function_faults(path, lines))
-        if path.endswith((".c", ".h", ".cc", ".js", ".mjs", ".ts")):
+        if path.endswith(SCRIPT + (".c", ".h", ".cc")):
             if (not path.startswith("tests/") and not path.startswith(INTERFACE)
                     and len(lines) > FILE_LINES):
                 faults.append("%s: %d lines" % (path, len(lines)))

@@ -5,7 +5,8 @@ other in a cycle.
 LAYERS lists each folder with the folders that it may include; every folder may
 include itself. A file belongs to the longest folder that contains it. Two more
 rules are checked: format/ neither allocates nor calls the system, and
-engine/base/ is the only part of the library that calls the C allocator.
+engine/base/ is the only part of the library that calls the C allocator. What
+require() names in the Node.js package points down in the same way.
 """
 import os
 import re
@@ -87,7 +88,21 @@ LAYERS["engine/convert/view/"].append("engine/api/")
 LAYERS["format/dialect/codex/"].append("format/dialect/claude/")
 LAYERS["format/dialect/"] += DIALECTS
 
+# The Node.js package in JavaScript; adapters for SDKs use what it exports.
+LIB = "bindings/node/lib/"
+ROOMS = [LIB + room for room in (
+    "base/", "content/", "exchange/", "session/", "admin/", "store/")]
+ADAPTER = [LIB, LIB + "base/", LIB + "adapter/"]
+LAYERS.update({
+    **cumulative([], ROOMS),
+    LIB: ROOMS,
+    LIB + "adapter/": [LIB + "base/"],
+    **{LIB + sdk: ADAPTER for sdk in ("claude/", "langgraph/",
+                                      "openai-agents/")},
+})
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+REQUIRE = re.compile(r"""(?:\brequire\(|\bfrom |\bimport\()'(\.[^']*)'""")
 ALLOCATION = re.compile(
     r"(?<![\w.>])(?:malloc|calloc|realloc|reallocarray|free|strdup|strndup"
     r"|aligned_alloc|posix_memalign)\s*\(")
@@ -104,6 +119,13 @@ def sources():
             for name in sorted(names):
                 if name.endswith((".c", ".h", ".cc")):
                     yield os.path.relpath(os.path.join(folder, name), ROOT)
+
+
+def scripts():
+    for folder, _, names in os.walk(os.path.join(ROOT, LIB)):
+        for name in sorted(names):
+            if name.endswith((".js", ".mjs")):
+                yield os.path.relpath(os.path.join(folder, name), ROOT)
 
 
 def layer_of(path):
@@ -170,13 +192,33 @@ def check_file(path, graph, faults):
                           (path, line, match.group()))
 
 
+def check_script(path, graph, faults):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        text = file.read()
+    own = layer_of(path)
+    graph[path] = []
+    for match in REQUIRE.finditer(text):
+        target = os.path.normpath(os.path.join(os.path.dirname(path),
+                                               match.group(1)))
+        where = "%s:%d" % (path, text.count("\n", 0, match.start()) + 1)
+        if not os.path.isfile(os.path.join(ROOT, target)):
+            faults.append("%s: no such file: %s" % (where, match.group(1)))
+        elif target.startswith(LIB):
+            graph[path].append(target)
+            if layer_of(target) not in LAYERS[own] + [own]:
+                faults.append("%s: %s may not require %s" %
+                              (where, own, target))
+
+
 def main():
-    graph, faults = {}, []
+    graph, required, faults = {}, {}, []
     for path in sources():
         check_file(path, graph, faults)
-    circle = find_circle(graph)
-    if circle:
+    for path in scripts():
+        check_script(path, required, faults)
+    for circle in filter(None, map(find_circle, (graph, required))):
         faults.append("circle: " + " -> ".join(circle))
+    graph.update(required)
     for fault in faults:
         print(fault)
     print("%d files, %d faults" % (len(graph), len(faults)))

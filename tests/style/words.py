@@ -13,8 +13,8 @@ import sys
 ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-TEXT = (".c", ".h", ".cc", ".js", ".mjs", ".ts", ".sh", ".py", ".txt", ".in",
-        ".map", ".md", ".1")
+TEXT = (".c", ".h", ".cc", ".js", ".mjs", ".cjs", ".ts", ".mts", ".sh", ".py",
+        ".txt", ".in", ".map", ".md", ".1")
 # Data, and this list.
 LEFT_OUT = ("tests/fuzz/corpus/", "tests/style/words.py", "docs/bench/")
 

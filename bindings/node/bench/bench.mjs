@@ -1,4 +1,6 @@
-// bench.mjs [ROUNDS]: what JavaScript costs, next to the library alone.
+// bench.mjs [ROUNDS [FILE]]: what JavaScript costs, next to the library alone, and
+// what durable appends cost, next to other ways to keep them. FILE gets the latter as
+// JSON, and README.md has them.
 //
 // Prints the medians of ROUNDS (default 5) runs of each, which take turns so that
 // both meet the same disk. Needs the program agentwal_node_bench of the build tree
@@ -6,7 +8,7 @@
 // in its node_modules, if that is to be compared.
 
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -71,12 +73,25 @@ try {
     row('read entries of 2 KB: a second', String(c.rate), String(js.rate), js.rate / c.rate,
       '>= 400,000');
   }
+  const peers = { jsonl: 'lines of a file' };
   if (process.env.BETTER_SQLITE3 !== undefined) {
-    const numbers = [2000, 16, 1000];
-    const [sqlite, js] = compare([[node, 'sqlite', ...numbers], [node, 'append', ...numbers]]);
-    console.log();
-    row('16 writers, better-sqlite3 and agentwal', String(sqlite.rate), String(js.rate),
-      js.rate / sqlite.rate, '>= 5');
+    peers.sqlite = 'better-sqlite3';
+  }
+  const rows = [];
+  for (const writers of [1, 16, 64]) {
+    const programs = ['append', ...Object.keys(peers)]
+      .map((what) => [node, what, 400 * Math.sqrt(writers), writers, 1000]);
+    const [js, ...others] = compare(programs);
+    Object.values(peers).forEach((peer, i) => {
+      const ratio = js.rate / others[i].rate;
+      row(`${writers} in flight, ${peer} and agentwal`, String(others[i].rate), String(js.rate),
+        ratio, writers === 16 && peer === 'better-sqlite3' ? '>= 5' : '');
+      rows.push({ writers, peer, ratio: Number(ratio.toFixed(1)) });
+    });
+  }
+  if (process.argv[3] !== undefined) {
+    const found = { node: process.versions.node, rounds, rows };
+    writeFileSync(process.argv[3], `${JSON.stringify(found, null, 2)}\n`);
   }
 } finally {
   rmSync(folder, { recursive: true, force: true });

@@ -3,6 +3,7 @@
 //   append STORE COUNT IN_FLIGHT SIZE   durable appends of one session
 //   read STORE COUNT SIZE               entries of one session, text left unparsed
 //   sqlite FILE COUNT IN_FLIGHT SIZE    the same appends with better-sqlite3
+//   jsonl FILE COUNT IN_FLIGHT SIZE     the same appends as lines of a file
 //
 // Prints a line of JSON: the rate in a second, and of appends the median time in
 // microseconds.
@@ -84,5 +85,18 @@ async function benchSqlite() {
   return result;
 }
 
-const works = { append: benchAppend, read: benchRead, sqlite: benchSqlite };
+// A line, synced before it is acknowledged.
+async function benchJsonl() {
+  const { open } = await import('node:fs/promises');
+  const file = await open(path, 'a');
+  const line = `${makeText(third)}\n`;
+  const result = await measure(second, async () => {
+    await file.appendFile(line);
+    await file.datasync();
+  });
+  await file.close();
+  return result;
+}
+
+const works = { append: benchAppend, read: benchRead, sqlite: benchSqlite, jsonl: benchJsonl };
 process.stdout.write(`${JSON.stringify(await works[what]())}\n`);

@@ -2,12 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 import * as agentwal from '../index.mjs';
+import { root, sections } from './lib/pages.mjs';
 import { memoryStore, openStore, temporaryFolder } from './lib/store.mjs';
 
 const require = createRequire(import.meta.url);
@@ -70,6 +71,26 @@ test('the declarations compile', () => {
   typescript();
   execFileSync(process.execPath, [local('../node_modules/typescript/lib/tsc.js'), '--project',
     local('./tsconfig.json')], { stdio: ['ignore', 'inherit', 'inherit'] });
+});
+
+// The pages are JavaScript: without checks for null.
+test('what docs/api.md shows has the types that are declared', (t) => {
+  const folder = temporaryFolder(t);
+  const [, beginning, ...rest] = sections('docs/api.md');
+  mkdirSync(`${folder}/node_modules`);
+  symlinkSync(root, `${folder}/node_modules/agentwal`);
+  symlinkSync(`${root}/node_modules/@types`, `${folder}/node_modules/@types`);
+  const files = rest.map(({ title, blocks }) => {
+    const file = `${folder}/${title.replaceAll(' ', '-')}.mts`;
+    writeFileSync(file, [...beginning.blocks, ...blocks].map(({ text }) => text).join('\n'));
+    return file;
+  });
+  const compiler = local('../node_modules/typescript/lib/tsc.js');
+  const options = ['--noEmit', '--strict', '--strictNullChecks', 'false', '--noImplicitAny',
+    'false', '--useUnknownInCatchVariables', 'false', '--target', 'es2022', '--module', 'node16',
+    '--typeRoots', `${root}/node_modules/@types`, '--types', 'node'];
+  execFileSync(process.execPath, [compiler, ...options, ...files],
+    { stdio: ['ignore', 'inherit', 'inherit'] });
 });
 
 test('each export has a declaration, and each declaration an export', () => {

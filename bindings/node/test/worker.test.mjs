@@ -49,7 +49,7 @@ test('a Worker that ends without a close leaves nothing open', async (t) => {
 test('a Worker is terminated with work pending', async (t) => {
   const name = storePath(t);
   for (let round = 0; round < 6; round++) {
-    const worker = start(name, `s-${round}`, 'run');
+    const worker = start(name, `s-${round}`, round % 2 === 0 ? 'run' : 'calls');
     await once(worker, 'message');
     await new Promise((resolve) => { setTimeout(resolve, 7 * round); });
     await worker.terminate();

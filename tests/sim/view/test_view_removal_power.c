@@ -6,7 +6,7 @@
  * is there while a file is, so that the next call removes the rest.
  */
 #include "tests/lib/kit/view_kit.h"
-#include "tests/lib/sample.h"
+#include "tests/lib/sanitizers.h"
 #include "tests/sim/view/libc_calls.h"
 
 #include <fts.h>

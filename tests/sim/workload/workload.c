@@ -14,7 +14,7 @@
 #include "engine/api/api_store.h"
 #include "engine/store/session.h"
 #include "format/bytes/assert.h"
-#include "tests/lib/sample.h"
+#include "tests/lib/sanitizers.h"
 
 /* ------------------------------------------------------------ making --- */
 

@@ -77,10 +77,10 @@ struct workload {
 /* Whether AGENTWAL_LONG asks for every case, not a sample. */
 bool workload_is_long(void);
 /* The distance between two cases that a loop tries: 1 with AGENTWAL_LONG, else
- * `stride` times that of tests/lib/sample.h. */
+ * `stride` times that of tests/lib/sanitizers.h. */
 uint32_t workload_sample(uint32_t stride);
 /* The number of cases that a loop tries: `long_count` with AGENTWAL_LONG, else
- * `count` divided by the stride of tests/lib/sample.h, but at least 1. */
+ * `count` divided by the stride of tests/lib/sanitizers.h, but at least 1. */
 uint32_t workload_count(uint32_t long_count, uint32_t count);
 
 /* An empty disk and ledger, no process running. */

@@ -5,7 +5,7 @@
 const { native } = require('../base/native.js');
 const { COMPACT, OPEN } = require('../base/flags.js');
 const { invalid } = require('../base/errors.js');
-const { openArguments, openFlags } = require('../store/open_options.js');
+const { openArguments, openFlags } = require('../base/open_options.js');
 const { toPath } = require('../base/path.js');
 const { runWatched } = require('../base/progress.js');
 

@@ -21,6 +21,13 @@ if (mode === 'count') {
   }
   await session.append({ payload: 'last' });
   parentPort.postMessage('left');
+} else if (mode === 'calls') { // in the thread pool alone
+  parentPort.postMessage('ready');
+  for (;;) {
+    session.moveHead(session.head());
+    store.sync();
+    await new Promise((resolve) => { setImmediate(resolve); });
+  }
 } else { // until it is terminated
   const following = session.follow();
   following.next().catch(() => {});

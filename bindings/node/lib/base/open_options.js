@@ -2,8 +2,8 @@
 
 // Options of opening a store.
 
-const { OPEN } = require('../base/flags.js');
-const { toOptionalPath } = require('../base/path.js');
+const { OPEN } = require('./flags.js');
+const { toOptionalPath } = require('./path.js');
 
 function openFlags(options) {
   let flags = options.create ?? !options.readOnly ? OPEN.create : 0;

@@ -1,0 +1,57 @@
+'use strict';
+
+// Changes of a history as the SDK describes them, checked and applied to items.
+
+const { copyItems } = require('./items.js');
+
+/** Fields that a transaction must have, and no other. */
+const FIELDS = {
+  append_items: ['items', 'type'],
+  replace_suffix: ['expectedSuffix', 'replacement', 'type'],
+};
+
+/** Returns a copy of a transaction and its operation, or fails. */
+function checkTransaction(args) {
+  const { operationId, transaction } = args ?? {};
+
+  if (typeof operationId !== 'string' || operationId.trim() === '') {
+    throw new TypeError('operationId must be a non-empty string');
+  }
+  if (transaction === null || typeof transaction !== 'object') {
+    throw new TypeError('transaction must be an object');
+  }
+  const { type } = transaction;
+  const fields = Object.prototype.hasOwnProperty.call(FIELDS, type)
+    ? FIELDS[type] : null;
+
+  if (fields === null) {
+    throw new TypeError(`unknown type of transaction: "${String(type)}"`);
+  }
+  if (Object.keys(transaction).sort().join() !== fields.join()) {
+    throw new TypeError(`a transaction "${type}" has the fields ${fields.join(', ')}`);
+  }
+  return { operationId, transaction: { type, ...Object.fromEntries(
+    fields.filter((name) => name !== 'type')
+      .map((name) => [name, copyItems(transaction[name])])) } };
+}
+
+/** The items after mutations; an item that stays is the same object. Mutations
+ * of unknown types change nothing. */
+function applyMutations(items, mutations) {
+  let result = items;
+
+  for (const { type, callId, replacement } of mutations) {
+    if (type === 'replace_function_call') {
+      const isCall = (item) =>
+        item.type === 'function_call' && item.callId === callId;
+      const first = result.findIndex(isCall);
+
+      result = result
+        .map((item, index) => (index === first ? replacement : item))
+        .filter((item, index) => index <= first || !isCall(item));
+    }
+  }
+  return result;
+}
+
+module.exports = { applyMutations, checkTransaction };

@@ -1,0 +1,154 @@
+'use strict';
+
+// Items of a history as entries: an item's payload is its JSON. What JSON does
+// not have (bytes, undefined, some numbers) is listed in the entry's meta, as
+// [kind, path] pairs, so that an item that was read equals the one that was
+// added. Bytes are base64 in the payload, everything else there is null.
+
+const { createHash } = require('node:crypto');
+
+const TYPE_MESSAGE = 'message';
+const TYPE_ITEM = 'openai.item';
+const MAX_DEPTH = 256; // the engine permits 512
+
+const NUMBERS = { nan: NaN, infinity: Infinity, '-infinity': -Infinity, '-0': -0 };
+
+function kindOf(value) {
+  if (value === undefined) {
+    return 'undefined';
+  }
+  if (value instanceof Uint8Array) {
+    return 'bytes';
+  }
+  return typeof value === 'number'
+    ? Object.keys(NUMBERS).find((name) => Object.is(NUMBERS[name], value))
+    : undefined;
+}
+
+function refuse(path, what) {
+  throw new TypeError(
+    `an item of the history has ${what} at "${path.join('.')}"`);
+}
+
+/** Whether JSON has such a value, or an object or array of values. */
+function isObject(value, path) {
+  if (value === null || typeof value === 'string' ||
+      typeof value === 'boolean' || typeof value === 'number') {
+    return false;
+  }
+  if (typeof value !== 'object') {
+    refuse(path, `a ${typeof value}`);
+  }
+  if (Array.isArray(value)) {
+    if (Object.keys(value).length !== value.length) {
+      refuse(path, 'an array with holes or other properties');
+    }
+  } else if (Object.prototype.toString.call(value) !== '[object Object]') {
+    refuse(path, `a ${value.constructor?.name ?? 'value'} that JSON does not have`);
+  }
+  return true;
+}
+
+function encodeValue(value, path, special, ancestors) {
+  const kind = kindOf(value);
+
+  if (kind !== undefined) {
+    special.push([kind, path]);
+    return kind === 'bytes' ? Buffer.from(value).toString('base64') : null;
+  }
+  if (!isObject(value, path)) {
+    return value;
+  }
+  if (ancestors.includes(value)) {
+    refuse(path, 'a cycle');
+  }
+  if (path.length >= MAX_DEPTH) {
+    refuse(path.slice(0, 8), 'objects that are nested too deep');
+  }
+  const inner = [...ancestors, value];
+  const encode = (member, key) =>
+    encodeValue(member, [...path, key], special, inner);
+
+  return Array.isArray(value)
+    ? value.map(encode)
+    : Object.fromEntries(Object.entries(value)
+      .map(([key, member]) => [key, encode(member, key)]));
+}
+
+/** A copy of items that the caller cannot change. */
+function copyItems(items) {
+  if (!Array.isArray(items)) {
+    throw new TypeError('expected an array of items');
+  }
+  let copies;
+
+  try {
+    copies = structuredClone(items);
+  } catch (error) {
+    throw new TypeError(`the items cannot be copied: ${error.message}`,
+      { cause: error });
+  }
+  for (const item of copies) {
+    if (item === null || typeof item !== 'object' || Array.isArray(item)) {
+      throw new TypeError('an item of the history is not an object');
+    }
+  }
+  return copies;
+}
+
+/** The parts of an entry that are the item. */
+function encodeItem(item) {
+  const special = [];
+  const payload = encodeValue(item, [], special, []);
+  const isMessage = item.type === undefined || item.type === 'message';
+
+  return { type: isMessage ? TYPE_MESSAGE : TYPE_ITEM, payload,
+    ...(special.length > 0 ? { meta: { openai: { special } } } : {}) };
+}
+
+function isItem(entry) {
+  return (entry.type === TYPE_MESSAGE || entry.type === TYPE_ITEM) &&
+    !entry.isLine && entry.payload !== null && typeof entry.payload === 'object';
+}
+
+function decodeItem(entry) {
+  // Not the entry's: that one is kept by it.
+  const item = JSON.parse(entry.text);
+
+  for (const [kind, path] of entry.meta?.openai?.special ?? []) {
+    const parent = path.slice(0, -1).reduce((value, key) => value[key], item);
+    const key = path[path.length - 1];
+    const value = kind === 'bytes'
+      ? new Uint8Array(Buffer.from(parent[key], 'base64')) : NUMBERS[kind];
+
+    Object.defineProperty(parent, key, { value, configurable: true,
+      enumerable: true, writable: true });
+  }
+  return item;
+}
+
+/** A text that is the same for values that are equal, whatever the order of
+ * their members. */
+function canonical(value) {
+  const kind = kindOf(value);
+
+  if (kind !== undefined) {
+    return kind === 'bytes'
+      ? `bytes(${Buffer.from(value).toString('base64')})` : kind;
+  }
+  if (value === null || typeof value !== 'object') {
+    return JSON.stringify(value);
+  }
+  if (Array.isArray(value)) {
+    return `[${value.map(canonical).join(',')}]`;
+  }
+  return `{${Object.keys(value).sort().map((key) =>
+    `${JSON.stringify(key)}:${canonical(value[key])}`).join(',')}}`;
+}
+
+const digest = (value) =>
+  createHash('sha256').update(canonical(value)).digest('hex');
+
+module.exports = {
+  canonical, copyItems, decodeItem, digest, encodeItem, isItem,
+};

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# pack.sh [--binary FILE] [FOLDER]
+#
+# Makes the npm package, agentwal-VERSION.tgz, in a folder (default: the current
+# one). It has the binary for this system, without symbols, which build.sh
+# makes, or FILE, and the licenses of what is linked into that. It installs
+# without a compiler and without a network.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+binary=
+if [ "${1:-}" = --binary ]; then
+    binary=$(realpath -e "${2:?--binary needs a file}")
+    shift 2
+fi
+folder=$(realpath -e "${1:-.}")
+
+if [ -z "$binary" ]; then
+    "$here/build.sh"
+    binary=$here/build/agentwal.node
+fi
+cd "$here"
+mkdir -p prebuilds
+objcopy --strip-all "$binary" "prebuilds/linux-$(node -p process.arch).node"
+cp ../../LICENSE LICENSE
+for library in libssl-dev liblz4-dev zlib1g-dev libdeflate-dev; do
+    printf 'The binary contains code of %s:\n\n' "${library%-dev}"
+    cat "/usr/share/doc/$library/copyright"
+    printf '\n\n'
+done >NOTICE
+npm pack --silent --pack-destination "$folder"

@@ -9,7 +9,9 @@ work=${TMPDIR:?}
 export AGENTWAL_NODE_BINARY=${AGENTWAL_NODE_BINARY:-$AGENTWAL_BUILD/node/agentwal.node}
 
 cd "$AGENTWAL_SOURCE/bindings/node"
-files=(test/*.test.mjs test/claude/*.test.mjs)
+# All but those that run the compiler of TypeScript alone.
+mapfile -t files < <(printf '%s\n' test/*.test.mjs test/claude/*.test.mjs |
+    grep -v 'types[.]test')
 [ "${#files[@]}" -gt 5 ]
 
 # run NAME PROGRAM: prints the number of tests that passed, or fails.

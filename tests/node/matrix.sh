@@ -43,7 +43,7 @@ while read -r name program; do
         printf '%-12s %-10s %s tests\n' "$name" "$version" "$passed"
     else
         printf '%-12s %-10s FAILED\n' "$name" "$version"
-        grep -E -A 30 '^ *not ok|^\(fail\)|error:|panic' "$work/$name.out" | head -150
+        grep -E -A 12 '^ *not ok|^\(fail\)|error:|panic' "$work/$name.out" | head -60
         failures=$((failures + 1))
         continue
     fi

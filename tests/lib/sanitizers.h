@@ -41,9 +41,9 @@ static inline int sample_is_whole(void)
 static inline uint32_t sample_stride(void)
 {
     if (WITH_ADDRESS_SANITIZER) {
-        return 8;
+        return 24;
     }
-    return sample_is_whole() ? 1 : 3;
+    return sample_is_whole() ? 1 : 6;
 }
 
 #endif

@@ -144,8 +144,6 @@ class Head:
 
 
 def head(row: dict[str, Any]) -> Head:
-    for name in ("flags", "expected"):
-        del row[name]
     return Head(**row)
 
 

@@ -209,7 +209,8 @@ STATUSES: dict[int, tuple[str, type[Error]]] = {
 }
 for _code, _kind in STATUSES.values():
     _kind.code = _code
-for _kind in (Error, InvalidType, TimedOut, *(_kind for _, _kind in STATUSES.values())):
+    _kind.__module__ = "agentwal"
+for _kind in (Error, InvalidType, TimedOut):
     _kind.__module__ = "agentwal"
 EXPECTATIONS = (None, "tail", "head", "document", "metadata")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Iterable, List
 
 from . import _wal
 from ._errors import code_of, wrong_type
+from ._record import Record
 from ._values import (UNSET, EntryId, Path, Paths, Time, Unset, entry_id, flags_of, milliseconds,
                       one_of, optional_path, path_bytes, path_list)
 
@@ -34,8 +35,7 @@ class FileState:
     """SHA-256 of the content, or of a link's target, in hexadecimal; None when absent."""
 
 
-@dataclass(frozen=True)
-class CheckpointInfo:
+class CheckpointInfo(Record):
     """A checkpoint, and what creating it cost."""
 
     id: str
@@ -50,8 +50,7 @@ class CheckpointInfo:
     """The entry at which the files are so, or None."""
 
 
-@dataclass(frozen=True)
-class FileChange:
+class FileChange(Record):
     """A difference between two states of a file."""
 
     path: str
@@ -68,8 +67,7 @@ class FileChange:
     """Another program changed it since the checkpoint that was expected."""
 
 
-@dataclass(frozen=True)
-class FileChanges:
+class FileChanges(Record):
     """A list of changes and its totals."""
 
     changes: tuple[FileChange, ...]
@@ -79,8 +77,7 @@ class FileChanges:
     binary: int
 
 
-@dataclass(frozen=True)
-class RewindResult:
+class RewindResult(Record):
     """What a rewind did."""
 
     can_rewind: bool

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
 from typing import Any
 
 from . import _json, _wal
 from ._errors import code_of
+from ._record import Record
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
@@ -17,8 +17,7 @@ def _datetime(milliseconds: int) -> datetime.datetime:
     return _EPOCH + datetime.timedelta(milliseconds=milliseconds)
 
 
-@dataclass(frozen=True)
-class StoreInfo:
+class StoreInfo(Record):
     """The state of a store."""
 
     status: str | None
@@ -58,8 +57,7 @@ def store_info(row: dict[str, Any]) -> StoreInfo:
     return StoreInfo(**row)
 
 
-@dataclass(frozen=True)
-class SessionInfo:
+class SessionInfo(Record):
     """A session as it was at the time of the call."""
 
     id: str
@@ -116,8 +114,7 @@ class SessionList(list[SessionInfo]):
     next: str | None = None
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(Record):
     """A session that is claimed."""
 
     session_id: str
@@ -132,8 +129,7 @@ def claim(row: dict[str, Any]) -> Claim:
     return Claim(own=bool(row.pop("flags") & _wal.CLAIM_OWN), **row)
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(Record):
     """A named pointer to an entry of a stream."""
 
     name: str
@@ -147,8 +143,7 @@ def head(row: dict[str, Any]) -> Head:
     return Head(**row)
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Record):
     """JSON under a key of a session or of the store."""
 
     key: str

@@ -90,7 +90,8 @@ def scan_import(paths: Paths, *, dialect: str | None = None, exclude: Path | Non
 
 def import_clients() -> list[ImportClient]:
     """Clients whose session files are known by their path."""
-    return [ImportClient(*row) for row in _wal.import_clients()]
+    return [ImportClient(name=name, dialect=dialect, folder=folder)
+            for name, dialect, folder in _wal.import_clients()]
 
 
 def import_dialects() -> tuple[str, ...]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from . import _wal
 from ._errors import Error
+from ._record import Record
 
 
-@dataclass(frozen=True)
-class MigrateResult:
+class MigrateResult(Record):
     """What a migration did."""
 
     from_version: int
@@ -20,11 +19,11 @@ class MigrateResult:
 
 
 def migrate_result(row: dict[str, Any]) -> MigrateResult:
-    return MigrateResult(row["from"], row["to"], row["sessions"])
+    return MigrateResult(from_version=row["from"], to_version=row["to"],
+                         sessions=row["sessions"])
 
 
-@dataclass(frozen=True)
-class BackupResult:
+class BackupResult(Record):
     """What a backup did."""
 
     segments: int
@@ -35,8 +34,7 @@ class BackupResult:
     last_sequence: int
 
 
-@dataclass(frozen=True)
-class SessionSpace:
+class SessionSpace(Record):
     """What a session has in the log, in bytes of records before compression."""
 
     id: str
@@ -48,8 +46,7 @@ class SessionSpace:
     reclaimable_bytes: int
 
 
-@dataclass(frozen=True)
-class CompactResult:
+class CompactResult(Record):
     """What a compaction of a store did, or would do."""
 
     segments: int
@@ -81,8 +78,7 @@ def compact_result(row: dict[str, Any]) -> CompactResult:
                          sessions=sessions, **row)
 
 
-@dataclass(frozen=True)
-class SalvageLoss:
+class SalvageLoss(Record):
     """Something that is missing in the new store or differs there."""
 
     kind: str
@@ -97,8 +93,7 @@ class SalvageLoss:
     reason: str
 
 
-@dataclass(frozen=True)
-class SalvageResult:
+class SalvageResult(Record):
     """What a salvage did."""
 
     sessions: int
@@ -123,8 +118,7 @@ def salvage_result(row: dict[str, Any]) -> SalvageResult:
     return SalvageResult(reports=reports, **row)
 
 
-@dataclass(frozen=True)
-class TransferReport:
+class TransferReport(Record):
     """What became of a session, or of a document of the store."""
 
     kind: str
@@ -136,8 +130,7 @@ class TransferReport:
     error: Error | None
 
 
-@dataclass(frozen=True)
-class TransferResult:
+class TransferResult(Record):
     """What a merge, or writing or reading a bundle, did."""
 
     created: int
@@ -162,8 +155,7 @@ def transfer_result(row: dict[str, Any]) -> TransferResult:
     return TransferResult(reports=reports, **row)
 
 
-@dataclass(frozen=True)
-class ImportIssue:
+class ImportIssue(Record):
     """Damage of a source, or what its client does not write. It was imported nevertheless."""
 
     path: str
@@ -174,8 +166,7 @@ class ImportIssue:
     """None: it concerns the whole file."""
 
 
-@dataclass(frozen=True)
-class ImportReport:
+class ImportReport(Record):
     """The result of one source."""
 
     kind: str
@@ -196,8 +187,7 @@ class ImportReport:
     error: Error | None
 
 
-@dataclass(frozen=True)
-class ImportResult:
+class ImportResult(Record):
     """What an import did."""
 
     sources: int
@@ -219,8 +209,8 @@ def _import_report(row: dict[str, Any]) -> ImportReport:
     del row["status"]
     row["kind"] = _IMPORT_KINDS[row["kind"]]
     issues = tuple(
-        ImportIssue(issue["path"], issue["reason"], issue["line"],
-                    None if issue["offset"] == _wal.IMPORT_NO_OFFSET else issue["offset"])
+        ImportIssue(path=issue["path"], reason=issue["reason"], line=issue["line"],
+                    offset=None if issue["offset"] == _wal.IMPORT_NO_OFFSET else issue["offset"])
         for issue in row.pop("issues"))
     return ImportReport(changed_view=bool(flags & _wal.IMPORT_CHANGED_VIEW),
                         other_id=bool(flags & _wal.IMPORT_OTHER_ID), issues=issues, **row)
@@ -231,8 +221,7 @@ def import_result(row: dict[str, Any]) -> ImportResult:
     return ImportResult(reports=reports, **row)
 
 
-@dataclass(frozen=True)
-class ImportClient:
+class ImportClient(Record):
     """A client whose session files are known by their path."""
 
     name: str

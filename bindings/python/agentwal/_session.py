@@ -96,7 +96,8 @@ class Session(Unpicklable):
 
         expect_tail: raises Conflict unless this is the entry of the head `main`; None: an empty
         stream. An entry whose id exists with the same content is counted as a duplicate, so that
-        an append can be repeated. Threads that append at the same time share syncs.
+        an append can be repeated. Threads that append at the same time share syncs. Readers see
+        what is "queued" once it is written: Store.flush.
         """
         entry = self._new_entry(payload, text, line, id, parent_id, type, timestamp, run_id,
                                 stream, meta, move_head)
@@ -360,7 +361,8 @@ class Session(Unpicklable):
 
     def export(self, *, dialect: str) -> Export:
         """The session as one file of another program."""
-        return Export(*_wal.session_export(self.store._handle, self._handle, dialect))
+        data, losses = _wal.session_export(self.store._handle, self._handle, dialect)
+        return Export(data=data, losses=losses)
 
     # ---------------------------------------------------------- closing ---
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import _wal
 from ._handle import Unpicklable
+from ._record import Record
 from ._values import Path, path_bytes
 
 if TYPE_CHECKING:
     from ._session import Session
 
 
-@dataclass(frozen=True)
-class ViewInfo:
+class ViewInfo(Record):
     """A view that the store knows of."""
 
     session: str
@@ -29,8 +28,7 @@ class ViewInfo:
     """The states in the root cannot be read."""
 
 
-@dataclass(frozen=True)
-class ViewFlushResult:
+class ViewFlushResult(Record):
     """What a flush did."""
 
     replaced: bool
@@ -43,8 +41,7 @@ class ViewFlushResult:
     """Entries that the store cannot read; left out."""
 
 
-@dataclass(frozen=True)
-class ViewImportResult:
+class ViewImportResult(Record):
     """What an import of a view did."""
 
     lines: int
@@ -56,16 +53,14 @@ class ViewImportResult:
     """Lines with an unknown parent."""
 
 
-@dataclass(frozen=True)
-class ViewIssue:
+class ViewIssue(Record):
     """Something that an import of a view found in a line of the file."""
 
     offset: int
     reason: str
 
 
-@dataclass(frozen=True)
-class Export:
+class Export(Record):
     """A session as one file of another program."""
 
     data: bytes
@@ -119,7 +114,8 @@ class View(Unpicklable):
 
     def issues(self) -> list[ViewIssue]:
         """What the last import found."""
-        return [ViewIssue(offset, reason) for offset, reason in _wal.view_issues(self._handle)]
+        return [ViewIssue(offset=offset, reason=reason)
+                for offset, reason in _wal.view_issues(self._handle)]
 
     def close(self) -> None:
         """Frees the view; its files remain."""

@@ -244,7 +244,7 @@ def test_exit__by_an_exception_closes_the_store(tmp_path, run_python):
 def test_import__twice_in_one_process(run_python):
     program = textwrap.dedent("""
         import gc, sys
-        for _ in range(20):
+        for _ in range(5):
             for name in [name for name in sys.modules if name.split(".")[0] == "agentwal"]:
                 del sys.modules[name]
             import agentwal

@@ -241,17 +241,20 @@ SUBINTERPRETERS = textwrap.dedent("""
     import _xxsubinterpreters as interpreters
     import agentwal
     program = sys.argv[2].format(path=repr(sys.path), store=repr(sys.argv[1]))
+
+    def run():
+        # By one thread: Python 3.11 waits for the thread that imported threading.
+        own = interpreters.create()
+        interpreters.run_string(own, program)
+        interpreters.destroy(own)
+
     with agentwal.open(sys.argv[1]) as store:
         session = store.create(id="s")
-        made = [interpreters.create() for _ in range(3)]
-        threads = [threading.Thread(target=interpreters.run_string, args=(own, program))
-                   for own in made]
+        threads = [threading.Thread(target=run) for _ in range(3)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        for own in made:
-            interpreters.destroy(own)
         assert len(session) == 60, len(session)
         session.append({"after": True})
 """)

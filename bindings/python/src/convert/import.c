@@ -50,7 +50,7 @@ static const struct value_field result_fields[] = {
 };
 VALUE_TABLE(result_table, wal_import_result, result_fields);
 
-/* Functions that the library calls ----------------------------------------- */
+/* Functions that the library calls ---------------------------------------- */
 
 static int32_t on_progress(void *context, struct wal_slice path, uint64_t done,
                            uint64_t total)
@@ -159,7 +159,7 @@ static int32_t on_project(void *context, struct wal_slice directory,
     return is_named ? 0 : 1;
 }
 
-/* The context ---------------------------------------------------------------- */
+/* The context ------------------------------------------------------------- */
 
 bool import_options(struct module_state *state, PyObject *row,
                     struct wal_import_options *options, struct import_ctx *ctx)
@@ -221,7 +221,7 @@ PyObject *import_end(struct import_ctx *ctx, struct call *call,
     return dict;
 }
 
-/* Calls ---------------------------------------------------------------------- */
+/* Calls ------------------------------------------------------------------- */
 
 /* import_tree(store, paths, options, progress, project) */
 static PyObject *import_tree(PyObject *module, PyObject *const *args,

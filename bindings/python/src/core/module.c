@@ -92,24 +92,40 @@ static void release(void *module)
     (void)clear(module);
 }
 
-static PyModuleDef_Slot slots[] = {
+/* Of Python 3.12: the module may be loaded in interpreters that have a lock
+ * each. The headers of 3.11 lack the names, and 3.11 refuses the slot. */
+enum {
+    SLOT_MULTIPLE_INTERPRETERS = 3,
+    PER_INTERPRETER_LOCK_SUPPORTED = 2,
+    VERSION_WITH_SLOT = 0x030c0000
+};
+
+static PyModuleDef_Slot slots_3_11[] = {
     {Py_mod_exec, (void *)(uintptr_t)execute},
     {0, NULL},
 };
 
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "agentwal._wal",
-    .m_size = sizeof(struct module_state),
-    .m_slots = slots,
-    .m_traverse = traverse,
-    .m_clear = clear,
-    .m_free = release,
+static PyModuleDef_Slot slots_3_12[] = {
+    {Py_mod_exec, (void *)(uintptr_t)execute},
+    {SLOT_MULTIPLE_INTERPRETERS, (void *)PER_INTERPRETER_LOCK_SUPPORTED},
+    {0, NULL},
 };
+
+#define DEFINITION(slots)                                                     \
+    {                                                                         \
+        PyModuleDef_HEAD_INIT,                                                \
+            .m_name = "agentwal._wal", .m_size = sizeof(struct module_state), \
+            .m_slots = (slots), .m_traverse = traverse, .m_clear = clear,     \
+            .m_free = release,                                                \
+    }
+
+static struct PyModuleDef definition_3_11 = DEFINITION(slots_3_11);
+static struct PyModuleDef definition_3_12 = DEFINITION(slots_3_12);
 
 PyMODINIT_FUNC PyInit__wal(void);
 
 PyMODINIT_FUNC PyInit__wal(void)
 {
-    return PyModuleDef_Init(&definition);
+    return PyModuleDef_Init(Py_Version < VERSION_WITH_SLOT ? &definition_3_11
+                                                           : &definition_3_12);
 }

@@ -113,6 +113,20 @@ def test_backup__interrupt_stops_it(disk_store, tmp_path):
         assert len(copy.session("s2")) == 600
 
 
+def test_import__interrupt_of_the_library_stops_it(disk_store, tmp_path):
+    path = tmp_path / "lines.jsonl"
+    line = '{"type":"user","text":"%s"}\n' % ("x" * 500)
+    path.write_text(line * 60000)
+    timer = threading.Timer(0.03, os.kill, (os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        timer.start()
+        result = disk_store.import_files(path, select="all")
+        # It returned before: an interrupt that is handled afterwards is none of it.
+        assert result.appended < 60000
+    timer.join()
+    assert sum(info.entries for info in disk_store.list()) < 60000
+
+
 def test_merge__and_bundles(disk_store, tmp_path):
     fill(disk_store)
     disk_store.documents.put("d", 1)

@@ -153,8 +153,10 @@ class _Tail:
             self._passed = entry.sequence
             yield entry
         if seen > 0 and seen != self._seen:
-            self._last_sequence = self._sequence_at(seen - 1)
-        self._seen = seen
+            # What is at this position by now may be later than what was read.
+            last = self._sequence_at(seen - 1)
+            if 0 < last <= self._passed:
+                self._seen, self._last_sequence = seen, last
 
 
 def follow(session: Session, after: str | int, durability: int, deltas: bool, redacted: bool,

@@ -96,11 +96,11 @@ def steps(store, session):
                     call()
 
     def tickets():
-        made = [session.submit({"n": 0}, id="e0", meta={"m": 0}) for _ in range(200)]
+        made = [session.submit({"n": 0, "text": ""}, id="e0", meta={"m": 0}) for _ in range(200)]
         for ticket in made:
             ticket.wait()
         for _ in range(200):
-            session.submit({"n": 0}, id="e0", meta={"m": 0})
+            session.submit({"n": 0, "text": ""}, id="e0", meta={"m": 0})
         store.sync()
 
     def cycles():
@@ -114,8 +114,8 @@ def steps(store, session):
 
 @pytest.mark.parametrize("name", ["read", "handles", "errors", "tickets", "cycles"])
 def test_loop__takes_no_more(store, session, name):
-    session.append_many(agentwal.NewEntry({"n": n}, id="e%d" % n, meta={"m": n})
-                        for n in range(500))
+    session.append_many(agentwal.NewEntry({"n": n, "text": "x" * 3000 * (n > 0)}, id="e%d" % n,
+                                          meta={"m": n}) for n in range(500))
     session.documents.put("key", {"a": 1})
     python, everything = grown(steps(store, session)[name])
     assert python < 20000

@@ -196,6 +196,21 @@ def test_follow__only_of_its_session(store, session):
     assert payloads(followed) == [1]
 
 
+def test_follow__misses_nothing_when_earlier_entries_go(session):
+    """Positions in log order change by a redaction, between two reads and within one."""
+    session.append_many(NewEntry({"n": number}, id="e%d" % number) for number in range(5))
+    followed = session.follow("start", timeout=0.3)
+    assert payloads(itertools.islice(followed, 5)) == [0, 1, 2, 3, 4]
+    session.append({"n": 5})
+    assert payloads(itertools.islice(followed, 1)) == [5]
+    session.append({"n": 6})
+    assert payloads(itertools.islice(followed, 1)) == [6]
+    session.redact("e1")
+    session.redact("e2")
+    session.append({"n": 7})
+    assert [entry.type for entry in followed] == ["redaction", "redaction", "message"]
+
+
 def test_follow__continues_after_a_redaction(session):
     session.append_many(NewEntry({"n": number}, id="e%d" % number) for number in range(5))
     followed = session.follow("start", timeout=0.3)

@@ -68,7 +68,7 @@ static PyObject *issue_list(const struct wal_import_report *report)
 
     for (uint64_t i = 0; list != NULL && i < report->issue_count; i++) {
         if (!callback_add(list, value_dict(&issue_table, item))) {
-            Py_CLEAR(list);
+            value_clear(&list);
         }
         item += report->issues->struct_size;
     }
@@ -94,7 +94,7 @@ static PyObject *report_dict(struct module_state *state,
 
     if (error == NULL || PyDict_SetItemString(dict, "issues", issues) != 0 ||
         PyDict_SetItemString(dict, "error", error) != 0) {
-        Py_CLEAR(dict);
+        value_clear(&dict);
     }
     Py_XDECREF(issues);
     Py_XDECREF(error);
@@ -192,7 +192,7 @@ static PyObject *left_out_dict(const struct wal_import_result *result)
 
         if (number == NULL ||
             (name != NULL && PyDict_SetItemString(dict, name, number) != 0)) {
-            Py_CLEAR(dict);
+            value_clear(&dict);
         }
         Py_XDECREF(number);
     }
@@ -212,7 +212,7 @@ PyObject *import_end(struct import_ctx *ctx, struct call *call,
             (PyDict_SetItemString(dict, "left_out", left_out) != 0 ||
              PyDict_SetItemString(dict, "reports", ctx->callback.reports) !=
                  0)) {
-            Py_CLEAR(dict);
+            value_clear(&dict);
         }
         Py_XDECREF(left_out);
     }
@@ -324,7 +324,7 @@ static PyObject *import_clients(PyObject *module, PyObject *const *args,
         }
         if (!callback_add(list, Py_BuildValue("ssN", client.name,
                                               client.dialect, folder))) {
-            Py_CLEAR(list);
+            value_clear(&list);
         }
     }
     return list;

@@ -164,7 +164,7 @@ static PyObject *losses_dict(const struct wal_view *view)
         PyObject *value = PyLong_FromUnsignedLongLong(number);
 
         if (value == NULL || PyDict_SetItemString(dict, name, value) != 0) {
-            Py_CLEAR(dict);
+            value_clear(&dict);
         }
         Py_XDECREF(value);
     }
@@ -215,7 +215,7 @@ static PyObject *view_issues(PyObject *module, PyObject *const *args,
          i++) {
         if (!callback_add(list, Py_BuildValue("Ks", (unsigned long long)offset,
                                               reason))) {
-            Py_CLEAR(list);
+            value_clear(&list);
         }
     }
     call_end(&call);

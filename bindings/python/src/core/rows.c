@@ -149,7 +149,7 @@ PyObject *rows_list(const struct rows *rows)
             value_dict(rows->table, rows->items + i * rows->table->stride);
 
         if (dict == NULL || PyList_SetItem(list, (Py_ssize_t)i, dict) != 0) {
-            Py_CLEAR(list);
+            value_clear(&list);
         }
     }
     return list;

@@ -91,6 +91,9 @@ PyObject *value_hex(const uint8_t *bytes, size_t size);
 /* The names that a function has by their indexes, as a tuple. */
 PyObject *value_names(const char *name_of(uint32_t index));
 
+/* Lets go of an object, and sets it to null; as Py_CLEAR, which is a loop. */
+void value_clear(PyObject **object);
+
 /* The struct as a dict of the table's names. */
 PyObject *value_dict(const struct value_table *table, const void *filled);
 

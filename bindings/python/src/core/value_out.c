@@ -5,6 +5,11 @@
 
 #include "bindings/python/src/core/value.h"
 
+void value_clear(PyObject **object)
+{
+    Py_CLEAR(*object);
+}
+
 PyObject *value_str(struct wal_slice text)
 {
     return PyUnicode_DecodeUTF8(text.size == 0 ? "" : text.data,
@@ -80,7 +85,7 @@ PyObject *value_dict(const struct value_table *table, const void *filled)
 
         if (value == NULL ||
             PyDict_SetItemString(dict, table->fields[i].name, value) != 0) {
-            Py_CLEAR(dict);
+            value_clear(&dict);
         }
         Py_XDECREF(value);
     }
@@ -96,7 +101,7 @@ PyObject *value_names(const char *name_of(uint32_t index))
         PyObject *name = PyUnicode_FromString(name_of(i));
 
         if (name == NULL || PyList_Append(list, name) != 0) {
-            Py_CLEAR(list);
+            value_clear(&list);
         }
         Py_XDECREF(name);
     }

@@ -116,7 +116,7 @@ static PyObject *compacted(const struct compact_ctx *ctx,
         (PyDict_SetItemString(dict, "sessions", ctx->callback.reports) != 0 ||
          PyDict_SetItemString(dict, "refusals", ctx->callback.others) != 0 ||
          PyDict_SetItemString(dict, "readers", ctx->readers) != 0)) {
-        Py_CLEAR(dict);
+        value_clear(&dict);
     }
     return dict;
 }

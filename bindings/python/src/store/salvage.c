@@ -86,7 +86,7 @@ static PyObject *salvage(PyObject *module, PyObject *const *args,
     }
     if (made != NULL &&
         PyDict_SetItemString(made, "reports", callback.reports) != 0) {
-        Py_CLEAR(made);
+        value_clear(&made);
     }
     callback_end(&callback);
     return made;

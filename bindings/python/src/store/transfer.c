@@ -52,7 +52,7 @@ static PyObject *report_dict(struct module_state *state,
         error = Py_None;
     }
     if (error == NULL || PyDict_SetItemString(dict, "error", error) != 0) {
-        Py_CLEAR(dict);
+        value_clear(&dict);
     }
     Py_XDECREF(error);
     return dict;
@@ -123,7 +123,7 @@ static PyObject *transfer_end(struct transfer *transfer)
     }
     if (made != NULL && PyDict_SetItemString(made, "reports",
                                              transfer->callback.reports) != 0) {
-        Py_CLEAR(made);
+        value_clear(&made);
     }
     callback_end(&transfer->callback);
     call_end(&transfer->call);

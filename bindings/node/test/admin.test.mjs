@@ -292,6 +292,15 @@ for (const mode of ['exit', 'terminate', 'throw']) {
   });
 }
 
+test('a store with a long call under way is not lost', async (t) => {
+  const store = await slowStore(t);
+  await store.close();
+  const child = startChild('held', [store.path], { execArgv: ['--expose-gc'] });
+  const { code, lines, errors } = await child.ended;
+  assert.equal(code, 0, errors);
+  assert.deepEqual(lines[0], { outcomes: ['stopped', 'stopped'], warnings: [] });
+});
+
 // ---------------------------------------------------------------- backup ---
 
 test('a backup is a store; the next one copies what is new', async (t) => {

@@ -143,7 +143,8 @@ test('a page ends at a size, so that large entries do not fill memory', async (t
   const text = JSON.stringify('x'.repeat(200_000));
   await session.append(Array.from({ length: 50 }, () => ({ text })));
   setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc');
+  const { Bun } = globalThis;
+  const collect = Bun === undefined ? runInNewContext('gc') : () => Bun.gc(true);
   const used = () => {
     collect();
     return process.memoryUsage().heapUsed;

@@ -28,7 +28,8 @@ async function scanImport(paths, options = {}) {
   return runWatched(options, (watch) => native.scanImport(...given, watch));
 }
 
-function followImport(core, paths, options = {}) {
+// hold: called with the promise of a round, returns it and keeps the store.
+function followImport(core, hold, paths, options = {}) {
   const given = importArguments(paths, options);
   core.check();
   return (async function* follow() {
@@ -36,7 +37,7 @@ function followImport(core, paths, options = {}) {
     const leave = core.atEnd(() => native.closeImport(handle));
     try {
       for (;;) {
-        yield await runWatched(options, (watch) => native.nextImport(handle, watch));
+        yield await hold(runWatched(options, (watch) => native.nextImport(handle, watch)));
       }
     } finally {
       leave();

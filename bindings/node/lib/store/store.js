@@ -28,6 +28,9 @@ const lost = new FinalizationRegistry((core) => {
   }
 });
 
+// Stores whose calls are under way, which are not lost.
+const held = new Set();
+
 class Store {
   #core;
 
@@ -120,12 +123,23 @@ class Store {
 
   // ----------------------------------------------------- administration ---
 
+  // Waits for a call that runs for long; the store is not lost meanwhile.
+  async #hold(promise) {
+    const hold = { store: this };
+    held.add(hold);
+    try {
+      return await promise;
+    } finally {
+      held.delete(hold);
+    }
+  }
+
   async compact(options) {
-    return admin.compact(this.#core, options);
+    return this.#hold(admin.compact(this.#core, options));
   }
 
   async backup(path, options) {
-    return admin.backup(this.#core, path, options);
+    return this.#hold(admin.backup(this.#core, path, options));
   }
 
   claims() {
@@ -143,23 +157,23 @@ class Store {
     if (!(from instanceof Store)) {
       throw invalid('what is merged is another Store');
     }
-    return transfer.merge(this.#core, from.#core, options);
+    return this.#hold(from.#hold(transfer.merge(this.#core, from.#core, options)));
   }
 
   async writeBundle(path, options) {
-    return transfer.writeBundle(this.#core, path, options);
+    return this.#hold(transfer.writeBundle(this.#core, path, options));
   }
 
   async readBundle(path, options) {
-    return transfer.readBundle(this.#core, path, options);
+    return this.#hold(transfer.readBundle(this.#core, path, options));
   }
 
   async import(paths, options) {
-    return imports.importPaths(this.#core, paths, options);
+    return this.#hold(imports.importPaths(this.#core, paths, options));
   }
 
   followImport(paths, options) {
-    return imports.followImport(this.#core, paths, options);
+    return imports.followImport(this.#core, (round) => this.#hold(round), paths, options);
   }
 
   views(options) {

@@ -108,7 +108,7 @@ def wait_for_records(store: Store, sequence: int, durability: int,
             return newest
 
 
-class _Tail:
+class Tail:
     """Reads what is new in a session, again and again.
 
     Entries in log order only grow at their end, but for a compaction, which drops deltas, and
@@ -163,7 +163,7 @@ def follow(session: Session, after: str | int, durability: int, deltas: bool, re
            stream: int, timeout: float | None) -> Iterator[Entry]:
     durable = durability == _wal.DURABLE
     row = cursor_row(mode="all", durable=durable, deltas=deltas, redacted=redacted)
-    tail = _Tail(session, row[1], stream, after)
+    tail = Tail(session, row[1], stream, after)
 
     def entries() -> Iterator[Entry]:
         store = session.store

@@ -99,8 +99,8 @@ class Session(Unpicklable):
         an append can be repeated. Threads that append at the same time share syncs. Readers see
         what is "queued" once it is written: Store.flush.
         """
-        entry = self._new_entry(payload, text, line, id, parent_id, type, timestamp, run_id,
-                                stream, meta, move_head)
+        entry = new_entry(payload, text, line, id, parent_id, type, timestamp, run_id, stream,
+                          meta, move_head)
         return AppendResult(*_wal.append(self._handle, (row_of(entry),),
                                          options_of(durability_of(durability), expect_tail)))
 
@@ -121,8 +121,8 @@ class Session(Unpicklable):
 
         A full queue blocks the call, or with block=False raises Busy.
         """
-        entry = self._new_entry(payload, text, line, id, parent_id, type, timestamp, run_id,
-                                stream, meta, move_head)
+        entry = new_entry(payload, text, line, id, parent_id, type, timestamp, run_id, stream,
+                          meta, move_head)
         return Ticket(_wal.submit(self._handle, (row_of(entry),), options_of(
             durability_of(durability), expect_tail, block)))
 
@@ -143,7 +143,7 @@ class Session(Unpicklable):
         """
         return AppendResult(*_wal.commit(
             self._handle, rows_of(entries), document_rows(documents), head_rows(heads),
-            _optional_change(change, expect_version),
+            optional_change(change, expect_version),
             options_of(durability_of(durability), expect_tail)))
 
     def submit_commit(self, *, entries: Iterable[Any] = (),
@@ -154,22 +154,8 @@ class Session(Unpicklable):
         """Commits without waiting; a change needs `expect_version`."""
         return Ticket(_wal.submit_commit(
             self._handle, rows_of(entries), document_rows(documents), head_rows(heads),
-            _optional_change(change, expect_version),
+            optional_change(change, expect_version),
             options_of(durability_of(durability), expect_tail, block)))
-
-    @staticmethod
-    def _new_entry(payload: Any, text: str | bytes | None, line: str | bytes | None,
-                   id: str | None, parent_id: EntryId | None | Unset, type: str,
-                   timestamp: str | None, run_id: str | None, stream: int,
-                   meta: Mapping[str, Any] | None, move_head: bool | None) -> NewEntry:
-        if isinstance(payload, NewEntry):
-            others = (text, line, id, timestamp, run_id, meta, move_head)
-            if (any(other is not None for other in others) or parent_id is not UNSET
-                    or type != "message" or stream != 0):
-                raise Invalid("a NewEntry is appended as it is: give it these arguments")
-            return payload
-        return NewEntry(payload, text, line, id, parent_id, type, timestamp, run_id, stream, meta,
-                        move_head)
 
     # ---------------------------------------------------------- reading ---
 
@@ -378,7 +364,23 @@ class Session(Unpicklable):
         self.close()
 
 
-def _optional_change(change: SessionChange | None, version: int | None) -> ChangeRow | None:
+def new_entry(payload: Any, text: str | bytes | None, line: str | bytes | None,
+              id: str | None, parent_id: EntryId | None | Unset, type: str,
+              timestamp: str | None, run_id: str | None, stream: int,
+              meta: Mapping[str, Any] | None, move_head: bool | None) -> NewEntry:
+    """The entry that the arguments of an append describe."""
+    if isinstance(payload, NewEntry):
+        others = (text, line, id, timestamp, run_id, meta, move_head)
+        if (any(other is not None for other in others) or parent_id is not UNSET
+                or type != "message" or stream != 0):
+            raise Invalid("a NewEntry is appended as it is: give it these arguments")
+        return payload
+    return NewEntry(payload, text, line, id, parent_id, type, timestamp, run_id, stream, meta,
+                    move_head)
+
+
+def optional_change(change: SessionChange | None, version: int | None) -> ChangeRow | None:
+    """The change as the extension takes it, or None."""
     if change is None:
         if version is not None:
             raise Invalid("expect_version: there is no change")

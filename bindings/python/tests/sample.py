@@ -7,6 +7,7 @@ import pathlib
 from typing import Iterator
 
 import agentwal
+from agentwal import aio
 
 
 def texts(session: agentwal.Session) -> Iterator[str]:
@@ -45,3 +46,17 @@ def run(path: pathlib.Path) -> list[agentwal.SessionInfo]:
             print(sequence + 1, content, moment, created)
         print(*texts(session))
         return list(store.sessions(cwd="/srv", changed_after=moment))
+
+
+async def run_in_loop(path: pathlib.Path) -> int:
+    async with aio.open(path, queue_limit=64) as store:
+        session: aio.Session = await store.create(title="T")
+        result: agentwal.AppendResult = await session.append({"n": 1}, durability="written")
+        await session.commit(entries=[result.sequence], expect_tail=result.last_id)
+        async for entry in session.follow("start", timeout=0.0):
+            last: agentwal.Entry = entry
+            print(last.depth)
+        digest: str = await store.run(lambda blocking: blocking.blobs.put(b"content"))
+        compacted: agentwal.CompactResult = await store.run(agentwal.Store.compact, erase=True)
+        print(digest, compacted)
+        return len([entry.text async for entry in session.entries(last=5)])

@@ -44,7 +44,8 @@ def installed(tmp_path_factory):
                         wheel.name)
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    assert {"agentwal/__init__.py", "agentwal/_wal.pyi", "agentwal/py.typed",
+    assert {"agentwal/__init__.py", "agentwal/_wal.pyi", "agentwal/py.typed", "agentwal/aio.py",
+            "agentwal/openai_agents.py", "agentwal/claude/__init__.py",
             "agentwal/_wal.abi3.so"} <= names
     assert not [name for name in names if name.startswith(("src/", "tests/", "bench/"))]
     run(sys.executable, "-m", "installer", "--destdir", folder / "root", wheel, cwd=folder)
@@ -53,7 +54,8 @@ def installed(tmp_path_factory):
 
 
 def test_wheel__is_imported_from_an_empty_folder(installed, tmp_path):
-    program = "import agentwal; print(agentwal.__file__, agentwal.__version__)"
+    program = ("import agentwal, agentwal.aio, agentwal.claude, agentwal.openai_agents;"
+               "print(agentwal.__file__, agentwal.__version__)")
     text = run(sys.executable, "-B", "-c", program, cwd=tmp_path, PYTHONPATH=str(installed))
     assert text.split() == [str(installed / "agentwal" / "__init__.py"), agentwal.__version__]
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
 import os
+import pickle
+import textwrap
 import threading
 import weakref
 
@@ -12,7 +15,9 @@ import pytest
 
 import agentwal
 from agentwal import aio
-from test_processes import in_child
+from agentwal.claude import AgentwalSessionStore
+from agentwal.openai_agents import AgentwalSession
+from test_processes import SUBINTERPRETERS, in_child
 
 
 def run(main):
@@ -457,3 +462,80 @@ def test_run__calls_of_the_blocking_objects(tmp_path):
             await aio.open(tmp_path / "none", create=False)
 
     run(main())
+
+
+# -------------------------------------- pickling, the end, subinterpreters ---
+
+def test_pickle__is_refused_with_a_sentence():
+    async def main():
+        async with aio.memory() as store:
+            session = await store.create()
+            for thing in (store, session, AgentwalSessionStore(store.blocking),
+                          AgentwalSession(store.blocking)):
+                for refuse in (pickle.dumps, copy.copy, copy.deepcopy):
+                    with pytest.raises(agentwal.InvalidType, match="cannot be pickled"):
+                        refuse(thing)
+
+    run(main())
+
+
+LEFT_OPEN = textwrap.dedent("""
+    import asyncio, sys
+    from agentwal import aio
+    from agentwal.claude import AgentwalSessionStore
+    from agentwal.openai_agents import AgentwalSession
+
+    async def main():
+        global store, session, claude, openai, futures
+        store = await aio.open(sys.argv[1])
+        session = await store.create(id="s")
+        futures = [session.append({"n": number}) for number in range(100)]
+        claude = AgentwalSessionStore(sys.argv[1])
+        await claude.append({"project_key": "p", "session_id": "c"}, [{"type": "x"}])
+        openai = AgentwalSession(sys.argv[1], session_id="o")
+        await openai.add_items([{"role": "user"}])
+        asyncio.create_task(anext(session.follow()))
+        await asyncio.sleep(0.02)
+        END
+
+    asyncio.run(main())
+""")
+
+
+@pytest.mark.parametrize("end", ["pass", "sys.exit(0)", "session.itself = futures; return",
+                                 "asyncio.get_running_loop().stop()"])
+def test_exit__with_everything_open(tmp_path, run_python, end):
+    done = run_python(LEFT_OPEN.replace("END", end), tmp_path / "store", check=False)
+    assert done.returncode == (1 if "stop" in end else 0), done.stderr
+    assert "Fatal" not in done.stderr
+    with agentwal.open(tmp_path / "store") as store:
+        assert len(store.session("s")) == 100 and store.info().tail == "clean"
+        assert len(store.session("c").entries(mode="all")) == 1
+        assert len(store.session("openai/o")) == 1
+
+
+def test_exit__with_coroutines_that_were_never_awaited(run_python):
+    program = "from agentwal import aio\nopening = aio.open('store')\ncoroutine = opening._open()"
+    done = run_python(program)
+    assert "never awaited" in done.stderr and "Error" not in done.stderr
+
+
+# asyncio of Python 3.11 itself does not work in several subinterpreters at a time.
+IN_SUBINTERPRETER = textwrap.dedent("""
+    import sys
+    sys.path[:] = {path}
+    import agentwal.aio, agentwal.claude, agentwal.openai_agents
+    with agentwal.open({store}) as store:
+        for n in range(20):
+            store.session("s").append({{"n": n}})
+    try:
+        agentwal.aio.Store(agentwal.memory())
+    except RuntimeError:  # no loop runs
+        pass
+""")
+
+
+def test_subinterpreters__import_the_modules(tmp_path, run_python):
+    done = run_python(SUBINTERPRETERS, tmp_path / "store", IN_SUBINTERPRETER,
+                      options=("-W", "ignore::ResourceWarning"))
+    assert done.stderr == "", done.stderr

@@ -86,6 +86,13 @@ folder, copy, bundle = root, "copy", "bundle"
     run(sys.executable, "-B", "-c", program, cwd=tmp_path, PYTHONPATH=str(installed))
 
 
+def test_readme__program_of_asyncio_works(installed, tmp_path):
+    body = "".join("    %s" % line for line in blocks("python")[2].splitlines(keepends=True))
+    program = "import asyncio, agentwal.aio\nasync def main():\n%s\nasyncio.run(main())" % body
+    run(sys.executable, "-B", "-W", "error", "-c", program, cwd=tmp_path,
+        PYTHONPATH=str(installed))
+
+
 def test_extension__exports_one_symbol_and_needs_the_c_library_alone():
     text = run("nm", "-D", "--defined-only", EXTENSION, cwd=PACKAGE)
     assert [line.split()[-1] for line in text.splitlines()] == ["PyInit__wal"]

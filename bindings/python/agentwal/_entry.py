@@ -56,32 +56,42 @@ MOVE_HEAD = {None: 0, True: _wal.ENTRY_HEAD_MOVE, False: _wal.ENTRY_HEAD_KEEP}
 
 def row_of(entry: NewEntry) -> Row:
     """The entry as the extension takes it."""
-    given = (entry.payload is not UNSET) + (entry.text is not None) + (entry.line is not None)
+    return make_row(entry.payload, entry.text, entry.line, entry.id, entry.parent_id, entry.type,
+                    entry.timestamp, entry.run_id, entry.stream, entry.meta, entry.move_head)
+
+
+def make_row(payload: Any, text: str | bytes | None, line: str | bytes | None, id: str | None,
+             parent_id: EntryId | None | Unset, type: str, timestamp: str | None,
+             run_id: str | None, stream: int, meta: Mapping[str, Any] | None,
+             move_head: bool | None) -> Row:
+    """The entry that these describe, as the extension takes it."""
+    given = (payload is not UNSET) + (text is not None) + (line is not None)
     if given != 1:
         raise Invalid("an entry has one of payload, text and line, not %d of them" % given)
     flags = 0
-    if entry.payload is not UNSET:
-        payload = _json.encode(entry.payload)
-    elif entry.text is not None:
-        payload = entry.text
-    else:
-        payload = entry.line  # type: ignore[assignment]
+    content: str | bytes
+    if text is not None:
+        content = text
+    elif line is not None:
+        content = line
         flags = _wal.ENTRY_LINE
+    else:
+        content = _json.encode(payload)
     parent: str | None = None
-    if entry.parent_id is None:
+    if parent_id is None:
         flags |= _wal.ENTRY_ROOT
-    elif entry.parent_id is not UNSET:
-        parent = entry_id("parent_id", entry.parent_id)
+    elif parent_id is not UNSET:
+        parent = entry_id("parent_id", parent_id)
         if not parent:
             raise Invalid("parent_id: an id has 1 to 255 bytes")
-    if entry.move_head is not None:
-        if not isinstance(entry.move_head, bool):
-            raise wrong_type("move_head", "a bool or None", entry.move_head)
-        flags |= MOVE_HEAD[entry.move_head]
-    if isinstance(payload, (bytearray, memoryview)):
-        payload = bytes(payload)
-    return (flags, entry.stream, entry.id, parent, entry.type, entry.timestamp, entry.run_id,
-            payload, json_object("meta", entry.meta))
+    if move_head is not None:
+        if not isinstance(move_head, bool):
+            raise wrong_type("move_head", "a bool or None", move_head)
+        flags |= MOVE_HEAD[move_head]
+    if isinstance(content, (bytearray, memoryview)):
+        content = bytes(content)
+    return (flags, stream, id, parent, type, timestamp, run_id, content,
+            json_object("meta", meta))
 
 
 def rows_of(entries: Iterable[Any]) -> tuple[Row, ...]:

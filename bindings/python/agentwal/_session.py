@@ -11,7 +11,7 @@ from . import _wal
 from ._change import ChangeRow, HeadMove, SessionChange, change_row, head_row, head_rows
 from ._documents import DocumentChange, Documents, document_rows
 from ._entries import Entries, cursor_row, entries_of_slice, entry_at, follow
-from ._entry import AppendResult, NewEntry, options_of, row_of, rows_of
+from ._entry import AppendResult, NewEntry, Row, make_row, options_of, row_of, rows_of
 from ._errors import Invalid, wrong_type
 from ._files import Checkpoints, FileChanges, RewindResult, file_changes, rewind
 from ._handle import Unpicklable
@@ -99,9 +99,9 @@ class Session(Unpicklable):
         an append can be repeated. Threads that append at the same time share syncs. Readers see
         what is "queued" once it is written: Store.flush.
         """
-        entry = new_entry(payload, text, line, id, parent_id, type, timestamp, run_id, stream,
-                          meta, move_head)
-        return AppendResult(*_wal.append(self._handle, (row_of(entry),),
+        row = appended_row(payload, text, line, id, parent_id, type, timestamp, run_id, stream,
+                           meta, move_head)
+        return AppendResult(*_wal.append(self._handle, (row,),
                                          options_of(durability_of(durability), expect_tail)))
 
     def append_many(self, entries: Iterable[Any], *, durability: Durability = "durable",
@@ -121,9 +121,9 @@ class Session(Unpicklable):
 
         A full queue blocks the call, or with block=False raises Busy.
         """
-        entry = new_entry(payload, text, line, id, parent_id, type, timestamp, run_id, stream,
-                          meta, move_head)
-        return Ticket(_wal.submit(self._handle, (row_of(entry),), options_of(
+        row = appended_row(payload, text, line, id, parent_id, type, timestamp, run_id, stream,
+                           meta, move_head)
+        return Ticket(_wal.submit(self._handle, (row,), options_of(
             durability_of(durability), expect_tail, block)))
 
     def submit_many(self, entries: Iterable[Any], *, durability: Durability = "durable",
@@ -364,18 +364,18 @@ class Session(Unpicklable):
         self.close()
 
 
-def new_entry(payload: Any, text: str | bytes | None, line: str | bytes | None,
-              id: str | None, parent_id: EntryId | None | Unset, type: str,
-              timestamp: str | None, run_id: str | None, stream: int,
-              meta: Mapping[str, Any] | None, move_head: bool | None) -> NewEntry:
-    """The entry that the arguments of an append describe."""
+def appended_row(payload: Any, text: str | bytes | None, line: str | bytes | None,
+                 id: str | None, parent_id: EntryId | None | Unset, type: str,
+                 timestamp: str | None, run_id: str | None, stream: int,
+                 meta: Mapping[str, Any] | None, move_head: bool | None) -> Row:
+    """The entry that the arguments of an append describe, as the extension takes it."""
     if isinstance(payload, NewEntry):
         others = (text, line, id, timestamp, run_id, meta, move_head)
         if (any(other is not None for other in others) or parent_id is not UNSET
                 or type != "message" or stream != 0):
             raise Invalid("a NewEntry is appended as it is: give it these arguments")
-        return payload
-    return NewEntry(payload, text, line, id, parent_id, type, timestamp, run_id, stream, meta,
+        return row_of(payload)
+    return make_row(payload, text, line, id, parent_id, type, timestamp, run_id, stream, meta,
                     move_head)
 
 

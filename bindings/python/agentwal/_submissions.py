@@ -30,6 +30,7 @@ class Submissions:
     def __init__(self, store: _wal.Handle, loop: asyncio.AbstractEventLoop) -> None:
         self._store = store
         self._loop = loop
+        self._pid = os.getpid()
         self._pending: dict[int, Deque[tuple[_wal.Handle, asyncio.Future[AppendResult]]]] = {}
         self._waiting: Deque[tuple[Submit, int, asyncio.Future[AppendResult]]] = (
             collections.deque())
@@ -47,6 +48,8 @@ class Submissions:
             self._loop.add_reader(self._descriptor, self._completed)
         future: asyncio.Future[AppendResult] = self._loop.create_future()
         if self._waiting:
+            if not _wal.is_open(self._store) or os.getpid() != self._pid:
+                submit()  # Raises Closed or Forked.
             self._waiting.append((submit, durability, future))
             return future
         try:

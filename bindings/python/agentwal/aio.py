@@ -26,6 +26,7 @@ import asyncio
 import functools
 import itertools
 import os
+import threading
 from types import TracebackType
 from typing import (TYPE_CHECKING, Any, AsyncIterator, Callable, Concatenate, Generator, Iterable,
                     Iterator, Literal, Mapping, ParamSpec, TypeVar)
@@ -36,11 +37,11 @@ from . import _wal
 from ._change import HeadMove, SessionChange, head_rows
 from ._documents import DocumentChange, document_rows
 from ._entries import Entries, Tail, cursor_row
-from ._entry import AppendResult, NewEntry, options_of, row_of, rows_of
+from ._entry import AppendResult, options_of, rows_of
 from ._errors import Closed, Forked, Invalid, wrong_type
 from ._handle import Unpicklable
 from ._info import SessionInfo, SessionList, StoreInfo
-from ._session import new_entry, optional_change
+from ._session import appended_row, optional_change
 from ._submissions import Submissions, Submit
 from ._values import (UNSET, EntryId, Path, Unset, durability_of, follow_durability,
                       timeout_seconds)
@@ -126,6 +127,7 @@ class Store(Unpicklable):
         self.blocking = store
         self._loop = asyncio.get_running_loop()
         self._pid = os.getpid()
+        self._thread = threading.get_ident()
         self._submissions = Submissions(store._handle, self._loop)
         self._waiters: dict[int, Waiter] = {}
         self._closing: asyncio.Future[None] | None = None
@@ -150,6 +152,12 @@ class Store(Unpicklable):
             raise Invalid("the store belongs to another event loop: each loop opens its own")
         if self._closing is not None:
             raise Closed("the store was closed")
+
+    def _check_loop_fast(self) -> None:
+        """The same without a system call, for what raises Forked itself."""
+        if (threading.get_ident() != self._thread or not self._loop.is_running()
+                or self._closing is not None):
+            self._check_loop()
 
     async def run(self, function: Callable[Concatenate[agentwal.Store, P], T], *args: P.args,
                   **kwargs: P.kwargs) -> T:
@@ -298,9 +306,9 @@ class Session(Unpicklable):
         the call, which raises what is wrong with the arguments; the future raises the rest. It
         need not be awaited: close() completes it.
         """
-        entry = new_entry(payload, text, line, id, parent_id, type, timestamp, run_id, stream,
-                          meta, move_head)
-        return self._append((row_of(entry),), durability, expect_tail)
+        row = appended_row(payload, text, line, id, parent_id, type, timestamp, run_id, stream,
+                           meta, move_head)
+        return self._append((row,), durability, expect_tail)
 
     def append_many(self, entries: Iterable[Any], *, durability: Durability = "durable",
                     expect_tail: EntryId | None | Unset = UNSET) -> asyncio.Future[AppendResult]:
@@ -328,7 +336,7 @@ class Session(Unpicklable):
             options_of(kind, expect_tail, False)), kind)
 
     def _submit(self, submit: Submit, durability: int) -> asyncio.Future[AppendResult]:
-        self.store._check_loop()
+        self.store._check_loop_fast()
         return self.store._submissions.add(submit, durability)
 
     # ---------------------------------------------------------- reading ---

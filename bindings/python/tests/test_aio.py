@@ -359,9 +359,10 @@ def test_loops__closed_with_appends_pending(tmp_path):
         assert len(store.session("s")) == 50
 
 
-def test_fork__the_child_is_refused(tmp_path):
+@pytest.mark.parametrize("queue_limit", [0, 2])
+def test_fork__the_child_is_refused(tmp_path, queue_limit):
     async def main():
-        async with aio.open(tmp_path / "store") as store:
+        async with aio.open(tmp_path / "store", queue_limit=queue_limit) as store:
             session = await store.create(id="s")
             pending = [session.append({"n": number}) for number in range(20)]
 
@@ -370,6 +371,8 @@ def test_fork__the_child_is_refused(tmp_path):
                     session.append({})
 
                 async def in_loop():
+                    with pytest.raises(agentwal.Forked):
+                        session.append({})
                     for call in (store.info, store.close, session.info):
                         with pytest.raises(agentwal.Forked):
                             await call()

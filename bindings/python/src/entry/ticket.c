@@ -17,7 +17,8 @@ static bool is_closing(const struct handle *handle)
 {
     const struct gate *gate = handle->gate;
 
-    return gate->process == getpid() && gate->is_closing && !gate->is_closed;
+    /* getpid(2) last: it is a system call. */
+    return gate->is_closing && !gate->is_closed && gate->process == getpid();
 }
 
 static void sleep_unlocked(void)

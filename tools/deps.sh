@@ -27,6 +27,13 @@ libjansson-dev      deps_library jansson jansson.h
 libdeflate-dev      deps_library libdeflate libdeflate.h
 libbenchmark-dev    deps_header benchmark/benchmark.h
 python3             deps_command python3
+python3-dev         deps_header python3.11/Python.h
+python3-build       deps_python build
+python3-wheel       deps_python wheel
+python3-setuptools  deps_python setuptools
+python3-installer   deps_python installer
+python3-pytest      deps_python pytest
+python3-mypy        deps_python mypy
 shellcheck          deps_command shellcheck
 strace              deps_command strace
 git                 deps_command git
@@ -54,6 +61,11 @@ deps_library() {
 
 deps_header() {
     [ -e "/usr/include/$1" ] || [ -e "/usr/local/include/$1" ]
+}
+
+# A module of the system's Python, which may not be the first in PATH.
+deps_python() {
+    (cd / && /usr/bin/python3 -c "import $1" 2>/dev/null)
 }
 
 deps_cmake() {

@@ -5,7 +5,8 @@ set -euo pipefail
 
 cd "$AGENTWAL_SOURCE"
 dirs=()
-for dir in format engine tools bench tests examples bindings/node/{native,bench}; do
+for dir in format engine tools bench tests examples \
+    bindings/node/{native,bench} bindings/python/src; do
     [ -d "$dir" ] && dirs+=("$dir")
 done
 find "${dirs[@]}" -name '*.[ch]' -print0 -o -name '*.cc' -print0 |

@@ -9,7 +9,9 @@ tidy() {
     clang-tidy-14 --quiet --warnings-as-errors='*' "$@" -- -std=c11 \
         -D_GNU_SOURCE -I. -Iengine/include -DAGENTWAL_VERSION='"0"' \
         -DAGENTWAL_SOURCE_DIR='"."' -DNAPI_VERSION=8 \
-        ${NODE_HEADERS:+-isystem "$NODE_HEADERS"} 2>/dev/null
+        ${NODE_HEADERS:+-isystem "$NODE_HEADERS"} \
+        ${PYTHON_HEADERS:+-isystem "$PYTHON_HEADERS"} \
+        -DPy_LIMITED_API=0x030B0000 2>/dev/null
 }
 export -f tidy
 
@@ -21,5 +23,9 @@ for headers in bindings/node/node_modules/node-api-headers/include /usr/include/
         break
     fi
 done
+if [ -e /usr/include/python3.11/Python.h ]; then
+    dirs+=(bindings/python/src)
+    export PYTHON_HEADERS=/usr/include/python3.11
+fi
 find "${dirs[@]}" -name '*.c' -print0 |
     xargs -0 -n 12 -P "$(nproc)" bash -c 'tidy "$@"' _

@@ -68,6 +68,8 @@ LAYERS = {
         "tools/store_file/", "tools/walcat/", "tools/walcheck/",
         "tools/walconv/", "tools/walctl/"],
     "bench/": [API],
+    # The Python extension.
+    "bindings/python/src/": [API],
     # Benchmarks that reach below the interface.
     "bench/internal/": [API, "bench/"] + BYTES + ENGINE,
 }
@@ -114,7 +116,8 @@ LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"' r"|'(?:\\.|[^'\\\n])*'")
 
 
 def sources():
-    for top in ("format", "engine", "tools", "bench", "bindings/node/native"):
+    for top in ("format", "engine", "tools", "bench", "bindings/node/native",
+                "bindings/python"):
         for folder, _, names in os.walk(os.path.join(ROOT, top)):
             for name in sorted(names):
                 if name.endswith((".c", ".h", ".cc")):

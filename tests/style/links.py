@@ -31,7 +31,8 @@ def main():
     faults, count = [], 0
     documents = [path for pattern in (
         "*.md", "docs/*.md", "examples/*.md", "bindings/node/*.md",
-        "bindings/node/docs/*.md")
+        "bindings/node/docs/*.md",
+        "bindings/python/*.md")
                  for path in glob.glob(os.path.join(ROOT, pattern))]
     for document in sorted(documents):
         text, here = read(document), os.path.dirname(document)

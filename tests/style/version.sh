@@ -26,6 +26,8 @@ for tool in agentwal walctl walcat walcheck walconv; do
 done
 same "$(sed -n 's/^#define AGENTWAL_VERSION "\(.*\)"/\1/p' engine/base/status.c)" \
     "$version" 'the version that engine/base/status.c falls back to'
+same "$(sed -n 's/^version = "\(.*\)"/\1/p' bindings/python/pyproject.toml)" \
+    "$version" 'the version of the Python package'
 
 library=$AGENTWAL_BUILD/lib/libagentwal.so
 same "$(readelf -d "$library" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')" \

@@ -1,0 +1,66 @@
+"""agentwal: sessions of AI agents in one crash-safe log.
+
+    with agentwal.open("store") as store:
+        session = store.create(title="Example")
+        session.append({"role": "user", "content": "Hello"})
+        for entry in session:
+            print(entry.payload)
+
+Durability: a call that writes returns once its change is on stable storage, unless `durability`
+says otherwise. Session.submit does not wait.
+Errors: every failure is an agentwal.Error. What failed has changed nothing, except where `code`
+is "WAL_EPOISONED" or "WAL_EIO".
+Threads: a Store, a Session and a Ticket may be used by any number of threads at the same time,
+which run while a call waits or reads. Iterators, blobs and views are used by one at a time; a
+second one gets Busy.
+Lifetime: what came from a store keeps it open until Store.close(), after which it raises Closed.
+Entries are copies: they remain.
+Text is UTF-8: a str with half a surrogate pair is refused, except within JSON, where it is kept
+as an escape. Times are datetimes or seconds, names that end in _ms milliseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from ._blobs import BlobReader, Blobs, BlobWriter
+from ._change import HeadMove, SessionChange
+from ._documents import DocumentChange, Documents
+from ._entries import Entries
+from ._entry import AppendResult, NewEntry
+from ._errors import (AccessDenied, BadJSON, Busy, CallbackFailed, Changed, Claimed, Closed,
+                      Conflict, Corrupt, Damaged, DependencyFailed, Error, Exists, Forked, Invalid,
+                      InvalidType, IOFailed, LimitReached, Locked, LockFileLost, NetworkFilesystem,
+                      NoParent, NoSpace, NotAFile, NotAStore, NotFound, OutOfMemory, OutsideRoot,
+                      Poisoned, ReadOnly, Redacted, SchemaMismatch, TimedOut, TooBig, Torn, Trashed,
+                      UnsupportedVersion)
+from ._files import (CheckpointInfo, Checkpoints, FileChange, FileChanges, FileState, RewindResult)
+from ._imports import ImportFollow
+from ._info import Claim, Document, Head, SessionInfo, SessionList, StoreInfo
+from ._library import (__version__, import_clients, import_dialects, is_bundle, memory, migrate,
+                       noop, open, salvage, scan_import, view_dialects)
+from ._results import (BackupResult, CompactResult, ImportClient, ImportIssue, ImportReport,
+                       ImportResult, MigrateResult, SalvageLoss, SalvageResult, SessionSpace,
+                       TransferReport, TransferResult)
+from ._session import Compaction, Session, SessionOptions
+from ._store import Store
+from ._ticket import Ticket
+from ._values import UNSET
+from ._views import Export, View, ViewFlushResult, ViewImportResult, ViewInfo, ViewIssue
+from ._wal import Entry, EntryIterator
+
+__all__ = [
+    "UNSET", "AccessDenied", "AppendResult", "BackupResult", "BadJSON", "BlobReader", "BlobWriter",
+    "Blobs", "Busy", "CallbackFailed", "Changed", "CheckpointInfo", "Checkpoints", "Claim",
+    "Claimed", "Closed", "CompactResult", "Compaction", "Conflict", "Corrupt", "Damaged",
+    "DependencyFailed", "Document", "DocumentChange", "Documents", "Entries", "Entry",
+    "EntryIterator", "Error", "Exists", "Export", "FileChange", "FileChanges", "FileState",
+    "Forked", "Head", "HeadMove", "IOFailed", "ImportClient", "ImportFollow", "ImportIssue",
+    "ImportReport", "ImportResult", "Invalid", "InvalidType", "LimitReached", "LockFileLost",
+    "Locked", "MigrateResult", "NetworkFilesystem", "NewEntry", "NoParent", "NoSpace", "NotAFile",
+    "NotAStore", "NotFound", "OutOfMemory", "OutsideRoot", "Poisoned", "ReadOnly", "Redacted",
+    "RewindResult", "SalvageLoss", "SalvageResult", "SchemaMismatch", "Session", "SessionChange",
+    "SessionInfo", "SessionList", "SessionOptions", "SessionSpace", "Store", "StoreInfo", "Ticket",
+    "TimedOut", "TooBig", "Torn", "TransferReport", "TransferResult", "Trashed",
+    "UnsupportedVersion", "View", "ViewFlushResult", "ViewImportResult", "ViewInfo", "ViewIssue",
+    "__version__", "import_clients", "import_dialects", "is_bundle", "memory", "migrate", "noop",
+    "open", "salvage", "scan_import", "view_dialects",
+]

@@ -1,0 +1,209 @@
+"""Checkpoints of files, their differences, and rewinds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Iterable, List
+
+from . import _wal
+from ._errors import code_of, wrong_type
+from ._record import Record
+from ._values import (UNSET, EntryId, Path, Paths, Time, Unset, entry_id, flags_of, milliseconds,
+                      one_of, optional_path, path_bytes, path_list)
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+_KINDS = ("absent", "file", "symlink")
+_KIND_CODES = {kind: code for code, kind in enumerate(_KINDS)}
+
+
+@dataclass(frozen=True)
+class FileState:
+    """A file in a checkpoint."""
+
+    path: Path
+    """Below the root."""
+    kind: str = "file"
+    """"absent", "file" or "symlink"."""
+    mode: int = 0
+    """Permission bits; 0 of a file that is given: 0o644."""
+    size: int = 0
+    mtime_ns: int = 0
+    """Nanoseconds since 1970."""
+    digest: str | None = None
+    """SHA-256 of the content, or of a link's target, in hexadecimal; None when absent."""
+
+
+class CheckpointInfo(Record):
+    """A checkpoint, and what creating it cost."""
+
+    id: str
+    root: str
+    created_ms: int
+    files: int
+    bytes: int
+    new_blobs: int
+    new_bytes: int
+    version: int
+    entry_id: str | None
+    """The entry at which the files are so, or None."""
+
+
+class FileChange(Record):
+    """A difference between two states of a file."""
+
+    path: str
+    kind_before: str
+    kind_after: str
+    mode_before: int
+    mode_after: int
+    insertions: int
+    deletions: int
+    binary: bool
+    content_changed: bool
+    mode_changed: bool
+    changed_elsewhere: bool
+    """Another program changed it since the checkpoint that was expected."""
+
+
+class FileChanges(Record):
+    """A list of changes and its totals."""
+
+    changes: tuple[FileChange, ...]
+    files: int
+    insertions: int
+    deletions: int
+    binary: int
+
+
+class RewindResult(Record):
+    """What a rewind did."""
+
+    can_rewind: bool
+    """False: nothing was touched; `code` and `error` say why."""
+    code: str | None
+    error: str
+    files_changed: int
+    insertions: int
+    deletions: int
+    binary: int
+    changed_elsewhere: int
+    undo: str | None
+    """Checkpoint of the state before, or None."""
+    previous_head: str | None
+    new_head: str | None
+    changes: tuple[FileChange, ...]
+
+
+def checkpoint_info(row: dict[str, Any]) -> CheckpointInfo | None:
+    """None when checkpoints are off."""
+    if row.pop("flags") & _wal.CHECKPOINT_OFF:
+        return None
+    row["entry_id"] = row["entry_id"] or None
+    return CheckpointInfo(**row)
+
+
+def _file_state(row: dict[str, Any]) -> FileState:
+    row["kind"] = _KINDS[row["kind"]]
+    if row["kind"] == "absent":
+        row["digest"] = None
+    return FileState(**row)
+
+
+def _file_change(row: dict[str, Any]) -> FileChange:
+    flags = row.pop("flags")
+    row["kind_before"] = _KINDS[row["kind_before"]]
+    row["kind_after"] = _KINDS[row["kind_after"]]
+    return FileChange(binary=bool(flags & _wal.FILE_CHANGE_BINARY),
+                      content_changed=bool(flags & _wal.FILE_CHANGE_CONTENT),
+                      mode_changed=bool(flags & _wal.FILE_CHANGE_MODE),
+                      changed_elsewhere=bool(flags & _wal.FILE_CHANGE_ELSEWHERE), **row)
+
+
+def file_changes(totals: dict[str, int], rows: List[dict[str, Any]]) -> FileChanges:
+    return FileChanges(changes=tuple(map(_file_change, rows)), **totals)
+
+
+def rewind_result(row: dict[str, Any], changes: List[dict[str, Any]]) -> RewindResult:
+    row["can_rewind"] = bool(row["can_rewind"])
+    row["code"] = code_of(row.pop("status"))
+    for name in ("undo", "previous_head", "new_head"):
+        row[name] = row[name] or None
+    return RewindResult(changes=tuple(map(_file_change, changes)), **row)
+
+
+def _options(id: str | None, root: Path | None, created: Time | None,
+             entry: EntryId | None | Unset, threads: int) -> tuple[Any, ...]:
+    flags = _wal.CHECKPOINT_UNLINKED if entry is None else 0
+    linked = None if entry is None or entry is UNSET else entry_id("entry", entry)
+    return (flags, threads, id, optional_path("root", root), milliseconds("created", created),
+            linked)
+
+
+class Checkpoints:
+    """Checkpoints of a session: `session.checkpoints`."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def create(self, paths: Paths, *, id: str | None = None, root: Path | None = None,
+               created: Time | None = None, entry: EntryId | None | Unset = UNSET,
+               threads: int = 0) -> CheckpointInfo | None:
+        """Records the state of files, durably, before they are changed.
+
+        Paths are below `root` (None: the session's cwd). The checkpoint is linked with `entry`:
+        UNSET is the head, None no entry. Returns None when checkpoints are off.
+        """
+        return checkpoint_info(_wal.checkpoint_create(
+            self._session._handle, path_list("paths", paths),
+            _options(id, root, created, entry, threads)))
+
+    def import_files(self, files: Iterable[FileState], *, id: str | None = None,
+                     root: Path | None = None, created: Time | None = None,
+                     entry: EntryId | None | Unset = UNSET) -> CheckpointInfo | None:
+        """Records files as described; their contents must be blobs of the store."""
+        rows = []
+        for file in files:
+            if not isinstance(file, FileState):
+                raise wrong_type("files", "an iterable of FileState", file)
+            rows.append((one_of("kind", _KIND_CODES, file.kind), file.mode,
+                         path_bytes("path", file.path), file.mtime_ns, file.digest))
+        return checkpoint_info(_wal.checkpoint_import(
+            self._session._handle, tuple(rows), _options(id, root, created, entry, 0)))
+
+    def get(self, id: str) -> CheckpointInfo | None:
+        """The checkpoint, or None if there is none."""
+        row = _wal.checkpoint_get(self._session._handle, id)
+        return None if row is None else checkpoint_info(row)
+
+    def files(self, id: str) -> List[FileState]:
+        """The files of a checkpoint. Raises NotFound."""
+        return list(map(_file_state, _wal.checkpoint_files(self._session._handle, id)))
+
+    def list(self) -> List[CheckpointInfo]:
+        """The checkpoints, oldest first."""
+        rows = map(checkpoint_info, _wal.checkpoint_list(self._session._handle))
+        return [row for row in rows if row is not None]
+
+    def delete(self, id: str) -> None:
+        """Removes a checkpoint, durably. Raises NotFound."""
+        _wal.checkpoint_delete(self._session._handle, id)
+
+    def diff(self, before: str, after: str | None = None) -> FileChanges:
+        """Compares a checkpoint with another, or with the files on disk."""
+        return file_changes(*_wal.checkpoint_diff(self._session._handle, before, after))
+
+    def set_enabled(self, on: bool) -> None:
+        """Switches checkpoints of the session on or off, durably."""
+        _wal.set_checkpointing(self._session._handle, bool(on))
+
+
+def rewind(session: Session, checkpoint: str, dry_run: bool, force: bool, head: bool,
+           root: Path | None, expected: str | None) -> RewindResult:
+    flags = flags_of((dry_run, _wal.REWIND_DRY_RUN), (force, _wal.REWIND_FORCE),
+                     (head, _wal.REWIND_HEAD))
+    options = (flags, optional_path("root", root), expected)
+    return rewind_result(*_wal.rewind(session._handle, checkpoint, options))

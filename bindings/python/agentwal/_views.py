@@ -1,0 +1,129 @@
+"""Views: sessions as files of other programs."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from . import _wal
+from ._handle import Unpicklable
+from ._record import Record
+from ._values import Path, path_bytes
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+
+class ViewInfo(Record):
+    """A view that the store knows of."""
+
+    session: str
+    dialect: str
+    root: str
+    deleted: bool
+    """The session was deleted: the files hold what it had."""
+    redacted: bool
+    """Entries were redacted since the view was written, or that is not known."""
+    unreadable: bool
+    """The states in the root cannot be read."""
+
+
+class ViewFlushResult(Record):
+    """What a flush did."""
+
+    replaced: bool
+    """A file was created, or written anew."""
+    lines: int
+    bytes: int
+    entries: int
+    sequence: int
+    unreadable: int
+    """Entries that the store cannot read; left out."""
+
+
+class ViewImportResult(Record):
+    """What an import of a view did."""
+
+    lines: int
+    appended: int
+    duplicates: int
+    damaged: int
+    """Lines that are not JSON; they became entries too."""
+    unknown: int
+    """Lines with an unknown parent."""
+
+
+class ViewIssue(Record):
+    """Something that an import of a view found in a line of the file."""
+
+    offset: int
+    reason: str
+
+
+class Export(Record):
+    """A session as one file of another program."""
+
+    data: bytes
+    losses: dict[str, int]
+    """What the dialect could not express, by name."""
+
+
+def view_info(row: dict[str, Any]) -> ViewInfo:
+    flags = row.pop("flags")
+    return ViewInfo(deleted=bool(flags & _wal.VIEW_INFO_DELETED),
+                    redacted=bool(flags & _wal.VIEW_INFO_REDACTED),
+                    unreadable=bool(flags & _wal.VIEW_INFO_UNREADABLE), **row)
+
+
+def view_row(view: ViewInfo) -> tuple[str, str, str, int]:
+    flags = (view.deleted * _wal.VIEW_INFO_DELETED + view.redacted * _wal.VIEW_INFO_REDACTED +
+             view.unreadable * _wal.VIEW_INFO_UNREADABLE)
+    return view.session, view.dialect, view.root, flags
+
+
+def flush_result(row: dict[str, Any]) -> ViewFlushResult:
+    return ViewFlushResult(replaced=bool(row.pop("flags") & _wal.VIEW_REPLACED), **row)
+
+
+class View(Unpicklable):
+    """A session as files of another program: `session.view`. One thread at a time."""
+
+    __slots__ = ("_handle", "_session")
+
+    def __init__(self, session: Session, dialect: str, root: Path) -> None:
+        self._session = session
+        self._handle = _wal.view_open(session.store._handle, session._handle, dialect,
+                                      path_bytes("root", root))
+
+    def path(self, stream: int = 0) -> str:
+        """Path of a stream's file. Raises NotFound when the dialect has none."""
+        return _wal.view_path(self._handle, stream)
+
+    def flush(self) -> ViewFlushResult:
+        """Brings the files up to the durable end of the log. Raises Changed when another program
+        changed a file."""
+        return flush_result(_wal.view_flush(self._handle))
+
+    def import_changes(self) -> ViewImportResult:
+        """Appends what another program added to the files, durably."""
+        return ViewImportResult(**_wal.view_import(self._handle))
+
+    def losses(self) -> dict[str, int]:
+        """What the dialect could not express in the last flush, by name."""
+        return _wal.view_losses(self._handle)
+
+    def issues(self) -> list[ViewIssue]:
+        """What the last import found."""
+        return [ViewIssue(offset=offset, reason=reason)
+                for offset, reason in _wal.view_issues(self._handle)]
+
+    def close(self) -> None:
+        """Frees the view; its files remain."""
+        _wal.handle_close(self._handle)
+
+    def __enter__(self) -> View:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,41 @@
+"""Builds the extension: with CMake, from the sources of the library two folders up, or takes the
+file that AGENTWAL_PREBUILT names. AGENTWAL_SOURCE names another place of the sources."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+
+class BuildWithCMake(build_ext):
+    def build_extension(self, extension: Extension) -> None:
+        target = Path(self.get_ext_fullpath(extension.name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        prebuilt = os.environ.get("AGENTWAL_PREBUILT")
+        shutil.copyfile(prebuilt if prebuilt else self.build_library(), target)
+        if shutil.which("strip"):
+            subprocess.run(["strip", "--strip-unneeded", target], check=True)
+
+    def build_library(self) -> Path:
+        source = Path(os.environ.get("AGENTWAL_SOURCE") or Path(__file__).resolve().parents[2])
+        if not (source / "engine" / "include" / "agentwal.h").is_file():
+            sys.exit("setup.py: %s does not have the sources of the library: build in a clone, or "
+                     "name one by AGENTWAL_SOURCE" % source)
+        build = Path(self.build_temp).absolute()
+        subprocess.run(["cmake", "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release",
+                        "-DAGENTWAL_PYTHON=ON", "-DAGENTWAL_TESTS=OFF", "-DAGENTWAL_BENCH=OFF",
+                        "-DPYTHON_INCLUDE=" + sysconfig.get_path("include")], check=True)
+        subprocess.run(["cmake", "--build", build, "--target", "agentwal_python", "--parallel",
+                        str(len(os.sched_getaffinity(0)))], check=True)
+        return build / "python" / "agentwal" / "_wal.abi3.so"
+
+
+setup(ext_modules=[Extension("agentwal._wal", sources=[], py_limited_api=True)],
+      cmdclass={"build_ext": BuildWithCMake})

@@ -1,0 +1,339 @@
+/*
+ * import.c - imports of the session files of other programs (import.h).
+ */
+#include "bindings/python/src/convert/import.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bindings/python/src/core/raise.h"
+
+static const struct value_field option_fields[] = {
+    VALUE_FIELD(wal_import_options, flags, VALUE_U32),
+    VALUE_FIELD(wal_import_options, dialect, VALUE_TEXT),
+    VALUE_FIELD(wal_import_options, exclude, VALUE_PATH),
+};
+VALUE_TABLE(option_table, wal_import_options, option_fields);
+
+static const struct value_field report_fields[] = {
+    VALUE_FIELD(wal_import_report, kind, VALUE_U32),
+    VALUE_FIELD(wal_import_report, flags, VALUE_U32),
+    VALUE_FIELD(wal_import_report, status, VALUE_I32),
+    VALUE_FIELD(wal_import_report, path, VALUE_PATH),
+    VALUE_FIELD(wal_import_report, dialect, VALUE_TEXT),
+    VALUE_FIELD(wal_import_report, session_id, VALUE_TEXT),
+    VALUE_FIELD(wal_import_report, view_session, VALUE_TEXT),
+    VALUE_FIELD(wal_import_report, lines, VALUE_U64),
+    VALUE_FIELD(wal_import_report, appended, VALUE_U64),
+    VALUE_FIELD(wal_import_report, shared, VALUE_U64),
+    VALUE_FIELD(wal_import_report, duplicates, VALUE_U64),
+    VALUE_FIELD(wal_import_report, checkpoints, VALUE_U64),
+    VALUE_FIELD(wal_import_report, bytes, VALUE_U64),
+};
+VALUE_TABLE(report_table, wal_import_report, report_fields);
+
+static const struct value_field issue_fields[] = {
+    VALUE_FIELD(wal_import_issue, path, VALUE_PATH),
+    VALUE_FIELD(wal_import_issue, reason, VALUE_TEXT),
+    VALUE_FIELD(wal_import_issue, line, VALUE_U64),
+    VALUE_FIELD(wal_import_issue, offset, VALUE_U64),
+};
+VALUE_TABLE(issue_table, wal_import_issue, issue_fields);
+
+static const struct value_field result_fields[] = {
+    VALUE_FIELD(wal_import_result, sources, VALUE_U64),
+    VALUE_FIELD(wal_import_result, sessions, VALUE_U64),
+    VALUE_FIELD(wal_import_result, appended, VALUE_U64),
+    VALUE_FIELD(wal_import_result, duplicates, VALUE_U64),
+    VALUE_FIELD(wal_import_result, failed, VALUE_U64),
+    VALUE_FIELD(wal_import_result, bytes, VALUE_U64),
+};
+VALUE_TABLE(result_table, wal_import_result, result_fields);
+
+/* Functions that the library calls ---------------------------------------- */
+
+static int32_t on_progress(void *context, struct wal_slice path, uint64_t done,
+                           uint64_t total)
+{
+    struct import_ctx *ctx = context;
+
+    (void)path;
+    return callback_progress(&ctx->callback, done, total);
+}
+
+static PyObject *issue_list(const struct wal_import_report *report)
+{
+    const char *item = (const char *)report->issues;
+    PyObject *list = PyList_New(0);
+
+    for (uint64_t i = 0; list != NULL && i < report->issue_count; i++) {
+        if (!callback_add(list, value_dict(&issue_table, item))) {
+            value_clear(&list);
+        }
+        item += report->issues->struct_size;
+    }
+    return list;
+}
+
+static PyObject *error_or_none(struct module_state *state,
+                               const struct wal_error *error)
+{
+    if (error == NULL) {
+        Py_RETURN_NONE;
+    }
+    return raise_make(state, error);
+}
+
+static PyObject *report_dict(struct module_state *state,
+                             const struct wal_import_report *report)
+{
+    PyObject *dict = value_dict(&report_table, report);
+    PyObject *issues = dict == NULL ? NULL : issue_list(report);
+    PyObject *error =
+        issues == NULL ? NULL : error_or_none(state, report->error);
+
+    if (error == NULL || PyDict_SetItemString(dict, "issues", issues) != 0 ||
+        PyDict_SetItemString(dict, "error", error) != 0) {
+        value_clear(&dict);
+    }
+    Py_XDECREF(issues);
+    Py_XDECREF(error);
+    return dict;
+}
+
+static int32_t on_report(void *context, const struct wal_import_report *report)
+{
+    struct import_ctx *ctx = context;
+    struct callback *callback = &ctx->callback;
+    PyObject *dict;
+
+    if (!callback_enter(callback)) {
+        return 1;
+    }
+    dict = report_dict(callback->call->state, report);
+    return callback_leave(callback, callback_add(callback->reports, dict));
+}
+
+/* Copies the id of a project, a str; false: an exception is set. */
+static bool copy_project(struct module_state *state, PyObject *id,
+                         char *project, uint64_t size)
+{
+    struct wal_slice text;
+
+    if (!value_text(state, id, "project", &text)) {
+        return false;
+    }
+    if (text.size >= size) {
+        raise_invalid(state, "project", "the id is too long");
+        return false;
+    }
+    if (text.size > 0) {
+        memcpy(project, text.data, (size_t)text.size);
+    }
+    project[text.size] = '\0';
+    return true;
+}
+
+static int32_t on_project(void *context, struct wal_slice directory,
+                          char *project, uint64_t size)
+{
+    struct import_ctx *ctx = context;
+    struct callback *callback = &ctx->callback;
+    bool is_named = false;
+    PyObject *path;
+    PyObject *id = NULL;
+
+    if (ctx->project == NULL || !callback_enter(callback)) {
+        return 1;
+    }
+    path = value_str(directory);
+    if (path != NULL) {
+        id = PyObject_CallFunctionObjArgs(ctx->project, path, NULL);
+        Py_DECREF(path);
+    }
+    if (id != NULL && id != Py_None) {
+        is_named = copy_project(callback->call->state, id, project, size);
+    }
+    Py_XDECREF(id);
+    (void)callback_leave(callback, PyErr_Occurred() == NULL);
+    return is_named ? 0 : 1;
+}
+
+/* The context ------------------------------------------------------------- */
+
+bool import_options(struct module_state *state, PyObject *row,
+                    struct wal_import_options *options, struct import_ctx *ctx)
+{
+    options->progress = on_progress;
+    options->report = on_report;
+    options->project = on_project;
+    options->ctx = ctx;
+    return value_row(state, row, "options", &option_table, options);
+}
+
+bool import_begin(struct import_ctx *ctx, struct call *call, PyObject *progress,
+                  PyObject *project)
+{
+    ctx->project = project == Py_None ? NULL : project;
+    if (ctx->project != NULL && !PyCallable_Check(project)) {
+        raise_type(call->state, "project", "a function or None", project);
+        return false;
+    }
+    return callback_begin(&ctx->callback, call, progress);
+}
+
+static PyObject *left_out_dict(const struct wal_import_result *result)
+{
+    PyObject *dict = PyDict_New();
+
+    for (uint32_t i = 0; dict != NULL && i < WAL_IMPORT_LEFT_OUT_SIZE; i++) {
+        const char *name = wal_import_left_out_name(i);
+        PyObject *number = PyLong_FromUnsignedLongLong(result->left_out[i]);
+
+        if (number == NULL ||
+            (name != NULL && PyDict_SetItemString(dict, name, number) != 0)) {
+            value_clear(&dict);
+        }
+        Py_XDECREF(number);
+    }
+    return dict;
+}
+
+PyObject *import_end(struct import_ctx *ctx, struct call *call,
+                     const struct wal_import_result *result)
+{
+    PyObject *dict = NULL;
+
+    if (!call_failed(call)) {
+        PyObject *left_out = left_out_dict(result);
+
+        dict = left_out == NULL ? NULL : value_dict(&result_table, result);
+        if (dict != NULL &&
+            (PyDict_SetItemString(dict, "left_out", left_out) != 0 ||
+             PyDict_SetItemString(dict, "reports", ctx->callback.reports) !=
+                 0)) {
+            value_clear(&dict);
+        }
+        Py_XDECREF(left_out);
+    }
+    callback_end(&ctx->callback);
+    call_end(call);
+    return dict;
+}
+
+/* Calls ------------------------------------------------------------------- */
+
+/* import_tree(store, paths, options, progress, project) */
+static PyObject *import_tree(PyObject *module, PyObject *const *args,
+                             Py_ssize_t count)
+{
+    struct module_state *state = module_state(module);
+    struct wal_import_options options = WAL_INIT(wal_import_options);
+    struct wal_import_result result = WAL_INIT(wal_import_result);
+    struct wal_slice *paths = NULL;
+    struct import_ctx ctx;
+    struct wal_store *store;
+    PyObject *made = NULL;
+    uint32_t path_count;
+    struct call call;
+
+    if (!value_count(module, "import_tree", count, 5) ||
+        !import_options(state, args[2], &options, &ctx) ||
+        !value_slices(state, args[1], "paths", true, &paths, &path_count)) {
+        return NULL;
+    }
+    store = call_begin(&call, module, args[0], HANDLE_STORE);
+    if (store != NULL && !import_begin(&ctx, &call, args[3], args[4])) {
+        call_end(&call);
+    } else if (store != NULL) {
+        call_unlock(&call);
+        call.status = wal_import_tree(store, paths, path_count, &options,
+                                      &result, &call.error);
+        call_lock(&call);
+        made = import_end(&ctx, &call, &result);
+    }
+    free(paths);
+    return made;
+}
+
+/* import_scan(paths, options, progress) */
+static PyObject *import_scan(PyObject *module, PyObject *const *args,
+                             Py_ssize_t count)
+{
+    struct module_state *state = module_state(module);
+    struct wal_import_options options = WAL_INIT(wal_import_options);
+    struct wal_import_result result = WAL_INIT(wal_import_result);
+    struct wal_slice *paths = NULL;
+    struct import_ctx ctx;
+    PyObject *made = NULL;
+    uint32_t path_count;
+    struct call call;
+
+    if (!value_count(module, "import_scan", count, 3) ||
+        !import_options(state, args[1], &options, &ctx) ||
+        !value_slices(state, args[0], "paths", true, &paths, &path_count)) {
+        return NULL;
+    }
+    call_begin_free(&call, module);
+    if (import_begin(&ctx, &call, args[2], Py_None)) {
+        call_unlock(&call);
+        call.status =
+            wal_import_scan(paths, path_count, &options, &result, &call.error);
+        call_lock(&call);
+        made = import_end(&ctx, &call, &result);
+    }
+    free(paths);
+    return made;
+}
+
+/* import_dialects() */
+static PyObject *import_dialects(PyObject *module, PyObject *const *args,
+                                 Py_ssize_t count)
+{
+    (void)args;
+    if (!value_count(module, "import_dialects", count, 0)) {
+        return NULL;
+    }
+    return value_names(wal_import_dialect);
+}
+
+/* import_clients(): (name, dialect, folder or None) each. */
+static PyObject *import_clients(PyObject *module, PyObject *const *args,
+                                Py_ssize_t count)
+{
+    PyObject *list;
+
+    (void)args;
+    if (!value_count(module, "import_clients", count, 0)) {
+        return NULL;
+    }
+    list = PyList_New(0);
+    for (uint32_t i = 0; list != NULL; i++) {
+        struct wal_import_client client = WAL_INIT(wal_import_client);
+        enum wal_status status = wal_import_client(i, &client, NULL);
+        PyObject *folder;
+
+        if (status == WAL_END) {
+            break;
+        }
+        if (status == WAL_ENOTFOUND) {
+            Py_INCREF(Py_None);
+            folder = Py_None;
+        } else {
+            folder = PyUnicode_DecodeFSDefault(client.folder);
+        }
+        if (!callback_add(list, Py_BuildValue("ssN", client.name,
+                                              client.dialect, folder))) {
+            value_clear(&list);
+        }
+    }
+    return list;
+}
+
+PyMethodDef import_methods[] = {
+    MODULE_FUNCTION("import_tree", import_tree),
+    MODULE_FUNCTION("import_scan", import_scan),
+    MODULE_FUNCTION("import_dialects", import_dialects),
+    MODULE_FUNCTION("import_clients", import_clients),
+    {0},
+};

@@ -1,0 +1,64 @@
+/*
+ * call.h - a call of the library on a handle.
+ *
+ *     call_begin   takes the handle; fails when it is closed, forked or in use
+ *     call_unlock  releases the interpreter's lock
+ *     ...          the call; call.status and call.error are its result
+ *     call_lock    takes the lock again
+ *     call_failed  raises what failed
+ *     call_end     lets go of the handle
+ */
+#ifndef AGENTWAL_PYTHON_CORE_CALL_H
+#define AGENTWAL_PYTHON_CORE_CALL_H
+
+#include "bindings/python/src/core/handle.h"
+#include "bindings/python/src/core/module.h"
+
+struct call {
+    struct module_state *state;
+    struct handle *handle; /* null: a call without a handle */
+    struct call *next;     /* of the gate's list */
+    pthread_t thread;
+    PyThreadState *saved;
+    bool is_raised; /* a function of the caller raised an exception */
+    enum wal_status status;
+    struct wal_error error;
+};
+
+/* The object as a handle of one of the kinds; null: an exception is set. */
+struct handle *handle_of(struct module_state *state, PyObject *object,
+                         enum handle_kind kinds);
+
+/* Begins a call; returns the pointer of the library, or null with an exception
+ * set: then there is no call to end. */
+void *call_begin(struct call *call, PyObject *module, PyObject *object,
+                 enum handle_kind kinds);
+/* Begins a call without a handle. */
+void call_begin_free(struct call *call, PyObject *module);
+void call_end(struct call *call);
+
+void call_unlock(struct call *call);
+void call_lock(struct call *call);
+
+/* Whether it failed; an exception is set then. */
+bool call_failed(struct call *call);
+
+/* Ends a call; returns None, or null if it failed. */
+PyObject *call_none(struct call *call);
+
+/* Ends a call; returns the pointer that it made as a handle, or null if it
+ * failed. */
+PyObject *call_handle(struct call *call, enum handle_kind kind, void *pointer);
+
+/* Adds a call to those that a store waits for before it is closed, and removes
+ * it. */
+void call_list(struct call *call, struct gate *gate);
+void call_unlist(struct call *call, struct gate *gate);
+
+/* Whether this thread runs a call on the store. */
+bool call_is_of_this_thread(const struct gate *gate);
+
+/* The store that a handle belongs to. */
+struct handle *handle_store(struct handle *handle);
+
+#endif

@@ -1,0 +1,103 @@
+/*
+ * constants.c - the enumerators of agentwal.h that the Python layer uses, by
+ * their names without WAL_.
+ */
+#include "agentwal/admin.h"
+#include "agentwal/checkpoint.h"
+#include "agentwal/convert.h"
+#include "agentwal/import.h"
+#include "bindings/python/src/core/module.h"
+
+#define CONSTANT(name)    \
+    {                     \
+#name, WAL_##name \
+    }
+
+static const struct {
+    const char *name;
+    long value;
+} constants[] = {
+    CONSTANT(DURABLE),
+    CONSTANT(WRITTEN),
+    CONSTANT(QUEUED),
+    CONSTANT(OPEN_CREATE),
+    CONSTANT(OPEN_EXCLUSIVE),
+    CONSTANT(OPEN_READ_ONLY),
+    CONSTANT(OPEN_STRICT),
+    CONSTANT(OPEN_NETWORK_FS),
+    CONSTANT(OPEN_PREAD),
+    CONSTANT(OPEN_NOOP),
+    CONSTANT(OPEN_MEMORY),
+    CONSTANT(COMPLETION_EVENTFD),
+    CONSTANT(SESSION_FORK),
+    CONSTANT(SESSION_DAMAGED),
+    CONSTANT(SESSION_DELETED),
+    CONSTANT(SESSION_TRASHED),
+    CONSTANT(CHANGE_METADATA),
+    CONSTANT(CHANGE_TITLE),
+    CONSTANT(CHANGE_CWD),
+    CONSTANT(CHANGE_PROJECT),
+    CONSTANT(CHANGE_SCHEMA),
+    CONSTANT(CHANGE_EXPECT),
+    CONSTANT(SESSION_CURSOR_LINEAGE),
+    CONSTANT(SESSION_CURSOR_TRASH),
+    CONSTANT(ENTRY_ROOT),
+    CONSTANT(ENTRY_LINE),
+    CONSTANT(ENTRY_HEAD_KEEP),
+    CONSTANT(ENTRY_HEAD_MOVE),
+    CONSTANT(APPEND_EXPECT),
+    CONSTANT(APPEND_NO_WAIT),
+    CONSTANT(HEAD_EXPECT),
+    CONSTANT(DOC_EXPECT),
+    CONSTANT(DOC_DELETE),
+    CONSTANT(DOC_STORE),
+    CONSTANT(DOC_CURSOR_KEYS),
+    CONSTANT(DOC_CURSOR_HISTORY),
+    CONSTANT(ENTRY_CURSOR_BRANCH),
+    CONSTANT(ENTRY_CURSOR_ALL),
+    CONSTANT(ENTRY_CURSOR_SINCE_COMPACTION),
+    CONSTANT(ENTRY_CURSOR_DURABLE),
+    CONSTANT(ENTRY_CURSOR_DELTAS),
+    CONSTANT(ENTRY_CURSOR_REDACTED),
+    CONSTANT(ENTRY_CURSOR_OUT_OF_LINE),
+    CONSTANT(CLAIM_OWN),
+    CONSTANT(STORE_COMPACT_ERASE),
+    CONSTANT(STORE_COMPACT_DRY_RUN),
+    CONSTANT(STORE_COMPACT_EMPTY_TRASH),
+    CONSTANT(STORE_COMPACT_KEEP_DELTAS),
+    CONSTANT(SESSION_SPACE_DELETED),
+    CONSTANT(CHECKPOINT_OFF),
+    CONSTANT(CHECKPOINT_UNLINKED),
+    CONSTANT(FILE_CHANGE_BINARY),
+    CONSTANT(FILE_CHANGE_CONTENT),
+    CONSTANT(FILE_CHANGE_MODE),
+    CONSTANT(FILE_CHANGE_ELSEWHERE),
+    CONSTANT(REWIND_DRY_RUN),
+    CONSTANT(REWIND_FORCE),
+    CONSTANT(REWIND_HEAD),
+    CONSTANT(VIEW_REPLACED),
+    CONSTANT(VIEW_INFO_DELETED),
+    CONSTANT(VIEW_INFO_REDACTED),
+    CONSTANT(VIEW_INFO_UNREADABLE),
+    CONSTANT(VIEW_CURSOR_STALE),
+    CONSTANT(IMPORT_CHANGED_VIEW),
+    CONSTANT(IMPORT_OTHER_ID),
+    CONSTANT(IMPORT_ALL_FILES),
+    CONSTANT(IMPORT_OTHER_FILES),
+};
+
+bool module_add_constants(PyObject *module)
+{
+    PyObject *no_offset;
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < sizeof(constants) / sizeof(*constants); i++) {
+        ok = PyModule_AddIntConstant(module, constants[i].name,
+                                     constants[i].value) == 0;
+    }
+    no_offset = ok ? PyLong_FromUnsignedLongLong(WAL_IMPORT_NO_OFFSET) : NULL;
+    ok = no_offset != NULL &&
+         PyModule_AddObjectRef(module, "IMPORT_NO_OFFSET", no_offset) == 0;
+    Py_XDECREF(no_offset);
+    return ok;
+}

@@ -1,0 +1,100 @@
+/*
+ * value.h - arguments of Python and structs of the library.
+ *
+ * A table names the fields of a struct in the order in which a row, a tuple,
+ * has them. Text of a row is borrowed: tuples, str and bytes do not change, and
+ * the caller of a function holds them until it returns.
+ */
+#ifndef AGENTWAL_PYTHON_CORE_VALUE_H
+#define AGENTWAL_PYTHON_CORE_VALUE_H
+
+#include "bindings/python/src/core/module.h"
+
+enum value_kind {
+    VALUE_TEXT,    /* wal_slice; str, or None: empty */
+    VALUE_CONTENT, /* wal_slice; str or bytes, or None: empty. Out: str */
+    VALUE_PATH,    /* wal_slice; bytes, or None: empty. Out: str */
+    VALUE_CHARS,   /* char[]; str. Bytes that are no UTF-8 are escaped */
+    VALUE_U32,
+    VALUE_U64,
+    VALUE_I32,
+    VALUE_I64,
+    VALUE_DIGEST, /* uint8_t[WAL_DIGEST_SIZE]; hexadecimal, or None: zeros */
+    VALUE_UUID    /* uint8_t[16]; out only */
+};
+
+struct value_field {
+    const char *name;
+    enum value_kind kind;
+    uint32_t offset;
+    uint32_t size;
+};
+
+#define VALUE_FIELD(type, member, kind)                         \
+    {                                                           \
+#member, kind, (uint32_t)offsetof(struct type, member), \
+            (uint32_t)sizeof(((struct type *)NULL)->member)     \
+    }
+
+struct value_table {
+    const struct value_field *fields;
+    uint32_t count;
+    uint32_t stride; /* bytes of the struct */
+};
+
+#define VALUE_TABLE(name, type, fields)                         \
+    static const struct value_table name = {                    \
+        fields, (uint32_t)(sizeof(fields) / sizeof(*(fields))), \
+        (uint32_t)sizeof(struct type)}
+
+/* Raises InvalidType unless there are as many arguments. */
+bool value_count(PyObject *module, const char *function, Py_ssize_t count,
+                 Py_ssize_t wanted);
+
+bool value_text(struct module_state *state, PyObject *value, const char *name,
+                struct wal_slice *slice);
+bool value_content(struct module_state *state, PyObject *value,
+                   const char *name, struct wal_slice *slice);
+bool value_path(struct module_state *state, PyObject *value, const char *name,
+                struct wal_slice *slice);
+/* A path without NUL bytes, as the system takes it. */
+bool value_system_path(struct module_state *state, PyObject *value,
+                       const char *name, const char **path);
+bool value_u32(struct module_state *state, PyObject *value, const char *name,
+               uint32_t *number);
+bool value_u64(struct module_state *state, PyObject *value, const char *name,
+               uint64_t *number);
+bool value_i64(struct module_state *state, PyObject *value, const char *name,
+               int64_t *number);
+bool value_digest(struct module_state *state, PyObject *value, const char *name,
+                  uint8_t digest[WAL_DIGEST_SIZE]);
+
+/* Sets the fields of a zeroed struct from a row. */
+bool value_row(struct module_state *state, PyObject *row, const char *name,
+               const struct value_table *table, void *made);
+
+/* The structs of a tuple of rows, to be freed with free(); struct_size is set.
+ * Null with *count 0: there are none; null otherwise: an exception is set. */
+bool value_rows(struct module_state *state, PyObject *rows, const char *name,
+                const struct value_table *table, void **made, uint32_t *count);
+
+/* A tuple of str, or with paths of bytes, as slices, to be freed with free().
+ * None: null. */
+bool value_slices(struct module_state *state, PyObject *values,
+                  const char *name, bool paths, struct wal_slice **slices,
+                  uint32_t *count);
+
+/* Text of the library; bytes that are no UTF-8 are escaped by surrogates. */
+PyObject *value_str(struct wal_slice text);
+PyObject *value_hex(const uint8_t *bytes, size_t size);
+
+/* The names that a function has by their indexes, as a tuple. */
+PyObject *value_names(const char *name_of(uint32_t index));
+
+/* Lets go of an object, and sets it to null; as Py_CLEAR, which is a loop. */
+void value_clear(PyObject **object);
+
+/* The struct as a dict of the table's names. */
+PyObject *value_dict(const struct value_table *table, const void *filled);
+
+#endif

@@ -1,0 +1,369 @@
+/*
+ * value_in.c - arguments of Python (value.h).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bindings/python/src/core/raise.h"
+#include "bindings/python/src/core/value.h"
+
+bool value_count(PyObject *module, const char *function, Py_ssize_t count,
+                 Py_ssize_t wanted)
+{
+    if (count == wanted) {
+        return true;
+    }
+    PyErr_Format(module_state(module)->invalid_type,
+                 "%s takes %zd arguments, not %zd", function, wanted, count);
+    return false;
+}
+
+/* Makes an exception of Python one of the package. */
+static bool replace_exception(struct module_state *state, const char *name,
+                              const char *text)
+{
+    if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        return false;
+    }
+    PyErr_Clear();
+    raise_invalid(state, name, text);
+    return false;
+}
+
+static bool text_of(struct module_state *state, PyObject *value,
+                    const char *name, struct wal_slice *slice)
+{
+    Py_ssize_t size;
+    const char *data = PyUnicode_AsUTF8AndSize(value, &size);
+
+    if (data == NULL) {
+        return replace_exception(
+            state, name, "has half a surrogate pair, which is not UTF-8");
+    }
+    slice->data = data;
+    slice->size = (uint64_t)size;
+    return true;
+}
+
+static bool bytes_of(PyObject *value, struct wal_slice *slice)
+{
+    char *data;
+    Py_ssize_t size;
+
+    if (PyBytes_AsStringAndSize(value, &data, &size) != 0) {
+        return false;
+    }
+    slice->data = data;
+    slice->size = (uint64_t)size;
+    return true;
+}
+
+bool value_text(struct module_state *state, PyObject *value, const char *name,
+                struct wal_slice *slice)
+{
+    if (value == Py_None) {
+        *slice = (struct wal_slice){NULL, 0};
+        return true;
+    }
+    if (!PyUnicode_Check(value)) {
+        raise_type(state, name, "a str", value);
+        return false;
+    }
+    return text_of(state, value, name, slice);
+}
+
+bool value_content(struct module_state *state, PyObject *value,
+                   const char *name, struct wal_slice *slice)
+{
+    if (value == Py_None) {
+        *slice = (struct wal_slice){NULL, 0};
+        return true;
+    }
+    if (PyUnicode_Check(value)) {
+        return text_of(state, value, name, slice);
+    }
+    if (!PyBytes_Check(value)) {
+        raise_type(state, name, "a str or bytes", value);
+        return false;
+    }
+    return bytes_of(value, slice);
+}
+
+bool value_path(struct module_state *state, PyObject *value, const char *name,
+                struct wal_slice *slice)
+{
+    if (value == Py_None) {
+        *slice = (struct wal_slice){NULL, 0};
+        return true;
+    }
+    if (!PyBytes_Check(value)) {
+        raise_type(state, name, "a path as bytes", value);
+        return false;
+    }
+    if (!bytes_of(value, slice)) {
+        return false;
+    }
+    if (memchr(slice->data, '\0', (size_t)slice->size) != NULL) {
+        raise_invalid(state, name, "a path has no NUL byte");
+        return false;
+    }
+    return true;
+}
+
+bool value_system_path(struct module_state *state, PyObject *value,
+                       const char *name, const char **path)
+{
+    struct wal_slice slice;
+
+    if (value == Py_None) {
+        raise_type(state, name, "a path as bytes", value);
+        return false;
+    }
+    if (!value_path(state, value, name, &slice)) {
+        return false;
+    }
+    *path = slice.data; /* bytes of Python end with NUL */
+    return true;
+}
+
+/* An int, and nothing that can be made one. */
+static bool is_int(struct module_state *state, PyObject *value,
+                   const char *name)
+{
+    if (PyLong_Check(value)) {
+        return true;
+    }
+    raise_type(state, name, "an int", value);
+    return false;
+}
+
+bool value_u64(struct module_state *state, PyObject *value, const char *name,
+               uint64_t *number)
+{
+    unsigned long long got;
+
+    if (!is_int(state, value, name)) {
+        return false;
+    }
+    got = PyLong_AsUnsignedLongLong(value);
+    if (got == (unsigned long long)-1 && PyErr_Occurred() != NULL) {
+        return replace_exception(state, name, "not in 0 to 2**64 - 1");
+    }
+    *number = got;
+    return true;
+}
+
+bool value_u32(struct module_state *state, PyObject *value, const char *name,
+               uint32_t *number)
+{
+    uint64_t got;
+
+    if (!value_u64(state, value, name, &got)) {
+        return false;
+    }
+    if (got > UINT32_MAX) {
+        raise_invalid(state, name, "not in 0 to 2**32 - 1");
+        return false;
+    }
+    *number = (uint32_t)got;
+    return true;
+}
+
+bool value_i64(struct module_state *state, PyObject *value, const char *name,
+               int64_t *number)
+{
+    long long got;
+
+    if (!is_int(state, value, name)) {
+        return false;
+    }
+    got = PyLong_AsLongLong(value);
+    if (got == -1 && PyErr_Occurred() != NULL) {
+        return replace_exception(state, name, "not in -2**63 to 2**63 - 1");
+    }
+    *number = got;
+    return true;
+}
+
+static int hex_digit(char digit)
+{
+    if (digit >= '0' && digit <= '9') {
+        return digit - '0';
+    }
+    if (digit >= 'a' && digit <= 'f') {
+        return digit - 'a' + 10;
+    }
+    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+}
+
+bool value_digest(struct module_state *state, PyObject *value, const char *name,
+                  uint8_t digest[WAL_DIGEST_SIZE])
+{
+    struct wal_slice text = {NULL, 0};
+    const char *digits;
+    bool ok;
+
+    if (value == Py_None) {
+        memset(digest, 0, WAL_DIGEST_SIZE);
+        return true;
+    }
+    if (!value_text(state, value, name, &text)) {
+        return false;
+    }
+    digits = text.data;
+    ok = text.size == (size_t)2 * WAL_DIGEST_SIZE;
+    for (size_t i = 0; ok && i < WAL_DIGEST_SIZE; i++) {
+        int high = hex_digit(digits[2 * i]);
+        int low = hex_digit(digits[2 * i + 1]);
+
+        ok = high >= 0 && low >= 0;
+        if (ok) {
+            digest[i] = (uint8_t)(high << 4 | low);
+        }
+    }
+    if (!ok) {
+        raise_invalid(state, name, "a SHA-256 has 64 hexadecimal digits");
+    }
+    return ok;
+}
+
+static bool set_field(struct module_state *state, PyObject *value,
+                      const struct value_field *field, char *made)
+{
+    void *place = made + field->offset;
+    struct wal_slice slice = {NULL, 0};
+
+    switch (field->kind) {
+    case VALUE_TEXT:
+        return value_text(state, value, field->name, place);
+    case VALUE_CONTENT:
+        return value_content(state, value, field->name, place);
+    case VALUE_PATH:
+        return value_path(state, value, field->name, place);
+    case VALUE_U32:
+        return value_u32(state, value, field->name, place);
+    case VALUE_U64:
+        return value_u64(state, value, field->name, place);
+    case VALUE_I64:
+        return value_i64(state, value, field->name, place);
+    case VALUE_DIGEST:
+        return value_digest(state, value, field->name, place);
+    case VALUE_CHARS:
+        if (!value_text(state, value, field->name, &slice)) {
+            return false;
+        }
+        if (slice.size >= field->size) {
+            raise_invalid(state, field->name, "too long");
+            return false;
+        }
+        if (slice.size > 0) {
+            memcpy(place, slice.data, (size_t)slice.size);
+        }
+        return true;
+    case VALUE_I32:
+    case VALUE_UUID:
+        break;
+    }
+    raise_invalid(state, field->name, "is not set by a caller");
+    return false;
+}
+
+bool value_row(struct module_state *state, PyObject *row, const char *name,
+               const struct value_table *table, void *made)
+{
+    if (!PyTuple_Check(row) || PyTuple_Size(row) != (Py_ssize_t)table->count) {
+        raise_type(state, name, "a row of its fields", row);
+        return false;
+    }
+    for (uint32_t i = 0; i < table->count; i++) {
+        if (!set_field(state, PyTuple_GetItem(row, (Py_ssize_t)i),
+                       &table->fields[i], made)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The size of a tuple; false: it is none, or too large. */
+static bool tuple_size(struct module_state *state, PyObject *values,
+                       const char *name, uint32_t *count)
+{
+    if (!PyTuple_Check(values)) {
+        raise_type(state, name, "a tuple", values);
+        return false;
+    }
+    if (PyTuple_Size(values) > (Py_ssize_t)UINT32_MAX) {
+        raise_invalid(state, name, "too many");
+        return false;
+    }
+    *count = (uint32_t)PyTuple_Size(values);
+    return true;
+}
+
+bool value_rows(struct module_state *state, PyObject *rows, const char *name,
+                const struct value_table *table, void **made, uint32_t *count)
+{
+    char *items;
+    uint32_t wanted;
+
+    *made = NULL;
+    *count = 0;
+    if (!tuple_size(state, rows, name, &wanted)) {
+        return false;
+    }
+    if (wanted == 0) {
+        return true;
+    }
+    items = calloc(wanted, table->stride);
+    if (items == NULL) {
+        (void)PyErr_NoMemory();
+        return false;
+    }
+    for (uint32_t i = 0; i < wanted; i++) {
+        char *item = items + (size_t)i * table->stride;
+
+        memcpy(item, &table->stride, sizeof(table->stride)); /* struct_size */
+        if (!value_row(state, PyTuple_GetItem(rows, (Py_ssize_t)i), name, table,
+                       item)) {
+            free(items);
+            return false;
+        }
+    }
+    *made = items;
+    *count = wanted;
+    return true;
+}
+
+bool value_slices(struct module_state *state, PyObject *values,
+                  const char *name, bool paths, struct wal_slice **slices,
+                  uint32_t *count)
+{
+    struct wal_slice *items;
+    bool ok = true;
+
+    *slices = NULL;
+    *count = 0;
+    if (values == Py_None) {
+        return true;
+    }
+    if (!tuple_size(state, values, name, count)) {
+        return false;
+    }
+    items = calloc(*count + 1u, sizeof(*items)); /* none is not null */
+    if (items == NULL) {
+        (void)PyErr_NoMemory();
+        return false;
+    }
+    for (uint32_t i = 0; ok && i < *count; i++) {
+        PyObject *value = PyTuple_GetItem(values, (Py_ssize_t)i);
+
+        ok = paths ? value_path(state, value, name, &items[i])
+                   : value_text(state, value, name, &items[i]);
+    }
+    if (!ok) {
+        free(items);
+        return false;
+    }
+    *slices = items;
+    return true;
+}

@@ -1,0 +1,230 @@
+/*
+ * transfer.c - merging stores, and bundles.
+ */
+#include "agentwal/transfer.h"
+
+#include <stdlib.h>
+
+#include "bindings/python/src/core/callback.h"
+#include "bindings/python/src/core/raise.h"
+#include "bindings/python/src/core/value.h"
+
+static const struct value_field report_fields[] = {
+    VALUE_FIELD(wal_transfer_report, kind, VALUE_U32),
+    VALUE_FIELD(wal_transfer_report, status, VALUE_I32),
+    VALUE_FIELD(wal_transfer_report, session_id, VALUE_TEXT),
+    VALUE_FIELD(wal_transfer_report, key, VALUE_TEXT),
+    VALUE_FIELD(wal_transfer_report, entries, VALUE_U64),
+    VALUE_FIELD(wal_transfer_report, documents, VALUE_U64),
+};
+VALUE_TABLE(report_table, wal_transfer_report, report_fields);
+
+static const struct value_field result_fields[] = {
+    VALUE_FIELD(wal_transfer_result, created, VALUE_U64),
+    VALUE_FIELD(wal_transfer_result, continued, VALUE_U64),
+    VALUE_FIELD(wal_transfer_result, unchanged, VALUE_U64),
+    VALUE_FIELD(wal_transfer_result, refused, VALUE_U64),
+    VALUE_FIELD(wal_transfer_result, entries, VALUE_U64),
+    VALUE_FIELD(wal_transfer_result, documents, VALUE_U64),
+    VALUE_FIELD(wal_transfer_result, differing_documents, VALUE_U64),
+    VALUE_FIELD(wal_transfer_result, bytes, VALUE_U64),
+};
+VALUE_TABLE(result_table, wal_transfer_result, result_fields);
+
+static int32_t on_progress(void *context, uint64_t done, uint64_t total)
+{
+    return callback_progress(context, done, total);
+}
+
+static PyObject *report_dict(struct module_state *state,
+                             const struct wal_transfer_report *report)
+{
+    PyObject *dict = value_dict(&report_table, report);
+    PyObject *error = NULL;
+
+    if (dict == NULL) {
+        return NULL;
+    }
+    if (report->error != NULL) {
+        error = raise_make(state, report->error);
+    } else {
+        Py_INCREF(Py_None);
+        error = Py_None;
+    }
+    if (error == NULL || PyDict_SetItemString(dict, "error", error) != 0) {
+        value_clear(&dict);
+    }
+    Py_XDECREF(error);
+    return dict;
+}
+
+static int32_t on_report(void *context, const struct wal_transfer_report *made)
+{
+    struct callback *callback = context;
+
+    if (!callback_enter(callback)) {
+        return 1;
+    }
+    return callback_leave(
+        callback, callback_add(callback->reports,
+                               report_dict(callback->call->state, made)));
+}
+
+/* A transfer, and how it is run. */
+struct transfer {
+    struct call call;
+    struct callback callback;
+    struct wal_transfer_options options;
+    struct wal_transfer_result result;
+    struct wal_slice *sessions;
+};
+
+/* Prepares for a call on a store; false: an exception is set, and nothing is to
+ * be ended. */
+static void *transfer_begin(struct transfer *transfer, PyObject *module,
+                            PyObject *store, PyObject *sessions,
+                            PyObject *progress)
+{
+    struct wal_transfer_options *options = &transfer->options;
+    uint32_t count = 0;
+    void *pointer;
+
+    transfer->sessions = NULL;
+    transfer->result =
+        (struct wal_transfer_result)WAL_INIT(wal_transfer_result);
+    if (!value_slices(module_state(module), sessions, "sessions", false,
+                      &transfer->sessions, &count)) {
+        return NULL;
+    }
+    pointer = call_begin(&transfer->call, module, store, HANDLE_STORE);
+    if (pointer != NULL &&
+        !callback_begin(&transfer->callback, &transfer->call, progress)) {
+        call_end(&transfer->call);
+        pointer = NULL;
+    }
+    if (pointer == NULL) {
+        free(transfer->sessions);
+        return NULL;
+    }
+    options->sessions = transfer->sessions;
+    options->session_count = count;
+    options->progress = on_progress;
+    options->report = on_report;
+    options->ctx = &transfer->callback;
+    return pointer;
+}
+
+static PyObject *transfer_end(struct transfer *transfer)
+{
+    PyObject *made = NULL;
+
+    if (!call_failed(&transfer->call)) {
+        made = value_dict(&result_table, &transfer->result);
+    }
+    if (made != NULL && PyDict_SetItemString(made, "reports",
+                                             transfer->callback.reports) != 0) {
+        value_clear(&made);
+    }
+    callback_end(&transfer->callback);
+    call_end(&transfer->call);
+    free(transfer->sessions);
+    return made;
+}
+
+/* store_merge(from, to, sessions, progress) */
+static PyObject *store_merge(PyObject *module, PyObject *const *args,
+                             Py_ssize_t count)
+{
+    struct transfer transfer = {.options = WAL_INIT(wal_transfer_options)};
+    struct wal_store *from, *to;
+    PyObject *made = NULL;
+    struct call source;
+
+    if (!value_count(module, "store_merge", count, 4)) {
+        return NULL;
+    }
+    from = call_begin(&source, module, args[0], HANDLE_STORE);
+    if (from == NULL) {
+        return NULL;
+    }
+    to = transfer_begin(&transfer, module, args[1], args[2], args[3]);
+    if (to != NULL) {
+        call_unlock(&transfer.call);
+        transfer.call.status =
+            wal_store_merge(from, to, &transfer.options, &transfer.result,
+                            &transfer.call.error);
+        call_lock(&transfer.call);
+        made = transfer_end(&transfer);
+    }
+    call_end(&source);
+    return made;
+}
+
+typedef enum wal_status
+bundle_action(struct wal_store *store, struct wal_slice path,
+              const struct wal_transfer_options *options,
+              struct wal_transfer_result *result, struct wal_error *error);
+
+/* (store, path, sessions, directory, progress) */
+static PyObject *bundle(PyObject *module, PyObject *const *args,
+                        Py_ssize_t count, const char *name,
+                        bundle_action *action)
+{
+    struct module_state *state = module_state(module);
+    struct transfer transfer = {.options = WAL_INIT(wal_transfer_options)};
+    struct wal_store *store;
+    struct wal_slice path;
+
+    if (!value_count(module, name, count, 5) ||
+        !value_path(state, args[1], "path", &path) ||
+        !value_path(state, args[3], "directory", &transfer.options.directory)) {
+        return NULL;
+    }
+    store = transfer_begin(&transfer, module, args[0], args[2], args[4]);
+    if (store == NULL) {
+        return NULL;
+    }
+    call_unlock(&transfer.call);
+    transfer.call.status = action(store, path, &transfer.options,
+                                  &transfer.result, &transfer.call.error);
+    call_lock(&transfer.call);
+    return transfer_end(&transfer);
+}
+
+static PyObject *bundle_write(PyObject *module, PyObject *const *args,
+                              Py_ssize_t count)
+{
+    return bundle(module, args, count, "bundle_write", wal_bundle_write);
+}
+
+static PyObject *bundle_read(PyObject *module, PyObject *const *args,
+                             Py_ssize_t count)
+{
+    return bundle(module, args, count, "bundle_read", wal_bundle_read);
+}
+
+/* bundle_detect(path) */
+static PyObject *bundle_detect(PyObject *module, PyObject *const *args,
+                               Py_ssize_t count)
+{
+    PyThreadState *thread;
+    struct wal_slice path;
+    int32_t found;
+
+    if (!value_count(module, "bundle_detect", count, 1) ||
+        !value_path(module_state(module), args[0], "path", &path)) {
+        return NULL;
+    }
+    thread = PyEval_SaveThread();
+    found = wal_bundle_detect(path);
+    PyEval_RestoreThread(thread);
+    return PyBool_FromLong(found);
+}
+
+PyMethodDef transfer_methods[] = {
+    MODULE_FUNCTION("store_merge", store_merge),
+    MODULE_FUNCTION("bundle_write", bundle_write),
+    MODULE_FUNCTION("bundle_read", bundle_read),
+    MODULE_FUNCTION("bundle_detect", bundle_detect),
+    {0},
+};

@@ -137,11 +137,16 @@ static napi_value create_now(struct call *call)
     struct wal_session_options options;
     enum wal_status status;
 
+    if (store == NULL) {
+        return NULL;
+    }
+    /* It may run JavaScript, which may close the store. */
+    submissions_flush_backlog(store);
+    store = store_get(call, 0);
     session_read_options(call, 1, &options);
     if (call->failed) {
         return NULL;
     }
-    submissions_flush_backlog(store);
     status = wal_session_create(store->wal, &options, &made.session,
                                 call_error(call));
     return return_session(call, store, &made, status);

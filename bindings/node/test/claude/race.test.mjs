@@ -86,7 +86,8 @@ test('an append that comes in any microtask after another one is settled', () =>
           await null;
         }
         const second = adapter.append(MAIN, [row('tag', { n: ticks })]);
-        const isSettled = await Promise.race([second.then(() => true), sleep(10_000, false, { ref: false })]);
+        const isSettled = await Promise.race([second.then(() => true),
+          sleep(10_000, false, { ref: false })]);
         assert.ok(isSettled, `after ${ticks} microtasks`);
         await first;
         expected += 2;

@@ -1,6 +1,7 @@
 // Appends and batches: their order, durabilities, expectations and outcomes.
 
 import assert from 'node:assert/strict';
+import { createHook } from 'node:async_hooks';
 import test from 'node:test';
 
 import { ConflictError, NotFoundError, Store, WalError } from '../index.mjs';
@@ -283,3 +284,31 @@ test('a session that is not there is not found', async (t) => {
   assert.equal((await rejection(session.append({ payload: 1 }))).code, 'WAL_ENOTFOUND');
   assert.throws(() => session.info(), NotFoundError);
 });
+
+// Calls a function while outcomes are reported, once.
+function callInReport(call) {
+  let settled = 0;
+  const hook = createHook({ init() {}, promiseResolve() {
+    if (++settled === 6) {
+      hook.disable();
+      call();
+    }
+  } });
+  hook.enable();
+}
+
+for (const [how, call] of [
+  ['closes the store', (store) => store.closeSync()],
+  ['appends', (store, session) => session.appendSync({ payload: 'within' })],
+]) {
+  test(`a hook that ${how} while outcomes are reported changes none`, async (t) => {
+    const store = memoryStore(t, { queueLimit: 8 });
+    const session = await store.create();
+    const appends = Array.from({ length: 600 }, (_, i) =>
+      session.append({ id: `e${i}`, payload: i }));
+    callInReport(() => call(store, session));
+    const results = await Promise.all(appends);
+    assert.deepEqual(results.map(({ appended, lastId }) => [appended, lastId]),
+      appends.map((_, i) => [1, `e${i}`]));
+  });
+}

@@ -163,3 +163,26 @@ test('a store that keeps nothing has the same calls', async (t) => {
   assert.equal((await session.append({ payload: 1 })).appended, 1);
   assert.deepEqual(session.entries().toArray(), []);
 });
+
+test('a migration to what is no version of a schema is refused', async (t) => {
+  const session = await memoryStore(t).create({ schemaVersion: 1 });
+  for (const to of [NaN, undefined, null, '3', 2.5, -1, 2 ** 32, Infinity]) {
+    const step = () => { throw new Error('a step was asked for'); };
+    assert.equal((await rejection(session.migrate(to, step))).code, 'WAL_EINVAL', String(to));
+  }
+  assert.equal(session.info().schemaVersion, 1);
+});
+
+test('a session with NUL in its id is that session, and not another one', async (t) => {
+  const store = memoryStore(t);
+  const other = await store.create({ id: 'a' });
+  const id = 'a\0b';
+  const session = await store.create({ id });
+  assert.equal(session.id, id);
+  assert.equal(store.session(id).id, id);
+  assert.equal((await store.openOrCreate({ id })).session.id, id);
+  assert.equal((await other.fork({ id: 'a\0c' })).id, 'a\0c');
+  await session.append({ id: 'e\0f', payload: 1 });
+  assert.equal(session.head(), 'e\0f');
+  await session.append({ payload: 2 }, { expectTail: session.head() });
+});

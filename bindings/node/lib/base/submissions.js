@@ -23,12 +23,14 @@ function release(slot) {
 // slot, appended, duplicates, sequence; details[i] is the error of a failure.
 function makeSettle(numbers) {
   return function settle(count, details) {
+    // Settling may run code of others, as hooks of promises, that calls the addon.
+    const outcomes = numbers.slice(0, 4 * count);
     for (let i = 0; i < count; i++) {
       const at = 4 * i;
-      const waiter = release(numbers[at]);
+      const waiter = release(outcomes[at]);
       const error = details === undefined ? undefined : details[i];
       if (error === undefined) {
-        waiter.fulfil(numbers[at + 1], numbers[at + 2], numbers[at + 3]);
+        waiter.fulfil(outcomes[at + 1], outcomes[at + 2], outcomes[at + 3]);
       } else {
         waiter.reject(error);
       }

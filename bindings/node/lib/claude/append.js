@@ -44,7 +44,7 @@ class AppendQueue {
   add(rows) {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ rows, resolve, reject });
-      this.#running ??= this.#run().finally(() => { this.#running = null; });
+      this.#running ??= this.#run();
     });
   }
 
@@ -63,16 +63,22 @@ class AppendQueue {
     // Calls of one turn go together.
     await null;
     while (this.#waiting.length > 0) {
-      const group = this.#takeGroup();
-      try {
-        await this.#commit(group.flatMap((call) => call.rows));
-        group.forEach((call) => call.resolve());
-      } catch (error) {
-        if (group.length === 1) {
-          group[0].reject(error);
-        } else {
-          await this.#commitEach(group);
-        }
+      await this.#commitGroup(this.#takeGroup());
+    }
+    // In the same turn as the last look at what waits, so that a call which is
+    // added next begins a run.
+    this.#running = null;
+  }
+
+  async #commitGroup(group) {
+    try {
+      await this.#commit(group.flatMap((call) => call.rows));
+      group.forEach((call) => call.resolve());
+    } catch (error) {
+      if (group.length === 1) {
+        group[0].reject(error);
+      } else {
+        await this.#commitEach(group);
       }
     }
   }

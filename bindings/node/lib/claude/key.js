@@ -202,7 +202,7 @@ function isProject(info, place, projectKey, project = keyPart(projectKey)) {
   return place.project !== null
     ? place.project === project
     : info.project === projectText(projectKey) ||
-      folderOf(info.cwd) === projectKey;
+      info.project === '' && info.cwd !== '' && folderOf(info.cwd) === projectKey;
 }
 
 /** The encoded parts of a session's key, or null when Claude Code did not

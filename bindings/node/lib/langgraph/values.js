@@ -117,10 +117,19 @@ class Values {
     return entry;
   }
 
+  /** Fails when the entry of a value, or one that it depends on, cannot be read
+   * now: another session or process may have redacted it since it was cached. */
+  #checkReadable(session, digest) {
+    for (let next = digest; next !== undefined;) {
+      next = this.#entry(session, next).meta.base;
+    }
+  }
+
   #readEntry(session, digest) {
     const cached = this.#cache.get(digest);
 
     if (cached) {
+      this.#checkReadable(session, digest);
       return cached;
     }
     let entry = this.#entry(session, digest);
@@ -133,6 +142,7 @@ class Values {
 
       fits = assembly.applyDelta(entry.meta.ops, entry.bytes);
       if (base) {
+        this.#checkReadable(session, entry.meta.base);
         fits &&= assembly.applyWhole(base.bytes);
         break;
       }

@@ -189,6 +189,9 @@ class Session {
   }
 
   async migrate(to, step) {
+    if (!Number.isInteger(to) || to < 0 || to >= 2 ** 32) {
+      throw invalid(`the version of a schema is a whole number from 0 on, not ${String(to)}`);
+    }
     for (;;) {
       const now = this.info();
       if (now.schemaVersion === to) {

@@ -9,7 +9,8 @@
 /* head(session, stream, name): the id of its entry, or null */
 static napi_value get_head(struct call *call)
 {
-    char id[WAL_ID_SIZE];
+    char id[WAL_ID_SIZE] = {0};
+    size_t size = sizeof(id);
     struct handle *session = handle_get(call, 0, &session_type);
     uint32_t stream = value_u32(call, call_arg(call, 1));
     struct wal_slice name = value_text(call, call_arg(call, 2));
@@ -22,7 +23,14 @@ static napi_value get_head(struct call *call)
     if (status == WAL_ENOTFOUND) {
         return make_null(call);
     }
-    return call_check(call, status) ? make_string(call, id) : NULL;
+    if (!call_check(call, status)) {
+        return NULL;
+    }
+    /* An id may have NUL; at its end it is not seen. */
+    while (size > 0 && id[size - 1] == '\0') {
+        size--;
+    }
+    return make_text(call, (struct wal_slice){id, size});
 }
 
 static napi_value make_head(struct call *call, const struct wal_head *head)

@@ -45,7 +45,7 @@ enum wal_status session_identify(struct opened_session *opened,
     }
     if (status == WAL_OK) {
         memcpy(opened->id, info.id.data, info.id.size);
-        opened->id[info.id.size] = '\0';
+        opened->id_size = info.id.size;
     }
     return status;
 }
@@ -68,7 +68,8 @@ napi_value session_make(struct call *call, struct store *store,
     opened->session = NULL;
     pair = make_array(call);
     array_push(call, pair, 0, handle_make(call, &session_type, store, session));
-    array_push(call, pair, 1, make_string(call, opened->id));
+    array_push(call, pair, 1, make_text(
+                  call, (struct wal_slice){opened->id, opened->id_size}));
     return pair;
 }
 
@@ -136,11 +137,16 @@ static napi_value create_now(struct call *call)
     struct wal_session_options options;
     enum wal_status status;
 
+    if (store == NULL) {
+        return NULL;
+    }
+    /* It may run JavaScript, which may close the store. */
+    submissions_flush_backlog(store);
+    store = store_get(call, 0);
     session_read_options(call, 1, &options);
     if (call->failed) {
         return NULL;
     }
-    submissions_flush_backlog(store);
     status = wal_session_create(store->wal, &options, &made.session,
                                 call_error(call));
     return return_session(call, store, &made, status);
@@ -164,7 +170,7 @@ static napi_value open_session(struct call *call)
     }
     /* The id is known; the state of one that is damaged may be unreadable. */
     memcpy(opened.id, id.data, id.size);
-    opened.id[id.size] = '\0';
+    opened.id_size = id.size;
     return session_make(call, store, &opened);
 }
 

@@ -13,6 +13,7 @@ extern const struct handle_type session_type;
 struct opened_session {
     struct wal_session *session; /* NULL: none */
     char id[WAL_ID_SIZE];
+    size_t id_size; /* of an id, which may have NUL */
 };
 
 /* Fills the id once the session is there, in the thread that opened it: its

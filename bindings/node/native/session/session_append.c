@@ -35,12 +35,19 @@ static napi_value commit_batch(struct call *call)
 {
     struct wal_append_result result = WAL_INIT(wal_append_result);
     struct handle *session = handle_get(call, 0, &session_type);
-    struct batch_input *input = batch_read(call, 1);
+    struct batch_input *input;
 
+    if (session == NULL) {
+        return NULL;
+    }
+    /* It may run JavaScript, which may close the session and use the memory
+     * that batches are read to. */
+    submissions_flush_backlog(session->store);
+    session = handle_get(call, 0, &session_type);
+    input = batch_read(call, 1);
     if (call->failed) {
         return NULL;
     }
-    submissions_flush_backlog(session->store);
     if (!call_check(call, wal_batch_commit(session->object, &input->batch,
                                            &input->options, &result,
                                            call_error(call)))) {

@@ -112,10 +112,6 @@ static void report_outcome(struct report *report, uint32_t slot,
     double *numbers =
         report->call.addon->numbers + (size_t)report->count * OUTCOME_NUMBERS;
 
-    numbers[0] = slot;
-    numbers[1] = result->appended;
-    numbers[2] = result->duplicates;
-    numbers[3] = (double)result->sequence;
     if (status != WAL_OK) {
         if (report->details == NULL) {
             report->details = make_array(&report->call);
@@ -123,12 +119,17 @@ static void report_outcome(struct report *report, uint32_t slot,
         array_push(&report->call, report->details, report->count,
                    call_make_error(&report->call, error));
     }
+    numbers[0] = slot;
+    numbers[1] = result->appended;
+    numbers[2] = result->duplicates;
+    numbers[3] = (double)result->sequence;
     if (++report->count == OUTCOMES) {
         report_flush(report);
     }
 }
 
-/* Reports the first of a queue if it is done. */
+/* Reports the first of a queue if it is done. The report may run JavaScript,
+ * and that may settle or close the store: what is reported is in no queue. */
 static bool report_first(struct report *report, struct store *store,
                          struct submission_queue *queue)
 {
@@ -146,8 +147,9 @@ static bool report_first(struct report *report, struct store *store,
     if (status != WAL_OK) {
         result = (struct wal_append_result)WAL_INIT(wal_append_result);
     }
+    (void)pop(store, queue);
     report_outcome(report, item->slot, status, &result, &error);
-    destroy(pop(store, queue));
+    destroy(item);
     return true;
 }
 
@@ -210,6 +212,7 @@ void submissions_settle(struct store *store)
     struct submissions *all = &store->submissions;
     struct report report = {.count = 0};
 
+    store_retain(store);
     call_begin(&report.call, store->addon);
     for (size_t i = 0; i < 2; i++) {
         while (all->pending[i].first != NULL &&
@@ -220,6 +223,7 @@ void submissions_settle(struct store *store)
     }
     report_flush(&report);
     store_continue_close(store);
+    store_release(store);
 }
 
 void submissions_flush_backlog(struct store *store)

@@ -194,3 +194,18 @@ test('a fork of a session with a moved head begins there', () =>
       .find((each) => each.sessionId === fork.sessionId);
     assert.deepEqual(data, foldSessionSummary(undefined, keyOf(fork), loaded).data);
   }));
+
+test('a fork belongs to its project key, and to no other one', () =>
+  withStore(async (adapter) => {
+    for (const cwd of ['/work/x', undefined]) {
+      const key = { projectKey: 'tenant', sessionId: `s${cwd}` };
+      await adapter.append(key, [message(1, { cwd })]);
+      const fork = await forkSession(adapter, key);
+      for (const projectKey of ['-work-x', '']) {
+        assert.deepEqual(await adapter.listSessions(projectKey), []);
+        assert.equal(await adapter.load({ ...fork, projectKey }), null);
+        await adapter.delete({ ...fork, projectKey });
+      }
+      assert.equal((await adapter.load({ ...key, ...fork })).length, 1);
+    }
+  }, { foldSessionSummary }));

@@ -70,6 +70,32 @@ test('appends of one object that are not awaited keep their order', () =>
     assert.ok(checkHistory(store.session(MAIN.sessionId), rows) < 500);
   }));
 
+test('an append that comes in any microtask after another one is settled', () =>
+  withStore(async (adapter, store) => {
+    const other = await store.create({ id: 'other' });
+    let expected = 0;
+    for (let ticks = 0; ticks < 24; ticks++) {
+      for (let i = 0; i < 10; i++) {
+        const first = adapter.append(MAIN, [row('tag', { n: ticks })]);
+        const written = other.append({ payload: i }, { durability: 'written' });
+        for (let j = 0; j < i; j++) {
+          await null;
+        }
+        await written;
+        for (let j = 0; j < ticks; j++) {
+          await null;
+        }
+        const second = adapter.append(MAIN, [row('tag', { n: ticks })]);
+        const isSettled = await Promise.race([second.then(() => true),
+          sleep(10_000, false, { ref: false })]);
+        assert.ok(isSettled, `after ${ticks} microtasks`);
+        await first;
+        expected += 2;
+      }
+    }
+    assert.equal((await adapter.load(MAIN)).length, expected);
+  }, { durability: 'written' }));
+
 test('a refused append does not affect those that wait with it', async (t) => {
   const { commit } = Session.prototype;
   t.after(() => { Session.prototype.commit = commit; });

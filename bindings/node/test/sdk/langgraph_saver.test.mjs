@@ -335,6 +335,24 @@ test('checkpoints that were redacted are left out', async (t) => {
     { code: 'WAL_EREDACTED' });
 });
 
+test('a value that was redacted is neither read from the cache nor a base', async (t) => {
+  const { store, saver } = await openSaver(t);
+  const messages = (count) => Array.from({ length: count }, (_, i) => `${i} `.repeat(40));
+  const first = await put(saver, configOf('t'), { messages: messages(50) });
+  const second = await put(saver, first, { messages: messages(51) }, 1);
+  const session = store.session('lg/t');
+  const [value, difference] = session.entries({ mode: 'all', stream: 2 }).toArray();
+
+  assert.equal(`value:${difference.meta.base}`, value.id);
+  await session.redact(value.id);
+  for (const config of [first, second]) {
+    await assert.rejects(saver.getTuple(config), { code: 'WAL_EREDACTED' });
+  }
+  assert.deepEqual(await all(saver.list(configOf('t'))), []);
+  const third = await put(saver, second, { messages: messages(52) }, 2);
+  assert.deepEqual(await valuesOf(new AgentwalSaver(store), third), { messages: messages(52) });
+});
+
 test('a thread that is deleted is gone, and may be made again', async (t) => {
   const { store, saver } = await openSaver(t);
 

@@ -68,8 +68,9 @@ napi_value session_make(struct call *call, struct store *store,
     opened->session = NULL;
     pair = make_array(call);
     array_push(call, pair, 0, handle_make(call, &session_type, store, session));
-    array_push(call, pair, 1, make_text(
-                  call, (struct wal_slice){opened->id, opened->id_size}));
+    array_push(
+        call, pair, 1,
+        make_text(call, (struct wal_slice){opened->id, opened->id_size}));
     return pair;
 }
 

@@ -17,19 +17,8 @@ import {
   storePath,
   temporaryFolder,
   thrown,
+  wrongPaths,
 } from './lib/store.mjs';
-
-const HOSTILE = [
-  undefined,
-  null,
-  5,
-  {},
-  '',
-  'a\0b',
-  '\ud800',
-  new URL('http://x/'),
-  new URL('file:///a%00b'),
-];
 
 // Text that does not compress.
 function noise(size) {
@@ -343,7 +332,7 @@ test('errors of backup', async (t) => {
     'WAL_EINVAL',
   );
   assert.equal((await rejection(memoryStore(t).backup(path.join(folder, 'm')))).code, 'WAL_EINVAL');
-  for (const wrong of HOSTILE) {
+  for (const wrong of wrongPaths) {
     assert.equal((await rejection(store.backup(wrong))).code, 'WAL_EINVAL');
   }
   assert.ok((await rejection(store.backup(`/${'x'.repeat(5000)}`))) instanceof WalError);
@@ -402,7 +391,7 @@ test('errors of salvage', async (t) => {
     (await rejection(Store.salvage(store.path, path.join(out, 'none')))).code,
     'WAL_ENOTFOUND',
   );
-  for (const wrong of HOSTILE) {
+  for (const wrong of wrongPaths) {
     assert.equal((await rejection(Store.salvage(wrong, out))).code, 'WAL_EINVAL');
     assert.equal((await rejection(Store.salvage(store.path, wrong))).code, 'WAL_EINVAL');
   }
@@ -446,7 +435,7 @@ test('migrate of a store that has the version does nothing', async (t) => {
   const none = path.join(temporaryFolder(t), 'none');
   assert.equal((await rejection(Store.migrate(none))).code, 'WAL_ENOTSTORE');
   assert.equal(existsSync(none), false);
-  for (const wrong of HOSTILE) {
+  for (const wrong of wrongPaths) {
     assert.equal((await rejection(Store.migrate(wrong))).code, 'WAL_EINVAL');
   }
   assert.equal((await rejection(Store.migrate(name, { lockTimeout: 'x' }))).code, 'WAL_EINVAL');

@@ -120,3 +120,16 @@ export function thrown(call) {
   }
   throw new Error('nothing was thrown');
 }
+
+// What is no path.
+export const wrongPaths = [
+  undefined,
+  null,
+  5,
+  {},
+  '',
+  'a\0b',
+  '\ud800',
+  new URL('http://x/'),
+  new URL('file:///a%00b'),
+];

@@ -292,6 +292,22 @@ def test_fork__shares_and_is_a_session_of_the_project(store):
     run(main, store)
 
 
+@pytest.mark.parametrize("cwd", ["/work/x", ""])
+def test_fork__belongs_to_its_project_key_and_to_no_other_one(store, cwd):
+    async def main(adapter, store):
+        key = {"project_key": "tenant", "session_id": "s"}
+        await adapter.append(key, [message(1, cwd=cwd)])
+        fork = await adapter.fork(key)
+        for project in ("-work-x", ""):
+            other = {"project_key": project, "session_id": fork}
+            assert await adapter.list_sessions(project) == []
+            assert await adapter.load(other) is None
+            await adapter.delete(other)
+        assert len(await adapter.load({**key, "session_id": fork})) >= 1
+
+    run(main, store)
+
+
 # ----------------------------------------- bad input, races, lifetime ---
 
 def test_input__that_is_wrong_is_refused(store):

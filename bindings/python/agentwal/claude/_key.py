@@ -200,7 +200,8 @@ def is_project(info: SessionInfo, place: Place, project_key: str) -> bool:
     """Whether a project key is that of a session at a place."""
     if place.project is not None:
         return place.project == _key_part(project_key)
-    return info.project == project_text(project_key) or folder_of(info.cwd) == project_key
+    return (info.project == project_text(project_key)
+            or (info.project == "" and info.cwd != "" and folder_of(info.cwd) == project_key))
 
 
 def place_of(info: SessionInfo) -> Place | None:

@@ -85,9 +85,13 @@ test('a durable follower sees what is durable', async (t) => {
   const store = await openStore(t);
   const session = await store.create();
   const following = session.follow({ durability: 'durable' });
+  const { syncs } = store.info();
   await session.append({ id: 'a', payload: 1 }, { durability: 'written' });
   const next = following.next();
-  assert.equal(await Promise.race([next, pause(100)]), undefined);
+  if (await Promise.race([next, pause(100)]) !== undefined) {
+    // On a slow machine the mark of the group before is written, and synced, after it.
+    assert.ok(store.info().syncs > syncs);
+  }
   await store.sync();
   assert.equal((await next).value.id, 'a');
   await following.return();

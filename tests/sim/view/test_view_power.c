@@ -483,7 +483,7 @@ static void fail_everywhere(const struct scenario *given, uint64_t *random)
 {
     const bool is_long = getenv("AGENTWAL_LONG") != NULL;
     const bool has_many = strcmp(given->dialect, "opencode") == 0;
-    const unsigned stride = is_long ? 1 : (has_many ? 16 : 3) * sample_stride();
+    const unsigned stride = is_long ? 1 : has_many ? 96 : 18;
     unsigned at = 1 + (unsigned)(kit_random(random) % stride);
 
     while (fail_once(given, at, at / stride % 2 == 0 ? EIO : ENOSPC)) {

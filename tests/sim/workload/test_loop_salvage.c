@@ -17,6 +17,8 @@
 #include "engine/api/api_store.h"
 #include "engine/salvage/salvage.h"
 #include "tests/lib/golden.h"
+#include "tests/lib/kit/store_kit.h"
+#include "tests/lib/sanitizers.h"
 #include "tests/sim/workload/old_store.h"
 
 #define ROOT "/store"
@@ -29,6 +31,7 @@ static const char damaged[] =
 
 /* Of a salvage without a fault. */
 static struct wal_salvage_result sound;
+static uint64_t random_state;
 
 static int set_up(void **state)
 {
@@ -146,6 +149,12 @@ static void test_loop_salvage__result_is_durable(void **state)
     assert_int_equal(count_entries(disk), entries);
 }
 
+/* From one position to the next, in a loop over all. */
+static uint64_t sample_step(void)
+{
+    return 1 + kit_random(&random_state) % (2 * sample_stride() - 1);
+}
+
 static bool fail_call(struct sim_disk *base, const struct sim_fault *way,
                       uint64_t nth, uint64_t entries)
 {
@@ -193,13 +202,15 @@ static void loop_calls(struct sim_disk *disk)
     entries = count_entries(copy);
     sim_disk_destroy(copy);
     for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
-        for (uint64_t nth = 0; fail_call(disk, &ways[way], nth, entries);
-             nth++) {
-            runs++;
+        uint64_t nth = 0;
+
+        while (fail_call(disk, &ways[way], nth, entries)) {
+            nth += sample_step();
         }
+        runs += nth;
     }
     assert_true(runs > 100);
-    print_message("%llu failures\n", (unsigned long long)runs);
+    print_message("%llu calls\n", (unsigned long long)runs);
 }
 
 static void test_loop_salvage__every_call_fails(void **state)
@@ -338,10 +349,10 @@ static void loop_allocations(struct sim_disk *disk)
     sound = expect_salvaged(copy);
     sim_disk_destroy(copy);
     while (fail_allocation(disk, nth)) {
-        nth++;
+        nth += sample_step();
     }
     assert_true(nth > 50);
-    print_message("%llu allocations\n", (unsigned long long)nth);
+    print_message("up to allocation %llu\n", (unsigned long long)nth);
 }
 
 static void test_loop_salvage__every_allocation_fails(void **state)
@@ -364,6 +375,13 @@ test_loop_salvage__every_allocation_fails_after_compaction(void **state)
 #define SALVAGE_TEST(name) \
     cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static int set_up_group(void **state)
+{
+    (void)state;
+    random_state = kit_seed();
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -379,5 +397,5 @@ int main(void)
             test_loop_salvage__every_allocation_fails_after_compaction),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, set_up_group, NULL);
 }

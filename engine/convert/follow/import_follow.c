@@ -403,6 +403,16 @@ static int32_t on_first_progress(void *ctx, struct wal_slice path,
                : 0;
 }
 
+/* A wal_import_project_fn of the first import. */
+static int32_t on_first_project(void *ctx, struct wal_slice directory,
+                                char *project, uint64_t size)
+{
+    const struct wal_import_follow *follow = ctx;
+
+    return follow->options.project(follow->options.ctx, directory, project,
+                                   size);
+}
+
 /* Watches everything and takes the stamps, then imports as wal_import_tree
  * does. What changes meanwhile differs from its stamp. */
 static enum wal_status begin(struct wal_import_follow *follow,
@@ -413,6 +423,7 @@ static enum wal_status begin(struct wal_import_follow *follow,
 
     options.report = on_first_report;
     options.progress = on_first_progress;
+    options.project = options.project != NULL ? on_first_project : NULL;
     options.ctx = follow;
     follow->only_stamps = true;
     follow->import.report = NULL;

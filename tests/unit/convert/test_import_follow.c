@@ -74,14 +74,36 @@ static void add_rows(const char *folder, const char *id, unsigned first,
     }
 }
 
+/* What the callbacks are given. */
+static unsigned projects_named;
+
 /* A failure is printed: the test that waits for the file fails. */
 static int32_t on_report(void *ctx, const struct wal_import_report *report)
 {
-    (void)ctx;
+    assert_ptr_equal(ctx, &projects_named);
     if (report->status != WAL_OK) {
         print_error("%s: %d: %s\n", (const char *)report->path.data,
                     report->status, report->error->text);
     }
+    return 0;
+}
+
+static int32_t on_progress(void *ctx, struct wal_slice path, uint64_t done,
+                           uint64_t total)
+{
+    (void)path;
+    assert_ptr_equal(ctx, &projects_named);
+    assert_true(total == 0 || done <= total);
+    return 0;
+}
+
+static int32_t on_project(void *ctx, struct wal_slice directory, char *project,
+                          uint64_t size)
+{
+    assert_ptr_equal(ctx, &projects_named);
+    projects_named++;
+    (void)snprintf(project, size, "project of %s",
+                   (const char *)directory.data);
     return 0;
 }
 
@@ -95,6 +117,9 @@ static struct wal_import_follow *follow_path(struct wal_store *store,
 
     options.exclude = kit_text("store");
     options.report = on_report;
+    options.progress = on_progress;
+    options.project = on_project;
+    options.ctx = &projects_named;
     assert_int_equal(
         wal_import_follow_open(store, paths, 1, &options, &follow, NULL),
         WAL_OK);
@@ -181,6 +206,32 @@ static void test_follow__file_that_grows(void **state)
     wait_for(follow, store, "a", 5);
     assert_int_equal(info_of(follow).scans, 1);
     assert_int_equal(info_of(follow).is_scanning, 0);
+    wal_import_follow_close(follow);
+    kit_close(store);
+}
+
+/* By the first import, and by what follows it. */
+static void test_follow__project_is_named_by_the_caller(void **state)
+{
+    static const char *const ids[] = {"a", "b"};
+    struct wal_store *store = kit_store();
+    struct wal_import_follow *follow;
+
+    (void)state;
+    projects_named = 0;
+    make_folder(PROJECT);
+    add_rows(PROJECT, "a", 1, 2);
+    follow = follow_path(store, "home/.claude");
+    assert_int_equal(projects_named, 1);
+    add_rows(PROJECT, "b", 1, 2);
+    wait_for(follow, store, "b", 2);
+    assert_int_equal(projects_named, 2);
+    for (size_t i = 0; i < 2; i++) {
+        struct wal_session *session = kit_session(store, ids[i]);
+
+        assert_slice(kit_info(session).project, "project of /srv/app");
+        wal_session_close(session);
+    }
     wal_import_follow_close(follow);
     kit_close(store);
 }
@@ -556,6 +607,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_follow__file_that_grows),
+        KIT_TEST(test_follow__project_is_named_by_the_caller),
         KIT_TEST(test_follow__incomplete_line_waits_for_its_end),
         KIT_TEST(test_follow__new_files_and_folders),
         KIT_TEST(test_follow__other_files_are_left_out),

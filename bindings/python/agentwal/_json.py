@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NoReturn
+from typing import Any, Callable, Iterable, NoReturn
 
 from ._errors import BadJSON, InvalidType
 
@@ -18,10 +18,34 @@ _ascii_encoder = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 _decoder = json.JSONDecoder(parse_constant=_refuse)
 
 
+def _encode_pieces() -> Callable[[Any, int], Iterable[str]]:
+    """What _encoder makes anew for every value, made once: half of the time of a short one.
+
+    json does not document it, so that its own is used where this is not to be had. It does not
+    look for circles, which end in a RecursionError."""
+    try:
+        pieces: Callable[[Any, int], Iterable[str]] = json.encoder.c_make_encoder(  # type: ignore
+            None, _encoder.default, json.encoder.encode_basestring,  # type: ignore
+            None, _encoder.key_separator, _encoder.item_separator, False, False, False)
+    except (AttributeError, TypeError):
+        return lambda value, level: (_encoder.encode(value),)
+    return pieces
+
+
+_pieces = _encode_pieces()
+
+
+def _encode(value: Any) -> str:
+    try:
+        return "".join(_pieces(value, 0))
+    except (TypeError, ValueError, RecursionError):
+        return _encoder.encode(value)  # It says what is wrong.
+
+
 def encode(value: Any, name: str = "payload") -> str | bytes:
     """The value as JSON text. Raises BadJSON or InvalidType."""
     try:
-        text = _encoder.encode(value)
+        text = _encode(value)
         if text.isascii():
             return text
         try:

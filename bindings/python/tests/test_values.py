@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import json
 import math
 import random
 import sys
@@ -11,7 +12,7 @@ import sys
 import pytest
 
 import agentwal
-from agentwal import NewEntry, _wal
+from agentwal import NewEntry, _json, _wal
 
 HALF_PAIR = "\ud83d"
 
@@ -47,6 +48,23 @@ def test_payload__cycle_and_depth(session):
     session.append(line="[" * 100000)
     with pytest.raises(agentwal.BadJSON):
         session[-1].payload
+
+
+def test_payload__is_encoded_after_one_that_was_refused(session):
+    value = {"list": [1, "a\n\"☃", None, True, 2.5], "same": {}}
+    for wrong in (math.nan, [value, object()], {"a": {(1,): 2}}):
+        with pytest.raises(agentwal.Invalid):
+            session.append(wrong)
+        session.append([value, value])
+        assert session[-1].payload == [value, value]
+
+
+@pytest.mark.parametrize("make", [None, lambda: None])
+def test_payload__is_encoded_without_what_json_does_not_document(monkeypatch, make):
+    with monkeypatch.context() as patch:
+        patch.setattr(json.encoder, "c_make_encoder", make)
+        pieces = _json._encode_pieces()
+    assert "".join(pieces({"a": ["☃", 1]}, 0)) == '{"a":["☃",1]}'
 
 
 @pytest.mark.parametrize("text", ["{", "", "NaN", '{"a":1}x', b"\xff\xfe", '"\udcff"'])

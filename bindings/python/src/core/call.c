@@ -4,8 +4,8 @@
 #include "bindings/python/src/core/call.h"
 
 #include <string.h>
-#include <unistd.h>
 
+#include "bindings/python/src/core/process.h"
 #include "bindings/python/src/core/raise.h"
 
 struct handle *handle_of(struct module_state *state, PyObject *object,
@@ -36,7 +36,7 @@ static bool refuse(struct module_state *state, const struct handle *handle)
     const struct gate *gate = handle->gate;
     char text[128];
 
-    if (gate->process != getpid()) {
+    if (gate->generation != process_generation()) {
         raise_status(state, WAL_EFORKED,
                      "the handle belongs to the parent process: open the store "
                      "again in the child of fork()");

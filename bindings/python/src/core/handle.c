@@ -6,12 +6,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "agentwal/blob.h"
 #include "agentwal/convert.h"
 #include "agentwal/import.h"
 #include "bindings/python/src/core/call.h"
+#include "bindings/python/src/core/process.h"
 #include "bindings/python/src/core/raise.h"
 #include "bindings/python/src/core/value.h"
 
@@ -103,7 +103,7 @@ static void release_pointer(struct gate *gate, enum handle_kind kind,
 {
     struct leftover *leftover;
 
-    if (gate->process != getpid()) {
+    if (gate->generation != process_generation()) {
         return;
     }
     if (!gate->is_in_close) {
@@ -139,7 +139,7 @@ static bool make_gate(struct handle *handle)
         (void)PyErr_NoMemory();
         return false;
     }
-    handle->gate->process = getpid();
+    handle->gate->generation = process_generation();
     (void)sem_init(&handle->gate->idle, 0, 0);
     return true;
 }
@@ -246,7 +246,7 @@ static PyObject *py_store_close(PyObject *module, PyObject *const *args,
         return NULL;
     }
     gate = handle->gate;
-    if (gate->process != getpid()) {
+    if (gate->generation != process_generation()) {
         raise_status(state, WAL_EFORKED, NULL);
         return NULL;
     }
@@ -336,7 +336,8 @@ static void deallocate(PyObject *object)
     PyObject_GC_UnTrack(object);
     if (handle->store != NULL) {
         handle_close(handle);
-    } else if (handle->pointer != NULL && handle->gate->process == getpid()) {
+    } else if (handle->pointer != NULL &&
+               handle->gate->generation == process_generation()) {
         (void)close_store(handle, NULL);
     }
     if (handle->store == NULL && handle->gate != NULL) {

@@ -37,9 +37,9 @@ struct leftover;
 
 /* What the handles of a store share. */
 struct gate {
-    pid_t process;    /* that opened the store */
-    bool is_closing;  /* no call begins */
-    bool is_in_close; /* wal_close runs */
+    uint32_t generation; /* of the process that opened the store (process.h) */
+    bool is_closing;     /* no call begins */
+    bool is_in_close;    /* wal_close runs */
     bool is_closed;
     struct call *calls; /* that run */
     sem_t idle;         /* posted when the last of them ends */

@@ -3,6 +3,8 @@
  */
 #include "bindings/python/src/core/module.h"
 
+#include "bindings/python/src/core/process.h"
+
 struct module_state *module_state(PyObject *module)
 {
     return PyModule_GetState(module);
@@ -40,10 +42,19 @@ static bool add_type(PyObject *module, const PyType_Spec *spec,
     return *type != NULL && PyModule_AddType(module, *type) == 0;
 }
 
+static bool watch_process(void)
+{
+    if (!process_watch()) {
+        (void)PyErr_NoMemory();
+        return false;
+    }
+    return true;
+}
+
 static int execute(PyObject *module)
 {
     struct module_state *state = module_state(module);
-    bool ok = take_python(state) &&
+    bool ok = watch_process() && take_python(state) &&
               add_type(module, &handle_spec, &state->handle_type) &&
               add_type(module, &entry_spec, &state->entry_type) &&
               add_type(module, &iterator_spec, &state->iterator_type) &&

@@ -5,7 +5,7 @@
  * arguments; the Python layer (agentwal/) is what people use. The extension
  * keeps to the limited interface of Python 3.11, so that one file serves every
  * later version, and has no variables but the state of the module, so that each
- * interpreter of a process has its own.
+ * interpreter of a process has its own; what is of the process is in process.c.
  *
  * Threads: the interpreter's lock is held unless a comment says otherwise; it
  * is released around calls that may wait or read a disk (call.h).

@@ -2,9 +2,9 @@
  * ticket.c - waiting for an append that was submitted.
  */
 #include <time.h>
-#include <unistd.h>
 
 #include "bindings/python/src/core/call.h"
+#include "bindings/python/src/core/process.h"
 #include "bindings/python/src/core/raise.h"
 #include "bindings/python/src/entry/batch.h"
 
@@ -17,8 +17,8 @@ static bool is_closing(const struct handle *handle)
 {
     const struct gate *gate = handle->gate;
 
-    /* getpid(2) last: it is a system call. */
-    return gate->is_closing && !gate->is_closed && gate->process == getpid();
+    return gate->is_closing && !gate->is_closed &&
+           gate->generation == process_generation();
 }
 
 static void sleep_unlocked(void)
@@ -60,9 +60,13 @@ static PyObject *ticket_wait(PyObject *module, PyObject *const *args,
     if (ticket == NULL) {
         return NULL;
     }
-    call_unlock(&call);
-    call.status = wal_ticket_wait(ticket, timeout, &result, &call.error);
-    call_lock(&call);
+    if (timeout == 0) {
+        call.status = wal_ticket_wait(ticket, 0, &result, &call.error);
+    } else {
+        call_unlock(&call);
+        call.status = wal_ticket_wait(ticket, timeout, &result, &call.error);
+        call_lock(&call);
+    }
     if (call.status == WAL_EBUSY) {
         Py_INCREF(Py_None);
         made = Py_None;

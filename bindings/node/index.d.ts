@@ -188,8 +188,9 @@ export class Store {
   flush(): Promise<void>;
   /** Completes what was asked for before, then closes. May be called again. */
   close(): Promise<void>;
-  /** The same; calls whose promises wait for others of this thread fail with
-   * WAL_ECLOSED. */
+  /** The same, also for a close that is under way; calls whose promises wait for
+   * others of this thread fail with WAL_ECLOSED. The end of the process, as by
+   * process.exit(), does this to the stores that are not closed. */
   closeSync(): void;
   [Symbol.asyncDispose](): Promise<void>;
 

@@ -73,6 +73,25 @@ test('close may be called again, at the same time and later', async (t) => {
   await other.close();
 });
 
+for (const turns of [0, 1, 2, 5, 20]) {
+  test(`closeSync ends a close that was called ${turns} turns before`, async (t) => {
+    const name = storePath(t);
+    const store = await Store.open(name, { queueLimit: 4 });
+    const session = await store.create({ id: 's' });
+    const calls = Array.from({ length: 100 }, (_, i) => session.append({ payload: i }));
+    const closing = store.close();
+    for (let i = 0; i < turns; i++) {
+      await new Promise((resolve) => { setImmediate(resolve); });
+    }
+    store.closeSync();
+    const again = Store.openSync(name);
+    assert.equal(again.session('s').entries().toArray().length, 100);
+    again.closeSync();
+    await closing;
+    await Promise.all(calls);
+  });
+}
+
 test('a durability that is asked for after the close is known', async (t) => {
   const store = await openStore(t);
   const session = await store.create();

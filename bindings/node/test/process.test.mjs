@@ -61,7 +61,8 @@ test('another process follows what is appended', async (t) => {
 
 for (const [how, code, count] of [
   ['loop', 0, 100], ['idle', 0, 1], ['closeSync', 0, 100], ['close', 0, 100],
-  ['exit', 7, 100], ['throw', 1, 100],
+  ['exit', 7, 100], ['closeExit', 7, 100], ['closeGatedExit', 7, 100], ['closeTwice', 7, 100],
+  ['throw', 1, 100],
 ]) {
   test(`a process that ends by ${how} leaves a sound store`, async (t) => {
     const name = storePath(t);

@@ -29,6 +29,7 @@ class Core {
   #underWay = new Set();
   #watches = [];
   #ends = new Set();
+  #isShut = false;
   // Sessions that are claimed, as the addon has them: a claim ends when its
   // session is collected.
   claimed = new Set();
@@ -131,29 +132,46 @@ class Core {
     while (this.#underWay.size > 0) {
       await Promise.all(this.#underWay);
     }
-    await native.close(this.#handle);
+    if (this.#isShut) {
+      return;
+    }
+    try {
+      await native.close(this.#handle);
+    } finally {
+      this.#shut();
+    }
   }
 
+  // Also ends a close that is under way.
   closeSync() {
+    if (this.#isShut) {
+      return;
+    }
     if (this.isOpen) {
       this.#end();
-      try {
-        native.closeSync(this.#handle);
-        this.#closing = Promise.resolve();
-      } catch (error) {
-        this.#closing = Promise.reject(error);
-        this.#closing.catch(() => {});
-        throw error;
-      }
+    }
+    this.#shut();
+    try {
+      native.closeSync(this.#handle);
+      this.#closing ??= Promise.resolve();
+    } catch (error) {
+      this.#closing ??= Promise.reject(error);
+      this.#closing.catch(() => {});
+      throw error;
+    }
+  }
+
+  // From now on nothing is left to do when the process ends.
+  #shut() {
+    this.#isShut = true;
+    open.delete(this);
+    if (open.size === 0) {
+      process.off('exit', closeAll);
     }
   }
 
   #end() {
     this.isOpen = false;
-    open.delete(this);
-    if (open.size === 0) {
-      process.off('exit', closeAll);
-    }
     for (const watch of this.#watches) {
       watch?.end(closed('store'));
     }

@@ -75,6 +75,25 @@ void store_end_run(struct store *store)
     pthread_mutex_unlock(&store->mutex);
 }
 
+/* The store of an argument, in any state; fails the call and returns NULL. */
+static struct store *find(struct call *call, size_t index)
+{
+    napi_valuetype found = napi_undefined;
+    napi_value value = call_arg(call, index);
+    void *data = NULL;
+
+    if (call->failed || !call_ok(call, napi_typeof(call->env, value, &found))) {
+        return NULL;
+    }
+    if (found != napi_external ||
+        !call_ok(call, napi_get_value_external(call->env, value, &data)) ||
+        ((struct store *)data)->tag != store_tag) {
+        call_fail(call, WAL_EINVAL, "a store is expected");
+        return NULL;
+    }
+    return data;
+}
+
 /* --- closing ------------------------------------------------------------ */
 
 /* Ends the threads and closes the store. Any thread; no other call runs.
@@ -127,7 +146,17 @@ static void wait_for_jobs(struct store *store, bool is_ending)
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* Closes the store in this thread. */
+/* Takes out the job of a close that waits for what was asked before; or
+ * NULL. */
+static struct job *take_close_job(struct store *store)
+{
+    struct job *job = store->close_job;
+
+    store->close_job = NULL;
+    return job;
+}
+
+/* Closes the store in this thread; its close_job has been taken out. */
 static enum wal_status shut_now(struct store *store, bool is_ending,
                                 struct wal_error *error)
 {
@@ -148,6 +177,7 @@ static enum wal_status shut_now(struct store *store, bool is_ending,
 static void on_environment_end(void *data)
 {
     struct store *store = data;
+    struct job *close_job = take_close_job(store);
 
     if (store->state == STORE_SHUTTING) {
         wait_for_jobs(store, true);
@@ -157,6 +187,9 @@ static void on_environment_end(void *data)
         end(store, true);
     } else if (store->state != STORE_CLOSED) {
         (void)shut_now(store, true, NULL);
+    }
+    if (close_job != NULL) {
+        job_cancel(close_job);
     }
 }
 
@@ -226,16 +259,39 @@ static napi_value close_store(struct call *call)
     return promise;
 }
 
-/* closeSync(store) */
+/* Closes a store that is open or whose close waits, and settles the promise of
+ * that. */
+static void close_waiting(struct call *call, struct store *store)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct job *job = take_close_job(store);
+    enum wal_status status = shut_now(store, false, &error);
+
+    if (job != NULL) {
+        job->status = status;
+        job->error = error;
+        job_complete(job);
+    }
+    if (!call_check(call, status)) {
+        *call_error(call) = error;
+    }
+}
+
+/* closeSync(store): also of a store whose close is under way. */
 static napi_value close_now(struct call *call)
 {
-    struct store *store = store_get(call, 0);
+    struct store *store = find(call, 0);
 
     if (store == NULL) {
         return NULL;
     }
     store_retain(store);
-    (void)call_check(call, shut_now(store, false, call_error(call)));
+    if (store_is_open(store) || store->close_job != NULL) {
+        close_waiting(call, store);
+    } else if (store_is_shutting(store)) {
+        wait_for_jobs(store, false);
+        end(store, false);
+    }
     store_release(store);
     return make_undefined(call);
 }
@@ -280,22 +336,9 @@ napi_value store_make(struct call *call, struct wal_store *wal)
 
 struct store *store_get(struct call *call, size_t index)
 {
-    napi_valuetype found = napi_undefined;
-    napi_value value = call_arg(call, index);
-    void *data = NULL;
-    struct store *store;
+    struct store *store = find(call, index);
 
-    if (call->failed || !call_ok(call, napi_typeof(call->env, value, &found))) {
-        return NULL;
-    }
-    if (found != napi_external ||
-        !call_ok(call, napi_get_value_external(call->env, value, &data)) ||
-        ((struct store *)data)->tag != store_tag) {
-        call_fail(call, WAL_EINVAL, "a store is expected");
-        return NULL;
-    }
-    store = data;
-    if (!store_is_open(store)) {
+    if (store != NULL && !store_is_open(store)) {
         call_fail(call, WAL_ECLOSED, "the store was closed");
         return NULL;
     }

@@ -4,6 +4,7 @@ import { Store } from '../../index.mjs';
 const [, , name, how] = process.argv;
 const store = await Store.open(name, { queueLimit: 8 });
 const session = await store.create({ id: 's' });
+const other = await store.create({ id: 'other' });
 
 const append = () => {
   for (let i = 0; i < 100; i++) {
@@ -29,6 +30,24 @@ switch (how) {
   case 'close':
     append();
     store.close();
+    break;
+  case 'closeExit': // the close waits for a place in the queue
+    append();
+    store.close();
+    process.exit(7);
+    break;
+  case 'closeGatedExit': // it waits for a call of another session
+    append();
+    other.documents.put('k', 1);
+    store.close();
+    await null;
+    process.exit(7);
+    break;
+  case 'closeTwice': // the second is at once
+    append();
+    store.close();
+    store.closeSync();
+    process.exit(7);
     break;
   case 'throw':
     append();

@@ -412,6 +412,9 @@ export class Session {
   /** Appends entries, all or none. An entry whose id exists with the same
    * content is skipped and counted. */
   append(entries: EntryInput | EntryInput[], options?: AppendOptions): Append;
+  /** The same in the calling thread, after the appends before. Throws WAL_EBUSY,
+   * since it would overtake them, while other calls on this session are under way
+   * whose promises are not settled: of heads, documents, changes, forks. */
   appendSync(entries: EntryInput | EntryInput[], options?: AppendOptions): AppendResult;
   /** Appends entries, puts documents, moves heads and changes metadata, all or
    * nothing. */

@@ -5,7 +5,7 @@ import { createHook } from 'node:async_hooks';
 import test from 'node:test';
 
 import { ConflictError, NotFoundError, Store, WalError } from '../index.mjs';
-import { atEnd, memoryStore, openStore, rejection, storePath } from './lib/store.mjs';
+import { atEnd, memoryStore, openStore, rejection, storePath, thrown } from './lib/store.mjs';
 
 test('1,000 appends in flight resolve in order', async (t) => {
   const store = await openStore(t);
@@ -179,6 +179,32 @@ test('a batch is committed whole or not at all', async (t) => {
 
   await session.commit({ documents: [{ key: 'k', delete: true }] });
   assert.equal(session.documents.get('k'), null);
+});
+
+test('appendSync overtakes nothing that waits for another call', async (t) => {
+  const session = memoryStore(t).createSync();
+  await session.append({ id: 'a', payload: 1 });
+  const calls = {
+    moveHead: () => session.moveHead('a', { name: 'x' }),
+    put: () => session.documents.put('k', 1),
+    update: () => session.update({ title: 't' }),
+    fork: () => session.fork(),
+    claim: () => session.claim(),
+    unclaim: () => session.unclaim(),
+    checkpoint: () => session.checkpoints.setEnabled(false),
+  };
+  for (const [name, call] of Object.entries(calls)) {
+    const before = session.head();
+    const called = call();
+    const waiting = session.append({ payload: name });
+    assert.equal(thrown(() => session.appendSync({ payload: 1 })).code, 'WAL_EBUSY', name);
+    assert.equal(session.head(), before);
+    await called;
+    await waiting;
+    assert.equal(session.head(), waiting.lastId);
+    await call();
+    assert.equal(session.appendSync({ payload: 'after' }).appended, 1, name);
+  }
 });
 
 test('appendSync waits for what was queued before', async (t) => {

@@ -5,8 +5,6 @@
 // moves of heads, documents, changes. What is asked for after such a call begins
 // once it has ended.
 
-const nothing = () => {};
-
 class Gate {
   #last = null;
   #all;
@@ -39,12 +37,15 @@ class Gate {
     const result = this.#last === null
       ? new Promise((resolve) => { resolve(start()); })
       : this.#last.then(start);
-    const done = result.then(nothing, nothing).then(() => {
+    // Of what waits for the result this is the first, so that after an `await` of
+    // it the gate is idle.
+    const end = () => {
       this.#all.delete(done);
       if (this.#last === done) {
         this.#last = null;
       }
-    });
+    };
+    const done = result.then(end, end);
     this.#last = done;
     this.#all.add(done);
     return result;

@@ -79,7 +79,13 @@ class Session {
     if (flat.length === 0) {
       throw invalid('there is nothing to append');
     }
-    const made = native.commit(this.#handle, batches.durabilityOf(options),
+    const handle = this.#handle;
+    if (!this.#gate.isIdle) {
+      throw new WalError('an append that waits in this thread would overtake calls on the ' +
+        'session that are under way; wait for their promises, or use append',
+      { code: 'WAL_EBUSY' });
+    }
+    const made = native.commit(handle, batches.durabilityOf(options),
       batches.expectationOf(options), options?.expectTail, flat);
     const [appended, duplicates, sequence] = numbers;
     return { appended, duplicates, sequence, lastId: made ?? batches.lastId(flat) };

@@ -23,6 +23,9 @@
 //              asked for before is completed, but for the calls that take
 //              Progress: a close, and the end of the process or of the Worker,
 //              stops them like their signal, and they reject with that error.
+//              A store that was not closed is closed with a warning of type
+//              AgentwalLeak once the program holds neither it nor a part of it:
+//              sessions, documents, blobs, iterators, followers that wait.
 //   Threads    A Worker opens its own Store on the same path. Handles are not
 //              passed between threads.
 

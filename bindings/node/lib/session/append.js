@@ -46,6 +46,9 @@ class Waiter {
     this.promise = promise;
     this.resolve = resolver;
     this.reject = rejecter;
+    // They refer to the promise, and that to the store.
+    resolver = undefined;
+    rejecter = undefined;
   }
 
   fulfil(appended, duplicates, sequence) {

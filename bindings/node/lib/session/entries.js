@@ -50,11 +50,13 @@ function readBatch(cursor, max) {
 }
 
 class EntryIterator {
+  #core;
   #cursor;
   #batch = [];
   #next = 0;
 
-  constructor(cursor) {
+  constructor(core, cursor) {
+    this.#core = core;
     this.#cursor = cursor;
   }
 
@@ -85,6 +87,7 @@ class EntryIterator {
     }
     this.#next = 0;
     this.#batch = [];
+    this.#core.check();
     this.#batch = readBatch(this.#cursor);
     if (this.#batch.length === 0) {
       this.#close();
@@ -140,18 +143,20 @@ async function* readInTurns(iterator) {
 }
 
 class Entries {
+  #core;
   #open;
 
-  constructor(open) {
+  constructor(core, open) {
+    this.#core = core;
     this.#open = open;
   }
 
   [Symbol.iterator]() {
-    return new EntryIterator(this.#open());
+    return new EntryIterator(this.#core, this.#open());
   }
 
   [Symbol.asyncIterator]() {
-    return readInTurns(new EntryIterator(this.#open()));
+    return readInTurns(this[Symbol.iterator]());
   }
 
   toArray() {

@@ -150,7 +150,7 @@ class Session {
   // ------------------------------------------------------------ reading ---
 
   entries(options = {}) {
-    return new Entries(() => openCursor(this.#handle, options));
+    return new Entries(this.#core, () => openCursor(this.#handle, options));
   }
 
   [Symbol.iterator]() {

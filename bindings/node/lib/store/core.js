@@ -1,64 +1,56 @@
 'use strict';
 
-// What the classes of a store share. It does not refer to the Store, so that one
-// that is lost can be closed.
+// What the classes of a store share. Each of them holds it, so that a store is
+// closed as lost when the program has none of them any more.
 
 const { native } = require('../base/native.js');
-const { closed } = require('../base/errors.js');
 const { Gate } = require('../base/gate.js');
-const { Watch } = require('./watch.js');
+const { OpenStore } = require('./open_store.js');
 
-// Stores that are open are closed when the process, or the Worker, ends by itself.
-// One that is terminated closes them in native/store/store.c.
-const open = new Set();
-
-function closeAll() {
-  for (const core of open) {
-    try {
-      core.closeSync();
-    } catch (error) {
-      process.emitWarning(`closing the store ${core.path} failed: ${error.message}`);
-    }
+// Closes stores that were lost.
+const lost = new FinalizationRegistry((store) => {
+  if (store.isOpen) {
+    process.emitWarning(`the store ${store.path} was lost without Store.close, and is closed ` +
+      'now; its last errors may have been missed', { type: 'AgentwalLeak' });
+    store.close().catch((error) => {
+      process.emitWarning(`the store ${store.path} was lost, and closing it failed: ` +
+        error.message, { type: 'AgentwalLeak' });
+    });
   }
-}
+});
 
 class Core {
-  #handle;
+  #store;
   #syncing;
-  #closing;
-  #underWay = new Set();
-  #watches = [];
-  #ends = new Set();
-  #isShut = false;
   // Sessions that are claimed, as the addon has them: a claim ends when its
   // session is collected.
   claimed = new Set();
 
   constructor(handle, path) {
-    this.#handle = handle;
-    this.path = path;
-    this.isOpen = true;
+    this.#store = new OpenStore(handle, path);
     this.gate = this.makeGate();
-    if (open.size === 0) {
-      process.on('exit', closeAll);
-    }
-    open.add(this);
+    lost.register(this, this.#store);
+  }
+
+  get path() {
+    return this.#store.path;
+  }
+
+  get isOpen() {
+    return this.#store.isOpen;
   }
 
   // The store for a call of the addon; throws when it is closed.
   get handle() {
-    this.check();
-    return this.#handle;
+    return this.#store.handle;
   }
 
   check() {
-    if (!this.isOpen) {
-      throw closed('store');
-    }
+    this.#store.check();
   }
 
   makeGate() {
-    return new Gate(this.#underWay);
+    return new Gate(this.#store.underWay);
   }
 
   // Calls `start` after the calls of a gate that were made before, and not before
@@ -71,28 +63,23 @@ class Core {
     });
   }
 
-  // Calls `end` when the store begins to close. Returns a function that takes
-  // that back.
+  // As of OpenStore.
   atEnd(end) {
-    this.#ends.add(end);
-    return () => { this.#ends.delete(end); };
+    return this.#store.atEnd(end);
   }
 
-  // Fulfils when there is a record with a higher number than `after`.
   grown(durability, after, signal) {
-    this.#watches[durability] ??= new Watch(this, durability);
-    return this.#watches[durability].grown(after, signal);
+    return this.#store.grown(durability, after, signal);
   }
 
-  // One sync for all that ask in the same turn. What a close has completed is
-  // durable.
+  // One sync for all that ask in the same turn.
   syncSoon() {
-    if (this.#closing !== undefined) {
-      return this.#closing;
+    if (this.#store.closing !== undefined) {
+      return this.#store.closing;
     }
     this.#syncing ??= Promise.resolve().then(() => {
       this.#syncing = undefined;
-      return this.#closing ?? native.sync(this.#handle);
+      return this.#store.wait(native.sync);
     });
     return this.#syncing;
   }
@@ -100,8 +87,8 @@ class Core {
   // Waits for what was asked for before and is not in the queue yet.
   async settle() {
     this.check();
-    if (this.#underWay.size > 0) {
-      await Promise.all(this.#underWay);
+    if (this.#store.underWay.size > 0) {
+      await Promise.all(this.#store.underWay);
     }
   }
 
@@ -119,65 +106,15 @@ class Core {
   // As settle; then calls native.sync or native.flush.
   async wait(call) {
     await this.settle();
-    return this.#closing ?? call(this.#handle);
+    return this.#store.wait(call);
   }
 
   close() {
-    this.#closing ??= this.#close();
-    return this.#closing;
+    return this.#store.close();
   }
 
-  async #close() {
-    this.#end();
-    while (this.#underWay.size > 0) {
-      await Promise.all(this.#underWay);
-    }
-    if (this.#isShut) {
-      return;
-    }
-    try {
-      await native.close(this.#handle);
-    } finally {
-      this.#shut();
-    }
-  }
-
-  // Also ends a close that is under way.
   closeSync() {
-    if (this.#isShut) {
-      return;
-    }
-    if (this.isOpen) {
-      this.#end();
-    }
-    this.#shut();
-    try {
-      native.closeSync(this.#handle);
-      this.#closing ??= Promise.resolve();
-    } catch (error) {
-      this.#closing ??= Promise.reject(error);
-      this.#closing.catch(() => {});
-      throw error;
-    }
-  }
-
-  // From now on nothing is left to do when the process ends.
-  #shut() {
-    this.#isShut = true;
-    open.delete(this);
-    if (open.size === 0) {
-      process.off('exit', closeAll);
-    }
-  }
-
-  #end() {
-    this.isOpen = false;
-    for (const watch of this.#watches) {
-      watch?.end(closed('store'));
-    }
-    for (const end of this.#ends) {
-      end();
-    }
+    this.#store.closeSync();
   }
 }
 

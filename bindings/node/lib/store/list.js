@@ -48,6 +48,7 @@ function* iterate(core, options) {
   const list = openList(core, options);
   try {
     while (left > 0) {
+      core.check();
       const max = Math.min(left, PAGE);
       const page = native.listNext(list, max);
       left -= page.length;

@@ -16,18 +16,6 @@ const { sessionArguments } = require('../session/session_options.js');
 const transfer = require('../exchange/transfer.js');
 const views = require('../exchange/views.js');
 
-// Closes stores that were lost.
-const lost = new FinalizationRegistry((core) => {
-  if (core.isOpen) {
-    process.emitWarning(`the store ${core.path} was lost without Store.close, and is closed now; ` +
-      'its last errors may have been missed', { type: 'AgentwalLeak' });
-    core.close().catch((error) => {
-      process.emitWarning(`the store ${core.path} was lost, and closing it failed: ` +
-        error.message, { type: 'AgentwalLeak' });
-    });
-  }
-});
-
 // Stores whose calls are under way, which are not lost.
 const held = new Set();
 
@@ -41,7 +29,6 @@ class Store {
     this.#core = core;
     this.documents = new Documents(core, null, core.gate);
     this.blobs = new Blobs(core);
-    lost.register(this, core);
   }
 
   static async open(path, options = {}) {

@@ -10,8 +10,11 @@ async function lose() {
   for (let i = 0; i < 50; i++) {
     session.append({ payload: i }, { durability: i % 2 === 0 ? 'queued' : 'written' });
   }
-  session.follow().next().catch(() => {});
+  const stop = new AbortController();
+  const following = session.follow({ signal: stop.signal }).next().catch(() => {});
   await session.append({ payload: 'last' });
+  stop.abort();
+  await following;
 }
 
 async function closeInTime() {

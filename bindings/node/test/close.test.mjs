@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import test from 'node:test';
 
 import { Store } from '../index.mjs';
-import { memoryStore, openStore, rejection, storePath, thrown } from './lib/store.mjs';
+import { memoryStore, openStore, rejection, storePath, temporaryFolder, thrown } from './lib/store.mjs';
 
 test('close completes every append, then resolves', async (t) => {
   const name = storePath(t);
@@ -195,6 +195,41 @@ for (const how of ['close', 'closeSync']) {
     assert.deepEqual(resources(name).sort(), before.sort());
     assert.equal((await ended).code, 'WAL_ECLOSED');
     assert.equal((await durable).code, 'WAL_ECLOSED');
+  });
+}
+
+// Maps of stores in memory.
+const memories = () => readFileSync('/proc/self/maps', 'utf8')
+  .split('\n').filter((line) => line.includes('/memfd:agentwal')).length;
+
+for (const how of ['close', 'closeSync']) {
+  test(`${how} drops a store in memory with open handles`, async (t) => {
+    const before = memories();
+    const store = memoryStore(t);
+    const session = await store.create({ id: 's' });
+    await session.append([{ payload: 1 }, { payload: 2 }]);
+    const digest = await store.blobs.put('content');
+    const held = {
+      session, iterator: session[Symbol.iterator](), sessions: store.sessions()[Symbol.iterator](),
+      reader: store.blobs.open(digest), writer: await store.blobs.create(),
+      view: session.view({ dialect: 'claude', root: temporaryFolder(t) }),
+      // Its handle is made after the close.
+      opening: store.openOrCreate({ id: 't' }),
+    };
+    held.iterator.next();
+    held.sessions.next();
+    assert.ok(memories() > before);
+    await store[how]();
+    const late = await held.opening;
+    assert.equal(memories(), before);
+    assert.equal(thrown(() => held.iterator.next() && held.iterator.next()).code, 'WAL_ECLOSED');
+    assert.equal((await rejection(held.view.flush())).code, 'WAL_ECLOSED');
+    for (const handle of [late.session, session, held.reader, held.view]) {
+      handle.close();
+    }
+    held.iterator.return();
+    held.sessions.return();
+    held.writer.discard();
   });
 }
 

@@ -15,48 +15,56 @@ static void release(struct handle *handle)
     }
 }
 
-static void close_object(struct handle *handle)
+/* The list holds a reference. */
+static void add_to_list(struct handle *handle)
 {
-    void *object = handle->object;
+    struct store *store = handle->store;
 
-    handle->object = NULL;
-    handle->type->close(object);
+    handle->next = store->handles;
+    if (handle->next != NULL) {
+        handle->next->previous = handle;
+    }
+    store->handles = handle;
+    handle->references++;
+}
+
+static void remove_from_list(struct handle *handle)
+{
+    if (handle->previous != NULL) {
+        handle->previous->next = handle->next;
+    } else {
+        handle->store->handles = handle->next;
+    }
+    if (handle->next != NULL) {
+        handle->next->previous = handle->previous;
+    }
+    release(handle);
 }
 
 void handle_close(struct handle *handle)
 {
-    struct store *store = handle->store;
+    void *object = handle->object;
 
-    if (handle->object == NULL) {
+    if (object == NULL) {
         return;
     }
     handle->is_closing = true;
-    if (handle->users > 0) {
+    if (handle->users > 0 || store_is_shutting(handle->store)) {
         return;
     }
-    if (store_is_shutting(store)) {
-        if (handle->is_doomed) {
-            return;
-        }
-        handle->is_doomed = true;
-        handle->references++;
-        handle->next = store->doomed;
-        store->doomed = handle;
-        return;
-    }
-    close_object(handle);
+    handle->object = NULL;
+    handle->type->close(object);
+    remove_from_list(handle);
 }
 
-void handle_close_doomed(struct store *store)
+void handle_close_all(struct store *store)
 {
-    while (store->doomed != NULL) {
-        struct handle *handle = store->doomed;
+    struct handle *next;
 
-        store->doomed = handle->next;
-        if (handle->object != NULL) {
-            close_object(handle);
-        }
-        release(handle);
+    for (struct handle *handle = store->handles; handle != NULL;
+         handle = next) {
+        next = handle->next;
+        handle_close(handle);
     }
 }
 
@@ -100,11 +108,15 @@ napi_value handle_make(struct call *call, const struct handle_type *type,
     *handle = (struct handle){
         .type = type, .store = store, .object = object, .references = 1};
     store_retain(store);
+    add_to_list(handle);
     if (!call_ok(call, napi_create_external(call->env, handle, finalize, NULL,
                                             &value))) {
         handle_close(handle);
         release(handle);
         return NULL;
+    }
+    if (store->state == STORE_CLOSED) {
+        handle_close(handle);
     }
     return value;
 }

@@ -4,9 +4,10 @@
  * classes keep to themselves.
  *
  * A handle keeps its store's memory. It may outlive the store's close: its
- * calls then fail with WAL_ECLOSED, and it is closed as usual. A handle is
- * closed by handle_close or when JavaScript has lost it; while a job uses it,
- * that waits for the job, and while the store closes, for the end of that.
+ * calls then fail with WAL_ECLOSED. The library's handle is closed by
+ * handle_close, when JavaScript has lost it, or after the store, since what is
+ * open keeps a store in memory; while a job uses it, that waits for the job,
+ * and while the store closes, for the end of that.
  */
 #ifndef AGENTWAL_NODE_HANDLE_H
 #define AGENTWAL_NODE_HANDLE_H
@@ -27,11 +28,11 @@ struct handle {
     const struct handle_type *type; /* first, as in struct store */
     struct store *store;            /* retained */
     void *object;                   /* of the library; NULL: closed */
-    uint32_t references;            /* of JavaScript and of jobs */
-    uint32_t users;                 /* jobs that use it */
-    bool is_closing;                /* closed once no job uses it */
-    bool is_doomed;                 /* in the store's list `doomed` */
-    struct handle *next;            /* in the store's list `doomed` */
+    uint32_t references; /* of JavaScript, of jobs, and of the list */
+    uint32_t users;      /* jobs that use it */
+    bool is_closing;     /* closed once no job uses it */
+    struct handle *next; /* in the store's list, which has those with object */
+    struct handle *previous;
 };
 
 /* Returns the external value of a new handle, which owns `object`. When the
@@ -55,7 +56,7 @@ void handle_close(struct handle *handle);
 void handle_use(struct handle *handle);
 void handle_unuse(struct handle *handle);
 
-/* Closes the handles that waited for the end of the store's close. */
-void handle_close_doomed(struct store *store);
+/* Closes the handles of a store that was closed. */
+void handle_close_all(struct store *store);
 
 #endif

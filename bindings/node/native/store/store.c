@@ -121,7 +121,7 @@ static void end(struct store *store, bool is_ending)
     }
     store->state = STORE_CLOSED;
     submissions_end(store, is_ending);
-    handle_close_doomed(store);
+    handle_close_all(store);
     waiter_destroy(store->waiter);
     store->waiter = NULL;
     for (size_t i = 0; i < WATCHERS; i++) {

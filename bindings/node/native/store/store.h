@@ -40,7 +40,7 @@ struct store {
     struct submissions submissions;
     struct waiter *waiter;              /* or NULL */
     struct watcher *watchers[WATCHERS]; /* or NULL */
-    struct handle *doomed;              /* to be closed after the store */
+    struct handle *handles;             /* that are open */
     pthread_mutex_t mutex;
     pthread_cond_t idle;
     /* Under the mutex. */

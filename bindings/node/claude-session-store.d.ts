@@ -138,7 +138,9 @@ export interface ForkOptions {
   upToMessageId?: string;
   /** Default: the title of the session and " (fork)". */
   title?: string;
-  /** Default: a new UUID. Rejects with WAL_EEXISTS when it is taken. */
+  /** Default: a new UUID. Rejects with WAL_EEXISTS when it is taken, and with
+   * WAL_EINVAL unless it can be the id of a session as it is: at most 160 bytes, no
+   * control characters, no half of a surrogate pair, no "~" at its start. */
   sessionId?: string;
 }
 

@@ -109,6 +109,9 @@ def test_delete__main_with_its_subpaths_and_nothing_else(store):
         assert await adapter.load(MAIN) is None
         with pytest.raises(agentwal.Trashed):
             await adapter.append(MAIN, [message(2)])
+        with pytest.raises(agentwal.Trashed):
+            await adapter.append(MAIN, messages(1))
+        await adapter.append(MAIN, [])
         await adapter.delete(MAIN)
         await adapter.append(MAIN, messages(2))
         assert len(await adapter.load(MAIN)) == 2
@@ -286,6 +289,12 @@ def test_fork__shares_and_is_a_session_of_the_project(store):
             await adapter.fork(MAIN, session_id="part")
         with pytest.raises(agentwal.Invalid):
             await adapter.fork(AGENT)
+        for id in ["", "~x", "a\0b", "a\nb", "\ud800", "x" * 161, "x" * 300]:
+            with pytest.raises(agentwal.Invalid):
+                await adapter.fork(MAIN, session_id=id)
+        for id in ["..", "a/b", "%", "e\u0301", "x" * 160]:
+            assert await adapter.fork(MAIN, session_id=id) == id
+            assert len(await adapter.load({**MAIN, "session_id": id})) == 6
         await adapter.delete(MAIN)
         assert len(await adapter.load({**MAIN, "session_id": whole})) == 6
 

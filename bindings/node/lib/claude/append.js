@@ -6,6 +6,7 @@
 
 const { setTimeout: sleep } = require('node:timers/promises');
 
+const { WalError } = require('../base/errors.js');
 const { idOf } = require('./key.js');
 const { serialize } = require('./rows.js');
 const { cwdOf, openOrCreate } = require('./sessions.js');
@@ -136,6 +137,11 @@ class AppendQueue {
   async #plan(session, rows) {
     const plan = { batch: null, appended: 0, duplicates: 0, ignored: 0 };
     const state = this.key.isMain ? readSummary(session) : { info: session.info() };
+    if (state.info.isTrashed) {
+      // Also where all rows are duplicates, since none can be read any more.
+      throw new WalError(`session "${state.info.id}" is in the trash; undelete it first`,
+        { code: 'WAL_ETRASHED' });
+    }
     const fresh = selectNew(session, rows, plan);
 
     if (fresh.length === 0) {

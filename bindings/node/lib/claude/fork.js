@@ -8,7 +8,7 @@
 
 const { randomUUID } = require('node:crypto');
 
-const { NotFoundError } = require('../base/errors.js');
+const { invalid, NotFoundError } = require('../base/errors.js');
 const { idOf, Key, projectText } = require('./key.js');
 const { serialize } = require('./rows.js');
 const { findSession } = require('./sessions.js');
@@ -83,6 +83,10 @@ function titleRows(session, sessionId, title) {
 async function forkSession(owner, key, { upToMessageId, title, sessionId } = {}) {
   const id = sessionId ?? randomUUID();
   const forkKey = new Key({ projectKey: key.projectKey, sessionId: id });
+  if (forkKey.mainId !== id) {
+    throw invalid('the session id of a fork has at most 160 bytes, no control characters, ' +
+      'no half of a surrogate pair, and no "~" at its start');
+  }
   const session = findSession(await owner.open(), key);
   if (session === null) {
     throw notFound(`session ${key.sessionId} in project ${key.projectKey}`);

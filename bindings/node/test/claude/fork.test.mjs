@@ -182,6 +182,21 @@ test('what cannot be forked is reported, and nothing is made', () =>
     await assert.rejects(forkSession(adapter, { ...MAIN, subpath: 'x' }), TypeError);
   }));
 
+test('a fork has a session id that can be loaded, or is refused', () =>
+  withStore(async (adapter, store) => {
+    await adapter.append(MAIN, messages(2));
+    for (const id of ['~x', 'a\0b', 'a\nb', '\ud800', 'x'.repeat(161), 'x'.repeat(300)]) {
+      await assert.rejects(forkSession(adapter, MAIN, { sessionId: id }), { code: 'WAL_EINVAL' });
+    }
+    await assert.rejects(forkSession(adapter, MAIN, { sessionId: '' }), TypeError);
+    assert.equal(store.list().length, 1);
+    for (const id of ['..', 'a/b', '%', 'e\u0301', 'x'.repeat(160)]) {
+      const fork = await forkSession(adapter, MAIN, { sessionId: id });
+      assert.equal((await adapter.load(keyOf(fork))).length, 2);
+    }
+    assert.equal((await adapter.listSessions(PROJECT)).length, 6);
+  }));
+
 test('a fork of a session with a moved head begins there', () =>
   withStore(async (adapter, store) => {
     await adapter.append(MAIN, messages(4));

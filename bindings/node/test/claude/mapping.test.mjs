@@ -138,7 +138,10 @@ test('a session in the trash is unknown, refuses appends, and can be deleted', (
       await adapter.append(key, messages(1));
       await (await adapter.session(key)).trash();
       assert.equal(await adapter.load(key), null);
-      await assert.rejects(adapter.append(key, [message(2)]), { code: 'WAL_ETRASHED' });
+      for (const number of [2, 1]) {
+        await assert.rejects(adapter.append(key, [message(number)]), { code: 'WAL_ETRASHED' });
+      }
+      await adapter.append(key, []);
     }
     assert.deepEqual(await adapter.listSessions(PROJECT), []);
     assert.deepEqual(await adapter.listSubkeys(MAIN), []);

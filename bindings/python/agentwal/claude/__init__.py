@@ -166,7 +166,8 @@ class AgentwalSessionStore(Unpicklable):
         The fork shares the entries of the branch up to `up_to_message_id` (None: all). In it,
         entries have the fork's `sessionId`, and those that were shared have `forkedFrom`. title:
         None: the title of the session and " (fork)". session_id: None: a new UUID; raises Exists
-        when it is taken. Subpaths are not part of it. A crash leaves no fork that is listed but
+        when it is taken, and Invalid unless it can be the id of a session as it is: at most 160
+        bytes, no control characters, no half of a surrogate pair, no "~" at its start. Subpaths are not part of it. A crash leaves no fork that is listed but
         one that is complete.
         """
         place = Key(key)

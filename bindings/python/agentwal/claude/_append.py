@@ -18,7 +18,7 @@ from .._change import SessionChange
 from .._documents import DocumentChange
 from .._entry import NewEntry
 from .._errors import (Closed, Conflict, Corrupt, Error, Exists, IOFailed, NotFound, Poisoned,
-                       Redacted)
+                       Redacted, Trashed)
 from .._info import SessionInfo
 from .._session import Session
 from ._key import Key, id_of
@@ -171,6 +171,9 @@ class AppendQueue:
         plan = _Plan()
         is_main = self.key.is_main
         state = read_summary(session) if is_main else State(session.info())
+        if state.info.is_trashed:
+            # Also where all rows are duplicates, since none can be read any more.
+            raise Trashed('session "%s" is in the trash; undelete it first' % state.info.id)
         fresh = _select_new(session, rows, plan)
         if not fresh:
             return plan

@@ -11,7 +11,7 @@ import uuid
 from typing import Any
 
 from .._documents import DocumentChange
-from .._errors import Corrupt, NotFound, Redacted
+from .._errors import Corrupt, Invalid, NotFound, Redacted
 from .._session import Session
 from ._key import Key, id_of, project_text
 from ._owner import Owner
@@ -83,6 +83,9 @@ def fork_session(owner: Owner, key: Key, up_to: str | None, title: str | None,
     """Forks the session of a main key; returns the id of the fork."""
     id = str(uuid.uuid4()) if session_id is None else session_id
     fork_key = Key({"project_key": key.project_key, "session_id": id})
+    if fork_key.main_id != id:
+        raise Invalid('the session id of a fork has at most 160 bytes, no control characters, '
+                      'no half of a surrogate pair, and no "~" at its start')
     session = find_session(owner.open(), key)
     if session is None:
         raise _not_found("session %s in project %s" % (key.session_id, key.project_key))

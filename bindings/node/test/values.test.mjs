@@ -45,6 +45,49 @@ test('text that is no JSON is refused by the store', async (t) => {
   }
 });
 
+// Bytes that are no more there.
+function lostBytes() {
+  const moved = new Uint8Array(4);
+  structuredClone(moved.buffer, { transfer: [moved.buffer] });
+  const lost = [moved];
+  if ('resizable' in ArrayBuffer.prototype) {
+    const buffer = new ArrayBuffer(16, { maxByteLength: 16 });
+    lost.push(new Uint8Array(buffer, 8, 8));
+    buffer.resize(4);
+  }
+  return lost;
+}
+
+test('content that is none is refused, and empty content kept', async (t) => {
+  const store = memoryStore(t);
+  const session = store.createSync();
+  const wrong = [null, 5, {}, [], new Uint16Array(2), new ArrayBuffer(2),
+    new DataView(new ArrayBuffer(0)), ...lostBytes()];
+  for (const content of wrong) {
+    for (const entry of [{ line: content }, { text: content }]) {
+      const input = { ...entry, payload: 'kept' };
+      assert.equal((await rejection(session.append(input))).code, 'WAL_EINVAL');
+      assert.equal(thrown(() => session.appendSync(input)).code, 'WAL_EINVAL');
+    }
+    assert.equal((await rejection(store.blobs.put(content))).code, 'WAL_EINVAL');
+  }
+  for (const isGated of [false, true]) {
+    const writer = await store.blobs.create();
+    for (const piece of [undefined, ...wrong]) {
+      const before = isGated ? writer.write('x') : undefined;
+      assert.equal((await rejection(writer.write(piece))).code, 'WAL_EINVAL');
+      await before;
+    }
+    await writer.write('');
+    await writer.write(new Uint8Array(0));
+    assert.equal((await writer.finish()).size, isGated ? wrong.length + 1 : 0);
+  }
+  for (const line of ['', new Uint8Array(0), Buffer.alloc(0)]) {
+    await session.append({ line });
+  }
+  assert.deepEqual(session.entries().toArray().map((entry) => entry.payloadSize), [0, 0, 0]);
+});
+
 test('half a surrogate pair is refused in names and texts', async (t) => {
   const store = memoryStore(t);
   const session = store.createSync({ id: 's' });

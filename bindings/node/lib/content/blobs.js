@@ -3,6 +3,7 @@
 const { constants } = require('node:buffer');
 
 const { native } = require('../base/native.js');
+const { checkContent } = require('../base/content.js');
 const { invalid, NotFoundError, WalError } = require('../base/errors.js');
 
 // Of an asynchronous iteration, in bytes.
@@ -84,6 +85,7 @@ class BlobWriter {
 
   async write(piece) {
     this.#core.check();
+    checkContent(piece, 'a piece of a blob');
     const handle = this.#handle;
     // The addon copies it, but later.
     const content = this.#gate.isIdle || typeof piece === 'string' || !(piece instanceof Uint8Array)
@@ -119,9 +121,7 @@ class Blobs {
   }
 
   async put(content) {
-    if (content === undefined || content === null) {
-      throw invalid('the content of a blob is a string or a Uint8Array');
-    }
+    checkContent(content, 'the content of a blob');
     return native.putBlob(this.#core.handle, content);
   }
 

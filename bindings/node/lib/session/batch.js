@@ -2,16 +2,19 @@
 
 // Batches as flat arrays, which native/store/batch.h describes.
 
+const { checkContent } = require('../base/content.js');
 const { APPEND_EXPECT, DURABILITY, ENTRY } = require('../base/flags.js');
 const { invalid } = require('../base/errors.js');
 const { escapeHalves, toJson, toJsonObject } = require('../base/json.js');
 
 function pushPayload(flat, entry) {
   if (entry.line !== undefined) {
+    checkContent(entry.line, 'the line of an entry');
     flat.push(entry.line);
     return ENTRY.line;
   }
   if (entry.text !== undefined) {
+    checkContent(entry.text, 'the text of an entry');
     flat.push(typeof entry.text === 'string' ? escapeHalves(entry.text) : entry.text);
     return 0;
   }

@@ -12,6 +12,8 @@
 //   Values     Strings and buffers are copies. Text is UTF-8 on disk: a string
 //              with half a surrogate pair is refused, except within JSON, where
 //              it is kept as an escape.
+//   Ids        An empty string is no id of an entry: it is refused, also where
+//              undefined or null is permitted.
 //   Numbers    Sizes are bytes, times are milliseconds since 1970, sequence
 //              numbers rise over the whole store.
 //   Errors     Every failure is a WalError, thrown or as a rejection. What

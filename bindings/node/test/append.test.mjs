@@ -280,6 +280,16 @@ test('calls without a ticket begin in order, too', async (t) => {
   assert.equal(session.entry(gated.lastId).parentId, 'c');
 });
 
+test('an update by a function that is asynchronous is refused', async (t) => {
+  const session = memoryStore(t).createSync({ schemaVersion: 1 });
+  for (const change of [async () => ({ title: 'late' }), Promise.resolve({ title: 'late' })]) {
+    assert.equal((await rejection(session.update(change))).code, 'WAL_EINVAL');
+  }
+  const error = await rejection(session.migrate(2, async () => ({ title: 'late' })));
+  assert.equal(error.code, 'WAL_EINVAL');
+  assert.deepEqual([session.info().title, session.info().schemaVersion], ['', 1]);
+});
+
 test('an update begins again when another writer was faster', async (t) => {
   const name = storePath(t);
   const stores = await Promise.all([Store.open(name), Store.open(name)]);

@@ -88,6 +88,31 @@ test('content that is none is refused, and empty content kept', async (t) => {
   assert.deepEqual(session.entries().toArray().map((entry) => entry.payloadSize), [0, 0, 0]);
 });
 
+test('an empty string is no id of an entry', async (t) => {
+  const session = memoryStore(t).createSync({ cwd: '/' });
+  await session.append([{ id: 'a', payload: 1 }, { id: 'b', payload: 2 }]);
+  const calls = [
+    () => session.append({ id: '', payload: 1 }),
+    () => session.append({ parentId: '', payload: 1 }),
+    () => session.append({ payload: 1 }, { expectTail: '' }),
+    () => session.commit({ heads: [{ entryId: '' }] }),
+    () => session.moveHead(''),
+    () => session.moveHead('a', { expect: '' }),
+    () => session.fork({ at: '' }),
+    () => session.redact(''),
+    () => session.compact({ firstKept: '', summary: 's' }),
+    () => session.checkpoints.import([], { entryId: '' }),
+    async () => session.appendSync({ id: '', payload: 1 }),
+    async () => session.entries({ upTo: '' }).toArray(),
+  ];
+  for (const call of calls) {
+    assert.equal((await rejection(call())).code, 'WAL_EINVAL', call);
+  }
+  assert.equal(session.head(), 'b');
+  assert.equal(session.entry(''), null);
+  assert.equal(session.entries({ mode: 'all' }).toArray().length, 2);
+});
+
 test('half a surrogate pair is refused in names and texts', async (t) => {
   const store = memoryStore(t);
   const session = store.createSync({ id: 's' });

@@ -2,6 +2,7 @@
 
 const { native } = require('../base/native.js');
 const { CHECKPOINT_UNLINKED, FILE_KIND, REWIND } = require('../base/flags.js');
+const { entryId } = require('../session/entry_id.js');
 const { invalid, NotFoundError } = require('../base/errors.js');
 const { toOptionalPath } = require('../base/path.js');
 
@@ -10,7 +11,7 @@ function checkpointArguments(options = {}) {
   const isUnlinked = options.entryId === null;
   return [options.id, toOptionalPath(options.root),
     options.created === undefined ? undefined : Number(options.created),
-    isUnlinked ? undefined : options.entryId, isUnlinked ? CHECKPOINT_UNLINKED : 0,
+    isUnlinked ? undefined : entryId(options.entryId, 'entryId'), isUnlinked ? CHECKPOINT_UNLINKED : 0,
     options.threads];
 }
 

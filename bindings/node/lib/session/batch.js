@@ -5,6 +5,7 @@
 const { checkContent } = require('../base/content.js');
 const { APPEND_EXPECT, DURABILITY, ENTRY } = require('../base/flags.js');
 const { invalid } = require('../base/errors.js');
+const { entryId } = require('./entry_id.js');
 const { escapeHalves, toJson, toJsonObject } = require('../base/json.js');
 
 function pushPayload(flat, entry) {
@@ -27,7 +28,7 @@ function pushEntry(flat, entry) {
     throw invalid('an entry is not an object');
   }
   const isRoot = entry.parentId === null;
-  flat.push(entry.id, isRoot ? undefined : entry.parentId, entry.type ?? 'message',
+  flat.push(entryId(entry.id, 'id'), isRoot ? undefined : entryId(entry.parentId, 'parentId'), entry.type ?? 'message',
     entry.timestamp, entry.runId);
   let flags = pushPayload(flat, entry);
   flags |= isRoot ? ENTRY.root : 0;
@@ -75,7 +76,7 @@ function durabilityOf(options) {
 }
 
 function expectationOf(options) {
-  return options?.expectTail === undefined ? 0 : APPEND_EXPECT;
+  return entryId(options?.expectTail, 'expectTail') === undefined ? 0 : APPEND_EXPECT;
 }
 
 module.exports = {

@@ -11,6 +11,10 @@ function changeArguments(change) {
   if (change === null || typeof change !== 'object') {
     throw invalid('a change is an object');
   }
+  if (typeof change.then === 'function') {
+    throw invalid('a change is an object, not a promise: the function that makes it returns it ' +
+      'at once');
+  }
   let fields = 0;
   for (const name of ['metadata', 'title', 'cwd', 'project', 'schemaVersion']) {
     if (change[name] !== undefined) {

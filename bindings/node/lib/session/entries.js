@@ -5,6 +5,7 @@
 const { native, numbers } = require('../base/native.js');
 const { CURSOR, CURSOR_ALL } = require('../base/flags.js');
 const { Entry } = require('./entry.js');
+const { entryId } = require('./entry_id.js');
 const { invalid } = require('../base/errors.js');
 
 const VALUES = 7;
@@ -32,7 +33,7 @@ function modeOf(options) {
 
 function openCursor(session, options, after) {
   return native.openCursor(session, modeOf(options), cursorFlags(options), options.stream,
-    options.upTo, options.head, options.skip, options.last, after);
+    entryId(options.upTo, 'upTo'), options.head, options.skip, options.last, after);
 }
 
 function makeEntries(values) {

@@ -3,15 +3,16 @@
 // Moves of heads.
 
 const { HEAD_EXPECT } = require('../base/flags.js');
+const { entryId } = require('./entry_id.js');
 const { invalid } = require('../base/errors.js');
 
 // entryId, name, note, expected, flags, stream
-function moveArguments(entryId, options) {
-  if (entryId === undefined) {
+function moveArguments(target, options) {
+  if (target === undefined) {
     throw invalid('a head moves to an entry, or with null is removed');
   }
-  const expect = options?.expect;
-  return [entryId, options?.name, options?.note, expect, expect === undefined ? 0 : HEAD_EXPECT,
+  const expect = entryId(options?.expect, 'expect');
+  return [entryId(target, 'entryId'), options?.name, options?.note, expect, expect === undefined ? 0 : HEAD_EXPECT,
     options?.stream];
 }
 

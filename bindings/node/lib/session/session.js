@@ -8,6 +8,7 @@ const { DURABILITY } = require('../base/flags.js');
 const { Documents, flattenDocuments } = require('./documents.js');
 const { Entries, openCursor, readEntry } = require('./entries.js');
 const { exportSession, openView } = require('../exchange/views.js');
+const { entryId } = require('./entry_id.js');
 const { followSession } = require('./follow.js');
 const { flattenHeads, moveArguments } = require('./heads.js');
 const { makeAppend } = require('./append.js');
@@ -213,8 +214,8 @@ class Session {
   // ----------------------------------------------------- other sessions ---
 
   async fork(options = {}) {
-    const given = sessionArguments(options);
-    const fork = await this.#run((handle) => native.fork(handle, options.at, ...given));
+    const given = [entryId(options.at, 'at'), ...sessionArguments(options)];
+    const fork = await this.#run((handle) => native.fork(handle, ...given));
     return makeSession(this.store, this.#core, fork);
   }
 

@@ -62,6 +62,14 @@ function checkName(what, value, { limit = 4096, isEmptyValid = false } = {}) {
   return value;
 }
 
+/** Returns the options of a constructor, which are an object or undefined. */
+function checkOptions(options) {
+  if (options === null || (typeof options !== 'object' && options !== undefined)) {
+    throw new TypeError('the options must be an object');
+  }
+  return options ?? {};
+}
+
 /** The error of what is damaged, in the session. */
 function damaged(what, session, how) {
   return new WalError(`${what} of session "${session.id}" ${how}`,
@@ -147,6 +155,6 @@ class StoreHandle {
 }
 
 module.exports = {
-  StoreHandle, checkName, damaged, findSession, hexDigest, idPart, retryConflicts,
+  StoreHandle, checkName, checkOptions, damaged, findSession, hexDigest, idPart, retryConflicts,
   sessionId, sessionName,
 };

@@ -5,17 +5,18 @@
 const { native } = require('../base/native.js');
 const { COMPACT, OPEN } = require('../base/flags.js');
 const { invalid } = require('../base/errors.js');
-const { openArguments, openFlags } = require('../base/open_options.js');
+const { openArguments } = require('../base/open_options.js');
+const { toOptions } = require('../base/options.js');
 const { toPath } = require('../base/path.js');
 const { runWatched } = require('../base/progress.js');
 
-async function migrate(path, options = {}) {
-  const flags = openFlags({ create: false, ...options });
-  return native.migrate(...openArguments(toPath(path), options, flags));
+async function migrate(path, options) {
+  const given = { create: false, ...toOptions(options) };
+  return native.migrate(...openArguments(toPath(path), given));
 }
 
-async function salvage(path, out, options = {}) {
-  const given = [toPath(path), toPath(out), options.networkFs ? OPEN.networkFs : 0];
+async function salvage(path, out, options) {
+  const given = [toPath(path), toPath(out), toOptions(options).networkFs ? OPEN.networkFs : 0];
   return runWatched(options, (watch) => native.salvage(...given, watch));
 }
 
@@ -40,14 +41,14 @@ function compactArguments(options) {
     checkPositive(options, 'rate')];
 }
 
-async function compact(core, options = {}) {
-  const given = compactArguments(options);
+async function compact(core, options) {
+  const given = compactArguments(toOptions(options));
   await core.settle();
   return runWatched(options, (watch) => native.compactStore(core.handle, ...given, watch));
 }
 
 // What was asked for before is written first.
-async function backup(core, path, options = {}) {
+async function backup(core, path, options) {
   const to = toPath(path);
   await core.written();
   return runWatched(options, (watch) => native.backup(core.handle, to, watch));

@@ -3,6 +3,7 @@
 // Options of opening a store.
 
 const { OPEN } = require('./flags.js');
+const { toOptions } = require('./options.js');
 const { toOptionalPath } = require('./path.js');
 
 function openFlags(options) {
@@ -15,10 +16,12 @@ function openFlags(options) {
   return flags;
 }
 
-// path, flags, queueLimit, lockTimeout, groupAlign, schemaVersion
+// path, flags, queueLimit, lockTimeout, groupAlign, schemaVersion; `flags` of the
+// options unless they are given.
 function openArguments(path, options, flags) {
-  return [toOptionalPath(path), flags, options.queueLimit, options.lockTimeout,
-    options.groupAlign, options.schemaVersion];
+  const given = toOptions(options);
+  return [toOptionalPath(path), flags ?? openFlags(given), given.queueLimit, given.lockTimeout,
+    given.groupAlign, given.schemaVersion];
 }
 
-module.exports = { openArguments, openFlags };
+module.exports = { openArguments };

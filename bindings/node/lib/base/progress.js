@@ -4,6 +4,7 @@
 
 const { native } = require('./native.js');
 const { invalid } = require('./errors.js');
+const { toOptions } = require('./options.js');
 
 // Between looks at the progress, in milliseconds.
 const LOOK_MS = 100;
@@ -91,12 +92,13 @@ class Observer {
 // Calls `start`, which calls the addon with what it is given and returns its
 // promise.
 async function runWatched(options, start) {
-  check(options ?? {});
-  options?.signal?.throwIfAborted();
+  const { onProgress, signal } = toOptions(options);
+  check({ onProgress, signal });
+  signal?.throwIfAborted();
   watchExit();
-  return options?.onProgress === undefined && options?.signal === undefined
+  return onProgress === undefined && signal === undefined
     ? start(undefined)
-    : new Observer(options).run(start);
+    : new Observer({ onProgress, signal }).run(start);
 }
 
 module.exports = { runWatched };

@@ -80,7 +80,7 @@ function titleRows(session, sessionId, title) {
 }
 
 /** Forks the session of a main key; see forkSession in the declarations. */
-async function forkSession(owner, key, { upToMessageId, title, sessionId } = {}) {
+async function forkSession(owner, key, { upToMessageId, title, sessionId }) {
   const id = sessionId ?? randomUUID();
   const forkKey = new Key({ projectKey: key.projectKey, sessionId: id });
   if (forkKey.mainId !== id) {

@@ -4,6 +4,7 @@
 
 const { Store } = require('../index.js');
 const { closed, invalid, WalError } = require('../base/errors.js');
+const { toOptions } = require('../base/options.js');
 const { AppendQueue } = require('./append.js');
 const { forkSession } = require('./fork.js');
 const { Key } = require('./key.js');
@@ -24,7 +25,8 @@ class Owner {
   #store = null;
   #isClosed = false;
 
-  constructor(store, { durability = 'durable', foldSessionSummary, open, damaged = 'reject' }) {
+  constructor(store, options) {
+    const { durability = 'durable', foldSessionSummary, open, damaged = 'reject' } = options;
     if (!DURABILITIES.includes(durability)) {
       throw invalid(`the durability is "durable", "written" or "queued", not ${durability}`);
     }
@@ -80,11 +82,11 @@ class AgentwalSessionStore {
   #queues = new Map();
   #closing = null;
 
-  constructor(store, options = {}) {
+  constructor(store, options) {
     if (!(store instanceof Store) && typeof store !== 'string' && !(store instanceof URL)) {
       throw invalid('the first argument is neither a Store nor the path of one');
     }
-    this.#owner = new Owner(store, options);
+    this.#owner = new Owner(store, toOptions(options));
   }
 
   get stats() {
@@ -167,11 +169,12 @@ class AgentwalSessionStore {
 
   async fork(key, options) {
     const place = new Key(key);
+    const given = toOptions(options);
     if (!place.isMain) {
       throw new TypeError('the key to fork has a subpath');
     }
     await this.#idle(place);
-    return forkSession(this.#owner, place, options);
+    return forkSession(this.#owner, place, given);
   }
 
   /** The session of a key, for everything else that a store can do, or null. */

@@ -5,6 +5,7 @@ const { constants } = require('node:buffer');
 const { native } = require('../base/native.js');
 const { checkContent } = require('../base/content.js');
 const { invalid, NotFoundError, WalError } = require('../base/errors.js');
+const { toOptions } = require('../base/options.js');
 
 // Of an asynchronous iteration, in bytes.
 const PIECE = 2 ** 20;
@@ -148,7 +149,7 @@ class Blobs {
   }
 
   async create(options) {
-    const isNamed = options?.named === true;
+    const isNamed = toOptions(options).named === true;
     const core = this.#core;
     return new BlobWriter(core, await native.createBlob(core.handle, isNamed), isNamed);
   }

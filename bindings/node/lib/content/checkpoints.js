@@ -4,15 +4,17 @@ const { native } = require('../base/native.js');
 const { CHECKPOINT_UNLINKED, FILE_KIND, REWIND } = require('../base/flags.js');
 const { entryId } = require('../session/entry_id.js');
 const { invalid, NotFoundError } = require('../base/errors.js');
+const { toOptions } = require('../base/options.js');
 const { toOptionalPath } = require('../base/path.js');
 
 // id, root, created, entryId, flags, threads
-function checkpointArguments(options = {}) {
-  const isUnlinked = options.entryId === null;
-  return [options.id, toOptionalPath(options.root),
-    options.created === undefined ? undefined : Number(options.created),
-    isUnlinked ? undefined : entryId(options.entryId, 'entryId'), isUnlinked ? CHECKPOINT_UNLINKED : 0,
-    options.threads];
+function checkpointArguments(options) {
+  const given = toOptions(options);
+  const isUnlinked = given.entryId === null;
+  return [given.id, toOptionalPath(given.root),
+    given.created === undefined ? undefined : Number(given.created),
+    isUnlinked ? undefined : entryId(given.entryId, 'entryId'),
+    isUnlinked ? CHECKPOINT_UNLINKED : 0, given.threads];
 }
 
 function pushFile(flat, file) {
@@ -103,14 +105,15 @@ class Checkpoints {
 }
 
 // checkpoint, flags, root, expected
-function rewindArguments(checkpointId, options = {}) {
+function rewindArguments(checkpointId, options) {
+  const given = toOptions(options);
   let flags = 0;
   for (const name of Object.keys(REWIND)) {
-    if (options[name]) {
+    if (given[name]) {
       flags |= REWIND[name];
     }
   }
-  return [checkpointId, flags, toOptionalPath(options.root), options.expected];
+  return [checkpointId, flags, toOptionalPath(given.root), given.expected];
 }
 
 module.exports = { Checkpoints, rewindArguments };

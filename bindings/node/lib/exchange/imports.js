@@ -3,6 +3,7 @@
 const { native } = require('../base/native.js');
 const { SELECT } = require('../base/flags.js');
 const { invalid } = require('../base/errors.js');
+const { toOptions } = require('../base/options.js');
 const { toOptionalPath, toPaths } = require('../base/path.js');
 const { runWatched } = require('../base/progress.js');
 
@@ -10,26 +11,26 @@ const importDialects = Object.freeze(native.importDialects());
 
 // paths, flags, dialect, exclude
 function importArguments(paths, options) {
-  const select = options.select ?? 'clients';
+  const { select = 'clients', dialect, exclude } = toOptions(options);
   const flags = Object.hasOwn(SELECT, select) ? SELECT[select] : undefined;
   if (flags === undefined) {
     throw invalid(`what is selected is "clients", "all" or "others", not ${String(select)}`);
   }
-  return [toPaths(paths), flags, options.dialect, toOptionalPath(options.exclude)];
+  return [toPaths(paths), flags, dialect, toOptionalPath(exclude)];
 }
 
-async function importPaths(core, paths, options = {}) {
+async function importPaths(core, paths, options) {
   const given = importArguments(paths, options);
   return runWatched(options, (watch) => native.importTree(core.handle, ...given, watch));
 }
 
-async function scanImport(paths, options = {}) {
+async function scanImport(paths, options) {
   const given = importArguments(paths, options);
   return runWatched(options, (watch) => native.scanImport(...given, watch));
 }
 
 // hold: called with the promise of a round, returns it and keeps the store.
-function followImport(core, hold, paths, options = {}) {
+function followImport(core, hold, paths, options) {
   const given = importArguments(paths, options);
   core.check();
   return (async function* follow() {

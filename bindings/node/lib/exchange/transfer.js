@@ -4,33 +4,34 @@
 
 const { native } = require('../base/native.js');
 const { invalid } = require('../base/errors.js');
+const { toOptions } = require('../base/options.js');
 const { toOptionalPath, toPath } = require('../base/path.js');
 const { runWatched } = require('../base/progress.js');
 
 // sessions, directory
 function transferArguments(options) {
-  const { sessions } = options;
+  const { sessions, directory } = toOptions(options);
   if (sessions !== undefined && !Array.isArray(sessions)) {
     throw invalid('the sessions of a transfer are an array of ids');
   }
-  return [sessions === undefined ? undefined : [...sessions], toOptionalPath(options.directory)];
+  return [sessions === undefined ? undefined : [...sessions], toOptionalPath(directory)];
 }
 
 // What was asked for before, also of `from`, is written first.
-async function merge(core, from, options = {}) {
+async function merge(core, from, options) {
   const given = transferArguments(options);
   await from.written();
   await core.written();
   return runWatched(options, (watch) => native.merge(core.handle, from.handle, ...given, watch));
 }
 
-async function writeBundle(core, path, options = {}) {
+async function writeBundle(core, path, options) {
   const given = [toPath(path), ...transferArguments(options)];
   await core.written();
   return runWatched(options, (watch) => native.writeBundle(core.handle, ...given, watch));
 }
 
-async function readBundle(core, path, options = {}) {
+async function readBundle(core, path, options) {
   const given = [toPath(path), ...transferArguments(options)];
   await core.written();
   return runWatched(options, (watch) => native.readBundle(core.handle, ...given, watch));

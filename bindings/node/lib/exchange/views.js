@@ -5,6 +5,7 @@ const { constants } = require('node:buffer');
 const { native } = require('../base/native.js');
 const { VIEW_STALE } = require('../base/flags.js');
 const { invalid } = require('../base/errors.js');
+const { toOptions } = require('../base/options.js');
 const { toPath } = require('../base/path.js');
 
 const viewDialects = Object.freeze(native.viewDialects());
@@ -67,27 +68,22 @@ class View {
   }
 }
 
-function checkOptions(options) {
-  if (options === null || typeof options !== 'object') {
-    throw invalid('the options name the dialect of the view');
-  }
-}
-
 function openView(core, session, gate, options) {
-  checkOptions(options);
-  return new View(core, native.openView(session, options.dialect, toPath(options.root)), gate);
+  const { dialect, root } = toOptions(options);
+  return new View(core, native.openView(session, dialect, toPath(root)), gate);
 }
 
 async function exportSession(core, session, gate, options) {
-  checkOptions(options);
+  const { dialect } = toOptions(options);
   return core.after(gate,
-    () => native.exportSession(session, options.dialect, constants.MAX_LENGTH));
+    () => native.exportSession(session, dialect, constants.MAX_LENGTH));
 }
 
 // ------------------------------------------- views that a store knows of ---
 
-function listViews(core, options = {}) {
-  return native.views(core.handle, options.session, options.stale ? VIEW_STALE : 0);
+function listViews(core, options) {
+  const { session, stale } = toOptions(options);
+  return native.views(core.handle, session, stale ? VIEW_STALE : 0);
 }
 
 function findView(core, path) {

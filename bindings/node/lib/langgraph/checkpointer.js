@@ -5,7 +5,7 @@
 // has the mapping to a session.
 
 const {
-  StoreHandle, checkName, findSession, retryConflicts, sessionId, sessionName,
+  StoreHandle, checkName, checkOptions, findSession, retryConflicts, sessionId, sessionName,
 } = require('../adapter/names.js');
 const { NotFoundError } = require('../base/errors.js');
 const { Thread } = require('./thread.js');
@@ -388,9 +388,10 @@ function defineSaver(peer, Store) {
   return class AgentwalSaver extends peer.BaseCheckpointSaver {
     #checkpointer;
 
-    constructor(storeOrPath, options = {}) {
-      super(options.serde);
-      this.#checkpointer = new Checkpointer(peer, Store, storeOrPath, options,
+    constructor(storeOrPath, options) {
+      const given = checkOptions(options);
+      super(given.serde);
+      this.#checkpointer = new Checkpointer(peer, Store, storeOrPath, given,
         () => this.serde);
     }
 

@@ -16,7 +16,7 @@
 const { randomUUID } = require('node:crypto');
 
 const {
-  StoreHandle, checkName, findSession, idPart, retryConflicts, sessionId,
+  StoreHandle, checkName, checkOptions, findSession, idPart, retryConflicts, sessionId,
 } = require('../adapter/names.js');
 const { Store } = require('../index.js');
 const {
@@ -43,13 +43,14 @@ class AgentwalSession {
   #id;
   #durability;
 
-  constructor(storeOrPath, options = {}) {
+  constructor(storeOrPath, options) {
+    const { sessionId: name, id, durability } = checkOptions(options);
     this.#handle = new StoreHandle(Store, storeOrPath);
-    this.#sessionId = options.sessionId === undefined ? randomUUID()
-      : checkName('sessionId', options.sessionId);
-    this.#id = options.id === undefined ? sessionId(KIND, this.#sessionId)
-      : checkName('id', options.id, { limit: 255 });
-    this.#durability = options.durability ?? 'durable';
+    this.#sessionId = name === undefined ? randomUUID()
+      : checkName('sessionId', name);
+    this.#id = id === undefined ? sessionId(KIND, this.#sessionId)
+      : checkName('id', id, { limit: 255 });
+    this.#durability = durability ?? 'durable';
   }
 
   async getSessionId() {

@@ -12,21 +12,22 @@ function keep(resolve, reject) {
 
 class Append extends Promise {
   #core;
-  #durability;
+  #isDurable;
   #durable;
 
   lastId = null;
 
-  constructor(executor, core, durability) {
+  // isDurable: once it is fulfilled.
+  constructor(executor, core, isDurable) {
     super(executor);
     this.#core = core;
-    this.#durability = durability;
+    this.#isDurable = isDurable;
   }
 
   get durable() {
     if (this.#durable === undefined) {
       const core = this.#core;
-      this.#durable = this.#durability === 'durable' || this.#durability === undefined
+      this.#durable = this.#isDurable
         ? this.then(() => {})
         : this.then(() => core.syncSoon());
       // That it is read and not waited for is no unhandled rejection.
@@ -56,8 +57,8 @@ class Waiter {
   }
 }
 
-function makeAppend(core, durability) {
-  return new Waiter(new Append(keep, core, durability));
+function makeAppend(core, isDurable) {
+  return new Waiter(new Append(keep, core, isDurable));
 }
 
 module.exports = { makeAppend };

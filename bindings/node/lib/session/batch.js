@@ -7,6 +7,7 @@ const { APPEND_EXPECT, DURABILITY, ENTRY } = require('../base/flags.js');
 const { invalid } = require('../base/errors.js');
 const { entryId } = require('./entry_id.js');
 const { escapeHalves, toJson, toJsonObject } = require('../base/json.js');
+const { toOptions } = require('../base/options.js');
 
 function pushPayload(flat, entry) {
   if (entry.line !== undefined) {
@@ -66,19 +67,17 @@ function giveId(flat, makeId) {
   return lastId(flat);
 }
 
-function durabilityOf(options) {
-  const name = options?.durability ?? 'durable';
+// durability, flags, expected tail
+function appendArguments(options) {
+  const { durability, expectTail } = toOptions(options);
+  const name = durability ?? 'durable';
   const number = DURABILITY[name];
   if (number === undefined) {
     throw invalid(`the durability is "durable", "written" or "queued", not ${String(name)}`);
   }
-  return number;
-}
-
-function expectationOf(options) {
-  return entryId(options?.expectTail, 'expectTail') === undefined ? 0 : APPEND_EXPECT;
+  return [number, entryId(expectTail, 'expectTail') === undefined ? 0 : APPEND_EXPECT, expectTail];
 }
 
 module.exports = {
-  flattenEntries, giveId, lastId, durabilityOf, expectationOf,
+  appendArguments, flattenEntries, giveId, lastId,
 };

@@ -4,6 +4,7 @@ const { native } = require('../base/native.js');
 const { DOCUMENT, DOCUMENT_CURSOR } = require('../base/flags.js');
 const { invalid } = require('../base/errors.js');
 const { toJson } = require('../base/json.js');
+const { toArray, toOptions } = require('../base/options.js');
 
 function parse(document) {
   if (document !== null && document.value !== undefined) {
@@ -29,7 +30,7 @@ class Documents {
   }
 
   get(key, options) {
-    return parse(native.document(this.#session, this.#core.handle, key, options?.version));
+    return parse(native.document(this.#session, this.#core.handle, key, toOptions(options).version));
   }
 
   async put(key, value, options) {
@@ -42,19 +43,23 @@ class Documents {
 
   #write(key, text, options) {
     const { handle } = this.#core;
-    const expect = options?.expect;
+    const { expect } = toOptions(options);
     return this.#gate.run(() => native.putDocument(this.#session, handle, key, text,
       expect === undefined ? 0 : DOCUMENT.expect, expect));
   }
 
-  list(options = {}) {
-    let flags = options.keys ? DOCUMENT_CURSOR.keys : 0;
-    flags |= options.history ? DOCUMENT_CURSOR.history : 0;
-    return native.documents(this.#session, this.#core.handle, options.prefix, flags).map(parse);
+  list(options) {
+    const { keys, history, prefix } = toOptions(options);
+    let flags = keys ? DOCUMENT_CURSOR.keys : 0;
+    flags |= history ? DOCUMENT_CURSOR.history : 0;
+    return native.documents(this.#session, this.#core.handle, prefix, flags).map(parse);
   }
 }
 
 function pushDocument(flat, change) {
+  if (change === null || typeof change !== 'object') {
+    throw invalid('a change of a document is not an object');
+  }
   if (change.delete && change.value !== undefined) {
     throw invalid('a document is given a value and deleted');
   }
@@ -68,7 +73,7 @@ function pushDocument(flat, change) {
 // Changes of documents as native/store/batch.h lays them out.
 function flattenDocuments(changes) {
   const flat = [];
-  for (const change of changes ?? []) {
+  for (const change of toArray(changes, 'the documents of a batch')) {
     pushDocument(flat, change);
   }
   return flat;

@@ -12,6 +12,7 @@ const { entryId } = require('./entry_id.js');
 const { followSession } = require('./follow.js');
 const { flattenHeads, moveArguments } = require('./heads.js');
 const { makeAppend } = require('./append.js');
+const { toOptions } = require('../base/options.js');
 const { sessionArguments } = require('./session_options.js');
 const batches = require('./batch.js');
 const submissions = require('../base/submissions.js');
@@ -76,6 +77,7 @@ class Session {
   }
 
   appendSync(entries, options) {
+    const given = batches.appendArguments(options);
     const flat = batches.flattenEntries(entries);
     if (flat.length === 0) {
       throw invalid('there is nothing to append');
@@ -86,13 +88,15 @@ class Session {
         'session that are under way; wait for their promises, or use append',
       { code: 'WAL_EBUSY' });
     }
-    const made = native.commit(handle, batches.durabilityOf(options),
-      batches.expectationOf(options), options?.expectTail, flat);
+    const made = native.commit(handle, ...given, flat);
     const [appended, duplicates, sequence] = numbers;
     return { appended, duplicates, sequence, lastId: made ?? batches.lastId(flat) };
   }
 
   #flatten(batch) {
+    if (batch === null || typeof batch !== 'object') {
+      throw invalid('a batch is not an object');
+    }
     return {
       entries: batches.flattenEntries(batch.entries ?? []),
       documents: flattenDocuments(batch.documents),
@@ -103,33 +107,46 @@ class Session {
 
   // Submits a batch that `flatten` makes. Nothing is thrown: the promise rejects.
   #write(options, flatten) {
-    const waiter = makeAppend(this.#core, options?.durability);
+    let batch;
+    let failure;
     try {
       const handle = this.#handle;
-      const flat = flatten();
-      const durability = batches.durabilityOf(options);
-      const expectation = batches.expectationOf(options);
-      const submit = () => this.#submit(waiter, handle, durability, expectation,
-        options?.expectTail, flat);
-      waiter.promise.lastId = batches.lastId(flat.entries);
-      if (this.#gate.isIdle) {
-        submit();
-      } else {
-        waiter.promise.lastId = batches.giveId(flat.entries, native.makeId);
-        this.#gate.run(submit).catch((error) => { waiter.reject(error); });
-      }
+      const given = batches.appendArguments(options);
+      batch = { handle, given, flat: flatten() };
     } catch (error) {
-      waiter.reject(error);
+      failure = { error };
+    }
+    const waiter = makeAppend(this.#core, batch?.given[0] === DURABILITY.durable);
+    if (failure !== undefined) {
+      waiter.reject(failure.error);
+    } else {
+      this.#submitInTurn(waiter, batch);
     }
     return waiter.promise;
   }
 
-  #submit(waiter, handle, durability, expectation, expectTail, flat) {
+  #submitInTurn(waiter, batch) {
+    const { entries } = batch.flat;
+    waiter.promise.lastId = batches.lastId(entries);
+    if (!this.#gate.isIdle) {
+      waiter.promise.lastId = batches.giveId(entries, native.makeId);
+      this.#gate.run(() => this.#submit(waiter, batch))
+        .catch((error) => { waiter.reject(error); });
+      return;
+    }
+    try {
+      this.#submit(waiter, batch);
+    } catch (error) {
+      waiter.reject(error);
+    }
+  }
+
+  #submit(waiter, { handle, given, flat }) {
     const slot = submissions.take(waiter);
     let id;
     try {
-      id = native.submit(handle, slot, durability, expectation, expectTail,
-        flat.entries, flat.documents, flat.heads, flat.change);
+      id = native.submit(handle, slot, ...given, flat.entries, flat.documents, flat.heads,
+        flat.change);
     } catch (error) {
       submissions.release(slot);
       throw error;
@@ -137,7 +154,7 @@ class Session {
     if (id !== undefined) {
       waiter.promise.lastId = id;
     }
-    if (durability === DURABILITY.queued && numbers[0] === 1) {
+    if (given[0] === DURABILITY.queued && numbers[0] === 1) {
       submissions.release(slot).fulfil(0, 0, 0);
     }
   }
@@ -150,8 +167,9 @@ class Session {
 
   // ------------------------------------------------------------ reading ---
 
-  entries(options = {}) {
-    return new Entries(this.#core, () => openCursor(this.#handle, options));
+  entries(options) {
+    const given = toOptions(options);
+    return new Entries(this.#core, () => openCursor(this.#handle, given));
   }
 
   [Symbol.iterator]() {
@@ -162,14 +180,14 @@ class Session {
     return readEntry(this.#handle, id);
   }
 
-  follow(options = {}) {
-    return followSession(this.#core, this.#handle, options);
+  follow(options) {
+    return followSession(this.#core, this.#handle, toOptions(options));
   }
 
   // -------------------------------------------------- heads and changes ---
 
   head(name, options) {
-    return native.head(this.#handle, options?.stream, name);
+    return native.head(this.#handle, toOptions(options).stream, name);
   }
 
   heads() {
@@ -213,17 +231,15 @@ class Session {
 
   // ----------------------------------------------------- other sessions ---
 
-  async fork(options = {}) {
-    const given = [entryId(options.at, 'at'), ...sessionArguments(options)];
+  async fork(options) {
+    const given = [entryId(toOptions(options).at, 'at'), ...sessionArguments(options)];
     const fork = await this.#run((handle) => native.fork(handle, ...given));
     return makeSession(this.store, this.#core, fork);
   }
 
   async compact(options) {
-    const given = [options.firstKept, options.summary];
-    if (options.into !== undefined) {
-      given.push(...sessionArguments(options.into));
-    }
+    const { firstKept, summary, into } = toOptions(options);
+    const given = [firstKept, summary, ...into === undefined ? [] : sessionArguments(into)];
     const [fork, result] = await this.#run((handle) => native.compactSession(handle, ...given));
     return { session: fork === null ? this : makeSession(this.store, this.#core, fork), result };
   }

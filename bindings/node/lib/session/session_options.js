@@ -1,12 +1,14 @@
 'use strict';
 
 const { toJsonObject } = require('../base/json.js');
+const { toOptions } = require('../base/options.js');
 
 // id, cwd, project, title, parentId, source, metadata, schemaVersion, created
 function sessionArguments(options) {
-  return [options.id, options.cwd, options.project, options.title, options.parentId,
-    options.source, toJsonObject(options.metadata, 'the metadata'), options.schemaVersion,
-    options.created === undefined ? undefined : Number(options.created)];
+  const given = toOptions(options);
+  return [given.id, given.cwd, given.project, given.title, given.parentId,
+    given.source, toJsonObject(given.metadata, 'the metadata'), given.schemaVersion,
+    given.created === undefined ? undefined : Number(given.created)];
 }
 
 module.exports = { sessionArguments };

@@ -11,7 +11,8 @@ const { invalid } = require('../base/errors.js');
 const { listSessions, Sessions } = require('./list.js');
 const { makeSession } = require('../session/session.js');
 const { OPEN } = require('../base/flags.js');
-const { openArguments, openFlags } = require('../base/open_options.js');
+const { openArguments } = require('../base/open_options.js');
+const { toOptions } = require('../base/options.js');
 const { sessionArguments } = require('../session/session_options.js');
 const transfer = require('../exchange/transfer.js');
 const views = require('../exchange/views.js');
@@ -31,17 +32,17 @@ class Store {
     this.blobs = new Blobs(core);
   }
 
-  static async open(path, options = {}) {
-    const given = openArguments(path, options, openFlags(options));
+  static async open(path, options) {
+    const given = openArguments(path, options);
     return new Store(new Core(await native.open(...given), given[0]));
   }
 
-  static openSync(path, options = {}) {
-    const given = openArguments(path, options, openFlags(options));
+  static openSync(path, options) {
+    const given = openArguments(path, options);
     return new Store(new Core(native.openSync(...given), given[0]));
   }
 
-  static memory(options = {}) {
+  static memory(options) {
     const given = openArguments(undefined, options, OPEN.memory);
     return new Store(new Core(native.openSync(...given), ':memory:'));
   }
@@ -73,11 +74,11 @@ class Store {
     return makeSession(this, this.#core, opened);
   }
 
-  async create(options = {}) {
+  async create(options) {
     return this.#wrap(await native.create(this.#core.handle, ...sessionArguments(options)));
   }
 
-  createSync(options = {}) {
+  createSync(options) {
     return this.#wrap(native.createSync(this.#core.handle, ...sessionArguments(options)));
   }
 
@@ -86,22 +87,22 @@ class Store {
   }
 
   latest(options) {
-    const opened = native.latest(this.#core.handle, options?.cwd);
+    const opened = native.latest(this.#core.handle, toOptions(options).cwd);
     return opened === null ? null : this.#wrap(opened);
   }
 
-  async openOrCreate(options = {}) {
+  async openOrCreate(options) {
     const [opened, created] =
       await native.openOrCreate(this.#core.handle, ...sessionArguments(options));
     return { session: this.#wrap(opened), created };
   }
 
-  list(options = {}) {
-    return listSessions(this.#core, options);
+  list(options) {
+    return listSessions(this.#core, toOptions(options));
   }
 
-  sessions(options = {}) {
-    return new Sessions(this.#core, options);
+  sessions(options) {
+    return new Sessions(this.#core, toOptions(options));
   }
 
   async undelete(id) {
@@ -181,8 +182,8 @@ class Store {
 
   // --------------------------------------------------- waiting, closing ---
 
-  follow(options = {}) {
-    return followStore(this.#core, options);
+  follow(options) {
+    return followStore(this.#core, toOptions(options));
   }
 
   async sync() {

@@ -184,7 +184,7 @@ export class Store {
 
   /** Yields the sequence number of the newest record each time that any process
    * wrote one after `after` (default: now). `durability`: default 'written'. Ends by
-   * the signal's reason. */
+   * the signal's reason, or by return(), also while a next() waits. */
   follow(options?: { after?: number; durability?: 'durable' | 'written'; signal?: AbortSignal }):
     AsyncIterable<number>;
   /** Waits until everything appended on this handle before is durable. */

@@ -4,7 +4,9 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 
 import { Store } from '../index.mjs';
-import { atEnd, memoryStore, openStore, rejection, storePath } from './lib/store.mjs';
+import {
+  atEnd, memoryStore, openStore, rejection, storePath, temporaryFolder, thrown,
+} from './lib/store.mjs';
 
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
@@ -169,4 +171,43 @@ test('a follower ends with the session', async (t) => {
   await pause(10);
   await session.delete();
   assert.equal((await ended).code, 'WAL_ENOTFOUND');
+});
+
+test('return and throw end a follower that waits, at once', async (t) => {
+  const store = await openStore(t);
+  const session = await store.create();
+  const folder = temporaryFolder(t);
+  const { signal } = new AbortController();
+  const follows = [() => store.follow(), () => session.follow(), () => store.followImport(folder),
+    () => store.follow({ signal }), () => session.follow({ from: 'start', signal }),
+    () => store.followImport(folder, { signal })];
+  for (const follow of follows) {
+    const begin = performance.now();
+    const returned = follow();
+    const waiting = [returned.next(), returned.next()];
+    await pause(10);
+    assert.deepEqual(await returned.return(5), { done: true, value: 5 });
+    assert.deepEqual(await Promise.all(waiting), Array(2).fill({ done: true, value: undefined }));
+    assert.deepEqual(await returned.next(), { done: true, value: undefined });
+    const failed = follow();
+    const last = failed.next();
+    const failure = new Error('of the caller');
+    assert.equal(await rejection(failed.throw(failure)), failure);
+    assert.deepEqual(await last, { done: true, value: undefined });
+    const unused = follow();
+    assert.deepEqual(await unused.return(), { done: true, value: undefined });
+    assert.deepEqual(await unused.next(), { done: true, value: undefined });
+    assert.ok(performance.now() - begin < 5000);
+  }
+});
+
+test('what is no signal is refused', async (t) => {
+  const store = memoryStore(t);
+  const session = store.createSync();
+  for (const signal of [null, 5, {}, 'signal']) {
+    for (const follow of [() => store.follow({ signal }), () => session.follow({ signal }),
+      () => store.followImport('folder', { signal })]) {
+      assert.equal(thrown(follow).code, 'WAL_EINVAL');
+    }
+  }
 });

@@ -23,4 +23,10 @@ function toArray(items, what) {
   return items ?? [];
 }
 
-module.exports = { toArray, toOptions };
+function checkSignal(signal) {
+  if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') {
+    throw invalid('the signal is not an AbortSignal');
+  }
+}
+
+module.exports = { checkSignal, toArray, toOptions };

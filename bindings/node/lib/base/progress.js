@@ -4,7 +4,7 @@
 
 const { native } = require('./native.js');
 const { invalid } = require('./errors.js');
-const { toOptions } = require('./options.js');
+const { checkSignal, toOptions } = require('./options.js');
 
 // Between looks at the progress, in milliseconds.
 const LOOK_MS = 100;
@@ -28,9 +28,7 @@ function check({ onProgress, signal }) {
   if (onProgress !== undefined && typeof onProgress !== 'function') {
     throw invalid('onProgress is not a function');
   }
-  if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') {
-    throw invalid('the signal is not an AbortSignal');
-  }
+  checkSignal(signal);
 }
 
 class Observer {

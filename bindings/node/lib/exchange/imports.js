@@ -2,6 +2,7 @@
 
 const { native } = require('../base/native.js');
 const { SELECT } = require('../base/flags.js');
+const { Follower } = require('../base/follower.js');
 const { invalid } = require('../base/errors.js');
 const { toOptions } = require('../base/options.js');
 const { toOptionalPath, toPaths } = require('../base/path.js');
@@ -33,18 +34,23 @@ async function scanImport(paths, options) {
 function followImport(core, hold, paths, options) {
   const given = importArguments(paths, options);
   core.check();
-  return (async function* follow() {
+  return new Follower(toOptions(options).signal, async function* follow(wait) {
     const handle = native.openImport(core.handle, ...given);
     const leave = core.atEnd(() => native.closeImport(handle));
     try {
       for (;;) {
-        yield await hold(runWatched(options, (watch) => native.nextImport(handle, watch)));
+        const found = await wait((signal) => hold(runWatched({ ...options, signal },
+          (watch) => native.nextImport(handle, watch))));
+        if (found === undefined) {
+          return;
+        }
+        yield found;
       }
     } finally {
       leave();
       native.closeImport(handle);
     }
-  })();
+  });
 }
 
 function importClients() {

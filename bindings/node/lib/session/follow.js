@@ -5,6 +5,7 @@
 const { native } = require('../base/native.js');
 const { CURSOR_ALL, DURABILITY } = require('../base/flags.js');
 const { cursorFlags, readBatch, Turns } = require('./entries.js');
+const { Follower } = require('../base/follower.js');
 const { invalid } = require('../base/errors.js');
 
 function durabilityOf(options) {
@@ -19,12 +20,16 @@ function durabilityOf(options) {
 function followStore(core, options) {
   const durability = durabilityOf(options);
   const after = options.after ?? native.newest(core.handle, durability, 0);
-  return (async function* follow() {
+  return new Follower(options.signal, async function* follow(wait) {
     for (let newest = after;;) {
-      newest = await core.grown(durability, newest, options.signal);
+      const last = newest;
+      newest = await wait((signal) => core.grown(durability, last, signal));
+      if (newest === undefined) {
+        return;
+      }
       yield newest;
     }
-  })();
+  });
 }
 
 // Reads what is new in a session, again and again. In log order the sequence
@@ -115,7 +120,7 @@ class Tail {
 function followSession(core, session, options) {
   const durability = durabilityOf(options);
   const tail = new Tail(session, options, durability, native.newest(core.handle, durability, 0));
-  return (async function* follow() {
+  return new Follower(options.signal, async function* follow(wait) {
     const turns = new Turns();
     for (;;) {
       options.signal?.throwIfAborted();
@@ -127,9 +132,12 @@ function followSession(core, session, options) {
         }
         await turns.take();
       }
-      await core.grown(durability, newest, options.signal);
+      const grown = await wait((signal) => core.grown(durability, newest, signal));
+      if (grown === undefined) {
+        return;
+      }
     }
-  })();
+  });
 }
 
 module.exports = { followStore, followSession };

@@ -619,7 +619,9 @@ export interface Batch {
   documents?: DocumentChange[];
   heads?: ({ entryId: string | null } & MoveHeadOptions)[];
   change?: SessionChange & {
-    /** Refuse unless this is `metadataVersion`; default: the present one. */
+    /** Refuse unless this is `metadataVersion`. Default: any; the batch is then
+     * waited for also when it is to be queued, since it begins again when another
+     * writer was faster. */
     expectVersion?: number;
   };
 }

@@ -7,6 +7,12 @@ import test from 'node:test';
 import { ConflictError, NotFoundError, Store, WalError } from '../index.mjs';
 import { atEnd, memoryStore, openStore, rejection, storePath, thrown } from './lib/store.mjs';
 
+async function openAgain(t, name) {
+  const store = await Store.open(name);
+  atEnd(t, () => store.close());
+  return store;
+}
+
 test('1,000 appends in flight resolve in order', async (t) => {
   const store = await openStore(t);
   const session = await store.create();
@@ -288,6 +294,44 @@ test('an update by a function that is asynchronous is refused', async (t) => {
   const error = await rejection(session.migrate(2, async () => ({ title: 'late' })));
   assert.equal(error.code, 'WAL_EINVAL');
   assert.deepEqual([session.info().title, session.info().schemaVersion], ['', 1]);
+});
+
+test('changes of batches follow each other, and what was asked for before', async (t) => {
+  const name = storePath(t);
+  const store = await openAgain(t, name);
+  const session = await store.create({ id: 's' });
+  const { metadataVersion } = session.info();
+  const order = [];
+  const done = (what) => () => { order.push(what); };
+  const calls = [
+    session.update({ title: 'a', metadata: { n: 1 } }).then(done('update')),
+    session.commit({ change: { title: 'b' } }).then(done('first')),
+    session.commit({ entries: { id: 'x', payload: 1 }, change: { title: 'c' } },
+      { durability: 'queued' }).then(done('second')),
+    session.append({ id: 'y', payload: 2 }).then(done('append')),
+    session.commit({ change: { project: 'p' } }).then(done('third')),
+  ];
+  await Promise.all(calls);
+  assert.deepEqual(order, ['update', 'first', 'second', 'append', 'third']);
+  const { title, project, metadata } = session.info();
+  assert.deepEqual([title, project, metadata], ['c', 'p', { n: 1 }]);
+  assert.deepEqual([...session].map(({ id }) => id), ['x', 'y']);
+
+  const others = Array.from({ length: 3 }, () => store.session('s'));
+  others.push((await openAgain(t, name)).session('s'));
+  const raced = others.map(async (one, i) => {
+    for (let round = 0; round < 20; round++) {
+      const id = `${i}-${round}`;
+      const { appended, lastId } = await one.commit({ entries: { id, payload: 1 },
+        change: { title: id } }, { durability: ['durable', 'written', 'queued'][round % 3] });
+      assert.deepEqual([appended, lastId], [1, id]);
+    }
+  });
+  await Promise.all(raced);
+  assert.equal(session.entries({ mode: 'all' }).toArray().length, 82);
+  const stale = { change: { title: 'z', expectVersion: metadataVersion } };
+  assert.equal((await rejection(session.commit(stale))).expectation, 'metadata');
+  assert.match(session.info().title, /^[0-3]-19$/);
 });
 
 test('an update begins again when another writer was faster', async (t) => {

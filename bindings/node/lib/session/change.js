@@ -6,6 +6,9 @@ const { CHANGE } = require('../base/flags.js');
 const { invalid } = require('../base/errors.js');
 const { toJsonObject } = require('../base/json.js');
 
+// Of a batch, after the others.
+const VERSION = 6;
+
 // fields, metadata, title, cwd, project, schemaVersion
 function changeArguments(change) {
   if (change === null || typeof change !== 'object') {
@@ -25,14 +28,23 @@ function changeArguments(change) {
     change.project, change.schemaVersion];
 }
 
-// The same for a batch, which names the version that it expects.
-function flattenChange(change, presentVersion) {
+// The same for a batch, with the version that it expects; undefined: any.
+function flattenChange(change) {
   if (change === undefined) {
     return undefined;
   }
   const flat = changeArguments(change);
   flat[0] |= CHANGE.expect;
-  return [...flat, change.expectVersion ?? presentVersion()];
+  return [...flat, change.expectVersion ?? undefined];
 }
 
-module.exports = { changeArguments, flattenChange };
+// Whether the change of a batch expects no version.
+function expectsAny(flat) {
+  return flat !== undefined && flat[VERSION] === undefined;
+}
+
+function expectVersion(flat, version) {
+  return [...flat.slice(0, VERSION), version];
+}
+
+module.exports = { changeArguments, expectsAny, expectVersion, flattenChange };

@@ -1,7 +1,9 @@
 'use strict';
 
 const { native, numbers } = require('../base/native.js');
-const { changeArguments, flattenChange } = require('./change.js');
+const {
+  changeArguments, expectsAny, expectVersion, flattenChange,
+} = require('./change.js');
 const { Checkpoints, rewindArguments } = require('../content/checkpoints.js');
 const { closed, invalid, WalError } = require('../base/errors.js');
 const { DURABILITY } = require('../base/flags.js');
@@ -101,7 +103,7 @@ class Session {
       entries: batches.flattenEntries(batch.entries ?? []),
       documents: flattenDocuments(batch.documents),
       heads: flattenHeads(batch.heads),
-      change: flattenChange(batch.change, () => native.sessionInfo(this.#handle).metadataVersion),
+      change: flattenChange(batch.change),
     };
   }
 
@@ -126,11 +128,12 @@ class Session {
   }
 
   #submitInTurn(waiter, batch) {
-    const { entries } = batch.flat;
+    const { entries, change } = batch.flat;
+    const isRepeated = expectsAny(change);
     waiter.promise.lastId = batches.lastId(entries);
-    if (!this.#gate.isIdle) {
+    if (isRepeated || !this.#gate.isIdle) {
       waiter.promise.lastId = batches.giveId(entries, native.makeId);
-      this.#gate.run(() => this.#submit(waiter, batch))
+      this.#gate.run(() => (isRepeated ? this.#repeat(waiter, batch) : this.#submit(waiter, batch)))
         .catch((error) => { waiter.reject(error); });
       return;
     }
@@ -138,6 +141,29 @@ class Session {
       this.#submit(waiter, batch);
     } catch (error) {
       waiter.reject(error);
+    }
+  }
+
+  // Submits a batch whose change expects no version with the present one, again
+  // while another writer was faster. Only an outcome shows that, so that a batch
+  // to be queued is waited for, too.
+  async #repeat(waiter, { handle, given, flat }) {
+    const [durability, ...rest] = given;
+    const waitedFor = [durability === DURABILITY.queued ? DURABILITY.written : durability, ...rest];
+    for (let attempt = 1; ; attempt++) {
+      const version = native.sessionInfo(handle).metadataVersion;
+      const one = makeAppend(this.#core, false);
+      one.promise.lastId = waiter.promise.lastId;
+      try {
+        this.#submit(one, { handle, given: waitedFor,
+          flat: { ...flat, change: expectVersion(flat.change, version) } });
+        waiter.resolve(await one.promise);
+        return;
+      } catch (error) {
+        if (error.expectation !== 'metadata' || attempt === ATTEMPTS) {
+          throw error;
+        }
+      }
     }
   }
 

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { Store } from '../index.mjs';
+import { Store, WalError } from '../index.mjs';
 import {
   AgentwalSession, HistoryConflictError,
 } from '../lib/openai-agents/index.mjs';
-import { openStore, storePath } from './lib/store.mjs';
+import { openStore, rejection, storePath } from './lib/store.mjs';
 
 const message = (content) => ({ role: 'user', content });
 const call = (callId, name = 'f') =>
@@ -395,4 +395,28 @@ test('a session that is deleted is empty, and is made again', async (t) => {
   assert.equal(await session.popItem(), undefined);
   await session.addItems([message('b')]);
   assert.deepEqual(await contents(session), ['b']);
+});
+
+test('an item whose special values are not there is damaged', async (t) => {
+  const { store, session } = await openSession(t);
+  await session.addItems([message('a')]);
+  const stored = store.session('openai/conversation');
+  const head = stored.head();
+  const wrong = [
+    5, [5], [['nan']], [['nan', []]], [['nan', 'content']],
+    [['bytes', ['none']]], [['nan', ['none', 'x']]], [['nan', ['content', 'x']]],
+    [['bytes', ['list', 1]]], [['bytes', ['list']]], [['bytes', ['list', 0]]],
+    [['undefined', ['__proto__', 'toString']]], [['nan', ['constructor', 'prototype']]],
+  ];
+  for (const special of wrong) {
+    const { lastId } = await stored.append({ payload: { content: 'b', list: [null] },
+      meta: { openai: { special } } });
+    const error = await rejection(session.getItems());
+    assert.ok(error instanceof WalError, JSON.stringify(special));
+    assert.equal(error.code, 'WAL_ECORRUPT');
+    assert.ok(error.message.includes(lastId));
+    await stored.moveHead(head);
+  }
+  assert.equal({}.toString(), '[object Object]');
+  assert.deepEqual(await contents(session), ['a']);
 });

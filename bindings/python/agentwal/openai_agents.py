@@ -26,7 +26,8 @@ from . import _json
 from ._change import HeadMove
 from ._documents import DocumentChange
 from ._entry import NewEntry
-from ._errors import BadJSON, Closed, Conflict, Exists, Forked, Invalid, NotFound, wrong_type
+from ._errors import (BadJSON, Closed, Conflict, Corrupt, Error, Exists, Forked, Invalid, NotFound,
+                      wrong_type)
 from ._handle import Unpicklable
 from ._library import open as open_store
 from ._names import check_name, session_id as id_of_name
@@ -256,9 +257,19 @@ def _encode(value: Any, path: tuple[str | int, ...], special: Special) -> Any:
 def decode_item(entry: Entry) -> Any:
     """The item of an entry; a copy that the caller may change."""
     item = _json.decode(entry.text)
-    openai = (entry.meta or {}).get("openai", {})
+    try:
+        _restore(item, (entry.meta or {}).get("openai", {}).get("special", []))
+    except Error:
+        raise
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise Corrupt('the item of entry "%s" has no value where its meta names one'
+                      % entry.id) from error
+    return item
+
+
+def _restore(item: Any, special: list[Any]) -> None:
     # Of a list that had several, the last one first: removing a member moves no other.
-    for kind, path in reversed(openai.get("special", [])):
+    for kind, path in reversed(special):
         parent = item
         for key in path[:-1]:
             parent = parent[key]
@@ -272,4 +283,3 @@ def decode_item(entry: Entry) -> Any:
             parent.pop(key, None)
         elif kind != "undefined":
             raise Invalid("an item has a value of kind %r, which this version does not know" % kind)
-    return item

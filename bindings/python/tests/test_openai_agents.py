@@ -109,6 +109,22 @@ def test_items__as_they_were_added(store):
     run(main, store)
 
 
+@pytest.mark.parametrize("openai", [
+    5, {"special": 5}, {"special": [5]}, {"special": [["nan"]]}, {"special": [["nan", []]]},
+    {"special": [["bytes", ["none"]]]}, {"special": [["nan", ["none", "x"]]]},
+    {"special": [["nan", ["content", "x"]]]}, {"special": [["bytes", ["list", 1]]]},
+    {"special": [["bytes", ["list"]]]}])
+def test_items__whose_special_values_are_not_there_are_damaged(store, openai):
+    async def main(session):
+        await session.add_items([said("a")])
+        stored = store.session("openai/user-7")
+        id = stored.append({"content": "b", "list": [None]}, meta={"openai": openai}).last_id
+        with pytest.raises(agentwal.Corrupt, match=id):
+            await session.get_items()
+
+    run(main, store)
+
+
 def test_settings__limit_of_the_sdk_is_used(store):
     class Settings:
         limit = 1

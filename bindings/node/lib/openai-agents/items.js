@@ -7,6 +7,8 @@
 
 const { createHash } = require('node:crypto');
 
+const { WalError } = require('../base/errors.js');
+
 const TYPE_MESSAGE = 'message';
 const TYPE_ITEM = 'openai.item';
 const MAX_DEPTH = 256; // the engine permits 512
@@ -111,15 +113,52 @@ function isItem(entry) {
     !entry.isLine && entry.payload !== null && typeof entry.payload === 'object';
 }
 
+/** The pairs in the meta of an entry. */
+function specialOf(entry) {
+  const special = entry.meta?.openai?.special ?? [];
+  const isPair = (pair) => Array.isArray(pair) && Array.isArray(pair[1]) && pair[1].length > 0;
+
+  if (!Array.isArray(special) || !special.every(isPair)) {
+    throw damaged(entry, 'a list of special values that is none');
+  }
+  return special;
+}
+
+function damaged(entry, what) {
+  return new WalError(`the item of entry "${entry.id}" has ${what}`, { code: 'WAL_ECORRUPT' });
+}
+
+/** The object in an item that has the last key of a path; what is inherited
+ * does not count. */
+function parentAt(item, path, entry) {
+  let parent = item;
+
+  for (const [depth, key] of path.entries()) {
+    if (parent === null || typeof parent !== 'object' || !Object.hasOwn(parent, key)) {
+      throw damaged(entry, `no value at "${path.join('.')}", which its meta names`);
+    }
+    if (depth < path.length - 1) {
+      parent = parent[key];
+    }
+  }
+  return parent;
+}
+
+function bytesOf(text, path, entry) {
+  if (typeof text !== 'string') {
+    throw damaged(entry, `no bytes at "${path.join('.')}"`);
+  }
+  return new Uint8Array(Buffer.from(text, 'base64'));
+}
+
 function decodeItem(entry) {
   // Not the entry's: that one is kept by it.
   const item = JSON.parse(entry.text);
 
-  for (const [kind, path] of entry.meta?.openai?.special ?? []) {
-    const parent = path.slice(0, -1).reduce((value, key) => value[key], item);
+  for (const [kind, path] of specialOf(entry)) {
+    const parent = parentAt(item, path, entry);
     const key = path[path.length - 1];
-    const value = kind === 'bytes'
-      ? new Uint8Array(Buffer.from(parent[key], 'base64')) : NUMBERS[kind];
+    const value = kind === 'bytes' ? bytesOf(parent[key], path, entry) : NUMBERS[kind];
 
     Object.defineProperty(parent, key, { value, configurable: true,
       enumerable: true, writable: true });

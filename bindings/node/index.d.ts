@@ -61,7 +61,8 @@ export class WalError extends Error {
   /** Byte in that file, or 0. */
   readonly offset: number;
   /** The present value where another one was expected: an entry's id, or a
-   * version in decimal; for WAL_EEXISTS the id that is taken. Else ''. */
+   * version in decimal; for WAL_EEXISTS the id that is taken. Else ''. Of an id
+   * with a NUL what is before that. */
   readonly actual: string;
   /** What was expected, for WAL_ECONFLICT; else null. */
   readonly expectation: 'tail' | 'head' | 'document' | 'metadata' | null;
@@ -443,7 +444,7 @@ export class Session {
   head(name?: string, options?: { stream?: number }): string | null;
   heads(): Head[];
   /** Moves, creates or with null removes a head. Fulfils with the entry id that
-   * it had, or null. */
+   * it had, or null; of an id with a NUL with what is before that. */
   moveHead(entryId: string | null, options?: MoveHeadOptions): Promise<string | null>;
 
   /** Documents of the session. */

@@ -5,7 +5,9 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import test from 'node:test';
 
 import { Store } from '../index.mjs';
-import { memoryStore, openStore, rejection, storePath, temporaryFolder, thrown } from './lib/store.mjs';
+import {
+  memoryStore, openStore, rejection, storePath, temporaryFolder, thrown,
+} from './lib/store.mjs';
 
 test('close completes every append, then resolves', async (t) => {
   const name = storePath(t);

@@ -24,8 +24,8 @@ test('a store is open as long as a part of it is held', async (t) => {
   assert.deepEqual(results, {
     documents: results.documents, blobs: results.blobs, reader: 'content', writer: null,
     sessions: 601, iteratedSessions: 600, turnedSessions: 601, session: 2000,
-    sessionDocuments: results.sessionDocuments, checkpoints: 0, view: results.view, entries: 2000, iterator: 1999,
-    turned: 2000, append: 'written', storeFollow: 'by the signal',
+    sessionDocuments: results.sessionDocuments, checkpoints: 0, view: results.view,
+    entries: 2000, iterator: 1999, turned: 2000, append: 'written', storeFollow: 'by the signal',
     sessionFollow: 'by the signal',
   });
   assert.ok(results.documents > 0 && results.sessionDocuments > results.documents);

@@ -2,7 +2,7 @@
 
 const { native } = require('../base/native.js');
 const { CHECKPOINT_UNLINKED, FILE_KIND, REWIND } = require('../base/flags.js');
-const { entryId } = require('../session/entry_id.js');
+const { entryId } = require('../base/entry_id.js');
 const { invalid, NotFoundError } = require('../base/errors.js');
 const { toOptions } = require('../base/options.js');
 const { toOptionalPath } = require('../base/path.js');

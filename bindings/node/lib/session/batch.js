@@ -5,7 +5,7 @@
 const { checkContent } = require('../base/content.js');
 const { APPEND_EXPECT, DURABILITY, ENTRY } = require('../base/flags.js');
 const { invalid } = require('../base/errors.js');
-const { entryId } = require('./entry_id.js');
+const { entryId } = require('../base/entry_id.js');
 const { escapeHalves, toJson, toJsonObject } = require('../base/json.js');
 const { toOptions } = require('../base/options.js');
 
@@ -29,8 +29,8 @@ function pushEntry(flat, entry) {
     throw invalid('an entry is not an object');
   }
   const isRoot = entry.parentId === null;
-  flat.push(entryId(entry.id, 'id'), isRoot ? undefined : entryId(entry.parentId, 'parentId'), entry.type ?? 'message',
-    entry.timestamp, entry.runId);
+  flat.push(entryId(entry.id, 'id'), isRoot ? undefined : entryId(entry.parentId, 'parentId'),
+    entry.type ?? 'message', entry.timestamp, entry.runId);
   let flags = pushPayload(flat, entry);
   flags |= isRoot ? ENTRY.root : 0;
   if (entry.moveHead !== undefined) {

@@ -30,7 +30,8 @@ class Documents {
   }
 
   get(key, options) {
-    return parse(native.document(this.#session, this.#core.handle, key, toOptions(options).version));
+    const { version } = toOptions(options);
+    return parse(native.document(this.#session, this.#core.handle, key, version));
   }
 
   async put(key, value, options) {

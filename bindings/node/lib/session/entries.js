@@ -5,7 +5,7 @@
 const { native, numbers } = require('../base/native.js');
 const { CURSOR, CURSOR_ALL } = require('../base/flags.js');
 const { Entry } = require('./entry.js');
-const { entryId } = require('./entry_id.js');
+const { entryId } = require('../base/entry_id.js');
 const { invalid } = require('../base/errors.js');
 
 const VALUES = 7;

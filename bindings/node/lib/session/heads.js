@@ -3,7 +3,7 @@
 // Moves of heads.
 
 const { HEAD_EXPECT } = require('../base/flags.js');
-const { entryId } = require('./entry_id.js');
+const { entryId } = require('../base/entry_id.js');
 const { invalid } = require('../base/errors.js');
 const { toArray, toOptions } = require('../base/options.js');
 

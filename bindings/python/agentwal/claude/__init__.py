@@ -167,8 +167,9 @@ class AgentwalSessionStore(Unpicklable):
         entries have the fork's `sessionId`, and those that were shared have `forkedFrom`. title:
         None: the title of the session and " (fork)". session_id: None: a new UUID; raises Exists
         when it is taken, and Invalid unless it can be the id of a session as it is: at most 160
-        bytes, no control characters, no half of a surrogate pair, no "~" at its start. Subpaths are not part of it. A crash leaves no fork that is listed but
-        one that is complete.
+        bytes, no control characters, no half of a surrogate pair, no "~" at its start.
+        Subpaths are not part of it. A crash leaves no fork that is listed but one that is
+        complete.
         """
         place = Key(key)
         if not place.is_main:

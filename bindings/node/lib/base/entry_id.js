@@ -1,6 +1,6 @@
 'use strict';
 
-const { invalid } = require('../base/errors.js');
+const { invalid } = require('./errors.js');
 
 // The id of an entry as an argument. The library takes an empty one for none, as
 // which undefined and null are meant.

@@ -51,10 +51,10 @@ const count = async (iterable) => {
 };
 const follows = async (follow) => {
   const stop = new AbortController();
-  setTimeout(() => { stop.abort(new Error('by the signal')); }, 100);
-  const next = (await follow(stop.signal)).next();
+  const ended = (await follow(stop.signal)).next().then(() => 'grown', (error) => error.message);
   await collect();
-  return next.then(() => 'grown', (error) => error.message);
+  stop.abort(new Error('by the signal'));
+  return ended;
 };
 
 const digest = await prepare();

@@ -78,6 +78,26 @@ test('options that are not an object are refused', async (t) => {
   assert.deepEqual(session.info(), before);
 });
 
+test('times and durabilities of other types are refused', async (t) => {
+  const store = memoryStore(t);
+  const session = store.createSync({ id: 's', cwd: '/' });
+  const before = session.info();
+  for (const wrong of [null, 'x', '5', true, {}, Object.create(null), Symbol('s'), 5n]) {
+    const calls = [() => store.create({ created: wrong }),
+      () => session.checkpoints.import([], { created: wrong }),
+      async () => store.list({ changedAfter: wrong }),
+      ...wrong === null ? [] : [() => session.append({ payload: 1 }, { durability: wrong })]];
+    for (const call of calls) {
+      assert.equal((await rejection(call())).code, 'WAL_EINVAL', call);
+    }
+  }
+  for (const wrong of [NaN, new Date(NaN), Infinity, 0.5]) {
+    assert.equal((await rejection(store.create({ created: wrong }))).code, 'WAL_EINVAL');
+  }
+  assert.deepEqual(session.info(), before);
+  assert.equal(store.createSync({ created: new Date(5) }).info().created, 5);
+});
+
 test('what a getter of options throws is thrown, or rejects the promise', async (t) => {
   const { session, promised, synchronous } = await makeCalls(t);
   const before = session.info();

@@ -23,10 +23,19 @@ function toArray(items, what) {
   return items ?? [];
 }
 
+// Milliseconds since 1970 of a Date or a number; undefined stays undefined.
+function toTime(time, what) {
+  const isDate = Object.prototype.toString.call(time) === '[object Date]';
+  if (time !== undefined && typeof time !== 'number' && !isDate) {
+    throw invalid(`${what} is a Date or a number, not ${time === null ? 'null' : typeof time}`);
+  }
+  return time === undefined ? undefined : Number(time);
+}
+
 function checkSignal(signal) {
   if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') {
     throw invalid('the signal is not an AbortSignal');
   }
 }
 
-module.exports = { checkSignal, toArray, toOptions };
+module.exports = { checkSignal, toArray, toOptions, toTime };

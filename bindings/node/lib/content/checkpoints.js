@@ -4,7 +4,7 @@ const { native } = require('../base/native.js');
 const { CHECKPOINT_UNLINKED, FILE_KIND, REWIND } = require('../base/flags.js');
 const { entryId } = require('../base/entry_id.js');
 const { invalid, NotFoundError } = require('../base/errors.js');
-const { toOptions } = require('../base/options.js');
+const { toOptions, toTime } = require('../base/options.js');
 const { toOptionalPath } = require('../base/path.js');
 
 // id, root, created, entryId, flags, threads
@@ -12,7 +12,7 @@ function checkpointArguments(options) {
   const given = toOptions(options);
   const isUnlinked = given.entryId === null;
   return [given.id, toOptionalPath(given.root),
-    given.created === undefined ? undefined : Number(given.created),
+    toTime(given.created, 'created'),
     isUnlinked ? undefined : entryId(given.entryId, 'entryId'),
     isUnlinked ? CHECKPOINT_UNLINKED : 0, given.threads];
 }

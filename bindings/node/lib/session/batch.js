@@ -71,9 +71,10 @@ function giveId(flat, makeId) {
 function appendArguments(options) {
   const { durability, expectTail } = toOptions(options);
   const name = durability ?? 'durable';
-  const number = DURABILITY[name];
+  const number = typeof name === 'string' ? DURABILITY[name] : undefined;
   if (number === undefined) {
-    throw invalid(`the durability is "durable", "written" or "queued", not ${String(name)}`);
+    throw invalid('the durability is "durable", "written" or "queued", not ' +
+      (typeof name === 'string' ? name : `of type ${typeof name}`));
   }
   return [number, entryId(expectTail, 'expectTail') === undefined ? 0 : APPEND_EXPECT, expectTail];
 }

@@ -5,6 +5,7 @@
 const { native } = require('../base/native.js');
 const { SESSION_CURSOR } = require('../base/flags.js');
 const { invalid } = require('../base/errors.js');
+const { toTime } = require('../base/options.js');
 
 const LIMIT = 100;
 const PAGE = 256;
@@ -14,8 +15,7 @@ function openList(core, options) {
   flags |= options.lineageOf === undefined ? 0 : SESSION_CURSOR.lineage;
   return native.openList(core.handle, flags, options.cwd, options.project, options.prefix,
     options.source, options.parent, options.lineageOf, options.after,
-    options.changedAfter === undefined ? undefined : Number(options.changedAfter),
-    options.recordedAfter);
+    toTime(options.changedAfter, 'changedAfter'), options.recordedAfter);
 }
 
 function limitOf(options) {

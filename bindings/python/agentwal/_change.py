@@ -63,8 +63,6 @@ def head_row(move: HeadMove) -> HeadRow:
     if not isinstance(move, HeadMove):
         raise wrong_type("heads", "an iterable of HeadMove", move)
     target = optional_entry_id("entry_id", move.entry_id)
-    if target == "":
-        raise Invalid("entry_id: an id has 1 to 255 bytes; None removes the head")
     if move.expect is UNSET:
         return 0, move.stream, move.name, target, move.note, None
     expected = None if move.expect is None else entry_id("expect", move.expect)

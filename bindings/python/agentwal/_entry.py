@@ -82,8 +82,6 @@ def make_row(payload: Any, text: str | bytes | None, line: str | bytes | None, i
         flags |= _wal.ENTRY_ROOT
     elif parent_id is not UNSET:
         parent = entry_id("parent_id", parent_id)
-        if not parent:
-            raise Invalid("parent_id: an id has 1 to 255 bytes")
     if move_head is not None:
         if not isinstance(move_head, bool):
             raise wrong_type("move_head", "a bool or None", move_head)

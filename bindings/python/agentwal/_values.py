@@ -115,7 +115,10 @@ def timeout_seconds(timeout: float | None) -> float | None:
 
 
 def entry_id(name: str, entry: Any) -> str:
+    """The id; the library takes an empty one for none at all."""
     if isinstance(entry, str):
+        if not entry:
+            raise Invalid("%s: an id has 1 to 255 bytes" % name)
         return entry
     if isinstance(entry, _wal.Entry):
         return entry.id

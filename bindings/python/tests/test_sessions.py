@@ -254,3 +254,16 @@ def test_documents__wrong_arguments(session, key, value):
     with pytest.raises(agentwal.Invalid):
         session.documents.put(key, value)
     assert session.documents.list() == []
+
+
+def test_entry_id__empty_is_refused_and_changes_nothing(session):
+    """The library takes it for none: a fork of everything, the branch of the head."""
+    session.append_many([{"n": number} for number in range(3)])
+    for call in (lambda: session.fork(at=""), lambda: list(session.entries(up_to="")),
+                 lambda: session.append({}, expect_tail=""),
+                 lambda: session.append({}, parent_id=""), lambda: session.redact(""),
+                 lambda: session.compact(first_kept="", summary="x"),
+                 lambda: session.commit(heads=[agentwal.HeadMove("", "main")])):
+        with pytest.raises(agentwal.Invalid, match="1 to 255 bytes"):
+            call()
+    assert len(session) == 3 and len(session.store.list()) == 1

@@ -15,6 +15,7 @@
  *   agentwal/convert.h     views: sessions as files of other programs
  *   agentwal/import.h      imports of the session files of other programs
  *   agentwal/admin.h       migration, damage, claims
+ *   agentwal/record.h      segments of the log and their records
  *   agentwal/transfer.h    merging stores, and bundles of sessions
  *   agentwal/removed.h     names of interface 0.1: what to use instead
  *
@@ -288,6 +289,8 @@ struct wal_store_info {
                                * WAL_OK; the next queued call, wal_flush or
                                * wal_close reports it */
     uint32_t reserved;
+    struct wal_slice path; /* of its directory, as it was opened; empty when
+                               * it has none. Holds until the store's end */
 };
 
 /*

@@ -24,6 +24,7 @@
 #include <agentwal/checkpoint.h>
 #include <agentwal/convert.h>
 #include <agentwal/import.h>
+#include <agentwal/record.h>
 #include <agentwal/transfer.h>
 
 static struct wal_error error = {.struct_size = sizeof(error)};
@@ -424,6 +425,33 @@ static void use_store(struct wal_store *store)
     }
 }
 
+static void use_records(struct wal_store *store)
+{
+    struct wal_record_cursor_options options = {.struct_size = sizeof(options)};
+    struct wal_segment_info segment = {.struct_size = sizeof(segment)};
+    struct wal_record record = {.struct_size = sizeof(record)};
+    struct wal_segment_cursor *segments = NULL;
+    struct wal_record_cursor *records = NULL;
+    enum wal_status status;
+
+    EXPECT(WAL_OK, wal_segment_cursor_open(store, &segments, &error));
+    while ((status = wal_segment_cursor_next(segments, &segment, &error)) ==
+           WAL_OK) {
+        options.segment = segment.id;
+        options.identity = segment.identity;
+    }
+    EXPECT(WAL_END, status);
+    wal_segment_cursor_close(segments);
+    EXPECT(WAL_OK, wal_record_cursor_open(store, &options, &records, &error));
+    do {
+        status = wal_record_cursor_next(records, &record, &error);
+    } while (status == WAL_OK);
+    EXPECT(WAL_END, status);
+    EXPECT(WAL_ENOTFOUND,
+           wal_record_cursor_get(records, 1, UINT64_MAX / 2, &record, &error));
+    wal_record_cursor_close(records);
+}
+
 static void call_everything(uint32_t flag)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options),
@@ -453,6 +481,7 @@ static void call_everything(uint32_t flag)
     use_imports(store);
     use_sessions(store, session);
     use_store(store);
+    use_records(store);
     wal_session_close(session);
     EXPECT(WAL_OK, wal_close(store, &error));
 }

@@ -875,6 +875,45 @@ def check_pages(wal, store):
     wal.free("wal_session_cursor_close", handle)
 
 
+def check_records(wal, store):
+    """The ids of all entries, segment by segment."""
+    segments = ctypes.c_void_p()
+    segment = wal.new("wal_segment_info")
+    found = []
+    wal.call("wal_segment_cursor_open", store, by_ref(segments))
+    end = wal.const["WAL_END"]
+    following = wal.function("wal_segment_cursor_next")
+    while following(segments, by_ref(segment), by_ref(wal.error)) != end:
+        found += read_records(wal, store, segment)
+    wal.free("wal_segment_cursor_close", segments)
+    same(segment.flags, wal.const["WAL_SEGMENT_TAIL"], "the newest segment")
+    same(found.count("b"), 1, "an entry that a fork shares")
+    same("a" in found, False, "an entry that was redacted")
+
+
+def read_records(wal, store, segment):
+    options = wal.new("wal_record_cursor_options", segment=segment.id,
+                      identity=segment.identity)
+    cursor = ctypes.c_void_p()
+    record = wal.new("wal_record")
+    found = []
+    wal.call("wal_record_cursor_open", store, by_ref(options), by_ref(cursor))
+    end = wal.const["WAL_END"]
+    following = wal.function("wal_record_cursor_next")
+    while following(cursor, by_ref(record), by_ref(wal.error)) != end:
+        if record.kind == wal.const["WAL_RECORD_ENTRY"]:
+            entry = wal.structs["wal_entry"].from_address(record.entry)
+            found.append(text_of(entry.id))
+    if record.sequence != 0:
+        again = wal.new("wal_record")
+        wal.call("wal_record_cursor_get", cursor,
+                 ctypes.c_uint32(record.session_number),
+                 ctypes.c_uint64(record.sequence), by_ref(again))
+        same(again.kind, record.kind, "a record by its number")
+    wal.free("wal_record_cursor_close", cursor)
+    return found
+
+
 def main():
     source, path = sys.argv[1:]
     wal = Library(path, source)
@@ -905,6 +944,7 @@ def main():
         check_import(wal, store, folder)
         check_opening(wal, store)
         check_pages(wal, store)
+        check_records(wal, store)
         check_wait(wal, store, session)
         check_claims(wal, store, session, folder)
         wal.call("wal_store_accept_damage", store)

@@ -4,6 +4,7 @@
  * name, and the content of the new segment outlasts the process that published
  * it.
  */
+#include "agentwal/record.h"
 #include "engine/store/session.h"
 #include "tests/sim/recovery/recover_fixture.h"
 
@@ -195,18 +196,9 @@ static void test_rotate__killed_in_the_failed_sync_of_open(void **state)
 }
 
 /* The sync of OPEN fails, after the old segment was sealed; the process dies
- * while it heals. Another one joins, finds a sealed tail, and it or a third one
- * heals the log. Returns where the index of the sealed tail begins. */
-static uint64_t heal_sealed_tail(uint32_t pad, uint32_t healer)
+ * while it heals. Another one joins, and finds a sealed tail. */
+static void join_at_sealed_tail(struct workload *w, uint32_t pad)
 {
-    const struct wal__segment *tail;
-    void *made = NULL;
-    struct workload *w;
-    uint64_t begin;
-
-    assert_int_equal(set_up(&made), 0);
-    w = made;
-    ledger_set_context("%u bytes, healed by process %u", pad, healer);
     assert_int_equal(workload_open(w, 1), WAL_OK);
     assert_int_equal(workload_append(w, 1, 0, WAL_WRITTEN, pad), WAL_OK);
     add_fault(w, 1, SIM_SYNC, "log/0000000000000002.seg", SIM_FAIL, 1);
@@ -215,9 +207,22 @@ static uint64_t heal_sealed_tail(uint32_t pad, uint32_t healer)
     assert_true(w->died);
     w->died = false;
     assert_int_equal(workload_open(w, 1), WAL_OK);
-    tail = w->actors[1].store->core.log.tail_segment;
-    assert_true(tail->sealed);
-    begin = tail->trailer.index_offset;
+    assert_true(w->actors[1].store->core.log.tail_segment->sealed);
+}
+
+/* The same, and that process or a third one heals the log. Returns where the
+ * index of the sealed tail begins. */
+static uint64_t heal_sealed_tail(uint32_t pad, uint32_t healer)
+{
+    void *made = NULL;
+    struct workload *w;
+    uint64_t begin;
+
+    assert_int_equal(set_up(&made), 0);
+    w = made;
+    ledger_set_context("%u bytes, healed by process %u", pad, healer);
+    join_at_sealed_tail(w, pad);
+    begin = w->actors[1].store->core.log.tail_segment->trailer.index_offset;
     assert_int_equal(workload_append(w, healer, 0, WAL_DURABLE, 300), WAL_OK);
     assert_int_equal(wal__log_newest_id(&w->actors[0].store->core.log), 3);
     assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 300), WAL_OK);
@@ -244,6 +249,44 @@ static void test_rotate__sealed_tail_is_read_after_healing(void **state)
 
         (void)heal_sealed_tail(pad + (uint32_t)(page - middle % page), 1);
     }
+}
+
+/* The number of records in the newest segment of a store. */
+static uint32_t count_newest_records(struct wal_store *store)
+{
+    struct wal_record_cursor_options options =
+        WAL_INIT(wal_record_cursor_options);
+    struct wal_segment_info segment = WAL_INIT(wal_segment_info);
+    struct wal_segment_cursor *segments = NULL;
+    struct wal_record_cursor *records = NULL;
+    struct wal_record record = WAL_INIT(wal_record);
+    uint32_t count = 0;
+
+    assert_int_equal(wal_segment_cursor_open(store, &segments, NULL), WAL_OK);
+    while (wal_segment_cursor_next(segments, &segment, NULL) == WAL_OK) {
+        options.segment = segment.id;
+        options.identity = segment.identity;
+    }
+    wal_segment_cursor_close(segments);
+    assert_int_equal(wal_record_cursor_open(store, &options, &records, NULL),
+                     WAL_OK);
+    while (wal_record_cursor_next(records, &record, NULL) == WAL_OK) {
+        count++;
+    }
+    wal_record_cursor_close(records);
+    return count;
+}
+
+/* Its records are in its index; the index of the tail is empty. */
+static void test_rotate__records_of_a_sealed_tail(void **state)
+{
+    struct workload *w = *state;
+    uint32_t count = count_newest_records(w->actors[0].store);
+
+    assert_true(count > 0);
+    join_at_sealed_tail(w, 100);
+    assert_int_equal(count_newest_records(w->actors[1].store), count + 1);
+    assert_int_equal(count_newest_records(w->actors[0].store), count + 1);
 }
 
 /* A preallocated segment that holds anything, the bytes of a torn OPEN, is not
@@ -326,6 +369,7 @@ int main(void)
         TEST(test_rotate__published_when_open_is_durable),
         TEST(test_rotate__killed_in_the_failed_sync_of_open),
         cmocka_unit_test(test_rotate__sealed_tail_is_read_after_healing),
+        TEST(test_rotate__records_of_a_sealed_tail),
         TEST(test_rotate__preallocated_segment_with_bytes_is_left),
         cmocka_unit_test(test_rotate__power_lost_while_recovering_open),
     };

@@ -1,0 +1,401 @@
+/*
+ * test_store_records.c - tests of the segments of the log and their records
+ * (agentwal/record.h).
+ */
+#include "agentwal/admin.h"
+#include "agentwal/record.h"
+#include "tests/lib/kit/parts_kit.h"
+
+enum {
+    LARGE_SIZE = 300 * 1024 /* kept as a blob */
+};
+
+/* The segments of the log, at most 8. */
+struct segments {
+    struct wal_segment_info items[8];
+    size_t count;
+};
+
+static struct segments list(struct wal_store *store)
+{
+    struct segments segments = {.count = 0};
+    struct wal_segment_cursor *cursor = NULL;
+    struct wal_segment_info info = WAL_INIT(wal_segment_info);
+
+    assert_int_equal(wal_segment_cursor_open(store, &cursor, NULL), WAL_OK);
+    while (wal_segment_cursor_next(cursor, &info, NULL) == WAL_OK) {
+        assert_true(segments.count < 8);
+        segments.items[segments.count++] = info;
+    }
+    wal_segment_cursor_close(cursor);
+    return segments;
+}
+
+static struct wal_record_cursor *
+open_segment(struct wal_store *store, const struct wal_segment_info *info,
+             uint32_t flags, uint64_t after)
+{
+    struct wal_record_cursor_options options =
+        WAL_INIT(wal_record_cursor_options);
+    struct wal_record_cursor *cursor = NULL;
+
+    options.flags = flags;
+    options.segment = info->id;
+    options.identity = info->identity;
+    options.after_sequence = after;
+    assert_int_equal(wal_record_cursor_open(store, &options, &cursor, NULL),
+                     WAL_OK);
+    return cursor;
+}
+
+/* Describes a record as "ID", "KEY=VALUE" or "[TITLE]". */
+static void describe(const struct wal_record *record, char *out, size_t size)
+{
+    switch (record->kind) {
+    case WAL_RECORD_ENTRY:
+        snprintf(out, size, "%.*s", WAL_ARG(record->entry->id));
+        break;
+    case WAL_RECORD_DOC:
+        snprintf(out, size, "%.*s=%.*s", WAL_ARG(record->doc->key),
+                 WAL_ARG(record->doc->value));
+        break;
+    default:
+        snprintf(out, size, "[%.*s]", WAL_ARG(record->session->title));
+    }
+}
+
+/* The records of all segments; until the next call. */
+static const char *records(struct wal_store *store, uint32_t flags,
+                           uint64_t after)
+{
+    static char text[1024];
+    struct segments segments = list(store);
+
+    text[0] = '\0';
+    for (size_t i = 0; i < segments.count; i++) {
+        struct wal_record record = WAL_INIT(wal_record);
+        struct wal_record_cursor *cursor =
+            open_segment(store, &segments.items[i], flags, after);
+
+        while (wal_record_cursor_next(cursor, &record, NULL) == WAL_OK) {
+            char one[100];
+
+            describe(&record, one, sizeof(one));
+            strcat(strcat(text, text[0] == '\0' ? "" : " "), one);
+        }
+        wal_record_cursor_close(cursor);
+    }
+    return text;
+}
+
+static void compact(struct wal_store *store, uint32_t flags)
+{
+    struct wal_store_compact_options options =
+        WAL_INIT(wal_store_compact_options);
+
+    options.flags = flags;
+    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+}
+
+static struct wal_session *titled(struct wal_store *store, const char *id,
+                                  const char *title)
+{
+    struct wal_session_options options = WAL_INIT(wal_session_options);
+    struct wal_session *session = NULL;
+
+    options.id = kit_text(id);
+    options.title = kit_text(title);
+    assert_int_equal(wal_session_create(store, &options, &session, NULL),
+                     WAL_OK);
+    return session;
+}
+
+static void test_segments__new_store(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    struct wal_record_cursor_options options =
+        WAL_INIT(wal_record_cursor_options);
+    struct wal_record record = WAL_INIT(wal_record);
+    struct wal_record_cursor *cursor = NULL;
+
+    assert_true(list(store).count <= 1);
+    assert_string_equal(records(store, 0, 0), "");
+    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_slice(info.path, "store");
+    kit_close(store);
+    store = kit_open(NULL, WAL_OPEN_MEMORY);
+    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_int_equal(info.path.size, 0);
+    kit_close(store);
+    store = kit_open(NULL, WAL_OPEN_NOOP);
+    assert_int_equal(list(store).count, 0);
+    assert_int_equal(wal_record_cursor_open(store, &options, &cursor, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_record_cursor_next(cursor, &record, NULL), WAL_END);
+    assert_int_equal(wal_record_cursor_get(cursor, 1, 1, &record, NULL),
+                     WAL_ENOTFOUND);
+    wal_record_cursor_close(cursor);
+    kit_close(store);
+}
+
+static void test_records__of_two_sessions_by_session(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = titled(store, "a", "A");
+    struct wal_session *b = titled(store, "b", "B");
+    struct wal_record record = WAL_INIT(wal_record);
+    struct wal_record_cursor *cursor;
+    struct segments segments;
+
+    kit_append(a, "a1", NULL);
+    kit_append(b, "b1", NULL);
+    kit_append(a, "a2", NULL);
+    (void)kit_put(store, b, "k", "7");
+    (void)kit_put(store, NULL, "k", "8"); /* of the store */
+    assert_string_equal(records(store, 0, 0), "[A] a1 a2 [B] b1 k=7");
+    assert_string_equal(records(store, 0, 4), "a2 k=7");
+    segments = list(store);
+    assert_int_equal(segments.count, 1);
+    assert_int_equal(segments.items[0].flags, WAL_SEGMENT_TAIL);
+    assert_true(segments.items[0].last_sequence >= 7);
+    cursor = open_segment(store, &segments.items[0], 0, 0);
+    assert_int_equal(wal_record_cursor_get(cursor, 2, 4, &record, NULL),
+                     WAL_OK);
+    assert_slice(record.entry->id, "b1");
+    assert_slice(record.entry->payload, "{\"id\":\"b1\"}");
+    assert_slice(record.session_id, "b");
+    assert_int_equal(record.session_number, 2);
+    assert_int_equal(wal_record_cursor_get(cursor, 1, 4, &record, NULL),
+                     WAL_ENOTFOUND);
+    assert_int_equal(wal_record_cursor_get(cursor, 0, 4, &record, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_record_cursor_get(cursor, 99, 4, &record, NULL),
+                     WAL_ENOTFOUND);
+    /* get does not move the cursor */
+    assert_int_equal(wal_record_cursor_next(cursor, &record, NULL), WAL_OK);
+    assert_slice(record.session->title, "A");
+    wal_record_cursor_close(cursor);
+    wal_session_close(a);
+    wal_session_close(b);
+    kit_close(store);
+}
+
+static void test_records__index_of_the_last_close_is_the_base(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = titled(store, "a", "A");
+
+    kit_append_all(a, "a1 a2");
+    wal_session_close(a);
+    kit_close(store);
+    store = kit_store();
+    a = kit_session(store, "a");
+    kit_append_all(a, "a3");
+    assert_string_equal(records(store, 0, 0), "[A] a1 a2 a3");
+    wal_session_close(a);
+    kit_close(store);
+}
+
+static void test_records__redacted_also_after_opening(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = titled(store, "a", "A");
+    struct wal_record record = WAL_INIT(wal_record);
+    struct wal_record_cursor *cursor;
+    struct segments segments;
+
+    kit_append_all(a, "a1 a2 a3");
+    segments = list(store);
+    cursor = open_segment(store, &segments.items[0], 0, 0);
+    for (int i = 0; i < 2; i++) { /* [A], a1 */
+        assert_int_equal(wal_record_cursor_next(cursor, &record, NULL), WAL_OK);
+    }
+    assert_int_equal(
+        wal_session_redact(a, kit_text("a2"), kit_text(""), NULL, NULL),
+        WAL_OK);
+    assert_int_equal(wal_record_cursor_next(cursor, &record, NULL), WAL_OK);
+    assert_slice(record.entry->id, "a3");
+    assert_int_equal(wal_record_cursor_get(cursor, 1, 3, &record, NULL),
+                     WAL_EREDACTED);
+    wal_record_cursor_close(cursor);
+    compact(store, WAL_STORE_COMPACT_ERASE);
+    assert_non_null(strstr(records(store, 0, 0), "a1 a3 "));
+    assert_null(strstr(records(store, 0, 0), " a2 "));
+    wal_session_close(a);
+    kit_close(store);
+}
+
+static void test_records__deleted_and_trashed_on_demand(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = titled(store, "a", "A");
+    struct wal_session *b = titled(store, "b", "B");
+    struct wal_session *fork;
+    struct wal_record record = WAL_INIT(wal_record);
+    struct wal_record_cursor *cursor;
+    struct segments segments;
+
+    kit_append_all(a, "a1");
+    kit_append_all(b, "b1");
+    fork = kit_fork(a, NULL, "f");
+    assert_int_equal(wal_session_delete(a, NULL), WAL_OK);
+    assert_int_equal(wal_session_trash(b, NULL), WAL_OK);
+    assert_null(strstr(records(store, 0, 0), "a1"));
+    assert_null(strstr(records(store, 0, 0), "b1"));
+    assert_non_null(strstr(records(store, WAL_RECORD_CURSOR_DELETED, 0), "a1"));
+    assert_non_null(strstr(records(store, WAL_RECORD_CURSOR_DELETED, 0), "b1"));
+    segments = list(store);
+    cursor = open_segment(store, &segments.items[0], 0, 0);
+    assert_int_equal(wal_record_cursor_get(cursor, 1, 3, &record, NULL),
+                     WAL_ENOTFOUND);
+    wal_record_cursor_close(cursor);
+    cursor =
+        open_segment(store, &segments.items[0], WAL_RECORD_CURSOR_DELETED, 0);
+    assert_int_equal(wal_record_cursor_get(cursor, 1, 3, &record, NULL),
+                     WAL_OK);
+    assert_int_equal(record.flags, WAL_RECORD_DELETED);
+    assert_int_equal(wal_record_cursor_get(cursor, 2, 4, &record, NULL),
+                     WAL_OK);
+    assert_int_equal(record.flags, WAL_RECORD_TRASHED);
+    wal_record_cursor_close(cursor);
+    wal_session_close(fork);
+    wal_session_close(a);
+    wal_session_close(b);
+    kit_close(store);
+}
+
+static void test_records__large_payload_and_its_limit(void **state)
+{
+    (void)state;
+    static char json[LARGE_SIZE + 1];
+    struct wal_store *store = kit_store();
+    struct wal_session *a = titled(store, "a", "A");
+    struct wal_record_cursor_options options =
+        WAL_INIT(wal_record_cursor_options);
+    struct wal_record record = WAL_INIT(wal_record);
+    struct wal_record_cursor *cursor = NULL;
+    struct segments segments;
+    struct wal_entry entry;
+
+    memset(json, 'x', LARGE_SIZE);
+    json[0] = json[LARGE_SIZE - 1] = '"';
+    entry = kit_entry("large", NULL, json);
+    assert_int_equal(wal_append(a, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    segments = list(store);
+    cursor = open_segment(store, &segments.items[0], 0, 1);
+    assert_int_equal(wal_record_cursor_next(cursor, &record, NULL), WAL_OK);
+    assert_int_equal(record.entry->payload.size, LARGE_SIZE);
+    assert_memory_equal(record.entry->payload.data, json, LARGE_SIZE);
+    wal_record_cursor_close(cursor);
+    options.segment = segments.items[0].id;
+    options.identity = segments.items[0].identity;
+    options.after_sequence = 1;
+    options.payload_limit = LARGE_SIZE - 1;
+    assert_int_equal(wal_record_cursor_open(store, &options, &cursor, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_record_cursor_next(cursor, &record, NULL), WAL_OK);
+    assert_int_equal(record.entry->payload.size, 0);
+    assert_int_equal(record.entry->payload_size, LARGE_SIZE);
+    assert_true((record.entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0);
+    wal_record_cursor_close(cursor);
+    wal_session_close(a);
+    kit_close(store);
+}
+
+static void test_records__segment_that_was_replaced(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_store *reader = kit_open("store", WAL_OPEN_READ_ONLY);
+    struct wal_session *a = titled(store, "a", "A");
+    struct wal_record_cursor_options options =
+        WAL_INIT(wal_record_cursor_options);
+    struct wal_record_cursor *cursor = NULL;
+    struct segments before;
+    struct segments after;
+
+    kit_append_all(a, "a1 a2");
+    before = list(store);
+    compact(store, 0);
+    after = list(store);
+    assert_int_equal(after.count, 2);
+    assert_int_equal(after.items[0].id, before.items[0].id);
+    assert_true(after.items[0].identity != before.items[0].identity);
+    assert_int_equal(after.items[0].flags, WAL_SEGMENT_REWRITTEN);
+    assert_int_equal(after.items[0].last_sequence, 3);
+    /* A handle of before sees it too. */
+    assert_true(list(reader).items[0].identity == after.items[0].identity);
+    assert_string_equal(records(store, 0, 0), "[A] a1 a2");
+    assert_string_equal(records(reader, 0, 0), "[A] a1 a2");
+    options.segment = before.items[0].id;
+    options.identity = before.items[0].identity;
+    assert_int_equal(wal_record_cursor_open(store, &options, &cursor, NULL),
+                     WAL_ENOTFOUND);
+    assert_null(cursor);
+    wal_session_close(a);
+    kit_close(store);
+    kit_close(reader);
+}
+
+static void test_records__misuse(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = titled(store, "a", "A");
+    struct wal_record_cursor_options options =
+        WAL_INIT(wal_record_cursor_options);
+    struct wal_segment_cursor *segments = NULL;
+    struct wal_record_cursor *cursor = NULL;
+    struct wal_record record = WAL_INIT(wal_record);
+    struct segments all = list(store);
+
+    options.segment = all.items[0].id;
+    options.identity = all.items[0].identity;
+    options.flags = 8;
+    assert_int_equal(wal_segment_cursor_open(NULL, &segments, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_segment_cursor_open(store, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_segment_cursor_next(NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_record_cursor_open(store, &options, &cursor, NULL),
+                     WAL_EINVAL);
+    options.flags = 0;
+    assert_int_equal(wal_record_cursor_open(store, &options, NULL, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_record_cursor_next(NULL, &record, NULL), WAL_EINVAL);
+    assert_int_equal(wal_record_cursor_open(store, &options, &cursor, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_record_cursor_next(cursor, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_segment_cursor_open(store, &segments, NULL), WAL_OK);
+    wal_session_close(a);
+    assert_int_equal(wal_close(store, NULL), WAL_EBUSY);
+    assert_int_equal(wal_record_cursor_next(cursor, &record, NULL),
+                     WAL_ECLOSED);
+    assert_int_equal(wal_record_cursor_get(cursor, 1, 1, &record, NULL),
+                     WAL_ECLOSED);
+    wal_record_cursor_close(cursor);
+    wal_segment_cursor_close(segments);
+    wal_record_cursor_close(NULL);
+    wal_segment_cursor_close(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_segments__new_store),
+        KIT_TEST(test_records__of_two_sessions_by_session),
+        KIT_TEST(test_records__index_of_the_last_close_is_the_base),
+        KIT_TEST(test_records__redacted_also_after_opening),
+        KIT_TEST(test_records__deleted_and_trashed_on_demand),
+        KIT_TEST(test_records__large_payload_and_its_limit),
+        KIT_TEST(test_records__segment_that_was_replaced),
+        KIT_TEST(test_records__misuse),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

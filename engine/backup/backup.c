@@ -8,6 +8,7 @@
 
 #include "engine/backup/backup_dest.h"
 #include "engine/base/error.h"
+#include "engine/log/search_files.h"
 #include "engine/process/lock_owner.h"
 #include "format/bytes/assert.h"
 
@@ -186,6 +187,9 @@ static enum wal_status back_up(struct backup *backup, struct wal_error *error)
     }
     if (status == WAL_OK) {
         status = change(backup, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__search_files_sweep(&backup->dest, error);
     }
     if (status == WAL_OK) {
         count_segments(backup);

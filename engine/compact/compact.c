@@ -11,6 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/compact/compact_job.h"
 #include "engine/compact/pack/pack_compact.h"
+#include "engine/log/search_files.h"
 #include "engine/process/lock_owner.h"
 
 /* --- rewriting ---------------------------------------------------------- */
@@ -290,6 +291,19 @@ static enum wal_status compact(struct compaction *compaction,
                             : status;
 }
 
+/* Removes the indexes of search that may have what was erased; also after a
+ * failure, since segments may have been replaced before it. */
+static enum wal_status sweep_search_files(const struct compaction *compaction,
+                                          enum wal_status status,
+                                          struct wal_error *error)
+{
+    bool must = status == WAL_OK && compaction->options->erase;
+    enum wal_status swept =
+        wal__search_files_sweep(&compaction->core->env, must ? error : NULL);
+
+    return must ? swept : status;
+}
+
 /* Reports who still has the files that were replaced. */
 static void list_readers(const struct compaction *compaction)
 {
@@ -316,6 +330,7 @@ static enum wal_status compact_locked(struct compaction *compaction,
     status = wal__compact_lock_acquire(control, error);
     if (status == WAL_OK) {
         status = compact(compaction, error);
+        status = sweep_search_files(compaction, status, error);
         wal__compact_lock_release(control);
     }
     if (status == WAL_OK) {

@@ -160,6 +160,12 @@ static bool is_injected(const uint8_t *text, const uint8_t *end)
     return false;
 }
 
+bool wal__first_text_is_injected(struct wal__json_span string)
+{
+    return string.size > 1 &&
+           is_injected(string.data + 1, string.data + string.size);
+}
+
 /* Reads the text of the open object if it is a text block. */
 static enum wal__json_status read_block(struct reader *reader,
                                         const uint8_t **text)

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 
 #include "format/bytes/fmt.h"
+#include "format/json/json_text.h"
 
 enum {
     WAL__FIRST_TEXT_MAX = 160,         /* bytes */
@@ -34,5 +35,8 @@ enum {
  */
 bool wal__first_text(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX],
                      size_t *size);
+
+/* Whether a JSON string begins with a context that clients inject. */
+bool wal__first_text_is_injected(struct wal__json_span string);
 
 #endif

@@ -1,0 +1,384 @@
+/*
+ * message_text.c - finds messages and their texts (message_text.h).
+ */
+#include "format/model/message_text.h"
+
+#include "format/json/json_value.h"
+
+#define LITERAL(name, text)                                  \
+    static const struct wal__json_token name = {             \
+        .span = {(const uint8_t *)(text), sizeof(text) - 1}, \
+        .kind = WAL__JSON_STRING}
+
+LITERAL(assistant_role, "\"assistant\"");
+LITERAL(tool_role, "\"tool\"");
+LITERAL(shell_name, "\"shell\"");
+LITERAL(search_name, "\"web_search\"");
+
+static bool is_text(const struct wal__json_member *member, const char *text)
+{
+    return member->value.kind == WAL__JSON_STRING &&
+           wal__json_string_is(member->value.span, text);
+}
+
+/* --- finding ------------------------------------------------------------ */
+
+/* Whether an object has a role, and content or calls; sets them. */
+static bool is_message(struct wal__json_span object,
+                       struct wal__message *message)
+{
+    enum {
+        ROLE,
+        CONTENT,
+        CALLS,
+        INFO_ROLE,
+        PARTS,
+        COUNT
+    };
+    struct wal__json_member m[COUNT] = {
+        [ROLE] = {.key = "role"},
+        [CONTENT] = {.key = "content"},
+        [CALLS] = {.key = "tool_calls"},
+        [INFO_ROLE] = {.parent = "info", .key = "role"},
+        [PARTS] = {.key = "parts"},
+    };
+    bool is_opencode;
+
+    if (wal__json_members(object.data, object.size, m, COUNT, NULL) !=
+        WAL__JSON_OK) {
+        return false;
+    }
+    is_opencode = m[INFO_ROLE].value.kind == WAL__JSON_STRING &&
+                  m[PARTS].value.kind == WAL__JSON_ARRAY;
+    message->role = m[is_opencode ? INFO_ROLE : ROLE].value;
+    message->content = m[is_opencode ? PARTS : CONTENT].value;
+    message->calls = m[CALLS].value;
+    message->item = (struct wal__json_span){NULL, 0};
+    return message->role.kind == WAL__JSON_STRING &&
+           (message->content.kind != WAL__JSON_NONE ||
+            message->calls.kind == WAL__JSON_ARRAY);
+}
+
+/* Whether an object is a call of Codex or its output. */
+static bool is_item(struct wal__json_span object, struct wal__message *message)
+{
+    static const char *const calls[] = {"function_call", "custom_tool_call",
+                                        "local_shell_call", "web_search_call"};
+    static const char *const outputs[] = {"function_call_output",
+                                          "custom_tool_call_output"};
+    struct wal__json_member type = {.key = "type"};
+
+    *message = (struct wal__message){.item = object};
+    if (wal__json_members(object.data, object.size, &type, 1, NULL) !=
+        WAL__JSON_OK) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        if (is_text(&type, calls[i])) {
+            message->role = assistant_role;
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
+        if (is_text(&type, outputs[i])) {
+            message->role = tool_role;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Follows a path of at most two keys. */
+static bool follow(const char *const path[2], struct wal__json_span *at)
+{
+    for (size_t step = 0; step < 2 && path[step] != NULL; step++) {
+        struct wal__json_token value;
+
+        if (wal__json_find(at->data, at->size, path[step], &value) !=
+            WAL__JSON_OK) {
+            return false;
+        }
+        *at = value.span;
+    }
+    return true;
+}
+
+bool wal__message_find(struct wal__json_span payload,
+                       struct wal__message *message)
+{
+    static const char *const paths[][2] = {
+        {NULL, NULL},
+        {"message", NULL},
+        {"payload", NULL},
+        {"payload", "message"},
+    };
+
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        struct wal__json_span at = payload;
+
+        if (follow(paths[i], &at) && is_message(at, message)) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < 3; i += 2) { /* the payload, and its `payload` */
+        struct wal__json_span at = payload;
+
+        if (follow(paths[i], &at) && is_item(at, message)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool wal__message_find_note(struct wal__json_span payload,
+                            struct wal__json_token *note, const char **key)
+{
+    static const char *const names[] = {"summary", "text", "content", "name"};
+    struct wal__json_member m[8];
+
+    for (size_t i = 0; i < 4; i++) {
+        m[i] = (struct wal__json_member){.key = names[i]};
+        m[i + 4] =
+            (struct wal__json_member){.parent = "payload", .key = names[i]};
+    }
+    if (wal__json_members(payload.data, payload.size, m, 8, NULL) !=
+        WAL__JSON_OK) {
+        return false;
+    }
+    for (size_t i = 0; i < 8; i++) {
+        if (m[i].value.kind == WAL__JSON_STRING) {
+            *note = m[i].value;
+            *key = m[i].key;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- parts -------------------------------------------------------------- */
+
+/* Calls `each` for the elements of an array. */
+typedef void element_fn(void *ctx, const struct wal__json_token *element);
+
+static void visit_array(const struct wal__json_token *array, element_fn *each,
+                        void *ctx)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token token;
+
+    if (array->kind != WAL__JSON_ARRAY) {
+        return;
+    }
+    wal__json_scan_init(&scan, array->span.data, array->span.size);
+    if (wal__json_scan_next(&scan, &token) != WAL__JSON_OK) {
+        return;
+    }
+    while (wal__json_scan_skip(&scan, &token) == WAL__JSON_OK &&
+           token.kind != WAL__JSON_ARRAY_END) {
+        each(ctx, &token);
+    }
+}
+
+struct visit {
+    wal__message_part_fn *each;
+    void *ctx;
+};
+
+static void pass(const struct visit *visit, enum wal__message_part_kind kind,
+                 const struct wal__json_token *text,
+                 const struct wal__json_token *value)
+{
+    const struct wal__json_token none = {.kind = WAL__JSON_NONE};
+    const struct wal__message_part part = {.kind = kind,
+                                           .text = text == NULL ? none : *text,
+                                           .value =
+                                               value == NULL ? none : *value};
+
+    visit->each(visit->ctx, &part);
+}
+
+enum {
+    TYPE,
+    TEXT,
+    SYNTHETIC,
+    THINKING,
+    NAME,
+    ARGUMENTS,
+    INPUT,
+    CONTENT,
+    OUTPUT,
+    ACTION,
+    TOOL,
+    TOOL_INPUT,
+    TOOL_OUTPUT,
+    TOOL_ERROR,
+    MEMBER_COUNT
+};
+
+static void pass_text(const struct visit *visit,
+                      const struct wal__json_member *m)
+{
+    const struct wal__message_part part = {
+        .kind = is_text(&m[TYPE], "reasoning") ? WAL__PART_THINKING
+                                               : WAL__PART_TEXT,
+        .is_synthetic = m[SYNTHETIC].value.kind == WAL__JSON_TRUE,
+        .text = m[TEXT].value};
+
+    visit->each(visit->ctx, &part);
+}
+
+/* A part of OpenCode has a call and its result. */
+static void pass_tool(const struct visit *visit,
+                      const struct wal__json_member *m)
+{
+    size_t result =
+        m[TOOL_OUTPUT].value.kind != WAL__JSON_NONE ? TOOL_OUTPUT : TOOL_ERROR;
+
+    pass(visit, WAL__PART_CALL, &m[TOOL].value, &m[TOOL_INPUT].value);
+    if (m[result].value.kind != WAL__JSON_NONE) {
+        pass(visit, WAL__PART_RESULT, NULL, &m[result].value);
+    }
+}
+
+static void visit_members(const struct visit *visit,
+                          const struct wal__json_member *m)
+{
+    if (m[TEXT].value.kind == WAL__JSON_STRING) {
+        pass_text(visit, m);
+    } else if (m[THINKING].value.kind == WAL__JSON_STRING) {
+        pass(visit, WAL__PART_THINKING, &m[THINKING].value, NULL);
+    } else if (m[NAME].value.kind == WAL__JSON_STRING) {
+        size_t at =
+            m[ARGUMENTS].value.kind != WAL__JSON_NONE ? ARGUMENTS : INPUT;
+        pass(visit, WAL__PART_CALL, &m[NAME].value, &m[at].value);
+    } else if (is_text(&m[TYPE], "tool") &&
+               m[TOOL].value.kind == WAL__JSON_STRING) {
+        pass_tool(visit, m);
+    } else if (is_text(&m[TYPE], "local_shell_call")) {
+        pass(visit, WAL__PART_CALL, &shell_name, &m[ACTION].value);
+    } else if (is_text(&m[TYPE], "web_search_call")) {
+        pass(visit, WAL__PART_CALL, &search_name, &m[ACTION].value);
+    } else if (m[CONTENT].value.kind != WAL__JSON_NONE) {
+        pass(visit, WAL__PART_RESULT, NULL, &m[CONTENT].value);
+    } else if (m[OUTPUT].value.kind != WAL__JSON_NONE) {
+        pass(visit, WAL__PART_RESULT, NULL, &m[OUTPUT].value);
+    } else if (m[TYPE].value.kind == WAL__JSON_STRING) {
+        pass(visit, WAL__PART_OTHER, &m[TYPE].value, NULL);
+    } else {
+        pass(visit, WAL__PART_OTHER, NULL, NULL);
+    }
+}
+
+void wal__message_visit_block(struct wal__json_span block,
+                              wal__message_part_fn *each, void *ctx)
+{
+    const struct visit visit = {each, ctx};
+    struct wal__json_member m[MEMBER_COUNT] = {
+        [TYPE] = {.key = "type"},
+        [TEXT] = {.key = "text"},
+        [SYNTHETIC] = {.key = "synthetic"},
+        [THINKING] = {.key = "thinking"},
+        [NAME] = {.key = "name"},
+        [ARGUMENTS] = {.key = "arguments"},
+        [INPUT] = {.key = "input"},
+        [CONTENT] = {.key = "content"},
+        [OUTPUT] = {.key = "output"},
+        [ACTION] = {.key = "action"},
+        [TOOL] = {.key = "tool"},
+        [TOOL_INPUT] = {.parent = "state", .key = "input"},
+        [TOOL_OUTPUT] = {.parent = "state", .key = "output"},
+        [TOOL_ERROR] = {.parent = "state", .key = "error"},
+    };
+
+    if (wal__json_members(block.data, block.size, m, MEMBER_COUNT, NULL) ==
+        WAL__JSON_OK) {
+        visit_members(&visit, m);
+    }
+}
+
+/* A string or a block of a content. */
+static void visit_element(void *ctx, const struct wal__json_token *element)
+{
+    const struct visit *visit = ctx;
+    const struct wal__message_part text = {
+        .kind = WAL__PART_TEXT, .is_bare = true, .text = *element};
+
+    if (element->kind == WAL__JSON_STRING) {
+        visit->each(visit->ctx, &text);
+    } else if (element->kind == WAL__JSON_OBJECT) {
+        wal__message_visit_block(element->span, visit->each, visit->ctx);
+    }
+}
+
+/* A call of a list `tool_calls`: of a function, or of a tool with free text as
+ * its input. */
+static void visit_call(void *ctx, const struct wal__json_token *call)
+{
+    enum {
+        FUNCTION_NAME,
+        FUNCTION_ARGUMENTS,
+        CUSTOM_NAME,
+        CUSTOM_INPUT,
+        COUNT
+    };
+    struct wal__json_member m[COUNT] = {
+        [FUNCTION_NAME] = {.parent = "function", .key = "name"},
+        [FUNCTION_ARGUMENTS] = {.parent = "function", .key = "arguments"},
+        [CUSTOM_NAME] = {.parent = "custom", .key = "name"},
+        [CUSTOM_INPUT] = {.parent = "custom", .key = "input"}};
+    size_t at;
+
+    if (wal__json_members(call->span.data, call->span.size, m, COUNT, NULL) !=
+        WAL__JSON_OK) {
+        return;
+    }
+    at = m[FUNCTION_NAME].value.kind == WAL__JSON_STRING ? FUNCTION_NAME
+                                                         : CUSTOM_NAME;
+    if (m[at].value.kind == WAL__JSON_STRING) {
+        pass(ctx, WAL__PART_CALL, &m[at].value, &m[at + 1].value);
+    }
+}
+
+void wal__message_visit(const struct wal__message *message,
+                        wal__message_part_fn *each, void *ctx)
+{
+    struct visit visit = {each, ctx};
+    const struct wal__message_part whole = {
+        .kind = WAL__PART_TEXT, .is_whole = true, .text = message->content};
+
+    if (message->item.size > 0) {
+        wal__message_visit_block(message->item, each, ctx);
+        return;
+    }
+    if (message->content.kind == WAL__JSON_STRING) {
+        each(ctx, &whole);
+    } else {
+        visit_array(&message->content, visit_element, &visit);
+    }
+    visit_array(&message->calls, visit_call, &visit);
+}
+
+/* A block with text of a result. */
+static void visit_result_block(void *ctx, const struct wal__json_token *block)
+{
+    struct wal__json_token text;
+
+    if (block->kind == WAL__JSON_OBJECT &&
+        wal__json_find(block->span.data, block->span.size, "text", &text) ==
+            WAL__JSON_OK &&
+        text.kind == WAL__JSON_STRING) {
+        pass(ctx, WAL__PART_TEXT, &text, NULL);
+    }
+}
+
+void wal__message_visit_result(const struct wal__json_token *result,
+                               wal__message_part_fn *each, void *ctx)
+{
+    struct visit visit = {each, ctx};
+
+    if (result->kind == WAL__JSON_STRING) {
+        pass(&visit, WAL__PART_TEXT, result, NULL);
+    } else {
+        visit_array(result, visit_result_block, &visit);
+    }
+}

@@ -1,19 +1,26 @@
-# Packages, which cpack makes: three of Debian, and an archive of the tools that
+# Packages, which cpack makes: five of Debian, and an archive of the tools that
 # needs no library at all. tools/package.sh configures, builds and makes them.
 #
 #   libagentwal0.2   the shared library; a minor version until 1.0 has another
 #                    soname, so that several can be installed together
 #   libagentwal-dev  headers, static library, pkg-config and CMake files
+#   libagentwal-search0.2, libagentwal-search-dev
+#                    the same of search, if SQLite was found
 #   agentwal         the tools, their manual pages and completions
 #
 # Included after the rules of the install, whose components are runtime,
-# development and tools; portable has the files of the archive.
+# development, search, search_development and tools; portable has the files of
+# the archive.
 
 # The portable program ---------------------------------------------------------
 
 # All archives, found where the shared libraries are.
 set(portable_archives)
-foreach(library IN LISTS agentwal_libraries)
+set(portable_libraries ${agentwal_libraries})
+if(agentwal_with_search)
+  list(INSERT portable_libraries 0 agentwal::sqlite3)
+endif()
+foreach(library IN LISTS portable_libraries)
   if(TARGET ${library})
     get_target_property(location ${library} IMPORTED_LOCATION)
     get_filename_component(folder ${location} DIRECTORY)
@@ -33,9 +40,14 @@ if(portable_archives AND NOT sanitizers)
   add_executable(agentwal_portable EXCLUDE_FROM_ALL
     $<TARGET_OBJECTS:agentwal_program> $<TARGET_OBJECTS:agentwal_cli>
     $<TARGET_OBJECTS:agentwal_objects>)
-  target_link_libraries(agentwal_portable PRIVATE ${portable_archives} -pthread)
-  # libcrypto refers to calls of the C library that load modules or resolve
-  # host names; none of them is called.
+  if(agentwal_with_search)
+    target_sources(agentwal_portable PRIVATE
+      $<TARGET_OBJECTS:agentwal_search_objects>)
+  endif()
+  target_link_libraries(agentwal_portable PRIVATE
+    ${portable_archives} m -pthread)
+  # libcrypto and SQLite refer to calls of the C library that load modules or
+  # resolve host names; none of them is called.
   target_link_options(agentwal_portable PRIVATE -static
     LINKER:--no-warnings -s)
   set_target_properties(agentwal_portable PROPERTIES
@@ -69,7 +81,11 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_SOURCE_GENERATOR TXZ)
 set(CPACK_SOURCE_IGNORE_FILES /build /\\.git /__pycache__/)
 set(CPACK_GENERATOR DEB)
-set(CPACK_COMPONENTS_ALL runtime development tools)
+set(parts runtime development tools)
+if(agentwal_with_search)
+  list(APPEND parts search search_development)
+endif()
+set(CPACK_COMPONENTS_ALL ${parts})
 if(TARGET agentwal_portable)
   list(APPEND CPACK_GENERATOR TGZ)
 endif()
@@ -91,6 +107,17 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libagentwal-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME agentwal)
+set(search_package libagentwal-search${soversion})
+set(CPACK_DEBIAN_SEARCH_PACKAGE_NAME ${search_package})
+set(CPACK_DEBIAN_SEARCH_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_SEARCH_PACKAGE_DEPENDS
+  "${runtime_package} (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_SEARCH_DEVELOPMENT_PACKAGE_NAME libagentwal-search-dev)
+set(CPACK_DEBIAN_SEARCH_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_SEARCH_DEVELOPMENT_PACKAGE_DEPENDS
+  "${search_package} (= ${PROJECT_VERSION}), \
+libagentwal-dev (= ${PROJECT_VERSION}), libsqlite3-dev")
+set(CPACK_DEBIAN_SEARCH_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 # The archive of the dev package is linked with what the library links.
 set(needed liblz4-dev zlib1g-dev libssl-dev)
 if(agentwal_with_libdeflate)
@@ -112,13 +139,21 @@ set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION
 "session store of AI agents (development files)
 ${about}
  These are the headers, the static library, and what pkg-config and CMake need.")
+set(CPACK_DEBIAN_SEARCH_DESCRIPTION
+"full-text search over sessions of AI agents (shared library)
+${about}
+ This is the library that programs which search are linked to.")
+set(CPACK_DEBIAN_SEARCH_DEVELOPMENT_DESCRIPTION
+"full-text search over sessions of AI agents (development files)
+${about}
+ These are the header and the static library of search.")
 set(CPACK_DEBIAN_TOOLS_DESCRIPTION
 "session store of AI agents (command line)
 ${about}
  This is the command agentwal, with its other names and their manual pages.")
 
 # The licence and the changes, in packages alone.
-foreach(part runtime development tools)
+foreach(part IN LISTS parts)
   string(TOUPPER ${part} upper)
   set(folder
     ${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${upper}_PACKAGE_NAME})

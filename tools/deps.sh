@@ -25,6 +25,7 @@ clang-tidy-14       deps_command clang-tidy-14
 libcmocka-dev       deps_library cmocka cmocka.h
 libjansson-dev      deps_library jansson jansson.h
 libdeflate-dev      deps_library libdeflate libdeflate.h
+libsqlite3-dev      deps_library sqlite3 sqlite3.h
 libbenchmark-dev    deps_header benchmark/benchmark.h
 python3             deps_command python3
 python3-dev         deps_header python3.11/Python.h

@@ -2,7 +2,7 @@
 # package.sh [--build TREE] [FOLDER]
 #
 # Builds agentwal for release and writes its packages to FOLDER, else to
-# build/packages: three for Debian and its derivatives, and an archive of the
+# build/packages: five for Debian and its derivatives, and an archive of the
 # tools that runs on any Linux of this machine's processor.
 #
 # --build   the build directory, instead of build/package
@@ -37,6 +37,7 @@ done
 
 deps_install "$deps_build
 dpkg-dev        deps_command dpkg-shlibdeps
+libsqlite3-dev  deps_library sqlite3 sqlite3.h
 "
 : "${build:=$(deps_build_dir "$root" package)}"
 : "${packages:=$(dirname "$build")/packages}"

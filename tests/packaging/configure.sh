@@ -69,6 +69,7 @@ reports "The tests are left out for lack of: cmocka (Debian: libcmocka-dev), \
 jansson (Debian: libjansson-dev). On Debian or Ubuntu: apt-get install \
 libcmocka-dev libjansson-dev"
 reports 'No libdeflate (Debian: libdeflate-dev)'
+reports 'Search is left out for lack of: sqlite3 (Debian: libsqlite3-dev)'
 configure base -DAGENTWAL_TESTS=OFF || fail 'AGENTWAL_TESTS=OFF'
 tests_are out
 ! configure base -DAGENTWAL_TESTS=ON || fail 'AGENTWAL_TESTS=ON succeeds'

@@ -18,7 +18,9 @@ series=${version%.*}
 runtime=$(echo packages/libagentwal"${series}"_"${version}"_*.deb)
 development=$(echo packages/libagentwal-dev_"${version}"_*.deb)
 tools=$(echo packages/agentwal_"${version}"_*.deb)
-debs=("$runtime" "$development" "$tools")
+search=$(echo packages/libagentwal-search"${series}"_"${version}"_*.deb)
+search_development=$(echo packages/libagentwal-search-dev_"${version}"_*.deb)
+debs=("$runtime" "$development" "$tools" "$search" "$search_development")
 
 # first_result BIN: what a newcomer does.
 first_result() {
@@ -28,6 +30,9 @@ first_result() {
         agentwal import "$session" >/dev/null
     PATH=$1:$PATH XDG_DATA_HOME=$data HOME=$data \
         agentwal list | grep -q 'One cent off' || fail "no session by $1"
+    PATH=$1:$PATH XDG_DATA_HOME=$data HOME=$data \
+        agentwal search rounding | grep -q 'agentwal cat\|pi --session' ||
+        fail "no hit by $1"
     PATH=$1:$PATH XDG_DATA_HOME=$data HOME=$data \
         walcheck "$data/agentwal" >/dev/null || fail "walcheck of $1"
 }
@@ -45,7 +50,12 @@ done
 ! readelf -S "$folder/libagentwal.a" | grep -q '\.debug_' ||
     fail 'the static library is not stripped'
 rm -rf usr
-[ "$(find packages -name '*.deb' | wc -l)" -eq 3 ]
+[ "$(find packages -name '*.deb' | wc -l)" -eq 5 ]
+for deb in "$search" "$tools"; do
+    dpkg-deb -f "$deb" Depends | grep -q libsqlite3-0 ||
+        fail "$deb does not depend on libsqlite3-0"
+done
+! dpkg-deb -f "$runtime" Depends | grep -q sqlite || fail 'the engine links SQLite'
 for library in libc6 liblz4-1 zlib1g 'libssl[0-9a-z]*'; do
     for deb in "$runtime" "$tools"; do
         dpkg-deb -f "$deb" Depends | grep -q "$library" ||
@@ -110,6 +120,11 @@ gcc -std=c11 -Wall -Werror program.c "${flags[@]}" -o by_pkg_config
 [ "$(./by_pkg_config)" = "$version" ] || fail 'a program by pkg-config'
 readelf -d by_pkg_config | grep -q "libagentwal.so.$series\]" ||
     fail "the program does not need libagentwal.so.$series"
+printf '#include <agentwal/search.h>\nint main(void) { wal_search_close(0); }\n' >searches.c
+read -ra flags <<<"$(PKG_CONFIG_PATH=$root/$folder/pkgconfig \
+    pkg-config --cflags --libs agentwal-search)"
+gcc -std=c11 -Wall -Werror searches.c "${flags[@]}" -o searches
+./searches || fail 'a program that searches'
 cat >CMakeLists.txt <<LISTS
 cmake_minimum_required(VERSION 3.22)
 project(program LANGUAGES C)
@@ -125,7 +140,8 @@ cmake --build out >build.log
 unset LD_LIBRARY_PATH
 [ "$(out/by_static)" = "$version" ] || fail 'a static program by find_package'
 
-in_root -P agentwal libagentwal-dev "libagentwal$series"
+in_root -P agentwal libagentwal-search-dev "libagentwal-search$series" \
+    libagentwal-dev "libagentwal$series"
 left=$(find root -mindepth 1 -not -path 'root/var*')
 [ -z "$left" ] || fail "left: $left"
 

@@ -5,7 +5,7 @@ set -euo pipefail
 
 include=$AGENTWAL_SOURCE/engine/include
 for header in "$include"/agentwal.h "$include"/agentwal/*.h; do
-    gcc -E -P "$header"
+    gcc -E -P -I"$include" "$header"
 done | grep -v -e typedef -e unavailable |
     grep -oE '\bwal_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >declared
 nm -D --defined-only "$AGENTWAL_BUILD/lib/libagentwal.so" |
@@ -15,4 +15,15 @@ if ! diff -u declared exported; then
     printf 'declared (-) and exported (+) differ\n'
     exit 1
 fi
+test -s declared
+
+# The same of search, where it is built.
+library=$AGENTWAL_BUILD/lib/libagentwal-search.so
+[ -e "$library" ] || exit 0
+gcc -E -P -I"$include" "$AGENTWAL_SOURCE/search/include/agentwal/search.h" |
+    grep -v -e typedef -e unavailable | grep -oE '\bwal_search_[a-z0-9_]+ ?\(' |
+    tr -d ' (' | sort -u >declared
+nm -D --defined-only "$library" |
+    awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >exported
+diff -u declared exported
 test -s declared

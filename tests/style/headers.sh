@@ -4,24 +4,27 @@
 set -euo pipefail
 
 cd "$AGENTWAL_SOURCE"
-public=(engine/include/agentwal.h engine/include/agentwal/*.h)
+public=(engine/include/agentwal.h engine/include/agentwal/*.h
+    search/include/agentwal/*.h)
 warnings=(-Wall -Wextra -Wpedantic -Werror)
 
 for header in "${public[@]}"; do
     for standard in c99 c11; do
         gcc -fsyntax-only -x c -std=$standard "${warnings[@]}" \
-            -Wstrict-prototypes "$header"
+            -Iengine/include -Wstrict-prototypes "$header"
     done
     for standard in c++11 c++20; do
-        g++ -fsyntax-only -x c++ -std=$standard "${warnings[@]}" "$header"
+        g++ -fsyntax-only -x c++ -std=$standard "${warnings[@]}" \
+            -Iengine/include "$header"
     done
-    clang-14 -fsyntax-only -x c -std=c11 "${warnings[@]}" "$header"
+    clang-14 -fsyntax-only -x c -std=c11 "${warnings[@]}" -Iengine/include \
+        "$header"
 done
 
-find format engine tools -name '*.h' |
+find format engine search tools -name '*.h' |
     while read -r header; do
         printf '#include "%s"\n' "$header" |
             gcc -fsyntax-only -x c -std=c11 -D_GNU_SOURCE "${warnings[@]}" \
-                -I. -Iengine/include - ||
+                -I. -Iengine/include -Isearch/include - ||
             { printf '%s cannot be included alone\n' "$header" && exit 1; }
     done

@@ -16,6 +16,7 @@ ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 API = "engine/include/"
+SEARCH_API = "search/include/"
 
 # Each folder of these lists may include all folders before it.
 BYTES = ["format/bytes/", "format/segment/", "format/index/"]
@@ -64,10 +65,15 @@ LAYERS = {
     "tools/walcheck/": TOOL + BYTES + ["tools/store_file/"],
     "tools/walconv/": TOOL + BYTES,
     "tools/walctl/": TOOL + ["engine/convert/import_tree/", "engine/retain/"],
+    SEARCH_API: [API],
+    # A client of the interface, and a separate library.
+    **cumulative([API, SEARCH_API, "format/bytes/", "format/index/"] +
+                 LINES[:2] + ["engine/base/", "engine/convert/files/"],
+                 ["search/text/", "search/index/", "search/query/", "search/"]),
     "tools/agentwal/": TOOL + BYTES + [
         "tools/store_file/", "tools/walcat/", "tools/walcheck/",
         "tools/walconv/", "tools/walctl/"],
-    "bench/": [API],
+    "bench/": [API, SEARCH_API],
     # The Python extension.
     "bindings/python/src/": [API],
     # Benchmarks that reach below the interface.
@@ -116,8 +122,8 @@ LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"' r"|'(?:\\.|[^'\\\n])*'")
 
 
 def sources():
-    for top in ("format", "engine", "tools", "bench", "bindings/node/native",
-                "bindings/python"):
+    for top in ("format", "engine", "search", "tools", "bench",
+                "bindings/node/native", "bindings/python"):
         for folder, _, names in os.walk(os.path.join(ROOT, top)):
             for name in sorted(names):
                 if name.endswith((".c", ".h", ".cc")):
@@ -137,9 +143,9 @@ def layer_of(path):
 
 def resolve(path, name, quoted):
     """The file of the project that an include names, or None."""
-    places = [API]
+    places = [API, SEARCH_API]
     if quoted:
-        places = [os.path.dirname(path) + "/", "", API]
+        places = [os.path.dirname(path) + "/", "", API, SEARCH_API]
     for place in places:
         candidate = os.path.normpath(place + name)
         if os.path.isfile(os.path.join(ROOT, candidate)):

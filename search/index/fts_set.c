@@ -1,0 +1,526 @@
+/*
+ * fts_set.c - keeps the indexes of a store's segments up to date
+ * (fts_set.h). docs/search.md, Files, has the rules.
+ *
+ * Invariant: a slot belongs to a segment that the log had at the last update,
+ * and its database has the records up to head.last_sequence.
+ */
+#include "search/index/fts_set.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agentwal/record.h"
+#include "search/index/fts_file.h"
+
+enum {
+    OPEN_MAX = 256, /* databases of files */
+    ATTEMPTS = 4    /* updates, while compaction replaces segments */
+};
+
+/* The segments of the log. */
+struct segments {
+    struct wal_segment_info *items; /* ascending by id */
+    size_t count;
+};
+
+/* An update at work. */
+struct update {
+    struct wal_search *search;
+    struct segments segments;
+    struct wal__build_progress *progress;
+    struct wal_search_update_result *result;
+    bool was_replaced; /* a segment was, meanwhile */
+};
+
+/* --- segments ----------------------------------------------------------- */
+
+static enum wal_status list_segments(struct wal_store *store,
+                                     struct segments *segments,
+                                     struct wal_error *error)
+{
+    struct wal_segment_cursor *cursor = NULL;
+    struct wal_segment_info info = WAL_INIT(wal_segment_info);
+    size_t capacity = 0;
+    enum wal_status status = wal_segment_cursor_open(store, &cursor, error);
+
+    while (status == WAL_OK) {
+        status = wal_segment_cursor_next(cursor, &info, error);
+        if (status == WAL_OK && segments->count == capacity) {
+            void *grown;
+
+            capacity = capacity * 2 + 64;
+            grown =
+                realloc(segments->items, capacity * sizeof(*segments->items));
+            if (grown == NULL) {
+                status = wal__no_memory(error);
+                break;
+            }
+            segments->items = grown;
+        }
+        if (status == WAL_OK) {
+            segments->items[segments->count++] = info;
+        }
+    }
+    wal_segment_cursor_close(cursor);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+static const struct wal_segment_info *
+find_segment(const struct segments *in, uint64_t id, uint64_t identity)
+{
+    for (size_t i = 0; i < in->count; i++) {
+        if (in->items[i].id == id && in->items[i].identity == identity) {
+            return &in->items[i];
+        }
+    }
+    return NULL;
+}
+
+/* Whether the log still has the segment. */
+static bool is_in_log(struct wal_store *store,
+                      const struct wal_segment_info *segment)
+{
+    struct segments now = {.items = NULL};
+    bool found = list_segments(store, &now, NULL) == WAL_OK &&
+                 find_segment(&now, segment->id, segment->identity) != NULL;
+
+    free(now.items);
+    return found;
+}
+
+static bool is_file_live(void *ctx, const struct wal__search_file *file)
+{
+    const struct segments *segments = ctx;
+    const struct wal_segment_info *segment =
+        find_segment(segments, file->id, file->identity);
+
+    return segment != NULL && file->last_sequence <= segment->last_sequence;
+}
+
+/* --- slots -------------------------------------------------------------- */
+
+static struct wal__fts_slot *find_slot(struct wal_search *search,
+                                       const struct wal_segment_info *segment,
+                                       enum wal__search_kind kind)
+{
+    for (size_t i = 0; i < search->count; i++) {
+        struct wal__fts_slot *slot = &search->slots[i];
+
+        if (slot->id == segment->id && slot->identity == segment->identity &&
+            slot->head.kind == (unsigned)kind) {
+            return slot;
+        }
+    }
+    return NULL;
+}
+
+static void remove_slot(struct wal_search *search, struct wal__fts_slot *slot)
+{
+    size_t rank = (size_t)(slot - search->slots);
+
+    wal__database_close(&slot->database);
+    search->count--;
+    memmove(slot, slot + 1, (search->count - rank) * sizeof(*slot));
+}
+
+/* Adds a slot, in the order of the segments. NULL: no memory. */
+static struct wal__fts_slot *add_slot(struct wal_search *search,
+                                      const struct wal_segment_info *segment,
+                                      enum wal__search_kind kind)
+{
+    size_t rank = 0;
+
+    if (search->count == search->capacity) {
+        size_t capacity = search->capacity * 2 + 64;
+        void *grown = realloc(search->slots, capacity * sizeof(*search->slots));
+
+        if (grown == NULL) {
+            return NULL;
+        }
+        search->slots = grown;
+        search->capacity = capacity;
+    }
+    while (rank < search->count && search->slots[rank].id > segment->id) {
+        rank++;
+    }
+    memmove(&search->slots[rank + 1], &search->slots[rank],
+            (search->count - rank) * sizeof(*search->slots));
+    search->count++;
+    search->slots[rank] =
+        (struct wal__fts_slot){.id = segment->id,
+                               .identity = segment->identity,
+                               .head = {.kind = (uint32_t)kind,
+                                        .id = segment->id,
+                                        .identity = segment->identity}};
+    return &search->slots[rank];
+}
+
+static void slot_path(const struct wal_search *search,
+                      const struct wal__fts_slot *slot, char *path, size_t size)
+{
+    char name[WAL__SEARCH_FILE_NAME];
+
+    wal__search_file_name(slot->id, (enum wal__search_kind)slot->head.kind,
+                          name);
+    snprintf(path, size, "%s/%s", search->index_path, name);
+}
+
+enum wal_status wal__fts_slot_open(struct wal_search *search,
+                                   struct wal__fts_slot *slot,
+                                   struct wal_error *error)
+{
+    char path[4096 + WAL__SEARCH_FILE_NAME];
+
+    if (slot->database.db != NULL) {
+        return WAL_OK;
+    }
+    if (!slot->has_file) {
+        return wal__fail(error, WAL_ECORRUPT, "a search index is missing");
+    }
+    slot_path(search, slot, path, sizeof(path));
+    return wal__database_open(
+        &slot->database, (enum wal__search_kind)slot->head.kind, path, error);
+}
+
+/* --- making ------------------------------------------------------------- */
+
+/* Makes the database of a slot ready for more rows. */
+static enum wal_status prepare_slot(struct wal_search *search,
+                                    struct wal__fts_slot *slot,
+                                    struct wal_error *error)
+{
+    enum wal__search_kind kind = (enum wal__search_kind)slot->head.kind;
+    char path[4096 + WAL__SEARCH_FILE_NAME];
+
+    if (slot->database.is_memory) {
+        return WAL_OK;
+    }
+    wal__database_close(&slot->database);
+    if (slot->has_file) {
+        slot_path(search, slot, path, sizeof(path));
+        if (wal__database_load(&slot->database, kind, path, NULL) == WAL_OK) {
+            return WAL_OK;
+        }
+    }
+    slot->head = (struct wal__search_file){
+        .kind = (uint32_t)kind, .id = slot->id, .identity = slot->identity};
+    slot->has_file = false;
+    return wal__database_create(&slot->database, kind, error);
+}
+
+/* Writes the database of a slot to the draft and names it, unless the log has
+ * lost the segment. Failures leave the index in memory. */
+static void write_slot(struct wal_search *search, struct wal__fts_slot *slot,
+                       const struct wal_segment_info *segment,
+                       struct wal__fts_draft *draft)
+{
+    if (draft->fd < 0 ||
+        wal__fts_draft_write(draft, &slot->database, &slot->head) != WAL_OK ||
+        !is_in_log(search->store, segment) ||
+        wal__fts_draft_commit(draft) != WAL_OK) {
+        return;
+    }
+    slot->has_file = true;
+    if ((segment->flags & WAL_SEGMENT_TAIL) == 0) {
+        wal__database_close(&slot->database); /* read from the file */
+    }
+}
+
+/* Adds the records that the index of a slot lacks. */
+static enum wal_status extend_slot(struct update *update,
+                                   struct wal__fts_slot *slot,
+                                   const struct wal_segment_info *segment,
+                                   struct wal_error *error)
+{
+    struct wal_search *search = update->search;
+    const struct wal__build build = {.store = search->store,
+                                     .segment = segment,
+                                     .database = &slot->database,
+                                     .columns = &search->columns,
+                                     .progress = update->progress};
+    struct wal__fts_draft draft = {.fd = -1};
+    enum wal_status status = WAL_OK;
+
+    if (search->writes) {
+        (void)!wal__fts_draft_open(&draft, search->directory, slot->id,
+                                   (enum wal__search_kind)slot->head.kind);
+    }
+    status = prepare_slot(search, slot, error);
+    slot->has_file = false; /* the one that is there has fewer records */
+    if (status == WAL_OK) {
+        status = wal__build_add(&build, &slot->head, error);
+    }
+    if (status == WAL_OK) {
+        write_slot(search, slot, segment, &draft);
+        update->result->built++;
+        update->result->read_bytes += segment->end;
+    }
+    wal__fts_draft_close(&draft);
+    return status;
+}
+
+static bool is_complete(const struct wal__fts_slot *slot,
+                        const struct wal_segment_info *segment)
+{
+    return slot != NULL && slot->head.last_sequence == segment->last_sequence &&
+           (slot->has_file || slot->database.db != NULL);
+}
+
+/* Finds the file of a segment, which may have been made by another process. */
+static struct wal__fts_slot *find_file(struct wal_search *search,
+                                       const struct wal_segment_info *segment,
+                                       enum wal__search_kind kind)
+{
+    struct wal__search_file file;
+    struct wal__fts_slot *slot;
+
+    if (!wal__fts_read(search->directory, segment->id, kind, &file) ||
+        file.identity != segment->identity ||
+        file.last_sequence > segment->last_sequence) {
+        return NULL;
+    }
+    slot = add_slot(search, segment, kind);
+    if (slot != NULL) {
+        slot->head = file;
+        slot->has_file = true;
+    }
+    return slot;
+}
+
+/* Makes the index of a segment. A segment that cannot be read has none. */
+static enum wal_status make(struct update *update,
+                            const struct wal_segment_info *segment,
+                            enum wal__search_kind kind, struct wal_error *error)
+{
+    struct wal_search *search = update->search;
+    struct wal__fts_slot *slot = find_slot(search, segment, kind);
+    enum wal_status status;
+
+    if (slot == NULL) {
+        slot = find_file(search, segment, kind);
+    }
+    if (is_complete(slot, segment)) {
+        return WAL_OK;
+    }
+    if (slot == NULL) {
+        slot = add_slot(search, segment, kind);
+    }
+    if (slot == NULL) {
+        return wal__no_memory(error);
+    }
+    status = extend_slot(update, slot, segment, error);
+    if (status == WAL_OK) {
+        return WAL_OK;
+    }
+    remove_slot(search, slot);
+    if (status == WAL_ENOTFOUND) {
+        update->was_replaced = true;
+    } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
+        update->progress->damaged++;
+    } else {
+        return status;
+    }
+    return WAL_OK;
+}
+
+enum wal_status wal__fts_slot_rebuild(struct wal_search *search,
+                                      struct wal__fts_slot *slot,
+                                      struct wal_error *error)
+{
+    struct wal__build_progress progress = {.call = NULL};
+    struct wal_search_update_result result;
+    struct update update = {
+        .search = search, .progress = &progress, .result = &result};
+    const struct wal_segment_info *segment;
+    enum wal_status status =
+        list_segments(search->store, &update.segments, error);
+
+    memset(&result, 0, sizeof(result));
+    segment = find_segment(&update.segments, slot->id, slot->identity);
+    if (status == WAL_OK && segment == NULL) {
+        status = wal__fail(error, WAL_ENOTFOUND, "the segment was replaced");
+    }
+    wal__database_close(&slot->database);
+    slot->has_file = false;
+    if (status == WAL_OK) {
+        status = extend_slot(&update, slot, segment, error);
+    }
+    if (status != WAL_OK) {
+        wal__database_close(&slot->database);
+        slot->head.last_sequence = 0;
+    }
+    free(update.segments.items);
+    return status;
+}
+
+/* --- the update --------------------------------------------------------- */
+
+static bool needs_index(struct wal_search *search,
+                        const struct wal_segment_info *segment,
+                        enum wal__search_kind kind)
+{
+    struct wal__fts_slot *slot = find_slot(search, segment, kind);
+
+    if (slot == NULL) {
+        slot = find_file(search, segment, kind);
+    }
+    return !is_complete(slot, segment);
+}
+
+/* Removes the slots of segments that are gone, and closes the databases of
+ * those that have ended meanwhile: they are read from their files. */
+static void drop_stale_slots(struct update *update)
+{
+    struct wal_search *search = update->search;
+
+    for (size_t i = search->count; i > 0; i--) {
+        struct wal__fts_slot *slot = &search->slots[i - 1];
+        const struct wal_segment_info *segment =
+            find_segment(&update->segments, slot->id, slot->identity);
+
+        if (segment == NULL ||
+            slot->head.last_sequence > segment->last_sequence) {
+            remove_slot(search, slot);
+        } else if (slot->has_file && slot->database.is_memory &&
+                   (segment->flags & WAL_SEGMENT_TAIL) == 0 &&
+                   slot->head.last_sequence == segment->last_sequence) {
+            wal__database_close(&slot->database);
+        }
+    }
+}
+
+/* Makes the indexes of a kind, the newest segment first. `again`: also those
+ * that another process is making. */
+static enum wal_status make_all(struct update *update,
+                                enum wal__search_kind kind, bool again,
+                                struct wal_error *error)
+{
+    struct wal_search *search = update->search;
+    enum wal_status status = WAL_OK;
+
+    for (size_t i = update->segments.count; i > 0 && status == WAL_OK; i--) {
+        const struct wal_segment_info *segment = &update->segments.items[i - 1];
+
+        if (!needs_index(search, segment, kind) ||
+            (!again && search->writes &&
+             wal__fts_is_being_made(search->directory, segment->id, kind))) {
+            continue;
+        }
+        status = make(update, segment, kind, error);
+        update->progress->done += segment->end;
+    }
+    return status;
+}
+
+static enum wal_status update_once(struct update *update, bool deep,
+                                   struct wal_error *error)
+{
+    static const enum wal__search_kind kinds[] = {WAL__SEARCH_TEXT,
+                                                  WAL__SEARCH_DEEP};
+    struct wal_search *search = update->search;
+    struct wal__build_progress *progress = update->progress;
+    size_t count = deep ? 2 : 1;
+    enum wal_status status =
+        list_segments(search->store, &update->segments, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    drop_stale_slots(update);
+    progress->done = 0;
+    progress->total = 0;
+    for (size_t i = 0; i < update->segments.count; i++) {
+        for (size_t k = 0; k < count; k++) {
+            progress->total +=
+                needs_index(search, &update->segments.items[i], kinds[k])
+                    ? update->segments.items[i].end
+                    : 0;
+        }
+    }
+    if (search->writes && (progress->total > 0 || !search->is_swept)) {
+        wal__fts_remove_stale(search->directory, is_file_live,
+                              &update->segments);
+        search->is_swept = true;
+    }
+    for (size_t pass = 0; pass < 2 && progress->total > 0; pass++) {
+        for (size_t k = 0; k < count && status == WAL_OK; k++) {
+            status = make_all(update, kinds[k], pass == 1, error);
+        }
+    }
+    return status;
+}
+
+void wal__fts_set_count(struct wal_search *search,
+                        struct wal_search_update_result *result)
+{
+    result->segments = 0;
+    result->index_bytes = 0;
+    result->unwritten = 0;
+    for (size_t i = 0; i < search->count; i++) {
+        struct wal__fts_slot *slot = &search->slots[i];
+
+        result->segments += slot->head.kind == WAL__SEARCH_TEXT ? 1 : 0;
+        result->unwritten += slot->has_file ? 0 : 1;
+        result->index_bytes +=
+            slot->has_file
+                ? wal__search_file_pages(&slot->head) +
+                      (uint64_t)slot->head.page_count * WAL__SEARCH_FILE_PAGE
+                : wal__database_size(&slot->database);
+    }
+}
+
+enum wal_status wal__fts_set_update(struct wal_search *search, bool deep,
+                                    struct wal__build_progress *progress,
+                                    struct wal_search_update_result *result,
+                                    struct wal_error *error)
+{
+    struct update update = {.search = search,
+                            .progress = progress,
+                            .result = result,
+                            .was_replaced = true};
+    enum wal_status status = WAL_OK;
+
+    for (int i = 0; i < ATTEMPTS && status == WAL_OK && update.was_replaced;
+         i++) {
+        update.was_replaced = false;
+        update.segments.count = 0;
+        free(update.segments.items);
+        update.segments.items = NULL;
+        status = update_once(&update, deep, error);
+    }
+    result->text_bytes = progress->text_bytes;
+    result->damaged = progress->damaged;
+    free(update.segments.items);
+    return status;
+}
+
+void wal__fts_set_trim(struct wal_search *search)
+{
+    size_t open = 0;
+
+    for (size_t i = 0; i < search->count; i++) {
+        struct wal__fts_slot *slot = &search->slots[i];
+
+        if (slot->database.db != NULL && !slot->database.is_memory &&
+            ++open > OPEN_MAX) {
+            wal__database_close(&slot->database);
+        }
+    }
+}
+
+void wal__fts_set_close(struct wal_search *search)
+{
+    for (size_t i = 0; i < search->count; i++) {
+        wal__database_close(&search->slots[i].database);
+    }
+    free(search->slots);
+    wal__tokenizer_close(search->tokenizer);
+    wal__message_columns_deinit(&search->columns);
+    if (search->directory >= 0) {
+        close(search->directory);
+    }
+    free(search->index_path);
+}

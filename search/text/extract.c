@@ -1,0 +1,413 @@
+/*
+ * extract.c - the texts of entries, documents and sessions (extract.h).
+ *
+ * Invariant: the fields of a unit are in the arena, in the record, or constant.
+ */
+#include "search/text/extract.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/json/json_value.h"
+#include "format/model/first_text.h"
+#include "format/model/message_text.h"
+#include "format/model/model_timestamp.h"
+
+void wal__extractor_init(struct wal__extractor *extractor,
+                         wal__message_column_fn *message_column, void *ctx)
+{
+    memset(extractor, 0, sizeof(*extractor));
+    extractor->message_column = message_column;
+    extractor->ctx = ctx;
+    wal__heap_arena_init(&extractor->arena, &wal__heap_libc);
+}
+
+void wal__extractor_deinit(struct wal__extractor *extractor)
+{
+    wal__heap_arena_deinit(&extractor->arena);
+    free(extractor->fields);
+    extractor->fields = NULL;
+}
+
+/* --- fields ------------------------------------------------------------- */
+
+void wal__extract_add(struct wal__extractor *extractor, enum wal__column column,
+                      struct wal__json_span text, struct wal__json_span tool)
+{
+    size_t left = WAL__EXTRACT_TEXT_MAX - extractor->sizes[column];
+    size_t size = text.size < left ? text.size : left;
+
+    while (size > 0 && size < text.size && (text.data[size] & 0xc0) == 0x80) {
+        size--; /* do not cut a character */
+    }
+    if (size == 0) {
+        return;
+    }
+    if (extractor->count == extractor->capacity) {
+        size_t capacity = extractor->capacity * 2 + 16;
+        void *grown =
+            realloc(extractor->fields, capacity * sizeof(*extractor->fields));
+
+        if (grown == NULL) {
+            extractor->has_failed = true;
+            return;
+        }
+        extractor->fields = grown;
+        extractor->capacity = capacity;
+    }
+    extractor->fields[extractor->count++] =
+        (struct wal__text_field){.column = column,
+                                 .text = {text.data, size},
+                                 .tool = {tool.data, tool.size}};
+    extractor->sizes[column] += size;
+}
+
+/* Adds a text that is a JSON string. */
+static void add_string(struct wal__extractor *extractor,
+                       enum wal__column column, struct wal__json_span string)
+{
+    const struct wal__json_span none = {NULL, 0};
+    struct wal__json_span text =
+        wal__arena_unescape(&extractor->arena.arena, string);
+
+    if (text.data == NULL) {
+        extractor->has_failed |= string.size > 0;
+        return;
+    }
+    wal__extract_add(extractor, column, text, none);
+}
+
+/* --- messages ----------------------------------------------------------- */
+
+struct parts {
+    struct wal__extractor *extractor;
+    enum wal__column column; /* of texts; NONE: they are left out */
+};
+
+static void add_result_text(void *ctx, const struct wal__message_part *part)
+{
+    add_string(ctx, WAL__COLUMN_RESULT, part->text.span);
+}
+
+static void add_part(void *ctx, const struct wal__message_part *part)
+{
+    const struct parts *parts = ctx;
+
+    switch (part->kind) {
+    case WAL__PART_TEXT:
+        if (parts->column != WAL__COLUMN_NONE && !part->is_synthetic &&
+            !(parts->column == WAL__COLUMN_USER &&
+              wal__first_text_is_injected(part->text.span))) {
+            add_string(parts->extractor, parts->column, part->text.span);
+        }
+        break;
+    case WAL__PART_CALL:
+        wal__extract_call(parts->extractor, &part->text, &part->value);
+        break;
+    case WAL__PART_RESULT:
+        wal__message_visit_result(&part->value, add_result_text,
+                                  parts->extractor);
+        break;
+    case WAL__PART_THINKING:
+    case WAL__PART_OTHER:
+        break;
+    }
+}
+
+/* The column of the texts of a message with this role, a JSON string. */
+static enum wal__column column_of(struct wal__json_span role)
+{
+    static const struct {
+        const char *role;
+        enum wal__column column;
+    } roles[] = {
+        {"user", WAL__COLUMN_USER},         {"tool", WAL__COLUMN_RESULT},
+        {"toolResult", WAL__COLUMN_RESULT}, {"system", WAL__COLUMN_NONE},
+        {"developer", WAL__COLUMN_NONE},
+    };
+
+    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+        if (wal__json_string_is(role, roles[i].role)) {
+            return roles[i].column;
+        }
+    }
+    return WAL__COLUMN_ASSISTANT;
+}
+
+/* What the client wrote as a message of a user. */
+static enum wal__column user_column(struct wal__json_span payload)
+{
+    enum {
+        META,
+        SUMMARY,
+        INNER_META,
+        COUNT
+    };
+    struct wal__json_member m[COUNT] = {
+        [META] = {.key = "isMeta"},
+        [SUMMARY] = {.key = "isCompactSummary"},
+        [INNER_META] = {.parent = "message", .key = "isMeta"},
+    };
+
+    if (wal__json_members(payload.data, payload.size, m, COUNT, NULL) !=
+        WAL__JSON_OK) {
+        return WAL__COLUMN_USER;
+    }
+    return m[META].value.kind == WAL__JSON_TRUE ||
+                   m[INNER_META].value.kind == WAL__JSON_TRUE
+               ? WAL__COLUMN_NONE
+           : m[SUMMARY].value.kind == WAL__JSON_TRUE ? WAL__COLUMN_SUMMARY
+                                                     : WAL__COLUMN_USER;
+}
+
+/* Adds the texts of a message; false when the payload has none. */
+static bool add_message(struct wal__extractor *extractor,
+                        struct wal__json_span payload)
+{
+    struct parts parts = {.extractor = extractor};
+    struct wal__message message;
+
+    if (!wal__message_find(payload, &message)) {
+        return false;
+    }
+    parts.column = column_of(message.role.span);
+    if (parts.column == WAL__COLUMN_USER) {
+        parts.column = user_column(payload);
+    }
+    wal__message_visit(&message, add_part, &parts);
+    return true;
+}
+
+static bool is_type(const struct wal_entry *entry, const char *type)
+{
+    return entry->type.size == strlen(type) &&
+           memcmp(entry->type.data, type, strlen(type)) == 0;
+}
+
+/* Adds the text of an entry that is not a message. */
+static void add_note(struct wal__extractor *extractor,
+                     const struct wal_entry *entry,
+                     struct wal__json_span payload)
+{
+    struct wal__json_member compacted = {.parent = "payload", .key = "message"};
+    struct wal__json_token note;
+    const char *key;
+
+    if (is_type(entry, "compacted")) { /* of Codex */
+        if (wal__json_members(payload.data, payload.size, &compacted, 1,
+                              NULL) == WAL__JSON_OK &&
+            compacted.value.kind == WAL__JSON_STRING) {
+            add_string(extractor, WAL__COLUMN_SUMMARY, compacted.value.span);
+        }
+    } else if (wal__message_find_note(payload, &note, &key)) {
+        if (strcmp(key, "summary") == 0) {
+            add_string(extractor, WAL__COLUMN_SUMMARY, note.span);
+        } else if (strcmp(key, "name") == 0 && is_type(entry, "session_info")) {
+            add_string(extractor, WAL__COLUMN_TITLE, note.span);
+        }
+    }
+}
+
+/* --- units -------------------------------------------------------------- */
+
+static void begin_unit(struct wal__extractor *extractor)
+{
+    wal__heap_arena_reset(&extractor->arena);
+    extractor->count = 0;
+    memset(extractor->sizes, 0, sizeof(extractor->sizes));
+}
+
+/* Passes the unit on, if it has a text; false when it is the last one. */
+static bool end_unit(struct wal__extractor *extractor, struct wal__unit *unit,
+                     wal__unit_fn *each, void *ctx)
+{
+    extractor->has_failed |= extractor->arena.has_failed;
+    if (extractor->has_failed) {
+        return false;
+    }
+    unit->fields = extractor->fields;
+    unit->count = extractor->count;
+    return extractor->count == 0 || each(ctx, unit);
+}
+
+/* The payload without white space around it and byte order mark; false when it
+ * cannot be an object. */
+static bool trim(struct wal_slice payload, struct wal__json_span *json)
+{
+    const uint8_t *at = payload.data;
+    const uint8_t *end = at + payload.size;
+
+    if (payload.size >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0) {
+        at += 3;
+    }
+    while (at < end &&
+           (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r')) {
+        at++;
+    }
+    while (end > at && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\n' ||
+                        end[-1] == '\r')) {
+        end--;
+    }
+    *json = (struct wal__json_span){at, (size_t)(end - at)};
+    return json->size > 1 && *at == '{';
+}
+
+static void extract_entry(struct wal__extractor *extractor,
+                          const struct wal_entry *entry, wal__unit_fn *each,
+                          void *ctx)
+{
+    struct wal__unit unit = {.entry_id = entry->id,
+                             .timestamp = entry->timestamp};
+    const struct wal__json_span time = {entry->timestamp.data,
+                                        (size_t)entry->timestamp.size};
+    struct wal__json_span payload;
+
+    if (!trim(entry->payload, &payload)) {
+        return;
+    }
+    (void)wal__model_time_read_text(time, &unit.time_ms);
+    begin_unit(extractor);
+    if (!add_message(extractor, payload)) {
+        add_note(extractor, entry, payload);
+    }
+    (void)end_unit(extractor, &unit, each, ctx);
+}
+
+static void extract_session(struct wal__extractor *extractor,
+                            const struct wal_session_info *info,
+                            wal__unit_fn *each, void *ctx)
+{
+    const struct wal__json_span none = {NULL, 0};
+    const struct wal__json_span title = {info->title.data,
+                                         (size_t)info->title.size};
+    struct wal__unit unit = {.time_ms = info->created_ms};
+
+    begin_unit(extractor);
+    wal__extract_add(extractor, WAL__COLUMN_TITLE, title, none);
+    (void)end_unit(extractor, &unit, each, ctx);
+}
+
+/* --- documents ---------------------------------------------------------- */
+
+/* Decodes a member that is a string; empty for others. */
+static struct wal_slice decode(struct wal__extractor *extractor,
+                               const struct wal__json_member *member)
+{
+    struct wal__json_span text = {NULL, 0};
+
+    if (member->value.kind == WAL__JSON_STRING) {
+        text = wal__arena_unescape(&extractor->arena.arena, member->value.span);
+        extractor->has_failed |= text.data == NULL;
+    }
+    return (struct wal_slice){text.data, text.size};
+}
+
+/* Sets the unit's id and time from {"id","time":{"created"}} of a message. */
+static void read_info(struct wal__extractor *extractor,
+                      struct wal__json_span info, struct wal__unit *unit)
+{
+    struct wal__json_member m[] = {{.key = "id"},
+                                   {.parent = "time", .key = "created"}};
+
+    if (wal__json_members(info.data, info.size, m, 2, NULL) == WAL__JSON_OK) {
+        unit->entry_id = decode(extractor, &m[0]);
+        (void)wal__model_time_read(m[1].value.span, &unit->time_ms);
+    }
+}
+
+/* A part of a message, which is a document. */
+static bool extract_part(struct wal__extractor *extractor,
+                         const struct wal_record *record,
+                         struct wal__json_span value, wal__unit_fn *each,
+                         void *ctx)
+{
+    struct wal__json_member m[] = {{.key = "messageID"}, {.key = "type"}};
+    struct parts parts = {.extractor = extractor};
+    struct wal__unit unit = {.time_ms = record->doc->modified_ms};
+
+    begin_unit(extractor);
+    if (wal__json_members(value.data, value.size, m, 2, NULL) != WAL__JSON_OK ||
+        m[0].value.kind != WAL__JSON_STRING ||
+        m[1].value.kind != WAL__JSON_STRING) {
+        return false;
+    }
+    unit.entry_id = decode(extractor, &m[0]);
+    parts.column =
+        extractor->message_column == NULL
+            ? WAL__COLUMN_NONE
+            : extractor->message_column(extractor->ctx, record, unit.entry_id,
+                                        &unit.time_ms);
+    wal__message_visit_block(value, add_part, &parts);
+    (void)end_unit(extractor, &unit, each, ctx);
+    return true;
+}
+
+/* The messages of a session that is one document: {info,messages}. */
+static void extract_messages(struct wal__extractor *extractor,
+                             const struct wal_doc *doc,
+                             const struct wal__json_token *messages,
+                             wal__unit_fn *each, void *ctx)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token token;
+    struct wal__json_token info;
+    struct wal__unit unit = {.time_ms = doc->modified_ms};
+    bool goes_on = true;
+
+    wal__json_scan_init(&scan, messages->span.data, messages->span.size);
+    if (wal__json_scan_next(&scan, &token) != WAL__JSON_OK) {
+        return;
+    }
+    while (goes_on && wal__json_scan_skip(&scan, &token) == WAL__JSON_OK &&
+           token.kind != WAL__JSON_ARRAY_END) {
+        begin_unit(extractor);
+        if (wal__json_find(token.span.data, token.span.size, "info", &info) ==
+            WAL__JSON_OK) {
+            read_info(extractor, info.span, &unit);
+        }
+        (void)add_message(extractor, token.span);
+        goes_on = end_unit(extractor, &unit, each, ctx);
+        unit.number++;
+    }
+}
+
+static void extract_doc(struct wal__extractor *extractor,
+                        const struct wal_record *record, wal__unit_fn *each,
+                        void *ctx)
+{
+    struct wal__json_token messages;
+    struct wal__json_span value;
+    struct wal__unit unit = {.time_ms = record->doc->modified_ms};
+
+    if (!trim(record->doc->value, &value) ||
+        extract_part(extractor, record, value, each, ctx)) {
+        return;
+    }
+    if (wal__json_find(value.data, value.size, "messages", &messages) ==
+            WAL__JSON_OK &&
+        messages.kind == WAL__JSON_ARRAY) {
+        extract_messages(extractor, record->doc, &messages, each, ctx);
+        return;
+    }
+    begin_unit(extractor);
+    if (add_message(extractor, value)) {
+        read_info(extractor, value, &unit);
+        (void)end_unit(extractor, &unit, each, ctx);
+    }
+}
+
+enum wal_status wal__extract(struct wal__extractor *extractor,
+                             const struct wal_record *record,
+                             wal__unit_fn *each, void *ctx)
+{
+    extractor->has_failed = false;
+    if (record->kind == WAL_RECORD_ENTRY) {
+        extract_entry(extractor, record->entry, each, ctx);
+    } else if (record->kind == WAL_RECORD_DOC &&
+               (record->doc->flags & WAL_DOC_DELETE) == 0) {
+        extract_doc(extractor, record, each, ctx);
+    } else if (record->kind == WAL_RECORD_SESSION) {
+        extract_session(extractor, record->session, each, ctx);
+    }
+    return extractor->has_failed ? WAL_ENOMEM : WAL_OK;
+}

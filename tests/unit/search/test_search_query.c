@@ -1,0 +1,552 @@
+/*
+ * test_search_query.c - tests of what a search returns: ranking, filters, and
+ * what it must not return (agentwal/search.h).
+ */
+#include "tests/lib/kit/parts_kit.h"
+#include "tests/lib/search/search_kit.h"
+
+static struct wal_session *create(struct wal_store *store, const char *id,
+                                  const char *title, const char *cwd,
+                                  const char *project)
+{
+    struct wal_session_options options = WAL_INIT(wal_session_options);
+    struct wal_session *session = NULL;
+
+    options.id = kit_text(id);
+    options.title = kit_text(title);
+    options.cwd = kit_text(cwd);
+    options.project = kit_text(project);
+    assert_int_equal(wal_session_create(store, &options, &session, NULL),
+                     WAL_OK);
+    return session;
+}
+
+/* Appends an entry with a time. */
+static void say_at(struct wal_session *session, const char *id,
+                   const char *time, const char *text)
+{
+    char payload[400];
+    struct wal_entry entry;
+
+    snprintf(payload, sizeof(payload), "{\"role\":\"user\",\"content\":\"%s\"}",
+             text);
+    entry = kit_entry(id, NULL, payload);
+    entry.timestamp = kit_text(time);
+    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+}
+
+static void append(struct wal_session *session, const char *id,
+                   const char *type, const char *payload)
+{
+    struct wal_entry entry = kit_entry(id, NULL, payload);
+
+    entry.type = kit_text(type);
+    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+}
+
+static void test_query__empty_store(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_search *search = kit_search(store);
+
+    assert_string_equal(kit_hits(search, "word"), "none");
+    wal_search_close(search);
+    kit_close(store);
+}
+
+static void test_query__words_of_one_record(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = kit_create(store, "a");
+    struct wal_session *b = kit_create(store, "b");
+    struct wal_search *search = kit_search(store);
+
+    kit_say(a, "a1", "user", "The quick brown fox");
+    kit_say(a, "a2", "assistant", "jumps over");
+    kit_say(b, "b1", "user", "quick jumps");
+    assert_string_equal(kit_hits(search, "brown"), "a:a1");
+    assert_string_equal(kit_hits(search, "quick jumps"), "b:b1");
+    assert_string_equal(kit_hits(search, "\"quick brown\""), "a:a1");
+    assert_string_equal(kit_hits(search, "\"brown quick\""), "none");
+    assert_string_equal(kit_hits(search, "jump*"), "b:b1 a:a2");
+    assert_string_equal(kit_hits(search, "quick -fox"), "b:b1");
+    assert_string_equal(kit_hits(search, "nothing"), "none");
+    /* What was appended since is found. */
+    kit_say(b, "b2", "user", "brown too");
+    assert_string_equal(kit_hits(search, "brown"), "b:b2 a:a1");
+    wal_search_close(search);
+    wal_session_close(a);
+    wal_session_close(b);
+    kit_close(store);
+}
+
+static void test_query__grouped_and_ranked(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = create(store, "a", "", "", "");
+    struct wal_session *b = create(store, "b", "About invoices", "", "");
+    struct wal_search *search = kit_search(store);
+    struct wal_search_query query = kit_search_query("invoices");
+    struct wal_search_cursor *cursor = NULL;
+    struct wal_search_summary summary = WAL_INIT(wal_search_summary);
+    struct wal_search_hit hit = WAL_INIT(wal_search_hit);
+
+    say_at(b, "b1", "2026-01-01T00:00:00Z", "invoices");
+    say_at(a, "a1", "2026-01-02T00:00:00Z", "invoices");
+    say_at(a, "a2", "2026-01-03T00:00:00Z", "invoices invoices invoices");
+    say_at(a, "a3", "2026-01-04T00:00:00Z", "other");
+    /* A title counts more; more often counts more; then the newer one. */
+    assert_string_equal(kit_query(search, &query), "a:a2 a:a1 b:- b:b1");
+    query.hits_limit = 1;
+    assert_string_equal(kit_query(search, &query), "a:a2 b:-");
+    query.session_limit = 1;
+    assert_string_equal(kit_query(search, &query), "a:a2");
+    assert_int_equal(wal_search_find(search, &query, &cursor, &summary, NULL),
+                     WAL_OK);
+    assert_int_equal(summary.matches, 4);
+    assert_int_equal(summary.sessions, 1);
+    assert_int_equal(summary.complete, 1);
+    assert_int_equal(wal_search_cursor_next(cursor, &hit, NULL), WAL_OK);
+    assert_int_equal(hit.role, WAL_SEARCH_USER);
+    assert_int_equal(hit.match_count, 3);
+    assert_int_equal(hit.session_hits, 2);
+    assert_slice(hit.snippet, "invoices invoices invoices");
+    assert_slice(hit.timestamp, "2026-01-03T00:00:00Z");
+    assert_int_equal(hit.time_ms, INT64_C(1767398400000));
+    assert_int_equal(wal_search_cursor_next(cursor, &hit, NULL), WAL_END);
+    wal_search_cursor_close(cursor);
+    wal_search_close(search);
+    wal_session_close(a);
+    wal_session_close(b);
+    kit_close(store);
+}
+
+/* The index has the words of a record without their places. */
+static void test_query__phrases_are_compared(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = create(store, "a", "", "", "");
+    struct wal_search *search = kit_search(store);
+
+    say_at(a, "a1", "2026-01-01T00:00:00Z", "the invoice is paid");
+    say_at(a, "a2", "2026-01-02T00:00:00Z", "is the invoice paid");
+    say_at(a, "a3", "2026-01-03T00:00:00Z", "see src/main.c");
+    say_at(a, "a4", "2026-01-04T00:00:00Z", "main, not c but src");
+    assert_string_equal(kit_hits(search, "\"invoice is\""), "a:a1");
+    assert_string_equal(kit_hits(search, "\"invoice pa\"*"), "a:a2");
+    assert_string_equal(kit_hits(search, "invoice -\"is paid\""), "a:a2");
+    assert_string_equal(kit_hits(search, "invoice -\"is the\" -paid"), "none");
+    assert_string_equal(kit_hits(search, "invoice -\"paid the\""), "a:a2 a:a1");
+    assert_string_equal(kit_hits(search, "src/main.c"), "a:a3");
+    assert_string_equal(kit_hits(search, "src -src/main.c"), "a:a4");
+    wal_search_close(search);
+    wal_session_close(a);
+    kit_close(store);
+}
+
+static void test_query__filters(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = create(store, "a", "", "/x", "p");
+    struct wal_session *b = create(store, "b", "", "/y", "p");
+    struct wal_session *c = create(store, "c", "", "/y", "q");
+    struct wal_search *search = kit_search(store);
+    struct wal_search_query query = kit_search_query("word");
+
+    say_at(a, "a1", "2026-01-01T00:00:00Z", "word");
+    say_at(b, "b1", "2026-01-02T00:00:00Z", "word");
+    say_at(c, "c1", "2026-01-03T00:00:00Z", "word");
+    query.project = kit_text("p");
+    assert_string_equal(kit_query(search, &query), "b:b1 a:a1");
+    query.cwd = kit_text("/y");
+    assert_string_equal(kit_query(search, &query), "b:b1");
+    query.project = kit_text("none");
+    assert_string_equal(kit_query(search, &query), "none");
+    query = kit_search_query("word");
+    query.session = kit_text("c");
+    assert_string_equal(kit_query(search, &query), "c:c1");
+    query = kit_search_query("word");
+    query.since_ms = INT64_C(1767312000000); /* 2026-01-02 */
+    assert_string_equal(kit_query(search, &query), "c:c1 b:b1");
+    query.until_ms = INT64_C(1767398400000); /* 2026-01-03 */
+    assert_string_equal(kit_query(search, &query), "b:b1");
+    wal_search_close(search);
+    wal_session_close(a);
+    wal_session_close(b);
+    wal_session_close(c);
+    kit_close(store);
+}
+
+static void test_query__roles_tools_and_results(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = create(store, "a", "needle title", "", "");
+    struct wal_search *search = kit_search(store);
+    struct wal_search_query query = kit_search_query("needle");
+
+    kit_say(a, "user", "user", "needle");
+    append(a, "call", "message",
+           "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":"
+           "\"I read\"},{\"type\":\"toolCall\",\"id\":\"1\",\"name\":\"Read\","
+           "\"arguments\":{\"file_path\":\"/src/needle.c\",\"limit\":3}}]}");
+    kit_say(a, "result", "tool", "needle in a result");
+    append(a, "summary", "compaction_summary",
+           "{\"summary\":\"needle was sought\",\"firstKeptEntryId\":\"user\"}");
+    kit_say(a, "system", "system", "needle rules");
+    query.hits_limit = 10;
+    assert_string_equal(kit_query(search, &query),
+                        "a:- a:summary a:user a:call");
+    query.roles = WAL_SEARCH_TOOL;
+    assert_string_equal(kit_query(search, &query), "a:call");
+    query.roles = WAL_SEARCH_TITLE | WAL_SEARCH_SUMMARY;
+    assert_string_equal(kit_query(search, &query), "a:- a:summary");
+    query.roles = WAL_SEARCH_RESULT;
+    assert_string_equal(kit_query(search, &query), "a:result");
+    query.roles = 0;
+    query.flags = WAL_SEARCH_DEEP;
+    assert_string_equal(kit_query(search, &query),
+                        "a:- a:summary a:user a:call a:result");
+    query.flags = 0;
+    query.tool = kit_text("read");
+    assert_string_equal(kit_query(search, &query), "a:call");
+    query.text = kit_text("");
+    assert_string_equal(kit_query(search, &query), "a:call");
+    query.tool = kit_text("needle"); /* in its arguments only */
+    assert_string_equal(kit_query(search, &query), "none");
+    wal_search_close(search);
+    wal_session_close(a);
+    kit_close(store);
+}
+
+static void test_query__what_is_not_indexed(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = kit_create(store, "a");
+    struct wal_search *search = kit_search(store);
+
+    append(a, "e1", "message",
+           "{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\","
+           "\"thinking\":\"needle\",\"signature\":\"needle\"},{\"type\":"
+           "\"image\",\"data\":\"needle\",\"mimeType\":\"image/png\"}]}");
+    kit_say(a, "e2", "user", "<system-reminder> needle");
+    append(a, "e3", "message",
+           "{\"role\":\"user\",\"isMeta\":true,\"content\":\"needle\"}");
+    append(a, "e4", "message_delta_batch", "{\"text\":\"needle\"}");
+    append(a, "e5", "custom", "{\"text\":\"needle\"}");
+    append(a, "e6", "message", "[\"needle\"]");
+    append(a, "e7", "message", "\"needle\"");
+    assert_string_equal(kit_hits(search, "needle"), "none");
+    wal_search_close(search);
+    wal_session_close(a);
+    kit_close(store);
+}
+
+/* --- what must not be found ---------------------------------------------- */
+
+static void test_query__redacted_entry(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = kit_create(store, "a");
+    struct wal_search *search = kit_search(store);
+    struct wal_search_query query = kit_search_query("secret");
+
+    kit_say(a, "a1", "user", "my secret");
+    kit_say(a, "a2", "user", "no secret");
+    assert_string_equal(kit_hits(search, "secret"), "a:a2 a:a1");
+    assert_int_equal(
+        wal_session_redact(a, kit_text("a1"), kit_text(""), NULL, NULL),
+        WAL_OK);
+    /* With the index of before. */
+    query.flags = WAL_SEARCH_NO_UPDATE;
+    assert_string_equal(kit_query(search, &query), "a:a2");
+    assert_string_equal(kit_hits(search, "secret"), "a:a2");
+    query.flags = WAL_SEARCH_NO_UPDATE | WAL_SEARCH_SUBSTRING;
+    assert_string_equal(kit_query(search, &query), "a:a2");
+    wal_search_close(search);
+    wal_session_close(a);
+    kit_close(store);
+    assert_string_equal(kit_hits_anew("secret"), "a:a2");
+}
+
+static void test_query__deleted_and_trashed_sessions(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = create(store, "a", "word", "", "");
+    struct wal_session *b = create(store, "b", "word", "", "");
+    struct wal_search *search = kit_search(store);
+
+    kit_say(a, "a1", "user", "word");
+    kit_say(b, "b1", "user", "word");
+    assert_string_equal(kit_hits(search, "word"), "b:- b:b1 a:- a:a1");
+    assert_int_equal(wal_session_trash(a, NULL), WAL_OK);
+    assert_string_equal(kit_hits(search, "word"), "b:- b:b1");
+    assert_int_equal(wal_session_undelete(store, kit_text("a"), NULL), WAL_OK);
+    assert_string_equal(kit_hits(search, "word"), "b:- b:b1 a:- a:a1");
+    assert_int_equal(wal_session_delete(a, NULL), WAL_OK);
+    assert_string_equal(kit_hits(search, "word"), "b:- b:b1");
+    wal_session_close(a);
+    /* Another session with its id has nothing of it. */
+    a = create(store, "a", "", "", "");
+    assert_string_equal(kit_hits(search, "word"), "b:- b:b1");
+    wal_search_close(search);
+    wal_session_close(a);
+    wal_session_close(b);
+    kit_close(store);
+}
+
+static void test_query__what_a_fork_sees_of_a_deleted_session(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = create(store, "a", "word", "/a", "");
+    struct wal_session *fork;
+    struct wal_search *search = kit_search(store);
+    struct wal_search_query query = kit_search_query("word");
+
+    kit_say(a, "a1", "user", "word");
+    fork = kit_fork(a, NULL, "f");
+    kit_say(a, "a2", "user", "word");
+    /* While it is there, its entries are shown once; the fork has its
+     * title. */
+    assert_string_equal(kit_hits(search, "word"), "f:- a:- a:a2 a:a1");
+    query.session = kit_text("f");
+    assert_string_equal(kit_query(search, &query), "f:- f:a1");
+    assert_int_equal(wal_session_delete(a, NULL), WAL_OK);
+    assert_string_equal(kit_hits(search, "word"), "f:- f:a1");
+    query = kit_search_query("word");
+    query.cwd = kit_text("/a");
+    assert_string_equal(kit_query(search, &query), "f:- f:a1");
+    query.cwd = kit_text("/b");
+    assert_string_equal(kit_query(search, &query), "none");
+    kit_compact_store(store, WAL_STORE_COMPACT_ERASE);
+    assert_string_equal(kit_hits(search, "word"), "f:- f:a1");
+    assert_int_equal(wal_session_delete(fork, NULL), WAL_OK);
+    assert_string_equal(kit_hits(search, "word"), "none");
+    wal_search_close(search);
+    wal_session_close(fork);
+    wal_session_close(a);
+    kit_close(store);
+}
+
+static int32_t set_title(void *ctx, const struct wal_session_info *now,
+                         struct wal_session_change *change)
+{
+    (void)now;
+    change->fields = WAL_CHANGE_TITLE;
+    change->title = kit_text(ctx);
+    return 0;
+}
+
+static void test_query__older_titles_and_documents(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = create(store, "a", "first words", "", "");
+    struct wal_search *search = kit_search(store);
+    static const char key[] = "x.json";
+
+    (void)kit_put(store, a, key,
+                  "{\"role\":\"user\",\"content\":\"old text\",\"id\":\"m\"}");
+    assert_string_equal(kit_hits(search, "first"), "a:-");
+    assert_string_equal(kit_hits(search, "old"), "a:m");
+    assert_int_equal(wal_session_update(a, set_title, "second words", NULL),
+                     WAL_OK);
+    (void)kit_put(store, a, key,
+                  "{\"role\":\"user\",\"content\":\"new text\",\"id\":\"m\"}");
+    assert_string_equal(kit_hits(search, "first"), "none");
+    assert_string_equal(kit_hits(search, "words"), "a:-");
+    assert_string_equal(kit_hits(search, "old"), "none");
+    assert_string_equal(kit_hits(search, "new"), "a:m");
+    assert_string_equal(kit_hits(search, "text"), "a:m");
+    wal_search_close(search);
+    wal_session_close(a);
+    kit_close(store);
+}
+
+/* --- texts --------------------------------------------------------------- */
+
+static void test_query__scripts_without_spaces(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = kit_create(store, "a");
+    struct wal_search *search = kit_search(store);
+
+    kit_say(a, "ja", "user", "全文検索の機能を追加");
+    kit_say(a, "ko", "user", "전문검색을 추가했다");
+    kit_say(a, "mix", "user", "SQLiteで検索");
+    assert_string_equal(kit_hits(search, "検索"), "a:mix a:ja");
+    assert_string_equal(kit_hits(search, "文検索"), "a:ja");
+    assert_string_equal(kit_hits(search, "索検"), "none");
+    assert_string_equal(kit_hits(search, "検"), "a:mix a:ja");
+    assert_string_equal(kit_hits(search, "加"), "a:ja");
+    assert_string_equal(kit_hits(search, "검색"), "a:ko");
+    assert_string_equal(kit_hits(search, "sqliteで検索"), "a:mix");
+    wal_search_close(search);
+    wal_session_close(a);
+    kit_close(store);
+}
+
+static void test_query__inside_words(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = kit_create(store, "a");
+    struct wal_search *search = kit_search(store);
+    struct wal_search_query query = kit_search_query("segmentc");
+    struct wal_search_cursor *cursor = NULL;
+
+    kit_say(a, "a1", "user", "call wal_SegmentCursor_open(store) now");
+    kit_say(a, "a2", "user", "segment cursor");
+    query.flags = WAL_SEARCH_SUBSTRING;
+    assert_string_equal(kit_query(search, &query), "a:a1");
+    query.text = kit_text("r_open(sto");
+    assert_string_equal(kit_query(search, &query), "a:a1");
+    query.text = kit_text("nt cur");
+    assert_string_equal(kit_query(search, &query), "a:a2");
+    query.text = kit_text("-segment");
+    assert_string_equal(kit_query(search, &query), "none");
+    query.text = kit_text("a(");
+    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
+                     WAL_EINVAL);
+    query.text = kit_text("(((");
+    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
+                     WAL_EINVAL);
+    wal_search_close(search);
+    wal_session_close(a);
+    kit_close(store);
+}
+
+static void test_query__long_text_is_cut(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = kit_create(store, "a");
+    struct wal_search *search = kit_search(store);
+    char *text = malloc(400001);
+
+    assert_non_null(text);
+    memset(text, ' ', 400000);
+    text[400000] = '\0';
+    memcpy(text, "begin", 5);
+    memcpy(text + 60000, "within", 6);
+    memcpy(text + 70000, "beyond", 6);
+    kit_say(a, "a1", "user", text); /* kept as a blob */
+    assert_string_equal(kit_hits(search, "begin within"), "a:a1");
+    assert_string_equal(kit_hits(search, "beyond"), "none");
+    free(text);
+    wal_search_close(search);
+    wal_session_close(a);
+    kit_close(store);
+}
+
+/* --- handles -------------------------------------------------------------- */
+
+static void test_query__more_than_are_ranked(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
+    struct wal_session *a = kit_create(store, "a");
+    struct wal_search *search = kit_search(store);
+    struct wal_search_query query = kit_search_query("word");
+    struct wal_search_summary summary = WAL_INIT(wal_search_summary);
+    struct wal_search_cursor *cursor = NULL;
+    struct wal_append_options options = WAL_INIT(wal_append_options);
+    struct wal_entry entries[1024];
+
+    options.durability = WAL_WRITTEN;
+    for (int batch = 0; batch < 20; batch++) {
+        for (int i = 0; i < 1024; i++) {
+            entries[i] =
+                kit_entry("", NULL, "{\"role\":\"user\",\"content\":\"word\"}");
+            entries[i].id.data = NULL;
+        }
+        assert_int_equal(wal_append(a, entries, 1024, &options, NULL, NULL),
+                         WAL_OK);
+    }
+    assert_int_equal(wal_search_find(search, &query, &cursor, &summary, NULL),
+                     WAL_OK);
+    assert_int_equal(summary.complete, 0);
+    assert_int_equal(summary.hits, 3);
+    wal_search_close(search); /* the cursor outlives it, and the store */
+    wal_session_close(a);
+    kit_close(store);
+    wal_search_cursor_close(cursor);
+}
+
+static void test_query__misuse(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_search *search = kit_search(store);
+    struct wal_search_query query = kit_search_query("word");
+    struct wal_search_cursor *cursor = NULL;
+    struct wal_search_options options = WAL_INIT(wal_search_options);
+    struct wal_search_hit hit = WAL_INIT(wal_search_hit);
+    struct wal_search *other = NULL;
+
+    assert_int_equal(wal_search_open(NULL, NULL, &other, NULL), WAL_EINVAL);
+    assert_int_equal(wal_search_open(store, NULL, NULL, NULL), WAL_EINVAL);
+    options.flags = 2;
+    assert_int_equal(wal_search_open(store, &options, &other, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_search_find(NULL, &query, &cursor, NULL, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_search_find(search, NULL, &cursor, NULL, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_search_find(search, &query, NULL, NULL, NULL),
+                     WAL_EINVAL);
+    query.flags = 64;
+    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
+                     WAL_EINVAL);
+    query = kit_search_query("");
+    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
+                     WAL_EINVAL);
+    query = kit_search_query("word");
+    query.session = kit_text("none");
+    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
+                     WAL_ENOTFOUND);
+    query.text.size = 5000;
+    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
+                     WAL_EINVAL);
+    assert_null(cursor);
+    assert_int_equal(wal_search_cursor_next(NULL, &hit, NULL), WAL_EINVAL);
+    assert_int_equal(wal_search_update(NULL, NULL, NULL, NULL), WAL_EINVAL);
+    wal_search_cursor_close(NULL);
+    wal_search_close(NULL);
+    wal_search_close(search);
+    kit_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_query__empty_store),
+        KIT_TEST(test_query__words_of_one_record),
+        KIT_TEST(test_query__grouped_and_ranked),
+        KIT_TEST(test_query__phrases_are_compared),
+        KIT_TEST(test_query__filters),
+        KIT_TEST(test_query__roles_tools_and_results),
+        KIT_TEST(test_query__what_is_not_indexed),
+        KIT_TEST(test_query__redacted_entry),
+        KIT_TEST(test_query__deleted_and_trashed_sessions),
+        KIT_TEST(test_query__what_a_fork_sees_of_a_deleted_session),
+        KIT_TEST(test_query__older_titles_and_documents),
+        KIT_TEST(test_query__scripts_without_spaces),
+        KIT_TEST(test_query__inside_words),
+        KIT_TEST(test_query__long_text_is_cut),
+        KIT_TEST(test_query__more_than_are_ranked),
+        KIT_TEST(test_query__misuse),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -70,9 +70,10 @@ LAYERS = {
     **cumulative([API, SEARCH_API, "format/bytes/", "format/index/"] +
                  LINES[:2] + ["engine/base/", "engine/convert/files/"],
                  ["search/text/", "search/index/", "search/query/", "search/"]),
+    "tools/search/": TOOL + [SEARCH_API, "tools/walcat/"],
     "tools/agentwal/": TOOL + BYTES + [
         "tools/store_file/", "tools/walcat/", "tools/walcheck/",
-        "tools/walconv/", "tools/walctl/"],
+        "tools/walconv/", "tools/walctl/", "tools/search/"],
     "bench/": [API, SEARCH_API],
     # The Python extension.
     "bindings/python/src/": [API],

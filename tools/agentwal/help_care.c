@@ -244,3 +244,22 @@ const struct verb_help help_merge = {
             {NULL, NULL},
         },
 };
+
+const struct verb_help help_index = {
+    .usage = "[--deep]",
+    .summary = "Bring the index of search up to date",
+    .text = "search does it too. The files are derived: they may be removed at "
+            "any time.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--deep", "the index of tools' results too"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal index", "after an import, so that the first search is "
+                               "fast"},
+            {"agentwal index --deep --json", "with results, and the sizes"},
+            {NULL, NULL},
+        },
+};

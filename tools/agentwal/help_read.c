@@ -157,3 +157,39 @@ const struct verb_help help_stats = {
             {NULL, NULL},
         },
 };
+
+const struct verb_help help_search = {
+    .usage = "[OPTION]... WORD...",
+    .summary = "Search the text of all sessions",
+    .text =
+        "A record must have all words. \"a phrase\", begin* and -without are "
+        "known. Case\nand diacritics do not matter. What was redacted, "
+        "deleted or put in the trash is\nnot found. The first search makes "
+        "the index. Exit code 1: nothing was found.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--project ID", "sessions of that project"},
+            {"--cwd DIR", "sessions of that directory"},
+            {"--session SESSION", "one session"},
+            {"--since TIME", "from 2026-11-20, 2026-11-20T14:03, or an age: "
+                             "12h, 7d, 2w"},
+            {"--until TIME", "before that time"},
+            {"--role ROLE", "user, assistant, tool, title, summary or result; "
+                            "may be repeated"},
+            {"--tool NAME", "calls of that tool; without a word, all of them"},
+            {"--deep", "the results of tools too"},
+            {"--substring", "the text, inside words too"},
+            {"--limit N", "at most N sessions; otherwise 20"},
+            {"--around N", "print N entries before and after each hit"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal search rounding error", "sessions with both words"},
+            {"agentwal search --cwd . --since 7d --role user migrat*",
+             "what you asked for here this week"},
+            {"agentwal search --around 2 '\"one cent\"'",
+             "a phrase, with the messages around it"},
+            {NULL, NULL},
+        },
+};

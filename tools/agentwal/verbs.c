@@ -11,6 +11,7 @@
 
 #include "tools/agentwal/help.h"
 #include "tools/cli/suggest.h"
+#include "tools/search/verbs.h"
 #include "tools/walcat/walcat.h"
 #include "tools/walcheck/walcheck.h"
 #include "tools/walconv/walconv.h"
@@ -38,6 +39,7 @@ static const struct verb verbs[] = {
     {"projects", VERB_READ, 0, 1, walctl_projects, &help_projects},
     {"project", VERB_READ, 0, NONE, walctl_project, &help_project},
     {"stats", VERB_READ, 0, 1, walctl_stats, &help_stats},
+    {"search", VERB_READ, 0, 1, search_run, &help_search},
     {"create", VERB_WRITE, VERB_ADDS, 1, walctl_create, &help_create},
     {"append", VERB_WRITE, 0, 1, walctl_append, &help_append},
     {"fork", VERB_WRITE, 0, 1, walctl_fork, &help_fork},
@@ -75,6 +77,7 @@ static const struct verb verbs[] = {
     {"backup", VERB_CARE, 0, 1, walctl_backup, &help_backup},
     {"bundle", VERB_CARE, 0, 1, walctl_bundle, &help_bundle},
     {"merge", VERB_CARE, VERB_ADDS, 1, walctl_merge, &help_merge},
+    {"index", VERB_CARE, 0, 1, search_run_index, &help_index},
     {"retain", VERB_CARE, 0, 1, walctl_retain, &help_retain},
     {"restore", VERB_CARE, 0, 1, walctl_restore, &help_restore},
     {"help", VERB_CARE, 0, NONE, help_run, &help_help},

@@ -329,13 +329,14 @@ static enum wal_status write_entry(struct cli_json *json,
     status = write_payload(json, store, entry, &is_damaged, error);
     write_meta(json, entry->meta, is_damaged);
     cli_json_close(json, '}');
-    cli_json_end_line(json);
     return status;
 }
 
-enum wal_status cli_entry_write(struct cli_json *json, struct wal_store *store,
-                                const struct wal_entry *entry,
-                                struct wal_error *error)
+/* Writes an entry as a value, and the end of its line. */
+static enum wal_status write_loaded(struct cli_json *json,
+                                    struct wal_store *store,
+                                    const struct wal_entry *entry,
+                                    bool ends_line, struct wal_error *error)
 {
     struct wal_entry loaded = *entry;
     enum wal_status status;
@@ -346,7 +347,25 @@ enum wal_status cli_entry_write(struct cli_json *json, struct wal_store *store,
                  : wal__entry_payload_verify(NULL, store, entry, error);
     if (status == WAL_OK) {
         status = write_entry(json, store, &loaded, error);
+        if (ends_line) {
+            cli_json_end_line(json);
+        }
     }
     free(memory);
     return status;
+}
+
+enum wal_status cli_entry_write(struct cli_json *json, struct wal_store *store,
+                                const struct wal_entry *entry,
+                                struct wal_error *error)
+{
+    return write_loaded(json, store, entry, true, error);
+}
+
+enum wal_status cli_entry_write_value(struct cli_json *json,
+                                      struct wal_store *store,
+                                      const struct wal_entry *entry,
+                                      struct wal_error *error)
+{
+    return write_loaded(json, store, entry, false, error);
 }

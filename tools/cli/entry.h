@@ -46,6 +46,12 @@ enum wal_status cli_entry_write(struct cli_json *json, struct wal_store *store,
                                 const struct wal_entry *entry,
                                 struct wal_error *error);
 
+/* The same as a value of an open object or array. */
+enum wal_status cli_entry_write_value(struct cli_json *json,
+                                      struct wal_store *store,
+                                      const struct wal_entry *entry,
+                                      struct wal_error *error);
+
 /* Sets *value to the payload without surrounding white space and byte order
  * mark. Returns false when the payload is not JSON. */
 bool cli_entry_json(const struct wal_entry *entry,

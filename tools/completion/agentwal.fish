@@ -42,6 +42,7 @@ complete -c agentwal -n __fish_use_subcommand -a children -d 'List the forks of 
 complete -c agentwal -n __fish_use_subcommand -a projects -d 'List the projects of the sessions'
 complete -c agentwal -n __fish_use_subcommand -a project -d 'Print the project id of a directory'
 complete -c agentwal -n __fish_use_subcommand -a stats -d 'Show the counts and sizes of the store and its sessions'
+complete -c agentwal -n __fish_use_subcommand -a search -d 'Search the text of all sessions'
 complete -c agentwal -n __fish_use_subcommand -a create -d 'Create a session and print its id'
 complete -c agentwal -n __fish_use_subcommand -a append -d 'Append entries from standard input, one JSON object per line'
 complete -c agentwal -n __fish_use_subcommand -a fork -d 'Create a session that shares the beginning of another one, and print its id'
@@ -71,6 +72,7 @@ complete -c agentwal -n __fish_use_subcommand -a gc -d 'Give back the space of w
 complete -c agentwal -n __fish_use_subcommand -a backup -d 'Copy the store to DIR, and later only what is new'
 complete -c agentwal -n __fish_use_subcommand -a bundle -d 'Write sessions to one file, with everything they have'
 complete -c agentwal -n __fish_use_subcommand -a merge -d 'Take all sessions of another store into this one'
+complete -c agentwal -n __fish_use_subcommand -a index -d 'Bring the index of search up to date'
 complete -c agentwal -n __fish_use_subcommand -a retain -d 'Move old sessions to the trash, by rules'
 complete -c agentwal -n __fish_use_subcommand -a restore -d 'Take sessions back from an archive of retain'
 complete -c agentwal -n __fish_use_subcommand -a help -d 'Show the verbs, or how to use one'
@@ -141,6 +143,18 @@ complete -c agentwal -n '__fish_seen_subcommand_from latest' -l cwd -x -a '(__fi
 complete -c agentwal -n '__fish_seen_subcommand_from children' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from children' -F
 complete -c agentwal -n '__fish_seen_subcommand_from project' -F
+complete -c agentwal -n '__fish_seen_subcommand_from search' -l project -x -d 'sessions of that project'
+complete -c agentwal -n '__fish_seen_subcommand_from search' -l cwd -x -a '(__fish_complete_directories)' -d 'sessions of that directory'
+complete -c agentwal -n '__fish_seen_subcommand_from search' -l session -x -a '(__agentwal_sessions)' -d 'one session'
+complete -c agentwal -n '__fish_seen_subcommand_from search' -l since -x -d 'from 2026-11-20, 2026-11-20T14:03, or an age: 12h, 7d, 2w'
+complete -c agentwal -n '__fish_seen_subcommand_from search' -l until -x -d 'before that time'
+complete -c agentwal -n '__fish_seen_subcommand_from search' -l role -x -d 'user, assistant, tool, title, summary or result; may be repeated'
+complete -c agentwal -n '__fish_seen_subcommand_from search' -l tool -x -d 'calls of that tool; without a word, all of them'
+complete -c agentwal -n '__fish_seen_subcommand_from search' -l deep -d 'the results of tools too'
+complete -c agentwal -n '__fish_seen_subcommand_from search' -l substring -d 'the text, inside words too'
+complete -c agentwal -n '__fish_seen_subcommand_from search' -l limit -x -d 'at most N sessions; otherwise 20'
+complete -c agentwal -n '__fish_seen_subcommand_from search' -l around -x -d 'print N entries before and after each hit'
+complete -c agentwal -n '__fish_seen_subcommand_from search' -F
 complete -c agentwal -n '__fish_seen_subcommand_from create' -l id -x -d 'its id; a new UUID without it'
 complete -c agentwal -n '__fish_seen_subcommand_from create' -l cwd -x -a '(__fish_complete_directories)' -d 'its directory; the current one without it'
 complete -c agentwal -n '__fish_seen_subcommand_from create' -l project -x -d 'its project; that of its directory without it'
@@ -235,6 +249,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from gc' -l rate -x -d 'read and
 complete -c agentwal -n '__fish_seen_subcommand_from backup' -F
 complete -c agentwal -n '__fish_seen_subcommand_from bundle' -F
 complete -c agentwal -n '__fish_seen_subcommand_from merge' -F
+complete -c agentwal -n '__fish_seen_subcommand_from index' -l deep -d 'the index of tools\' results too'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l older-than -x -d 'sessions last active longer ago'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l keep-last -x -d 'keep the N newest ones whatever the other rules say; alone: move all others'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l max-bytes -x -d 'the oldest ones, until the others have at most SIZE of records'
@@ -243,4 +258,4 @@ complete -c agentwal -n '__fish_seen_subcommand_from retain' -l archive -x -d 'c
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l all -d 'permit rules that leave no session'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l apply -d 'move them'
 complete -c agentwal -n '__fish_seen_subcommand_from restore' -F
-complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats create append fork head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge retain restore help'
+complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats search create append fork head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge index retain restore help'

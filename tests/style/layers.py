@@ -71,9 +71,11 @@ LAYERS = {
                  LINES[:2] + ["engine/base/", "engine/convert/files/"],
                  ["search/text/", "search/index/", "search/query/", "search/"]),
     "tools/search/": TOOL + [SEARCH_API, "tools/walcat/"],
+    "tools/usage/": TOOL,
     "tools/agentwal/": TOOL + BYTES + [
         "tools/store_file/", "tools/walcat/", "tools/walcheck/",
-        "tools/walconv/", "tools/walctl/", "tools/search/"],
+        "tools/walconv/", "tools/walctl/", "tools/search/",
+        "tools/usage/"],
     "bench/": [API, SEARCH_API],
     # The Python extension.
     "bindings/python/src/": [API],

@@ -63,6 +63,7 @@ extern const struct verb_help help_retain;
 extern const struct verb_help help_rewind;
 extern const struct verb_help help_salvage;
 extern const struct verb_help help_search;
+extern const struct verb_help help_usage;
 extern const struct verb_help help_show;
 extern const struct verb_help help_stats;
 extern const struct verb_help help_tree;

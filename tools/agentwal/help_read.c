@@ -193,3 +193,28 @@ const struct verb_help help_search = {
             {NULL, NULL},
         },
 };
+
+const struct verb_help help_usage = {
+    .usage = "[OPTION]...",
+    .summary = "Add up the tokens and costs that the sessions state",
+    .text =
+        "An answer that several lines, sessions or forks have is counted once. "
+        "INPUT is\nwithout what was read from or written to a cache. COST USD "
+        "is what clients\nwrote; many write none. There is no table of "
+        "prices.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--by GROUP", "day (the default), model, project, client or "
+                           "session"},
+            {"--since TIME", "from 2026-11-20, 2026-11-20T14:03, or an age: "
+                             "12h, 7d, 2w"},
+            {"--until TIME", "before that time"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal usage --since 30d", "each day of the last month"},
+            {"agentwal usage --by model --json", "with exact numbers"},
+            {NULL, NULL},
+        },
+};

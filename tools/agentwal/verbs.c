@@ -12,6 +12,7 @@
 #include "tools/agentwal/help.h"
 #include "tools/cli/suggest.h"
 #include "tools/search/verbs.h"
+#include "tools/usage/verbs.h"
 #include "tools/walcat/walcat.h"
 #include "tools/walcheck/walcheck.h"
 #include "tools/walconv/walconv.h"
@@ -40,6 +41,7 @@ static const struct verb verbs[] = {
     {"project", VERB_READ, 0, NONE, walctl_project, &help_project},
     {"stats", VERB_READ, 0, 1, walctl_stats, &help_stats},
     {"search", VERB_READ, 0, 1, search_run, &help_search},
+    {"usage", VERB_READ, 0, 1, usage_run, &help_usage},
     {"create", VERB_WRITE, VERB_ADDS, 1, walctl_create, &help_create},
     {"append", VERB_WRITE, 0, 1, walctl_append, &help_append},
     {"fork", VERB_WRITE, 0, 1, walctl_fork, &help_fork},

@@ -43,6 +43,7 @@ complete -c agentwal -n __fish_use_subcommand -a projects -d 'List the projects 
 complete -c agentwal -n __fish_use_subcommand -a project -d 'Print the project id of a directory'
 complete -c agentwal -n __fish_use_subcommand -a stats -d 'Show the counts and sizes of the store and its sessions'
 complete -c agentwal -n __fish_use_subcommand -a search -d 'Search the text of all sessions'
+complete -c agentwal -n __fish_use_subcommand -a usage -d 'Add up the tokens and costs that the sessions state'
 complete -c agentwal -n __fish_use_subcommand -a create -d 'Create a session and print its id'
 complete -c agentwal -n __fish_use_subcommand -a append -d 'Append entries from standard input, one JSON object per line'
 complete -c agentwal -n __fish_use_subcommand -a fork -d 'Create a session that shares the beginning of another one, and print its id'
@@ -155,6 +156,10 @@ complete -c agentwal -n '__fish_seen_subcommand_from search' -l substring -d 'th
 complete -c agentwal -n '__fish_seen_subcommand_from search' -l limit -x -d 'at most N sessions; otherwise 20'
 complete -c agentwal -n '__fish_seen_subcommand_from search' -l around -x -d 'print N entries before and after each hit'
 complete -c agentwal -n '__fish_seen_subcommand_from search' -F
+complete -c agentwal -n '__fish_seen_subcommand_from usage' -l by -x -d 'day (the default), model, project, client or session'
+complete -c agentwal -n '__fish_seen_subcommand_from usage' -l since -x -d 'from 2026-11-20, 2026-11-20T14:03, or an age: 12h, 7d, 2w'
+complete -c agentwal -n '__fish_seen_subcommand_from usage' -l until -x -d 'before that time'
+complete -c agentwal -n '__fish_seen_subcommand_from usage' -F
 complete -c agentwal -n '__fish_seen_subcommand_from create' -l id -x -d 'its id; a new UUID without it'
 complete -c agentwal -n '__fish_seen_subcommand_from create' -l cwd -x -a '(__fish_complete_directories)' -d 'its directory; the current one without it'
 complete -c agentwal -n '__fish_seen_subcommand_from create' -l project -x -d 'its project; that of its directory without it'
@@ -258,4 +263,4 @@ complete -c agentwal -n '__fish_seen_subcommand_from retain' -l archive -x -d 'c
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l all -d 'permit rules that leave no session'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l apply -d 'move them'
 complete -c agentwal -n '__fish_seen_subcommand_from restore' -F
-complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats search create append fork head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge index retain restore help'
+complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats search usage create append fork head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge index retain restore help'

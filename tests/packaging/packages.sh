@@ -31,7 +31,7 @@ first_result() {
     PATH=$1:$PATH XDG_DATA_HOME=$data HOME=$data \
         agentwal list | grep -q 'One cent off' || fail "no session by $1"
     PATH=$1:$PATH XDG_DATA_HOME=$data HOME=$data \
-        agentwal search rounding | grep -q 'agentwal cat\|pi --session' ||
+        agentwal search cent | grep -q 'agentwal cat\|pi --session' ||
         fail "no hit by $1"
     PATH=$1:$PATH XDG_DATA_HOME=$data HOME=$data \
         walcheck "$data/agentwal" >/dev/null || fail "walcheck of $1"

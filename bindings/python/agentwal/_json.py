@@ -21,8 +21,8 @@ _decoder = json.JSONDecoder(parse_constant=_refuse)
 def _encode_pieces() -> Callable[[Any, int], Iterable[str]]:
     """What _encoder makes anew for every value, made once: half of the time of a short one.
 
-    json does not document it, so that its own is used where this is not to be had. It does not
-    look for circles, which end in a RecursionError."""
+    json does not document c_make_encoder: without it, _encoder is used. Circular references are
+    not looked for and end in a RecursionError."""
     try:
         pieces: Callable[[Any, int], Iterable[str]] = json.encoder.c_make_encoder(  # type: ignore
             None, _encoder.default, json.encoder.encode_basestring,  # type: ignore

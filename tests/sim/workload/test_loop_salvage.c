@@ -149,7 +149,8 @@ static void test_loop_salvage__result_is_durable(void **state)
     assert_int_equal(count_entries(disk), entries);
 }
 
-/* From one position to the next, in a loop over all. */
+/* The random distance to the next call or allocation that fails; 1 where all
+ * are tried (sanitizers.h). */
 static uint64_t sample_step(void)
 {
     return 1 + kit_random(&random_state) % (2 * sample_stride() - 1);

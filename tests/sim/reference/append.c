@@ -90,11 +90,23 @@ enum wal_status ref_check_entry(const struct wal_entry *entry)
     return status;
 }
 
+bool ref_same_content(const struct wal_entry *entry,
+                      const struct wal_entry *old)
+{
+    return entry->stream == old->stream &&
+           (entry->flags & WAL_ENTRY_LINE) == (old->flags & WAL_ENTRY_LINE) &&
+           (entry->timestamp.size == 0 ||
+            reference_is_equal(entry->timestamp, old->timestamp)) &&
+           reference_is_equal(entry->type, old->type) &&
+           reference_is_equal(entry->run_id, old->run_id) &&
+           reference_is_equal(entry->meta, old->meta) &&
+           reference_is_equal(entry->payload, old->payload);
+}
+
 bool ref_matches(const struct reference *ref, uint32_t number,
                  const struct wal_entry *entry, uint64_t sequence)
 {
     const struct ref_record *there = ref_at(ref, sequence);
-    const struct wal_entry *old = there->entry;
 
     if (entry->parent_id.size > 0 &&
         (there->target == 0 ||
@@ -104,14 +116,7 @@ bool ref_matches(const struct reference *ref, uint32_t number,
     if ((entry->flags & WAL_ENTRY_ROOT) != 0 && there->target != 0) {
         return false;
     }
-    return entry->stream == there->stream &&
-           (entry->flags & WAL_ENTRY_LINE) == (old->flags & WAL_ENTRY_LINE) &&
-           (entry->timestamp.size == 0 ||
-            reference_is_equal(entry->timestamp, old->timestamp)) &&
-           reference_is_equal(entry->type, old->type) &&
-           reference_is_equal(entry->run_id, old->run_id) &&
-           reference_is_equal(entry->meta, old->meta) &&
-           reference_is_equal(entry->payload, old->payload);
+    return ref_same_content(entry, there->entry);
 }
 
 /* ------------------------------------------------- what an entry names --- */

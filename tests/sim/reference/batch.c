@@ -100,8 +100,20 @@ static enum wal_status check_call(const struct wal_batch *batch)
 
 /* ----------------------------------------------------------- conditions --- */
 
-/* Entries that are there already must be the same. The tail counts when one is
- * new, or when there are none: *news. */
+/* The first entry of the batch with this id. */
+static const struct wal_entry *first_of(const struct wal_batch *batch,
+                                        struct wal_slice id)
+{
+    const struct wal_entry *entry = batch->entries;
+
+    while (!reference_is_equal(entry->id, id)) {
+        entry++;
+    }
+    return entry;
+}
+
+/* Entries that are there already, or earlier in the batch, must be the same.
+ * The tail counts when one is new, or when there are none: *news. */
 static enum wal_status check_duplicates(const struct reference *ref,
                                         uint32_t number,
                                         const struct wal_batch *batch,
@@ -111,8 +123,11 @@ static enum wal_status check_duplicates(const struct reference *ref,
     for (uint32_t i = 0; i < batch->entry_count; i++) {
         const struct wal_entry *entry = &batch->entries[i];
         uint64_t there = ref_find_entry(ref, number, entry->id);
+        bool same = there != 0
+                        ? ref_matches(ref, number, entry, there)
+                        : ref_same_content(entry, first_of(batch, entry->id));
 
-        if (there != 0 && !ref_matches(ref, number, entry, there)) {
+        if (!same) {
             return ref_fail(error, WAL_EEXISTS, entry->id);
         }
         *news |= there == 0;

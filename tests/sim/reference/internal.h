@@ -161,6 +161,10 @@ uint32_t ref_first_text(const struct reference *ref, uint32_t number,
 /* reference_append.c ---------------------------------------------------- */
 
 enum wal_status ref_check_entry(const struct wal_entry *entry);
+/* Whether two entries of an id are the same, but for their parents; a time
+ * counts when it is given. */
+bool ref_same_content(const struct wal_entry *entry,
+                      const struct wal_entry *old);
 /* Whether this is what the caller gives again: parent and time count when they
  * are given. */
 bool ref_matches(const struct reference *ref, uint32_t number,

@@ -137,6 +137,23 @@ static enum wal_status rewrite_chosen(struct compaction *compaction,
     return status;
 }
 
+/* Notes when no rewritten segment is left whose name may be lost. */
+static void settle_names(const struct compaction *compaction)
+{
+    bool all = compaction->renews_names;
+
+    for (uint32_t i = 0; i < compaction->count; i++) {
+        const struct candidate *candidate = &compaction->candidates[i];
+
+        all = all &&
+              (candidate->is_done ||
+               !wal__segment_is_rewritten(&candidate->input.segment->header));
+    }
+    if (all) {
+        wal__segment_run_names_renewed(&compaction->core->log);
+    }
+}
+
 /* Opens the new segments, writes the catalogue that goes with them, and makes
  * other processes do the former. */
 static enum wal_status publish(struct compaction *compaction,
@@ -255,6 +272,27 @@ static enum wal_status needs_rotation(struct compaction *compaction,
     return status;
 }
 
+/* Removes what compactions left that were cut short, of both streams. */
+static enum wal_status remove_leftovers(struct wal__core *core,
+                                        struct wal_error *error)
+{
+    enum wal_status status = wal__core_read_lock(core, error);
+
+    if (status == WAL_OK) {
+        status = wal__log_remove_compacted(&core->log, error);
+        wal__core_unlock(core);
+    }
+    if (status != WAL_OK || core->blobs.log.tail_segment == NULL) {
+        return status;
+    }
+    status = wal__blob_store_read_lock(&core->blobs, error);
+    if (status == WAL_OK) {
+        status = wal__log_remove_compacted(&core->blobs.log, error);
+        wal__blob_store_unlock(&core->blobs);
+    }
+    return status;
+}
+
 /* --- the whole ---------------------------------------------------------- */
 
 static enum wal_status compact(struct compaction *compaction,
@@ -283,12 +321,17 @@ static enum wal_status compact(struct compaction *compaction,
             status = rewrite_chosen(compaction, &again, error);
         }
     }
+    if (status == WAL_OK) {
+        settle_names(compaction);
+    }
     published = publish(compaction, status == WAL_OK ? error : NULL);
     status = status == WAL_OK ? published : status;
-    return status == WAL_OK ? wal__pack_compact(core, compaction->options,
-                                                &compaction->throttle,
-                                                compaction->result, error)
-                            : status;
+    if (status == WAL_OK) {
+        status =
+            wal__pack_compact(core, compaction->options, &compaction->throttle,
+                              compaction->result, error);
+    }
+    return status == WAL_OK ? remove_leftovers(core, error) : status;
 }
 
 /* Removes the indexes of search that may have what was erased; also after a

@@ -180,6 +180,16 @@ static enum wal_status rename_file(const struct wal__segment_run *run,
     return status;
 }
 
+bool wal__segment_run_may_lose_names(const struct wal__log *log)
+{
+    return atomic_load(&log->shared->unsynced_renames) != 0;
+}
+
+void wal__segment_run_names_renewed(struct wal__log *log)
+{
+    atomic_store(&log->shared->unsynced_renames, 0);
+}
+
 /* Removes the segments that the new one replaces, with what an earlier
  * compaction left of them, and their files in index/. */
 static enum wal_status remove_replaced(const struct wal__segment_run *run,

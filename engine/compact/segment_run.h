@@ -76,4 +76,10 @@ wal__segment_writer_verify(const struct wal__segment_writer *writer,
                            const struct wal__segment_run_client *client,
                            struct wal_error *error) WAL_MUST_USE;
 
+/* Whether a power cut may take back the name of a segment that was rewritten in
+ * this boot. With the compaction lock, as the next. */
+bool wal__segment_run_may_lose_names(const struct wal__log *log);
+/* Every rewritten segment was rewritten again since: no name may be lost. */
+void wal__segment_run_names_renewed(struct wal__log *log);
+
 #endif

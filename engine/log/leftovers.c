@@ -1,6 +1,7 @@
 /*
  * leftovers.c - removing the segments that attempts left which failed (SPEC.md
- * 3.5, 3.9). Of the first opener, before other processes use the store.
+ * 3.5, 3.9). Of the first opener, before other processes use the store; what
+ * compactions left, also of a later one.
  *
  * Invariant: a segment of the chain is never removed, nor one with a record
  * that the chain does not hold, nor one that anything names.
@@ -18,6 +19,8 @@ struct removal {
     struct wal__log *log;
     struct wal__scan_result *scratch;
     bool has_removed;
+    enum wal_status status; /* WAL_OK, or of the last that was not removed */
+    int sys_errno;
 };
 
 /* Returns the segment of the chain that follows the same end as `segment`, or
@@ -157,7 +160,7 @@ static enum wal_status remove_unfinished(void *ctx, const char *name)
     const struct wal__env *env = removal->log->env;
     const struct wal__io *io = env->io;
     char path[WAL__PATH_MAX];
-    int err = 0;
+    enum wal_status status;
     int size;
 
     if (!wal__log_is_unfinished(name)) {
@@ -165,14 +168,17 @@ static enum wal_status remove_unfinished(void *ctx, const char *name)
     }
     size = snprintf(path, sizeof(path), "%s/%s/%s", env->root,
                     removal->log->directory, name);
-    if (size > 0 && size < (int)sizeof(path) &&
-        io->unlink(io->ctx, path, &err) == WAL_OK) {
+    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    status = io->unlink(io->ctx, path, &removal->sys_errno);
+    if (status == WAL_OK) {
         removal->has_removed = true;
+    } else if (status != WAL_ENOTFOUND) {
+        removal->status = status;
     }
     return WAL_OK;
 }
 
-static void list_unfinished(struct removal *removal)
+static void remove_all_unfinished(struct removal *removal)
 {
     const struct wal__env *env = removal->log->env;
     char path[WAL__PATH_MAX];
@@ -182,6 +188,51 @@ static void list_unfinished(struct removal *removal)
 
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
     (void)!env->io->list(env->io->ctx, path, remove_unfinished, removal, &err);
+}
+
+/* Removes the segments that are replaced by one of the chain. */
+static enum wal_status remove_all_replaced(struct removal *removal,
+                                           struct wal_error *error)
+{
+    struct wal__log *log = removal->log;
+    enum wal_status status;
+    struct wal__buf ids;
+    uint64_t id;
+
+    wal__buf_init(&ids, log->env->heap);
+    status = wal__log_list_ids(log, &ids, error);
+    for (size_t at = 0; at < ids.size && status == WAL_OK; at += sizeof(id)) {
+        uint64_t live;
+
+        memcpy(&id, ids.data + at, sizeof(id));
+        live = wal__log_live_id(log, id);
+        if (live != 0 && live != id) {
+            status = wal__log_remove_replaced(log, id, error);
+            removal->has_removed = true;
+        }
+    }
+    wal__buf_deinit(&ids);
+    return status;
+}
+
+enum wal_status wal__log_remove_compacted(struct wal__log *log,
+                                          struct wal_error *error)
+{
+    struct removal removal = {.log = log, .status = WAL_OK};
+    enum wal_status status = WAL_OK;
+
+    remove_all_unfinished(&removal);
+    if (removal.status != WAL_OK) {
+        return wal__fail_at(error, removal.status, removal.sys_errno,
+                            log->directory, 0,
+                            "cannot remove what a compaction left");
+    }
+    if (atomic_load(&log->shared->unsynced_renames) == 0) {
+        status = remove_all_replaced(&removal, error);
+    }
+    return status == WAL_OK && removal.has_removed
+               ? wal__log_sync_directory(log, error)
+               : status;
 }
 
 void wal__log_remove_leftovers(struct wal__log *log)
@@ -196,7 +247,7 @@ void wal__log_remove_leftovers(struct wal__log *log)
         return;
     }
     if (log->has_unfinished) {
-        list_unfinished(&removal);
+        remove_all_unfinished(&removal);
     }
     log->has_unlinked = false;
     log->has_unfinished = false;

@@ -291,6 +291,12 @@ enum wal_status wal__log_list_ids(const struct wal__log *log,
  * was writing. Of the first opener, once the log is recovered. What cannot be
  * removed stays. leftovers.c */
 void wal__log_remove_leftovers(struct wal__log *log);
+/* Removes what compactions left that were cut short: files that they were
+ * writing and, unless a name of a rewritten segment may be lost, the segments
+ * that it replaces. With the compaction lock and the lock of the chain.
+ * leftovers.c */
+enum wal_status wal__log_remove_compacted(struct wal__log *log,
+                                          struct wal_error *error) WAL_MUST_USE;
 /* Removes a segment that a rewritten one replaces, and its index file, unless
  * they are gone. The rewritten one is durable. leftovers.c */
 enum wal_status wal__log_remove_replaced(const struct wal__log *log,

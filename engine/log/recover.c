@@ -401,6 +401,7 @@ static enum wal_status recover_exclusive(struct wal__log *log,
                                          bool strict, struct wal_error *error)
 {
     enum wal_status status = find_end(log, state, error);
+    bool makes_durable = false;
     bool published = false;
 
     if (status != WAL_OK) {
@@ -410,20 +411,22 @@ static enum wal_status recover_exclusive(struct wal__log *log,
     if (status != WAL_OK) {
         return status;
     }
-    if (log->tail_segment != NULL && !log->tail_segment->sealed &&
-        !log->env->read_only &&
-        atomic_load(&log->shared->indexed_tail_id) != log->tail_segment->id) {
-        status = wal__log_sync_directory(log, error);
-        if (status == WAL_OK) {
-            status =
-                make_tail_durable(log, state->known_end, &published, error);
-        }
-        if (status != WAL_OK || published) {
-            return status;
+    if (log->tail_segment != NULL && !log->env->read_only) {
+        makes_durable =
+            !log->tail_segment->sealed &&
+            atomic_load(&log->shared->indexed_tail_id) != log->tail_segment->id;
+        /* Of a compaction that was cut short, what is seen now stays. */
+        if (makes_durable || atomic_load(&log->shared->unsynced_renames) != 0) {
+            status = wal__log_sync_directory(log, error);
         }
     }
-    publish_recovered(log, state->known_end);
-    return WAL_OK;
+    if (status == WAL_OK && makes_durable) {
+        status = make_tail_durable(log, state->known_end, &published, error);
+    }
+    if (status == WAL_OK && !published) {
+        publish_recovered(log, state->known_end);
+    }
+    return status;
 }
 
 /* Sets the end from which a process that joins others catches up. */

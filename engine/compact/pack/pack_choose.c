@@ -133,7 +133,7 @@ static bool is_worth_it(const struct pack_job *job,
     const uint64_t size = new_size(segment);
 
     return job->options->erase
-               ? has_dead(segment)
+               ? job->renews_names || has_dead(segment)
                : size < capacity && (capacity - size) * PERCENT >
                                         capacity * job->options->dead_percent;
 }

@@ -52,6 +52,8 @@ static enum wal_status open_segments(struct pack_job *job,
     }
     count = wal__log_segment_count(log);
     job->generation = wal__log_generation(log);
+    job->renews_names =
+        job->options->erase && wal__segment_run_may_lose_names(log);
     job->segments =
         wal__heap_zalloc(job->live.heap, (count + 1) * sizeof(*job->segments));
     if (job->segments == NULL) {
@@ -268,6 +270,23 @@ static void count_planned(struct pack_job *job)
     }
 }
 
+/* Notes when no rewritten segment is left whose name may be lost: those that
+ * are still chosen were replaced. */
+static void settle_names(struct pack_job *job)
+{
+    bool all = job->renews_names;
+
+    for (uint32_t i = 0; i < job->count; i++) {
+        const struct pack_segment *segment = &job->segments[i];
+
+        all = all && (segment->is_chosen ||
+                      !wal__segment_is_rewritten(&segment->segment->header));
+    }
+    if (all) {
+        wal__segment_run_names_renewed(&job->blobs->log);
+    }
+}
+
 /* With what is below the tail condemned, or in a dry run. */
 static enum wal_status compact(struct pack_job *job, struct wal_error *error)
 {
@@ -284,6 +303,9 @@ static enum wal_status compact(struct pack_job *job, struct wal_error *error)
         return WAL_OK;
     }
     status = replace_chosen(job, error);
+    if (status == WAL_OK) {
+        settle_names(job);
+    }
     if (job->done > 0) {
         published = wal__blob_store_publish(job->blobs,
                                             status == WAL_OK ? error : NULL);

@@ -266,6 +266,16 @@ void sim__names_fail_sync(struct sim_disk *disk,
     }
 }
 
+bool sim_disk_has_lost_names(const struct sim_disk *disk)
+{
+    for (size_t i = 0; i < disk->change_count; i++) {
+        if (disk->changes[i].state == SIM_LOST) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ------------------------------------------------------------- calls --- */
 
 int sim__create(struct sim_disk *disk, const char *path, bool is_directory,

@@ -97,6 +97,10 @@ struct sim_power_loss {
 void sim_disk_power_loss(struct sim_disk *disk,
                          const struct sim_power_loss *loss, uint64_t seed);
 
+/* Whether the sync of a directory failed after a change in it: that is seen, and
+ * never durable. */
+bool sim_disk_has_lost_names(const struct sim_disk *disk);
+
 /* Files from outside; nothing is counted or traced ------------------------- */
 
 /* Whether these bytes, the size that holds them and every name on the way to

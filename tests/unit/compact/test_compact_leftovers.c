@@ -1,9 +1,11 @@
 /*
- * test_compact_leftovers.c - the sync of a directory fails while a compaction
- * replaces segments; then a process opens the store alone, and the power goes.
- * What was replaced stays as long as the new name may be lost (SPEC.md 3.9).
+ * test_compact_leftovers.c - a compaction fails or is killed while it replaces
+ * segments. What was replaced stays as long as the new name may be lost, and
+ * an erasing compaction by another process leaves nothing of it, also after a
+ * power cut (SPEC.md 3.9).
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,25 +17,37 @@
 
 #include "agentwal/admin.h"
 #include "engine/api/api_store.h"
+#include "engine/store/session.h"
+#include "tests/lib/arena_heap.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/sim/disk/sim.h"
 
 enum {
-    ENTRIES = 40
+    ENTRIES = 40,
+    MUCH = 100 * 1024, /* bytes of an entry */
+    LARGE = 300 * 1024
 };
 
-static struct wal_store *open_store(struct sim_process *process)
+static jmp_buf death;
+
+static struct wal_store *open_store_with(struct sim_process *process,
+                                         const struct wal__heap *heap)
 {
     struct wal_open_options options = {.struct_size = sizeof(options),
                                        .flags = WAL_OPEN_CREATE};
     struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
 
-    if (wal__store_open("/store", &options, &wal__heap_libc,
-                        sim_process_io(process), &store, &error) != WAL_OK) {
+    if (wal__store_open("/store", &options, heap, sim_process_io(process),
+                        &store, &error) != WAL_OK) {
         fail_msg("%s", error.text);
     }
     return store;
+}
+
+static struct wal_store *open_store(struct sim_process *process)
+{
+    return open_store_with(process, &wal__heap_libc);
 }
 
 static void append_half(struct wal_session *session, int first)
@@ -130,10 +144,208 @@ static void test_leftovers__name_that_may_be_lost(void **state)
     sim_disk_destroy(made);
 }
 
+/* --------------------------------------------------------------- erasing --- */
+
+/* Appends entries that make a segment so large that it is not merged with what
+ * comes after it. */
+static void append_much(struct wal_session *session, const char *prefix)
+{
+    char *payload = malloc(MUCH + 1);
+
+    assert_non_null(payload);
+    memset(payload, '1', MUCH);
+    payload[MUCH] = '\0';
+    for (int i = 0; i < ENTRIES / 2; i++) {
+        char id[16];
+        struct wal_entry entry;
+
+        (void)snprintf(id, sizeof(id), "%s%d", prefix, i);
+        entry = kit_entry(id, NULL, payload);
+        assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    }
+    free(payload);
+}
+
+/* A large rewritten segment, with large content in the pack, of which half is
+ * deleted since, and entries after it. */
+static struct sim_disk *make_disk_to_erase(void)
+{
+    struct sim_disk *disk = sim_disk_create(1);
+    struct sim_process *process = sim_process_create(disk);
+    struct wal_store *store = open_store(process);
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *deleted = kit_create(store, "t");
+    char *large = malloc(LARGE + 1);
+    struct wal_entry entry = kit_entry("large", NULL, "{}");
+
+    assert_non_null(large);
+    memset(large, '1', LARGE);
+    entry.payload = (struct wal_slice){large, LARGE};
+    append_much(session, "s");
+    append_much(deleted, "t");
+    assert_int_equal(kit_try_append(deleted, &entry, NULL, NULL), WAL_OK);
+    free(large);
+    assert_int_equal(compact(store), WAL_OK);
+    append_half(session, ENTRIES / 2);
+    assert_int_equal(wal_session_delete(deleted, NULL), WAL_OK);
+    wal_session_close(deleted);
+    wal_session_close(session);
+    kit_close(store);
+    sim_process_destroy(process);
+    return disk;
+}
+
+static void on_death(void *arg)
+{
+    (void)arg;
+    longjmp(death, 1);
+}
+
+/* A compaction by a process that the fault strikes. False: it did not. */
+static bool compact_with_fault(struct sim_disk *disk,
+                               const struct sim_fault *fault)
+{
+    struct sim_process *process = sim_process_create(disk);
+    struct arena_heap arena;
+    struct wal_store *store;
+    bool struck;
+
+    arena_heap_init(&arena);
+    store = open_store_with(process, &arena.heap);
+    sim_process_on_death(process, on_death, NULL);
+    sim_process_add_fault(process, fault);
+    if (setjmp(death) == 0) {
+        (void)!compact(store);
+    }
+    struck = sim_process_counts(process)->faults > 0;
+    sim_process_destroy(process);
+    arena_heap_deinit(&arena);
+    return struck;
+}
+
+/* The files of a stream: segments that the chain does not have, and files that
+ * a compaction was writing. */
+static uint32_t count_leftovers(struct sim_disk *disk, const char *directory,
+                                const uint64_t *ids, uint32_t count)
+{
+    uint32_t found = 0;
+
+    for (uint64_t id = 1; id < 64; id++) {
+        char path[64];
+        bool is_live = false;
+
+        for (uint32_t i = 0; i < count; i++) {
+            is_live |= ids[i] == id;
+        }
+        (void)snprintf(path, sizeof(path), "/store/%s/%016" PRIx64 ".rewrite",
+                       directory, id);
+        found += sim_file_exists(disk, path);
+        (void)snprintf(path, sizeof(path), "/store/%s/%016" PRIx64 ".seg",
+                       directory, id);
+        found += sim_file_exists(disk, path) && !is_live && id < ids[count - 1];
+    }
+    return found;
+}
+
+static void check_no_leftovers(struct sim_disk *disk, struct wal_store *store)
+{
+    struct wal__log *logs[] = {&store->core.log, &store->core.blobs.log};
+
+    for (size_t k = 0; k < 2; k++) {
+        uint64_t ids[64];
+        uint32_t count = wal__log_segment_count(logs[k]);
+
+        assert_in_range(count, 1, 64);
+        for (uint32_t i = 0; i < count; i++) {
+            ids[i] = wal__log_segment_at(logs[k], i)->id;
+        }
+        assert_int_equal(count_leftovers(disk, logs[k]->directory, ids, count),
+                         0);
+    }
+}
+
+/* What erasing would still find. */
+static uint64_t count_dead_bytes(struct wal_store *store)
+{
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_STORE_COMPACT_DRY_RUN | WAL_STORE_COMPACT_ERASE};
+    struct wal_store_compact_result result = {.struct_size = sizeof(result)};
+
+    assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
+    return result.dead_bytes;
+}
+
+/* Erases as another process, which opens the store now. */
+static void erase(struct sim_disk *disk)
+{
+    struct sim_process *process = sim_process_create(disk);
+    struct wal_store *store = open_store(process);
+
+    assert_int_equal(compact(store), WAL_OK);
+    check_no_leftovers(disk, store);
+    assert_int_equal(count_dead_bytes(store), 0);
+    (void)!wal_close(store, NULL);
+    sim_process_destroy(process);
+}
+
+/* A process has the store open all the time, so that none opens it alone. */
+static bool erases_after(struct sim_disk *disk, const struct sim_fault *fault)
+{
+    const struct sim_power_loss loss = {.landing = SIM_PERSIST_NONE};
+    struct sim_process *process = sim_process_create(disk);
+    struct wal_store *store = open_store(process);
+    bool struck = compact_with_fault(disk, fault);
+
+    erase(disk);
+    (void)!wal_close(store, NULL);
+    sim_process_destroy(process);
+    sim_disk_power_loss(disk, &loss, 1);
+    process = sim_process_create(disk);
+    store = open_store(process);
+    assert_int_equal(count_dead_bytes(store), 0);
+    check_no_leftovers(disk, store);
+    kit_close(store);
+    sim_process_destroy(process);
+    open_and_check(disk);
+    return struck;
+}
+
+static void erase_after_each(struct sim_fault fault)
+{
+    struct sim_disk *made = make_disk_to_erase();
+    bool struck = true;
+
+    for (fault.after = 0; struck; fault.after++) {
+        struct sim_disk *disk = sim_disk_clone(made);
+
+        struck = erases_after(disk, &fault);
+        sim_disk_destroy(disk);
+    }
+    assert_true(fault.after > 3);
+    sim_disk_destroy(made);
+}
+
+static void test_leftovers__erasing_after_a_killed_compaction(void **state)
+{
+    (void)state;
+    erase_after_each(
+        (struct sim_fault){.call = SIM_ANY, .effect = SIM_KILL_AFTER});
+}
+
+static void test_leftovers__erasing_after_a_failed_sync(void **state)
+{
+    (void)state;
+    erase_after_each((struct sim_fault){
+        .call = SIM_SYNC_DIRECTORY, .effect = SIM_FAIL, .sys_errno = EIO});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_leftovers__name_that_may_be_lost),
+        cmocka_unit_test(test_leftovers__erasing_after_a_killed_compaction),
+        cmocka_unit_test(test_leftovers__erasing_after_a_failed_sync),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,10 +108,16 @@ bool reference_pick_entry(const struct reference *ref, uint32_t number,
 {
     for (uint64_t i = 0; i < ref->count; i++) {
         uint64_t sequence = (from + i) % ref->count + 1;
+        const struct ref_record *record = ref_at(ref, sequence);
 
-        if (ref_at(ref, sequence)->kind == REF_ENTRY &&
-            ref_can_see(ref, number, sequence)) {
-            *out = *ref_at(ref, sequence)->entry;
+        if (record->kind == REF_ENTRY && ref_can_see(ref, number, sequence)) {
+            /* A dropped delta may have been sent again with other content. */
+            uint64_t present =
+                record->is_dropped
+                    ? ref_find_entry(ref, number, record->entry->id)
+                    : sequence;
+
+            *out = *ref_at(ref, present != 0 ? present : sequence)->entry;
             return true;
         }
     }

@@ -145,8 +145,6 @@ enum wal_status wal__compact_open(struct compaction *compaction,
     }
     compaction->count = count > 0 ? count - 1 : 0;
     compaction->generation = wal__log_generation(&core->log);
-    compaction->renews_names = compaction->options->erase &&
-                               wal__segment_run_may_lose_names(&core->log);
     for (uint32_t i = 0; i < compaction->count; i++) {
         open_candidate(compaction, i);
     }
@@ -342,11 +340,9 @@ static bool is_worth_it(const struct compaction *compaction,
     if (!wal__segment_is_rewritten(&candidate->input.segment->header)) {
         return true; /* it is compressed */
     }
-    if (compaction->renews_names) {
-        return true;
-    }
     return options->erase
-               ? candidate->dead_bytes > 0
+               ? candidate->dead_bytes > 0 ||
+                     wal__segment_run_may_lose_names(&compaction->core->log)
                : candidate->dead_bytes * PERCENT > all * options->dead_percent;
 }
 

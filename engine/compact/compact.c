@@ -137,10 +137,10 @@ static enum wal_status rewrite_chosen(struct compaction *compaction,
     return status;
 }
 
-/* Notes when no rewritten segment is left whose name may be lost. */
+/* Notes when there is no rewritten segment whose name may be lost. */
 static void settle_names(const struct compaction *compaction)
 {
-    bool all = compaction->renews_names;
+    bool all = true;
 
     for (uint32_t i = 0; i < compaction->count; i++) {
         const struct candidate *candidate = &compaction->candidates[i];
@@ -151,6 +151,17 @@ static void settle_names(const struct compaction *compaction)
     }
     if (all) {
         wal__segment_run_names_renewed(&compaction->core->log);
+    }
+}
+
+/* Has the chain read again: a compaction that was cut short told nobody of the
+ * segments that it had replaced. */
+static void find_replaced(struct wal__core *core)
+{
+    if (wal__segment_run_may_lose_names(&core->log)) {
+        pthread_rwlock_wrlock(&core->state);
+        core->log.needs_reload = true;
+        pthread_rwlock_unlock(&core->state);
     }
 }
 
@@ -308,11 +319,15 @@ static enum wal_status compact(struct compaction *compaction,
         status = wal__committer_rotate(&core->committer, error);
     }
     if (status == WAL_OK) {
+        find_replaced(core);
         status = wal__compact_open(compaction, error);
     }
     if (status == WAL_OK) {
         status =
             wal__core_require_feature(core, WAL__INCOMPAT_REWRITTEN, error);
+    }
+    if (status == WAL_OK) {
+        settle_names(compaction); /* nothing may have been rewritten yet */
     }
     while (status == WAL_OK && again) {
         status = wal__compact_choose(compaction, error);

@@ -35,8 +35,6 @@ struct compaction {
     struct wal__space space;    /* of a dry run that lists sessions */
     struct wal__buf tail_index; /* of a dry run: bytes of the tail's index */
     uint32_t generation;        /* of the last new segment */
-    bool renews_names;          /* erasing: rewrites all, since a name of a
-                                 * rewritten segment may be lost */
     uint64_t total;             /* bytes of the chosen segments */
     uint64_t done;
 };

@@ -133,7 +133,8 @@ static bool is_worth_it(const struct pack_job *job,
     const uint64_t size = new_size(segment);
 
     return job->options->erase
-               ? job->renews_names || has_dead(segment)
+               ? has_dead(segment) ||
+                     wal__segment_run_may_lose_names(&job->blobs->log)
                : size < capacity && (capacity - size) * PERCENT >
                                         capacity * job->options->dead_percent;
 }

@@ -52,8 +52,6 @@ static enum wal_status open_segments(struct pack_job *job,
     }
     count = wal__log_segment_count(log);
     job->generation = wal__log_generation(log);
-    job->renews_names =
-        job->options->erase && wal__segment_run_may_lose_names(log);
     job->segments =
         wal__heap_zalloc(job->live.heap, (count + 1) * sizeof(*job->segments));
     if (job->segments == NULL) {
@@ -270,11 +268,11 @@ static void count_planned(struct pack_job *job)
     }
 }
 
-/* Notes when no rewritten segment is left whose name may be lost: those that
- * are still chosen were replaced. */
+/* Notes when there is no rewritten segment whose name may be lost: those that
+ * are chosen were replaced. */
 static void settle_names(struct pack_job *job)
 {
-    bool all = job->renews_names;
+    bool all = true;
 
     for (uint32_t i = 0; i < job->count; i++) {
         const struct pack_segment *segment = &job->segments[i];
@@ -296,6 +294,9 @@ static enum wal_status compact(struct pack_job *job, struct wal_error *error)
 
     if (status != WAL_OK || !is_known) {
         return status;
+    }
+    if (!job->options->dry_run) {
+        settle_names(job); /* nothing may have been rewritten yet */
     }
     wal__pack_choose(job);
     if (job->options->dry_run) {
@@ -320,6 +321,10 @@ static enum wal_status compact_condemned(struct pack_job *job,
     struct wal__control *control = &job->core->control;
     enum wal_status status = wal__blob_store_rotate(job->blobs, error);
 
+    /* Of a compaction that was cut short nobody was told. */
+    if (status == WAL_OK && wal__segment_run_may_lose_names(&job->blobs->log)) {
+        status = wal__blob_store_publish(job->blobs, error);
+    }
     if (status == WAL_OK) {
         status = open_segments(job, error);
     }

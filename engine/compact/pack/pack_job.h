@@ -29,7 +29,6 @@ struct pack_job {
     uint32_t count;
     struct wal__pack_live live;
     uint32_t generation; /* of the last new segment */
-    bool renews_names;   /* as of struct compaction */
     uint64_t done;       /* bytes of segments that were replaced */
     uint64_t total;      /* of those that are chosen */
 };

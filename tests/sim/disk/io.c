@@ -428,8 +428,8 @@ static enum wal_status io_lock(void *ctx, struct wal__file *file,
                                uint64_t offset, enum wal__io_lock mode,
                                int *sys_errno)
 {
-    struct sim_op step =
-        sim__op_begin(ctx, file_event(SIM_LOCK, file, offset, 1));
+    enum sim_call call = mode == WAL__IO_LOCK_NONE ? SIM_UNLOCK : SIM_LOCK;
+    struct sim_op step = sim__op_begin(ctx, file_event(call, file, offset, 1));
 
     if (step.error == 0 && mode == WAL__IO_LOCK_EXCLUSIVE && !file->writable) {
         step.error = EBADF;

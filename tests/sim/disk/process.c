@@ -48,6 +48,7 @@ const char *sim_call_name(enum sim_call call)
         [SIM_MAY_REPLACE] = "may_replace",
         [SIM_SYNC_ALL] = "sync_all",
         [SIM_CLOSE] = "close",
+        [SIM_UNLOCK] = "unlock",
         [SIM_UNMAP] = "unmap",
         [SIM_WAIT] = "wait",
         [SIM_WAKE] = "wake",

@@ -97,8 +97,8 @@ struct sim_power_loss {
 void sim_disk_power_loss(struct sim_disk *disk,
                          const struct sim_power_loss *loss, uint64_t seed);
 
-/* Whether the sync of a directory failed after a change in it: that is seen, and
- * never durable. */
+/* Whether the sync of a directory failed after a change in it: that is seen,
+ * and never durable. */
 bool sim_disk_has_lost_names(const struct sim_disk *disk);
 
 /* Files from outside; nothing is counted or traced ------------------------- */
@@ -189,6 +189,7 @@ enum sim_call {
     SIM_MAY_REPLACE,
     SIM_SYNC_ALL,
     SIM_CLOSE, /* this and those below cannot fail */
+    SIM_UNLOCK,
     SIM_UNMAP,
     SIM_WAIT,
     SIM_WAKE,

@@ -144,7 +144,7 @@ static void test_leftovers__name_that_may_be_lost(void **state)
     sim_disk_destroy(made);
 }
 
-/* --------------------------------------------------------------- erasing --- */
+/* -------------------------------------------------------------- erasing --- */
 
 /* Appends entries that make a segment so large that it is not merged with what
  * comes after it. */
@@ -276,28 +276,39 @@ static uint64_t count_dead_bytes(struct wal_store *store)
     return result.dead_bytes;
 }
 
+static void erase_from(struct sim_disk *disk, struct wal_store *store)
+{
+    assert_int_equal(compact(store), WAL_OK);
+    check_no_leftovers(disk, store);
+    assert_int_equal(count_dead_bytes(store), 0);
+}
+
 /* Erases as another process, which opens the store now. */
 static void erase(struct sim_disk *disk)
 {
     struct sim_process *process = sim_process_create(disk);
     struct wal_store *store = open_store(process);
 
-    assert_int_equal(compact(store), WAL_OK);
-    check_no_leftovers(disk, store);
-    assert_int_equal(count_dead_bytes(store), 0);
+    erase_from(disk, store);
     (void)!wal_close(store, NULL);
     sim_process_destroy(process);
 }
 
-/* A process has the store open all the time, so that none opens it alone. */
-static bool erases_after(struct sim_disk *disk, const struct sim_fault *fault)
+/* A process has the store open all the time, so that none opens it alone. It
+ * was not told of new files; it erases, or one that opens the store then. */
+static bool erases_after(struct sim_disk *disk, const struct sim_fault *fault,
+                         bool by_old)
 {
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_NONE};
     struct sim_process *process = sim_process_create(disk);
     struct wal_store *store = open_store(process);
     bool struck = compact_with_fault(disk, fault);
 
-    erase(disk);
+    if (by_old) {
+        erase_from(disk, store);
+    } else {
+        erase(disk);
+    }
     (void)!wal_close(store, NULL);
     sim_process_destroy(process);
     sim_disk_power_loss(disk, &loss, 1);
@@ -317,10 +328,12 @@ static void erase_after_each(struct sim_fault fault)
     bool struck = true;
 
     for (fault.after = 0; struck; fault.after++) {
-        struct sim_disk *disk = sim_disk_clone(made);
+        for (int by_old = 0; by_old <= 1; by_old++) {
+            struct sim_disk *disk = sim_disk_clone(made);
 
-        struck = erases_after(disk, &fault);
-        sim_disk_destroy(disk);
+            struck = erases_after(disk, &fault, by_old != 0);
+            sim_disk_destroy(disk);
+        }
     }
     assert_true(fault.after > 3);
     sim_disk_destroy(made);

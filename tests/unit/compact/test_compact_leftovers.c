@@ -304,6 +304,8 @@ static bool erases_after(struct sim_disk *disk, const struct sim_fault *fault,
     struct wal_store *store = open_store(process);
     bool struck = compact_with_fault(disk, fault);
 
+    /* Then the next compaction makes a segment of another id. */
+    wal_session_close(kit_create(store, "u"));
     if (by_old) {
         erase_from(disk, store);
     } else {

@@ -154,8 +154,8 @@ static void settle_names(const struct compaction *compaction)
     }
 }
 
-/* Has the chain read again: a compaction that was cut short told nobody of the
- * segments that it had replaced. */
+/* Has the chain read again: of the segments that one replaced which was cut
+ * short, other processes do not know. */
 static void find_replaced(struct wal__core *core)
 {
     if (wal__segment_run_may_lose_names(&core->log)) {

@@ -312,7 +312,7 @@ static bool fails_to_compact(struct differential *run)
     return false;
 }
 
-/* Reads every session: a process that was not told of new files comes upon them
+/* Reads every session: a process that does not know of new files comes upon them
  * when it next opens one. */
 static void read_all(struct differential *run)
 {

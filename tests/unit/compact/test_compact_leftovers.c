@@ -295,7 +295,7 @@ static void erase(struct sim_disk *disk)
 }
 
 /* A process has the store open all the time, so that none opens it alone. It
- * was not told of new files; it erases, or one that opens the store then. */
+ * does not know of new files; it erases, or one that opens the store then. */
 static bool erases_after(struct sim_disk *disk, const struct sim_fault *fault,
                          bool by_old)
 {

@@ -154,8 +154,8 @@ static void settle_names(const struct compaction *compaction)
     }
 }
 
-/* Has the chain read again: of the segments that one replaced which was cut
- * short, other processes do not know. */
+/* Has the chain read again when a compaction was cut short: other processes do
+ * not know what it replaced. */
 static void find_replaced(struct wal__core *core)
 {
     if (wal__segment_run_may_lose_names(&core->log)) {

@@ -321,7 +321,7 @@ static enum wal_status compact_condemned(struct pack_job *job,
     struct wal__control *control = &job->core->control;
     enum wal_status status = wal__blob_store_rotate(job->blobs, error);
 
-    /* What one replaced that was cut short is not known here. */
+    /* What a compaction replaced that was cut short is not known. */
     if (status == WAL_OK && wal__segment_run_may_lose_names(&job->blobs->log)) {
         status = wal__blob_store_publish(job->blobs, error);
     }

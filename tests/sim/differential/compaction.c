@@ -312,8 +312,8 @@ static bool fails_to_compact(struct differential *run)
     return false;
 }
 
-/* Reads every session: a process that does not know of new files comes upon them
- * when it next opens one. */
+/* Reads every session: a process that does not know of new files comes upon
+ * them when it next opens one. */
 static void read_all(struct differential *run)
 {
     const struct wal_entry_cursor_options options = {

@@ -346,6 +346,7 @@ void differential_fail_compaction(struct differential *run)
                                   .garbage = differential_one_in(run, 2)};
     struct differential *other = NULL;
     uint64_t last = reference_last_sequence(run->ref);
+    bool loses_names;
     bool dead;
 
     if (run->is_memory || !differential_compare_status(
@@ -357,16 +358,19 @@ void differential_fail_compaction(struct differential *run)
         other = open_other(run);
     }
     dead = fails_to_compact(run);
+    /* A name that is lost with the power brings back what was dropped. */
+    loses_names = sim_disk_has_lost_names(run->disk);
     if (other != NULL) {
-        read_all(other);
-        differential_learn_dropped(other);
-        differential_check_all(other);
+        if (!loses_names) {
+            read_all(other);
+            differential_learn_dropped(other);
+            differential_check_all(other);
+        }
         close_other(run, other);
     }
     run->counts->deaths_compacting += dead;
     differential_kill(run);
-    /* A name that is lost with the power would bring back what was dropped. */
-    if (sim_disk_has_lost_names(run->disk) || differential_one_in(run, 2)) {
+    if (loses_names || differential_one_in(run, 2)) {
         sim_disk_power_loss(run->disk, &loss, run->rng_state);
     }
     differential_open(run, 0);

@@ -20,12 +20,14 @@ test('appends and reads leave no memory taken', async (t) => {
   assert.ok(lines[0].heap < MIB, `JavaScript kept ${lines[0].heap} bytes`);
 });
 
-test('200 MB stream through a writer and a reader in bounded memory', async (t) => {
-  const child = startChild('blob', [storePath(t), '200']);
+// V8 collects what a reader returned once some tens of MiB are there: Node.js 24 and
+// later wait until 80.
+test('400 MB stream through a writer and a reader in bounded memory', async (t) => {
+  const child = startChild('blob', [storePath(t), '400']);
   const { code, lines, errors } = await child.ended;
   assert.equal(code, 0, errors);
   t.diagnostic(JSON.stringify(lines[0]));
-  assert.equal(lines[0].size, 200 * MIB);
+  assert.equal(lines[0].size, 400 * MIB);
   assert.equal(lines[0].read, lines[0].digest);
-  assert.ok(lines[0].grown < 64 * MIB, `memory grew by ${lines[0].grown} bytes`);
+  assert.ok(lines[0].grown < 128 * MIB, `memory grew by ${lines[0].grown} bytes`);
 });

@@ -32,7 +32,8 @@ DIALECTS = ["format/dialect/" + name + "/" for name in (
     "claude", "codex", "entries", "lines", "opencode", "pi", "rollouts", "sdk")]
 TOOL = [API] + LINES + DIALECTS + ["engine/convert/copy/",
                                   "engine/convert/source/", "engine/base/",
-                                  "tools/terminal/", "tools/cli/"]
+                                  "tools/terminal/", "tools/cli/",
+                                  "tools/project/"]
 
 
 def cumulative(below, folders):
@@ -58,7 +59,8 @@ LAYERS = {
     # A dialect knows the model, not the other dialects.
     **{folder: [API, "format/bytes/"] + LINES[:2] for folder in DIALECTS},
     "tools/terminal/": [],
-    "tools/cli/": TOOL,
+    "tools/cli/": TOOL[:-1],
+    "tools/project/": TOOL,
     # Reads the files of a store without the engine.
     "tools/store_file/": TOOL + BYTES,
     "tools/walcat/": TOOL + BYTES + ["tools/store_file/"],

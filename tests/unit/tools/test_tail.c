@@ -242,8 +242,8 @@ static void test_tail__damaged_record_is_reported_once(void **state)
 
 /* --- many writers ------------------------------------------------------- */
 
-/* In a child: appends the entries "N-0", "N-1", ... to a new session. Small ones
- * and such that fill segments take turns. */
+/* In a child: appends the entries "N-0", "N-1", ... to a new session. Small
+ * ones and such that fill segments take turns. */
 static _Noreturn void write_entries(int number)
 {
     struct wal_store *store = kit_open("store", 0);

@@ -74,10 +74,12 @@ LAYERS = {
                  ["search/text/", "search/index/", "search/query/", "search/"]),
     "tools/search/": TOOL + [SEARCH_API, "tools/walcat/"],
     "tools/usage/": TOOL,
+    "tools/watch/": TOOL + ["tools/walcat/"],
+    "tools/resume/": TOOL + ["tools/walcat/"],
     "tools/agentwal/": TOOL + BYTES + [
         "tools/store_file/", "tools/walcat/", "tools/walcheck/",
         "tools/walconv/", "tools/walctl/", "tools/search/",
-        "tools/usage/"],
+        "tools/usage/", "tools/watch/", "tools/resume/"],
     "bench/": [API, SEARCH_API],
     # The Python extension.
     "bindings/python/src/": [API],

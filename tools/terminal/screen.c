@@ -60,7 +60,7 @@ static void set_handlers(void)
     static const int ends[] = {SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
                                SIGABRT, SIGSEGV, SIGBUS};
     struct sigaction end = {.sa_handler = on_end,
-                            .sa_flags = SA_RESETHAND | SA_NODEFER};
+                            .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)};
     struct sigaction resize = {.sa_handler = on_resize};
 
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {

@@ -192,7 +192,7 @@ int live_open(struct live *live)
         cli_tail_open(&live->tail, live->store, WAL_WRITTEN, after, &error);
 
     if (status != WAL_OK) {
-        return cli_report(live->cli, live->cli->items[0], status, &error);
+        return cli_report(live->cli, live->path, status, &error);
     }
     live->old_end = live->tail.known;
     return CLI_CONTINUE;

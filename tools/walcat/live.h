@@ -31,6 +31,7 @@ struct live_session {
 struct live {
     const struct cli *cli;
     struct wal_store *store;
+    const char *path;               /* of the store, for messages */
     const struct cli_values *names; /* of the sessions; empty: all */
     const char *project;            /* only of this project; NULL: any */
     const char *cwd;                /* absolute; NULL: any */

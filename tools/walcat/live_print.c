@@ -138,7 +138,7 @@ static void print_item(struct printer *printer, const struct live_item *item)
                           ? terminal->columns - used
                           : PREVIEW_WIDTH;
 
-        walcat_print_preview(printer->live->store, &item->entry, room);
+        walcat_print_preview(stdout, printer->live->store, &item->entry, room);
     }
     putchar('\n');
 }
@@ -212,5 +212,5 @@ int walcat_print_live(struct live *live, bool text)
     cli_short_ids_deinit(&printer.ids);
     return status == WAL_OK || status == WAL_EBUSY
                ? printer.code
-               : cli_report(&cli, cli.items[0], status, &error);
+               : cli_report(&cli, live->path, status, &error);
 }

@@ -131,8 +131,10 @@ static int show_session(const struct cli *cli,
 static int follow_all(const struct cli *cli, const struct arguments *arguments)
 {
     static const struct cli_values none = {.count = 0};
-    struct live live = {
-        .cli = cli, .names = &none, .type = arguments->view.type};
+    struct live live = {.cli = cli,
+                        .path = cli->items[0],
+                        .names = &none,
+                        .type = arguments->view.type};
     int code = cli_open_store(cli, cli->items[0], 0, &live.store);
 
     if (code != CLI_CONTINUE) {

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -55,6 +56,16 @@ static void on_resize(int number)
     was_resized = 1;
 }
 
+/* SIGWINCH is blocked but during waits, so that none is missed. */
+static void block_resize(int how)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGWINCH);
+    (void)sigprocmask(how, &set, NULL);
+}
+
 static void set_handlers(void)
 {
     static const int ends[] = {SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
@@ -67,6 +78,7 @@ static void set_handlers(void)
         (void)sigaction(ends[i], &end, NULL);
     }
     (void)sigaction(SIGWINCH, &resize, NULL);
+    block_resize(SIG_BLOCK);
     (void)signal(SIGTSTP, SIG_IGN);
 }
 
@@ -117,6 +129,7 @@ bool screen_open(struct screen *screen, bool no_colour)
     mode = saved_mode;
     mode.c_iflag &= (tcflag_t) ~(BRKINT | ICRNL | INPCK | ISTRIP | IXON);
     mode.c_lflag &= (tcflag_t) ~(ECHO | ICANON | IEXTEN | ISIG);
+    mode.c_oflag &= (tcflag_t)~OPOST;
     mode.c_cc[VMIN] = 1;
     mode.c_cc[VTIME] = 0;
     (void)tcsetattr(screen->fd, TCSANOW, &mode);
@@ -134,6 +147,9 @@ void screen_close(struct screen *screen)
     screen->file = NULL;
     restore();
     close(screen->fd);
+    /* A program that is run next inherits both. */
+    (void)signal(SIGTSTP, SIG_DFL);
+    block_resize(SIG_UNBLOCK);
 }
 
 /* --- keys --------------------------------------------------------------- */
@@ -143,8 +159,15 @@ void screen_close(struct screen *screen)
 static bool wait_input(struct screen *screen, int timeout_ms, struct key *key)
 {
     struct pollfd input = {.fd = screen->fd, .events = POLLIN};
+    const struct timespec timeout = {.tv_sec = timeout_ms / 1000,
+                                     .tv_nsec = timeout_ms % 1000 * 1000000L};
+    sigset_t mask;
     ssize_t count;
-    int ready = poll(&input, 1, timeout_ms);
+    int ready;
+
+    (void)sigprocmask(SIG_BLOCK, NULL, &mask);
+    sigdelset(&mask, SIGWINCH);
+    ready = ppoll(&input, 1, timeout_ms < 0 ? NULL : &timeout, &mask);
 
     if (was_resized) {
         was_resized = 0;

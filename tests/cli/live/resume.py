@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.join(os.environ["AGENTWAL_SOURCE"], "tests/lib"))
+sys.path.insert(0, os.path.join(os.environ["AGENTWAL_SOURCE"], "tests/lib/pty"))
 from terminal import LEAVE, Terminal  # noqa: E402
 
 BIN = os.path.join(os.environ["WALBIN"], "agentwal")

@@ -9,8 +9,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include "format/model/model_timestamp.h"
 #include "tools/cli/entry.h"
 #include "tools/cli/short_id.h"
 #include "tools/terminal/cell.h"
@@ -107,6 +109,41 @@ static enum wal_status write_item(struct printer *printer,
     return status;
 }
 
+/* The time that the item states, or the present one. */
+static int64_t item_time(const struct live_item *item)
+{
+    struct wal__json_span time = {item->entry.timestamp.data,
+                                  (size_t)item->entry.timestamp.size};
+    int64_t ms = 0;
+
+    if (item->doc != NULL) {
+        return item->doc->modified_ms;
+    }
+    return wal__model_time_read_text(time, &ms) ? ms : when_now_ms();
+}
+
+/* Prints the beginning of an entry's text, or its type if it has none. */
+static void print_preview(const struct printer *printer,
+                          const struct wal_entry *entry, size_t columns)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+
+    if (file != NULL) {
+        walcat_print_preview(file, printer->live->store, entry, columns);
+        (void)fclose(file);
+    }
+    if (size > 0) {
+        fwrite(text, 1, size, stdout);
+    } else {
+        fputs("  [", stdout);
+        cli_print_text(stdout, entry->type, 0, false);
+        putchar(']');
+    }
+    free(text);
+}
+
 /* TIME  SESSION  TITLE  role: text */
 static void print_item(struct printer *printer, const struct live_item *item)
 {
@@ -117,7 +154,7 @@ static void print_item(struct printer *printer, const struct live_item *item)
     char time[WHEN_SIZE];
     size_t used;
 
-    when_clock(when_now_ms(), time);
+    when_clock(item_time(item), time);
     terminal_put_style(terminal, TERMINAL_DIM);
     printf("%s  ", time);
     terminal_put_style(terminal, TERMINAL_ID);
@@ -138,7 +175,7 @@ static void print_item(struct printer *printer, const struct live_item *item)
                           ? terminal->columns - used
                           : PREVIEW_WIDTH;
 
-        walcat_print_preview(stdout, printer->live->store, &item->entry, room);
+        print_preview(printer, &item->entry, room);
     }
     putchar('\n');
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "format/model/model_timestamp.h"
+#include "tools/terminal/when.h"
 
 enum {
     SINCE_LAST = 64 /* entries of a session to begin the search for a time */
@@ -70,9 +71,11 @@ static enum wal_status load_session(struct live *live,
                                     struct live_session *session)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    enum wal_status status = open_handle(live, session);
+    enum wal_status status;
     struct wal_slice title;
 
+    close_handle(session); /* the id may be that of another session now */
+    status = open_handle(live, session);
     if (status == WAL_OK) {
         status = wal_session_get_info(session->handle, &info, NULL);
     }
@@ -105,9 +108,11 @@ struct live_session *live_find(struct live *live, struct wal_slice id)
         *number = (uint32_t)live->count;
         memset(session, 0, sizeof(*session));
         session->id = cli_copy_text(id.data, (size_t)id.size);
-        (void)!load_session(live, session);
     }
     session = &live->sessions[*number - 1];
+    if (session->title == NULL) {
+        (void)!load_session(live, session); /* it may be back from the trash */
+    }
     return session->title != NULL ? session : NULL;
 }
 
@@ -187,32 +192,48 @@ static uint64_t find_since(struct live *live)
 int live_open(struct live *live)
 {
     struct wal_error error = CLI_ERROR_INIT;
-    uint64_t after = live->since_ms > 0 ? find_since(live) : CLI_TAIL_END;
-    enum wal_status status =
-        cli_tail_open(&live->tail, live->store, WAL_WRITTEN, after, &error);
+    enum wal_status status = cli_tail_open(&live->tail, live->store,
+                                           WAL_WRITTEN, CLI_TAIL_END, &error);
+    uint64_t after = CLI_TAIL_END;
 
-    if (status != WAL_OK) {
-        return cli_report(live->cli, live->path, status, &error);
-    }
+    /* What is appended from here on is new. */
     live->old_end = live->tail.known;
-    return CLI_CONTINUE;
+    if (status == WAL_OK && live->since_ms > 0) {
+        after = find_since(live);
+    }
+    if (after < live->old_end) {
+        cli_tail_close(&live->tail);
+        status =
+            cli_tail_open(&live->tail, live->store, WAL_WRITTEN, after, &error);
+    }
+    return status == WAL_OK ? CLI_CONTINUE
+                            : cli_report(live->cli, live->path, status, &error);
 }
 
 /* --- reading ------------------------------------------------------------ */
 
-/* Completes the entry with its parent, which the record does not have. */
+/* Completes the entry with its parent, which the record does not have. An open
+ * handle may be that of a deleted session whose id was used again. */
 static enum wal_status complete_entry(struct live *live,
                                       struct live_session *session,
                                       const struct wal_record *record,
                                       struct live_item *item)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
-    enum wal_status status = open_handle(live, session);
+    enum wal_status status;
+    bool was_open;
 
-    if (status == WAL_OK) {
-        status = wal_entry_cursor_get(session->cursor, record->entry->id,
-                                      &entry, NULL);
-    }
+    do {
+        was_open = session->handle != NULL;
+        status = open_handle(live, session);
+        if (status == WAL_OK) {
+            status = wal_entry_cursor_get(session->cursor, record->entry->id,
+                                          &entry, NULL);
+        }
+        if (status == WAL_ENOTFOUND) {
+            close_handle(session);
+        }
+    } while (status == WAL_ENOTFOUND && was_open);
     item->entry = status == WAL_OK ? entry : *record->entry;
     return status == WAL_EREDACTED || status == WAL_ENOTFOUND ? WAL_ENOTFOUND
                                                               : WAL_OK;
@@ -249,12 +270,25 @@ enum wal_status live_next(struct live *live, struct live_item *item,
         }
         item->session = session;
         item->doc = record.doc;
+        item->is_old = record.sequence <= live->old_end;
         if (record.kind == WAL_RECORD_DOC ||
             complete_entry(live, session, &record, item) == WAL_OK) {
             break;
         }
     }
     return status;
+}
+
+int64_t live_item_time(const struct live_item *item)
+{
+    struct wal__json_span time = {item->entry.timestamp.data,
+                                  (size_t)item->entry.timestamp.size};
+    int64_t ms = 0;
+
+    if (item->doc != NULL) {
+        return item->doc->modified_ms;
+    }
+    return wal__model_time_read_text(time, &ms) ? ms : when_now_ms();
 }
 
 void live_close(struct live *live)

@@ -53,6 +53,7 @@ struct live_item {
     struct live_session *session; /* until the next session is seen */
     struct wal_entry entry;       /* of kind WAL_RECORD_ENTRY */
     const struct wal_doc *doc;    /* or NULL for an entry */
+    bool is_old;                  /* appended before live_open */
 };
 
 /* Opens the tail. Returns CLI_CONTINUE, or an exit code after a message. */
@@ -62,6 +63,9 @@ int live_open(struct live *live);
  * Slices hold until the next call. WAL_ECORRUPT concerns one record. */
 enum wal_status live_next(struct live *live, struct live_item *item,
                           struct wal_error *error);
+
+/* The time that the item states, or the present one. */
+int64_t live_item_time(const struct live_item *item);
 
 /* The session of an id; NULL when it does not exist, or not any more. */
 struct live_session *live_find(struct live *live, struct wal_slice id);

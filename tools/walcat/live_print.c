@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "format/model/model_timestamp.h"
 #include "tools/cli/entry.h"
 #include "tools/cli/short_id.h"
 #include "tools/terminal/cell.h"
@@ -109,19 +108,6 @@ static enum wal_status write_item(struct printer *printer,
     return status;
 }
 
-/* The time that the item states, or the present one. */
-static int64_t item_time(const struct live_item *item)
-{
-    struct wal__json_span time = {item->entry.timestamp.data,
-                                  (size_t)item->entry.timestamp.size};
-    int64_t ms = 0;
-
-    if (item->doc != NULL) {
-        return item->doc->modified_ms;
-    }
-    return wal__model_time_read_text(time, &ms) ? ms : when_now_ms();
-}
-
 /* Prints the beginning of an entry's text, or its type if it has none. */
 static void print_preview(const struct printer *printer,
                           const struct wal_entry *entry, size_t columns)
@@ -154,7 +140,7 @@ static void print_item(struct printer *printer, const struct live_item *item)
     char time[WHEN_SIZE];
     size_t used;
 
-    when_clock(item_time(item), time);
+    when_clock(live_item_time(item), time);
     terminal_put_style(terminal, TERMINAL_DIM);
     printf("%s  ", time);
     terminal_put_style(terminal, TERMINAL_ID);

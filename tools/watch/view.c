@@ -155,9 +155,13 @@ void view_add(struct view *view, const struct live_item *item)
 {
     struct view_row *row = find_or_add_row(view, item->session->id);
 
-    row->changed_ms = when_now_ms();
-    advance(row, row->changed_ms / 1000);
-    row->counts[row->second % VIEW_SECONDS]++;
+    if (item->is_old) {
+        row->changed_ms = live_item_time(item);
+    } else {
+        row->changed_ms = when_now_ms();
+        advance(row, row->changed_ms / 1000);
+        row->counts[row->second % VIEW_SECONDS]++;
+    }
     if (item->doc == NULL) {
         set_last(view, row, &item->entry);
     } else {

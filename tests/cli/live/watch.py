@@ -152,13 +152,23 @@ def test_filters(folder):
     assert "document a key" in text and "\\x1b[31m" in text, text
     for bad in ("\x1b", "\x07", "\x9b", "\u202e", "\u2069"):
         assert bad not in text, (bad, text)
+    # A session that takes the id of a deleted one.
+    follower = Follower(folder + "/6", "watch", "--json")
+    run("append", "here-1", stdin=line("before", id="again-1"))
+    follower.wait_for('"again-1"')
+    subprocess.run([os.path.join(os.environ["WALBIN"], "walctl"), "delete",
+                    os.environ["AGENTWAL_STORE"], "here-1"], check=True)
+    run("create", "--id", "here-1", "--cwd", folder, "--title", "second")
+    run("append", "here-1", stdin=line("end", id="again-2"))
+    follower.wait_for('"again-2"')
+    assert entries_of(follower.end()) == {"here-1": ["again-1", "again-2"]}
     run("watch", "--session", "nobody-at-all", code=1)
     run("watch", "--since", "yesterday-ish", code=2)
 
 
 def test_screen():
     terminal = Terminal([BIN, "watch", "--session", "here-1", "--session",
-                         "there-2"], environment())
+                         "there-2", "--since", "1h"], environment())
     drawn = terminal.wait_for("user: end")
     assert "SESSION" in drawn and "PROCESS" in drawn, drawn
     run("append", "there-2", stdin=line(HOSTILE + " again"))

@@ -68,12 +68,14 @@ static void set_last(struct view *view, struct view_row *row,
     free(text);
 }
 
-/* Reads the last message of a session that has not changed yet. */
+/* Reads the last message of a session that has not changed yet, and when that
+ * was. */
 static void load_last(struct view *view, struct view_row *row)
 {
     struct wal_entry_cursor_options options =
         WAL_INIT(wal_entry_cursor_options);
     struct wal_entry entry = WAL_INIT(wal_entry);
+    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_entry_cursor *cursor = NULL;
     struct wal_session *session = NULL;
     enum wal_status status =
@@ -82,6 +84,10 @@ static void load_last(struct view *view, struct view_row *row)
     options.flags = WAL_ENTRY_CURSOR_OUT_OF_LINE;
     options.last = LAST_ENTRIES;
     if (status == WAL_OK) {
+        status = wal_session_get_info(session, &info, NULL);
+    }
+    if (status == WAL_OK) {
+        row->changed_ms = info.updated_ms;
         status = wal_entry_cursor_open(session, &options, &cursor, NULL);
     }
     while (status == WAL_OK || (status == WAL_ECORRUPT && cursor != NULL)) {
@@ -115,7 +121,6 @@ enum wal_status view_load(struct view *view, int64_t since_ms,
         if (session != NULL && session->is_selected) {
             struct view_row *row = find_or_add_row(view, session->id);
 
-            row->changed_ms = info.updated_ms;
             load_last(view, row);
         }
     }
@@ -192,7 +197,6 @@ void view_read_claims(struct view *view)
             row->is_claimed = true;
             row->process = claim.process_id;
             if (row->changed_ms == 0) {
-                row->changed_ms = when_now_ms();
                 load_last(view, row);
             }
         }

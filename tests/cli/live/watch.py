@@ -212,6 +212,29 @@ def test_screen():
     assert terminal.finish() == 0 and LEAVE not in terminal.text
 
 
+def test_claims():
+    run("create", "--id", "claimed-1", "--title", "Mine")
+    library = os.path.join(os.environ["AGENTWAL_BUILD"],
+                           "lib/libagentwal.so")
+    lib = os.path.join(os.environ["AGENTWAL_SOURCE"], "tests/lib")
+    claimer = subprocess.Popen(
+        ["bash", "-c", 'library=$1; . "$0/asan.sh"; exec python3 '
+         '"$0/pty/claim.py" "$@"', lib, library, os.environ["AGENTWAL_STORE"],
+         "claimed-1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert claimer.stdout.readline() == "claimed\n"
+    terminal = Terminal([BIN, "watch", "--session", "claimed-1"],
+                        environment())
+    drawn = terminal.wait_for("Mine")
+    assert "python3 %d " % claimer.pid in drawn, drawn
+    claimer.stdin.close()
+    assert claimer.wait() == 0
+    drawn = terminal.wait_for("Mine")
+    while "python3" in drawn:
+        drawn = terminal.wait_for("Mine")
+    terminal.type("q")
+    assert terminal.finish() == 0
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(HOME=folder, AGENTWAL_STORE=folder + "/store")
@@ -219,6 +242,7 @@ def main():
         test_writers(folder)
         test_filters(folder)
         test_screen()
+        test_claims()
     return 0
 
 

@@ -55,10 +55,16 @@ code 2 walcat "$store" s --branch "$long"
 code 2 walcat "$store" s --up-to "$long"
 
 # Options that need a session.
-for option in --text --tree --all --deltas --redacted --follow \
+for option in --text --tree --all --deltas --redacted \
     --since-compaction --tail=1 --type=t --stream=1 --branch=a --up-to=a; do
     code 2 walcat "$store" "$option"
     code 2 walcat --frames "$store" "$option"
+done
+code 2 walcat --frames "$store" --follow
+# Of all sessions only --type and --text can be followed.
+for option in --tree --all --deltas --redacted --since-compaction --tail=1 \
+    --stream=1 --branch=a --up-to=a; do
+    code 2 walcat --follow "$store" "$option"
 done
 for option in --text --tail=1 --type=t --branch=a --up-to=a --follow \
     --since-compaction; do

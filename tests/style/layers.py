@@ -32,7 +32,8 @@ DIALECTS = ["format/dialect/" + name + "/" for name in (
     "claude", "codex", "entries", "lines", "opencode", "pi", "rollouts", "sdk")]
 TOOL = [API] + LINES + DIALECTS + ["engine/convert/copy/",
                                   "engine/convert/source/", "engine/base/",
-                                  "tools/terminal/", "tools/cli/"]
+                                  "tools/terminal/", "tools/cli/",
+                                  "tools/project/"]
 
 
 def cumulative(below, folders):
@@ -58,7 +59,8 @@ LAYERS = {
     # A dialect knows the model, not the other dialects.
     **{folder: [API, "format/bytes/"] + LINES[:2] for folder in DIALECTS},
     "tools/terminal/": [],
-    "tools/cli/": TOOL,
+    "tools/cli/": TOOL[:-1],
+    "tools/project/": TOOL,
     # Reads the files of a store without the engine.
     "tools/store_file/": TOOL + BYTES,
     "tools/walcat/": TOOL + BYTES + ["tools/store_file/"],
@@ -72,10 +74,12 @@ LAYERS = {
                  ["search/text/", "search/index/", "search/query/", "search/"]),
     "tools/search/": TOOL + [SEARCH_API, "tools/walcat/"],
     "tools/usage/": TOOL,
+    "tools/watch/": TOOL + ["tools/walcat/"],
+    "tools/resume/": TOOL + ["tools/walcat/"],
     "tools/agentwal/": TOOL + BYTES + [
         "tools/store_file/", "tools/walcat/", "tools/walcheck/",
         "tools/walconv/", "tools/walctl/", "tools/search/",
-        "tools/usage/"],
+        "tools/usage/", "tools/watch/", "tools/resume/"],
     "bench/": [API, SEARCH_API],
     # The Python extension.
     "bindings/python/src/": [API],

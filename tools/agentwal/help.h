@@ -64,6 +64,8 @@ extern const struct verb_help help_rewind;
 extern const struct verb_help help_salvage;
 extern const struct verb_help help_search;
 extern const struct verb_help help_usage;
+extern const struct verb_help help_watch;
+extern const struct verb_help help_resume;
 extern const struct verb_help help_show;
 extern const struct verb_help help_stats;
 extern const struct verb_help help_tree;

@@ -79,7 +79,8 @@ const struct verb_help help_cat = {
             {"--deltas", "with entries of type message_delta_batch"},
             {"--redacted", "with redacted entries"},
             {"--tree", "a drawing of the branches and heads"},
-            {"--follow", "print new entries until interrupted"},
+            {"--follow", "print new entries until interrupted; without a "
+                         "SESSION, those of all sessions"},
             {"--frames", "every frame of the store, or of a segment file"},
             {NULL, NULL},
         },
@@ -215,6 +216,62 @@ const struct verb_help help_usage = {
         (const struct verb_example[]){
             {"agentwal usage --since 30d", "each day of the last month"},
             {"agentwal usage --by model --json", "with exact numbers"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_watch = {
+    .usage = "[STORE] [--session ID]... [OPTION]...",
+    .summary = "Watch what is appended to all sessions, until interrupted",
+    .text =
+        "On a terminal: the sessions at work, who claims them, their last "
+        "message and\nentries a minute; q ends it, Enter prints the command "
+        "that resumes the session.\nElse, with --plain and with --json: a line "
+        "for each new entry.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--session ID", "only this one; several times: only these"},
+            {"--project ID", "only sessions of this project"},
+            {"--cwd DIR", "only sessions of this directory"},
+            {"--since TIME", "begin with entries from 2026-11-20, "
+                             "2026-11-20T14:03, or an age: 10m, 12h, 7d"},
+            {"--plain", "lines on a terminal too"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal watch", "all agents"},
+            {"agentwal watch --cwd . --since 1h --plain",
+             "this directory, with the last hour"},
+            {"agentwal watch --json", "one JSON object per entry"},
+            {NULL, NULL},
+        },
+};
+
+const struct verb_help help_resume = {
+    .usage = "[WORD]... [OPTION]...",
+    .summary = "Pick a session and print the command that resumes it",
+    .text =
+        "The list has the newest first. What you type filters it: each word "
+        "must be in\nthe title, the first message, the directory, the project "
+        "or the id. Up, Down,\nPgUp, PgDn, Ctrl-K, Ctrl-J, Ctrl-P and Ctrl-N "
+        "move, Ctrl-U clears the words,\nEnter picks, Esc and Ctrl-C end with "
+        "130. The list is drawn on the terminal, so\nthat $(agentwal resume) "
+        "works. Without a terminal: a table.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--run", "run the command instead of printing it"},
+            {"--project ID", "only sessions of this project"},
+            {"--cwd DIR", "only sessions of this directory"},
+            {"--limit N", "of the table: at most N sessions; 0: all; else 20"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal resume --run", "pick one and go on with it"},
+            {"agentwal resume parser --cwd .",
+             "begin with a word, in this directory"},
+            {"agentwal resume --json --limit 5", "for scripts"},
             {NULL, NULL},
         },
 };

@@ -11,12 +11,14 @@
 
 #include "tools/agentwal/help.h"
 #include "tools/cli/suggest.h"
+#include "tools/resume/verbs.h"
 #include "tools/search/verbs.h"
 #include "tools/usage/verbs.h"
 #include "tools/walcat/walcat.h"
 #include "tools/walcheck/walcheck.h"
 #include "tools/walconv/walconv.h"
 #include "tools/walctl/walctl.h"
+#include "tools/watch/verbs.h"
 
 enum {
     NONE = CLI_NO_STORE,
@@ -42,6 +44,8 @@ static const struct verb verbs[] = {
     {"stats", VERB_READ, 0, 1, walctl_stats, &help_stats},
     {"search", VERB_READ, 0, 1, search_run, &help_search},
     {"usage", VERB_READ, 0, 1, usage_run, &help_usage},
+    {"watch", VERB_READ, 0, 1, watch_run, &help_watch},
+    {"resume", VERB_READ, 0, 1, resume_run, &help_resume},
     {"create", VERB_WRITE, VERB_ADDS, 1, walctl_create, &help_create},
     {"append", VERB_WRITE, 0, 1, walctl_append, &help_append},
     {"fork", VERB_WRITE, 0, 1, walctl_fork, &help_fork},

@@ -27,6 +27,11 @@ void cli_heads_deinit(struct cli_heads *heads);
 void cli_session_json(struct cli_json *json,
                       const struct wal_session_info *info);
 
+/* Returns the title, or for a session without one its first message, or the
+ * name of its file, which is put into `text`. */
+struct wal_slice cli_session_title(const struct wal_session_info *info,
+                                   char text[CLI_TEXT_MAX]);
+
 /*
  * Prints the sessions of the store at `path`, newest first, at most `limit` (0:
  * all): a table, or one object a line with --json. With `cursor`, and when

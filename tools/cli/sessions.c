@@ -109,10 +109,8 @@ static void table_init(struct table *table, const struct cli *cli,
                              : TITLE_WIDTH_MIN;
 }
 
-/* Returns the title, or for a session without one its first message, or the
- * name of its file, which is put into `text`. */
-static struct wal_slice session_title(const struct wal_session_info *info,
-                                      char text[CLI_TEXT_MAX])
+struct wal_slice cli_session_title(const struct wal_session_info *info,
+                                   char text[CLI_TEXT_MAX])
 {
     struct wal__source source;
     const char *slash;
@@ -163,7 +161,7 @@ static void put_row(struct table *table, const struct wal_session_info *info)
 {
     struct wal_slice id = cli_short_id(&table->ids, info->id);
     char text[CLI_TEXT_MAX];
-    struct wal_slice title = session_title(info, text);
+    struct wal_slice title = cli_session_title(info, text);
     char age[WHEN_SIZE];
 
     terminal_put_style(table->terminal, TERMINAL_ID);
@@ -207,7 +205,7 @@ static void put_header(const struct table *table)
 static void print_row(const struct wal_session_info *info, bool is_first)
 {
     char text[CLI_TEXT_MAX];
-    struct wal_slice title = session_title(info, text);
+    struct wal_slice title = cli_session_title(info, text);
     char updated[64];
     size_t printed;
 

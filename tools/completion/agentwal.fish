@@ -44,6 +44,8 @@ complete -c agentwal -n __fish_use_subcommand -a project -d 'Print the project i
 complete -c agentwal -n __fish_use_subcommand -a stats -d 'Show the counts and sizes of the store and its sessions'
 complete -c agentwal -n __fish_use_subcommand -a search -d 'Search the text of all sessions'
 complete -c agentwal -n __fish_use_subcommand -a usage -d 'Add up the tokens and costs that the sessions state'
+complete -c agentwal -n __fish_use_subcommand -a watch -d 'Watch what is appended to all sessions, until interrupted'
+complete -c agentwal -n __fish_use_subcommand -a resume -d 'Pick a session and print the command that resumes it'
 complete -c agentwal -n __fish_use_subcommand -a create -d 'Create a session and print its id'
 complete -c agentwal -n __fish_use_subcommand -a append -d 'Append entries from standard input, one JSON object per line'
 complete -c agentwal -n __fish_use_subcommand -a fork -d 'Create a session that shares the beginning of another one, and print its id'
@@ -136,7 +138,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from cat' -l tail -x -d 'only th
 complete -c agentwal -n '__fish_seen_subcommand_from cat' -l deltas -d 'with entries of type message_delta_batch'
 complete -c agentwal -n '__fish_seen_subcommand_from cat' -l redacted -d 'with redacted entries'
 complete -c agentwal -n '__fish_seen_subcommand_from cat' -l tree -d 'a drawing of the branches and heads'
-complete -c agentwal -n '__fish_seen_subcommand_from cat' -l follow -d 'print new entries until interrupted'
+complete -c agentwal -n '__fish_seen_subcommand_from cat' -l follow -d 'print new entries until interrupted; without a SESSION, those of all sessions'
 complete -c agentwal -n '__fish_seen_subcommand_from cat' -l frames -d 'every frame of the store, or of a segment file'
 complete -c agentwal -n '__fish_seen_subcommand_from cat' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from cat' -F
@@ -160,6 +162,17 @@ complete -c agentwal -n '__fish_seen_subcommand_from usage' -l by -x -d 'day (th
 complete -c agentwal -n '__fish_seen_subcommand_from usage' -l since -x -d 'from 2026-11-20, 2026-11-20T14:03, or an age: 12h, 7d, 2w'
 complete -c agentwal -n '__fish_seen_subcommand_from usage' -l until -x -d 'before that time'
 complete -c agentwal -n '__fish_seen_subcommand_from usage' -F
+complete -c agentwal -n '__fish_seen_subcommand_from watch' -l session -x -a '(__agentwal_sessions)' -d 'only this one; several times: only these'
+complete -c agentwal -n '__fish_seen_subcommand_from watch' -l project -x -d 'only sessions of this project'
+complete -c agentwal -n '__fish_seen_subcommand_from watch' -l cwd -x -a '(__fish_complete_directories)' -d 'only sessions of this directory'
+complete -c agentwal -n '__fish_seen_subcommand_from watch' -l since -x -d 'begin with entries from 2026-11-20, 2026-11-20T14:03, or an age: 10m, 12h, 7d'
+complete -c agentwal -n '__fish_seen_subcommand_from watch' -l plain -d 'lines on a terminal too'
+complete -c agentwal -n '__fish_seen_subcommand_from watch' -F
+complete -c agentwal -n '__fish_seen_subcommand_from resume' -l run -d 'run the command instead of printing it'
+complete -c agentwal -n '__fish_seen_subcommand_from resume' -l project -x -d 'only sessions of this project'
+complete -c agentwal -n '__fish_seen_subcommand_from resume' -l cwd -x -a '(__fish_complete_directories)' -d 'only sessions of this directory'
+complete -c agentwal -n '__fish_seen_subcommand_from resume' -l limit -x -d 'of the table: at most N sessions; 0: all; else 20'
+complete -c agentwal -n '__fish_seen_subcommand_from resume' -F
 complete -c agentwal -n '__fish_seen_subcommand_from create' -l id -x -d 'its id; a new UUID without it'
 complete -c agentwal -n '__fish_seen_subcommand_from create' -l cwd -x -a '(__fish_complete_directories)' -d 'its directory; the current one without it'
 complete -c agentwal -n '__fish_seen_subcommand_from create' -l project -x -d 'its project; that of its directory without it'
@@ -263,4 +276,4 @@ complete -c agentwal -n '__fish_seen_subcommand_from retain' -l archive -x -d 'c
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l all -d 'permit rules that leave no session'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l apply -d 'move them'
 complete -c agentwal -n '__fish_seen_subcommand_from restore' -F
-complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats search usage create append fork head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge index retain restore help'
+complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats search usage watch resume create append fork head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge index retain restore help'

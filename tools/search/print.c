@@ -11,9 +11,9 @@
 
 #include "tools/cli/entry.h"
 #include "tools/cli/json.h"
+#include "tools/cli/resume.h"
 #include "tools/cli/short_id.h"
 #include "tools/search/around.h"
-#include "tools/search/resume.h"
 #include "tools/terminal/when.h"
 #include "tools/walcat/walcat.h"
 
@@ -137,9 +137,9 @@ static void begin_json(struct printer *printer,
                        const struct wal_search_hit *hit)
 {
     struct cli_json *json = &printer->json;
-    char resume[SEARCH_RESUME_SIZE];
+    char resume[CLI_RESUME_SIZE];
 
-    search_resume_text(&printer->info, resume);
+    cli_resume_text(&printer->info, resume);
     cli_json_open(json, '{');
     cli_json_key(json, "sessionId");
     cli_json_text(json, hit->session_id);
@@ -180,10 +180,10 @@ static void put_style(const struct printer *printer, enum terminal_style style)
 static void begin_session(struct printer *printer,
                           const struct wal_search_hit *hit)
 {
-    char resume[SEARCH_RESUME_SIZE];
+    char resume[CLI_RESUME_SIZE];
     char when[WHEN_SIZE];
 
-    search_resume_text(&printer->info, resume);
+    cli_resume_text(&printer->info, resume);
     when_text(hit->session_updated_ms, when);
     put_style(printer, TERMINAL_ID);
     cli_print_name(stdout, cli_short_id(&printer->ids, hit->session_id));

@@ -54,8 +54,7 @@ void terminal_init(struct terminal *terminal, bool no_colour)
     terminal->pager = 0;
 }
 
-void terminal_put_style(const struct terminal *terminal,
-                        enum terminal_style style)
+const char *terminal_style_code(enum terminal_style style)
 {
     static const char *const codes[] = {
         [TERMINAL_PLAIN] = "\033[0m", [TERMINAL_ID] = "\033[33m",
@@ -63,7 +62,13 @@ void terminal_put_style(const struct terminal *terminal,
         [TERMINAL_HEAD] = "\033[32m", [TERMINAL_ALARM] = "\033[31m",
     };
 
+    return codes[style];
+}
+
+void terminal_put_style(const struct terminal *terminal,
+                        enum terminal_style style)
+{
     if (terminal->has_colour) {
-        fputs(codes[style], stdout);
+        fputs(terminal_style_code(style), stdout);
     }
 }

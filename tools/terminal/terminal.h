@@ -40,6 +40,9 @@ void terminal_init(struct terminal *terminal, bool no_colour);
 void terminal_put_style(const struct terminal *terminal,
                         enum terminal_style style);
 
+/* The escape sequence of a style. */
+const char *terminal_style_code(enum terminal_style style);
+
 /*
  * On a terminal: starts the pager and makes it read standard output. It is
  * PAGER, else less -FRX if that exists. An empty PAGER and `cat` mean none. A

@@ -32,6 +32,11 @@ void when_text(int64_t unix_ms, char text[WHEN_SIZE])
     format(unix_ms, "%Y-%m-%d %H:%M", text);
 }
 
+void when_clock(int64_t unix_ms, char text[WHEN_SIZE])
+{
+    format(unix_ms, "%H:%M:%S", text);
+}
+
 void when_age(int64_t unix_ms, int64_t now_ms, char text[WHEN_SIZE])
 {
     int64_t age = now_ms > unix_ms ? now_ms - unix_ms : 0;

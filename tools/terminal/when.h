@@ -16,6 +16,9 @@ enum {
 /* "2026-11-20 14:03"; "-" for a time that the C library cannot convert. */
 void when_text(int64_t unix_ms, char text[WHEN_SIZE]);
 
+/* "14:03:59". */
+void when_clock(int64_t unix_ms, char text[WHEN_SIZE]);
+
 /* The age at a time: "now" below a minute, "5 min ago", "2 h ago", "6 d ago";
  * from 7 days on, and for the future, the date. */
 void when_age(int64_t unix_ms, int64_t now_ms, char text[WHEN_SIZE]);

@@ -16,6 +16,7 @@
 #include "tools/walcat/walcat.h"
 
 struct writer {
+    FILE *file;
     size_t columns; /* limit of a preview; 0: no limit, and newlines */
     size_t used;
 };
@@ -28,10 +29,10 @@ static void put_string(struct writer *writer,
     struct wal_slice text = cli_unescape(token, &texts);
 
     if (writer->columns == 0) {
-        cli_print_text(stdout, text, 0, true);
+        cli_print_text(writer->file, text, 0, true);
     } else if (writer->used < writer->columns) {
-        writer->used +=
-            cli_print_text(stdout, text, writer->columns - writer->used, false);
+        writer->used += cli_print_text(writer->file, text,
+                                       writer->columns - writer->used, false);
     }
     cli_texts_deinit(&texts);
 }
@@ -41,7 +42,7 @@ static void put_literal(struct writer *writer, const char *text)
     size_t size = strlen(text);
 
     if (writer->columns == 0 || writer->used < writer->columns) {
-        fputs(text, stdout);
+        fputs(text, writer->file);
         writer->used += size;
     }
 }
@@ -64,10 +65,10 @@ static void put_call(struct writer *writer, const struct wal__json_token *name,
         if (writer->columns == 0 && arguments->kind == WAL__JSON_STRING) {
             struct cli_texts texts = {.items = NULL};
             text = cli_unescape(arguments, &texts);
-            cli_print_text(stdout, text, 200, false);
+            cli_print_text(writer->file, text, 200, false);
             cli_texts_deinit(&texts);
         } else if (writer->columns == 0) {
-            cli_print_text(stdout, text, 200, false);
+            cli_print_text(writer->file, text, 200, false);
         }
     }
     put_literal(writer, "]");
@@ -123,7 +124,7 @@ static void put_redaction(struct writer *writer, struct wal__json_span payload)
 
 static void put_text(const struct wal_entry *entry)
 {
-    struct writer writer = {.columns = 0};
+    struct writer writer = {.file = stdout, .columns = 0};
     struct wal__json_span object;
     struct wal__json_token note;
     struct wal__message message;
@@ -173,32 +174,33 @@ enum wal_status walcat_print_text(struct wal_store *store,
     return status;
 }
 
-static void put_preview(const struct wal_entry *entry, size_t columns)
+static void put_preview(FILE *file, const struct wal_entry *entry,
+                        size_t columns)
 {
-    struct writer writer = {.columns = columns};
+    struct writer writer = {.file = file, .columns = columns};
     struct wal__json_span object;
     struct wal__json_token note;
     struct wal__message message;
     const char *key;
 
     if (!cli_entry_json(entry, &object)) {
-        fputs("  ", stdout);
-        cli_print_text(stdout, entry->payload, columns, false);
+        fputs("  ", file);
+        cli_print_text(file, entry->payload, columns, false);
     } else if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
-        fputs("  ", stdout);
+        fputs("  ", file);
         put_redaction(&writer, object);
     } else if (wal__message_find(object, &message)) {
-        fputs("  ", stdout);
+        fputs("  ", file);
         put_string(&writer, &message.role);
         put_literal(&writer, ": ");
         wal__message_visit(&message, put_part, &writer);
     } else if (wal__message_find_note(object, &note, &key)) {
-        fputs("  ", stdout);
+        fputs("  ", file);
         put_string(&writer, &note);
     }
 }
 
-void walcat_print_preview(struct wal_store *store,
+void walcat_print_preview(FILE *file, struct wal_store *store,
                           const struct wal_entry *entry, size_t columns)
 {
     struct wal_entry loaded = *entry;
@@ -206,7 +208,7 @@ void walcat_print_preview(struct wal_store *store,
 
     if (wal__entry_payload_load(NULL, store, &loaded, &memory, NULL) ==
         WAL_OK) {
-        put_preview(&loaded, columns);
+        put_preview(file, &loaded, columns);
     }
     free(memory);
 }

@@ -221,7 +221,7 @@ static void put_node(struct tree *tree, const struct branch *branch,
                       ? terminal->columns - used
                       : PREVIEW_MIN;
     }
-    walcat_print_preview(tree->store, entry, columns);
+    walcat_print_preview(stdout, tree->store, entry, columns);
     if (tree->nodes[at].is_head) {
         put_heads(tree, at);
     }

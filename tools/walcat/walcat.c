@@ -11,6 +11,7 @@
 
 #include "tools/cli/session.h"
 #include "tools/cli/short_id.h"
+#include "tools/walcat/live.h"
 
 static const char help[] =
     "Usage: walcat [OPTION]... STORE            the sessions, latest first\n"
@@ -31,8 +32,9 @@ static const char help[] =
     "  --tree               a drawing of the branches and heads\n"
     "  --follow             print new entries until interrupted\n"
     "\n"
-    "All of these need a SESSION; --tree allows only --all, --stream,\n"
-    "--deltas and --redacted.\n"
+    "All of these need a SESSION, but for --follow with --type and --text,\n"
+    "which without one print the new entries of all sessions. --tree\n"
+    "allows only --all, --stream, --deltas and --redacted.\n"
     "\n"
     "SESSION: an id, a unique prefix of one, @latest (of the current\n"
     "directory), or the path of a file that was imported.\n";
@@ -125,6 +127,30 @@ static int show_session(const struct cli *cli,
     return cli_close_store(cli, cli->items[0], store, code);
 }
 
+/* --follow without a session: all of them. */
+static int follow_all(const struct cli *cli, const struct arguments *arguments)
+{
+    static const struct cli_values none = {.count = 0};
+    struct live live = {.cli = cli,
+                        .path = cli->items[0],
+                        .names = &none,
+                        .type = arguments->view.type};
+    int code = cli_open_store(cli, cli->items[0], 0, &live.store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = check_follow(cli, live.store);
+    if (code == CLI_CONTINUE) {
+        code = live_open(&live);
+    }
+    if (code == CLI_CONTINUE) {
+        code = walcat_print_live(&live, arguments->view.text);
+    }
+    live_close(&live);
+    return cli_close_store(cli, cli->items[0], live.store, code);
+}
+
 static int show_sessions(const struct cli *cli)
 {
     struct wal_store *store = NULL;
@@ -146,23 +172,28 @@ static int check_context(const struct cli *cli,
         const char *name;
         bool is_given;
         bool with_tree;
+        bool with_all; /* --follow of all sessions */
     } options[] = {
-        {"--branch", view->branch != NULL, false},
-        {"--up-to", view->up_to != NULL, false},
-        {"--since-compaction", view->since_compaction, false},
-        {"--all", view->all, true},
-        {"--stream", arguments->stream != NULL, true},
-        {"--type", view->type != NULL, false},
-        {"--tail", arguments->tail != NULL, false},
-        {"--deltas", view->deltas, true},
-        {"--redacted", view->redacted, true},
-        {"--text", view->text, false},
-        {"--tree", arguments->tree, true},
-        {"--follow", view->follow, false},
+        {"--branch", view->branch != NULL, false, false},
+        {"--up-to", view->up_to != NULL, false, false},
+        {"--since-compaction", view->since_compaction, false, false},
+        {"--all", view->all, true, false},
+        {"--stream", arguments->stream != NULL, true, false},
+        {"--type", view->type != NULL, false, true},
+        {"--tail", arguments->tail != NULL, false, false},
+        {"--deltas", view->deltas, true, false},
+        {"--redacted", view->redacted, true, false},
+        {"--text", view->text, false, true},
+        {"--tree", arguments->tree, true, false},
+        {"--follow", view->follow, false, true},
     };
 
     for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
-        if (options[i].is_given && (arguments->frames || cli->count < 2)) {
+        bool is_of_all =
+            view->follow && !arguments->frames && options[i].with_all;
+
+        if (options[i].is_given && !is_of_all &&
+            (arguments->frames || cli->count < 2)) {
             return cli_error(cli, CLI_USAGE, options[i].name,
                              "allowed only with a SESSION");
         }
@@ -272,6 +303,9 @@ static int run(struct cli *cli, int argc, char **argv, bool is_tree)
     }
     if (arguments.frames) {
         return walcat_print_frames(cli, cli->items[0]);
+    }
+    if (cli->count == 1 && arguments.view.follow) {
+        return follow_all(cli, &arguments);
     }
     if (cli->count == 1 && cli->verb != NULL) {
         return cli_check_operands(cli, 2, 2);

@@ -9,6 +9,8 @@
 #ifndef AGENTWAL_TOOLS_WALCAT_WALCAT_H
 #define AGENTWAL_TOOLS_WALCAT_WALCAT_H
 
+#include <stdio.h>
+
 #include "tools/cli/cli.h"
 
 /* The tool: runs the command line and returns the exit code. */
@@ -47,7 +49,7 @@ enum wal_status walcat_print_text(struct wal_store *store,
 
 /* Prints two blanks and the beginning of an entry's text on the current line;
  * nothing for an entry without text. */
-void walcat_print_preview(struct wal_store *store,
+void walcat_print_preview(FILE *file, struct wal_store *store,
                           const struct wal_entry *entry, size_t columns);
 
 /* Whether a status of wal_entry_cursor_next concerns one unreadable entry that

@@ -14,7 +14,7 @@
 
 #include "agentwal/import.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/project.h"
+#include "tools/project/project.h"
 #include "tools/terminal/progress.h"
 
 enum {

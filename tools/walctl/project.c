@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #include "tools/cli/json.h"
-#include "tools/cli/project.h"
+#include "tools/project/project.h"
 #include "tools/terminal/when.h"
 #include "tools/walctl/walctl.h"
 

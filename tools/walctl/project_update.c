@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/project.h"
+#include "tools/project/project.h"
 
 struct texts {
     char **items;

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "tools/cli/json.h"
-#include "tools/cli/project.h"
 #include "tools/cli/short_id.h"
+#include "tools/project/project.h"
 #include "tools/walctl/project_update.h"
 #include "tools/walctl/walctl.h"
 

@@ -7,7 +7,7 @@
  *
  * Threads: the tools are single-threaded.
  */
-#include "tools/cli/project.h"
+#include "tools/project/project.h"
 
 #include <fcntl.h>
 #include <limits.h>

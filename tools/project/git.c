@@ -5,7 +5,7 @@
  *
  * Threads: the tools are single-threaded.
  */
-#include "tools/cli/git.h"
+#include "tools/project/git.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,18 +3,18 @@
  *
  * Threads: the tool has one thread.
  */
-#ifndef AGENTWAL_TOOLS_SEARCH_RESUME_H
-#define AGENTWAL_TOOLS_SEARCH_RESUME_H
+#ifndef AGENTWAL_TOOLS_CLI_RESUME_H
+#define AGENTWAL_TOOLS_CLI_RESUME_H
 
 #include "tools/cli/cli.h"
 
 enum {
-    SEARCH_RESUME_SIZE = 16384
+    CLI_RESUME_SIZE = 16384
 };
 
 /* Writes the command, NUL-terminated, to be pasted into a shell: that of the
  * client, in the session's directory; else `agentwal cat`. */
-void search_resume_text(const struct wal_session_info *info,
-                        char text[SEARCH_RESUME_SIZE]);
+void cli_resume_text(const struct wal_session_info *info,
+                     char text[CLI_RESUME_SIZE]);
 
 #endif

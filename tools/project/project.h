@@ -11,13 +11,13 @@
  *
  * Threads: the tools are single-threaded.
  */
-#ifndef AGENTWAL_TOOLS_CLI_PROJECT_H
-#define AGENTWAL_TOOLS_CLI_PROJECT_H
+#ifndef AGENTWAL_TOOLS_PROJECT_PROJECT_H
+#define AGENTWAL_TOOLS_PROJECT_PROJECT_H
 
 #include <stdbool.h>
 
 #include "agentwal.h"
-#include "tools/cli/git.h"
+#include "tools/project/git.h"
 
 #define CLI_PROJECT_GLOBAL "global"
 

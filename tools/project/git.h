@@ -6,8 +6,8 @@
  *
  * Threads: the tools are single-threaded.
  */
-#ifndef AGENTWAL_TOOLS_CLI_GIT_H
-#define AGENTWAL_TOOLS_CLI_GIT_H
+#ifndef AGENTWAL_TOOLS_PROJECT_GIT_H
+#define AGENTWAL_TOOLS_PROJECT_GIT_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-# doxygen_filter.awk - makes comments of Doxygen of the plain comments of the
+# filter.awk - makes comments of Doxygen of the plain comments of the
 # public headers: the first one describes the file, one before a declaration
 # describes that, and one after a member describes the member.
 NR == 1 { print "/** @file"; in_head = 1; next }

@@ -1,0 +1,218 @@
+/*
+ * tail.c - reads the tail of a store (tail.h).
+ *
+ * The records of one segment up to a known end of the log are collected by
+ * number, sorted, and then read one by one, wherever they are by then. A
+ * segment that compaction replaces meanwhile is collected anew, before any of
+ * its records is returned.
+ */
+#include "tools/cli/tail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/cli.h"
+
+enum {
+    PAYLOAD_LIMIT = 256 * 1024,
+    REPLACED_MAX = 1000 /* times in a row that compaction replaces a segment */
+};
+
+enum wal_status cli_tail_open(struct cli_tail *tail, struct wal_store *store,
+                              uint32_t durability, uint64_t after,
+                              struct wal_error *error)
+{
+    struct wal_record_cursor_options options =
+        WAL_INIT(wal_record_cursor_options);
+    enum wal_status status;
+
+    memset(tail, 0, sizeof(*tail));
+    tail->store = store;
+    tail->durability = durability;
+    options.payload_limit = PAYLOAD_LIMIT;
+    status = wal_record_cursor_open(store, &options, &tail->reader, error);
+    if (status == WAL_OK) {
+        status = wal_store_wait(store, &tail->known, durability, 0, error);
+        status = status == WAL_EBUSY ? WAL_OK : status; /* no record yet */
+    }
+    tail->position = after == CLI_TAIL_END ? tail->known : after;
+    if (status != WAL_OK) {
+        cli_tail_close(tail);
+    }
+    return status;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+    const struct cli_tail_item *left = a;
+    const struct cli_tail_item *right = b;
+
+    return (left->sequence > right->sequence) -
+           (left->sequence < right->sequence);
+}
+
+static void add_item(struct cli_tail *tail, const struct wal_record *record)
+{
+    tail->items = cli_reserve(tail->items, tail->count, &tail->capacity,
+                              sizeof(tail->items[0]));
+    tail->items[tail->count++] = (struct cli_tail_item){
+        .sequence = record->sequence,
+        .session_number = record->session_number,
+    };
+}
+
+/* Collects the records of a segment after the position, up to the known end.
+ * WAL_ENOTFOUND when the segment was replaced. */
+static enum wal_status collect_segment(struct cli_tail *tail,
+                                       const struct wal_segment_info *segment,
+                                       struct wal_error *error)
+{
+    struct wal_record_cursor_options options =
+        WAL_INIT(wal_record_cursor_options);
+    struct wal_record record = WAL_INIT(wal_record);
+    struct wal_error lost = CLI_ERROR_INIT;
+    struct wal_record_cursor *cursor = NULL;
+    enum wal_status status;
+
+    options.segment = segment->id;
+    options.identity = segment->identity;
+    options.after_sequence = tail->position;
+    options.payload_limit = 1;
+    tail->count = 0;
+    tail->next = 0;
+    tail->lost = 0;
+    status = wal_record_cursor_open(tail->store, &options, &cursor, error);
+    while (status == WAL_OK || (status == WAL_ECORRUPT && cursor != NULL)) {
+        status = wal_record_cursor_next(cursor, &record, &lost);
+        if (status == WAL_OK && record.sequence <= tail->known) {
+            add_item(tail, &record);
+        } else if (status == WAL_ECORRUPT) {
+            tail->lost++;
+            tail->lost_error = lost;
+        } else if (status != WAL_OK && status != WAL_END && error != NULL) {
+            *error = lost;
+        }
+    }
+    wal_record_cursor_close(cursor);
+    if (status != WAL_END) {
+        tail->count = 0;
+        tail->lost = 0;
+        return status;
+    }
+    if (tail->count > 1) {
+        qsort(tail->items, tail->count, sizeof(tail->items[0]), compare_items);
+    }
+    tail->covered = segment->last_sequence < tail->known
+                        ? segment->last_sequence
+                        : tail->known;
+    return WAL_OK;
+}
+
+/* Finds the segment with the first record after the position. */
+static enum wal_status find_segment(struct cli_tail *tail,
+                                    struct wal_segment_info *segment,
+                                    struct wal_error *error)
+{
+    struct wal_segment_cursor *cursor = NULL;
+    enum wal_status status =
+        wal_segment_cursor_open(tail->store, &cursor, error);
+
+    do {
+        if (status == WAL_OK) {
+            status = wal_segment_cursor_next(cursor, segment, error);
+        }
+    } while (status == WAL_OK && segment->last_sequence <= tail->position);
+    wal_segment_cursor_close(cursor);
+    return status;
+}
+
+/* Collects the records of the next segment that has one; WAL_END without. */
+static enum wal_status collect(struct cli_tail *tail, struct wal_error *error)
+{
+    struct wal_segment_info segment = WAL_INIT(wal_segment_info);
+    enum wal_status status = WAL_OK;
+    int replaced = 0;
+
+    while (status == WAL_OK && tail->position < tail->known) {
+        status = find_segment(tail, &segment, error);
+        if (status == WAL_OK) {
+            status = collect_segment(tail, &segment, error);
+        }
+        if (status == WAL_ENOTFOUND && replaced++ < REPLACED_MAX) {
+            status = WAL_OK;
+        } else if (status == WAL_OK && tail->count + tail->lost > 0) {
+            return WAL_OK;
+        } else if (status == WAL_OK) {
+            tail->position = tail->covered;
+        }
+    }
+    /* The newest records may be of kinds that the log lists in no segment. */
+    return status == WAL_OK ? WAL_END : status;
+}
+
+static enum wal_status report_lost(struct cli_tail *tail,
+                                   struct wal_error *error)
+{
+    tail->lost--;
+    if (error != NULL) {
+        *error = tail->lost_error;
+    }
+    return WAL_ECORRUPT;
+}
+
+/* Reads the next item. WAL_ENOTFOUND when it was deleted or redacted since. */
+static enum wal_status read_item(struct cli_tail *tail,
+                                 struct wal_record *record,
+                                 struct wal_error *error)
+{
+    const struct cli_tail_item *item = &tail->items[tail->next];
+    enum wal_status status = wal_record_cursor_get(
+        tail->reader, item->session_number, item->sequence, record, error);
+
+    status = status == WAL_EREDACTED ? WAL_ENOTFOUND : status;
+    if (status == WAL_OK || status == WAL_ENOTFOUND || status == WAL_ECORRUPT) {
+        tail->position = item->sequence;
+        tail->next++;
+    }
+    return status;
+}
+
+enum wal_status cli_tail_next(struct cli_tail *tail, struct wal_record *record,
+                              struct wal_error *error)
+{
+    enum wal_status status = WAL_ENOTFOUND;
+
+    while (status == WAL_ENOTFOUND) {
+        if (tail->lost > 0) {
+            return report_lost(tail, error);
+        }
+        if (tail->next < tail->count) {
+            status = read_item(tail, record, error);
+            continue;
+        }
+        if (tail->covered > tail->position) {
+            tail->position = tail->covered;
+        }
+        status = collect(tail, error);
+        if (status == WAL_OK) {
+            status = WAL_ENOTFOUND;
+        } else if (status == WAL_ENOTFOUND) {
+            return status; /* compaction replaces each segment that is read */
+        }
+    }
+    return status;
+}
+
+enum wal_status cli_tail_wait(struct cli_tail *tail, int64_t timeout_ms,
+                              struct wal_error *error)
+{
+    return wal_store_wait(tail->store, &tail->known, tail->durability,
+                          timeout_ms, error);
+}
+
+void cli_tail_close(struct cli_tail *tail)
+{
+    wal_record_cursor_close(tail->reader);
+    free(tail->items);
+    memset(tail, 0, sizeof(*tail));
+}

@@ -1,0 +1,307 @@
+/*
+ * live.c - reads what is appended to the sessions that are selected (live.h).
+ *
+ * Threads: the tool has one thread.
+ */
+#include "tools/walcat/live.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/model/model_timestamp.h"
+#include "tools/terminal/when.h"
+
+enum {
+    SINCE_LAST = 64 /* entries of a session to begin the search for a time */
+};
+
+/* --- sessions ----------------------------------------------------------- */
+
+static void close_handle(struct live_session *session)
+{
+    wal_entry_cursor_close(session->cursor);
+    wal_session_close(session->handle);
+    session->cursor = NULL;
+    session->handle = NULL;
+}
+
+/* Opens the session, and closes the one that was opened LIVE_HANDLES before. */
+static enum wal_status open_handle(struct live *live,
+                                   struct live_session *session)
+{
+    size_t *slot = &live->open[live->open_next];
+    struct wal_entry_cursor_options options =
+        WAL_INIT(wal_entry_cursor_options);
+    enum wal_status status;
+
+    if (session->handle != NULL) {
+        return WAL_OK;
+    }
+    if (*slot > 0) {
+        close_handle(&live->sessions[*slot - 1]);
+    }
+    *slot = (size_t)(session - live->sessions) + 1;
+    live->open_next = (live->open_next + 1) % LIVE_HANDLES;
+    status = wal_session_open(live->store, cli_slice(session->id),
+                              &session->handle, NULL);
+    if (status == WAL_OK) {
+        options.flags = WAL_ENTRY_CURSOR_OUT_OF_LINE;
+        options.last = 1;
+        status = wal_entry_cursor_open(session->handle, &options,
+                                       &session->cursor, NULL);
+    }
+    if (status != WAL_OK) {
+        close_handle(session);
+    }
+    return status;
+}
+
+static bool is_named(const struct live *live, struct wal_slice id)
+{
+    for (size_t i = 0; i < live->names->count; i++) {
+        if (cli_slice_equal(cli_slice(live->names->items[i]), id)) {
+            return true;
+        }
+    }
+    return live->names->count == 0;
+}
+
+/* Reads the texts of the session, and whether it is selected. */
+static enum wal_status load_session(struct live *live,
+                                    struct live_session *session)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    enum wal_status status;
+    struct wal_slice title;
+
+    close_handle(session); /* the id may be that of another session now */
+    status = open_handle(live, session);
+    if (status == WAL_OK) {
+        status = wal_session_get_info(session->handle, &info, NULL);
+    }
+    if (status != WAL_OK) {
+        session->is_selected = false;
+        return status;
+    }
+    title = info.title.size > 0 ? info.title : info.first_text;
+    free(session->title);
+    free(session->cwd);
+    session->title = cli_copy_text(title.data, (size_t)title.size);
+    session->cwd = cli_copy_text(info.cwd.data, (size_t)info.cwd.size);
+    session->is_selected =
+        is_named(live, info.id) &&
+        (live->project == NULL ||
+         cli_slice_equal(info.project, cli_slice(live->project))) &&
+        (live->cwd == NULL || cli_slice_equal(info.cwd, cli_slice(live->cwd)));
+    return WAL_OK;
+}
+
+struct live_session *live_find(struct live *live, struct wal_slice id)
+{
+    uint32_t *number = cli_ids_get_or_add(&live->ids, id);
+    struct live_session *session;
+
+    if (*number == 0) {
+        live->sessions = cli_reserve(live->sessions, live->count,
+                                     &live->capacity, sizeof(*session));
+        session = &live->sessions[live->count++];
+        *number = (uint32_t)live->count;
+        memset(session, 0, sizeof(*session));
+        session->id = cli_copy_text(id.data, (size_t)id.size);
+    }
+    session = &live->sessions[*number - 1];
+    if (session->title == NULL) {
+        (void)!load_session(live, session); /* it may be back from the trash */
+    }
+    return session->title != NULL ? session : NULL;
+}
+
+/* --- where to begin ----------------------------------------------------- */
+
+/* Whether an entry is not older than since_ms; one without a time is. */
+static bool is_since(const struct live *live, const struct wal_entry *entry)
+{
+    struct wal__json_span time = {entry->timestamp.data,
+                                  (size_t)entry->timestamp.size};
+    int64_t ms = 0;
+
+    return wal__model_time_read_text(time, &ms) && ms >= live->since_ms;
+}
+
+/* Lowers *first to the first of the session's last entries that is not older.
+ * Returns false when an earlier one may be. */
+static bool find_first(const struct live *live, struct wal_session *session,
+                       uint64_t last, uint64_t *first)
+{
+    struct wal_entry_cursor_options options =
+        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct wal_entry_cursor *cursor = NULL;
+    enum wal_status status;
+    uint64_t count = 0;
+    bool is_older = false;
+
+    options.mode = WAL_ENTRY_CURSOR_ALL;
+    options.flags = WAL_ENTRY_CURSOR_OUT_OF_LINE;
+    options.last = last;
+    status = wal_entry_cursor_open(session, &options, &cursor, NULL);
+    while (status == WAL_OK || (status == WAL_ECORRUPT && cursor != NULL)) {
+        status = wal_entry_cursor_next(cursor, &entry, NULL);
+        if (status == WAL_OK && is_since(live, &entry) &&
+            entry.sequence < *first) {
+            *first = entry.sequence;
+        }
+        is_older = is_older || (status == WAL_OK && !is_since(live, &entry));
+        count++;
+    }
+    wal_entry_cursor_close(cursor);
+    return is_older || count <= last;
+}
+
+/* The position before the first record that is not older than since_ms. */
+static uint64_t find_since(struct live *live)
+{
+    struct wal_session_cursor_options options =
+        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session_cursor *list = NULL;
+    uint64_t first = UINT64_MAX;
+    enum wal_status status;
+
+    options.changed_after = live->since_ms - 1;
+    options.cwd = cli_slice(live->cwd);
+    options.project = cli_slice(live->project);
+    status = wal_session_cursor_open(live->store, &options, &list, NULL);
+    while (status == WAL_OK &&
+           (status = wal_session_cursor_next(list, &info, NULL)) == WAL_OK) {
+        struct live_session *session =
+            is_named(live, info.id) ? live_find(live, info.id) : NULL;
+        uint64_t last = SINCE_LAST;
+
+        if (session == NULL || open_handle(live, session) != WAL_OK) {
+            continue;
+        }
+        while (!find_first(live, session->handle, last, &first)) {
+            last *= 2;
+        }
+    }
+    wal_session_cursor_close(list);
+    return first == UINT64_MAX ? CLI_TAIL_END : first - 1;
+}
+
+int live_open(struct live *live)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = cli_tail_open(&live->tail, live->store,
+                                           WAL_WRITTEN, CLI_TAIL_END, &error);
+    uint64_t after = CLI_TAIL_END;
+
+    /* What is appended from here on is new. */
+    live->old_end = live->tail.known;
+    if (status == WAL_OK && live->since_ms > 0) {
+        after = find_since(live);
+    }
+    if (after < live->old_end) {
+        cli_tail_close(&live->tail);
+        status =
+            cli_tail_open(&live->tail, live->store, WAL_WRITTEN, after, &error);
+    }
+    return status == WAL_OK ? CLI_CONTINUE
+                            : cli_report(live->cli, live->path, status, &error);
+}
+
+/* --- reading ------------------------------------------------------------ */
+
+/* Completes the entry with its parent, which the record does not have. An open
+ * handle may be that of a deleted session whose id was used again. */
+static enum wal_status complete_entry(struct live *live,
+                                      struct live_session *session,
+                                      const struct wal_record *record,
+                                      struct live_item *item)
+{
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    enum wal_status status;
+    bool was_open;
+
+    do {
+        was_open = session->handle != NULL;
+        status = open_handle(live, session);
+        if (status == WAL_OK) {
+            status = wal_entry_cursor_get(session->cursor, record->entry->id,
+                                          &entry, NULL);
+        }
+        if (status == WAL_ENOTFOUND) {
+            close_handle(session);
+        }
+    } while (status == WAL_ENOTFOUND && was_open);
+    item->entry = status == WAL_OK ? entry : *record->entry;
+    return status == WAL_EREDACTED || status == WAL_ENOTFOUND ? WAL_ENOTFOUND
+                                                              : WAL_OK;
+}
+
+static bool is_wanted(const struct live *live, const struct wal_record *record)
+{
+    bool is_old = record->sequence <= live->old_end;
+
+    if (record->kind == WAL_RECORD_ENTRY) {
+        return (live->type == NULL ||
+                cli_slice_equal(record->entry->type, cli_slice(live->type))) &&
+               (!is_old || is_since(live, record->entry));
+    }
+    return record->kind == WAL_RECORD_DOC && live->type == NULL &&
+           (!is_old || record->doc->modified_ms >= live->since_ms);
+}
+
+enum wal_status live_next(struct live *live, struct live_item *item,
+                          struct wal_error *error)
+{
+    struct wal_record record = WAL_INIT(wal_record);
+    enum wal_status status;
+
+    while ((status = cli_tail_next(&live->tail, &record, error)) == WAL_OK) {
+        struct live_session *session = live_find(live, record.session_id);
+
+        if (session != NULL && record.kind == WAL_RECORD_SESSION) {
+            (void)!load_session(live, session);
+        }
+        if (session == NULL || !session->is_selected ||
+            !is_wanted(live, &record)) {
+            continue;
+        }
+        item->session = session;
+        item->doc = record.doc;
+        item->is_old = record.sequence <= live->old_end;
+        if (record.kind == WAL_RECORD_DOC ||
+            complete_entry(live, session, &record, item) == WAL_OK) {
+            break;
+        }
+    }
+    return status;
+}
+
+int64_t live_item_time(const struct live_item *item)
+{
+    struct wal__json_span time = {item->entry.timestamp.data,
+                                  (size_t)item->entry.timestamp.size};
+    int64_t ms = 0;
+
+    if (item->doc != NULL) {
+        return item->doc->modified_ms;
+    }
+    return wal__model_time_read_text(time, &ms) ? ms : when_now_ms();
+}
+
+void live_close(struct live *live)
+{
+    for (size_t i = 0; i < live->count; i++) {
+        close_handle(&live->sessions[i]);
+        free(live->sessions[i].id);
+        free(live->sessions[i].title);
+        free(live->sessions[i].cwd);
+    }
+    free(live->sessions);
+    cli_ids_deinit(&live->ids);
+    cli_tail_close(&live->tail);
+    live->sessions = NULL;
+    live->count = 0;
+}

@@ -78,7 +78,7 @@ LAYERS = {
         "tools/usage/"],
     "bench/": [API, SEARCH_API],
     # The Python extension.
-    "bindings/python/src/": [API],
+    "bindings/python/src/": [API, SEARCH_API],
     # Benchmarks that reach below the interface.
     "bench/internal/": [API, "bench/"] + BYTES + ENGINE,
 }
@@ -93,6 +93,8 @@ LAYERS.update({
 for room in ("content/", "exchange/", "admin/"):
     LAYERS[NODE + room] = [API, NODE, NODE + "base/", NODE + "store/",
                            NODE + "session/"]
+LAYERS[NODE + "search/"] = [API, SEARCH_API, NODE, NODE + "base/",
+                            NODE + "store/"]
 # The list of roots that a store keeps is read by what the API does not show.
 LAYERS["engine/convert/view/"].append("engine/api/")
 # Codex names its sessions as Claude Code does where it imports them.
@@ -102,7 +104,8 @@ LAYERS["format/dialect/"] += DIALECTS
 # The Node.js package in JavaScript; adapters for SDKs use what it exports.
 LIB = "bindings/node/lib/"
 ROOMS = [LIB + room for room in (
-    "base/", "content/", "exchange/", "session/", "admin/", "store/")]
+    "base/", "content/", "exchange/", "session/", "admin/", "search/",
+    "store/")]
 ADAPTER = [LIB, LIB + "base/", LIB + "adapter/"]
 LAYERS.update({
     **cumulative([], ROOMS),

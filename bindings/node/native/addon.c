@@ -96,6 +96,7 @@ static const struct call_method *const modules[] = {
     repair_methods,
     rewind_methods,
     salvage_methods,
+    search_methods,
     session_append_methods,
     session_change_methods,
     session_fork_methods,

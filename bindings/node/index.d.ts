@@ -27,7 +27,7 @@
 //              stops them like their signal, and they reject with that error.
 //              A store that was not closed is closed with a warning of type
 //              AgentwalLeak once the program holds neither it nor a part of it:
-//              sessions, documents, blobs, iterators, followers that wait.
+//              sessions, documents, blobs, searches, iterators, followers that wait.
 //   Threads    A Worker opens its own Store on the same path. Handles are not
 //              passed between threads.
 

@@ -29,7 +29,7 @@ function(agentwal_add_static_objects target)
   set(objects $<TARGET_OBJECTS:agentwal_objects>)
   target_sources(${target} PRIVATE
     $<FILTER:${objects},EXCLUDE,/engine/base/sha256[.]c[.]o$>
-    ${PROJECT_SOURCE_DIR}/engine/base/sha256_plain.c)
+    ${PROJECT_SOURCE_DIR}/bindings/digest/sha256.c)
 endfunction()
 
 # agentwal_add_static_search(TARGET WHAT FILE MISSING): adds full-text search to

@@ -2,8 +2,8 @@
  * sha256.h - SHA-256 by libcrypto. A store fetches the algorithm once, with its
  * first digest. Any thread; a struct wal__sha256_ctx belongs to one thread.
  *
- * sha256.c calls EVP. A binding that carries libcrypto has sha256_plain.c in its
- * place, which needs two objects of libcrypto.a instead of 700.
+ * In modules that carry libcrypto, bindings/digest/sha256.c is in place of
+ * sha256.c.
  */
 #ifndef AGENTWAL_ENGINE_BASE_SHA256_H
 #define AGENTWAL_ENGINE_BASE_SHA256_H

@@ -79,6 +79,8 @@ LAYERS = {
     "bench/": [API, SEARCH_API],
     # The Python extension.
     "bindings/python/src/": [API, SEARCH_API],
+    # In place of a file of the engine.
+    "bindings/digest/": ["engine/base/", "format/bytes/"],
     # Benchmarks that reach below the interface.
     "bench/internal/": [API, "bench/"] + BYTES + ENGINE,
 }
@@ -129,7 +131,7 @@ LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"' r"|'(?:\\.|[^'\\\n])*'")
 
 def sources():
     for top in ("format", "engine", "search", "tools", "bench",
-                "bindings/node/native", "bindings/python"):
+                "bindings/digest", "bindings/node/native", "bindings/python"):
         for folder, _, names in os.walk(os.path.join(ROOT, top)):
             for name in sorted(names):
                 if name.endswith((".c", ".h", ".cc")):

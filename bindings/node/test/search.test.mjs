@@ -326,8 +326,8 @@ for (const how of ['close', 'closeSync']) {
     const store = await makeLarge(t);
     const search = store.openSearch();
     const other = store.openSearch({ memory: true });
-    const pending = [search.find('number 7'), search.find('number 8'), search.update({ deep: true }),
-      other.find('number 9')]
+    const pending = [search.find('number 7'), search.find('number 8'),
+      search.update({ deep: true }), other.find('number 9')]
       .map((call) => call.catch((error) => assert.equal(error.code, 'WAL_ECLOSED')));
     await new Promise((resolve) => { setTimeout(resolve, 5); });
     const closed = store[how]();

@@ -93,7 +93,8 @@ async function useOthers(store: Store, session: Session): Promise<void> {
   const options: SearchOptions = { roles: ['user', 'title'], since: new Date(), until: 5, signal };
   const found: SearchSession[] = await search.find('x', { ...options, deep: true, update: false });
   const [[start, end]]: [number, number][] = found[0].hits[0].matches;
-  const id: string | null = search.findSync('x', { limit: 5, hits: 1, snippet: 9 })[0].hits[0].entryId;
+  const [first]: SearchSession[] = search.findSync('x', { limit: 5, hits: 1, snippet: 9 });
+  const id: string | null = first.hits[0].entryId;
   const { built }: SearchUpdate = await search.update({ deep: true, onProgress });
   const merged: TransferResult = await store.merge(Store.memory(), { sessions: ['a'], onProgress });
   const compacted: CompactStoreResult = await store.compact({ rate: Infinity, onProgress, signal });

@@ -321,10 +321,11 @@ def test_search__is_of_one_process(large):
     search = large.search()
     with pytest.raises(agentwal.InvalidType, match="pickled"):
         pickle.dumps(search)
-    lock = threading.Event()
-    holder = threading.Thread(target=lambda: search.find("number", on_progress=lambda *_: lock.set()))
+    locked = threading.Event()
+    holder = threading.Thread(target=lambda: search.find("number",
+                                                         on_progress=lambda *_: locked.set()))
     holder.start()
-    lock.wait()
+    locked.wait()
     child = os.fork()
     if child == 0:
         try:

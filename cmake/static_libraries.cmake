@@ -34,7 +34,8 @@ endfunction()
 
 # agentwal_add_static_search(TARGET WHAT FILE MISSING): adds full-text search to
 # a module, statically: FILE is the source of the binding that calls it. Without
-# SQLite the source MISSING takes its place, and a message says so.
+# SQLite the source MISSING takes its place, and a message says so. The property
+# AGENTWAL_SEARCH of the target says which.
 function(agentwal_add_static_search target what file missing)
   if(agentwal_with_search)
     find_library(AGENTWAL_STATIC_sqlite3 libsqlite3.a)
@@ -44,8 +45,10 @@ function(agentwal_add_static_search target what file missing)
     target_sources(${target} PRIVATE ${file}
       $<TARGET_OBJECTS:agentwal_search_objects>)
     target_link_libraries(${target} PRIVATE ${AGENTWAL_STATIC_sqlite3} m)
+    set_target_properties(${target} PROPERTIES AGENTWAL_SEARCH ON)
   else()
     target_sources(${target} PRIVATE ${missing})
+    set_target_properties(${target} PROPERTIES AGENTWAL_SEARCH OFF)
     if(AGENTWAL_SEARCH)
       message(STATUS "${what} is built without full-text search for lack of "
         "libsqlite3.a. On Debian or Ubuntu: apt-get install libsqlite3-dev")

@@ -1,8 +1,10 @@
 // Full-text search.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { chmodSync, existsSync, readdirSync } from 'node:fs';
 import test from 'node:test';
+import { Worker } from 'node:worker_threads';
 
 import { Store } from '../index.mjs';
 import {
@@ -346,6 +348,28 @@ test('a find is pending when its search is closed at once, and its store after i
   search.close();
   await store.close();
   await finding;
+});
+
+test('a Worker is terminated with searches under way', async (t) => {
+  const name = storePath(t);
+  for (let round = 0; round < 5; round++) {
+    const worker = new Worker(new URL('./child/worker.mjs', import.meta.url), {
+      workerData: { name, id: `s-${round}`, mode: 'search' },
+    });
+    await once(worker, 'message');
+    await new Promise((resolve) => { setTimeout(resolve, 9 * round); });
+    await worker.terminate();
+  }
+  const store = await Store.open(name);
+  assert.equal((await openSearch(t, store).find('"number 7 of"')).length, 5);
+  await store.close();
+});
+
+test('a process exits with searches under way', async (t) => {
+  const { code, errors } = await startChild('search', [storePath(t), 'exit'],
+    { execArgv: ['--expose-gc'] }).ended;
+  assert.equal(code, 7, errors);
+  assert.equal(errors, '');
 });
 
 test('searches that are lost are freed, their calls are completed', async (t) => {

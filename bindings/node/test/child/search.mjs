@@ -1,8 +1,9 @@
-// search STORE: loses searches, some with a find under way, and the store too but
-// for a search that is held. Run with --expose-gc.
+// search STORE [exit]: loses searches, some with a find under way, and the store too
+// but for a search that is held; or exits while finds are under way. Run with
+// --expose-gc.
 import { Store } from '../../index.mjs';
 
-const [, , name] = process.argv;
+const [, , name, how] = process.argv;
 
 const turn = () => new Promise((resolve) => { setTimeout(resolve, 5); });
 
@@ -28,6 +29,11 @@ async function lose() {
 }
 
 const results = await lose();
+if (how === 'exit') {
+  results.forEach((result) => result.catch(() => {}));
+  held.find('word').catch(() => {});
+  setTimeout(() => process.exit(7), 3);
+}
 for (let i = 0; i < 10; i++) {
   globalThis.gc();
   await turn();

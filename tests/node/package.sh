@@ -119,6 +119,12 @@ runs() {
 install archive --ignore-scripts "$package"
 runs archive
 [ ! -L archive/node_modules/agentwal ] || fail 'it is a link'
+(cd archive && node -e "
+const { Store } = require('agentwal');
+const store = Store.memory();
+store.createSync({ id: 's', title: 'A title' });
+store.openSearch().find('title').then(([{ sessionId }]) => console.log(sessionId));
+") | grep -qx s || fail 'it does not search'
 printf 'ignore-scripts=true\n' >home/.npmrc
 install configured "$package"
 rm home/.npmrc

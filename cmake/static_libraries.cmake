@@ -22,3 +22,38 @@ function(agentwal_find_static_libraries variable)
   set(${variable} "${found}" PARENT_SCOPE)
   set(${variable}_missing "${missing}" PARENT_SCOPE)
 endfunction()
+
+# agentwal_add_static_objects(TARGET): adds the library to a module, with the
+# SHA-256 of libcrypto.a that does not link the rest of it.
+function(agentwal_add_static_objects target)
+  set(objects $<TARGET_OBJECTS:agentwal_objects>)
+  target_sources(${target} PRIVATE
+    $<FILTER:${objects},EXCLUDE,/engine/base/sha256[.]c[.]o$>
+    ${PROJECT_SOURCE_DIR}/bindings/digest/sha256.c)
+endfunction()
+
+# agentwal_add_static_search(TARGET WHAT FILE MISSING): adds full-text search to
+# a module, statically: FILE is the source of the binding that calls it. Without
+# SQLite the source MISSING takes its place, and a message says so. The property
+# AGENTWAL_SEARCH of the target says which.
+function(agentwal_add_static_search target what file missing)
+  if(agentwal_with_search)
+    find_library(AGENTWAL_STATIC_sqlite3 libsqlite3.a)
+    mark_as_advanced(AGENTWAL_STATIC_sqlite3)
+  endif()
+  if(agentwal_with_search AND AGENTWAL_STATIC_sqlite3)
+    target_sources(${target} PRIVATE ${file}
+      $<TARGET_OBJECTS:agentwal_search_objects>)
+    target_link_libraries(${target} PRIVATE ${AGENTWAL_STATIC_sqlite3} m)
+    set_target_properties(${target} PROPERTIES AGENTWAL_SEARCH ON)
+  else()
+    target_sources(${target} PRIVATE ${missing})
+    set_target_properties(${target} PROPERTIES AGENTWAL_SEARCH OFF)
+    if(AGENTWAL_SEARCH)
+      message(STATUS "${what} is built without full-text search for lack of "
+        "libsqlite3.a. On Debian or Ubuntu: apt-get install libsqlite3-dev")
+    endif()
+  endif()
+  target_include_directories(${target} PRIVATE
+    ${PROJECT_SOURCE_DIR}/search/include)
+endfunction()

@@ -5,7 +5,8 @@
 # from a checkout. pack.sh makes a package of it.
 #
 # Needs CMake, a C compiler and, on Debian: liblz4-dev zlib1g-dev libssl-dev
-# libdeflate-dev, and libnode-dev or `npm ci` for the headers of Node-API.
+# libdeflate-dev libsqlite3-dev, and libnode-dev or `npm ci` for the headers of
+# Node-API. Without libsqlite3-dev there is no full-text search.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)

@@ -27,7 +27,7 @@
 //              stops them like their signal, and they reject with that error.
 //              A store that was not closed is closed with a warning of type
 //              AgentwalLeak once the program holds neither it nor a part of it:
-//              sessions, documents, blobs, iterators, followers that wait.
+//              sessions, documents, blobs, searches, iterators, followers that wait.
 //   Threads    A Worker opens its own Store on the same path. Handles are not
 //              passed between threads.
 
@@ -178,6 +178,11 @@ export class Store {
   sessions(options?: ListOptions): Iterable<SessionInfo> & AsyncIterable<SessionInfo>;
   /** Takes a session out of the trash. */
   undelete(id: string): Promise<void>;
+
+  /** A full-text search over the sessions. `memory`: keep its index in memory, as
+   * it is also kept for a store without files and where the store cannot be
+   * written. */
+  openSearch(options?: { memory?: boolean }): Search;
 
   /** Documents of the store. */
   readonly documents: Documents;
@@ -807,6 +812,104 @@ export interface ViewFlushResult {
 
 export interface ViewImportResult {
   lines: number; appended: number; duplicates: number; damaged: number; unknown: number;
+}
+
+// -------------------------------------------------------------- search ---
+
+/** Parts of a conversation. 'tool' is a tool's call, 'result' its result. */
+export type SearchRole = 'user' | 'assistant' | 'tool' | 'title' | 'summary' | 'result';
+
+/** onProgress is called with bytes that are indexed; the signal stops that. */
+export interface SearchOptions extends Progress {
+  /** Project id of the session. */
+  project?: string;
+  /** Directory of the session. */
+  cwd?: string;
+  /** Id of the session; with what it shares as a fork. */
+  session?: string;
+  /** Name of the tool that is called; hits are then calls. */
+  tool?: string;
+  /** Default: all, without 'result'. */
+  roles?: SearchRole[];
+  /** Times of entries, from and before: Dates, or milliseconds since 1970. */
+  since?: Date | number;
+  until?: Date | number;
+  /** Sessions; default 20. */
+  limit?: number;
+  /** Hits of each session; default 3. */
+  hits?: number;
+  /** Characters of the snippet on each side of a match; default 80. */
+  snippet?: number;
+  /** Search results of tools too. */
+  deep?: boolean;
+  /** Take the text literally, and find it inside words too; the newest first. */
+  substring?: boolean;
+  /** false: use the index as it is. */
+  update?: boolean;
+}
+
+export interface SearchHit {
+  /** null: the title of the session. */
+  entryId: string | null;
+  role: SearchRole;
+  /** 0: none is known. */
+  time: number;
+  /** As the entry has it. */
+  timestamp: string;
+  sequence: number;
+  /** Name of the tool of a call, or null. */
+  tool: string | null;
+  /** One line around the first match. */
+  snippet: string;
+  /** Start and end of each match in the snippet, as of String.slice. */
+  matches: [start: number, end: number][];
+  /** Higher is better. */
+  score: number;
+}
+
+export interface SearchSession {
+  sessionId: string;
+  /** Or its first text. */
+  title: string;
+  cwd: string;
+  projectId: string;
+  updated: number;
+  /** Records that have all words; of a phrase, they may be elsewhere in the
+   * record. */
+  matches: number;
+  /** The best first. */
+  hits: SearchHit[];
+}
+
+export interface SearchUpdate {
+  /** With an index; of them, those that were made or extended now. */
+  segments: number; built: number;
+  readBytes: number; textBytes: number;
+  /** Of all indexes, also of those in memory. */
+  indexBytes: number;
+  /** Records that could not be read. */
+  damaged: number;
+  /** Indexes that are kept in memory. */
+  unwritten: number;
+}
+
+/** Calls are made one after the other. */
+export interface Search {
+  /** Finds the records that have all words of the text: words, "a phrase",
+   * begin*, -without. What was appended before is found. The best session is
+   * first. Rejects with WAL_EINVAL for a text without a word, and with
+   * WAL_ENOTFOUND or WAL_ETRASHED for `session`. */
+  find(text: string, options?: SearchOptions): Promise<SearchSession[]>;
+  /** The same in the calling thread, of what is written. Throws WAL_EBUSY while
+   * another call runs. */
+  findSync(text: string, options?: Omit<SearchOptions, keyof Progress>): SearchSession[];
+  /** Brings the index up to date, as find() does; with `deep` that of tools'
+   * results too. */
+  update(options?: Progress & { deep?: boolean }): Promise<SearchUpdate>;
+  /** Frees the search once the calls that were made before are completed; files
+   * of the index remain. Otherwise that happens when it is collected. */
+  close(): void;
+  [Symbol.dispose](): void;
 }
 
 // ------------------------------------------------------------- library ---

@@ -1,6 +1,9 @@
 /*
  * sha256.h - SHA-256 by libcrypto. A store fetches the algorithm once, with its
  * first digest. Any thread; a struct wal__sha256_ctx belongs to one thread.
+ *
+ * In modules that carry libcrypto, bindings/digest/sha256.c is in place of
+ * sha256.c.
  */
 #ifndef AGENTWAL_ENGINE_BASE_SHA256_H
 #define AGENTWAL_ENGINE_BASE_SHA256_H
@@ -8,14 +11,10 @@
 #include <stdatomic.h>
 
 #include "agentwal.h"
-#include "format/segment/record_blob.h"
-
-enum {
-    WAL__DIGEST_HEX_SIZE = 2 * WAL__DIGEST_SIZE + 1
-};
+#include "engine/base/digest.h"
 
 struct wal__sha256_alg {
-    _Atomic(void *) algorithm; /* EVP_MD; null: not fetched yet */
+    _Atomic(void *) algorithm; /* of sha256.c: EVP_MD; null: not fetched yet */
 };
 
 void wal__sha256_alg_init(struct wal__sha256_alg *sha256_alg);
@@ -29,7 +28,7 @@ enum wal_status wal__sha256(struct wal__sha256_alg *sha256_alg,
 
 /* The running digest of content in pieces; a zeroed one may be deinited. */
 struct wal__sha256_ctx {
-    void *context; /* EVP_MD_CTX */
+    void *context; /* of libcrypto */
 };
 
 /* Starts a digest, and restarts one that is in progress. */
@@ -40,14 +39,5 @@ enum wal_status wal__sha256_update(struct wal__sha256_ctx *ctx,
 enum wal_status wal__sha256_final(struct wal__sha256_ctx *ctx,
                                   struct wal__digest *digest) WAL_MUST_USE;
 void wal__sha256_deinit(struct wal__sha256_ctx *ctx);
-
-bool wal__digest_equal(const struct wal__digest *a,
-                       const struct wal__digest *b);
-/* Reads what wal__digest_to_hex writes, without the NUL. False: the text is not
- * that of a digest. */
-bool wal__digest_from_hex(struct wal__span text, struct wal__digest *digest);
-/* Writes lower-case hexadecimal digits and a NUL. */
-void wal__digest_to_hex(const struct wal__digest *digest,
-                        char out[WAL__DIGEST_HEX_SIZE]);
 
 #endif

@@ -132,6 +132,16 @@ class Runner {
     listDocuments: (step) => this.documents(step).list(pick(step, 'prefix'))
       .map(({ key }) => key),
     putBlob: (step) => this.store.blobs.put(Buffer.from(textOf(step.content))),
+    search: async (step) => {
+      const search = this.store.openSearch();
+      const found = await search.find(textOf(step.text), pick(step, 'project', 'cwd', 'session',
+        'tool', 'roles', 'hits', 'limit', 'snippet', 'deep', 'substring'));
+      return found.map(({ sessionId, title, matches: count, hits }) => ({
+        sessionId, title, matches: count,
+        hits: hits.map(({ entryId, role, tool, snippet, matches }) => ({ entryId, role, tool,
+          snippet, marked: matches.map(([start, end]) => snippet.slice(start, end)) })),
+      }));
+    },
     blobSize: async (step) => (await this.store.blobs.get(step.digest))?.length ?? null,
   };
 

@@ -195,6 +195,18 @@ class Runner:
         content = self.store.blobs.get(step["digest"])
         return None if content is None else len(content)
 
+    def call_search(self, step: dict[str, Any]) -> Any:
+        with self.store.search() as search:
+            return [{"sessionId": found.session_id, "title": found.title, "matches": found.matches,
+                     "hits": [{"entryId": hit.entry_id, "role": hit.role, "tool": hit.tool,
+                               "snippet": hit.snippet,
+                               "marked": [hit.snippet[start:end] for start, end in hit.matches]}
+                              for hit in found.hits]}
+                    for found in search.find(**pick(
+                        step, text="text", project="project", cwd="cwd", session="session",
+                        tool="tool", roles="roles", hits="hits", limit="limit", snippet="snippet",
+                        deep="deep", substring="substring"))]
+
     # ---------------------------------------------------------------------
 
     def run(self, step: dict[str, Any]) -> str | None:

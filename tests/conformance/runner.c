@@ -243,6 +243,9 @@ static bool run_step(struct runner *runner, const char *where,
     bool passed;
 
     run = run != NULL ? run : find_step(store_steps, call);
+#ifdef AGENTWAL_HAVE_SEARCH
+    run = run != NULL ? run : find_step(search_steps, call);
+#endif
     if (run == NULL) {
         runner_fail("%s: no call %s", where, call);
     }

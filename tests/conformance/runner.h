@@ -42,6 +42,9 @@ struct step_kind {
 
 extern const struct step_kind entry_steps[];
 extern const struct step_kind store_steps[];
+#ifdef AGENTWAL_HAVE_SEARCH
+extern const struct step_kind search_steps[];
+#endif
 
 /* Ends the program with a message. */
 void runner_fail(const char *format, ...)

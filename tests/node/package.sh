@@ -55,7 +55,7 @@ for name in native test bench node_modules build CMakeLists.txt; do
     [ ! -e "package/$name" ] || fail "it has $name"
 done
 cmp "$AGENTWAL_SOURCE/LICENSE" package/LICENSE
-for library in libssl liblz4 zlib1g libdeflate; do
+for library in libssl liblz4 zlib1g libdeflate libsqlite3; do
     grep -q "code of $library:" package/NOTICE || fail "NOTICE has no $library"
 done
 ! grep -q '"resolved": "[a-z+]*:' "$source/package-lock.json" ||
@@ -68,7 +68,7 @@ if [ "$(nm -D --defined-only --format=just-symbols "$binary" | sed 's/@.*//' | s
 fi
 ! readelf -S "$binary" | grep -q '\.debug_\|\.symtab' || fail 'it is not stripped'
 ! readelf -d "$binary" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
-    grep -v -x -e libc.so.6 -e 'ld-linux.*' || fail 'it needs another library'
+    grep -v -x -e libc.so.6 -e libm.so.6 -e 'ld-linux.*' || fail 'it needs another library'
 highest=$(objdump -T "$binary" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -1)
 [ "$(printf '%s\nGLIBC_2.34\n' "$highest" | sort -V | tail -1)" = GLIBC_2.34 ] ||
     fail "it needs $highest"
@@ -119,6 +119,12 @@ runs() {
 install archive --ignore-scripts "$package"
 runs archive
 [ ! -L archive/node_modules/agentwal ] || fail 'it is a link'
+(cd archive && node -e "
+const { Store } = require('agentwal');
+const store = Store.memory();
+store.createSync({ id: 's', title: 'A title' });
+store.openSearch().find('title').then(([{ sessionId }]) => console.log(sessionId));
+") | grep -qx s || fail 'it does not search'
 printf 'ignore-scripts=true\n' >home/.npmrc
 install configured "$package"
 rm home/.npmrc

@@ -82,6 +82,19 @@ tests_are in
 configure all -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON || fail 'no pkg-config'
 tests_are in
 
+# Without the archive of SQLite, which the packages for languages carry.
+cmake -S "$AGENTWAL_SOURCE" -B out_archive -G Ninja -DAGENTWAL_BENCH=OFF \
+    -DAGENTWAL_NODE=ON -DAGENTWAL_PYTHON=ON -DAGENTWAL_STATIC_sqlite3=OFF \
+    >configure.log 2>&1 || fail 'no libsqlite3.a'
+for package in 'Node.js addon' 'Python extension'; do
+    reports "The $package is built without full-text search for lack of \
+libsqlite3.a. On Debian or Ubuntu: apt-get install libsqlite3-dev"
+done
+cmake --build out_archive --target \
+    bindings/node/CMakeFiles/agentwal_node.dir/native/search/missing.c.o \
+    bindings/python/CMakeFiles/agentwal_python.dir/src/search/missing.c.o \
+    >build.log || { tail -20 build.log && exit 1; }
+
 # Without one of the engine's, and without all of them.
 ! configure no_lz4 || fail 'succeeds without lz4'
 reports "agentwal needs libraries that were not found: lz4 (Debian: \

@@ -82,7 +82,9 @@ LAYERS = {
         "tools/usage/", "tools/watch/", "tools/resume/"],
     "bench/": [API, SEARCH_API],
     # The Python extension.
-    "bindings/python/src/": [API],
+    "bindings/python/src/": [API, SEARCH_API],
+    # In place of a file of the engine.
+    "bindings/digest/": ["engine/base/", "format/bytes/"],
     # Benchmarks that reach below the interface.
     "bench/internal/": [API, "bench/"] + BYTES + ENGINE,
 }
@@ -97,6 +99,8 @@ LAYERS.update({
 for room in ("content/", "exchange/", "admin/"):
     LAYERS[NODE + room] = [API, NODE, NODE + "base/", NODE + "store/",
                            NODE + "session/"]
+LAYERS[NODE + "search/"] = [API, SEARCH_API, NODE, NODE + "base/",
+                            NODE + "store/"]
 # The list of roots that a store keeps is read by what the API does not show.
 LAYERS["engine/convert/view/"].append("engine/api/")
 # Codex names its sessions as Claude Code does where it imports them.
@@ -106,7 +110,8 @@ LAYERS["format/dialect/"] += DIALECTS
 # The Node.js package in JavaScript; adapters for SDKs use what it exports.
 LIB = "bindings/node/lib/"
 ROOMS = [LIB + room for room in (
-    "base/", "content/", "exchange/", "session/", "admin/", "store/")]
+    "base/", "content/", "exchange/", "session/", "admin/", "search/",
+    "store/")]
 ADAPTER = [LIB, LIB + "base/", LIB + "adapter/"]
 LAYERS.update({
     **cumulative([], ROOMS),
@@ -130,7 +135,7 @@ LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"' r"|'(?:\\.|[^'\\\n])*'")
 
 def sources():
     for top in ("format", "engine", "search", "tools", "bench",
-                "bindings/node/native", "bindings/python"):
+                "bindings/digest", "bindings/node/native", "bindings/python"):
         for folder, _, names in os.walk(os.path.join(ROOT, top)):
             for name in sorted(names):
                 if name.endswith((".c", ".h", ".cc")):

@@ -24,6 +24,7 @@ extern const struct call_method job_thread_methods[];
 extern const struct call_method repair_methods[];
 extern const struct call_method rewind_methods[];
 extern const struct call_method salvage_methods[];
+extern const struct call_method search_methods[];
 extern const struct call_method session_append_methods[];
 extern const struct call_method session_change_methods[];
 extern const struct call_method session_fork_methods[];

@@ -58,7 +58,7 @@ test('docs/api.md has every function and method', async (t) => {
   const digest = await store.blobs.put('x');
   const objects = [store, session, session.entries(), store.documents, store.blobs,
     store.blobs.open(digest), await store.blobs.create(), session.checkpoints,
-    session.view({ dialect: 'claude', root: temporaryFolder(t) })];
+    session.view({ dialect: 'claude', root: temporaryFolder(t) }), store.openSearch()];
   const names = new Set(Object.keys(agentwal).filter((name) => name !== 'default'));
   for (const name of Object.getOwnPropertyNames(agentwal.Store)) {
     if (typeof agentwal.Store[name] === 'function') {

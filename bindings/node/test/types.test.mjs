@@ -184,6 +184,13 @@ test('what exchange returns has the properties that are declared', async (t) => 
   hasProperties(await view.flush(), interfaces.ViewFlushResult);
   hasProperties(await view.import(), interfaces.ViewImportResult);
   hasProperties(store.views()[0], interfaces.ViewInfo);
+  const search = store.openSearch();
+  hasMembers(search, interfaces.Search);
+  const [found] = await search.find('x');
+  hasProperties(found, interfaces.SearchSession);
+  hasProperties(found.hits[0], interfaces.SearchHit);
+  hasProperties(await search.update(), interfaces.SearchUpdate);
+  search.close();
   const other = memoryStore(t);
   hasProperties(await other.import(view.path()), interfaces.ImportResult);
   hasProperties(await other.merge(store), interfaces.TransferResult);

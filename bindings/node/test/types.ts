@@ -3,8 +3,8 @@ import {
   Append, AppendResult, BackupResult, BlobReader, BlobWriter, CheckpointInfo, CompactStoreResult,
   ConflictError, Documents, Entry, EntryInput, ErrorCode, FileChanges, importClients,
   importDialects, ImportResult, isBundle, LockedError, NotFoundError, RewindResult, SalvageResult,
-  scanImport, Session, SessionInfo, SessionList, Store, TransferResult, version, View,
-  viewDialects, ViewInfo, WalError,
+  scanImport, Search, SearchOptions, SearchSession, SearchUpdate, Session, SessionInfo,
+  SessionList, Store, TransferResult, version, View, viewDialects, ViewInfo, WalError,
 } from 'agentwal';
 
 async function use(): Promise<void> {
@@ -89,11 +89,19 @@ async function useOthers(store: Store, session: Session): Promise<void> {
     const error: WalError | null = round.reports[0].error;
     void error;
   }
+  const search: Search = store.openSearch({ memory: true });
+  const options: SearchOptions = { roles: ['user', 'title'], since: new Date(), until: 5, signal };
+  const found: SearchSession[] = await search.find('x', { ...options, deep: true, update: false });
+  const [[start, end]]: [number, number][] = found[0].hits[0].matches;
+  const [first]: SearchSession[] = search.findSync('x', { limit: 5, hits: 1, snippet: 9 });
+  const id: string | null = first.hits[0].entryId;
+  const { built }: SearchUpdate = await search.update({ deep: true, onProgress });
   const merged: TransferResult = await store.merge(Store.memory(), { sessions: ['a'], onProgress });
   const compacted: CompactStoreResult = await store.compact({ rate: Infinity, onProgress, signal });
   const copied: BackupResult = await store.backup('b', { signal });
   const salvaged: SalvageResult = await Store.salvage('a', 'b', { networkFs: true, onProgress });
   const { to }: { to: number } = await Store.migrate('a', { networkFs: true });
+  void [start, end, id, built];
   void [losses, data.length, scanned, merged, compacted, copied, salvaged, to, importDialects,
     importClients()[0].folder, isBundle('b'), store.claims()[0].own];
 }
@@ -120,6 +128,10 @@ Store.memory().createSync({ id: 7 });
 Store.memory().createSync().view({ root: 'x' });
 // @ts-expect-error there is no such selection
 void scanImport('x', { select: 'some' });
+// @ts-expect-error there is no such role
+void Store.memory().openSearch().find('x', { roles: ['person'] });
+// @ts-expect-error a signal cannot stop it
+Store.memory().openSearch().findSync('x', { signal: new AbortController().signal });
 // @ts-expect-error results are read-only
 Store.memory().createSync().append({ payload: 1 }).lastId = 'x';
 

@@ -40,6 +40,7 @@ from ._library import (__version__, import_clients, import_dialects, is_bundle, 
 from ._results import (BackupResult, CompactResult, ImportClient, ImportIssue, ImportReport,
                        ImportResult, MigrateResult, SalvageLoss, SalvageResult, SessionSpace,
                        TransferReport, TransferResult)
+from ._search import Search, SearchHit, SearchSession, SearchUpdate
 from ._session import Compaction, Session, SessionOptions
 from ._store import Store
 from ._ticket import Ticket
@@ -57,10 +58,10 @@ __all__ = [
     "ImportReport", "ImportResult", "Invalid", "InvalidType", "LimitReached", "LockFileLost",
     "Locked", "MigrateResult", "NetworkFilesystem", "NewEntry", "NoParent", "NoSpace", "NotAFile",
     "NotAStore", "NotFound", "OutOfMemory", "OutsideRoot", "Poisoned", "ReadOnly", "Redacted",
-    "RewindResult", "SalvageLoss", "SalvageResult", "SchemaMismatch", "Session", "SessionChange",
-    "SessionInfo", "SessionList", "SessionOptions", "SessionSpace", "Store", "StoreInfo", "Ticket",
-    "TimedOut", "TooBig", "Torn", "TransferReport", "TransferResult", "Trashed",
-    "UnsupportedVersion", "View", "ViewFlushResult", "ViewImportResult", "ViewInfo", "ViewIssue",
-    "__version__", "import_clients", "import_dialects", "is_bundle", "memory", "migrate", "noop",
-    "open", "salvage", "scan_import", "view_dialects",
+    "RewindResult", "SalvageLoss", "SalvageResult", "SchemaMismatch", "Search", "SearchHit",
+    "SearchSession", "SearchUpdate", "Session", "SessionChange", "SessionInfo", "SessionList",
+    "SessionOptions", "SessionSpace", "Store", "StoreInfo", "Ticket", "TimedOut", "TooBig", "Torn",
+    "TransferReport", "TransferResult", "Trashed", "UnsupportedVersion", "View", "ViewFlushResult",
+    "ViewImportResult", "ViewInfo", "ViewIssue", "__version__", "import_clients", "import_dialects",
+    "is_bundle", "memory", "migrate", "noop", "open", "salvage", "scan_import", "view_dialects",
 ]

@@ -12,7 +12,7 @@ from ._record import Record
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
-def _datetime(milliseconds: int) -> datetime.datetime:
+def time_of(milliseconds: int) -> datetime.datetime:
     """Raises OverflowError for a time beyond the year 9999."""
     return _EPOCH + datetime.timedelta(milliseconds=milliseconds)
 
@@ -90,11 +90,11 @@ class SessionInfo(Record):
 
     @property
     def created(self) -> datetime.datetime:
-        return _datetime(self.created_ms)
+        return time_of(self.created_ms)
 
     @property
     def updated(self) -> datetime.datetime:
-        return _datetime(self.updated_ms)
+        return time_of(self.updated_ms)
 
 
 def session_info(row: dict[str, Any]) -> SessionInfo:
@@ -156,7 +156,7 @@ class Document(Record):
 
     @property
     def modified(self) -> datetime.datetime:
-        return _datetime(self.modified_ms)
+        return time_of(self.modified_ms)
 
 
 def document(row: dict[str, Any]) -> Document:

@@ -20,6 +20,7 @@ from ._imports import ImportFollow, Select, import_row
 from ._info import (Claim, SessionInfo, SessionList, StoreInfo, claim, session_info, store_info)
 from ._results import (BackupResult, CompactResult, ImportResult, TransferResult, compact_result,
                        import_result, transfer_result)
+from ._search import Search
 from ._session import Session
 from ._values import (Path, Paths, Time, flags_of, follow_durability, milliseconds, path_bytes,
                       path_list, path_text, session_row, timeout_seconds)
@@ -134,6 +135,11 @@ class Store(Unpicklable):
             if page.next is None:
                 return
             after = page.next
+
+    def search(self, *, memory: bool = False) -> Search:
+        """A full-text search over the sessions. memory: keep the index in memory, as it is also
+        kept for a store without files and where the store cannot be written."""
+        return Search(self, memory)
 
     def undelete(self, id: str) -> None:
         """Takes a session out of the trash, durably."""

@@ -78,11 +78,23 @@ IMPORT_CHANGED_VIEW: Final[int]
 IMPORT_OTHER_ID: Final[int]
 IMPORT_ALL_FILES: Final[int]
 IMPORT_OTHER_FILES: Final[int]
+SEARCH_MEMORY: Final[int]
+SEARCH_UPDATE_DEEP: Final[int]
+SEARCH_DEEP: Final[int]
+SEARCH_SUBSTRING: Final[int]
+SEARCH_NO_UPDATE: Final[int]
+SEARCH_USER: Final[int]
+SEARCH_ASSISTANT: Final[int]
+SEARCH_TOOL: Final[int]
+SEARCH_TITLE: Final[int]
+SEARCH_SUMMARY: Final[int]
+SEARCH_RESULT: Final[int]
 IMPORT_NO_OFFSET: Final[int]
 
 @final
 class Handle:
-    """A handle of the library: a store, a session, a ticket, a blob, a view or an import."""
+    """A handle of the library: a store, a session, a ticket, a blob, a view, an import or a
+    search."""
 
 @final
 class Entry:
@@ -268,6 +280,12 @@ def view_root_add(store: Handle, dialect: str, root: bytes, /) -> None: ...
 def view_list(store: Handle, flags: int, session: str | None, /) -> list[_Dict]: ...
 def view_update(store: Handle, view: _Row, /) -> _Dict: ...
 def view_dialects() -> tuple[str, ...]: ...
+
+# Searches. A query: flags, text, project, cwd, session, tool, since, until, roles, limits of
+# sessions and hits, characters of a snippet.
+def search_open(store: Handle, flags: int, /) -> Handle: ...
+def search_find(search: Handle, query: _Row, progress: _Progress, /) -> list[_Dict]: ...
+def search_update(search: Handle, flags: int, progress: _Progress, /) -> _Dict: ...
 def session_export(store: Handle, session: Handle, dialect: str,
                    /) -> tuple[bytes, dict[str, int]]: ...
 

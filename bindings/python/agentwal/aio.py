@@ -49,9 +49,11 @@ from ._waiter import Waiter
 from ._wal import Entry
 
 if TYPE_CHECKING:
-    from ._values import Durability
+    from ._search import SearchRole
+    from ._store import Progress
+    from ._values import Durability, Time
 
-__all__ = ["Opening", "Session", "Store", "memory", "noop", "open"]
+__all__ = ["Opening", "Search", "Session", "Store", "memory", "noop", "open"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -210,6 +212,10 @@ class Store(Unpicklable):
         return await self.run(agentwal.Store.list, cwd=cwd, project=project, prefix=prefix,
                               source=source, parent=parent, after=after, limit=limit)
 
+    async def search(self, *, memory: bool = False) -> Search:
+        """A full-text search over the sessions."""
+        return Search(self, await self.run(agentwal.Store.search, memory=memory))
+
     async def sync(self) -> None:
         """Waits until everything appended before is durable."""
         await self.run(agentwal.Store.sync)
@@ -268,6 +274,45 @@ class Store(Unpicklable):
             self._submissions.settle_all()
 
     async def __aenter__(self) -> Store:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                        traceback: TracebackType | None) -> None:
+        await self.close()
+
+
+class Search(Unpicklable):
+    """A full-text search of a store of this loop. `blocking` is the agentwal.Search."""
+
+    def __init__(self, store: Store, search: agentwal.Search) -> None:
+        """Called by the store."""
+        self.store = store
+        self.blocking = search
+
+    async def find(self, text: str, *, project: str | None = None, cwd: Path | None = None,
+                   session: str | None = None, tool: str | None = None,
+                   roles: Iterable[SearchRole] = (), since: Time | None = None,
+                   until: Time | None = None, limit: int = 20, hits: int = 3, snippet: int = 80,
+                   deep: bool = False, substring: bool = False, update: bool = True,
+                   on_progress: Progress | None = None) -> list[agentwal.SearchSession]:
+        """As agentwal.Search.find; on_progress is called in a thread of the executor."""
+        find = functools.partial(
+            self.blocking.find, text, project=project, cwd=cwd, session=session, tool=tool,
+            roles=roles, since=since, until=until, limit=limit, hits=hits, snippet=snippet,
+            deep=deep, substring=substring, update=update, on_progress=on_progress)
+        return await self.store.run(lambda store: find())
+
+    async def update(self, *, deep: bool = False,
+                     on_progress: Progress | None = None) -> agentwal.SearchUpdate:
+        """As agentwal.Search.update; on_progress is called in a thread of the executor."""
+        return await self.store.run(
+            lambda store: self.blocking.update(deep=deep, on_progress=on_progress))
+
+    async def close(self) -> None:
+        """Frees the search, once no call uses it; otherwise that happens when it is collected."""
+        self.blocking.close()
+
+    async def __aenter__(self) -> Search:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, value: BaseException | None,

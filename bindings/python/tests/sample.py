@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import pathlib
-from typing import Iterator
+from typing import Iterator, Literal
 
 import agentwal
 from agentwal import aio
@@ -44,6 +44,12 @@ def run(path: pathlib.Path) -> list[agentwal.SessionInfo]:
         content: bytes | None = store.blobs.get(digest)
         for sequence in store.follow(timeout=0):
             print(sequence + 1, content, moment, created)
+        with store.search(memory=True) as search:
+            roles: list[Literal["user", "title"]] = ["user"]
+            sessions: list[agentwal.SearchSession] = search.find("x", roles=roles, since=moment)
+            for hit in sessions[0].hits:
+                ends: list[tuple[int, int]] = list(hit.matches)
+                print(hit.snippet.upper(), hit.time or moment, ends, search.update().built + 1)
         print(*texts(session))
         return list(store.sessions(cwd="/srv", changed_after=moment))
 
@@ -56,6 +62,9 @@ async def run_in_loop(path: pathlib.Path) -> int:
         async for entry in session.follow("start", timeout=0.0):
             last: agentwal.Entry = entry
             print(last.depth)
+        search: aio.Search = await store.search()
+        words: list[agentwal.SearchSession] = await search.find("x", roles=["user"])
+        print(words)
         digest: str = await store.run(lambda blocking: blocking.blobs.put(b"content"))
         compacted: agentwal.CompactResult = await store.run(agentwal.Store.compact, erase=True)
         print(digest, compacted)

@@ -47,7 +47,8 @@ struct wal_search_options {
  * WAL_SEARCH_MEMORY, on a read-only handle, of a store without files, and where
  * `index/` cannot be written: such a search uses the files that are there, and
  * makes an index of the other segments each time it is opened, of a tenth of
- * their size. Close *search with wal_search_close, before the store.
+ * their size. Close *search with wal_search_close, before the store or after;
+ * once the store is closed no other call may be made with it.
  *
  * Threads: any.
  */

@@ -527,6 +527,25 @@ static void test_query__misuse(void **state)
     kit_close(store);
 }
 
+/* It has opened a session, for the roles of messages. */
+static void test_query__search_closed_after_its_store(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = kit_create(store, "a");
+    struct wal_search *search = kit_search(store);
+
+    (void)kit_put(store, a, "message/a/m.json",
+                  "{\"id\":\"m\",\"role\":\"user\",\"time\":{\"created\":1}}");
+    (void)kit_put(store, a, "part/m/p.json",
+                  "{\"id\":\"p\",\"messageID\":\"m\",\"sessionID\":\"a\","
+                  "\"type\":\"text\",\"text\":\"needle\"}");
+    assert_string_equal(kit_hits(search, "needle"), "a:m");
+    wal_session_close(a);
+    assert_int_equal(wal_close(store, NULL), WAL_EBUSY);
+    wal_search_close(search);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -546,6 +565,7 @@ int main(void)
         KIT_TEST(test_query__long_text_is_cut),
         KIT_TEST(test_query__more_than_are_ranked),
         KIT_TEST(test_query__misuse),
+        KIT_TEST(test_query__search_closed_after_its_store),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

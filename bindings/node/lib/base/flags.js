@@ -1,6 +1,6 @@
 'use strict';
 
-// Numbers of agentwal.h.
+// Numbers of agentwal.h, and of agentwal/search.h.
 
 module.exports = {
   OPEN: {
@@ -24,5 +24,11 @@ module.exports = {
   VIEW_STALE: 1,
   SELECT: { clients: 0, all: 2, others: 4 },
   COMPACT: { erase: 1, dryRun: 2, emptyTrash: 4, keepDeltas: 8 },
+  SEARCH_MEMORY: 1,
+  SEARCH_UPDATE_DEEP: 1,
+  SEARCH: { deep: 1, substring: 2, noUpdate: 4 },
+  SEARCH_ROLE: {
+    __proto__: null, user: 1, assistant: 2, tool: 4, title: 8, summary: 16, result: 32,
+  },
   CHANGE: { metadata: 1, title: 2, cwd: 4, project: 8, schemaVersion: 16, expect: 32 },
 };

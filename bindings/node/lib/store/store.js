@@ -11,6 +11,7 @@ const { invalid } = require('../base/errors.js');
 const { listSessions, Sessions } = require('./list.js');
 const { makeSession } = require('../session/session.js');
 const { OPEN } = require('../base/flags.js');
+const { openSearch } = require('../search/search.js');
 const { openArguments } = require('../base/open_options.js');
 const { toOptions } = require('../base/options.js');
 const { sessionArguments } = require('../session/session_options.js');
@@ -107,6 +108,10 @@ class Store {
 
   async undelete(id) {
     return native.undelete(this.#core.handle, id);
+  }
+
+  openSearch(options) {
+    return openSearch(this.#core, (call) => this.#hold(call), options);
   }
 
   // ----------------------------------------------------- administration ---

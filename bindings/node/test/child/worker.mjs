@@ -28,6 +28,20 @@ if (mode === 'count') {
     store.sync();
     await new Promise((resolve) => { setImmediate(resolve); });
   }
+} else if (mode === 'search') { // with searches under way, some of a store that closes
+  await session.append(Array.from({ length: 3000 }, (_, i) => ({
+    payload: { role: 'user', content: `number ${i} of many words` },
+  })));
+  const held = [store.openSearch(), store.openSearch({ memory: true })];
+  parentPort.postMessage('ready');
+  for (;;) {
+    const lost = store.openSearch({ memory: true });
+    for (const search of [...held, lost]) {
+      search.find('number 7').catch(() => {});
+    }
+    lost.close();
+    await held[1].update({ deep: true });
+  }
 } else { // until it is terminated
   const following = session.follow();
   following.next().catch(() => {});

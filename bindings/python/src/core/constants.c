@@ -1,11 +1,12 @@
 /*
- * constants.c - the enumerators of agentwal.h that the Python layer uses, by
+ * constants.c - the enumerators of the library that the Python layer uses, by
  * their names without WAL_.
  */
 #include "agentwal/admin.h"
 #include "agentwal/checkpoint.h"
 #include "agentwal/convert.h"
 #include "agentwal/import.h"
+#include "agentwal/search.h"
 #include "bindings/python/src/core/module.h"
 
 #define CONSTANT(name)    \
@@ -84,6 +85,17 @@ static const struct {
     CONSTANT(IMPORT_OTHER_ID),
     CONSTANT(IMPORT_ALL_FILES),
     CONSTANT(IMPORT_OTHER_FILES),
+    CONSTANT(SEARCH_MEMORY),
+    CONSTANT(SEARCH_UPDATE_DEEP),
+    CONSTANT(SEARCH_DEEP),
+    CONSTANT(SEARCH_SUBSTRING),
+    CONSTANT(SEARCH_NO_UPDATE),
+    CONSTANT(SEARCH_USER),
+    CONSTANT(SEARCH_ASSISTANT),
+    CONSTANT(SEARCH_TOOL),
+    CONSTANT(SEARCH_TITLE),
+    CONSTANT(SEARCH_SUMMARY),
+    CONSTANT(SEARCH_RESULT),
 };
 
 bool module_add_constants(PyObject *module)

@@ -14,6 +14,7 @@
 #include "bindings/python/src/core/process.h"
 #include "bindings/python/src/core/raise.h"
 #include "bindings/python/src/core/value.h"
+#include "bindings/python/src/search/search.h"
 
 /* A handle that was dropped while wal_close ran. */
 struct leftover {
@@ -45,6 +46,8 @@ const char *handle_name(enum handle_kind kind)
         return "a view";
     case HANDLE_FOLLOW:
         return "an import";
+    case HANDLE_SEARCH:
+        return "a search";
     case HANDLE_SHARED:
         return "a store or a session";
     }
@@ -75,6 +78,9 @@ static void close_pointer(enum handle_kind kind, void *pointer)
         break;
     case HANDLE_FOLLOW:
         wal_import_follow_close(pointer);
+        break;
+    case HANDLE_SEARCH:
+        search_close(pointer);
         break;
     case HANDLE_STORE:
     case HANDLE_SHARED:

@@ -28,6 +28,7 @@ enum handle_kind {
     HANDLE_WRITER = 32, /* of a blob */
     HANDLE_VIEW = 64,
     HANDLE_FOLLOW = 128, /* an import that goes on */
+    HANDLE_SEARCH = 256,
     /* Of which several threads may use one at the same time. */
     HANDLE_SHARED = HANDLE_STORE | HANDLE_SESSION
 };

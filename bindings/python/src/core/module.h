@@ -69,7 +69,8 @@ bool module_add_constants(PyObject *module);
     X(view_methods)       \
     X(view_list_methods)  \
     X(import_methods)     \
-    X(follow_methods)
+    X(follow_methods)     \
+    X(search_methods)
 
 #define MODULE_DECLARE(name) extern PyMethodDef name[];
 MODULE_METHODS(MODULE_DECLARE)

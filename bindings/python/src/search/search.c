@@ -1,0 +1,232 @@
+/*
+ * search.c - full-text search.
+ */
+#include "bindings/python/src/search/search.h"
+
+#include "agentwal/search.h"
+#include "bindings/python/src/core/callback.h"
+#include "bindings/python/src/core/value.h"
+
+static const struct value_field query_fields[] = {
+    VALUE_FIELD(wal_search_query, flags, VALUE_U32),
+    VALUE_FIELD(wal_search_query, text, VALUE_TEXT),
+    VALUE_FIELD(wal_search_query, project, VALUE_TEXT),
+    VALUE_FIELD(wal_search_query, cwd, VALUE_TEXT),
+    VALUE_FIELD(wal_search_query, session, VALUE_TEXT),
+    VALUE_FIELD(wal_search_query, tool, VALUE_TEXT),
+    VALUE_FIELD(wal_search_query, since_ms, VALUE_I64),
+    VALUE_FIELD(wal_search_query, until_ms, VALUE_I64),
+    VALUE_FIELD(wal_search_query, roles, VALUE_U32),
+    VALUE_FIELD(wal_search_query, session_limit, VALUE_U32),
+    VALUE_FIELD(wal_search_query, hits_limit, VALUE_U32),
+    VALUE_FIELD(wal_search_query, snippet_characters, VALUE_U32),
+};
+VALUE_TABLE(query_table, wal_search_query, query_fields);
+
+static const struct value_field hit_fields[] = {
+    VALUE_FIELD(wal_search_hit, role, VALUE_U32),
+    VALUE_FIELD(wal_search_hit, session_id, VALUE_TEXT),
+    VALUE_FIELD(wal_search_hit, title, VALUE_TEXT),
+    VALUE_FIELD(wal_search_hit, cwd, VALUE_TEXT),
+    VALUE_FIELD(wal_search_hit, project, VALUE_TEXT),
+    VALUE_FIELD(wal_search_hit, session_updated_ms, VALUE_I64),
+    VALUE_FIELD(wal_search_hit, entry_id, VALUE_TEXT),
+    VALUE_FIELD(wal_search_hit, timestamp, VALUE_TEXT),
+    VALUE_FIELD(wal_search_hit, time_ms, VALUE_I64),
+    VALUE_FIELD(wal_search_hit, sequence, VALUE_U64),
+    VALUE_FIELD(wal_search_hit, tool, VALUE_TEXT),
+    VALUE_FIELD(wal_search_hit, snippet, VALUE_TEXT),
+    VALUE_FIELD(wal_search_hit, rank, VALUE_U32),
+    VALUE_FIELD(wal_search_hit, session_hits, VALUE_U64),
+};
+VALUE_TABLE(hit_table, wal_search_hit, hit_fields);
+
+static const struct value_field updated_fields[] = {
+    VALUE_FIELD(wal_search_update_result, segments, VALUE_U64),
+    VALUE_FIELD(wal_search_update_result, built, VALUE_U64),
+    VALUE_FIELD(wal_search_update_result, read_bytes, VALUE_U64),
+    VALUE_FIELD(wal_search_update_result, text_bytes, VALUE_U64),
+    VALUE_FIELD(wal_search_update_result, index_bytes, VALUE_U64),
+    VALUE_FIELD(wal_search_update_result, damaged, VALUE_U64),
+    VALUE_FIELD(wal_search_update_result, unwritten, VALUE_U32),
+};
+VALUE_TABLE(updated_table, wal_search_update_result, updated_fields);
+
+void search_close(void *search)
+{
+    wal_search_close(search);
+}
+
+/* search_open(store, flags) */
+static PyObject *search_open(PyObject *module, PyObject *const *args,
+                             Py_ssize_t count)
+{
+    struct wal_search_options options = WAL_INIT(wal_search_options);
+    struct wal_search *search = NULL;
+    struct wal_store *store;
+    struct call call;
+
+    if (!value_count(module, "search_open", count, 2) ||
+        !value_u32(module_state(module), args[1], "flags", &options.flags)) {
+        return NULL;
+    }
+    store = call_begin(&call, module, args[0], HANDLE_STORE);
+    if (store == NULL) {
+        return NULL;
+    }
+    call_unlock(&call);
+    call.status = wal_search_open(store, &options, &search, &call.error);
+    call_lock(&call);
+    return call_handle(&call, HANDLE_SEARCH, search);
+}
+
+/* --- find --------------------------------------------------------------- */
+
+/* The pairs of offsets, which ascend, in characters. */
+static PyObject *make_matches(const struct wal_search_hit *hit)
+{
+    const uint8_t *snippet = hit->snippet.data;
+    PyObject *matches = PyList_New(0);
+    unsigned int ends[2] = {0, 0};
+    unsigned int characters = 0;
+    uint32_t byte = 0;
+
+    for (uint32_t i = 0; matches != NULL && i < hit->match_count; i++) {
+        for (uint32_t j = 0; j < 2; j++) {
+            while (byte < hit->matches[2 * i + j] && byte < hit->snippet.size) {
+                characters += (snippet[byte] & 0xc0) != 0x80;
+                byte++;
+            }
+            ends[j] = characters;
+        }
+        if (!callback_add(matches, Py_BuildValue("II", ends[0], ends[1]))) {
+            value_clear(&matches);
+        }
+    }
+    return matches;
+}
+
+/* Sets and lets go of an item. */
+static bool set_item(PyObject *dict, const char *name, PyObject *item)
+{
+    bool ok = item != NULL && PyDict_SetItemString(dict, name, item) == 0;
+
+    Py_XDECREF(item);
+    return ok;
+}
+
+static PyObject *make_hit(const struct wal_search_hit *hit)
+{
+    PyObject *dict = value_dict(&hit_table, hit);
+
+    if (dict != NULL &&
+        (!set_item(dict, "matches", make_matches(hit)) ||
+         !set_item(dict, "score", PyFloat_FromDouble(hit->score)))) {
+        value_clear(&dict);
+    }
+    return dict;
+}
+
+static PyObject *make_hits(struct call *call, struct wal_search_cursor *cursor)
+{
+    struct wal_search_hit hit = WAL_INIT(wal_search_hit);
+    PyObject *hits = PyList_New(0);
+
+    while (hits != NULL) {
+        call->status = wal_search_cursor_next(cursor, &hit, &call->error);
+        if (call->status == WAL_END) {
+            break;
+        }
+        if (call_failed(call) || !callback_add(hits, make_hit(&hit))) {
+            value_clear(&hits);
+        }
+    }
+    return hits;
+}
+
+static int32_t on_progress(void *context, uint64_t done, uint64_t total)
+{
+    return callback_progress(context, done, total);
+}
+
+/* search_find(search, query, progress): a list of hits */
+static PyObject *search_find(PyObject *module, PyObject *const *args,
+                             Py_ssize_t count)
+{
+    struct wal_search_query query = WAL_INIT(wal_search_query);
+    struct wal_search_cursor *cursor = NULL;
+    struct callback callback;
+    struct wal_search *search;
+    PyObject *made = NULL;
+    struct call call;
+
+    if (!value_count(module, "search_find", count, 3) ||
+        !value_row(module_state(module), args[1], "query", &query_table,
+                   &query)) {
+        return NULL;
+    }
+    search = call_begin(&call, module, args[0], HANDLE_SEARCH);
+    if (search == NULL) {
+        return NULL;
+    }
+    if (!callback_begin(&callback, &call, args[2])) {
+        call_end(&call);
+        return NULL;
+    }
+    query.progress = on_progress;
+    query.ctx = &callback;
+    call_unlock(&call);
+    call.status = wal_search_find(search, &query, &cursor, NULL, &call.error);
+    call_lock(&call);
+    if (!call_failed(&call)) {
+        made = make_hits(&call, cursor);
+    }
+    wal_search_cursor_close(cursor);
+    callback_end(&callback);
+    call_end(&call);
+    return made;
+}
+
+/* search_update(search, flags, progress) */
+static PyObject *search_update(PyObject *module, PyObject *const *args,
+                               Py_ssize_t count)
+{
+    struct wal_search_update_options options =
+        WAL_INIT(wal_search_update_options);
+    struct wal_search_update_result result = WAL_INIT(wal_search_update_result);
+    struct callback callback;
+    struct wal_search *search;
+    PyObject *made = NULL;
+    struct call call;
+
+    if (!value_count(module, "search_update", count, 3) ||
+        !value_u32(module_state(module), args[1], "flags", &options.flags)) {
+        return NULL;
+    }
+    search = call_begin(&call, module, args[0], HANDLE_SEARCH);
+    if (search == NULL) {
+        return NULL;
+    }
+    if (!callback_begin(&callback, &call, args[2])) {
+        call_end(&call);
+        return NULL;
+    }
+    options.progress = on_progress;
+    options.ctx = &callback;
+    call_unlock(&call);
+    call.status = wal_search_update(search, &options, &result, &call.error);
+    call_lock(&call);
+    if (!call_failed(&call)) {
+        made = value_dict(&updated_table, &result);
+    }
+    callback_end(&callback);
+    call_end(&call);
+    return made;
+}
+
+PyMethodDef search_methods[] = {
+    MODULE_FUNCTION("search_open", search_open),
+    MODULE_FUNCTION("search_find", search_find),
+    MODULE_FUNCTION("search_update", search_update),
+    {0},
+};

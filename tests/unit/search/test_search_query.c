@@ -2,6 +2,8 @@
  * test_search_query.c - tests of what a search returns: ranking, filters, and
  * what it must not return (agentwal/search.h).
  */
+#include <unistd.h>
+
 #include "tests/lib/kit/parts_kit.h"
 #include "tests/lib/search/search_kit.h"
 
@@ -281,9 +283,11 @@ static void test_query__deleted_and_trashed_sessions(void **state)
     (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = create(store, "a", "word", "", "");
-    struct wal_session *b = create(store, "b", "word", "", "");
+    struct wal_session *b;
     struct wal_search *search = kit_search(store);
 
+    (void)usleep(2000); /* b is newer, by a millisecond at least */
+    b = create(store, "b", "word", "", "");
     kit_say(a, "a1", "user", "word");
     kit_say(b, "b1", "user", "word");
     assert_string_equal(kit_hits(search, "word"), "b:- b:b1 a:- a:a1");

@@ -1,5 +1,5 @@
 # Packages, which cpack makes: five of Debian, and an archive of the tools that
-# needs no library at all. tools/package.sh configures, builds and makes them.
+# needs no library at all, and has no server. tools/package.sh configures, builds and makes them.
 #
 #   libagentwal0.2   the shared library; a minor version until 1.0 has another
 #                    soname, so that several can be installed together
@@ -43,6 +43,13 @@ if(portable_archives AND NOT sanitizers)
   if(agentwal_with_search)
     target_sources(agentwal_portable PRIVATE
       $<TARGET_OBJECTS:agentwal_search_objects>)
+  endif()
+  # libmicrohttpd links GnuTLS, of which Debian has no archive.
+  if(agentwal_with_serve)
+    target_sources(agentwal_portable PRIVATE
+      ${PROJECT_SOURCE_DIR}/tools/serve/missing.c)
+    target_include_directories(agentwal_portable PRIVATE
+      ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/engine/include)
   endif()
   target_link_libraries(agentwal_portable PRIVATE
     ${portable_archives} m -pthread)

@@ -57,12 +57,14 @@ done
 
 deps_install "$deps_test"
 
-# What the tests of the Node.js package use: headers, and a compiler of types.
-node=$root/bindings/node
-if [ "$node/package-lock.json" -nt "$node/node_modules/.package-lock.json" ]; then
-    (cd "$node" && npm ci --no-progress >/dev/null)
-    touch "$node/node_modules/.package-lock.json"
-fi
+# What the tests of the Node.js package use: headers, and a compiler of types;
+# and those of the page: what drives a browser.
+for node in "$root/bindings/node" "$root/tests/page"; do
+    if [ "$node/package-lock.json" -nt "$node/node_modules/.package-lock.json" ]; then
+        (cd "$node" && npm ci --no-progress >/dev/null)
+        touch "$node/node_modules/.package-lock.json"
+    fi
+done
 
 # Scripts start Python thousands of times: the interpreter itself, not a
 # version manager's wrapper of it.

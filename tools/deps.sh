@@ -26,6 +26,7 @@ libcmocka-dev       deps_library cmocka cmocka.h
 libjansson-dev      deps_library jansson jansson.h
 libdeflate-dev      deps_library libdeflate libdeflate.h
 libsqlite3-dev      deps_library sqlite3 sqlite3.h
+libmicrohttpd-dev   deps_library libmicrohttpd microhttpd.h
 libbenchmark-dev    deps_header benchmark/benchmark.h
 python3             deps_command python3
 python3-dev         deps_header python3.11/Python.h
@@ -40,6 +41,7 @@ strace              deps_command strace
 git                 deps_command git
 doxygen             deps_command doxygen
 abigail-tools       deps_command abidiff
+chromium            deps_command chromium
 dpkg-dev            deps_command dpkg-shlibdeps
 binutils            deps_command objdump
 nodejs              deps_node

@@ -38,6 +38,7 @@ done
 deps_install "$deps_build
 dpkg-dev        deps_command dpkg-shlibdeps
 libsqlite3-dev  deps_library sqlite3 sqlite3.h
+libmicrohttpd-dev deps_library libmicrohttpd microhttpd.h
 "
 : "${build:=$(deps_build_dir "$root" package)}"
 : "${packages:=$(dirname "$build")/packages}"

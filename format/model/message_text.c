@@ -54,6 +54,7 @@ static bool is_message(struct wal__json_span object,
     message->content = m[is_opencode ? PARTS : CONTENT].value;
     message->calls = m[CALLS].value;
     message->item = (struct wal__json_span){NULL, 0};
+    message->object = object;
     return message->role.kind == WAL__JSON_STRING &&
            (message->content.kind != WAL__JSON_NONE ||
             message->calls.kind == WAL__JSON_ARRAY);
@@ -68,7 +69,7 @@ static bool is_item(struct wal__json_span object, struct wal__message *message)
                                           "custom_tool_call_output"};
     struct wal__json_member type = {.key = "type"};
 
-    *message = (struct wal__message){.item = object};
+    *message = (struct wal__message){.item = object, .object = object};
     if (wal__json_members(object.data, object.size, &type, 1, NULL) !=
         WAL__JSON_OK) {
         return false;
@@ -182,6 +183,7 @@ static void visit_array(const struct wal__json_token *array, element_fn *each,
 struct visit {
     wal__message_part_fn *each;
     void *ctx;
+    struct wal__json_span block;
 };
 
 static void pass(const struct visit *visit, enum wal__message_part_kind kind,
@@ -192,7 +194,8 @@ static void pass(const struct visit *visit, enum wal__message_part_kind kind,
     const struct wal__message_part part = {.kind = kind,
                                            .text = text == NULL ? none : *text,
                                            .value =
-                                               value == NULL ? none : *value};
+                                               value == NULL ? none : *value,
+                                           .block = visit->block};
 
     visit->each(visit->ctx, &part);
 }
@@ -222,7 +225,8 @@ static void pass_text(const struct visit *visit,
         .kind = is_text(&m[TYPE], "reasoning") ? WAL__PART_THINKING
                                                : WAL__PART_TEXT,
         .is_synthetic = m[SYNTHETIC].value.kind == WAL__JSON_TRUE,
-        .text = m[TEXT].value};
+        .text = m[TEXT].value,
+        .block = visit->block};
 
     visit->each(visit->ctx, &part);
 }
@@ -272,7 +276,7 @@ static void visit_members(const struct visit *visit,
 void wal__message_visit_block(struct wal__json_span block,
                               wal__message_part_fn *each, void *ctx)
 {
-    const struct visit visit = {each, ctx};
+    const struct visit visit = {each, ctx, block};
     struct wal__json_member m[MEMBER_COUNT] = {
         [TYPE] = {.key = "type"},
         [TEXT] = {.key = "text"},
@@ -326,6 +330,8 @@ static void visit_call(void *ctx, const struct wal__json_token *call)
         [FUNCTION_ARGUMENTS] = {.parent = "function", .key = "arguments"},
         [CUSTOM_NAME] = {.parent = "custom", .key = "name"},
         [CUSTOM_INPUT] = {.parent = "custom", .key = "input"}};
+    const struct visit *outer = ctx;
+    const struct visit visit = {outer->each, outer->ctx, call->span};
     size_t at;
 
     if (wal__json_members(call->span.data, call->span.size, m, COUNT, NULL) !=
@@ -335,14 +341,14 @@ static void visit_call(void *ctx, const struct wal__json_token *call)
     at = m[FUNCTION_NAME].value.kind == WAL__JSON_STRING ? FUNCTION_NAME
                                                          : CUSTOM_NAME;
     if (m[at].value.kind == WAL__JSON_STRING) {
-        pass(ctx, WAL__PART_CALL, &m[at].value, &m[at + 1].value);
+        pass(&visit, WAL__PART_CALL, &m[at].value, &m[at + 1].value);
     }
 }
 
 void wal__message_visit(const struct wal__message *message,
                         wal__message_part_fn *each, void *ctx)
 {
-    struct visit visit = {each, ctx};
+    struct visit visit = {.each = each, .ctx = ctx};
     const struct wal__message_part whole = {
         .kind = WAL__PART_TEXT, .is_whole = true, .text = message->content};
 
@@ -374,7 +380,7 @@ static void visit_result_block(void *ctx, const struct wal__json_token *block)
 void wal__message_visit_result(const struct wal__json_token *result,
                                wal__message_part_fn *each, void *ctx)
 {
-    struct visit visit = {each, ctx};
+    struct visit visit = {.each = each, .ctx = ctx};
 
     if (result->kind == WAL__JSON_STRING) {
         pass(&visit, WAL__PART_TEXT, result, NULL);

@@ -24,6 +24,7 @@ struct wal__message {
     struct wal__json_token content;
     struct wal__json_token calls; /* `tool_calls`: an array, or anything else */
     struct wal__json_span item;   /* of Codex, instead of the two; or empty */
+    struct wal__json_span object; /* that has the members above */
 };
 
 enum wal__message_part_kind {
@@ -41,6 +42,7 @@ struct wal__message_part {
     bool is_synthetic; /* a text that the client made */
     struct wal__json_token text;
     struct wal__json_token value;
+    struct wal__json_span block; /* the object that it is of; or empty */
 };
 
 typedef void wal__message_part_fn(void *ctx,

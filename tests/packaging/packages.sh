@@ -55,6 +55,8 @@ for deb in "$search" "$tools"; do
     dpkg-deb -f "$deb" Depends | grep -q libsqlite3-0 ||
         fail "$deb does not depend on libsqlite3-0"
 done
+dpkg-deb -f "$tools" Depends | grep -q libmicrohttpd12 ||
+    fail "$tools does not depend on libmicrohttpd12"
 ! dpkg-deb -f "$runtime" Depends | grep -q sqlite || fail 'the engine links SQLite'
 for library in libc6 liblz4-1 zlib1g 'libssl[0-9a-z]*'; do
     for deb in "$runtime" "$tools"; do

@@ -9,5 +9,6 @@ for dir in format engine search tools bench tests examples \
     bindings/node/{native,bench} bindings/python/src; do
     [ -d "$dir" ] && dirs+=("$dir")
 done
-find "${dirs[@]}" -name '*.[ch]' -print0 -o -name '*.cc' -print0 |
+find "${dirs[@]}" -name node_modules -prune -o -name '*.[ch]' -print0 -o \
+    -name '*.cc' -print0 |
     xargs -0 clang-format-14 --dry-run -Werror

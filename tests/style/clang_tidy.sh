@@ -27,5 +27,5 @@ if [ -e /usr/include/python3.11/Python.h ]; then
     dirs+=(bindings/python/src)
     export PYTHON_HEADERS=/usr/include/python3.11
 fi
-find "${dirs[@]}" -name '*.c' -print0 |
+find "${dirs[@]}" -name node_modules -prune -o -name '*.c' -print0 |
     xargs -0 -n 12 -P "$(nproc)" bash -c 'tidy "$@"' _

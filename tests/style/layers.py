@@ -63,7 +63,9 @@ LAYERS = {
     "tools/project/": TOOL,
     # Reads the files of a store without the engine.
     "tools/store_file/": TOOL + BYTES,
-    "tools/walcat/": TOOL + BYTES + ["tools/store_file/"],
+    # What a session shows: to the page, to programs, on a terminal.
+    "tools/shown/": TOOL + BYTES + ["tools/usage/"],
+    "tools/walcat/": TOOL + BYTES + ["tools/store_file/", "tools/shown/"],
     "tools/walcheck/": TOOL + BYTES + ["tools/store_file/"],
     "tools/walconv/": TOOL + BYTES,
     "tools/walctl/": TOOL + ["engine/convert/import_tree/", "engine/retain/"],
@@ -72,14 +74,21 @@ LAYERS = {
     **cumulative([API, SEARCH_API, "format/bytes/", "format/index/"] +
                  LINES[:2] + ["engine/base/", "engine/convert/files/"],
                  ["search/text/", "search/index/", "search/query/", "search/"]),
-    "tools/search/": TOOL + [SEARCH_API, "tools/walcat/"],
+    "tools/search/": TOOL + [SEARCH_API, "tools/shown/", "tools/walcat/"],
+    "tools/page/": ["format/bytes/"],
+    "tools/view/": TOOL + ["tools/page/", "tools/shown/"],
     "tools/usage/": TOOL,
-    "tools/watch/": TOOL + ["tools/walcat/"],
-    "tools/resume/": TOOL + ["tools/walcat/"],
+    "tools/watch/": TOOL + ["tools/shown/", "tools/walcat/"],
+    "tools/resume/": TOOL + ["tools/shown/", "tools/walcat/"],
+    **cumulative(TOOL + [SEARCH_API, "tools/page/", "tools/search/",
+                          "tools/shown/", "tools/usage/"],
+                 ["tools/serve/" + room for room in (
+                     "http/", "model/", "events/", "api/", "")]),
     "tools/agentwal/": TOOL + BYTES + [
         "tools/store_file/", "tools/walcat/", "tools/walcheck/",
         "tools/walconv/", "tools/walctl/", "tools/search/",
-        "tools/usage/", "tools/watch/", "tools/resume/"],
+        "tools/page/", "tools/usage/", "tools/view/", "tools/serve/",
+        "tools/watch/", "tools/resume/"],
     "bench/": [API, SEARCH_API],
     # The Python extension.
     "bindings/python/src/": [API, SEARCH_API],

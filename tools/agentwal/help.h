@@ -66,6 +66,8 @@ extern const struct verb_help help_search;
 extern const struct verb_help help_usage;
 extern const struct verb_help help_watch;
 extern const struct verb_help help_resume;
+extern const struct verb_help help_serve;
+extern const struct verb_help help_view;
 extern const struct verb_help help_show;
 extern const struct verb_help help_stats;
 extern const struct verb_help help_tree;

@@ -275,3 +275,33 @@ const struct verb_help help_resume = {
             {NULL, NULL},
         },
 };
+
+const struct verb_help help_view = {
+    .usage = "SESSION [OPTION]...",
+    .summary = "Write a session as one HTML file, to read and to share",
+    .text =
+        "The file has the page of agentwal serve and the session: its "
+        "conversation, tree,\nfiles changed and costs. It loads nothing and "
+        "sends nothing.\n\n"
+        "Known forms of secrets are struck out: keys and tokens of providers, "
+        "private\nkeys, values of Authorization, passwords in URLs, values of "
+        "names such as\nAPI_KEY. They are counted by kind on standard error. "
+        "Read the page before you\nshare it: a secret of another form stays. "
+        "Redacted entries are left out.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--redact PATTERN", "strike out what matches this extended "
+                                 "regular expression, too; may be repeated"},
+            {"--no-tool-results", "leave the results of tools out"},
+            {"--no-paths", "shorten absolute paths to their last name, or to "
+                           "what is below the session's directory"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal view @latest >page.html", "the session used last"},
+            {"agentwal view 7f3a9c1 --no-paths --redact acme >page.html",
+             "without the names of a customer"},
+            {NULL, NULL},
+        },
+};

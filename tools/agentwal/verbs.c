@@ -13,7 +13,9 @@
 #include "tools/cli/suggest.h"
 #include "tools/resume/verbs.h"
 #include "tools/search/verbs.h"
+#include "tools/serve/verbs.h"
 #include "tools/usage/verbs.h"
+#include "tools/view/verbs.h"
 #include "tools/walcat/walcat.h"
 #include "tools/walcheck/walcheck.h"
 #include "tools/walconv/walconv.h"
@@ -46,6 +48,8 @@ static const struct verb verbs[] = {
     {"usage", VERB_READ, 0, 1, usage_run, &help_usage},
     {"watch", VERB_READ, 0, 1, watch_run, &help_watch},
     {"resume", VERB_READ, 0, 1, resume_run, &help_resume},
+    {"serve", VERB_READ, 0, 1, serve_run, &help_serve},
+    {"view", VERB_READ, VERB_NAMELESS, 0, view_run, &help_view},
     {"create", VERB_WRITE, VERB_ADDS, 1, walctl_create, &help_create},
     {"append", VERB_WRITE, 0, 1, walctl_append, &help_append},
     {"fork", VERB_WRITE, 0, 1, walctl_fork, &help_fork},

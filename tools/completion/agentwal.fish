@@ -46,6 +46,8 @@ complete -c agentwal -n __fish_use_subcommand -a search -d 'Search the text of a
 complete -c agentwal -n __fish_use_subcommand -a usage -d 'Add up the tokens and costs that the sessions state'
 complete -c agentwal -n __fish_use_subcommand -a watch -d 'Watch what is appended to all sessions, until interrupted'
 complete -c agentwal -n __fish_use_subcommand -a resume -d 'Pick a session and print the command that resumes it'
+complete -c agentwal -n __fish_use_subcommand -a serve -d 'Answer programs and browsers over HTTP'
+complete -c agentwal -n __fish_use_subcommand -a view -d 'Write a session as one HTML file, to read and to share'
 complete -c agentwal -n __fish_use_subcommand -a create -d 'Create a session and print its id'
 complete -c agentwal -n __fish_use_subcommand -a append -d 'Append entries from standard input, one JSON object per line'
 complete -c agentwal -n __fish_use_subcommand -a fork -d 'Create a session that shares the beginning of another one, and print its id'
@@ -173,6 +175,19 @@ complete -c agentwal -n '__fish_seen_subcommand_from resume' -l project -x -d 'o
 complete -c agentwal -n '__fish_seen_subcommand_from resume' -l cwd -x -a '(__fish_complete_directories)' -d 'only sessions of this directory'
 complete -c agentwal -n '__fish_seen_subcommand_from resume' -l limit -x -d 'of the table: at most N sessions; 0: all; else 20'
 complete -c agentwal -n '__fish_seen_subcommand_from resume' -F
+complete -c agentwal -n '__fish_seen_subcommand_from serve' -l port -x -d 'listen on port N of 127.0.0.1 and ::1; 0: a free one'
+complete -c agentwal -n '__fish_seen_subcommand_from serve' -l socket -x -d 'listen on that Unix socket'
+complete -c agentwal -n '__fish_seen_subcommand_from serve' -l token-file -x -d 'write the token of the port there'
+complete -c agentwal -n '__fish_seen_subcommand_from serve' -l write -d 'allow changes'
+complete -c agentwal -n '__fish_seen_subcommand_from serve' -l open -d 'open the page in the browser'
+complete -c agentwal -n '__fish_seen_subcommand_from serve' -l connections -x -d 'at most N connections; otherwise 256, and 32 to a port'
+complete -c agentwal -n '__fish_seen_subcommand_from serve' -l idle -x -d 'close a connection that is idle for so long; otherwise 60'
+complete -c agentwal -n '__fish_seen_subcommand_from serve' -F
+complete -c agentwal -n '__fish_seen_subcommand_from view' -l redact -x -d 'strike out what matches this extended regular expression, too; may be repeated'
+complete -c agentwal -n '__fish_seen_subcommand_from view' -l no-tool-results -d 'leave the results of tools out'
+complete -c agentwal -n '__fish_seen_subcommand_from view' -l no-paths -d 'shorten absolute paths to their last name, or to what is below the session\'s directory'
+complete -c agentwal -n '__fish_seen_subcommand_from view' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from view' -F
 complete -c agentwal -n '__fish_seen_subcommand_from create' -l id -x -d 'its id; a new UUID without it'
 complete -c agentwal -n '__fish_seen_subcommand_from create' -l cwd -x -a '(__fish_complete_directories)' -d 'its directory; the current one without it'
 complete -c agentwal -n '__fish_seen_subcommand_from create' -l project -x -d 'its project; that of its directory without it'
@@ -276,4 +291,4 @@ complete -c agentwal -n '__fish_seen_subcommand_from retain' -l archive -x -d 'c
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l all -d 'permit rules that leave no session'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l apply -d 'move them'
 complete -c agentwal -n '__fish_seen_subcommand_from restore' -F
-complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats search usage watch resume create append fork head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge index retain restore help'
+complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats search usage watch resume serve view create append fork head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge index retain restore help'

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/shown/documents.h"
 #include "tools/terminal/cell.h"
 #include "tools/terminal/utf8.h"
 #include "tools/terminal/when.h"
-#include "tools/walcat/documents.h"
 #include "tools/walcat/walcat.h"
 
 enum {
@@ -45,11 +45,11 @@ struct picker {
 static void print_documents(struct picker *picker, struct wal_session *session,
                             struct wal_entry_cursor *cursor, FILE *file)
 {
-    struct walcat_documents documents = {.count = 0};
+    struct shown_documents documents = {.count = 0};
     size_t first;
 
-    if (walcat_documents_read(&documents, picker->store, session, cursor,
-                              NULL) == WAL_OK) {
+    if (shown_documents_read(&documents, picker->store, session, cursor,
+                             NULL) == WAL_OK) {
         first = documents.count > PREVIEW_LINES
                     ? documents.count - PREVIEW_LINES
                     : 0;
@@ -59,7 +59,7 @@ static void print_documents(struct picker *picker, struct wal_session *session,
             putc('\n', file);
         }
     }
-    walcat_documents_deinit(&documents);
+    shown_documents_deinit(&documents);
 }
 
 static void print_messages(struct picker *picker, const char *id, FILE *file)

@@ -4,7 +4,7 @@
  *
  * Threads: the tool has one thread.
  */
-#include "tools/cli/resume.h"
+#include "tools/shown/resume.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,19 +33,19 @@ struct arguments {
 };
 
 static void make_command(const struct resume_row *row,
-                         char command[CLI_RESUME_SIZE])
+                         char command[SHOWN_RESUME_SIZE])
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
 
     info.id = cli_slice(row->id);
     info.cwd = cli_slice(row->cwd);
     info.source = cli_slice(row->source);
-    cli_resume_text(&info, command);
+    shown_resume_text(&info, command);
 }
 
 static void write_row(const struct resume_row *row)
 {
-    char command[CLI_RESUME_SIZE];
+    char command[SHOWN_RESUME_SIZE];
     struct cli_json json;
 
     make_command(row, command);
@@ -67,7 +67,7 @@ static void write_row(const struct resume_row *row)
 
 static void print_row(const struct resume_row *row)
 {
-    char command[CLI_RESUME_SIZE];
+    char command[SHOWN_RESUME_SIZE];
     char time[WHEN_SIZE];
     size_t width = cli_print_name(stdout, cli_slice(row->id));
 
@@ -114,7 +114,7 @@ static int print_list(const struct cli *cli, struct resume_list *list,
 
 static int pick(const struct cli *cli, struct screen *screen,
                 struct wal_store *store, struct resume_list *list,
-                const char *query, char command[CLI_RESUME_SIZE])
+                const char *query, char command[SHOWN_RESUME_SIZE])
 {
     struct wal_error error = CLI_ERROR_INIT;
     size_t index = SIZE_MAX;
@@ -145,7 +145,7 @@ static void join(const struct cli *cli, char query[RESUME_QUERY_SIZE])
 }
 
 static int resume(const struct cli *cli, const struct arguments *arguments,
-                  struct wal_store *store, char command[CLI_RESUME_SIZE])
+                  struct wal_store *store, char command[SHOWN_RESUME_SIZE])
 {
     struct wal_session_cursor_options options =
         WAL_INIT(wal_session_cursor_options);
@@ -196,7 +196,7 @@ int resume_run(struct cli *cli, int argc, char **argv)
         {.name = "run", .flag = &arguments.run},
         {.name = NULL},
     };
-    char command[CLI_RESUME_SIZE] = "";
+    char command[SHOWN_RESUME_SIZE] = "";
     struct wal_store *store = NULL;
     int code = cli_parse(cli, argc, argv, options);
 

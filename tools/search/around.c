@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "tools/walcat/documents.h"
+#include "tools/shown/documents.h"
 
 enum {
     HIDDEN_MAX = 256 /* entries that depth counts and a cursor leaves out */
@@ -92,14 +92,14 @@ static enum wal_status visit_after(const struct around *around,
 static enum wal_status visit_documents(const struct around *around,
                                        struct wal_slice id)
 {
-    struct walcat_documents documents = {.items = NULL};
+    struct shown_documents documents = {.items = NULL};
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status =
         wal_entry_cursor_open(around->session, NULL, &cursor, around->error);
 
     if (status == WAL_OK) {
-        status = walcat_documents_read(&documents, around->store,
-                                       around->session, cursor, around->error);
+        status = shown_documents_read(&documents, around->store,
+                                      around->session, cursor, around->error);
     }
     for (size_t i = 0; i < documents.count && status == WAL_OK; i++) {
         if (!cli_slice_equal(documents.items[i].id, id)) {
@@ -111,7 +111,7 @@ static enum wal_status visit_documents(const struct around *around,
         }
         break;
     }
-    walcat_documents_deinit(&documents);
+    shown_documents_deinit(&documents);
     wal_entry_cursor_close(cursor);
     return status;
 }

@@ -11,9 +11,10 @@
 
 #include "tools/cli/entry.h"
 #include "tools/cli/json.h"
-#include "tools/cli/resume.h"
 #include "tools/cli/short_id.h"
 #include "tools/search/around.h"
+#include "tools/search/hit_json.h"
+#include "tools/shown/resume.h"
 #include "tools/terminal/when.h"
 #include "tools/walcat/walcat.h"
 
@@ -27,25 +28,6 @@ struct printer {
     enum wal_status status;
     struct wal_error error;
 };
-
-static const char *role_name(uint32_t role)
-{
-    static const struct {
-        uint32_t role;
-        const char *name;
-    } names[] = {
-        {WAL_SEARCH_USER, "user"},       {WAL_SEARCH_ASSISTANT, "assistant"},
-        {WAL_SEARCH_TOOL, "tool"},       {WAL_SEARCH_TITLE, "title"},
-        {WAL_SEARCH_SUMMARY, "summary"}, {WAL_SEARCH_RESULT, "result"},
-    };
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (names[i].role == role) {
-            return names[i].name;
-        }
-    }
-    return "";
-}
 
 static bool is_for_people(const struct printer *printer)
 {
@@ -96,34 +78,7 @@ static void write_hit(struct printer *printer, const struct wal_search_hit *hit)
 {
     struct cli_json *json = &printer->json;
 
-    cli_json_open(json, '{');
-    cli_json_key(json, "entryId");
-    cli_json_text_or_null(json, hit->entry_id);
-    cli_json_key(json, "role");
-    cli_json_text(json, cli_slice(role_name(hit->role)));
-    cli_json_key(json, "time");
-    if (hit->time_ms != 0) {
-        cli_json_time(json, hit->time_ms);
-    } else {
-        cli_json_text_or_null(json, hit->timestamp);
-    }
-    cli_json_key(json, "sequence");
-    cli_json_number(json, hit->sequence);
-    if (hit->tool.size > 0) {
-        cli_json_key(json, "tool");
-        cli_json_text(json, hit->tool);
-    }
-    cli_json_key(json, "snippet");
-    cli_json_text(json, hit->snippet);
-    cli_json_key(json, "matches");
-    cli_json_open(json, '[');
-    for (uint32_t i = 0; i < hit->match_count; i++) {
-        cli_json_open(json, '[');
-        cli_json_number(json, hit->matches[2 * (size_t)i]);
-        cli_json_number(json, hit->matches[2 * (size_t)i + 1]);
-        cli_json_close(json, ']');
-    }
-    cli_json_close(json, ']');
+    search_hit_open(json, hit);
     if (printer->print->shows_around) {
         cli_json_key(json, "around");
         cli_json_open(json, '[');
@@ -131,39 +86,6 @@ static void write_hit(struct printer *printer, const struct wal_search_hit *hit)
         cli_json_close(json, ']');
     }
     cli_json_close(json, '}');
-}
-
-static void begin_json(struct printer *printer,
-                       const struct wal_search_hit *hit)
-{
-    struct cli_json *json = &printer->json;
-    char resume[CLI_RESUME_SIZE];
-
-    cli_resume_text(&printer->info, resume);
-    cli_json_open(json, '{');
-    cli_json_key(json, "sessionId");
-    cli_json_text(json, hit->session_id);
-    cli_json_key(json, "title");
-    cli_json_text_or_null(json, hit->title);
-    cli_json_key(json, "cwd");
-    cli_json_text_or_null(json, hit->cwd);
-    cli_json_key(json, "projectId");
-    cli_json_text_or_null(json, hit->project);
-    cli_json_key(json, "updated");
-    cli_json_time(json, hit->session_updated_ms);
-    cli_json_key(json, "resume");
-    cli_json_text(json, cli_slice(resume));
-    cli_json_key(json, "matches");
-    cli_json_number(json, hit->session_hits);
-    cli_json_key(json, "hits");
-    cli_json_open(json, '[');
-}
-
-static void end_json(struct printer *printer)
-{
-    cli_json_close(&printer->json, ']');
-    cli_json_close(&printer->json, '}');
-    cli_json_end_line(&printer->json);
 }
 
 /* --- for people --------------------------------------------------------- */
@@ -180,10 +102,10 @@ static void put_style(const struct printer *printer, enum terminal_style style)
 static void begin_session(struct printer *printer,
                           const struct wal_search_hit *hit)
 {
-    char resume[CLI_RESUME_SIZE];
+    char resume[SHOWN_RESUME_SIZE];
     char when[WHEN_SIZE];
 
-    cli_resume_text(&printer->info, resume);
+    shown_resume_text(&printer->info, resume);
     when_text(hit->session_updated_ms, when);
     put_style(printer, TERMINAL_ID);
     cli_print_name(stdout, cli_short_id(&printer->ids, hit->session_id));
@@ -233,7 +155,7 @@ static void print_hit(struct printer *printer, const struct wal_search_hit *hit)
     if (hit->time_ms != 0) {
         when_text(hit->time_ms, when);
     }
-    printf("  %-9s  %s", role_name(hit->role), when);
+    printf("  %-9s  %s", search_role_name(hit->role), when);
     if (hit->entry_id.size > 0) {
         fputs("  ", stdout);
         put_style(printer, TERMINAL_ID);
@@ -294,7 +216,8 @@ static void end(struct printer *printer, const struct wal_search_hit *last,
     if (is_for_people(printer)) {
         end_session(printer, last, printed);
     } else {
-        end_json(printer);
+        search_session_close(&printer->json);
+        cli_json_end_line(&printer->json);
     }
 }
 
@@ -326,7 +249,7 @@ int search_print_hits(const struct search_print *print,
             if (is_for_people(&printer)) {
                 begin_session(&printer, &hit);
             } else {
-                begin_json(&printer, &hit);
+                search_session_open(&printer.json, &printer.info, &hit);
             }
         }
         if (is_for_people(&printer)) {

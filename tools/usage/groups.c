@@ -139,3 +139,20 @@ void usage_groups_deinit(struct usage_groups *groups)
     usage_names_deinit(&groups->names);
     *groups = (struct usage_groups){.items = NULL};
 }
+
+bool usage_by_find(const char *name, enum usage_by *by)
+{
+    static const char *const names[] = {
+        [USAGE_BY_DAY] = "day",         [USAGE_BY_MODEL] = "model",
+        [USAGE_BY_PROJECT] = "project", [USAGE_BY_CLIENT] = "client",
+        [USAGE_BY_SESSION] = "session",
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(names[i], name) == 0) {
+            *by = (enum usage_by)i;
+            return true;
+        }
+    }
+    return false;
+}

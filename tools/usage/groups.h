@@ -6,6 +6,7 @@
 #ifndef AGENTWAL_TOOLS_USAGE_GROUPS_H
 #define AGENTWAL_TOOLS_USAGE_GROUPS_H
 
+#include "tools/cli/json.h"
 #include "tools/usage/read.h"
 
 enum usage_by {
@@ -42,6 +43,11 @@ void usage_groups_fill(struct usage_groups *groups, const struct usage *usage,
                        int64_t since_ms, int64_t until_ms);
 void usage_groups_deinit(struct usage_groups *groups);
 
+/* Writes a group as a value. */
+void usage_group_write(struct cli_json *json, enum usage_by by,
+                       const struct usage_group *group);
+/* Finds a group by its name. */
+bool usage_by_find(const char *name, enum usage_by *by);
 /* Writes a line of JSON for each group. */
 void usage_groups_write(const struct usage_groups *groups);
 /* Prints a table with a total. */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/cli/json.h"
 #include "tools/usage/groups.h"
 
 enum {
@@ -67,26 +66,30 @@ static void write_name(struct cli_json *json, enum usage_by by,
     }
 }
 
+void usage_group_write(struct cli_json *json, enum usage_by by,
+                       const struct usage_group *group)
+{
+    cli_json_open(json, '{');
+    write_name(json, by, group);
+    write_number(json, "requests", group->requests);
+    write_number(json, "inputTokens", group->tokens.input);
+    write_number(json, "outputTokens", group->tokens.output);
+    write_number(json, "cacheReadTokens", group->tokens.cache_read);
+    write_number(json, "cacheWriteTokens", group->tokens.cache_write);
+    write_number(json, "reasoningTokens", group->tokens.reasoning);
+    write_number(json, "totalTokens", group->tokens.total);
+    write_cost(json, group);
+    write_number(json, "costed", group->costed);
+    cli_json_close(json, '}');
+}
+
 void usage_groups_write(const struct usage_groups *groups)
 {
     struct cli_json json;
 
     cli_json_init(&json, stdout);
     for (size_t i = 0; i < groups->count; i++) {
-        const struct usage_group *group = &groups->items[i];
-
-        cli_json_open(&json, '{');
-        write_name(&json, groups->by, group);
-        write_number(&json, "requests", group->requests);
-        write_number(&json, "inputTokens", group->tokens.input);
-        write_number(&json, "outputTokens", group->tokens.output);
-        write_number(&json, "cacheReadTokens", group->tokens.cache_read);
-        write_number(&json, "cacheWriteTokens", group->tokens.cache_write);
-        write_number(&json, "reasoningTokens", group->tokens.reasoning);
-        write_number(&json, "totalTokens", group->tokens.total);
-        write_cost(&json, group);
-        write_number(&json, "costed", group->costed);
-        cli_json_close(&json, '}');
+        usage_group_write(&json, groups->by, &groups->items[i]);
         cli_json_end_line(&json);
     }
 }

@@ -4,32 +4,18 @@
  *
  * Threads: the tool has one thread.
  */
-#include <string.h>
-
 #include "tools/cli/time.h"
 #include "tools/usage/groups.h"
 #include "tools/usage/verbs.h"
 
 static int parse_by(const struct cli *cli, const char *text, enum usage_by *by)
 {
-    static const char *const names[] = {
-        [USAGE_BY_DAY] = "day",         [USAGE_BY_MODEL] = "model",
-        [USAGE_BY_PROJECT] = "project", [USAGE_BY_CLIENT] = "client",
-        [USAGE_BY_SESSION] = "session",
-    };
-
-    for (size_t i = 0; text != NULL && i < sizeof(names) / sizeof(names[0]);
-         i++) {
-        if (strcmp(text, names[i]) == 0) {
-            *by = (enum usage_by)i;
-            return CLI_CONTINUE;
-        }
-    }
-    return text == NULL ? CLI_CONTINUE
-                        : cli_error(cli, CLI_USAGE, "--by",
-                                    "\"%s\" is no group; use day, model, "
-                                    "project, client or session",
-                                    text);
+    return text == NULL || usage_by_find(text, by)
+               ? CLI_CONTINUE
+               : cli_error(cli, CLI_USAGE, "--by",
+                           "\"%s\" is no group; use day, model, project, "
+                           "client or session",
+                           text);
 }
 
 /* Prints the sums; damage makes the exit code CLI_NEGATIVE. */

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "tools/cli/entry.h"
-#include "tools/walcat/documents.h"
+#include "tools/shown/documents.h"
 #include "tools/walcat/walcat.h"
 
 /* Interval of the check that the output is still read. */
@@ -30,7 +30,7 @@ struct printer {
     struct wal_session *session;
     const struct walcat_options *view;
     struct cli_json json;
-    struct walcat_documents documents;
+    struct shown_documents documents;
     size_t documents_from; /* the range of those in view */
     size_t documents_to;
     /* with --type and --tail: the last matching entries */
@@ -135,7 +135,7 @@ static void follow_entry(struct printer *printer,
 
     snprintf(printer->previous, sizeof(printer->previous), "%.*s",
              (int)entry->id.size, (const char *)entry->id.data);
-    size_t parent = walcat_documents_parent(&printer->documents, entry);
+    size_t parent = shown_documents_parent(&printer->documents, entry);
 
     if (parent < printer->documents.count) {
         entry->parent_id = printer->documents.items[parent].id;
@@ -253,7 +253,7 @@ static enum wal_status find_documents(struct printer *printer,
                                       struct wal_error *error)
 {
     const struct walcat_options *view = printer->view;
-    struct walcat_documents *documents = &printer->documents;
+    struct shown_documents *documents = &printer->documents;
     struct wal_entry first = WAL_INIT(wal_entry);
     struct wal_entry_cursor *peek = NULL;
     enum wal_status status;
@@ -261,14 +261,14 @@ static enum wal_status find_documents(struct printer *printer,
     if (view->stream != 0) {
         return WAL_OK;
     }
-    status = walcat_documents_read(documents, view->store, printer->session,
-                                   cursor, error);
+    status = shown_documents_read(documents, view->store, printer->session,
+                                  cursor, error);
     if (status != WAL_OK || documents->count == 0) {
         return status;
     }
     printer->documents_to = documents->count;
     if (view->since_compaction) {
-        printer->documents_from = walcat_documents_compaction(documents);
+        printer->documents_from = shown_documents_compaction(documents);
     }
     if (view->all) {
         return WAL_OK;
@@ -280,7 +280,7 @@ static enum wal_status find_documents(struct printer *printer,
         printer->documents_to =
             first.parent_id.size > 0
                 ? 0
-                : walcat_documents_parent(documents, &first) + 1;
+                : shown_documents_parent(documents, &first) + 1;
     }
     if (printer->documents_from > printer->documents_to) {
         printer->documents_from = printer->documents_to;
@@ -429,7 +429,7 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
     }
     if (status != WAL_OK) {
         free(printer.ring);
-        walcat_documents_deinit(&printer.documents);
+        shown_documents_deinit(&printer.documents);
         return cli_report(cli, named != NULL ? named : cli->items[1], status,
                           &error);
     }
@@ -443,6 +443,6 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
     print_ring(&printer);
     wal_entry_cursor_close(cursor);
     code = view->follow ? follow(&printer, seen) : printer.code;
-    walcat_documents_deinit(&printer.documents);
+    shown_documents_deinit(&printer.documents);
     return code;
 }

@@ -18,7 +18,7 @@
 #include "tools/cli/ids.h"
 #include "tools/cli/session.h"
 #include "tools/cli/short_id.h"
-#include "tools/walcat/documents.h"
+#include "tools/shown/documents.h"
 #include "tools/walcat/walcat.h"
 
 #define RUN_MAX     16 /* a longer run is shortened */
@@ -42,7 +42,7 @@ struct tree {
     const struct cli *cli;
     struct wal_store *store;
     struct cli_short_ids short_ids; /* for people, else none */
-    struct walcat_documents documents;
+    struct shown_documents documents;
     struct node *nodes;
     size_t count;
     size_t capacity;
@@ -115,7 +115,7 @@ static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
         left = wal_entry_cursor_remaining(cursor);
         status = wal_entry_cursor_next(cursor, &entry, error);
         if (status == WAL_OK) {
-            size_t parent = walcat_documents_parent(&tree->documents, &entry);
+            size_t parent = shown_documents_parent(&tree->documents, &entry);
             if (parent < tree->documents.count) {
                 entry.parent_id = tree->documents.items[parent].id;
             }
@@ -356,8 +356,8 @@ int walcat_print_tree(const struct cli *cli, struct wal_session *session,
         status = wal_entry_cursor_open(session, &options, &cursor, &error);
     }
     if (status == WAL_OK && view->stream == 0) {
-        status = walcat_documents_read(&tree.documents, view->store, session,
-                                       cursor, &error);
+        status = shown_documents_read(&tree.documents, view->store, session,
+                                      cursor, &error);
     }
     if (status == WAL_OK) {
         status = read_tree(cli, &tree, cursor, &error);
@@ -381,6 +381,6 @@ int walcat_print_tree(const struct cli *cli, struct wal_session *session,
     cli_short_ids_deinit(&tree.short_ids);
     free(tree.head_nodes);
     free_nodes(&tree);
-    walcat_documents_deinit(&tree.documents);
+    shown_documents_deinit(&tree.documents);
     return tree.code;
 }

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "tools/cli/json.h"
-#include "tools/cli/resume.h"
 #include "tools/cli/time.h"
+#include "tools/shown/resume.h"
 #include "tools/terminal/when.h"
 #include "tools/watch/verbs.h"
 #include "tools/watch/view.h"
@@ -123,7 +123,7 @@ static int print_command(struct live *live, const char *id)
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
-    char command[CLI_RESUME_SIZE];
+    char command[SHOWN_RESUME_SIZE];
     enum wal_status status =
         wal_session_open(live->store, cli_slice(id), &session, &error);
 
@@ -131,7 +131,7 @@ static int print_command(struct live *live, const char *id)
         status = wal_session_get_info(session, &info, &error);
     }
     if (status == WAL_OK) {
-        cli_resume_text(&info, command);
+        shown_resume_text(&info, command);
         cli_print_name(stdout, cli_slice(command));
         putchar('\n');
     }

@@ -73,7 +73,7 @@ code 2 agentwal zzzzzz
 grep -q 'did you mean' stderr && fail "a suggestion that is not near"
 code 2 agentwal help lsit
 # Verbs of later versions do not exist.
-for verb in serve remote; do
+for verb in remote; do
     code 2 agentwal "$verb"
     grep -q 'no such verb' stderr || fail "$verb"
 done

@@ -4,7 +4,7 @@
  * Invariant: every text of a session is in single quotes, or consists of
  * characters that no shell treats specially.
  */
-#include "tools/cli/resume.h"
+#include "tools/shown/resume.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ struct writer {
 
 static void put(struct writer *writer, const char *text, size_t size)
 {
-    size_t room = CLI_RESUME_SIZE - 1 - writer->size;
+    size_t room = SHOWN_RESUME_SIZE - 1 - writer->size;
 
     size = size < room ? size : room;
     memcpy(writer->text + writer->size, text, size);
@@ -78,8 +78,8 @@ static bool is_client_id(struct wal_slice id)
     return is_plain(id) && memchr(id.data, '~', (size_t)id.size) == NULL;
 }
 
-void cli_resume_text(const struct wal_session_info *info,
-                     char text[CLI_RESUME_SIZE])
+void shown_resume_text(const struct wal_session_info *info,
+                       char text[SHOWN_RESUME_SIZE])
 {
     static const struct {
         const char *dialect;

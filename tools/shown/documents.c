@@ -6,7 +6,7 @@
  *
  * Threads: the tool has one thread.
  */
-#include "tools/walcat/documents.h"
+#include "tools/shown/documents.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 
 static int32_t add_text(void *ctx, const void *data, uint64_t size)
 {
-    struct walcat_documents *documents = ctx;
+    struct shown_documents *documents = ctx;
 
     while (documents->text_capacity - documents->text_size < size) {
         documents->text = cli_reserve(documents->text, documents->text_capacity,
@@ -29,7 +29,7 @@ static int32_t add_text(void *ctx, const void *data, uint64_t size)
     return 0;
 }
 
-static enum wal_status read_text(struct walcat_documents *documents,
+static enum wal_status read_text(struct shown_documents *documents,
                                  struct wal_store *store,
                                  struct wal_session *session,
                                  struct wal_error *error)
@@ -53,7 +53,7 @@ static enum wal_status read_text(struct walcat_documents *documents,
 
 /* Adds the lines of the export as entries: without the header, which is the
  * parent of roots, up to the first one that the log has. */
-static void add_entries(struct walcat_documents *documents,
+static void add_entries(struct shown_documents *documents,
                         struct wal_entry_cursor *cursor)
 {
     const char *line = documents->text;
@@ -119,11 +119,11 @@ static bool has_messages(struct wal_store *store, struct wal_session *session,
                      strcmp(source.dialect, "opencode") == 0;
 }
 
-enum wal_status walcat_documents_read(struct walcat_documents *documents,
-                                      struct wal_store *store,
-                                      struct wal_session *session,
-                                      struct wal_entry_cursor *cursor,
-                                      struct wal_error *error)
+enum wal_status shown_documents_read(struct shown_documents *documents,
+                                     struct wal_store *store,
+                                     struct wal_session *session,
+                                     struct wal_entry_cursor *cursor,
+                                     struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     enum wal_status status = wal_session_get_info(session, &info, error);
@@ -138,16 +138,16 @@ enum wal_status walcat_documents_read(struct walcat_documents *documents,
     return status;
 }
 
-void walcat_documents_deinit(struct walcat_documents *documents)
+void shown_documents_deinit(struct shown_documents *documents)
 {
     free(documents->items);
     free(documents->text);
     cli_texts_deinit(&documents->texts);
-    *documents = (struct walcat_documents){.items = NULL};
+    *documents = (struct shown_documents){.items = NULL};
 }
 
-size_t walcat_documents_parent(const struct walcat_documents *documents,
-                               const struct wal_entry *entry)
+size_t shown_documents_parent(const struct shown_documents *documents,
+                              const struct wal_entry *entry)
 {
     size_t count = documents->count;
     struct wal__json_token after = {.kind = WAL__JSON_NONE};
@@ -170,7 +170,7 @@ size_t walcat_documents_parent(const struct walcat_documents *documents,
     return count - 1;
 }
 
-size_t walcat_documents_compaction(const struct walcat_documents *documents)
+size_t shown_documents_compaction(const struct shown_documents *documents)
 {
     for (size_t i = documents->count; i > 0; i--) {
         if (cli_slice_equal(documents->items[i - 1].type,

@@ -7,13 +7,13 @@
  *
  * Threads: the tool has one thread.
  */
-#ifndef AGENTWAL_TOOLS_WALCAT_DOCUMENTS_H
-#define AGENTWAL_TOOLS_WALCAT_DOCUMENTS_H
+#ifndef AGENTWAL_TOOLS_SHOWN_DOCUMENTS_H
+#define AGENTWAL_TOOLS_SHOWN_DOCUMENTS_H
 
 #include "tools/cli/entry.h"
 
 /* Zeroed: none. */
-struct walcat_documents {
+struct shown_documents {
     struct wal_entry *items; /* in their order; sequences are 0 */
     size_t count;
     /* private */
@@ -26,20 +26,20 @@ struct walcat_documents {
 
 /* Reads the messages of the session; none if it has no documents. The cursor is
  * on entries of the session, in any position; it is not moved. */
-enum wal_status walcat_documents_read(struct walcat_documents *documents,
-                                      struct wal_store *store,
-                                      struct wal_session *session,
-                                      struct wal_entry_cursor *cursor,
-                                      struct wal_error *error);
+enum wal_status shown_documents_read(struct shown_documents *documents,
+                                     struct wal_store *store,
+                                     struct wal_session *session,
+                                     struct wal_entry_cursor *cursor,
+                                     struct wal_error *error);
 
-void walcat_documents_deinit(struct walcat_documents *documents);
+void shown_documents_deinit(struct shown_documents *documents);
 
 /* Returns the index of the message that a root entry of the log goes on after,
  * or count if that is none. */
-size_t walcat_documents_parent(const struct walcat_documents *documents,
-                               const struct wal_entry *entry);
+size_t shown_documents_parent(const struct shown_documents *documents,
+                              const struct wal_entry *entry);
 
 /* Returns the index of the last compaction, or 0 if there is none. */
-size_t walcat_documents_compaction(const struct walcat_documents *documents);
+size_t shown_documents_compaction(const struct shown_documents *documents);
 
 #endif

@@ -3,18 +3,18 @@
  *
  * Threads: the tool has one thread.
  */
-#ifndef AGENTWAL_TOOLS_CLI_RESUME_H
-#define AGENTWAL_TOOLS_CLI_RESUME_H
+#ifndef AGENTWAL_TOOLS_SHOWN_RESUME_H
+#define AGENTWAL_TOOLS_SHOWN_RESUME_H
 
 #include "tools/cli/cli.h"
 
 enum {
-    CLI_RESUME_SIZE = 16384
+    SHOWN_RESUME_SIZE = 16384
 };
 
 /* Writes the command, NUL-terminated, to be pasted into a shell: that of the
  * client, in the session's directory; else `agentwal cat`. */
-void cli_resume_text(const struct wal_session_info *info,
-                     char text[CLI_RESUME_SIZE]);
+void shown_resume_text(const struct wal_session_info *info,
+                       char text[SHOWN_RESUME_SIZE]);
 
 #endif

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""agentwal serve: who may connect to a port, and to a Unix socket."""
+import http.client
+import os
+import socket
+import stat
+import sys
+
+sys.path.insert(0, os.path.join(os.environ["AGENTWAL_SOURCE"], "tests/lib/serve"))
+from client import Server, fail, same  # pylint: disable=wrong-import-position
+
+INFO = "/api/v1/info"
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def status(server, expected, what, method="GET", path=INFO, **options):
+    answer = server.request(method, path, **options)
+    same(expected, answer.status, what)
+    for name in answer.headers:
+        if name.lower().startswith("access-control"):
+            fail("%s: the header %s" % (what, name))
+    if expected >= 400 and "json" in answer.headers["Content-Type"]:
+        if set(answer.json()["error"]) != {"status", "text"}:
+            fail("%s: %r" % (what, answer.body))
+    return answer
+
+
+def host(name, extra=b"", path=b"/api/v1/info"):
+    return b"GET %s HTTP/1.1\r\nHost: %s\r\n%sConnection: close\r\n\r\n" % (
+        path, name, extra)
+
+
+def check_host(server):
+    bearer = b"Authorization: Bearer %s\r\n" % server.token.encode()
+    port = b":%d" % server.port
+    for name in (b"127.0.0.1" + port, b"localhost" + port, b"[::1]" + port):
+        if not server.raw(host(name, bearer)).startswith(b"HTTP/1.1 200 "):
+            fail("Host: %r was refused" % name)
+    for name in (b"evil.example" + port, b"localhost", b"127.0.0.1:1",
+                 b"localhost.evil.example" + port, b"LOCALHOST" + port,
+                 b"localhost" + port + b".evil.example", b"127.0.0.2" + port,
+                 b"127.0.0.1" + port + b"0", b"", b"localhost" + port + b"/"):
+        if not server.raw(host(name, bearer)).startswith(b"HTTP/1.1 421 "):
+            fail("Host: %r was not refused" % name)
+    twice = b"Host: evil.example\r\n" + bearer
+    if server.raw(host(b"localhost" + port, twice))[9:12] not in (b"421",
+                                                                  b"400"):
+        fail("two hosts were not refused")
+    if server.raw(b"GET /api/v1/info HTTP/1.0\r\n%s\r\n" % bearer)[9:12] != (
+            b"421"):
+        fail("a request without a host was not refused")
+
+
+def check_origin(server):
+    own = "http://127.0.0.1:%d" % server.port
+    status(server, 200, "own origin", headers={"Origin": own})
+    for origin in ("http://evil.example", "null", own + ".evil.example",
+                   "https://127.0.0.1:%d" % server.port, own + "/", "",
+                   "http://127.0.0.1"):
+        status(server, 403, "Origin: " + origin, headers={"Origin": origin})
+    for site, expected in (("same-origin", 200), ("none", 200),
+                           ("cross-site", 403), ("same-site", 403)):
+        status(server, expected, site, headers={"Sec-Fetch-Site": site})
+    status(server, 403, "another page's picture", path="/",
+           headers={"Sec-Fetch-Site": "cross-site",
+                    "Sec-Fetch-Mode": "no-cors"})
+    status(server, 200, "a link of another page", path="/",
+           headers={"Sec-Fetch-Site": "cross-site",
+                    "Sec-Fetch-Mode": "navigate"})
+
+
+def check_token(server):
+    status(server, 200, "the token")
+    answer = status(server, 401, "no token", token=False)
+    same("Bearer", answer.headers["WWW-Authenticate"], "WWW-Authenticate")
+    for wrong in (server.token[:-1], server.token + "0", "0" * 64, "",
+                  server.token.upper() + "x"):
+        status(server, 401, "a wrong token", token=False,
+               headers={"Authorization": "Bearer " + wrong})
+    status(server, 401, "Basic", token=False,
+           headers={"Authorization": "Basic " + server.token})
+    page = status(server, 401, "a browser", token=False, path="/",
+                  headers={"Accept": "text/html"})
+    if b"agentwal serve" not in page.body:
+        fail("the page of 401 does not say what to do")
+    mode = stat.S_IMODE(os.stat(server.place["tokenFile"]).st_mode)
+    same(0o600, mode, "mode of the token's file")
+    same(64, len(server.token), "digits of the token")
+
+
+def check_link(server):
+    link = server.place["open"]
+    path = link[link.index("/?"):]
+    status(server, 401, "a wrong key", path="/?key=" + "0" * 64, token=False)
+    status(server, 401, "the key at another path", token=False,
+           path=INFO + path[1:])
+    answer = status(server, 303, "the link", path=path, token=False)
+    same("/", answer.headers["Location"], "Location")
+    parts = [part.strip() for part in answer.headers["Set-Cookie"].split(";")]
+    same({"HttpOnly", "SameSite=Strict", "Path=/"}, set(parts[1:]), "cookie")
+    cookie = {"Cookie": "other=1; " + parts[0]}
+    status(server, 200, "the cookie", token=False, headers=cookie)
+    status(server, 401, "the link again", path=path, token=False)
+    name = parts[0].split("=")[0]
+    status(server, 401, "a wrong cookie", token=False,
+           headers={"Cookie": name + "=" + "0" * 64})
+    status(server, 401, "the token as a cookie", token=False,
+           headers={"Cookie": name + "=" + server.token})
+    status(server, 403, "a cookie and a foreign origin", token=False,
+           headers=dict(cookie, Origin="http://evil.example"))
+    return cookie
+
+
+def check_changes(server, cookie):
+    """The server is read-only."""
+    for method in ("POST", "PATCH", "DELETE", "PUT"):
+        status(server, 405, method, method, "/session", body={})
+    status(server, 405, "TRACE", "TRACE")
+    status(server, 403, "a change with a cookie and no origin", "POST",
+           "/session", body={}, token=False, headers=cookie)
+    own = "http://127.0.0.1:%d" % server.port
+    status(server, 405, "a change with a cookie and an origin", "POST",
+           "/session", body={}, token=False, headers=dict(cookie, Origin=own))
+
+
+def check_headers(server):
+    for path in (INFO, "/api/v1/none", "/"):
+        answer = server.request("GET", path)
+        for name, value in HEADERS.items():
+            same(value, answer.headers[name], "%s of %s" % (name, path))
+        if "default-src 'none'" not in answer.headers[
+                "Content-Security-Policy"]:
+            fail("no policy for " + path)
+
+
+def check_port():
+    with Server(port=True) as server:
+        check_host(server)
+        check_origin(server)
+        check_token(server)
+        check_changes(server, check_link(server))
+        check_headers(server)
+        if socket.has_ipv6:
+            connection = http.client.HTTPConnection("::1", server.port)
+            connection.request("GET", INFO, headers={
+                "Authorization": "Bearer " + server.token})
+            same(200, connection.getresponse().status, "::1")
+            connection.close()
+        token_file = server.place["tokenFile"]
+        server.stop()
+        if os.path.exists(token_file):
+            fail("the token's file remains")
+        old = server.token
+        server.start()
+        if server.token == old:
+            fail("the token is that of the server before")
+        path = os.path.join(server.folder, "token")
+        server.stop()
+        server.options += ["--token-file", path]
+        server.start()
+        same(path, server.place["tokenFile"], "--token-file")
+
+
+def check_write():
+    with Server("--write", port=True) as server:
+        status(server, 415, "no type", "POST", "/session", body=b"{}")
+        status(server, 415, "a form", "POST", "/session", body=b"{}",
+               headers={"Content-Type": "text/plain"})
+        status(server, 200, "JSON", "POST", "/session", body=b"{}",
+               headers={"Content-Type": "application/json; charset=utf-8"})
+        status(server, 401, "no token", "POST", "/session", body={},
+               token=False)
+
+
+def check_socket():
+    with Server() as server:
+        path = server.place["socket"]
+        same(os.path.join(server.runtime, "agentwal/serve.sock"), path, "path")
+        same(0o600, stat.S_IMODE(os.stat(path).st_mode), "mode of the socket")
+        folder = os.path.dirname(path)
+        same(0o700, stat.S_IMODE(os.stat(folder).st_mode), "mode of its folder")
+        status(server, 200, "the socket")
+        status(server, 405, "a change", "POST", "/session", body={})
+        server.run("serve", code=3)  # one listens
+        server.process.kill()
+        server.process.wait()
+        server.process.stdout.close()
+        server.start()  # over the file that was left
+        status(server, 200, "the socket again")
+        other = os.path.join(server.folder, "other.sock")
+        server.stop()
+        if os.path.exists(path):
+            fail("the socket remains")
+        server.options += ["--socket", other]
+        server.start()
+        same(other, server.place["socket"], "--socket")
+        server.stop()
+        with open(other, "w", encoding="ascii"):
+            pass
+        server.run("serve", "--socket", other, code=3)  # not a socket
+        same(0, os.stat(other).st_size, "the file in the way")
+        os.unlink(other)
+        os.chmod(folder, 0o755)
+        server.run("serve", code=3)  # others can read the folder
+        os.chmod(folder, 0o700)
+        for options in (["--port", "65536"], ["--port", "x"], ["--open"],
+                        ["--port", "0", "--socket", "x"], ["more"],
+                        ["--connections", "0"], ["--idle", "0"],
+                        ["--socket", "x" * 200]):
+            server.run("serve", *options, code=2)
+        server.start()
+
+
+check_port()
+check_write()
+check_socket()

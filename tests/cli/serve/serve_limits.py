@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""agentwal serve: bad requests, slow clients, limits, damage, and hostile
+content."""
+import glob
+import json
+import os
+import re
+import socket
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.environ["AGENTWAL_SOURCE"], "tests/lib/serve"))
+from client import Server, fail, same  # pylint: disable=wrong-import-position
+
+API = "/api/v1"
+MIB = 1 << 20
+
+
+def status_of(answer):
+    match = re.match(rb"HTTP/1\.1 (\d+) ", answer)
+    return int(match.group(1)) if match else None
+
+
+def post(*headers):
+    return ("POST /session HTTP/1.1\r\nHost: x\r\n"
+            "Content-Type: application/json\r\n" +
+            "".join(header + "\r\n" for header in headers) + "\r\n").encode()
+
+
+def check_framing(server):
+    chunked = "Transfer-Encoding: chunked"
+    for headers in (("Content-Length: 2", chunked),
+                    (chunked, "Content-Length: 5"),
+                    ("Content-Length: 2", "Content-Length: 3"),
+                    ("Content-Length: 2", "Content-Length: 2"),
+                    ("Content-Length: -1",), ("Content-Length: +2",),
+                    ("Content-Length: 2x",), ("Transfer-Encoding: gzip",),
+                    ("Transfer-Encoding: gzip, chunked",),
+                    (chunked, chunked)):
+        answer = server.raw(post(*headers) + b"2\r\n{}\r\n0\r\n\r\n", 3)
+        same(400, status_of(answer), "framing %r" % (headers,))
+        if b"HTTP/1.1 2" in answer:
+            fail("%r was answered: %r" % (headers, answer))
+    answer = server.raw(post(chunked, "Connection: close") +
+                        b"2\r\n{}\r\n0\r\n\r\n")
+    same(200, status_of(answer), "a chunked body")
+
+
+def check_sizes(server):
+    for headers in (("Content-Length: %d" % (32 * MIB + 1),),
+                    ("Content-Length: 99999999999999999999",)):
+        same(413, status_of(server.raw(post(*headers), 3)), "a big body")
+    chunk = b"100000\r\n" + b" " * MIB + b"\r\n"
+    answer = server.raw(post("Transfer-Encoding: chunked",
+                             "Connection: close") + 33 * chunk +
+                        b"0\r\n\r\n", 30)
+    same(413, status_of(answer), "a big chunked body")
+    for size in (17000, 60000, 1000000):
+        try:
+            answer = server.raw(b"GET /api/v1/info HTTP/1.1\r\nHost: x\r\nX: " +
+                                b"a" * size + b"\r\n\r\n", 3)
+        except (BrokenPipeError, ConnectionResetError):
+            continue
+        if status_of(answer) not in (431, None):
+            fail("a head of %d bytes: %r" % (size, answer[:60]))
+    same(431, status_of(server.raw(
+        b"GET /api/v1/info HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 17000 +
+        b"\r\n\r\n", 3)), "a head of 17,000 bytes")
+    for body in (b"", b"[]", b"{", b"\xff", b'{"title":1}{}'):
+        answer = server.request("POST", "/session/none/message", body,
+                                {"Content-Type": "application/json"})
+        same(400, answer.status, "the body %r" % body)
+
+
+def check_garbage(server):
+    for data in (b"\r\n\r\n", b"\0" * 100, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n",
+                 b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+                 b"GET http://evil.example/ HTTP/1.1\r\nHost: x\r\n\r\n",
+                 b"GET /%00%ff/../.. HTTP/1.1\r\nHost: x\r\n\r\n",
+                 b"GET /api/v1/sessions?limit=%00&cursor=%ff HTTP/1.1\r\n"
+                 b"Host: x\r\n\r\n",
+                 b"GET /api/v1/sessions/\xff\xfe/entries HTTP/1.1\r\n"
+                 b"Host: x\r\n\r\n"):
+        answer = server.raw(data, 1)
+        if status_of(answer) == 200:
+            fail("%r was answered: %r" % (data, answer[:80]))
+    server.get(API + "/info")
+
+
+def check_hostile(server):
+    """Any bytes in a session give valid JSON."""
+    path = os.path.join(server.folder, "hostile.jsonl")
+    big = json.dumps({"role": "user", "content": "y" * 10 * MIB})
+    with open(path, "wb") as file:
+        file.write(b'{"type":"user","message":{"role":"user","content":'
+                   b'"</script><img src=x onerror=alert(1)>"}}\n'
+                   b"\xff\xfe not JSON \x00\x1b[31m\n"
+                   b'{"a":"\\ud800"}\n{"role":"user","content":"\\ud83d"}\n' +
+                   b"[" * 5000 + b"\n" + b'{"role":' + b"1" * 400 + b"}\n" +
+                   b'{"message":{"role":"user","content":[{"type":"text",'
+                   b'"text":"\\u0000\\u202e\\u2028"},7,null,[],{}]}}\n' +
+                   big.encode() + b"\n")
+    server.run("import", "--dialect", "lines", path)
+    session = server.get(API + "/sessions?limit=1")["sessions"][0]["id"]
+    part = server.request("GET", API + "/sessions/%s/entries" % session)
+    same(200, part.status, "hostile entries")
+    for byte in (b"\x00", b"\x1b", b"\xff", b"\xe2\x80\xae"):
+        if byte in part.body:
+            fail("the byte %r in an answer" % byte)
+    entries = part.json()["entries"]
+    same(8, len(entries), "hostile lines")
+    if not any(entry["damaged"] for entry in entries):
+        fail("no line is damaged")
+    long = max(entries, key=lambda entry: entry["bytes"])
+    same((True, 10 * MIB), (long["parts"][0]["cut"], long["parts"][0]["bytes"]),
+         "a line of 10 MiB")
+    whole = server.get(API + "/sessions/%s/entries/%s" % (session, long["id"]))
+    same(10 * MIB, len(whole["parts"][0]["text"]), "all of it")
+    for entry in entries:
+        server.get(API + "/sessions/%s/entries/%s" % (session, entry["id"]))
+    same(8, len(server.get(API + "/sessions/%s/tree" % session)["nodes"]),
+         "nodes")
+    server.get(API + "/sessions/%s/usage" % session)
+
+
+def check_damage(server):
+    """A damaged record is counted, and the others are answered."""
+    server.create("--id", "damaged")
+    for n in range(5):
+        server.append("damaged", {"role": "user", "content": "MARK%d" % n * 20})
+    server.stop()
+    files = glob.glob(os.path.join(server.store, "**", "*"), recursive=True)
+    done = False
+    for name in files:
+        if not os.path.isfile(name):
+            continue
+        with open(name, "r+b") as file:
+            data = file.read()
+            at = data.find(b"MARK2MARK2")
+            if at >= 0:
+                file.seek(at)
+                file.write(b"XXXX")
+                done = True
+    if not done:
+        fail("no record to damage")
+    server.start()
+    part = server.get(API + "/sessions/damaged/entries")
+    texts = [entry["parts"][0]["text"][:5] for entry in part["entries"]]
+    same((["MARK0", "MARK1", "MARK3", "MARK4"], 1), (texts, part["damaged"]),
+         "a damaged session")
+    tree = server.get(API + "/sessions/damaged/tree")
+    same((4, 1), (len(tree["nodes"]), tree["damaged"]), "a damaged tree")
+    server.get(API + "/sessions")
+
+
+def connect(server):
+    sock = socket.socket(socket.AF_UNIX)
+    sock.connect(server.place["socket"])
+    return sock
+
+
+def is_closed(sock, seconds):
+    sock.settimeout(seconds)
+    try:
+        return sock.recv(1) == b""
+    except ConnectionResetError:
+        return True
+    except socket.timeout:
+        return False
+
+
+def check_slow():
+    """A client that sends slowly, or nothing, is closed; events are not."""
+    with Server("--idle", "1") as server:
+        silent, slow, events = (connect(server) for _ in range(3))
+        slow.sendall(b"GET /api/v1/info HTT")
+        events.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
+        events.recv(4096)
+        began = time.monotonic()
+        closed = False
+        while not closed and time.monotonic() - began < 15:
+            try:
+                slow.sendall(b"P")
+            except (BrokenPipeError, ConnectionResetError):
+                closed = True
+            time.sleep(0.2)
+        if not closed:
+            fail("a slow sender is not closed")
+        if not is_closed(silent, 10):
+            fail("a silent connection is not closed")
+        server.create("--id", "x")
+        if b"event: session" not in events.recv(65536):
+            fail("the events of an idle stream")
+        for sock in (silent, slow, events):
+            sock.close()
+
+
+def check_connections():
+    """Above the limit connections are refused, and later ones are not."""
+    with Server() as server:
+        socks = [connect(server) for _ in range(300)]
+        time.sleep(1)
+        open_count = 0
+        for sock in socks:
+            try:
+                sock.sendall(b"GET /api/v1/info HTTP/1.1\r\nHost: x\r\n\r\n")
+                sock.settimeout(10)
+                open_count += sock.recv(4096).startswith(b"HTTP/1.1 200")
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+        same(256, open_count, "connections")
+        for sock in socks:
+            sock.close()
+        until = time.monotonic() + 20
+        while True:
+            try:
+                server.get(API + "/info")
+                break
+            except ConnectionError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.1)
+    with Server("--connections", "3") as server:
+        socks = [connect(server) for _ in range(3)]
+        for sock in socks:
+            sock.sendall(b"GET /api/v1/info HTTP/1.1\r\nHost: x\r\n\r\n")
+            sock.recv(4096)
+        if not is_closed(connect(server), 5):
+            fail("--connections 3: a fourth one")
+        for sock in socks:
+            sock.close()
+    with Server(port=True) as server:
+        socks = []
+        for _ in range(40):
+            socks.append(socket.create_connection(("127.0.0.1", server.port)))
+        time.sleep(0.5)
+        closed = sum(is_closed(sock, 0.05) for sock in socks)
+        same(8, closed, "connections of one address that are refused")
+        for sock in socks:
+            sock.close()
+
+
+with Server("--write") as main:
+    check_framing(main)
+    check_sizes(main)
+    check_garbage(main)
+    check_hostile(main)
+    check_damage(main)
+check_slow()
+check_connections()

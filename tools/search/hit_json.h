@@ -1,0 +1,24 @@
+/*
+ * hit_json.h - hits of a search as JSON: a session with its hits.
+ *
+ * Threads: any.
+ */
+#ifndef AGENTWAL_TOOLS_SEARCH_HIT_JSON_H
+#define AGENTWAL_TOOLS_SEARCH_HIT_JSON_H
+
+#include "agentwal/search.h"
+#include "tools/cli/json.h"
+
+/* Opens the object of a session, which its first hit is of, and its hits. */
+void search_session_open(struct cli_json *json,
+                         const struct wal_session_info *info,
+                         const struct wal_search_hit *hit);
+void search_session_close(struct cli_json *json);
+
+/* Writes a hit, whose object remains open. */
+void search_hit_open(struct cli_json *json, const struct wal_search_hit *hit);
+
+/* Returns the name of an enum wal_search_role. */
+const char *search_role_name(uint32_t role);
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * checkpoints.c - checkpoints of a session and their differences
+ * (session_parts.h).
+ */
+#include <string.h>
+
+#include "tools/serve/api/session_parts.h"
+#include "tools/serve/api/sessions.h"
+#include "tools/shown/changes.h"
+
+void serve_get_checkpoints(struct serve_exchange *exchange)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = serve_open_session(exchange, 3);
+    enum wal_status status;
+
+    if (session == NULL) {
+        return;
+    }
+    cli_json_open(&exchange->json, '{');
+    status = shown_checkpoints_write(&exchange->shown, session, &error);
+    cli_json_close(&exchange->json, '}');
+    if (status != WAL_OK) {
+        serve_exchange_fail(exchange, status, &error);
+    }
+    wal_session_close(session);
+}
+
+/* Completes the two checkpoints: `after` is the newest, `before` the one before
+ * it. Empty when there is none. */
+static void complete(const struct shown_checkpoints *checkpoints,
+                     struct wal_slice *before, struct wal_slice *after)
+{
+    size_t at = checkpoints->count;
+
+    if (after->size == 0 && at > 0) {
+        *after = cli_slice(checkpoints->ids[at - 1]);
+    }
+    if (before->size > 0) {
+        return;
+    }
+    while (at > 0 &&
+           !cli_slice_equal(cli_slice(checkpoints->ids[at - 1]), *after)) {
+        at--;
+    }
+    if (at > 1) {
+        *before = cli_slice(checkpoints->ids[at - 2]);
+    }
+}
+
+static enum wal_status write_diff(struct serve_exchange *exchange,
+                                  struct wal_session *session,
+                                  struct wal_error *error)
+{
+    struct wal_slice before = serve_exchange_query(exchange, "before");
+    struct wal_slice after = serve_exchange_query(exchange, "after");
+    struct shown_checkpoints checkpoints = {.ids = NULL};
+    struct cli_json *json = &exchange->json;
+    enum wal_status status =
+        shown_checkpoints_read(&checkpoints, session, error);
+
+    if (status == WAL_OK) {
+        complete(&checkpoints, &before, &after);
+        cli_json_open(json, '{');
+        if (before.size > 0 && after.size > 0) {
+            status = shown_diff(&exchange->shown, exchange->server->store,
+                                session, before, after, error);
+        } else {
+            cli_json_key(json, "files"); /* there are not two of them */
+            cli_json_open(json, '[');
+            cli_json_close(json, ']');
+        }
+        cli_json_close(json, '}');
+    }
+    shown_checkpoints_deinit(&checkpoints);
+    return status;
+}
+
+void serve_get_diff(struct serve_exchange *exchange)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = serve_open_session(exchange, 3);
+    enum wal_status status;
+
+    if (session == NULL) {
+        return;
+    }
+    status = write_diff(exchange, session, &error);
+    if (status != WAL_OK) {
+        serve_exchange_fail(exchange, status, &error);
+    }
+    wal_session_close(session);
+}

@@ -1,0 +1,23 @@
+/*
+ * search_missing.c - search of a build without SQLite (search.h).
+ */
+#include <stddef.h>
+
+#include "tools/serve/api/search.h"
+
+struct serve_index *serve_index_open(struct serve_server *server)
+{
+    (void)server;
+    return NULL;
+}
+
+void serve_index_close(struct serve_index *index)
+{
+    (void)index;
+}
+
+void serve_get_search(struct serve_exchange *exchange)
+{
+    serve_exchange_refuse(exchange, MHD_HTTP_NOT_IMPLEMENTED,
+                          "this agentwal was built without search");
+}

@@ -1,0 +1,22 @@
+/*
+ * sessions.h - the resources of the store, of lists of sessions, and of a
+ * session (docs/server.md).
+ *
+ * Threads: any.
+ */
+#ifndef AGENTWAL_TOOLS_SERVE_API_SESSIONS_H
+#define AGENTWAL_TOOLS_SERVE_API_SESSIONS_H
+
+#include "tools/serve/http/exchange.h"
+
+void serve_get_info(struct serve_exchange *exchange);
+void serve_get_projects(struct serve_exchange *exchange);
+void serve_get_sessions(struct serve_exchange *exchange);
+void serve_get_session(struct serve_exchange *exchange);
+
+/* Opens the session that a segment of the path names. Returns NULL after the
+ * answer. */
+struct wal_session *serve_open_session(struct serve_exchange *exchange,
+                                       unsigned segment);
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * usage.c - tokens and costs of a session and of the store (session_parts.h).
+ */
+#include "tools/serve/api/session_parts.h"
+#include "tools/serve/api/sessions.h"
+#include "tools/shown/session_usage.h"
+#include "tools/usage/groups.h"
+
+void serve_get_session_usage(struct serve_exchange *exchange)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = serve_open_session(exchange, 3);
+    enum wal_status status;
+
+    if (session == NULL) {
+        return;
+    }
+    cli_json_open(&exchange->json, '{');
+    status =
+        shown_usage(&exchange->shown, exchange->server->store, session, &error);
+    cli_json_close(&exchange->json, '}');
+    if (status != WAL_OK) {
+        serve_exchange_fail(exchange, status, &error);
+    }
+    wal_session_close(session);
+}
+
+static void write_groups(struct cli_json *json, const struct usage *usage,
+                         enum usage_by by)
+{
+    struct usage_groups groups = {.by = by};
+
+    usage_groups_fill(&groups, usage, 0, 0);
+    cli_json_open(json, '{');
+    cli_json_key(json, "usage");
+    cli_json_open(json, '[');
+    for (size_t i = 0; i < groups.count; i++) {
+        usage_group_write(json, by, &groups.items[i]);
+    }
+    cli_json_close(json, ']');
+    cli_json_key(json, "damaged");
+    cli_json_number(json, usage->damaged);
+    cli_json_close(json, '}');
+    usage_groups_deinit(&groups);
+}
+
+void serve_get_usage(struct serve_exchange *exchange)
+{
+    struct wal_slice name = serve_exchange_query(exchange, "by");
+    struct wal_error error = CLI_ERROR_INIT;
+    enum usage_by by = USAGE_BY_DAY;
+    struct progress progress;
+    struct usage usage = {.progress = &progress};
+    enum wal_status status;
+
+    /* libmicrohttpd ends the values of parameters with NUL. */
+    if (name.data != NULL && !usage_by_find(name.data, &by)) {
+        serve_exchange_refuse(exchange, MHD_HTTP_BAD_REQUEST,
+                              "by must be day, model, project, client or "
+                              "session");
+        return;
+    }
+    progress_init(&progress, false);
+    status = usage_read(&usage, exchange->server->store, &error);
+    if (status == WAL_OK) {
+        write_groups(&exchange->json, &usage, by);
+    } else {
+        serve_exchange_fail(exchange, status, &error);
+    }
+    usage_deinit(&usage);
+}

@@ -1,0 +1,164 @@
+/*
+ * render.c - events (render.h).
+ */
+#include "tools/serve/events/render.h"
+
+#include <inttypes.h>
+
+#include "agentwal/record.h"
+#include "tools/shown/entry_json.h"
+#include "tools/shown/session_json.h"
+
+static void begin(FILE *file, uint64_t sequence, const char *name)
+{
+    fprintf(file, "id: %" PRIu64 "\nevent: %s\ndata: ", sequence, name);
+}
+
+static void end(FILE *file)
+{
+    fputs("\n\n", file);
+}
+
+static void forget_session(struct serve_renderer *renderer)
+{
+    wal_entry_cursor_close(renderer->entries);
+    wal_session_close(renderer->session);
+    renderer->entries = NULL;
+    renderer->session = NULL;
+    renderer->number = 0;
+}
+
+/* Opens the session of a record, unless it is open. */
+static bool open_session(struct serve_renderer *renderer,
+                         const struct wal_record *record)
+{
+    struct wal_entry_cursor_options options =
+        WAL_INIT(wal_entry_cursor_options);
+
+    if (renderer->number == record->session_number &&
+        renderer->session != NULL) {
+        return true;
+    }
+    forget_session(renderer);
+    options.flags = WAL_ENTRY_CURSOR_OUT_OF_LINE | WAL_ENTRY_CURSOR_REDACTED;
+    options.last = 1;
+    if (wal_session_open(renderer->store, record->session_id,
+                         &renderer->session, NULL) != WAL_OK ||
+        wal_entry_cursor_open(renderer->session, &options, &renderer->entries,
+                              NULL) != WAL_OK) {
+        forget_session(renderer);
+        return false;
+    }
+    renderer->number = record->session_number;
+    return true;
+}
+
+/* An entry with its parent and depth, which the record does not have. */
+static void write_entry(struct serve_renderer *renderer,
+                        const struct wal_record *record, FILE *file)
+{
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct cli_json json;
+    struct shown shown = {.json = &json, .limit = SHOWN_LIMIT};
+
+    if (record->entry->stream != 0 || !open_session(renderer, record) ||
+        wal_entry_cursor_get(renderer->entries, record->entry->id, &entry,
+                             NULL) != WAL_OK) {
+        return;
+    }
+    begin(file, record->sequence, "entry");
+    cli_json_init(&json, file);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "sessionId");
+    cli_json_text(&json, record->session_id);
+    cli_json_key(&json, "entry");
+    if (shown_entry(&shown, renderer->store, &entry, NULL) != WAL_OK) {
+        cli_json_raw(&json, cli_slice("null"));
+    }
+    cli_json_close(&json, '}');
+    end(file);
+}
+
+static void write_session(struct serve_renderer *renderer,
+                          const struct wal_record *record, FILE *file)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct cli_json json;
+    struct shown shown = {.json = &json, .limit = SHOWN_LIMIT};
+
+    if (open_session(renderer, record) &&
+        wal_session_get_info(renderer->session, &info, NULL) == WAL_OK) {
+        begin(file, record->sequence, "session");
+        cli_json_init(&json, file);
+        shown_session(&shown, &info);
+        end(file);
+    }
+}
+
+static void write_document(const struct wal_record *record, FILE *file)
+{
+    struct cli_json json;
+
+    begin(file, record->sequence, "document");
+    cli_json_init(&json, file);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "sessionId");
+    cli_json_text(&json, record->session_id);
+    cli_json_key(&json, "key");
+    cli_json_text(&json, record->doc->key);
+    cli_json_key(&json, "version");
+    cli_json_number(&json, record->doc->version);
+    cli_json_close(&json, '}');
+    end(file);
+}
+
+static void write_record(struct serve_renderer *renderer,
+                         const struct serve_order_item *item, FILE *file)
+{
+    struct wal_record_cursor_options options =
+        WAL_INIT(wal_record_cursor_options);
+    struct wal_record record = WAL_INIT(wal_record);
+
+    options.payload_limit = 1;
+    if (renderer->records == NULL &&
+        wal_record_cursor_open(renderer->store, &options, &renderer->records,
+                               NULL) != WAL_OK) {
+        return;
+    }
+    if (wal_record_cursor_get(renderer->records, item->session, item->sequence,
+                              &record, NULL) != WAL_OK) {
+        return;
+    }
+    switch (record.kind) {
+    case WAL_RECORD_ENTRY:
+        write_entry(renderer, &record, file);
+        break;
+    case WAL_RECORD_SESSION:
+        write_session(renderer, &record, file);
+        break;
+    case WAL_RECORD_DOC:
+        write_document(&record, file);
+        break;
+    default:
+        break;
+    }
+}
+
+void serve_render(struct serve_renderer *renderer,
+                  const struct serve_order_item *item, FILE *file)
+{
+    if (item->name == NULL) {
+        write_record(renderer, item, file);
+        return;
+    }
+    begin(file, item->sequence, item->name);
+    fputs(item->text, file);
+    end(file);
+}
+
+void serve_renderer_deinit(struct serve_renderer *renderer)
+{
+    forget_session(renderer);
+    wal_record_cursor_close(renderer->records);
+    renderer->records = NULL;
+}

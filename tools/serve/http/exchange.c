@@ -1,0 +1,445 @@
+/*
+ * exchange.c - a request and its answer (exchange.h).
+ */
+#include "tools/serve/http/exchange.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- the request -------------------------------------------------------- */
+
+static int digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* Decodes %XX in place. Returns false when it is not such. */
+static bool decode(char *text, size_t *size)
+{
+    size_t to = 0;
+
+    for (size_t at = 0; at < *size; at++) {
+        if (text[at] != '%') {
+            text[to++] = text[at];
+            continue;
+        }
+        if (*size - at < 3 || digit(text[at + 1]) < 0 ||
+            digit(text[at + 2]) < 0) {
+            return false;
+        }
+        text[to++] = (char)(digit(text[at + 1]) * 16 + digit(text[at + 2]));
+        at += 2;
+    }
+    *size = to;
+    return true;
+}
+
+static void split(struct serve_exchange *exchange)
+{
+    char *at = exchange->path;
+    char *end = at + strcspn(at, "?#");
+
+    exchange->is_bad_path = *at != '/';
+    while (at < end && !exchange->is_bad_path) {
+        char *segment = at + 1; /* after the slash */
+        size_t size = strcspn(segment, "/?#");
+
+        at = segment + size;
+        if (size == 0 && at == end) {
+            return; /* a slash at the end */
+        }
+        if (exchange->segment_count == SERVE_SEGMENTS ||
+            !decode(segment, &size)) {
+            exchange->is_bad_path = true;
+            return;
+        }
+        exchange->segments[exchange->segment_count++] =
+            (struct wal_slice){segment, size};
+    }
+}
+
+struct serve_exchange *serve_exchange_create(struct serve_server *server,
+                                             const char *target,
+                                             struct MHD_Connection *connection)
+{
+    struct serve_exchange *exchange = cli_alloc(sizeof(*exchange));
+
+    exchange->server = server;
+    exchange->connection = connection;
+    exchange->target = cli_copy_text(target, strlen(target));
+    exchange->path = cli_copy_text(target, strlen(target));
+    split(exchange);
+    serve_exchange_restart(exchange, MHD_HTTP_OK);
+    return exchange;
+}
+
+void serve_exchange_destroy(struct serve_exchange *exchange)
+{
+    if (exchange->file != NULL) {
+        fclose(exchange->file);
+    }
+    if (exchange->response != NULL) {
+        MHD_destroy_response(exchange->response);
+    }
+    free(exchange->data);
+    free(exchange->body);
+    free(exchange->target);
+    free(exchange->path);
+    free(exchange);
+}
+
+bool serve_exchange_matches(const struct serve_exchange *exchange,
+                            const char *pattern)
+{
+    unsigned count = 0;
+
+    while (*pattern == '/') {
+        size_t size = strcspn(++pattern, "/");
+
+        if (size == 0) {
+            break;
+        }
+        if (count == exchange->segment_count ||
+            ((size != 1 || *pattern != '*') &&
+             (exchange->segments[count].size != size ||
+              memcmp(exchange->segments[count].data, pattern, size) != 0))) {
+            return false;
+        }
+        count++;
+        pattern += size;
+    }
+    return count == exchange->segment_count && !exchange->is_bad_path;
+}
+
+struct wal_slice serve_exchange_query(const struct serve_exchange *exchange,
+                                      const char *name)
+{
+    const char *value = NULL;
+    size_t size = 0;
+
+    if (MHD_lookup_connection_value_n(exchange->connection,
+                                      MHD_GET_ARGUMENT_KIND, name, strlen(name),
+                                      &value, &size) != MHD_YES ||
+        value == NULL) {
+        return (struct wal_slice){NULL, 0};
+    }
+    return (struct wal_slice){value, size};
+}
+
+bool serve_exchange_number(struct serve_exchange *exchange, const char *name,
+                           uint64_t min, uint64_t max, uint64_t *number)
+{
+    struct wal_slice text = serve_exchange_query(exchange, name);
+    const char *at = text.data;
+    uint64_t value = 0;
+    bool is_good = text.size > 0 && text.size < 20;
+
+    if (text.data == NULL) {
+        return true;
+    }
+    for (uint64_t i = 0; i < text.size && is_good; i++) {
+        is_good = at[i] >= '0' && at[i] <= '9';
+        value = value * 10 + (uint64_t)(at[i] - '0');
+    }
+    if (!is_good || value < min || value > max) {
+        serve_exchange_refuse(exchange, MHD_HTTP_BAD_REQUEST,
+                              "%s must be a number from %llu to %llu", name,
+                              (unsigned long long)min, (unsigned long long)max);
+        return false;
+    }
+    *number = value;
+    return true;
+}
+
+struct header {
+    const char *name;
+    const char *value;
+    unsigned count;
+};
+
+static enum MHD_Result see_header(void *ctx, enum MHD_ValueKind kind,
+                                  const char *name, const char *value)
+{
+    struct header *header = ctx;
+
+    (void)kind;
+    if (strcasecmp(name, header->name) == 0) {
+        header->count++;
+        header->value = value != NULL ? value : "";
+    }
+    return MHD_YES;
+}
+
+const char *serve_exchange_header(const struct serve_exchange *exchange,
+                                  const char *name, unsigned *count)
+{
+    struct header header = {.name = name};
+
+    MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, see_header,
+                              &header);
+    if (count != NULL) {
+        *count = header.count;
+    }
+    return header.count == 1 ? header.value : NULL;
+}
+
+/* --- the answer --------------------------------------------------------- */
+
+void serve_exchange_restart(struct serve_exchange *exchange, unsigned status)
+{
+    if (exchange->file != NULL) {
+        fclose(exchange->file);
+    }
+    free(exchange->data);
+    exchange->data = NULL;
+    exchange->size = 0;
+    exchange->file = open_memstream(&exchange->data, &exchange->size);
+    if (exchange->file == NULL) {
+        abort();
+    }
+    if (exchange->response != NULL) {
+        MHD_destroy_response(exchange->response);
+        exchange->response = NULL;
+    }
+    exchange->status = status;
+    cli_json_init(&exchange->json, exchange->file);
+    exchange->shown =
+        (struct shown){.json = &exchange->json, .limit = SHOWN_LIMIT};
+}
+
+const char *serve_status_name(unsigned status)
+{
+    static const struct {
+        unsigned status;
+        const char *name;
+    } names[] = {
+        {400, "BAD_REQUEST"},         {401, "UNAUTHORIZED"},
+        {403, "FORBIDDEN"},           {404, "NOT_FOUND"},
+        {405, "METHOD_NOT_ALLOWED"},  {409, "CONFLICT"},
+        {413, "CONTENT_TOO_LARGE"},   {415, "UNSUPPORTED_MEDIA_TYPE"},
+        {421, "MISDIRECTED_REQUEST"}, {431, "REQUEST_HEADER_FIELDS_TOO_LARGE"},
+        {501, "NOT_IMPLEMENTED"},     {503, "SERVICE_UNAVAILABLE"},
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (names[i].status == status) {
+            return names[i].name;
+        }
+    }
+    return "INTERNAL_SERVER_ERROR";
+}
+
+static void write_error(struct serve_exchange *exchange, unsigned status,
+                        const char *name, const char *text)
+{
+    struct cli_json *json = &exchange->json;
+
+    serve_exchange_restart(exchange, status);
+    cli_json_open(json, '{');
+    cli_json_key(json, "error");
+    cli_json_open(json, '{');
+    cli_json_key(json, "status");
+    cli_json_text(json, cli_slice(name));
+    cli_json_key(json, "text");
+    cli_json_text(json, cli_slice(text));
+    cli_json_close(json, '}');
+    cli_json_close(json, '}');
+}
+
+void serve_exchange_refuse(struct serve_exchange *exchange, unsigned status,
+                           const char *text, ...)
+{
+    char buffer[1024];
+    va_list arguments;
+
+    va_start(arguments, text);
+    vsnprintf(buffer, sizeof(buffer), text, arguments);
+    va_end(arguments);
+    write_error(exchange, status, serve_status_name(status), buffer);
+}
+
+/* The status of HTTP of a failure, and its name. */
+static unsigned status_of(enum wal_status status, const char **name)
+{
+    static const struct {
+        enum wal_status status;
+        unsigned http;
+        const char *name;
+    } names[] = {
+        {WAL_EINVAL, 400, "WAL_EINVAL"},
+        {WAL_ENOTFOUND, 404, "WAL_ENOTFOUND"},
+        {WAL_EEXISTS, 409, "WAL_EEXISTS"},
+        {WAL_ECONFLICT, 409, "WAL_ECONFLICT"},
+        {WAL_ETOOBIG, 413, "WAL_ETOOBIG"},
+        {WAL_ENOSPACE, 507, "WAL_ENOSPACE"},
+        {WAL_EIO, 500, "WAL_EIO"},
+        {WAL_ECORRUPT, 500, "WAL_ECORRUPT"},
+        {WAL_ELOCKED, 503, "WAL_ELOCKED"},
+        {WAL_EPOISONED, 503, "WAL_EPOISONED"},
+        {WAL_EBUSY, 503, "WAL_EBUSY"},
+        {WAL_EREADONLY, 405, "WAL_EREADONLY"},
+        {WAL_ENOPARENT, 404, "WAL_ENOPARENT"},
+        {WAL_EBADJSON, 400, "WAL_EBADJSON"},
+        {WAL_EDAMAGED, 409, "WAL_EDAMAGED"},
+        {WAL_EREDACTED, 410, "WAL_EREDACTED"},
+        {WAL_ECLAIMED, 409, "WAL_ECLAIMED"},
+        {WAL_ETRASHED, 410, "WAL_ETRASHED"},
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (names[i].status == status) {
+            *name = names[i].name;
+            return names[i].http;
+        }
+    }
+    *name = "INTERNAL_SERVER_ERROR";
+    return MHD_HTTP_INTERNAL_SERVER_ERROR;
+}
+
+void serve_exchange_fail(struct serve_exchange *exchange,
+                         enum wal_status status, const struct wal_error *error)
+{
+    const char *name;
+    unsigned http = status_of(status, &name);
+
+    write_error(exchange, http, name,
+                error != NULL && error->text[0] != '\0'
+                    ? error->text
+                    : wal_status_text(status));
+}
+
+void serve_exchange_respond(struct serve_exchange *exchange, unsigned status,
+                            struct MHD_Response *response)
+{
+    serve_exchange_restart(exchange, status);
+    exchange->response = response;
+}
+
+void serve_response_header(struct MHD_Response *response, const char *name,
+                           const char *value)
+{
+    if (MHD_add_response_header(response, name, value) != MHD_YES) {
+        fputs("agentwal: serve: out of memory\n", stderr);
+        abort();
+    }
+}
+
+static void add_common_headers(struct MHD_Response *response, bool is_sandboxed)
+{
+    static const char *const headers[][2] = {
+        {"X-Content-Type-Options", "nosniff"},
+        {"Referrer-Policy", "no-referrer"},
+        {"Cross-Origin-Opener-Policy", "same-origin"},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
+        {"Cache-Control", "no-store"},
+    };
+
+    for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+        serve_response_header(response, headers[i][0], headers[i][1]);
+    }
+    if (MHD_get_response_header(response, "Content-Security-Policy") == NULL) {
+        serve_response_header(response, "Content-Security-Policy",
+                              is_sandboxed ? "sandbox; default-src 'none'; "
+                                             "frame-ancestors 'none'"
+                                           : "default-src 'none'; "
+                                             "frame-ancestors 'none'");
+    }
+    if (MHD_get_response_header(response, "Content-Type") == NULL) {
+        serve_response_header(response, "Content-Type",
+                              "application/json; charset=utf-8");
+    }
+}
+
+/* Makes the response of the JSON that was written. */
+static struct MHD_Response *take_json(struct serve_exchange *exchange)
+{
+    struct MHD_Response *response;
+
+    fclose(exchange->file);
+    exchange->file = NULL;
+    response = MHD_create_response_from_buffer(exchange->size, exchange->data,
+                                               MHD_RESPMEM_MUST_FREE);
+    if (response == NULL) {
+        fputs("agentwal: serve: out of memory\n", stderr);
+        abort();
+    }
+    exchange->data = NULL;
+    return response;
+}
+
+enum MHD_Result serve_exchange_queue(struct serve_exchange *exchange)
+{
+    struct MHD_Response *response = exchange->response;
+    enum MHD_Result result;
+
+    exchange->response = NULL;
+    if (response == NULL) {
+        response = take_json(exchange);
+    }
+    add_common_headers(response, exchange->is_sandboxed);
+    if (exchange->status == MHD_HTTP_METHOD_NOT_ALLOWED) {
+        serve_response_header(response, "Allow",
+                              exchange->server->can_write
+                                  ? "GET, HEAD, POST, PATCH, DELETE"
+                                  : "GET, HEAD");
+    } else if (exchange->status == MHD_HTTP_UNAUTHORIZED) {
+        serve_response_header(response, "WWW-Authenticate", "Bearer");
+    }
+    result =
+        MHD_queue_response(exchange->connection, exchange->status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* --- jobs --------------------------------------------------------------- */
+
+static void *run_job(void *ctx)
+{
+    struct serve_exchange *exchange = ctx;
+    struct serve_server *server = exchange->server;
+    struct MHD_Connection *connection = exchange->connection;
+
+    exchange->job(exchange);
+    atomic_store(&exchange->step, SERVE_STEP_ANSWERED);
+    /* From here on the worker may free the exchange. */
+    MHD_resume_connection(connection);
+    pthread_mutex_lock(&server->lock);
+    server->jobs--;
+    pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->lock);
+    return NULL;
+}
+
+void serve_exchange_run(struct serve_exchange *exchange,
+                        void (*handler)(struct serve_exchange *exchange))
+{
+    struct serve_server *server = exchange->server;
+    pthread_t thread;
+    bool has_room;
+    int failure = 0;
+
+    pthread_mutex_lock(&server->lock);
+    has_room = server->jobs < SERVE_JOBS_MAX;
+    server->jobs += has_room ? 1 : 0;
+    pthread_mutex_unlock(&server->lock);
+    if (!has_room) {
+        serve_exchange_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE,
+                              "the server answers %d slow requests at a time; "
+                              "try again",
+                              SERVE_JOBS_MAX);
+        return;
+    }
+    exchange->job = handler;
+    atomic_store(&exchange->step, SERVE_STEP_RUNNING);
+    MHD_suspend_connection(exchange->connection);
+    failure = pthread_create(&thread, NULL, run_job, exchange);
+    if (failure != 0) {
+        run_job(exchange);
+        return;
+    }
+    pthread_detach(thread);
+}

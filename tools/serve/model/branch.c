@@ -1,0 +1,344 @@
+/*
+ * branch.c - parts of branches (branch.h).
+ *
+ * Entries of the log are read from the end of the branch, so that a part costs
+ * what it has, however long the session is.
+ */
+#include "tools/serve/model/branch.h"
+
+#include <stdlib.h>
+
+#include "tools/cli/cli.h"
+
+enum {
+    FLAGS = WAL_ENTRY_CURSOR_OUT_OF_LINE | WAL_ENTRY_CURSOR_REDACTED,
+    LAST_MAX = 65536,         /* entries that are found from the end */
+    PART_BYTES_MAX = 16 << 20 /* bytes of payloads in a part */
+};
+
+static size_t find_document(const struct shown_documents *documents,
+                            struct wal_slice id)
+{
+    for (size_t i = 0; i < documents->count; i++) {
+        if (cli_slice_equal(documents->items[i].id, id)) {
+            return i;
+        }
+    }
+    return documents->count;
+}
+
+/* Sets the path to a message of the documents, at most `limit` of its end. */
+static void set_path(struct serve_branch *branch, size_t leaf, uint64_t limit)
+{
+    const struct shown_documents *documents = &branch->documents;
+    size_t capacity = 0;
+    size_t at = leaf;
+    size_t kept;
+
+    while (at < documents->count && branch->path_count <= documents->count) {
+        branch->path = cli_reserve(branch->path, branch->path_count, &capacity,
+                                   sizeof(branch->path[0]));
+        branch->path[branch->path_count++] = at;
+        at = documents->items[at].parent_id.size > 0
+                 ? find_document(documents, documents->items[at].parent_id)
+                 : documents->count;
+    }
+    for (size_t i = 0; i < branch->path_count / 2; i++) {
+        size_t other = branch->path_count - 1 - i;
+        size_t item = branch->path[i];
+
+        branch->path[i] = branch->path[other];
+        branch->path[other] = item;
+    }
+    kept = branch->path_count < limit ? branch->path_count : (size_t)limit;
+    branch->path_at = branch->path_count - kept;
+}
+
+static enum wal_status open_cursor(struct serve_branch *branch,
+                                   const struct wal_entry_cursor_options *from,
+                                   uint64_t last, struct wal_error *error)
+{
+    struct wal_entry_cursor_options options = *from;
+
+    wal_entry_cursor_close(branch->cursor);
+    branch->cursor = NULL;
+    options.last = last;
+    return wal_entry_cursor_open(branch->session, &options, &branch->cursor,
+                                 error);
+}
+
+/* Counts the last entries whose payloads fit in a part, at least one. */
+static uint64_t count_fitting(struct serve_branch *branch, uint64_t limit)
+{
+    uint64_t count = wal_entry_cursor_remaining(branch->cursor);
+    uint64_t *sizes = cli_alloc((size_t)(count + 1) * sizeof(*sizes));
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    enum wal_status status = WAL_OK;
+    uint64_t total = 0;
+    uint64_t fitting = 0;
+
+    for (uint64_t i = 0; i < count && status != WAL_END; i++) {
+        status = wal_entry_cursor_next(branch->cursor, &entry, NULL);
+        sizes[i] = status == WAL_OK ? entry.payload_size : 0;
+    }
+    while (fitting < count && fitting < limit) {
+        total += sizes[count - 1 - fitting];
+        if (fitting > 0 && total > PART_BYTES_MAX) {
+            break;
+        }
+        fitting++;
+    }
+    free(sizes);
+    return fitting;
+}
+
+/* Opens the last entries of the branch, as many as fit. */
+static enum wal_status open_last(struct serve_branch *branch,
+                                 const struct wal_entry_cursor_options *options,
+                                 uint64_t limit, struct wal_error *error)
+{
+    enum wal_status status = open_cursor(branch, options, limit, error);
+    uint64_t count;
+
+    if (status == WAL_OK) {
+        count = count_fitting(branch, limit);
+        status = open_cursor(branch, options, count > 0 ? count : 1, error);
+        branch->left = limit;
+    }
+    return status;
+}
+
+/* Opens entries from the first one on whose sequence is above range->after. */
+static enum wal_status
+open_after(struct serve_branch *branch,
+           const struct wal_entry_cursor_options *options,
+           const struct serve_range *range, struct wal_error *error)
+{
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    uint64_t last = range->limit;
+    enum wal_status status;
+
+    branch->after = range->after;
+    branch->left = range->limit;
+    for (;;) {
+        status = open_cursor(branch, options, last, error);
+        if (status != WAL_OK || last == 0 ||
+            wal_entry_cursor_remaining(branch->cursor) < last) {
+            return status;
+        }
+        status = wal_entry_cursor_next(branch->cursor, &entry, error);
+        if (status == WAL_OK && entry.sequence <= range->after) {
+            return open_cursor(branch, options, last, error);
+        }
+        last = last < LAST_MAX / 4 ? 4 * last : 0;
+    }
+}
+
+/* Sets where the part ends: in the log (true), or in the documents. */
+static enum wal_status find_end(struct serve_branch *branch,
+                                const struct serve_range *range,
+                                struct wal_entry_cursor_options *options,
+                                bool *is_in_log, struct wal_error *error)
+{
+    struct wal_slice end = range->before.size > 0 ? range->before : range->leaf;
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    size_t item = find_document(&branch->documents, end);
+    enum wal_status status;
+
+    *is_in_log = true;
+    options->head = range->head;
+    if (end.size == 0) {
+        return WAL_OK;
+    }
+    *is_in_log = item == branch->documents.count;
+    if (!*is_in_log) {
+        if (range->before.size > 0) {
+            item = find_document(&branch->documents,
+                                 branch->documents.items[item].parent_id);
+        }
+        set_path(branch, item, range->limit);
+        return WAL_OK;
+    }
+    options->head = cli_slice(NULL);
+    options->up_to = end;
+    if (range->before.size == 0) {
+        return WAL_OK;
+    }
+    status = wal_entry_cursor_get(branch->cursor, end, &entry, error);
+    if (status == WAL_OK && entry.parent_id.size == 0) {
+        *is_in_log = false; /* it is a root */
+        set_path(branch, shown_documents_parent(&branch->documents, &entry),
+                 range->limit);
+    }
+    options->up_to = entry.parent_id;
+    return status;
+}
+
+/* Reads the first entry of the log; above a root there may be documents. */
+static enum wal_status join(struct serve_branch *branch, uint64_t limit,
+                            struct wal_error *error)
+{
+    uint64_t count = wal_entry_cursor_remaining(branch->cursor);
+    enum wal_status status;
+
+    if (branch->documents.count == 0 || branch->after != UINT64_MAX) {
+        return WAL_OK;
+    }
+    if (count == 0) {
+        set_path(branch, branch->documents.count - 1, limit);
+        return WAL_OK;
+    }
+    branch->first = (struct wal_entry)WAL_INIT(wal_entry);
+    status = wal_entry_cursor_next(branch->cursor, &branch->first, error);
+    branch->has_first = status == WAL_OK;
+    if (status == WAL_OK && branch->first.depth == 0) {
+        set_path(branch,
+                 shown_documents_parent(&branch->documents, &branch->first),
+                 count < limit ? limit - count : 0);
+    }
+    return status;
+}
+
+enum wal_status serve_branch_open(struct serve_branch *branch,
+                                  struct wal_store *store,
+                                  struct wal_session *session,
+                                  const struct serve_range *range,
+                                  struct wal_error *error)
+{
+    struct wal_entry_cursor_options options =
+        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry_cursor_options all = WAL_INIT(wal_entry_cursor_options);
+    bool is_in_log = true;
+    enum wal_status status;
+
+    *branch = (struct serve_branch){.store = store,
+                                    .session = session,
+                                    .after = UINT64_MAX,
+                                    .left = range->limit};
+    all.mode = WAL_ENTRY_CURSOR_ALL;
+    options.flags = all.flags = FLAGS;
+    status = open_cursor(branch, &all, 0, error);
+    if (status == WAL_OK) {
+        status = shown_documents_read(&branch->documents, store, session,
+                                      branch->cursor, error);
+    }
+    if (status == WAL_OK) {
+        status = find_end(branch, range, &options, &is_in_log, error);
+    }
+    /* The options may name the entry that this cursor returned last. */
+    if (status == WAL_OK && is_in_log) {
+        char *up_to =
+            cli_copy_text(options.up_to.data, (size_t)options.up_to.size);
+
+        options.up_to.data = up_to;
+        status = range->after != UINT64_MAX
+                     ? open_after(branch, &options, range, error)
+                     : open_last(branch, &options, range->limit, error);
+        free(up_to);
+        if (status == WAL_OK) {
+            status = join(branch, range->limit, error);
+        }
+    } else if (status == WAL_OK) {
+        wal_entry_cursor_close(branch->cursor);
+        branch->cursor = NULL;
+    }
+    return status;
+}
+
+/* A payload that is too big for an answer is left out; its size remains. */
+static void leave_out(struct wal_entry *entry)
+{
+    if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0 &&
+        entry->payload_size > SERVE_PAYLOAD_MAX) {
+        entry->flags &= ~(uint32_t)WAL_ENTRY_OUT_OF_LINE;
+        entry->payload = cli_slice(NULL);
+    }
+}
+
+enum wal_status serve_branch_next(struct serve_branch *branch,
+                                  struct wal_entry *entry,
+                                  struct wal_error *error)
+{
+    const struct shown_documents *documents = &branch->documents;
+    enum wal_status status = WAL_OK;
+
+    if (branch->path_at < branch->path_count) {
+        *entry = documents->items[branch->path[branch->path_at]];
+        entry->depth = branch->path_at++;
+        entry->payload_size = entry->payload.size;
+        return WAL_OK;
+    }
+    if (branch->cursor == NULL || branch->left == 0) {
+        return WAL_END;
+    }
+    do {
+        if (branch->has_first) {
+            *entry = branch->first;
+            branch->has_first = false;
+        } else {
+            status = wal_entry_cursor_next(branch->cursor, entry, error);
+        }
+    } while (status == WAL_OK && branch->after != UINT64_MAX &&
+             entry->sequence <= branch->after);
+    if (status == WAL_END) {
+        return status;
+    }
+    branch->left--;
+    if (status == WAL_OK && entry->parent_id.size == 0 &&
+        documents->count > 0) {
+        size_t parent = shown_documents_parent(documents, entry);
+
+        if (parent < documents->count) {
+            entry->parent_id = documents->items[parent].id;
+        }
+    }
+    entry->depth += branch->path_count;
+    leave_out(entry);
+    return status;
+}
+
+enum wal_status serve_branch_get(struct serve_branch *branch,
+                                 struct wal_store *store,
+                                 struct wal_session *session,
+                                 struct wal_slice id, struct wal_entry *entry,
+                                 struct wal_error *error)
+{
+    struct wal_entry_cursor_options all = WAL_INIT(wal_entry_cursor_options);
+    size_t item;
+    enum wal_status status;
+
+    *branch = (struct serve_branch){.store = store, .session = session};
+    all.mode = WAL_ENTRY_CURSOR_ALL;
+    all.flags = FLAGS;
+    status = open_cursor(branch, &all, 0, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal_entry_cursor_get(branch->cursor, id, entry, error);
+    if (status == WAL_OK) {
+        leave_out(entry);
+    }
+    if (status != WAL_ENOTFOUND) {
+        return status;
+    }
+    status = shown_documents_read(&branch->documents, store, session,
+                                  branch->cursor, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    item = find_document(&branch->documents, id);
+    if (item == branch->documents.count) {
+        return wal_entry_cursor_get(branch->cursor, id, entry, error);
+    }
+    *entry = branch->documents.items[item];
+    entry->payload_size = entry->payload.size;
+    return WAL_OK;
+}
+
+void serve_branch_deinit(struct serve_branch *branch)
+{
+    wal_entry_cursor_close(branch->cursor);
+    shown_documents_deinit(&branch->documents);
+    free(branch->path);
+    *branch = (struct serve_branch){.cursor = NULL};
+}

@@ -1,0 +1,40 @@
+/*
+ * filter.h - leaves secrets, matches of patterns and paths out of texts.
+ *
+ * Threads: the tool has one thread.
+ */
+#ifndef AGENTWAL_TOOLS_VIEW_FILTER_H
+#define AGENTWAL_TOOLS_VIEW_FILTER_H
+
+#include <regex.h>
+
+#include "tools/cli/cli.h"
+#include "tools/view/struck.h"
+
+/* Zeroed: only secrets. */
+struct view_filter {
+    regex_t *patterns;
+    size_t pattern_count;
+    bool hides_paths;
+    char *cwd;      /* of the session; or NULL */
+    char *cwd_name; /* of it, with '-' for '/', as clients name folders */
+    uint64_t counts[VIEW_KINDS];
+};
+
+/* Compiles the patterns. Returns CLI_CONTINUE, or prints an error and returns
+ * an exit code. */
+int view_filter_compile(const struct cli *cli, struct view_filter *filter,
+                        const struct cli_values *patterns);
+
+/* A shown_strike_fn; ctx is a struct view_filter. */
+struct wal_slice view_filter_strike(void *ctx, struct wal_slice key,
+                                    struct wal_slice text,
+                                    struct cli_texts *texts);
+
+/* Prints what was left out on standard error. */
+void view_filter_report(const struct cli *cli,
+                        const struct view_filter *filter);
+
+void view_filter_deinit(struct view_filter *filter);
+
+#endif

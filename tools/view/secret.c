@@ -1,0 +1,435 @@
+/*
+ * secret.c - known forms of secrets in a text (secret.h).
+ *
+ * Every form has a byte that it begins with, so that a text is read once.
+ */
+#include "tools/view/secret.h"
+
+#include <ctype.h>
+#include <stdint.h>
+#include <string.h>
+#include <strings.h>
+
+#include "tools/cli/cli.h"
+
+enum {
+    NAME_MAX_SIZE = 128, /* bytes of a variable's name */
+    BEARER_MIN = 12,     /* bytes of a token after "Bearer" */
+    HEAD_MAX = 1024,     /* bytes of the first part of a JSON web token */
+    PROBE_SIZE = 512     /* bytes that decide whether a value is a secret: a
+                          * text with many names is read in linear time */
+};
+
+#define QUOTED_STOPS "\"'`\\\r\n"
+
+/* The rest of a text. */
+struct rest {
+    const char *data;
+    size_t size;
+};
+
+static struct rest rest_at(struct wal_slice text, size_t at)
+{
+    return (struct rest){(const char *)text.data + at, (size_t)text.size - at};
+}
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) != 0 || c == '_';
+}
+
+static bool begins(struct rest rest, const char *prefix)
+{
+    size_t size = strlen(prefix);
+
+    return rest.size >= size && memcmp(rest.data, prefix, size) == 0;
+}
+
+static bool begins_word(struct rest rest, const char *prefix)
+{
+    size_t size = strlen(prefix);
+
+    return rest.size >= size && strncasecmp(rest.data, prefix, size) == 0;
+}
+
+/* The number of letters and digits, and of bytes in `others`, from `at` on. */
+static size_t span(struct rest rest, size_t at, const char *others)
+{
+    size_t size = 0;
+
+    while (at + size < rest.size &&
+           (isalnum((unsigned char)rest.data[at + size]) != 0 ||
+            (rest.data[at + size] != '\0' &&
+             strchr(others, rest.data[at + size]) != NULL))) {
+        size++;
+    }
+    return size;
+}
+
+/* Whether a value looks like one that a program made, not like code or prose:
+ * it has no brackets or blanks, and a digit. */
+static bool is_opaque(const char *value, size_t size)
+{
+    bool has_digit = false;
+
+    for (size_t i = 0; i < size; i++) {
+        if (value[i] == '\0' || strchr("(){}[]<> \t$", value[i]) != NULL) {
+            return false;
+        }
+        has_digit = has_digit || isdigit((unsigned char)value[i]) != 0;
+    }
+    return has_digit && size >= 8;
+}
+
+/* --- keys with a prefix ------------------------------------------------- */
+
+struct form {
+    const char *prefix;
+    const char *others; /* bytes in it, as well as letters and digits */
+    size_t min;         /* bytes after the prefix */
+    enum view_kind kind;
+};
+
+static const struct form forms[] = {
+    {"sk-ant-", "-_", 12, VIEW_ANTHROPIC},
+    {"sk-", "-_", 20, VIEW_OPENAI},
+    {"ghp_", "", 20, VIEW_GITHUB},
+    {"gho_", "", 20, VIEW_GITHUB},
+    {"ghu_", "", 20, VIEW_GITHUB},
+    {"ghs_", "", 20, VIEW_GITHUB},
+    {"ghr_", "", 20, VIEW_GITHUB},
+    {"github_pat_", "_", 20, VIEW_GITHUB},
+    {"AKIA", "", 16, VIEW_AWS},
+    {"ASIA", "", 16, VIEW_AWS},
+    {"xoxb-", "-", 10, VIEW_SLACK},
+    {"xoxp-", "-", 10, VIEW_SLACK},
+    {"xoxa-", "-", 10, VIEW_SLACK},
+    {"xoxr-", "-", 10, VIEW_SLACK},
+    {"xoxs-", "-", 10, VIEW_SLACK},
+    {"xapp-", "-", 10, VIEW_SLACK},
+    {"AIza", "-_", 30, VIEW_GOOGLE},
+};
+
+static size_t form_size(struct rest rest, enum view_kind *kind)
+{
+    const struct rest probe = {rest.data,
+                               rest.size < PROBE_SIZE ? rest.size : PROBE_SIZE};
+
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        const struct form *form = &forms[i];
+        size_t prefix = strlen(form->prefix);
+        size_t size;
+
+        if (!begins(rest, form->prefix)) {
+            continue;
+        }
+        size = span(probe, prefix, form->others);
+        if (size >= form->min && (form->kind != VIEW_OPENAI ||
+                                  is_opaque(rest.data, prefix + size))) {
+            size = span(rest, prefix, form->others);
+            *kind = form->kind;
+            return prefix + size;
+        }
+    }
+    return 0;
+}
+
+/* Three parts in Base64 with points between; the first begins with `{"`. */
+static size_t jwt_size(struct rest rest)
+{
+    const struct rest head = {rest.data,
+                              rest.size < HEAD_MAX ? rest.size : HEAD_MAX};
+    size_t size = 0;
+
+    if (!begins(rest, "eyJ")) {
+        return 0;
+    }
+    for (int part = 0; part < 3; part++) {
+        size_t more = span(part == 0 ? head : rest, size, "-_=");
+
+        if (more < (part < 2 ? 8U : 0U)) {
+            return 0;
+        }
+        size += more;
+        if (part < 2) {
+            if (size >= rest.size || rest.data[size] != '.') {
+                return 0;
+            }
+            size++;
+        }
+    }
+    return size;
+}
+
+/* A private key, up to its end or that of the text. */
+static size_t private_key_size(struct rest rest)
+{
+    static const char last[] = "PRIVATE KEY-----";
+    const char *begin;
+    const char *end;
+
+    if (!begins(rest, "-----BEGIN ")) {
+        return 0;
+    }
+    begin = memmem(rest.data, rest.size < 64 ? rest.size : 64, last,
+                   sizeof(last) - 1);
+    if (begin == NULL) {
+        return 0;
+    }
+    begin += sizeof(last) - 1;
+    end = memmem(begin, rest.size - (size_t)(begin - rest.data), last,
+                 sizeof(last) - 1);
+    return end == NULL ? rest.size
+                       : (size_t)(end - rest.data) + sizeof(last) - 1;
+}
+
+/* --- values with a name ------------------------------------------------- */
+
+/* Moves over blanks, quotes and the backslashes before them. */
+static size_t skip_quotes(struct rest rest, size_t at)
+{
+    while (at < rest.size && rest.data[at] != '\0' &&
+           strchr(" \t\"'`\\", rest.data[at]) != NULL) {
+        at++;
+    }
+    return at;
+}
+
+/* A value with a name. */
+struct value {
+    struct view_range range;
+    const char *stops; /* bytes that end it */
+    bool is_quoted;
+    bool is_assigned; /* after an equals sign */
+};
+
+/* Moves the end of a value to one of the stops, at most `max` bytes on. */
+static void extend(struct rest rest, struct view_range *range,
+                   const char *stops, size_t max)
+{
+    size_t end = rest.size - range->end < max ? rest.size : range->end + max;
+
+    while (range->end < end && rest.data[range->end] != '\0' &&
+           strchr(stops, rest.data[range->end]) == NULL) {
+        range->end++;
+    }
+}
+
+/* Finds the value after a name: "=" or ":" with quotes around, at most
+ * PROBE_SIZE bytes of it. Returns whether there is one. */
+static bool find_value(struct rest rest, size_t at, struct value *value)
+{
+    size_t from;
+
+    at = skip_quotes(rest, at);
+    if (at >= rest.size || (rest.data[at] != '=' && rest.data[at] != ':')) {
+        return false;
+    }
+    from = skip_quotes(rest, at + 1);
+    value->is_assigned = rest.data[at] == '=';
+    value->is_quoted = from > at + 1 && rest.data[from - 1] != ' ' &&
+                       rest.data[from - 1] != '\t';
+    value->stops = value->is_quoted ? QUOTED_STOPS : " \t\r\n\"'`;,&|<>)}]\\";
+    value->range = (struct view_range){from, from};
+    extend(rest, &value->range, value->stops, PROBE_SIZE);
+    return value->range.end > from;
+}
+
+static bool ends_with(const char *name, size_t size, const char *ending)
+{
+    size_t length = strlen(ending);
+
+    return size >= length &&
+           strncasecmp(name + size - length, ending, length) == 0;
+}
+
+/* Whether a name ends with a word for a secret. */
+static bool is_secret_name(const char *name, size_t size)
+{
+    static const char *const words[] = {
+        "token",      "secret",     "password", "passwd", "passphrase",
+        "api_key",    "api-key",    "apikey",   "_key",   "access_key",
+        "credential", "privatekey", "secretkey"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (ends_with(name, size, words[i])) {
+            return true;
+        }
+    }
+    return size == 3 && memcmp(name, "KEY", 3) == 0;
+}
+
+static bool is_upper(const char *name, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (islower((unsigned char)name[i]) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether a value may be a secret and not the name of a place that has it. */
+static bool is_literal(const char *value, size_t size)
+{
+    return size > 0 && value[0] != '$' && value[0] != '<' && value[0] != '*' &&
+           !(size >= 2 && value[0] == '%' && value[size - 1] == '%');
+}
+
+/* NAME=VALUE, and name: "VALUE". */
+static bool find_assignment(struct rest rest, struct view_range *range)
+{
+    struct value value = {.stops = NULL};
+    const char *text;
+    size_t length;
+    size_t size = 0;
+
+    while (size < rest.size && size <= NAME_MAX_SIZE &&
+           (is_word(rest.data[size]) || rest.data[size] == '-')) {
+        size++;
+    }
+    if (size == 0 || size > NAME_MAX_SIZE || !is_secret_name(rest.data, size) ||
+        !find_value(rest, size, &value)) {
+        return false;
+    }
+    text = rest.data + value.range.from;
+    length = value.range.end - value.range.from;
+    if (!is_literal(text, length)) {
+        return false;
+    }
+    if ((value.is_assigned && is_upper(rest.data, size) &&
+         (value.is_quoted || rest.data[size] == '=')) ||
+        is_opaque(text, length) || (value.is_quoted && length >= 4)) {
+        extend(rest, &value.range, value.stops, SIZE_MAX);
+        *range = value.range;
+        return true;
+    }
+    return false;
+}
+
+/* The value of a header Authorization, whole: its scheme too. */
+static bool find_authorization(struct rest rest, struct view_range *range)
+{
+    static const char *const names[] = {"proxy-authorization", "authorization",
+                                        "x-api-key", "cookie"};
+    struct value value = {.stops = NULL};
+    size_t from;
+    size_t size;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (!begins_word(rest, names[i]) ||
+            !find_value(rest, strlen(names[i]), &value)) {
+            continue;
+        }
+        if (!is_literal(rest.data + value.range.from,
+                        value.range.end - value.range.from)) {
+            return false;
+        }
+        /* A scheme and what is after it are one value. */
+        extend(rest, &value.range, QUOTED_STOPS, SIZE_MAX);
+        *range = value.range;
+        return true;
+    }
+    if (!begins_word(rest, "bearer ") && !begins_word(rest, "basic ")) {
+        return false;
+    }
+    from = begins_word(rest, "basic ") ? 6 : 7;
+    size = span(rest, from, "-._~+/=");
+    *range = (struct view_range){from, from + size};
+    return size >= BEARER_MIN && is_opaque(rest.data + from, size);
+}
+
+/* The password of "://USER:PASSWORD@HOST". */
+static bool find_url_password(struct rest rest, struct view_range *range)
+{
+    size_t at = 3;
+
+    if (!begins(rest, "://")) {
+        return false;
+    }
+    while (at < rest.size && rest.data[at] != ':' &&
+           strchr("/ \t\r\n\"'@<>", rest.data[at]) == NULL) {
+        at++;
+    }
+    if (at >= rest.size || rest.data[at] != ':') {
+        return false;
+    }
+    range->from = ++at;
+    while (at < rest.size && rest.data[at] != '@' &&
+           strchr("/ \t\r\n\"'<>", rest.data[at]) == NULL) {
+        at++;
+    }
+    range->end = at;
+    return at < rest.size && rest.data[at] == '@' && at > range->from &&
+           is_literal(rest.data + range->from, at - range->from);
+}
+
+/* --- all ---------------------------------------------------------------- */
+
+/* Forms that begin where a word does. */
+static bool find_word(struct rest rest, struct view_range *range,
+                      enum view_kind *kind)
+{
+    size_t size = form_size(rest, kind);
+
+    if (size == 0) {
+        size = jwt_size(rest);
+        *kind = size > 0 ? VIEW_JWT : *kind;
+    }
+    if (size > 0) {
+        *range = (struct view_range){0, size};
+        return true;
+    }
+    if (find_authorization(rest, range)) {
+        *kind = VIEW_AUTHORIZATION;
+        return true;
+    }
+    if (find_assignment(rest, range)) {
+        *kind = VIEW_ASSIGNMENT;
+        return true;
+    }
+    return false;
+}
+
+bool view_secret_find(struct wal_slice text, size_t at,
+                      struct view_range *range, enum view_kind *kind)
+{
+    const char *data = text.data;
+    struct rest rest = rest_at(text, at);
+    size_t size;
+    bool is_found = false;
+
+    if (data[at] == '-') {
+        size = private_key_size(rest);
+        *range = (struct view_range){0, size};
+        *kind = VIEW_PRIVATE_KEY;
+        is_found = size > 0;
+    } else if (data[at] == ':') {
+        *kind = VIEW_URL_PASSWORD;
+        is_found = find_url_password(rest, range);
+    } else if (is_word(data[at]) && (at == 0 || !is_word(data[at - 1]))) {
+        is_found = find_word(rest, range, kind);
+    }
+    range->from += at;
+    range->end += at;
+    return is_found;
+}
+
+bool view_secret_is_key(struct wal_slice key, struct wal_slice value,
+                        enum view_kind *kind)
+{
+    const char *name = key.data;
+    size_t size = (size_t)key.size;
+
+    if (size == 0 || size > NAME_MAX_SIZE ||
+        !is_literal(value.data, (size_t)value.size)) {
+        return false;
+    }
+    if (ends_with(name, size, "authorization") ||
+        ends_with(name, size, "cookie") || ends_with(name, size, "x-api-key")) {
+        *kind = VIEW_AUTHORIZATION;
+        return true;
+    }
+    *kind = VIEW_ASSIGNMENT;
+    return is_secret_name(name, size) && value.size >= 4;
+}

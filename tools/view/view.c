@@ -1,0 +1,288 @@
+/*
+ * view.c - the verb view: a session as one HTML file (verbs.h, docs/page.md).
+ *
+ * Invariant: nothing is written before all of the session is read and filtered.
+ *
+ * Threads: the tool has one thread.
+ */
+#include "tools/view/verbs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli/session.h"
+#include "tools/page/page.h"
+#include "tools/shown/changes.h"
+#include "tools/shown/entries.h"
+#include "tools/shown/entry_json.h"
+#include "tools/shown/session_json.h"
+#include "tools/shown/session_usage.h"
+#include "tools/view/filter.h"
+
+enum {
+    TEXT_MAX = 1 << 20 /* bytes of a text in the file */
+};
+
+struct view {
+    struct shown shown;
+    struct wal_store *store;
+    struct wal_session *session;
+    struct view_filter filter;
+    uint64_t damaged; /* entries that could not be read */
+};
+
+/* --- the data ----------------------------------------------------------- */
+
+static enum wal_status put_entry(void *ctx, const struct wal_entry *entry,
+                                 struct wal_error *error)
+{
+    struct view *view = ctx;
+
+    return shown_entry(&view->shown, view->store, entry, error);
+}
+
+static enum wal_status put_entries(struct view *view, struct wal_error *error)
+{
+    enum wal_status status;
+
+    cli_json_key(view->shown.json, "entries");
+    cli_json_open(view->shown.json, '[');
+    status = shown_entries_visit(view->store, view->session, 0, put_entry, view,
+                                 &view->damaged, error);
+    cli_json_close(view->shown.json, ']');
+    shown_number(&view->shown, "damaged", view->damaged);
+    return status;
+}
+
+/* Writes the last entry of a head's branch that is not redacted. */
+static void put_leaf(struct view *view, struct wal_slice head)
+{
+    struct wal_entry_cursor_options options =
+        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct wal_entry_cursor *cursor = NULL;
+
+    options.head = head;
+    options.last = 1;
+    cli_json_key(view->shown.json, "entryId");
+    if (wal_entry_cursor_open(view->session, &options, &cursor, NULL) !=
+            WAL_OK ||
+        wal_entry_cursor_next(cursor, &entry, NULL) != WAL_OK) {
+        entry.id = cli_slice(NULL);
+    }
+    cli_json_text_or_null(view->shown.json, entry.id);
+    wal_entry_cursor_close(cursor);
+}
+
+static enum wal_status put_heads(struct view *view, struct wal_error *error)
+{
+    struct cli_heads heads = {.items = NULL};
+    enum wal_status status = cli_heads_read(&heads, view->session, error);
+
+    cli_json_key(view->shown.json, "heads");
+    cli_json_open(view->shown.json, '[');
+    for (size_t i = 0; i < heads.count; i++) {
+        if (heads.items[i].stream == 0) {
+            cli_json_open(view->shown.json, '{');
+            shown_member(&view->shown, "name", heads.items[i].name);
+            put_leaf(view, heads.items[i].name);
+            cli_json_close(view->shown.json, '}');
+        }
+    }
+    cli_json_close(view->shown.json, ']');
+    cli_heads_deinit(&heads);
+    return status;
+}
+
+/* Writes the member "diffs": of each checkpoint with the one before it, newest
+ * first. One that cannot be compared is null. */
+static enum wal_status put_diffs(struct view *view, struct wal_error *error)
+{
+    struct shown_checkpoints list = {.ids = NULL};
+    enum wal_status status =
+        shown_checkpoints_read(&list, view->session, error);
+
+    cli_json_key(view->shown.json, "diffs");
+    cli_json_open(view->shown.json, '[');
+    for (size_t i = list.count; i > 1 && status == WAL_OK; i--) {
+        cli_json_open(view->shown.json, '{');
+        shown_member(&view->shown, "before", cli_slice(list.ids[i - 2]));
+        shown_member(&view->shown, "after", cli_slice(list.ids[i - 1]));
+        status = shown_diff(&view->shown, view->store, view->session,
+                            cli_slice(list.ids[i - 2]),
+                            cli_slice(list.ids[i - 1]), error);
+        cli_json_close(view->shown.json, '}');
+        if (status == WAL_ECORRUPT || status == WAL_ENOTFOUND) {
+            view->damaged++;
+            status = WAL_OK;
+        }
+    }
+    cli_json_close(view->shown.json, ']');
+    shown_checkpoints_deinit(&list);
+    return status;
+}
+
+static enum wal_status put_usage(struct view *view, struct wal_error *error)
+{
+    enum wal_status status;
+
+    cli_json_key(view->shown.json, "usage");
+    cli_json_open(view->shown.json, '{');
+    status = shown_usage(&view->shown, view->store, view->session, error);
+    cli_json_close(view->shown.json, '}');
+    return status;
+}
+
+static void put_struck(struct view *view)
+{
+    uint64_t count = 0;
+
+    for (int kind = 0; kind < VIEW_KINDS; kind++) {
+        count += view->filter.counts[kind];
+    }
+    shown_number(&view->shown, "struck", count);
+    shown_bool(&view->shown, "hidesResults", view->shown.hides_results);
+}
+
+static enum wal_status put_data(struct view *view,
+                                const struct wal_session_info *info,
+                                struct wal_error *error)
+{
+    enum wal_status status;
+
+    cli_json_open(view->shown.json, '{');
+    cli_json_key(view->shown.json, "session");
+    shown_session(&view->shown, info);
+    status = put_entries(view, error);
+    if (status == WAL_OK) {
+        status = put_heads(view, error);
+    }
+    if (status == WAL_OK) {
+        status = shown_checkpoints_write(&view->shown, view->session, error);
+    }
+    if (status == WAL_OK) {
+        status = put_diffs(view, error);
+    }
+    if (status == WAL_OK) {
+        status = put_usage(view, error);
+    }
+    put_struck(view);
+    cli_json_close(view->shown.json, '}');
+    return status;
+}
+
+/* --- the verb ----------------------------------------------------------- */
+
+/* Sets the directory that --no-paths replaces. */
+static void set_cwd(struct view_filter *filter, struct wal_slice cwd)
+{
+    if (cwd.size == 0) {
+        return;
+    }
+    filter->cwd = cli_copy_text(cwd.data, (size_t)cwd.size);
+    filter->cwd_name = cli_copy_text(cwd.data, (size_t)cwd.size);
+    for (char *at = filter->cwd_name; *at != '\0'; at++) {
+        if (*at == '/') {
+            *at = '-';
+        }
+    }
+}
+
+/* Reads the session into memory. */
+static enum wal_status read_data(struct view *view, char **data, size_t *size,
+                                 struct wal_error *error)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct cli_json json;
+    FILE *file = open_memstream(data, size);
+    enum wal_status status;
+    bool has_failed;
+
+    if (file == NULL) {
+        return WAL_ENOMEM;
+    }
+    cli_json_init(&json, file);
+    view->shown.json = &json;
+    view->shown.limit = TEXT_MAX;
+    view->shown.strike = view_filter_strike;
+    view->shown.ctx = &view->filter;
+    status = wal_session_get_info(view->session, &info, error);
+    if (status == WAL_OK) {
+        set_cwd(&view->filter, info.cwd);
+        status = put_data(view, &info, error);
+    }
+    has_failed = ferror(file) != 0;
+    if (fclose(file) != 0 || has_failed) {
+        return WAL_ENOMEM;
+    }
+    return status;
+}
+
+static int print(const struct cli *cli, struct view *view)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    char *data = NULL;
+    size_t size = 0;
+    enum wal_status status = read_data(view, &data, &size, &error);
+    int code = CLI_OK;
+
+    if (status != WAL_OK) {
+        code = cli_report(cli, cli->items[1], status, &error);
+    } else {
+        page_write(stdout, data, size);
+        view_filter_report(cli, &view->filter);
+    }
+    free(data);
+    if (code == CLI_OK && view->damaged > 0) {
+        code = cli_error(
+            cli, CLI_NEGATIVE, cli->items[1],
+            "%" PRIu64 " %s could not be read and %s left out; agentwal "
+            "check shows them",
+            view->damaged, cli_plural(view->damaged, "record", "records"),
+            cli_plural(view->damaged, "is", "are"));
+    }
+    return code;
+}
+
+int view_run(struct cli *cli, int argc, char **argv)
+{
+    struct view view = {.store = NULL};
+    struct cli_values patterns = {.items = NULL};
+    const struct cli_option options[] = {
+        {.name = "redact", .values = &patterns},
+        {.name = "no-tool-results", .flag = &view.shown.hides_results},
+        {.name = "no-paths", .flag = &view.filter.hides_paths},
+        {.name = NULL},
+    };
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 2, 2);
+    }
+    if (code == CLI_CONTINUE) {
+        code = view_filter_compile(cli, &view.filter, &patterns);
+    }
+    if (code == CLI_CONTINUE && isatty(STDOUT_FILENO) != 0) {
+        code = cli_error(cli, CLI_USAGE, "view",
+                         "the page is not for a terminal; write it to a file: "
+                         "agentwal view SESSION >page.html");
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_open_store(cli, cli->items[0], 0, &view.store);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_open_session(cli, view.store, cli->items[1], &view.session);
+        if (code == CLI_CONTINUE) {
+            code = print(cli, &view);
+        }
+        wal_session_close(view.session);
+        code = cli_close_store(cli, cli->items[0], view.store, code);
+    }
+    view_filter_deinit(&view.filter);
+    free(patterns.items);
+    return code;
+}

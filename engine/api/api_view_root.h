@@ -1,6 +1,6 @@
 /*
  * api_view_root.h - the list of roots of views that a store keeps, for the
- * converter, which decides what an entry is worth (docs/views.md 10.7).
+ * converter, which decides what an entry is worth (docs/engine/views.md 10.7).
  *
  * Threads: any.
  */

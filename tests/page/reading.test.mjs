@@ -130,7 +130,10 @@ test('400 pixels are wide enough for the list and a session of it', async () => 
   const server = await madeServer({ sessions: 30, entries });
   try {
     await inPage(server.origin + '/', {
-      origin: server.origin, width: 400, height: 800, ready: () => document.querySelector('.session'),
+      origin: server.origin,
+      width: 400,
+      height: 800,
+      ready: () => document.querySelector('.session'),
     }, async (page) => {
       const width = () => page.evaluate(() => document.documentElement.scrollWidth);
       assert.equal(await width(), 400);

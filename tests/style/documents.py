@@ -34,11 +34,17 @@ def sizes():
         yield "SPEC.md has %d lines" % lines
 
 
+def documents():
+    return (glob.glob(os.path.join(ROOT, "docs", "*.md")) +
+            glob.glob(os.path.join(ROOT, "docs", "engine", "*.md")))
+
+
 def index():
     page = read("docs", "README.md")
-    links = re.findall(r"^\| \[[^]]*\]\(([\w-]+\.md)\) \| .*\? \|$", page, re.M)
-    pages = [os.path.basename(path)
-             for path in glob.glob(os.path.join(ROOT, "docs", "*.md"))]
+    links = re.findall(r"^\| \[[^]]*\]\(([\w/-]+\.md)\) \| .*\? \|$", page,
+                       re.M)
+    pages = [os.path.relpath(path, os.path.join(ROOT, "docs"))
+             for path in documents()]
     for name in sorted(set(pages) - {"README.md"}):
         if links.count(name) != 1:
             yield "docs/README.md: %d rows of %s" % (links.count(name), name)
@@ -46,7 +52,7 @@ def index():
 
 def old_names():
     for path in sorted(glob.glob(os.path.join(ROOT, "*.md")) +
-                       glob.glob(os.path.join(ROOT, "docs", "*.md")) +
+                       documents() +
                        glob.glob(os.path.join(ROOT, "examples", "*.md"))):
         name = os.path.relpath(path, ROOT)
         if name in ("docs/names.md", "CHANGELOG.md"):

@@ -30,9 +30,9 @@ def anchors(path):
 def main():
     faults, count = [], 0
     documents = [path for pattern in (
-        "*.md", "docs/*.md", "examples/*.md", "bindings/node/*.md",
-        "bindings/node/docs/*.md",
-        "bindings/python/*.md")
+        "*.md", "docs/*.md", "docs/engine/*.md", "examples/*.md",
+        "bindings/node/*.md", "bindings/node/docs/*.md", "bindings/python/*.md",
+        "bindings/python/docs/*.md")
                  for path in glob.glob(os.path.join(ROOT, pattern))]
     for document in sorted(documents):
         text, here = read(document), os.path.dirname(document)

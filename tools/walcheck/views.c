@@ -1,6 +1,6 @@
 /*
- * views.c - the list of roots of views (docs/views.md 10.7). It is derived: an
- * entry that is damaged counts as missing.
+ * views.c - the list of roots of views (docs/engine/views.md 10.7). It is
+ * derived: an entry that is damaged counts as missing.
  *
  * Threads: the main thread.
  */

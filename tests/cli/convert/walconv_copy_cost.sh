@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What a copy of a session of 20 MB costs in the store, by kind of lines and of
-# copy: docs/copies.md has the table that this prints.
+# copy: docs/engine/copies.md has the table that this prints.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"

@@ -3,7 +3,7 @@
 // they were appended.
 //
 // Where the lines alone would not be the session, it is converted as for a view
-// of Claude Code (docs/views.md): when an agent appended entries that are not
+// of Claude Code (docs/engine/views.md): when an agent appended entries that are not
 // lines, when the head was moved elsewhere, and for an imported copy.
 //
 // A fork shares the branch up to its fork point. Rows that were before that point
@@ -12,7 +12,7 @@
 // each with the id of the row of the branch that follows it.
 
 const FORK = 'claude/fork';
-const COPY_STREAM = 253; // of an imported copy of a file (docs/copies.md)
+const COPY_STREAM = 253; // of an imported copy of a file (docs/engine/copies.md)
 const TURN_MS = 2;
 
 const { idOf, placeOf } = require('./key.js');

@@ -328,7 +328,7 @@ void wal__committer_schedule_mark(struct wal__committer *committer)
         return;
     }
     pthread_mutex_lock(&committer->mutex);
-    if (!committer->needs_mark && !committer->has_leader) {
+    if (!committer->has_leader && !committer->needs_mark) {
         committer->needs_mark = true;
         committer->last_write_ns =
             io->monotonic_ns(io->ctx) + committer->idle_mark_ns;

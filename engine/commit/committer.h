@@ -53,7 +53,8 @@ struct wal__committer {
     bool running;            /* the threads exist */
     bool retain_append_lock; /* the next group follows at once; the leader's */
     bool is_idle;            /* the committer thread sleeps without a timeout */
-    bool needs_mark;         /* groups were written since the last mark */
+    bool needs_mark;         /* groups were written since the last mark; of
+                              * the leader, while there is one */
     uint64_t last_write_ns;  /* monotonic time of the last cycle's end */
     uint64_t submitted;      /* operations ever staged */
     uint64_t dequeued;       /* of these, taken by a commit cycle */

@@ -316,12 +316,49 @@ static void test_threads__race_for_the_same_tail(void **state)
     kit_close(shared.store);
 }
 
+/* Two handles of a store, as two processes have them: a thread of each reads
+ * what the other one writes, and schedules the commit mark after it. */
+static void test_threads__two_handles_of_a_store(void **state)
+{
+    (void)state;
+    struct shared shared[2] = {{.store = NULL}, {.store = NULL}};
+    struct worker writers[2];
+    struct worker readers[2];
+
+    for (int k = 0; k < 2; k++) {
+        shared[k].store = kit_open("store", WAL_OPEN_CREATE);
+        atomic_store(&shared[k].writing, 1);
+        for (int i = 0; i < SESSIONS; i++) {
+            char id[16];
+
+            (void)snprintf(id, sizeof(id), "s%d", i);
+            shared[k].sessions[i] = k == 0 ? kit_create(shared[k].store, id)
+                                           : kit_session(shared[k].store, id);
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        start(&writers[k], &shared[k], k, write_entries);
+        start(&readers[k], &shared[k], k, read_entries);
+    }
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(pthread_join(writers[k].thread, NULL), 0);
+        assert_int_equal(pthread_join(readers[k].thread, NULL), 0);
+    }
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < SESSIONS; i++) {
+            wal_session_close(shared[k].sessions[i]);
+        }
+        kit_close(shared[k].store);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_threads__write_read_fork_and_list),
         KIT_TEST(test_threads__the_same_with_pread),
         KIT_TEST(test_threads__race_for_the_same_tail),
+        KIT_TEST(test_threads__two_handles_of_a_store),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -283,6 +283,41 @@ static uint32_t durable_count(const struct differential *run,
     return count;
 }
 
+static bool is_droppable(const struct reference *ref, uint64_t sequence)
+{
+    struct wal_slice id;
+    uint64_t next = sequence - 1;
+
+    return reference_next_droppable(ref, &next, &id) && next == sequence;
+}
+
+/* Learns from what the session has which of the entries are gone, of those that
+ * may be. */
+static void learn_gone(struct differential *run, struct wal_session *session,
+                       const struct wal_entry_cursor_options *options,
+                       const struct reference_entry *entries, uint32_t count)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter = NULL;
+    enum wal_status status =
+        wal_entry_cursor_open(session, options, &iter, &run->error);
+
+    for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
+        uint64_t sequence = entries[i].entry.sequence;
+
+        while (status == WAL_OK && entry.sequence < sequence) {
+            status = wal_entry_cursor_next(iter, &entry, &run->error);
+        }
+        if ((status == WAL_END || entry.sequence > sequence) &&
+            is_droppable(run->ref, sequence)) {
+            reference_drop(run->ref, sequence);
+            run->counts->dropped_deltas++;
+        }
+        status = status == WAL_END ? WAL_OK : status;
+    }
+    wal_entry_cursor_close(iter);
+}
+
 void differential_check_read(struct differential *run, uint32_t number,
                              const struct wal_entry_cursor_options *options)
 {
@@ -304,6 +339,13 @@ void differential_check_read(struct differential *run, uint32_t number,
         return;
     }
     remaining = wal_entry_cursor_remaining(iter);
+    if (run->is_behind && remaining < count) {
+        learn_gone(run, session, options, entries, count);
+        free(entries);
+        (void)differential_compare_status(
+            run, WAL_OK,
+            reference_read(run->ref, number, options, &entries, &count));
+    }
     if ((options->flags & WAL_ENTRY_CURSOR_DURABLE) != 0 &&
         remaining <= count && remaining >= durable_count(run, entries, count)) {
         count = (uint32_t)remaining;

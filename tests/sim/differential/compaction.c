@@ -312,33 +312,6 @@ static bool fails_to_compact(struct differential *run)
     return false;
 }
 
-/* Reads every session: a process that does not know of new files comes upon
- * them when it next opens one. */
-static void read_all(struct differential *run)
-{
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options),
-        .mode = WAL_ENTRY_CURSOR_ALL,
-        .flags = WAL_ENTRY_CURSOR_DELTAS};
-    uint32_t count = reference_session_count(run->ref);
-
-    for (uint32_t number = 1; number <= count; number++) {
-        struct wal_session *session = reference_is_deleted(run->ref, number)
-                                          ? NULL
-                                          : differential_handle(run, number);
-        struct wal_entry entry = {.struct_size = sizeof(entry)};
-        struct wal_entry_cursor *cursor = NULL;
-
-        if (session == NULL ||
-            wal_entry_cursor_open(session, &options, &cursor, NULL) != WAL_OK) {
-            continue;
-        }
-        while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
-        }
-        wal_entry_cursor_close(cursor);
-    }
-}
-
 /* Afterwards everything is as before, in every process. */
 void differential_fail_compaction(struct differential *run)
 {
@@ -362,8 +335,7 @@ void differential_fail_compaction(struct differential *run)
     loses_names = sim_disk_has_lost_names(run->disk);
     if (other != NULL) {
         if (!loses_names) {
-            read_all(other);
-            differential_learn_dropped(other);
+            other->is_behind = true;
             differential_check_all(other);
         }
         close_other(run, other);

@@ -339,7 +339,7 @@ void differential_check_read(struct differential *run, uint32_t number,
         return;
     }
     remaining = wal_entry_cursor_remaining(iter);
-    if (run->is_behind && remaining < count) {
+    if (run->is_outdated && remaining < count) {
         learn_gone(run, session, options, entries, count);
         free(entries);
         (void)differential_compare_status(

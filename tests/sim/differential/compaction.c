@@ -335,7 +335,7 @@ void differential_fail_compaction(struct differential *run)
     loses_names = sim_disk_has_lost_names(run->disk);
     if (other != NULL) {
         if (!loses_names) {
-            other->is_behind = true;
+            other->is_outdated = true;
             differential_check_all(other);
         }
         close_other(run, other);

@@ -76,9 +76,9 @@ struct differential {
     uint32_t group_align;
     bool is_memory;  /* the store is in memory: it lives once */
     bool keeps_none; /* of the files in index/, when some are removed */
-    /* A compaction that failed told this process of no new files: it comes upon
-     * them in any call, and deltas are gone from then on. */
-    bool is_behind;
+    /* This process does not know the new files of a compaction that failed: it
+     * finds them in any call, and deltas are gone from then on. */
+    bool is_outdated;
     struct differential_readers readers;
     jmp_buf death;
     enum wal_status status;

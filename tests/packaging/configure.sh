@@ -74,7 +74,7 @@ reports 'The server is left out for lack of: microhttpd (Debian: libmicrohttpd-d
 configure base -DAGENTWAL_TESTS=OFF || fail 'AGENTWAL_TESTS=OFF'
 tests_are out
 ! configure base -DAGENTWAL_TESTS=ON || fail 'AGENTWAL_TESTS=ON succeeds'
-reports "AGENTWAL_TESTS=ON needs libraries that were not found: cmocka \
+reports "AGENTWAL_TESTS=ON needs what was not found: cmocka \
 (Debian: libcmocka-dev), jansson (Debian: libjansson-dev)"
 
 # With them, and without pkg-config.

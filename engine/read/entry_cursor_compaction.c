@@ -95,7 +95,8 @@ static enum wal_status find_last_compaction(struct wal_entry_cursor *cursor,
 }
 
 /* The entry that the compaction's payload names as firstKeptEntryId.
- * WAL_ENOTFOUND when it names none that exists. */
+ * WAL_ENOTFOUND when it names none that exists, or is damaged; WAL_ECORRUPT
+ * when an index is, or a segment was replaced: reading again may find it. */
 static enum wal_status find_first_kept(struct wal_entry_cursor *cursor,
                                        uint64_t position,
                                        struct wal__entry_location *found,
@@ -110,6 +111,9 @@ static enum wal_status find_first_kept(struct wal_entry_cursor *cursor,
         wal__log_read(&cursor->core->log, position, &cursor->scratch, &frame,
                       &payload, error);
 
+    if (status == WAL_ECORRUPT && !wal__log_has_replaced(&cursor->core->log)) {
+        return WAL_ENOTFOUND;
+    }
     if (status != WAL_OK) {
         return status;
     }
@@ -144,7 +148,7 @@ wal__entry_cursor_find_compaction(struct wal_entry_cursor *cursor,
             if (status != WAL_OK) {
                 return status;
             }
-        } else if (status != WAL_ENOTFOUND && status != WAL_ECORRUPT) {
+        } else if (status != WAL_ENOTFOUND) {
             wal__error_copy(error, &local_error);
             return status;
         }

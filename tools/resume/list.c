@@ -32,6 +32,17 @@ static size_t encode(uint32_t code, char *out)
     return 4;
 }
 
+static char fold_byte(char byte)
+{
+    if (byte >= 'A' && byte <= 'Z') {
+        return (char)(byte - 'A' + 'a');
+    }
+    if (byte >= '\0' && byte <= ' ') {
+        return ' ';
+    }
+    return byte;
+}
+
 /* Writes the text in lower case, and white space as blanks. Returns its size,
  * which is at most twice that of the text. */
 static size_t fold(const char *text, size_t size, char *out)
@@ -50,9 +61,7 @@ static size_t fold(const char *text, size_t size, char *out)
             memcpy(out + used, data + at, step);
             used += step;
         } else {
-            out[used++] = code >= 'A' && code <= 'Z' ? (char)(code + 32)
-                          : code <= ' '              ? ' '
-                                                     : (char)code;
+            out[used++] = fold_byte(text[at]);
         }
         at += step > 0 ? step : 1;
     }

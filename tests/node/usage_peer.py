@@ -117,7 +117,10 @@ def row(message, request, counts=(1, 2, 3, 4), *, model=OPUS, time="10:00:00.000
                          "content": [], "usage": counted},
              "uuid": "00000000-0000-4000-8000-%012d" % row.number, "timestamp": day + time,
              "requestId": request} | members
-    return {key: value for key, value in built.items() if value is not None or key == "parentUuid"}
+    for part, name in ((built, "requestId"), (built["message"], "model")):
+        if part[name] is None:
+            del part[name]
+    return built
 
 
 row.number = 0
@@ -253,10 +256,10 @@ def codex_cases():
     yield "fork", {(one, 1): history, (two, 1): fork(10, forked_from_id=one)}
     yield "fork with new times", {(one, 1): history, (two, 1): fork(11, forked_from_id=one)}
     yield "subagent with history", {(one, 1): history, (two, 1): fork(11, source=spawned)}
-    yield "subagents", {(one, 1): history, **{
-        (thread, 1): [header(thread, 11, source=spawned), context,
-                       event(second_of, other, other, 11)]
-        for thread, second_of in ((two, 5), (third, 6))}}
+    for name, seconds in (("subagents", (5, 6)), ("subagents at one time", (5, 5))):
+        yield name, {(one, 1): history, **{
+            (thread, 1): [header(thread, 11, source=spawned), context, event(at, other, other, 11)]
+            for thread, at in zip((two, third), seconds)}}
     yield "fork of a deleted thread", {(two, 1): fork(11, forked_from_id=one)}
 
 
@@ -274,7 +277,8 @@ def billed(counts, cost):
 
 
 def answer(number, counts, cost, **members):
-    message = {"role": "assistant", "content": [], "model": "m-1", "usage": billed(counts, cost)}
+    message = {"role": "assistant", "content": [], "usage": billed(counts, cost)}
+    message |= {"model": "m-1"} if members.pop("has_model", True) else {}
     return entry(number, type="message", message=message | members)
 
 
@@ -306,7 +310,7 @@ def pi_cases(folder):
     yield "compaction", {"s1": [head("s1"), *start, entry(
         2, type="compaction", summary="s", firstKeptEntryId="a1f03c21", tokensBefore=9,
         usage=billed((10, 20, 30, 40), 0.25))]}
-    yield "no model", {"s1": [head("s1"), asked, answer(1, (1, 2, 3, 4), 0.5, model=None)]}
+    yield "no model", {"s1": [head("s1"), asked, answer(1, (1, 2, 3, 4), 0.5, has_model=False)]}
 
 
 # --- what differs --------------------------------------------------------------
@@ -335,6 +339,8 @@ EXPLAINED = {
     # Without a turn_context ccusage takes this model.
     "codex no model": {(DAY, "gpt-5"): ((40, 10, 60, 0, 4), None),
                        (DAY, None): (None, (40, 10, 60, 0, 4))},
+    # Events with one time, model and counts are one event to ccusage.
+    "codex subagents at one time": {(DAY, GPT): ((100, 40, 140, 0, 9), (130, 50, 200, 0, 13))},
     # Without the source ccusage leaves out events within a second of the first.
     "codex fork of a deleted thread": {(DAY, GPT): ((30, 20, 20, 0, 1), (100, 50, 100, 0, 6))},
     # A copy of pi that does not name its source counts again.

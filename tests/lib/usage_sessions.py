@@ -9,6 +9,7 @@ import sys
 
 CLAUDE = ("11111111-2222-4333-8444-555555555555", "22222222-2222-4333-8444-555555555555")
 CODEX = "019b2ea4-aaaa-4bbb-8ccc-58208e1f0001"
+SUBAGENT = "019b2ea4-aaaa-4bbb-8ccc-58208e1f0002"
 
 
 def write(path, rows):
@@ -19,8 +20,8 @@ def write(path, rows):
 
 
 def claude(session):
-    """Rows of a streamed answer, two without requestId, an old one with a cost; the same in
-    each session, as in a copy of it."""
+    """Rows of a streamed answer, two without requestId, an old one with a cost, a copy in a side
+    chain, an advisor's, and a subagent's; the same in each session, as in a copy of it."""
     def row(number, kind, message, **members):
         return {"parentUuid": "%s-%d" % (session, number - 1) if number else None,
                 "isSidechain": False, "userType": "external", "cwd": "/srv/app",
@@ -28,9 +29,10 @@ def claude(session):
                 "uuid": "%s-%d" % (session, number),
                 "timestamp": "2026-02-03T09:00:%02d.000Z" % number, **members}
 
-    def answer(number, message, output, **members):
+    def answer(number, message, output, iterations=(), **members):
         usage = {"input_tokens": 10, "cache_creation_input_tokens": 100,
-                 "cache_read_input_tokens": 1000, "output_tokens": output}
+                 "cache_read_input_tokens": 1000, "output_tokens": output,
+                 "iterations": iterations}
         return row(number, "assistant",
                    {"id": message, "type": "message", "role": "assistant",
                     "model": "claude-opus-4-1", "content": [{"type": "text", "text": "x"}],
@@ -42,11 +44,20 @@ def claude(session):
             answer(3, "msg_1", 7, requestId="req_1"),
             answer(4, "msg_2", 5),
             answer(5, "msg_2", 5),
-            answer(6, "msg_1", 3, requestId="req_2", costUSD=0.25)]
+            answer(6, "msg_1", 3, requestId="req_2", costUSD=0.25),
+            answer(7, "msg_1", 9000, requestId="req_9", isSidechain=True),
+            answer(8, "msg_3", 5, requestId="req_3", iterations=[
+                {"type": "message", "input_tokens": 10, "output_tokens": 5},
+                {"type": "advisor_message", "model": "claude-haiku-4-5", "input_tokens": 7,
+                 "output_tokens": 8}]),
+            {**row(9, "progress", None), "data": {
+                "type": "agent_progress", "message": answer(10, "msg_4", 6, requestId="req_4")}}]
 
 
 def codex():
-    """An event again, one without counts, one with totals only, and one of another kind."""
+    """Rows of a thread: an event again, one without counts, one with totals only, one of another
+    kind, and one after a record of the same counts; and those of a subagent that begins with the
+    thread's, at new times."""
     def line(second, kind, payload):
         return {"timestamp": "2026-02-04T10:00:%02d.000Z" % second, "type": kind,
                 "payload": payload}
@@ -60,13 +71,22 @@ def codex():
 
     first = tokens(100, 60, 10, 4)
     both = {"total_token_usage": first, "last_token_usage": first}
-    return [line(0, "session_meta", {"id": CODEX, "timestamp": "2026-02-04T10:00:00.000Z",
-                                     "cwd": "/srv/tool", "originator": "codex_cli_rs",
-                                     "cli_version": "0.51.0"}),
-            line(1, "turn_context", {"cwd": "/srv/tool", "model": "gpt-5.2"}),
+    def header(thread, **members):
+        return line(0, "session_meta", {
+            "id": thread, "timestamp": "2026-02-04T10:00:00.000Z", "cwd": "/srv/tool",
+            "originator": "codex_cli_rs", "cli_version": "0.51.0", **members})
+
+    written = {**tokens(50, 10, 10, 1), "cache_write_input_tokens": 10}
+    rows = [header(CODEX), line(1, "turn_context", {"cwd": "/srv/tool", "model": "gpt-5.2"}),
             event(2, both), event(3, both), event(4, None),
             event(5, {"total_token_usage": tokens(150, 80, 30, 5)}),
-            line(6, "event_msg", {"type": "turn.completed", "usage": tokens(9, 9, 9, 9)})]
+            line(6, "event_msg", {"type": "turn.completed", "usage": tokens(9, 9, 9, 9)}),
+            line(7, "token_usage_record", {"response_id": "resp_1", "usage": written}),
+            event(8, {"last_token_usage": written, "total_token_usage": {
+                **tokens(200, 90, 40, 6), "cache_write_input_tokens": 10}})]
+    source = {"subagent": {"thread_spawn": {"parent_thread_id": CODEX, "depth": 1}}}
+    later = [{**row, "timestamp": "2026-02-04T11:00:00.000Z"} for row in rows]
+    return {CODEX: rows, SUBAGENT: [header(SUBAGENT, source=source), *later]}
 
 
 def pi(session):
@@ -93,7 +113,8 @@ def main():
     root = sys.argv[1]
     for session in CLAUDE:
         write("%s/claude/%s.jsonl" % (root, session), claude(session))
-    write("%s/codex/rollout-2026-02-04T10-00-00-%s.jsonl" % (root, CODEX), codex())
+    for thread, rows in codex().items():
+        write("%s/codex/rollout-2026-02-04T10-00-00-%s.jsonl" % (root, thread), rows)
     for session in ("one", "two"):
         write("%s/pi/%s.jsonl" % (root, session), pi(session))
 

@@ -29,25 +29,36 @@ struct sum {
     uint64_t costed;
 };
 
-static void read_line(struct reading *reading, const struct wal_entry *entry)
+/* Where the answers of a line go, and the entry whose line it is. */
+struct answering {
+    struct reading *reading;
+    const struct wal_entry *entry;
+};
+
+static void add_answer(void *ctx, const struct usage_sample *sample)
 {
-    struct usage_sample sample;
-    struct wal__json_span line =
-        wal__line_text(entry->payload.data, (size_t)entry->payload.size);
+    const struct answering *answering = ctx;
+    struct reading *reading = answering->reading;
+    const struct wal_slice id = answering->entry->id;
     size_t before = reading->answers.count;
 
-    if (!usage_may_count(entry->payload) ||
-        !usage_read_line(line, shown_entry_time(entry), &reading->codex,
-                         &sample)) {
-        return;
-    }
-    usage_answers_add(&reading->answers, 0, &sample);
+    usage_answers_add(&reading->answers, 0, sample);
     if (reading->answers.count > before) {
         reading->entry_ids =
             cli_reserve(reading->entry_ids, before, &reading->capacity,
                         sizeof(reading->entry_ids[0]));
-        reading->entry_ids[before] =
-            cli_copy_text(entry->id.data, (size_t)entry->id.size);
+        reading->entry_ids[before] = cli_copy_text(id.data, (size_t)id.size);
+    }
+}
+
+static void read_line(struct reading *reading, const struct wal_entry *entry)
+{
+    struct answering answering = {.reading = reading, .entry = entry};
+
+    if (usage_may_count(entry->payload)) {
+        usage_read_line(
+            wal__line_text(entry->payload.data, (size_t)entry->payload.size),
+            shown_entry_time(entry), &reading->codex, add_answer, &answering);
     }
 }
 

@@ -9,28 +9,71 @@
 
 #include "tools/cli/cli.h"
 
-static size_t slot_of(const struct usage_answers *answers, uint64_t key)
+static struct usage_slot *slot_of(const struct usage_answers *answers,
+                                  uint64_t key)
 {
     size_t slot = (size_t)key & (answers->slot_count - 1);
 
-    while (answers->slots[slot] != 0 &&
-           answers->items[answers->slots[slot] - 1].key != key) {
+    while (answers->slots[slot].item != 0 && answers->slots[slot].key != key) {
         slot = (slot + 1) & (answers->slot_count - 1);
     }
-    return slot;
+    return &answers->slots[slot];
 }
 
 static void grow(struct usage_answers *answers)
 {
-    free(answers->slots);
-    answers->slot_count =
-        answers->slot_count == 0 ? 256 : answers->slot_count * 2;
+    struct usage_slot *old = answers->slots;
+    size_t old_count = answers->slot_count;
+
+    answers->slot_count = old_count == 0 ? 256 : old_count * 2;
     answers->slots = cli_alloc(answers->slot_count * sizeof(answers->slots[0]));
-    for (size_t i = 0; i < answers->count; i++) {
-        if (answers->items[i].key != 0) {
-            answers->slots[slot_of(answers, answers->items[i].key)] = i + 1;
+    for (size_t i = 0; i < old_count; i++) {
+        if (old[i].item != 0) {
+            *slot_of(answers, old[i].key) = old[i];
         }
     }
+    free(old);
+}
+
+/* Makes the key one of the answer, unless it is one of another. */
+static void add_key(struct usage_answers *answers, uint64_t key, size_t item)
+{
+    struct usage_slot *slot;
+
+    if (key == 0) {
+        return;
+    }
+    if ((answers->slot_taken + 1) * 2 > answers->slot_count) {
+        grow(answers);
+    }
+    slot = slot_of(answers, key);
+    if (slot->item == 0) {
+        *slot = (struct usage_slot){.key = key, .item = item};
+        answers->slot_taken++;
+    }
+}
+
+/* Returns the rank + 1 of the answer with the key; 0: there is none. */
+static size_t find(const struct usage_answers *answers, uint64_t key)
+{
+    return key == 0 || answers->slot_count == 0 ? 0
+                                                : slot_of(answers, key)->item;
+}
+
+/* Returns the rank + 1 of the answer that the sample repeats; 0: none. */
+static size_t find_repeated(const struct usage_answers *answers,
+                            const struct usage_sample *sample)
+{
+    size_t item = find(answers, sample->key);
+
+    if (item == 0) {
+        item = find(answers, sample->replay_key);
+        if (item != 0 && !sample->is_sidechain &&
+            !answers->items[item - 1].is_sidechain) {
+            return 0;
+        }
+    }
+    return item;
 }
 
 static void set_counts(struct usage_answers *answers,
@@ -40,41 +83,50 @@ static void set_counts(struct usage_answers *answers,
     answer->tokens = sample->tokens;
     answer->model = usage_names_number(&answers->models, sample->model);
     answer->is_request = sample->is_request;
+    answer->is_sidechain = sample->is_sidechain;
     if (sample->has_cost) {
         answer->has_cost = true;
         answer->cost = sample->cost;
     }
 }
 
+static bool is_better(const struct usage_sample *sample,
+                      const struct usage_answer *answer)
+{
+    if (sample->is_sidechain != answer->is_sidechain) {
+        return answer->is_sidechain;
+    }
+    return sample->tokens.total > answer->tokens.total ||
+           (sample->tokens.total == answer->tokens.total &&
+            sample->tokens.output > answer->tokens.output);
+}
+
 void usage_answers_add(struct usage_answers *answers, uint32_t session,
                        const struct usage_sample *sample)
 {
     struct usage_answer *answer;
-    size_t slot = 0;
+    size_t item = find_repeated(answers, sample);
 
-    if (sample->key != 0) {
-        if (answers->keyed_count * 2 >= answers->slot_count) {
-            grow(answers);
+    if (item != 0) {
+        answer = &answers->items[item - 1];
+        if (answer->is_sidechain && !sample->is_sidechain) {
+            answer->session = session;
+            answer->time_ms = sample->time_ms;
         }
-        slot = slot_of(answers, sample->key);
-        if (answers->slots[slot] != 0) {
-            answer = &answers->items[answers->slots[slot] - 1];
-            if (sample->tokens.output > answer->tokens.output) {
-                set_counts(answers, answer, sample);
-            }
-            return;
+        if (is_better(sample, answer)) {
+            set_counts(answers, answer, sample);
         }
+        add_key(answers, sample->key, item);
+        return;
     }
     answers->items = cli_reserve(answers->items, answers->count,
                                  &answers->capacity, sizeof(*answer));
     answer = &answers->items[answers->count++];
-    *answer = (struct usage_answer){
-        .key = sample->key, .time_ms = sample->time_ms, .session = session};
+    *answer =
+        (struct usage_answer){.time_ms = sample->time_ms, .session = session};
     set_counts(answers, answer, sample);
-    if (sample->key != 0) {
-        answers->slots[slot] = answers->count;
-        answers->keyed_count++;
-    }
+    add_key(answers, sample->key, answers->count);
+    add_key(answers, sample->replay_key, answers->count);
 }
 
 void usage_answers_deinit(struct usage_answers *answers)

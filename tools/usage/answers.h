@@ -2,8 +2,9 @@
  * answers.h - the answers of all sessions, each once.
  *
  * Invariant: answers with a key are unique by it. Of those that repeat one, the
- * one with most output counts: while an answer is streamed its lines have fewer
- * tokens than at its end.
+ * one with most tokens counts: while an answer is streamed its lines have fewer
+ * tokens than at its end. One outside a side chain counts instead of its copies
+ * in side chains.
  *
  * Threads: the tool has one thread.
  */
@@ -14,14 +15,20 @@
 #include "tools/usage/sample.h"
 
 struct usage_answer {
-    uint64_t key;
     struct usage_tokens tokens;
     double cost;
     int64_t time_ms;
     uint32_t model;   /* number in `models` */
     uint32_t session; /* rank in the list of sessions */
+    bool is_sidechain;
     bool is_request;
     bool has_cost;
+};
+
+/* A key of an answer. */
+struct usage_slot {
+    uint64_t key;
+    size_t item; /* rank + 1 of the answer; 0: free */
 };
 
 /* Zeroed it is empty. */
@@ -29,14 +36,14 @@ struct usage_answers {
     struct usage_answer *items;
     size_t count;
     size_t capacity;
-    size_t *slots; /* rank + 1 of an item with a key, by it; 0: free */
+    struct usage_slot *slots;
     size_t slot_count;
-    size_t keyed_count;
+    size_t slot_taken;
     struct usage_names models;
 };
 
 /* Adds an answer of a session, or replaces the one that it repeats, which keeps
- * its session and time. */
+ * its session and time unless it is of a side chain only. */
 void usage_answers_add(struct usage_answers *answers, uint32_t session,
                        const struct usage_sample *sample);
 

@@ -60,7 +60,7 @@ static struct usage_session *find_session(struct usage *usage, uint32_t number)
                          sizeof(wanted), compare_sessions);
 }
 
-/* Where the answers of documents go. */
+/* Where answers go. */
 struct reading {
     struct usage *usage;
     uint32_t session;
@@ -177,7 +177,7 @@ static enum wal_status read_all_documents(struct usage *usage,
 static void read_record(struct usage *usage, const struct wal_record *record)
 {
     struct usage_session *session;
-    struct usage_sample sample;
+    struct reading reading = {.usage = usage};
     struct wal__json_span line;
     struct wal__json_span time;
     int64_t time_ms = 0;
@@ -198,10 +198,8 @@ static void read_record(struct usage *usage, const struct wal_record *record)
     time = (struct wal__json_span){record->entry->timestamp.data,
                                    (size_t)record->entry->timestamp.size};
     (void)wal__model_time_read_text(time, &time_ms);
-    if (usage_read_line(line, time_ms, session->codex, &sample)) {
-        usage_answers_add(&usage->answers,
-                          (uint32_t)(session - usage->sessions), &sample);
-    }
+    reading.session = (uint32_t)(session - usage->sessions);
+    usage_read_line(line, time_ms, session->codex, add_answer, &reading);
 }
 
 static enum wal_status read_segment(struct usage *usage,

@@ -24,6 +24,11 @@ static uint64_t less(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* A count; 0 for any other value. */
 static uint64_t count_of(const struct wal__json_member *member)
 {
@@ -91,9 +96,9 @@ static bool members_of(struct wal__json_span object,
 
 bool usage_may_count(struct wal_slice text)
 {
-    static const char *const names[] = {"\"usage\"", "\"token_count\"",
-                                        "\"tokens\"", "\"turn_context\"",
-                                        "\"total_cost_usd\""};
+    static const char *const names[] = {
+        "\"usage\"",        "\"token_count\"",  "\"tokens\"",
+        "\"turn_context\"", "\"session_meta\"", "\"total_cost_usd\""};
 
     for (size_t i = 0; text.size > 0 && i < sizeof(names) / sizeof(names[0]);
          i++) {
@@ -108,7 +113,8 @@ bool usage_may_count(struct wal_slice text)
 /* --- usage of a message ------------------------------------------------- */
 
 /* Reads {"input_tokens",...} of Claude Code or {"input",...} of pi and of
- * appended entries. Returns whether it has a count. */
+ * appended entries. cached_input_tokens are part of the input. Returns whether
+ * it has a count. */
 static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
 {
     enum {
@@ -120,6 +126,7 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
         READ_TOKENS,
         WRITE,
         WRITE_TOKENS,
+        CACHED,
         REASONING,
         COST,
         COST_TOTAL,
@@ -134,10 +141,12 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
         [READ_TOKENS] = {.key = "cache_read_input_tokens"},
         [WRITE] = {.key = "cacheWrite"},
         [WRITE_TOKENS] = {.key = "cache_creation_input_tokens"},
+        [CACHED] = {.key = "cached_input_tokens"},
         [REASONING] = {.key = "reasoning"},
         [COST] = {.key = "cost"},
         [COST_TOTAL] = {.parent = "cost", .key = "total"}};
     struct usage_tokens *tokens = &sample->tokens;
+    uint64_t cached;
     bool is_known = false;
 
     if (usage.size == 0 || !members_of(usage, m, COUNT)) {
@@ -150,6 +159,9 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
     tokens->output = add(count_of(&m[OUTPUT]), count_of(&m[OUTPUT_TOKENS]));
     tokens->cache_read = add(count_of(&m[READ]), count_of(&m[READ_TOKENS]));
     tokens->cache_write = add(count_of(&m[WRITE]), count_of(&m[WRITE_TOKENS]));
+    cached = smaller(count_of(&m[CACHED]), tokens->input);
+    tokens->input -= cached;
+    tokens->cache_read = add(tokens->cache_read, cached);
     tokens->reasoning = count_of(&m[REASONING]);
     tokens->total = add(add(tokens->input, tokens->output),
                         add(tokens->cache_read, tokens->cache_write));
@@ -217,44 +229,87 @@ static bool read_opencode(struct wal__json_span info,
 
 /* --- Codex -------------------------------------------------------------- */
 
-/* Counts of a call, or of all calls so far: input with what is of a cache,
- * that, output with reasoning, and that. */
+enum {
+    CODEX_INPUT, /* with what was read from a cache or written to one */
+    CODEX_CACHED,
+    CODEX_WRITTEN,
+    CODEX_OUTPUT, /* with the reasoning */
+    CODEX_REASONING
+};
+
+/* Reads the counts of a call, or of all calls so far. */
 static bool read_codex_counts(struct wal__json_span info, const char *parent,
-                              uint64_t counts[4])
+                              uint64_t counts[USAGE_CODEX_COUNTS])
 {
-    struct wal__json_member m[] = {
-        {.parent = parent, .key = "input_tokens"},
-        {.parent = parent, .key = "cached_input_tokens"},
-        {.parent = parent, .key = "output_tokens"},
-        {.parent = parent, .key = "reasoning_output_tokens"},
+    struct wal__json_member m[USAGE_CODEX_COUNTS] = {
+        [CODEX_INPUT] = {.parent = parent, .key = "input_tokens"},
+        [CODEX_CACHED] = {.parent = parent, .key = "cached_input_tokens"},
+        [CODEX_WRITTEN] = {.parent = parent, .key = "cache_write_input_tokens"},
+        [CODEX_OUTPUT] = {.parent = parent, .key = "output_tokens"},
+        [CODEX_REASONING] = {.parent = parent,
+                             .key = "reasoning_output_tokens"},
     };
 
-    if (info.size == 0 || !members_of(info, m, 4)) {
+    if (info.size == 0 || !members_of(info, m, USAGE_CODEX_COUNTS)) {
         return false;
     }
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < USAGE_CODEX_COUNTS; i++) {
         counts[i] = count_of(&m[i]);
     }
-    return m[0].value.kind == WAL__JSON_NUMBER;
+    return m[CODEX_INPUT].value.kind == WAL__JSON_NUMBER;
+}
+
+/* Reads a header. A fork has that of its source after its own: the last one
+ * names the thread whose totals the events go on with. */
+static void read_codex_header(struct wal__json_span payload,
+                              struct usage_codex *codex)
+{
+    struct wal__json_member m[] = {{.key = "forked_from_id"}, {.key = "id"}};
+
+    if (payload.size == 0 || !members_of(payload, m, 2)) {
+        return;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (m[i].value.kind == WAL__JSON_STRING) {
+            codex->thread = wal__model_string_hash(3, m[i].value.span);
+            return;
+        }
+    }
+}
+
+/* Identifies an event by its thread and totals, which a copy keeps even if its
+ * times are new. */
+static uint64_t codex_key(const struct usage_codex *codex,
+                          const uint64_t last[USAGE_CODEX_COUNTS])
+{
+    const struct wal__json_span totals = {(const uint8_t *)codex->total,
+                                          sizeof(codex->total)};
+    const struct wal__json_span counts = {(const uint8_t *)last,
+                                          USAGE_CODEX_COUNTS * sizeof(last[0])};
+
+    return codex->thread == 0
+               ? 0
+               : wal__model_hash(wal__model_hash(codex->thread, totals),
+                                 counts);
 }
 
 /* Reads an event token_count. One with the totals of the one before it repeats
- * it. */
-static bool read_codex(struct wal__json_span info, struct usage_codex *codex,
+ * it, and is no request. */
+static void read_codex(struct wal__json_span info, struct usage_codex *codex,
                        struct usage_sample *sample)
 {
     struct usage_tokens *tokens = &sample->tokens;
-    uint64_t total[4];
-    uint64_t last[4];
+    uint64_t total[USAGE_CODEX_COUNTS];
+    uint64_t last[USAGE_CODEX_COUNTS];
     bool has_total = read_codex_counts(info, "total_token_usage", total);
     bool has_last = read_codex_counts(info, "last_token_usage", last);
 
     if (has_total && codex->has_total &&
         memcmp(total, codex->total, sizeof(total)) == 0) {
-        return false;
+        return;
     }
     if (!has_last && has_total) {
-        for (size_t i = 0; i < 4; i++) {
+        for (size_t i = 0; i < USAGE_CODEX_COUNTS; i++) {
             last[i] = less(total[i], codex->has_total ? codex->total[i] : 0);
         }
         has_last = true;
@@ -262,18 +317,20 @@ static bool read_codex(struct wal__json_span info, struct usage_codex *codex,
     if (has_total) {
         memcpy(codex->total, total, sizeof(total));
         codex->has_total = true;
+        sample->key = has_last ? codex_key(codex, last) : 0;
     }
-    if (!has_last || last[0] + last[2] == 0) {
-        return false;
+    if (!has_last || last[CODEX_INPUT] + last[CODEX_OUTPUT] == 0) {
+        return;
     }
-    tokens->cache_read = last[1] < last[0] ? last[1] : last[0];
-    tokens->input = less(last[0], last[1]);
-    tokens->output = last[2];
-    tokens->reasoning = last[3];
-    tokens->total = add(last[0], last[2]);
+    tokens->cache_read = smaller(last[CODEX_CACHED], last[CODEX_INPUT]);
+    tokens->input = last[CODEX_INPUT] - tokens->cache_read;
+    tokens->cache_write = smaller(last[CODEX_WRITTEN], tokens->input);
+    tokens->input -= tokens->cache_write;
+    tokens->output = last[CODEX_OUTPUT];
+    tokens->reasoning = last[CODEX_REASONING];
+    tokens->total = add(last[CODEX_INPUT], last[CODEX_OUTPUT]);
     memcpy(sample->model, codex->model, sizeof(sample->model));
     sample->is_request = true;
-    return true;
 }
 
 /* --- lines -------------------------------------------------------------- */
@@ -283,12 +340,16 @@ enum {
     LINE_ID,
     LINE_TIMESTAMP,
     LINE_REQUEST,
+    LINE_SESSION,
+    LINE_SIDECHAIN,
     LINE_COST,
     LINE_USAGE,
     LINE_MODEL,
     LINE_MESSAGE_ID,
     LINE_MESSAGE_USAGE,
     LINE_MESSAGE_MODEL,
+    LINE_DATA_MESSAGE,
+    LINE_PAYLOAD,
     LINE_PAYLOAD_TYPE,
     LINE_PAYLOAD_INFO,
     LINE_PAYLOAD_USAGE,
@@ -297,28 +358,58 @@ enum {
     LINE_COUNT
 };
 
+static const struct wal__json_member line_members[LINE_COUNT] = {
+    [LINE_TYPE] = {.key = "type"},
+    [LINE_ID] = {.key = "id"},
+    [LINE_TIMESTAMP] = {.key = "timestamp"},
+    [LINE_REQUEST] = {.key = "requestId"},
+    [LINE_SESSION] = {.key = "sessionId"},
+    [LINE_SIDECHAIN] = {.key = "isSidechain"},
+    [LINE_COST] = {.key = "costUSD"},
+    [LINE_USAGE] = {.key = "usage"},
+    [LINE_MODEL] = {.key = "model"},
+    [LINE_MESSAGE_ID] = {.parent = "message", .key = "id"},
+    [LINE_MESSAGE_USAGE] = {.parent = "message", .key = "usage"},
+    [LINE_MESSAGE_MODEL] = {.parent = "message", .key = "model"},
+    [LINE_DATA_MESSAGE] = {.parent = "data", .key = "message"},
+    [LINE_PAYLOAD] = {.key = "payload"},
+    [LINE_PAYLOAD_TYPE] = {.parent = "payload", .key = "type"},
+    [LINE_PAYLOAD_INFO] = {.parent = "payload", .key = "info"},
+    [LINE_PAYLOAD_USAGE] = {.parent = "payload", .key = "usage"},
+    [LINE_PAYLOAD_MODEL] = {.parent = "payload", .key = "model"},
+    [LINE_INFO] = {.key = "info"}};
+
 /* Identifies an answer: several lines of Claude Code may have it, and a copied
- * session the same line again. */
-static uint64_t key_of(struct wal__json_span line,
-                       const struct wal__json_member *m)
+ * session the same line again. A side chain that goes on from another one
+ * copies its answers with other requests. */
+static void set_keys(struct wal__json_span line,
+                     const struct wal__json_member *m,
+                     struct usage_sample *sample)
 {
     if (m[LINE_MESSAGE_ID].value.kind == WAL__JSON_STRING) {
         uint64_t key = wal__model_string_hash(1, m[LINE_MESSAGE_ID].value.span);
 
-        return m[LINE_REQUEST].value.kind == WAL__JSON_STRING
-                   ? wal__model_string_hash(key, m[LINE_REQUEST].value.span)
-                   : key;
+        sample->key =
+            m[LINE_REQUEST].value.kind == WAL__JSON_STRING
+                ? wal__model_string_hash(key, m[LINE_REQUEST].value.span)
+                : key;
+        if (m[LINE_SESSION].value.kind == WAL__JSON_STRING) {
+            sample->replay_key =
+                wal__model_string_hash(key + 1, m[LINE_SESSION].value.span);
+        }
+        sample->is_sidechain = wal__member_is_true(&m[LINE_SIDECHAIN]);
+    } else if (m[LINE_TIMESTAMP].value.kind == WAL__JSON_STRING &&
+               (m[LINE_ID].value.kind == WAL__JSON_STRING ||
+                m[LINE_MESSAGE_USAGE].value.kind == WAL__JSON_OBJECT)) {
+        sample->key = wal__model_hash(2, line);
     }
-    return m[LINE_ID].value.kind == WAL__JSON_STRING &&
-                   m[LINE_TIMESTAMP].value.kind == WAL__JSON_STRING
-               ? wal__model_hash(2, line)
-               : 0;
 }
 
-/* Reads the counts of an answer of Claude Code, pi, or an appended entry. */
-static bool read_message(struct wal__json_span line,
-                         const struct wal__json_member *m,
-                         struct usage_sample *sample)
+/* Reads the counts of an answer of Claude Code, pi, or an appended entry.
+ * Returns where they are; an empty span: nowhere. */
+static struct wal__json_span read_message(struct wal__json_span line,
+                                          const struct wal__json_member *m,
+                                          struct usage_sample *sample)
 {
     static const int places[][2] = {
         {LINE_MESSAGE_USAGE, LINE_MESSAGE_MODEL},
@@ -327,57 +418,109 @@ static bool read_message(struct wal__json_span line,
     };
 
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        if (read_usage(wal__member_container(&m[places[i][0]]), sample)) {
+        struct wal__json_span usage = wal__member_container(&m[places[i][0]]);
+
+        if (read_usage(usage, sample)) {
             read_model(&m[places[i][1]], sample->model);
             read_cost(&m[LINE_COST], sample);
-            sample->key = key_of(line, m);
-            return true;
+            set_keys(line, m, sample);
+            return usage;
         }
     }
-    return false;
+    return (struct wal__json_span){NULL, 0};
 }
 
-bool usage_read_line(struct wal__json_span line, int64_t time_ms,
-                     struct usage_codex *codex, struct usage_sample *sample)
+/* Passes on the answers of advisors, which the counts of the answer that asked
+ * them do not include. */
+static void read_advisors(struct wal__json_span usage,
+                          const struct usage_sample *asker,
+                          usage_sample_fn *each, void *ctx)
 {
-    struct wal__json_member m[LINE_COUNT] = {
-        [LINE_TYPE] = {.key = "type"},
-        [LINE_ID] = {.key = "id"},
-        [LINE_TIMESTAMP] = {.key = "timestamp"},
-        [LINE_REQUEST] = {.key = "requestId"},
-        [LINE_COST] = {.key = "costUSD"},
-        [LINE_USAGE] = {.key = "usage"},
-        [LINE_MODEL] = {.key = "model"},
-        [LINE_MESSAGE_ID] = {.parent = "message", .key = "id"},
-        [LINE_MESSAGE_USAGE] = {.parent = "message", .key = "usage"},
-        [LINE_MESSAGE_MODEL] = {.parent = "message", .key = "model"},
-        [LINE_PAYLOAD_TYPE] = {.parent = "payload", .key = "type"},
-        [LINE_PAYLOAD_INFO] = {.parent = "payload", .key = "info"},
-        [LINE_PAYLOAD_USAGE] = {.parent = "payload", .key = "usage"},
-        [LINE_PAYLOAD_MODEL] = {.parent = "payload", .key = "model"},
-        [LINE_INFO] = {.key = "info"}};
+    struct wal__json_member iterations = {.key = "iterations"};
+    struct wal__json_scan scan;
+    struct wal__json_token item;
 
-    *sample = (struct usage_sample){.time_ms = time_ms};
-    if (!members_of(line, m, LINE_COUNT)) {
-        return false;
+    if (!members_of(usage, &iterations, 1)) {
+        return;
     }
-    read_time(&m[LINE_TIMESTAMP], &sample->time_ms);
+    wal__model_array_begin(&scan, wal__member_container(&iterations));
+    for (uint64_t i = 1; wal__model_array_next(&scan, &item); i++) {
+        struct wal__json_member m[] = {{.key = "type"}, {.key = "model"}};
+        struct usage_sample sample = {.time_ms = asker->time_ms,
+                                      .is_sidechain = asker->is_sidechain};
+
+        if (members_of(item.span, m, 2) &&
+            is_string(&m[0], "advisor_message") &&
+            read_usage(item.span, &sample)) {
+            read_model(&m[1], sample.model);
+            sample.key = asker->key == 0 ? 0 : asker->key + i;
+            sample.replay_key =
+                asker->replay_key == 0 ? 0 : asker->replay_key + i;
+            each(ctx, &sample);
+        }
+    }
+}
+
+/* Reads a line of Codex. Returns whether it is one whose counts, if any, are
+ * not those of a message. */
+static bool read_codex_line(const struct wal__json_member *m,
+                            struct usage_codex *codex,
+                            struct usage_sample *sample)
+{
+    if (is_string(&m[LINE_TYPE], "session_meta")) {
+        read_codex_header(wal__member_container(&m[LINE_PAYLOAD]), codex);
+        return true;
+    }
     if (is_string(&m[LINE_TYPE], "turn_context")) {
         read_model(&m[LINE_PAYLOAD_MODEL], codex->model);
-        return false;
-    }
-    if (is_string(&m[LINE_TYPE], "result")) {
-        return false; /* the sum of a run, of which each answer is a line */
+        return true;
     }
     if (is_string(&m[LINE_PAYLOAD_TYPE], "token_count")) {
-        return read_codex(wal__member_container(&m[LINE_PAYLOAD_INFO]), codex,
-                          sample);
+        read_codex(wal__member_container(&m[LINE_PAYLOAD_INFO]), codex, sample);
+        return true;
     }
-    if (is_string(&m[LINE_TYPE], "event_msg")) {
-        return false;
+    /* An event token_count states the counts of a record again. */
+    return is_string(&m[LINE_TYPE], "event_msg") ||
+           is_string(&m[LINE_TYPE], "token_usage_record");
+}
+
+void usage_read_line(struct wal__json_span line, int64_t time_ms,
+                     struct usage_codex *codex, usage_sample_fn *each,
+                     void *ctx)
+{
+    struct usage_sample sample = {.time_ms = time_ms};
+    struct wal__json_member m[LINE_COUNT];
+    struct wal__json_span usage;
+
+    memcpy(m, line_members, sizeof(m));
+    if (!members_of(line, m, LINE_COUNT)) {
+        return;
     }
-    return read_message(line, m, sample) ||
-           read_opencode(wal__member_container(&m[LINE_INFO]), sample);
+    if (is_string(&m[LINE_TYPE], "progress")) {
+        /* A row of a subagent in the session that runs it. */
+        line = wal__member_container(&m[LINE_DATA_MESSAGE]);
+        memcpy(m, line_members, sizeof(m));
+        if (line.size == 0 || !members_of(line, m, LINE_COUNT)) {
+            return;
+        }
+    }
+    read_time(&m[LINE_TIMESTAMP], &sample.time_ms);
+    if (is_string(&m[LINE_TYPE], "result")) {
+        return; /* the sum of a run, of which each answer is a line */
+    }
+    if (read_codex_line(m, codex, &sample)) {
+        if (sample.is_request) {
+            each(ctx, &sample);
+        }
+        return;
+    }
+    usage = read_message(line, m, &sample);
+    if (usage.size > 0) {
+        each(ctx, &sample);
+        read_advisors(usage, &sample, each, ctx);
+    } else if (read_opencode(wal__member_container(&m[LINE_INFO]), &sample)) {
+        each(ctx, &sample);
+    }
 }
 
 /* --- documents ---------------------------------------------------------- */

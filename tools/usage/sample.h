@@ -17,7 +17,8 @@
 #include "format/json/json_text.h"
 
 enum {
-    USAGE_MODEL_SIZE = 128 /* bytes of a model's name with its NUL */
+    USAGE_MODEL_SIZE = 128, /* bytes of a model's name with its NUL */
+    USAGE_CODEX_COUNTS = 5  /* input, cached, written, output, reasoning */
 };
 
 struct usage_tokens {
@@ -32,6 +33,9 @@ struct usage_tokens {
 /* One answer of a model. */
 struct usage_sample {
     uint64_t key; /* hash of the answer's id; 0: none, it is never repeated */
+    uint64_t
+        replay_key; /* hash of what a copy in a side chain keeps; 0: none */
+    bool is_sidechain;
     struct usage_tokens tokens;
     bool is_request; /* false: only a cost, of a whole session */
     bool has_cost;
@@ -43,20 +47,22 @@ struct usage_sample {
 /* What lines of Codex before this one said. Zeroed: none did. */
 struct usage_codex {
     char model[USAGE_MODEL_SIZE];
+    uint64_t thread; /* hash of the thread that counts the totals */
     bool has_total;
-    uint64_t total[4]; /* input, cached, output, reasoning */
+    uint64_t total[USAGE_CODEX_COUNTS];
 };
 
 /* Returns whether the bytes may state a count, a cost, or the model of Codex;
  * false is certain. */
 bool usage_may_count(struct wal_slice text);
 
-/* Reads a line. Its time is `time_ms` unless it has another one. Returns
- * whether it states counts. */
-bool usage_read_line(struct wal__json_span line, int64_t time_ms,
-                     struct usage_codex *codex, struct usage_sample *sample);
-
 typedef void usage_sample_fn(void *ctx, const struct usage_sample *sample);
+
+/* Calls `each` for what a line states: an answer, and those of models that its
+ * model asked. Their time is `time_ms` unless the line has another one. */
+void usage_read_line(struct wal__json_span line, int64_t time_ms,
+                     struct usage_codex *codex, usage_sample_fn *each,
+                     void *ctx);
 
 /* Calls `each` for what a document states: a message of OpenCode, a session
  * with its messages, or the metadata of a session with its cost. */

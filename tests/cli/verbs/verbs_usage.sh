@@ -36,18 +36,19 @@ grep -q 'no session states' stderr || fail 'no note'
 code 0 agentwal usage --json
 same '' "$(cat stdout stderr)" 'output of nothing'
 
-# Streamed answers, repeated events and copies of sessions: usage_sessions.py.
+# Streamed and copied answers, repeated events, subagents, and copies of sessions:
+# usage_sessions.py.
 python3 -I "$AGENTWAL_SOURCE/tests/lib/usage_sessions.py" "$work"
 codex=019b2ea4-aaaa-4bbb-8ccc-58208e1f0001
 agentwal import claude >/dev/null 2>&1
-same '3 30 58 3000 300 0 3388 0.25' "$(counts claude)" claude
+same '6 57 77 5000 500 0 5634 0.25' "$(counts claude)" claude
 agentwal usage --by model --json >rows
-json 'len(rows) == 1 and rows[0]["model"] == "claude-opus-4-1"
-    and rows[0]["costed"] == 1' rows
+json '[(row["model"], row["requests"], row["totalTokens"], row["costed"]) for row in rows]
+    == [("claude-opus-4-1", 5, 5619, 1), ("claude-haiku-4-5", 1, 15, 0)]' rows
 agentwal import codex >/dev/null 2>&1
-same '2 70 30 80 0 5 180 None' "$(counts codex)" codex
+same '3 100 40 90 10 6 240 None' "$(counts codex)" codex
 agentwal usage --by model --json >rows
-json 'any(row["model"] == "gpt-5.2" and row["requests"] == 2 for row in rows)' rows
+json 'any(row["model"] == "gpt-5.2" and row["requests"] == 3 for row in rows)' rows
 agentwal import pi >/dev/null 2>&1
 same '2 11 22 3 4 0 40 0.75' "$(counts pi)" pi
 
@@ -107,7 +108,7 @@ TZ=Pacific/Auckland agentwal usage --since 2026-02-04T12:00:00Z \
     --until 2026-02-05T12:00:00Z --json >rows
 json '[row["day"] for row in rows] == ["2026-02-05"]' rows
 agentwal usage --by project --json >rows
-json 'any(row["cwd"] == "/srv/tool" and row["requests"] == 2 for row in rows)' rows
+json 'any(row["cwd"] == "/srv/tool" and row["requests"] == 3 for row in rows)' rows
 agentwal usage --by session --json >rows
 json "any(row['sessionId'] == '$codex' and row['cwd'] == '/srv/tool' for row in rows)" rows
 code 0 agentwal usage --by client
@@ -169,7 +170,7 @@ for folder, _, names in os.walk(sys.argv[1]):
                 "input_tokens", "output_tokens", "cache_read_input_tokens",
                 "cache_creation_input_tokens")]
             key = (message.get("id"), row.get("requestId"))
-            if key not in seen or counts[1] > seen[key][1]:
+            if key not in seen or sum(counts) > sum(seen[key]):
                 seen[key] = counts
 print(len(seen), *map(sum, zip(*seen.values())))
 ' "$AGENTWAL_FIXTURES/claude/projects")" "$(counts claude | cut -d ' ' -f 1-5)" 'real sessions'

@@ -70,6 +70,11 @@ def check_sizes(server):
         answer = server.request("POST", "/session/none/message", body,
                                 {"Content-Type": "application/json"})
         same(400, answer.status, "the body %r" % body)
+    server.create("--id", "archived")
+    answer = server.request("PATCH", "/session/archived",
+                            b'{"time":{"archived":%s}}' % (b"1" * 65),
+                            {"Content-Type": "application/json"})
+    same(400, answer.status, "a number of 65 digits")
 
 
 def check_garbage(server):

@@ -330,9 +330,11 @@ static bool read_position(struct serve_exchange *exchange, uint64_t *position)
         return serve_exchange_number(exchange, "after", 0, INT64_MAX, position);
     }
     *position = strtoull(last, &end, 10);
-    if (last[0] < '0' || last[0] > '9' || *end != '\0') {
+    if (last[0] < '0' || last[0] > '9' || *end != '\0' ||
+        *position > INT64_MAX) {
         serve_exchange_refuse(exchange, MHD_HTTP_BAD_REQUEST,
-                              "Last-Event-ID must be a number");
+                              "Last-Event-ID must be a number from 0 to %lld",
+                              (long long)INT64_MAX);
         return false;
     }
     return true;

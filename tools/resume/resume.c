@@ -212,7 +212,12 @@ int resume_run(struct cli *cli, int argc, char **argv)
         return code;
     }
     if (!arguments.run) {
-        printf("%s\n", command);
+        if (isatty(STDOUT_FILENO) == 1) {
+            cli_print_name(stdout, cli_slice(command));
+        } else {
+            fputs(command, stdout);
+        }
+        putchar('\n');
         return code;
     }
     execl("/bin/sh", "sh", "-c", command, (char *)NULL);

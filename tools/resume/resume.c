@@ -220,6 +220,10 @@ int resume_run(struct cli *cli, int argc, char **argv)
         putchar('\n');
         return code;
     }
+    /* `agentwal cat` reads the store that --store named. */
+    if (setenv("AGENTWAL_STORE", cli->items[1], 1) != 0) {
+        return cli_error(cli, CLI_FAILED, "AGENTWAL_STORE", "cannot be set");
+    }
     execl("/bin/sh", "sh", "-c", command, (char *)NULL);
     return cli_error(cli, CLI_FAILED, "/bin/sh", "cannot be run");
 }

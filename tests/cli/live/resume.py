@@ -116,6 +116,15 @@ def test_screen(folder):
     terminal.type("\r")
     assert terminal.finish() == 0, terminal.text
     assert "in /tmp: --resume imported-4\r\n" in terminal.text, terminal.text
+    # It reads the store that the option named.
+    os.symlink(BIN, os.path.join(folder, "agentwal"))
+    env["AGENTWAL_STORE"] = os.path.join(folder, "none")
+    terminal = Terminal([BIN, "--store", os.environ["AGENTWAL_STORE"], "resume",
+                         "--run", "alpha"], env)
+    terminal.wait_for("\u2500")
+    terminal.type("\r")
+    assert terminal.finish() == 0, terminal.text
+    assert "the parser crashes" in terminal.text.split(LEAVE)[-1], terminal.text
 
 
 def add_imported(folder):

@@ -255,6 +255,16 @@ static void leave_out(struct wal_entry *entry)
     }
 }
 
+/* Counts an entry of a part that begins after a number. Returns false when it
+ * does not fit: the part ends before it, unless it is the first one. */
+static bool fits(struct serve_branch *branch, const struct wal_entry *entry)
+{
+    bool is_first = branch->bytes == 0;
+
+    branch->bytes += entry->payload_size > 0 ? entry->payload_size : 1;
+    return is_first || branch->bytes <= PART_BYTES_MAX;
+}
+
 enum wal_status serve_branch_next(struct serve_branch *branch,
                                   struct wal_entry *entry,
                                   struct wal_error *error)
@@ -282,6 +292,11 @@ enum wal_status serve_branch_next(struct serve_branch *branch,
              entry->sequence <= branch->after);
     if (status == WAL_END) {
         return status;
+    }
+    if (status == WAL_OK && branch->after != UINT64_MAX &&
+        !fits(branch, entry)) {
+        branch->left = 0;
+        return WAL_END;
     }
     branch->left--;
     if (status == WAL_OK && entry->parent_id.size == 0 &&

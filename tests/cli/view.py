@@ -189,7 +189,9 @@ def check_secrets(store):
         "role": "assistant", "content": [
             {"type": "tool_use", "id": "x", "name": "http", "input": {
                 "headers": {"Authorization": "Zq1", "x-api-key": "plainword"},
-                "env": {"GITLAB_TOKEN": "plainword2"}, "max_tokens": 4}}]}})
+                "env": {"GITLAB_TOKEN": "plainword2"}, "max_tokens": 4,
+                "password": 18151815, "phone": 5551234}}]}})
+    entries.append({"id": "type", "type": "of " + SECRETS[0][2], "payload": {}})
     entries.append({"id": "long", "type": "message", "payload": {
         "role": "user", "content": "x" * ((1 << 20) - 12) + " " + SECRETS[0][2]}})
     store.append("secrets", entries)
@@ -208,8 +210,12 @@ def check_secrets(store):
         fail("struck out without a cause: %r" % [k for k in kept if k not in KEPT])
     values = parts_of(data)["keys"][0]["arguments"]
     if "plainword" in json.dumps(values) or values["headers"]["Authorization"] == "Zq1" or \
-            values["max_tokens"] != 4:
+            values["max_tokens"] != 4 or "1815" in str(values["password"]) or \
+            values["phone"] != 5551234:
         fail("values of keys: %r" % values)
+    values = parts_of(store.view("secrets", "--redact", "555[0-9]*")[0])["keys"][0]["arguments"]
+    if values["phone"] != "[match of --redact struck out]":
+        fail("a number that matches --redact: %r" % values)
     if data["struck"] < 5 * len(SECRETS):
         fail("counted: %r" % data["struck"])
 

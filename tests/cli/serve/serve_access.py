@@ -140,8 +140,22 @@ def check_headers(server):
             fail("no policy for " + path)
 
 
+def refused(server, advice, *options):
+    """A server that cannot listen says what to do."""
+    done = subprocess.run([AGENTWAL, "serve", *options], capture_output=True,
+                          env=server.environment, text=True, check=False,
+                          timeout=30)
+    same(3, done.returncode, "the exit code of a second server")
+    if advice not in done.stderr:
+        fail("no advice: " + done.stderr)
+
+
 def check_port():
     with Server(port=True) as server:
+        refused(server, "--port 0 takes a free port", "--port",
+                str(server.port))
+        if not os.path.exists(server.place["tokenFile"]):
+            fail("a server that could not listen removed the token")
         check_host(server)
         check_origin(server)
         check_token(server)
@@ -196,7 +210,7 @@ def check_socket():
         same(0o700, stat.S_IMODE(os.stat(folder).st_mode), "mode of its folder")
         status(server, 200, "the socket")
         status(server, 405, "a change", "POST", "/session", body={})
-        server.run("serve", code=3)  # one listens
+        refused(server, "--socket PATH names another")  # one listens
         server.process.kill()
         server.process.wait()
         server.process.stdout.close()
@@ -212,7 +226,7 @@ def check_socket():
         server.stop()
         with open(other, "w", encoding="ascii"):
             pass
-        server.run("serve", "--socket", other, code=3)  # not a socket
+        refused(server, "is not a socket", "--socket", other)
         same(0, os.stat(other).st_size, "the file in the way")
         os.unlink(other)
         os.chmod(folder, 0o755)

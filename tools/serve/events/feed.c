@@ -241,10 +241,11 @@ static ssize_t read_events(void *ctx, uint64_t offset, char *data, size_t max)
     struct serve_feed *feed = client->feed;
     size_t size = 0;
     bool has_ended = false;
+    bool yields = false; /* to the worker's other connections */
 
     (void)offset;
     pthread_mutex_lock(&feed->lock);
-    while (size == 0 && !has_ended && !client->is_waiting) {
+    while (size == 0 && !has_ended && !yields && !client->is_waiting) {
         uint64_t before = client->position;
 
         if (feed->is_stopping) {
@@ -255,6 +256,8 @@ static ssize_t read_events(void *ctx, uint64_t offset, char *data, size_t max)
             size = send_old(client, data, max);
             if (size == 0 && client->position == before) {
                 wait_for_events(client); /* the store cannot be read now */
+            } else {
+                yields = true;
             }
         } else {
             size = send_recent(client, data, max);

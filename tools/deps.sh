@@ -29,6 +29,7 @@ libsqlite3-dev      deps_library sqlite3 sqlite3.h
 libmicrohttpd-dev   deps_library libmicrohttpd microhttpd.h
 libbenchmark-dev    deps_header benchmark/benchmark.h
 python3             deps_command python3
+curl                deps_command curl
 python3-dev         deps_header python3.11/Python.h
 python3-build       deps_python build
 python3-wheel       deps_python wheel

@@ -42,6 +42,21 @@ SECRETS = [
     ("value of a secret's name", "SECRET='%s'", "battery staple"),
     ("value of a secret's name", "api_key: \"%s\"", "s3cr3tvalue"),
     ("value of a secret's name", "\"client_secret\":\"%s\"", "qwertzuiop"),
+    # After an escape of JSON in a text, of a URL, of a terminal.
+    ("Anthropic key", "{\"out\":\"found\\n%s\"}", "sk-" + "ant-api03-Ab9Qw8Er7Ty6Ui5Op4As"),
+    ("GitHub token", "a\\u003c%s", "gh" + "p_26C7e42F292c6912E7710c838347Ae178B4a"),
+    ("AWS key", "k%%3D%s", "AK" + "IAIOSFODNN8EXAMPLE"),
+    ("Slack token", "\x1b[01;31m%s\x1b[m", "xo" + "xb-223456789012-abcdefGHIJKL"),
+    ("Slack token", "\\u001b[31m%s", "xo" + "xb-323456789012-abcdefGHIJKL"),
+    ("value of a secret's name", "DB_KEY\x1b[m\x1b[K=%s", "correctmare"),
+    ("value of a secret's name", "?access_token%%3D%s&b", "a1b2c3d4e5f6"),
+    # Quotes and backslashes in a value.
+    ("value of a secret's name", "\"password\": \"%s\", \"a\"", "it's-mine 7"),
+    ("value of a secret's name", "\"password\": \"%s\"}", "Ab12\\u0026cd\\\"EFGH"),
+    ("value of a secret's name", "{\\\"password\\\": \\\"%s\\\"}", "Ab13\\\\\\\"cdEFGHI"),
+    ("authorization", "> Authorization: Digest u=\"ada\", %s\n",
+     "response=\"6629fae49393a053\""),
+    ("private key", "%s", PRIVATE.replace("RSA", "PGP").replace("KEY-", "KEY BLOCK-")),
 ]
 KEPT = ["api_key = os.environ[\"API_KEY\"]", "TOKEN=$TOKEN make", "https://example.org/a:b",
         "const token = scanner.next();", "sk-loading-spinner-container-large",
@@ -174,7 +189,9 @@ def check_secrets(store):
         "role": "assistant", "content": [
             {"type": "tool_use", "id": "x", "name": "http", "input": {
                 "headers": {"Authorization": "Zq1", "x-api-key": "plainword"},
-                "env": {"GITLAB_TOKEN": "plainword2"}, "max_tokens": 4}}]}})
+                "env": {"GITLAB_TOKEN": "plainword2"}, "max_tokens": 4,
+                "password": 18151815, "phone": 5551234}}]}})
+    entries.append({"id": "type", "type": "of " + SECRETS[0][2], "payload": {}})
     entries.append({"id": "long", "type": "message", "payload": {
         "role": "user", "content": "x" * ((1 << 20) - 12) + " " + SECRETS[0][2]}})
     store.append("secrets", entries)
@@ -193,8 +210,12 @@ def check_secrets(store):
         fail("struck out without a cause: %r" % [k for k in kept if k not in KEPT])
     values = parts_of(data)["keys"][0]["arguments"]
     if "plainword" in json.dumps(values) or values["headers"]["Authorization"] == "Zq1" or \
-            values["max_tokens"] != 4:
+            values["max_tokens"] != 4 or "1815" in str(values["password"]) or \
+            values["phone"] != 5551234:
         fail("values of keys: %r" % values)
+    values = parts_of(store.view("secrets", "--redact", "555[0-9]*")[0])["keys"][0]["arguments"]
+    if values["phone"] != "[match of --redact struck out]":
+        fail("a number that matches --redact: %r" % values)
     if data["struck"] < 5 * len(SECRETS):
         fail("counted: %r" % data["struck"])
 

@@ -212,8 +212,17 @@ int resume_run(struct cli *cli, int argc, char **argv)
         return code;
     }
     if (!arguments.run) {
-        printf("%s\n", command);
+        if (isatty(STDOUT_FILENO) == 1) {
+            cli_print_name(stdout, cli_slice(command));
+        } else {
+            fputs(command, stdout);
+        }
+        putchar('\n');
         return code;
+    }
+    /* `agentwal cat` reads the store that --store named. */
+    if (setenv("AGENTWAL_STORE", cli->items[1], 1) != 0) {
+        return cli_error(cli, CLI_FAILED, "AGENTWAL_STORE", "cannot be set");
     }
     execl("/bin/sh", "sh", "-c", command, (char *)NULL);
     return cli_error(cli, CLI_FAILED, "/bin/sh", "cannot be run");

@@ -11,6 +11,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Whether no other user can replace what is in a directory: it belongs to this
+ * user or to root, and where others may write, only to what is theirs. */
+static bool is_safe_parent(const char *path)
+{
+    struct stat found;
+
+    return stat(path, &found) == 0 && S_ISDIR(found.st_mode) &&
+           (found.st_uid == geteuid() || found.st_uid == 0) &&
+           ((found.st_mode & (S_IWGRP | S_IWOTH)) == 0 ||
+            (found.st_mode & S_ISVTX) != 0);
+}
+
 static bool is_own_directory(const char *path)
 {
     struct stat found;
@@ -30,6 +42,13 @@ char *serve_place(const struct cli *cli, const char *name)
     if (runtime == NULL || runtime[0] != '/') {
         snprintf(system, sizeof(system), "/run/user/%u", (unsigned)geteuid());
         runtime = system;
+    }
+    if (!is_safe_parent(runtime)) {
+        (void)cli_error(cli, CLI_FAILED, runtime,
+                        "is not a directory in which only you can replace "
+                        "files; set XDG_RUNTIME_DIR, or name a file with "
+                        "--socket or --token-file");
+        return NULL;
     }
     folder = cli_alloc(strlen(runtime) + sizeof("/agentwal"));
     sprintf(folder, "%s/agentwal", runtime);
@@ -72,4 +91,25 @@ int serve_write_token(const struct cli *cli, const char *path,
                ? CLI_CONTINUE
                : cli_error(cli, CLI_FAILED, path, "cannot write the token: %s",
                            strerror(failure));
+}
+
+void serve_file_note(struct serve_file *file)
+{
+    struct stat found;
+
+    file->is_made = lstat(file->path, &found) == 0;
+    if (file->is_made) {
+        file->device = found.st_dev;
+        file->inode = found.st_ino;
+    }
+}
+
+void serve_file_remove(const struct serve_file *file)
+{
+    struct stat found;
+
+    if (file->is_made && lstat(file->path, &found) == 0 &&
+        found.st_dev == file->device && found.st_ino == file->inode) {
+        unlink(file->path);
+    }
 }

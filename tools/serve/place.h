@@ -9,7 +9,17 @@
 #ifndef AGENTWAL_TOOLS_SERVE_PLACE_H
 #define AGENTWAL_TOOLS_SERVE_PLACE_H
 
+#include <sys/types.h>
+
 #include "tools/cli/cli.h"
+
+/* A file that the server made. Zeroed: none. */
+struct serve_file {
+    char *path; /* or NULL */
+    bool is_made;
+    dev_t device;
+    ino_t inode;
+};
 
 /* Returns the path of a file in the user's runtime directory, in the folder
  * agentwal, which is made; the caller frees it. NULL after an error. */
@@ -19,5 +29,11 @@ char *serve_place(const struct cli *cli, const char *name);
  * exit code after an error. */
 int serve_write_token(const struct cli *cli, const char *path,
                       const char *token);
+
+/* Notes which file is at the path now: the server has made it. */
+void serve_file_note(struct serve_file *file);
+
+/* Removes the file if it is still the one that was noted. */
+void serve_file_remove(const struct serve_file *file);
 
 #endif

@@ -42,9 +42,9 @@ struct arguments {
 /* A server and the paths of its files. */
 struct serving {
     struct serve_server server;
-    sigset_t mask;     /* with which to wait for a signal */
-    char *socket_path; /* or NULL */
-    char *token_path;  /* or NULL */
+    sigset_t mask; /* with which to wait for a signal */
+    struct serve_file socket;
+    struct serve_file token;
     char link[URL_SIZE];
     char url[URL_SIZE];
 };
@@ -115,15 +115,20 @@ static int open_socket(struct serving *serving,
                        const struct arguments *arguments)
 {
     struct serve_server *server = &serving->server;
+    int code;
 
     if (arguments->socket != NULL) {
-        serving->socket_path =
+        serving->socket.path =
             cli_copy_text(arguments->socket, strlen(arguments->socket));
     } else {
-        serving->socket_path = serve_place(server->cli, "serve.sock");
+        serving->socket.path = serve_place(server->cli, "serve.sock");
     }
-    server->socket_path = serving->socket_path;
-    return serving->socket_path != NULL ? serve_listen(server) : CLI_FAILED;
+    server->socket_path = serving->socket.path;
+    code = serving->socket.path != NULL ? serve_listen(server) : CLI_FAILED;
+    if (code == CLI_CONTINUE) {
+        serve_file_note(&serving->socket);
+    }
+    return code;
 }
 
 static int open_port(struct serving *serving, const struct arguments *arguments)
@@ -141,17 +146,21 @@ static int open_port(struct serving *serving, const struct arguments *arguments)
                          "the system has no random bytes");
     }
     snprintf(name, sizeof(name), "serve-%u.token", server->port);
-    serving->token_path = arguments->token_file != NULL
+    serving->token.path = arguments->token_file != NULL
                               ? cli_copy_text(arguments->token_file,
                                               strlen(arguments->token_file))
                               : serve_place(server->cli, name);
     snprintf(serving->url, URL_SIZE, "http://%s/", access->names[0]);
     snprintf(serving->link, URL_SIZE, "http://%s/?key=%s", access->names[0],
              access->key);
-    return serving->token_path == NULL
-               ? CLI_FAILED
-               : serve_write_token(server->cli, serving->token_path,
-                                   access->token);
+    if (serving->token.path == NULL) {
+        return CLI_FAILED;
+    }
+    code = serve_write_token(server->cli, serving->token.path, access->token);
+    if (code == CLI_CONTINUE) {
+        serve_file_note(&serving->token);
+    }
+    return code;
 }
 
 static void print_json(const struct serving *serving)
@@ -166,10 +175,10 @@ static void print_json(const struct serving *serving)
         cli_json_key(&json, "open");
         cli_json_text(&json, cli_slice(serving->link));
         cli_json_key(&json, "tokenFile");
-        cli_json_text(&json, cli_slice(serving->token_path));
+        cli_json_text(&json, cli_slice(serving->token.path));
     } else {
         cli_json_key(&json, "socket");
-        cli_json_text(&json, cli_slice(serving->socket_path));
+        cli_json_text(&json, cli_slice(serving->socket.path));
     }
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
@@ -187,10 +196,10 @@ static void print_addresses(const struct serving *serving)
             printf("http://%s/\n", server->access.names[1]);
         }
         printf("token: ");
-        cli_print_name(stdout, cli_slice(serving->token_path));
+        cli_print_name(stdout, cli_slice(serving->token.path));
         putchar('\n');
     } else {
-        cli_print_name(stdout, cli_slice(serving->socket_path));
+        cli_print_name(stdout, cli_slice(serving->socket.path));
         putchar('\n');
     }
     fflush(stdout);
@@ -235,14 +244,19 @@ static void block_signals(sigset_t *before)
     sigaction(SIGTERM, &action, NULL);
 }
 
+/* Removes the files. The sockets still listen: no other server has taken the
+ * path of this one's meanwhile. */
 static void remove_files(const struct serving *serving)
 {
-    if (serving->socket_path != NULL) {
-        unlink(serving->socket_path);
-    }
-    if (serving->token_path != NULL) {
-        unlink(serving->token_path);
-    }
+    serve_file_remove(&serving->socket);
+    serve_file_remove(&serving->token);
+}
+
+/* Stops the events and frees what answers have used. */
+static void close_parts(struct serve_server *server)
+{
+    serve_feed_destroy(server->feed);
+    serve_index_close(server->index);
 }
 
 static int answer_until_signal(struct serving *serving, bool opens)
@@ -255,6 +269,10 @@ static int answer_until_signal(struct serving *serving, bool opens)
     server->feed = serve_feed_start(server);
     code = server->feed != NULL ? serve_start(server) : CLI_FAILED;
     if (code != CLI_CONTINUE) {
+        if (server->feed != NULL) {
+            serve_feed_stop(server->feed);
+        }
+        close_parts(server);
         return code;
     }
     print_addresses(serving);
@@ -264,14 +282,13 @@ static int answer_until_signal(struct serving *serving, bool opens)
     while (!is_interrupted) {
         (void)sigsuspend(&serving->mask);
     }
+    remove_files(serving);
     serve_feed_stop(server->feed);
     has_ended = serve_stop(server);
-    remove_files(serving);
     if (!has_ended) {
         _exit(CLI_OK); /* their threads use the store */
     }
-    serve_feed_destroy(server->feed);
-    serve_index_close(server->index);
+    close_parts(server);
     return CLI_OK;
 }
 
@@ -283,10 +300,12 @@ static int serve(struct serving *serving, const struct arguments *arguments)
 
     if (code == CLI_CONTINUE) {
         code = answer_until_signal(serving, arguments->opens);
-        remove_files(serving);
     }
-    free(serving->socket_path);
-    free(serving->token_path);
+    if (code != CLI_OK) {
+        remove_files(serving); /* those that were made */
+    }
+    free(serving->socket.path);
+    free(serving->token.path);
     return code;
 }
 

@@ -77,8 +77,7 @@ static void put_place(struct shown *shown, const struct wal_entry *entry)
     cli_json_text(shown->json, entry->id);
     cli_json_key(shown->json, "parentId");
     cli_json_text_or_null(shown->json, entry->parent_id);
-    cli_json_key(shown->json, "type");
-    cli_json_text(shown->json, entry->type);
+    shown_member(shown, "type", entry->type);
     shown_time(shown, "time", shown_entry_time(entry));
     shown_number(shown, "sequence", entry->sequence);
 }

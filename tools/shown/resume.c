@@ -2,12 +2,15 @@
  * resume.c - commands of clients (resume.h).
  *
  * Invariant: every text of a session is in single quotes, or consists of
- * characters that no shell treats specially.
+ * characters that no shell treats specially; a directory with characters that
+ * a terminal obeys is left out.
  */
 #include "tools/shown/resume.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include "tools/terminal/utf8.h"
 
 struct writer {
     char *text;
@@ -47,11 +50,29 @@ static bool is_plain(struct wal_slice text)
     return true;
 }
 
-/* Writes a text as one word of a shell. */
+/* Whether a terminal obeys a character, as it does when it is pasted. */
+static bool has_control(struct wal_slice text)
+{
+    const uint8_t *data = text.data;
+    size_t step;
+
+    for (uint64_t at = 0; at < text.size; at += step) {
+        step = utf8_size(data + at, (size_t)(text.size - at));
+        if (step == 0 || utf8_is_control(data + at)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Writes a text as one word of a shell, which is no option. */
 static void put_word(struct writer *writer, struct wal_slice text)
 {
     const char *at = text.data;
 
+    if (text.size > 0 && at[0] == '-') {
+        put_literal(writer, "-- ");
+    }
     if (is_plain(text)) {
         put(writer, at, (size_t)text.size);
         return;
@@ -103,7 +124,7 @@ void shown_resume_text(const struct wal_session_info *info,
     if (command == NULL) {
         put_literal(&writer, "agentwal cat --text ");
     } else {
-        if (info->cwd.size > 0) {
+        if (info->cwd.size > 0 && !has_control(info->cwd)) {
             put_literal(&writer, "cd ");
             put_word(&writer, info->cwd);
             put_literal(&writer, " && ");

@@ -64,8 +64,24 @@ void shown_member(struct shown *shown, const char *key, struct wal_slice text)
     cli_texts_deinit(&texts);
 }
 
-/* Writes a token of a value whose strings pass `strike`; `key` is that of the
- * innermost member. */
+/* Writes a number, or a text when a part of it was struck. */
+static void put_number(struct shown *shown, const struct wal__json_token *token,
+                       struct wal_slice key)
+{
+    const struct wal_slice number = {token->span.data, token->span.size};
+    struct cli_texts texts = {.items = NULL};
+    struct wal_slice text = strike_value(shown, key, number, &texts);
+
+    if (text.data == number.data) {
+        cli_json_raw(shown->json, number);
+    } else {
+        cli_json_text(shown->json, text);
+    }
+    cli_texts_deinit(&texts);
+}
+
+/* Writes a token of a value whose strings and numbers pass `strike`; `key` is
+ * that of the innermost member. */
 static void put_token(struct shown *shown, const struct wal__json_token *token,
                       struct wal_slice key)
 {
@@ -90,6 +106,8 @@ static void put_token(struct shown *shown, const struct wal__json_token *token,
             strike_value(shown, key, cli_unescape(token, &texts), &texts));
         break;
     case WAL__JSON_NUMBER:
+        put_number(shown, token, key);
+        break;
     case WAL__JSON_TRUE:
     case WAL__JSON_FALSE:
     case WAL__JSON_NULL:

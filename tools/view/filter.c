@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/view/escape.h"
 #include "tools/view/secret.h"
 
 int view_filter_compile(const struct cli *cli, struct view_filter *filter,
@@ -112,7 +113,7 @@ static bool is_path_start(const char *data, size_t size, size_t at)
 {
     char before = ' ';
 
-    if (at > 0) {
+    if (at > 0 && !view_is_after_escape(data, at)) {
         before = data[at - 1];
     }
     if (data[at] == '/') {
@@ -188,7 +189,8 @@ static size_t find_path(const struct view_filter *filter, const char *data,
 
     if (filter->cwd != NULL && data[at] == '/' &&
         begins_with(data + at, size - at, filter->cwd) &&
-        (at == 0 || !is_path_byte(data[at - 1]) || data[at - 1] == '=')) {
+        (at == 0 || !is_path_byte(data[at - 1]) || data[at - 1] == '=' ||
+         view_is_after_escape(data, at))) {
         length = strlen(filter->cwd);
         while (at + length < size && is_path_byte(data[at + length])) {
             length++;

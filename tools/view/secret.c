@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "tools/cli/cli.h"
+#include "tools/view/escape.h"
 
 enum {
     NAME_MAX_SIZE = 128, /* bytes of a variable's name */
@@ -164,33 +165,40 @@ static size_t jwt_size(struct rest rest)
 /* A private key, up to its end or that of the text. */
 static size_t private_key_size(struct rest rest)
 {
-    static const char last[] = "PRIVATE KEY-----";
-    const char *begin;
-    const char *end;
+    static const char *const lasts[] = {"PRIVATE KEY-----",
+                                        "PRIVATE KEY BLOCK-----"};
 
     if (!begins(rest, "-----BEGIN ")) {
         return 0;
     }
-    begin = memmem(rest.data, rest.size < 64 ? rest.size : 64, last,
-                   sizeof(last) - 1);
-    if (begin == NULL) {
-        return 0;
+    for (size_t i = 0; i < sizeof(lasts) / sizeof(lasts[0]); i++) {
+        size_t size = strlen(lasts[i]);
+        const char *begin =
+            memmem(rest.data, rest.size < 64 ? rest.size : 64, lasts[i], size);
+        const char *end;
+
+        if (begin != NULL) {
+            begin += size;
+            end = memmem(begin, rest.size - (size_t)(begin - rest.data),
+                         lasts[i], size);
+            return end == NULL ? rest.size : (size_t)(end - rest.data) + size;
+        }
     }
-    begin += sizeof(last) - 1;
-    end = memmem(begin, rest.size - (size_t)(begin - rest.data), last,
-                 sizeof(last) - 1);
-    return end == NULL ? rest.size
-                       : (size_t)(end - rest.data) + sizeof(last) - 1;
+    return 0;
 }
 
 /* --- values with a name ------------------------------------------------- */
 
-/* Moves over blanks, quotes and the backslashes before them. */
+/* Moves over blanks, quotes and the backslashes before them, and colours. */
 static size_t skip_quotes(struct rest rest, size_t at)
 {
-    while (at < rest.size && rest.data[at] != '\0' &&
-           strchr(" \t\"'`\\", rest.data[at]) != NULL) {
-        at++;
+    while (at < rest.size && rest.data[at] != '\0') {
+        size_t size = view_colour_size(rest.data, rest.size, at);
+
+        if (size == 0 && strchr(" \t\"'`\\", rest.data[at]) == NULL) {
+            break;
+        }
+        at += size > 0 ? size : 1;
     }
     return at;
 }
@@ -201,6 +209,8 @@ struct value {
     const char *stops; /* bytes that end it */
     bool is_quoted;
     bool is_assigned; /* after an equals sign */
+    char quote;       /* that ends it, or NUL: one of the stops does */
+    size_t escapes;   /* backslashes before the quote: JSON in a text */
 };
 
 /* Moves the end of a value to one of the stops, at most `max` bytes on. */
@@ -215,23 +225,94 @@ static void extend(struct rest rest, struct view_range *range,
     }
 }
 
+/* The number of backslashes that end at `at`, not before `from`. */
+static size_t count_escapes(struct rest rest, size_t from, size_t at)
+{
+    size_t count = 0;
+
+    while (at - count > from && rest.data[at - count - 1] == '\\') {
+        count++;
+    }
+    return count;
+}
+
+/* Moves the end of a value in quotes to the quote that ends it, or to the end
+ * of the line, at most `max` bytes on. With N backslashes before each quote of
+ * the text a quote in the value has 2 N + 1. */
+static void extend_quoted(struct rest rest, struct value *value, size_t max)
+{
+    size_t from = value->range.from;
+    size_t end =
+        rest.size - value->range.end < max ? rest.size : value->range.end + max;
+
+    for (; value->range.end < end; value->range.end++) {
+        char c = rest.data[value->range.end];
+        size_t count;
+
+        if (c == '\r' || c == '\n') {
+            return;
+        }
+        if (c != value->quote) {
+            continue;
+        }
+        count = count_escapes(rest, from, value->range.end);
+        if (count < value->escapes ||
+            count % (2 * (value->escapes + 1)) == value->escapes) {
+            value->range.end -= count < value->escapes ? count : value->escapes;
+            return;
+        }
+    }
+}
+
+static void extend_value(struct rest rest, struct value *value, size_t max)
+{
+    if (value->quote != '\0') {
+        extend_quoted(rest, value, max);
+    } else {
+        extend(rest, &value->range, value->stops, max);
+    }
+}
+
+/* The size of "=" or ":" at `at`, which a URL may escape; 0: there is none. */
+static size_t sign_size(struct rest rest, size_t at, bool *is_assigned)
+{
+    const struct rest sign = {rest.data + at, rest.size - at};
+
+    *is_assigned =
+        sign.size > 0 && (sign.data[0] == '=' || begins_word(sign, "%3d"));
+    if (*is_assigned) {
+        return sign.data[0] == '=' ? 1 : 3;
+    }
+    return sign.size > 0 && sign.data[0] == ':' ? 1 : 0;
+}
+
 /* Finds the value after a name: "=" or ":" with quotes around, at most
  * PROBE_SIZE bytes of it. Returns whether there is one. */
 static bool find_value(struct rest rest, size_t at, struct value *value)
 {
+    size_t size;
     size_t from;
+    char last = ' ';
 
     at = skip_quotes(rest, at);
-    if (at >= rest.size || (rest.data[at] != '=' && rest.data[at] != ':')) {
+    size = sign_size(rest, at, &value->is_assigned);
+    if (size == 0) {
         return false;
     }
-    from = skip_quotes(rest, at + 1);
-    value->is_assigned = rest.data[at] == '=';
-    value->is_quoted = from > at + 1 && rest.data[from - 1] != ' ' &&
-                       rest.data[from - 1] != '\t';
+    at += size;
+    from = skip_quotes(rest, at);
+    if (from > at) {
+        last = rest.data[from - 1];
+    }
+    value->is_quoted = strchr("\"'`\\", last) != NULL;
     value->stops = value->is_quoted ? QUOTED_STOPS : " \t\r\n\"'`;,&|<>)}]\\";
+    value->quote = '\0';
+    if (value->is_quoted && last != '\\') {
+        value->quote = last;
+        value->escapes = count_escapes(rest, at, from - 1);
+    }
     value->range = (struct view_range){from, from};
-    extend(rest, &value->range, value->stops, PROBE_SIZE);
+    extend_value(rest, value, PROBE_SIZE);
     return value->range.end > from;
 }
 
@@ -298,13 +379,37 @@ static bool find_assignment(struct rest rest, struct view_range *range)
         return false;
     }
     if ((value.is_assigned && is_upper(rest.data, size) &&
-         (value.is_quoted || rest.data[size] == '=')) ||
+         (value.is_quoted || strchr("=\x1b", rest.data[size]) != NULL)) ||
         is_opaque(text, length) || (value.is_quoted && length >= 4)) {
-        extend(rest, &value.range, value.stops, SIZE_MAX);
+        extend_value(rest, &value, SIZE_MAX);
         *range = value.range;
         return true;
     }
     return false;
+}
+
+/* Moves the end of a header's value, without quotes around it, to the end of
+ * the text that it is in; parameters of it may have quotes: NAME="VALUE". */
+static void extend_header(struct rest rest, struct view_range *range)
+{
+    bool has_parameter = true;
+
+    while (has_parameter) {
+        extend(rest, range, QUOTED_STOPS, SIZE_MAX);
+        has_parameter = false;
+        if (range->end < rest.size && rest.data[range->end] == '"' &&
+            rest.data[range->end - 1] == '=') {
+            struct value value = {.range = {range->end + 1, range->end + 1},
+                                  .quote = '"'};
+
+            extend_quoted(rest, &value, PROBE_SIZE);
+            if (value.range.end < rest.size &&
+                rest.data[value.range.end] == '"') {
+                range->end = value.range.end + 1;
+                has_parameter = true;
+            }
+        }
+    }
 }
 
 /* The value of a header Authorization, whole: its scheme too. */
@@ -326,7 +431,11 @@ static bool find_authorization(struct rest rest, struct view_range *range)
             return false;
         }
         /* A scheme and what is after it are one value. */
-        extend(rest, &value.range, QUOTED_STOPS, SIZE_MAX);
+        if (value.quote != '\0') {
+            extend_quoted(rest, &value, SIZE_MAX);
+        } else {
+            extend_header(rest, &value.range);
+        }
         *range = value.range;
         return true;
     }
@@ -407,7 +516,8 @@ bool view_secret_find(struct wal_slice text, size_t at,
     } else if (data[at] == ':') {
         *kind = VIEW_URL_PASSWORD;
         is_found = find_url_password(rest, range);
-    } else if (is_word(data[at]) && (at == 0 || !is_word(data[at - 1]))) {
+    } else if (is_word(data[at]) && (at == 0 || !is_word(data[at - 1]) ||
+                                     view_is_after_escape(data, at))) {
         is_found = find_word(rest, range, kind);
     }
     range->from += at;

@@ -116,6 +116,15 @@ def test_screen(folder):
     terminal.type("\r")
     assert terminal.finish() == 0, terminal.text
     assert "in /tmp: --resume imported-4\r\n" in terminal.text, terminal.text
+    # It reads the store that the option named.
+    os.symlink(BIN, os.path.join(folder, "agentwal"))
+    env["AGENTWAL_STORE"] = os.path.join(folder, "none")
+    terminal = Terminal([BIN, "--store", os.environ["AGENTWAL_STORE"], "resume",
+                         "--run", "alpha"], env)
+    terminal.wait_for("\u2500")
+    terminal.type("\r")
+    assert terminal.finish() == 0, terminal.text
+    assert "the parser crashes" in terminal.text.split(LEAVE)[-1], terminal.text
 
 
 def add_imported(folder):
@@ -128,6 +137,34 @@ def add_imported(folder):
             "message": {"role": "user", "content": "go on"},
             "timestamp": "2026-02-03T09:00:00.000Z"}) + "\n")
     run("import", folder + "/.claude")
+
+
+def test_hostile(folder):
+    """What a client wrote does not become an option or a key of a terminal."""
+    for number, cwd in enumerate(("/x\x1b[201~\x03touch bad\n", "-P", "/it's",
+                                  "/\u202e")):
+        path = os.path.join(folder, "h/.claude/projects/-x/hostile-%d.jsonl" % number)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(json.dumps({
+                "parentUuid": None, "isSidechain": False, "type": "user",
+                "cwd": cwd, "sessionId": "hostile-%d" % number, "uuid": "h-1",
+                "message": {"role": "user", "content": "hostile words"},
+                "timestamp": "2026-02-03T08:00:00.000Z"}) + "\n")
+    run("import", folder + "/h/.claude")
+    rows = {row["sessionId"]: row["command"] for row in map(
+        json.loads, run("resume", "--json", "hostile", "words").splitlines())}
+    claude = "claude --resume hostile-%d"
+    assert rows == {
+        "hostile-0": claude % 0,
+        "hostile-1": "cd -- '-P' && " + claude % 1,
+        "hostile-2": "cd '/it'\\''s' && " + claude % 2,
+        "hostile-3": claude % 3}, rows
+    run("create", "--id=--follow")
+    command = json.loads(run("resume", "--json", "--", "--follow"))["command"]
+    assert command == "agentwal cat --text -- '--follow'", command
+    subprocess.run([BIN, *shlex.split(command)[1:]], check=True,
+                   env=environment(), stdout=subprocess.DEVNULL, timeout=60)
 
 
 def test_table():
@@ -159,6 +196,7 @@ def main():
         run("delete", "gamma-3")
         run("create", "--id", "gamma-3x", "--title", HOSTILE)
         test_screen(folder)
+        test_hostile(folder)
     return 0
 
 

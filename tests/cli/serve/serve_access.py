@@ -2,12 +2,14 @@
 """agentwal serve: who may connect to a port, and to a Unix socket."""
 import http.client
 import os
+import resource
 import socket
 import stat
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["AGENTWAL_SOURCE"], "tests/lib/serve"))
-from client import Server, fail, same  # pylint: disable=wrong-import-position
+from client import AGENTWAL, Server, fail, same  # pylint: disable=wrong-import-position
 
 INFO = "/api/v1/info"
 HEADERS = {
@@ -138,8 +140,22 @@ def check_headers(server):
             fail("no policy for " + path)
 
 
+def refused(server, advice, *options):
+    """A server that cannot listen says what to do."""
+    done = subprocess.run([AGENTWAL, "serve", *options], capture_output=True,
+                          env=server.environment, text=True, check=False,
+                          timeout=30)
+    same(3, done.returncode, "the exit code of a second server")
+    if advice not in done.stderr:
+        fail("no advice: " + done.stderr)
+
+
 def check_port():
     with Server(port=True) as server:
+        refused(server, "--port 0 takes a free port", "--port",
+                str(server.port))
+        if not os.path.exists(server.place["tokenFile"]):
+            fail("a server that could not listen removed the token")
         check_host(server)
         check_origin(server)
         check_token(server)
@@ -164,6 +180,14 @@ def check_port():
         server.options += ["--token-file", path]
         server.start()
         same(path, server.place["tokenFile"], "--token-file")
+        os.link(path, path + ".old")
+        os.unlink(path)
+        with open(path, "w", encoding="ascii") as file:
+            file.write("of another server")
+        server.stop()
+        if not os.path.exists(path):
+            fail("the server removed the token of another one")
+        server.start()
 
 
 def check_write():
@@ -186,7 +210,7 @@ def check_socket():
         same(0o700, stat.S_IMODE(os.stat(folder).st_mode), "mode of its folder")
         status(server, 200, "the socket")
         status(server, 405, "a change", "POST", "/session", body={})
-        server.run("serve", code=3)  # one listens
+        refused(server, "--socket PATH names another")  # one listens
         server.process.kill()
         server.process.wait()
         server.process.stdout.close()
@@ -202,20 +226,52 @@ def check_socket():
         server.stop()
         with open(other, "w", encoding="ascii"):
             pass
-        server.run("serve", "--socket", other, code=3)  # not a socket
+        refused(server, "is not a socket", "--socket", other)
         same(0, os.stat(other).st_size, "the file in the way")
         os.unlink(other)
         os.chmod(folder, 0o755)
         server.run("serve", code=3)  # others can read the folder
         os.chmod(folder, 0o700)
+        os.chmod(server.runtime, 0o777)
+        server.run("serve", code=3)  # others can replace the folder
+        os.chmod(server.runtime, 0o700)
         for options in (["--port", "65536"], ["--port", "x"], ["--open"],
                         ["--port", "0", "--socket", "x"], ["more"],
                         ["--connections", "0"], ["--idle", "0"],
                         ["--socket", "x" * 200]):
             server.run("serve", *options, code=2)
         server.start()
+        os.unlink(other)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(other)
+            server.stop()
+            if not os.path.exists(other):
+                fail("the server removed the socket of another one")
+        os.unlink(other)
+        server.start()
+
+
+def check_start():
+    """With too few descriptors it does not start, and reports that."""
+    with Server() as server:
+        server.stop()
+        for files in range(12, 40):
+            process = subprocess.Popen(
+                [AGENTWAL, "serve"], env=server.environment,
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                preexec_fn=lambda n=files: resource.setrlimit(
+                    resource.RLIMIT_NOFILE, (n, n)))
+            has_started = process.stdout.readline() != b""
+            process.terminate()
+            same(0 if has_started else 3, process.wait(timeout=30),
+                 "the exit code with %d files" % files)
+            process.stdout.close()
+            if os.path.exists(server.place["socket"]):
+                fail("the socket remains")
+        server.start()
 
 
 check_port()
 check_write()
 check_socket()
+check_start()

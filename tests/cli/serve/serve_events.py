@@ -112,7 +112,7 @@ def check_kinds(server):
     again.close()
     same(404, Events(server, "?session=none").status, "an unknown session")
     same(400, Events(server, "?after=x").status, "no position")
-    for last in ("x", "", "-1", "1x"):
+    for last in ("x", "", "-1", "1x", str(1 << 63), "9" * 30):
         answer = server.raw(b"GET /api/v1/events HTTP/1.1\r\nHost: x\r\n"
                             b"Last-Event-ID: %s\r\n\r\n" % last.encode(), 2)
         same(b"400", answer[9:12], "Last-Event-ID: " + last)
@@ -225,6 +225,28 @@ def check_segments(server):
     events.close()
 
 
+def check_narrow(server):
+    """A client of one session passes what the log has of others, while the
+    server answers, and then gets its events."""
+    quiet = server.create("--id", "quiet")
+    loud = server.create("--id", "loud")
+    before = server.get("/api/v1/info")["sequence"]
+    server.stop()  # it has no newest events then
+    lines = '{"type":"n","payload":{"a":1}}\n' * 20000
+    for _ in range(5):
+        server.run("append", "--durability", "written", loud, text=lines)
+    server.start()
+    narrow = [Events(server, "?session=%s&after=%d" % (quiet, before))
+              for _ in range(4)]
+    for events in narrow:
+        same("hello", events.next()[1], "hello of a quiet session")
+    server.get("/api/v1/info")
+    server.append(quiet, {"role": "user", "content": "at last"})
+    for events in narrow:
+        same("entry", events.next()[1], "the event of a quiet session")
+        events.close()
+
+
 def check_end(server):
     """The end of the server ends the stream."""
     events = Events(server)
@@ -249,4 +271,5 @@ with Server() as main:
         check_exact(main, second)
     check_erased(main)
     check_segments(main)
+    check_narrow(main)
     check_end(main)

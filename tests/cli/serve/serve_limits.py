@@ -70,6 +70,17 @@ def check_sizes(server):
         answer = server.request("POST", "/session/none/message", body,
                                 {"Content-Type": "application/json"})
         same(400, answer.status, "the body %r" % body)
+    server.create("--id", "archived")
+    answer = server.request("PATCH", "/session/archived",
+                            b'{"time":{"archived":%s}}' % (b"1" * 65),
+                            {"Content-Type": "application/json"})
+    same(400, answer.status, "a number of 65 digits")
+    for url in ("\\u002c", "data:,", "dat,", ""):
+        answer = server.request(
+            "POST", "/session/archived/message",
+            ('{"parts":[{"type":"file","mime":"image/png","url":"%s"}]}' %
+             url).encode(), {"Content-Type": "application/json"})
+        same(200, answer.status, "a file at %r" % url)
 
 
 def check_garbage(server):
@@ -121,6 +132,23 @@ def check_hostile(server):
     same(8, len(server.get(API + "/sessions/%s/tree" % session)["nodes"]),
          "nodes")
     server.get(API + "/sessions/%s/usage" % session)
+
+
+def check_part(server):
+    """A part of a branch has at most 16 MiB of payloads, also after a number."""
+    server.create("--id", "parts")
+    for _ in range(3):
+        server.append("parts", *({"role": "user", "content": "z" * 3 * MIB}
+                                 for _ in range(3)))
+    after, sizes = 0, []
+    while not sizes or sizes[-1]:
+        part = server.get(API + "/sessions/parts/entries?limit=1000&after=%d" %
+                          after)["entries"]
+        sizes.append(len(part))
+        if sum(entry["bytes"] for entry in part) > 16 * MIB:
+            fail("a part of %d entries of 3 MiB" % len(part))
+        after = part[-1]["sequence"] if part else after
+    same([5, 4, 0], sizes, "entries of the parts")
 
 
 def check_damage(server):
@@ -245,6 +273,7 @@ with Server("--write") as main:
     check_sizes(main)
     check_garbage(main)
     check_hostile(main)
+    check_part(main)
     check_damage(main)
 check_slow()
 check_connections()

@@ -19,6 +19,10 @@
 
 #define GLOBAL_PROJECT "global"
 
+enum {
+    NUMBER_MAX = 64 /* bytes of a number that is kept */
+};
+
 void serve_opencode_id(char id[SERVE_OPENCODE_ID_SIZE], const char *prefix)
 {
     static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -336,9 +340,14 @@ void serve_opencode_change(struct serve_exchange *exchange)
     }
     if (m[1].value.kind == WAL__JSON_NUMBER ||
         m[1].value.kind == WAL__JSON_NULL) {
+        if (m[1].value.span.size > NUMBER_MAX) {
+            serve_exchange_refuse(exchange, MHD_HTTP_BAD_REQUEST,
+                                  "time.archived has at most %d digits",
+                                  NUMBER_MAX);
+            return;
+        }
         snprintf(patch, sizeof(patch), "{\"archived\":%.*s}",
-                 m[1].value.span.size < 64 ? (int)m[1].value.span.size : 0,
-                 (const char *)m[1].value.span.data);
+                 (int)m[1].value.span.size, (const char *)m[1].value.span.data);
         change.patch =
             (struct wal__span){(const uint8_t *)patch, strlen(patch)};
     }

@@ -100,7 +100,7 @@ static void write_image(struct cli_json *json,
 
     cli_json_open(json, '{');
     cli_json_key(json, "type");
-    if (comma != NULL && memcmp(text.data, "data:", 5) == 0) {
+    if (comma != NULL && text.size > 5 && memcmp(text.data, "data:", 5) == 0) {
         uint64_t head = (uint64_t)(comma + 1 - (const char *)text.data);
 
         cli_json_text(json, cli_slice("image"));

@@ -241,10 +241,11 @@ static ssize_t read_events(void *ctx, uint64_t offset, char *data, size_t max)
     struct serve_feed *feed = client->feed;
     size_t size = 0;
     bool has_ended = false;
+    bool yields = false; /* to the worker's other connections */
 
     (void)offset;
     pthread_mutex_lock(&feed->lock);
-    while (size == 0 && !has_ended && !client->is_waiting) {
+    while (size == 0 && !has_ended && !yields && !client->is_waiting) {
         uint64_t before = client->position;
 
         if (feed->is_stopping) {
@@ -255,6 +256,8 @@ static ssize_t read_events(void *ctx, uint64_t offset, char *data, size_t max)
             size = send_old(client, data, max);
             if (size == 0 && client->position == before) {
                 wait_for_events(client); /* the store cannot be read now */
+            } else {
+                yields = true;
             }
         } else {
             size = send_recent(client, data, max);
@@ -330,9 +333,11 @@ static bool read_position(struct serve_exchange *exchange, uint64_t *position)
         return serve_exchange_number(exchange, "after", 0, INT64_MAX, position);
     }
     *position = strtoull(last, &end, 10);
-    if (last[0] < '0' || last[0] > '9' || *end != '\0') {
+    if (last[0] < '0' || last[0] > '9' || *end != '\0' ||
+        *position > INT64_MAX) {
         serve_exchange_refuse(exchange, MHD_HTTP_BAD_REQUEST,
-                              "Last-Event-ID must be a number");
+                              "Last-Event-ID must be a number from 0 to %lld",
+                              (long long)INT64_MAX);
         return false;
     }
     return true;

@@ -21,6 +21,19 @@ enum {
 
 static int fail_socket(const struct serve_server *server, const char *what)
 {
+    if (errno == EADDRINUSE) {
+        return cli_error(server->cli, CLI_FAILED, what,
+                         server->has_port
+                             ? "another program listens on it; --port 0 takes "
+                               "a free port"
+                             : "another server listens on it; --socket PATH "
+                               "names another socket");
+    }
+    if (errno == EEXIST) {
+        return cli_error(server->cli, CLI_FAILED, what,
+                         "is not a socket; remove it, or name another path "
+                         "with --socket");
+    }
     return cli_error(server->cli, CLI_FAILED, what, "cannot listen: %s",
                      strerror(errno));
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "tools/cli/cli.h"
+#include "tools/cli/ids.h"
 
 enum {
     FLAGS = WAL_ENTRY_CURSOR_OUT_OF_LINE | WAL_ENTRY_CURSOR_REDACTED,
@@ -27,22 +28,35 @@ static size_t find_document(const struct shown_documents *documents,
     return documents->count;
 }
 
-/* Sets the path to a message of the documents, at most `limit` of its end. */
-static void set_path(struct serve_branch *branch, size_t leaf, uint64_t limit)
+/* Adds a message of the documents and those above it to the path. */
+static void add_path(struct serve_branch *branch, size_t leaf)
 {
     const struct shown_documents *documents = &branch->documents;
+    struct cli_ids ranks = {.items = NULL};
     size_t capacity = 0;
     size_t at = leaf;
-    size_t kept;
 
+    for (size_t i = documents->count; i > 0; i--) {
+        *cli_ids_get_or_add(&ranks, documents->items[i - 1].id) = (uint32_t)i;
+    }
     while (at < documents->count && branch->path_count <= documents->count) {
+        const uint32_t *rank =
+            cli_ids_find(&ranks, documents->items[at].parent_id);
+
         branch->path = cli_reserve(branch->path, branch->path_count, &capacity,
                                    sizeof(branch->path[0]));
         branch->path[branch->path_count++] = at;
-        at = documents->items[at].parent_id.size > 0
-                 ? find_document(documents, documents->items[at].parent_id)
-                 : documents->count;
+        at = rank != NULL ? *rank - 1 : documents->count;
     }
+    cli_ids_deinit(&ranks);
+}
+
+/* Sets the path to a message of the documents, at most `limit` of its end. */
+static void set_path(struct serve_branch *branch, size_t leaf, uint64_t limit)
+{
+    size_t kept;
+
+    add_path(branch, leaf);
     for (size_t i = 0; i < branch->path_count / 2; i++) {
         size_t other = branch->path_count - 1 - i;
         size_t item = branch->path[i];
@@ -255,6 +269,16 @@ static void leave_out(struct wal_entry *entry)
     }
 }
 
+/* Counts an entry of a part that begins after a number. Returns false when it
+ * does not fit: the part ends before it, unless it is the first one. */
+static bool fits(struct serve_branch *branch, const struct wal_entry *entry)
+{
+    bool is_first = branch->bytes == 0;
+
+    branch->bytes += entry->payload_size > 0 ? entry->payload_size : 1;
+    return is_first || branch->bytes <= PART_BYTES_MAX;
+}
+
 enum wal_status serve_branch_next(struct serve_branch *branch,
                                   struct wal_entry *entry,
                                   struct wal_error *error)
@@ -282,6 +306,11 @@ enum wal_status serve_branch_next(struct serve_branch *branch,
              entry->sequence <= branch->after);
     if (status == WAL_END) {
         return status;
+    }
+    if (status == WAL_OK && branch->after != UINT64_MAX &&
+        !fits(branch, entry)) {
+        branch->left = 0;
+        return WAL_END;
     }
     branch->left--;
     if (status == WAL_OK && entry->parent_id.size == 0 &&

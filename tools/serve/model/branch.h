@@ -33,10 +33,9 @@ struct serve_branch {
     struct wal_entry_cursor *cursor; /* of entries in the log, or NULL */
     struct wal_entry first;          /* already read from the cursor */
     bool has_first;
-    uint64_t depth_added; /* to entries of the log */
     uint64_t after;
-    uint64_t left; /* entries still to return */
-    bool is_first_read;
+    uint64_t left;  /* entries still to return */
+    uint64_t bytes; /* of payloads that were returned, with `after` */
 };
 
 /* Opens a part of a branch. Errors: WAL_ENOTFOUND for the head or an entry. */

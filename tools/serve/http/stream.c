@@ -91,6 +91,14 @@ static ssize_t put(void *ctx, const char *data, size_t size)
     return (ssize_t)size;
 }
 
+static void end_job(struct serve_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    server->jobs--;
+    pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->lock);
+}
+
 static void *run_producer(void *ctx)
 {
     struct stream *stream = ctx;
@@ -110,10 +118,7 @@ static void *run_producer(void *ctx)
     wake(stream);
     pthread_mutex_unlock(&stream->lock);
     drop(stream);
-    pthread_mutex_lock(&server->lock);
-    server->jobs--;
-    pthread_cond_broadcast(&server->changed);
-    pthread_mutex_unlock(&server->lock);
+    end_job(server);
     return NULL;
 }
 
@@ -199,10 +204,18 @@ void serve_exchange_stream(struct serve_exchange *exchange,
     pthread_cond_init(&stream->changed, NULL);
     response = MHD_create_response_from_callback(size, BLOCK_SIZE, read_stream,
                                                  stream, close_stream);
-    if (response == NULL ||
-        pthread_create(&thread, NULL, run_producer, stream) != 0) {
+    if (response == NULL) {
         fputs("agentwal: serve: out of memory\n", stderr);
         abort();
+    }
+    if (pthread_create(&thread, NULL, run_producer, stream) != 0) {
+        release(ctx);
+        drop(stream);
+        MHD_destroy_response(response);
+        end_job(server);
+        serve_exchange_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE,
+                              "the system has no thread left; try again");
+        return;
     }
     pthread_detach(thread);
     serve_response_header(response, "Content-Type", content_type);

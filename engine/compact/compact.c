@@ -154,15 +154,13 @@ static void settle_names(const struct compaction *compaction)
     }
 }
 
-/* Has the chain read again when a compaction was cut short: other processes do
- * not know what it replaced. */
+/* Has the chain read again: of one that was killed, other processes do not know
+ * what it replaced, and no other one replaces anything now. */
 static void find_replaced(struct wal__core *core)
 {
-    if (wal__segment_run_may_lose_names(&core->log)) {
-        pthread_rwlock_wrlock(&core->state);
-        core->log.needs_reload = true;
-        pthread_rwlock_unlock(&core->state);
-    }
+    pthread_rwlock_wrlock(&core->state);
+    core->log.needs_reload = true;
+    pthread_rwlock_unlock(&core->state);
 }
 
 /* Opens the new segments, writes the catalogue that goes with them, and makes

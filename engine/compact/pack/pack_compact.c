@@ -321,11 +321,9 @@ static enum wal_status compact_condemned(struct pack_job *job,
     struct wal__control *control = &job->core->control;
     enum wal_status status = wal__blob_store_rotate(job->blobs, error);
 
-    /* What a compaction replaced that was cut short is not known. */
-    if (status == WAL_OK && wal__segment_run_may_lose_names(&job->blobs->log)) {
-        status = wal__blob_store_publish(job->blobs, error);
-    }
     if (status == WAL_OK) {
+        /* What a compaction replaced that was killed is not known. */
+        wal__blob_store_invalidate(job->blobs);
         status = open_segments(job, error);
     }
     if (status != WAL_OK || job->count == 0) {

@@ -111,6 +111,25 @@ static bool fail_to_compact(struct sim_disk *disk, uint64_t after)
     return struck;
 }
 
+/* How many entries a reader gets. */
+static uint64_t count_read(struct wal_session *session, uint32_t flags,
+                           uint32_t last)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .flags = flags, .last = last};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *cursor = NULL;
+    uint64_t count = 0;
+
+    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
+                     WAL_OK);
+    while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
+        count++;
+    }
+    wal_entry_cursor_close(cursor);
+    return count;
+}
+
 static void open_and_check(struct sim_disk *disk)
 {
     struct sim_process *process = sim_process_create(disk);
@@ -303,9 +322,15 @@ static bool erases_after(struct sim_disk *disk, const struct sim_fault *fault,
 {
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_NONE};
     struct sim_process *process = sim_process_create(disk);
-    struct wal_store *store = open_store(process);
-    bool struck = compact_with_fault(disk, fault);
+    struct wal_store *store =
+        open_store_with(process, &wal__heap_libc, by_old ? WAL_OPEN_PREAD : 0);
+    struct wal_session *session = kit_session(store, "s");
+    bool struck;
 
+    /* The indexes of the segments are loaded then. */
+    assert_int_equal(count_read(session, 0, 0), ENTRIES);
+    wal_session_close(session);
+    struck = compact_with_fault(disk, fault);
     /* Then the next compaction makes a segment of another id. */
     wal_session_close(kit_create(store, "u"));
     if (by_old) {
@@ -358,25 +383,6 @@ static void test_leftovers__erasing_after_a_failed_sync(void **state)
 }
 
 /* -------------------------------------------------------------- reading --- */
-
-/* How many entries a reader gets. */
-static uint64_t count_read(struct wal_session *session, uint32_t flags,
-                           uint32_t last)
-{
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .flags = flags, .last = last};
-    struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *cursor = NULL;
-    uint64_t count = 0;
-
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                     WAL_OK);
-    while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
-        count++;
-    }
-    wal_entry_cursor_close(cursor);
-    return count;
-}
 
 /* As make_disk; then a summary replaces the first entry. */
 static struct sim_disk *make_summarised_disk(void)

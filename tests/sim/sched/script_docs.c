@@ -84,6 +84,7 @@ void sched__step_put(struct sched_process *process, uint32_t session)
         part->version = process->known_version;
     } else if (part->expects &&
                !find_version(process, handle, text->id, &part->version)) {
+        sched__free_texts(process);
         sched__op_end(process, number, WAL_ENOTFOUND);
         return;
     }

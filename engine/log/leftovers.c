@@ -182,12 +182,18 @@ static void remove_all_unfinished(struct removal *removal)
 {
     const struct wal__env *env = removal->log->env;
     char path[WAL__PATH_MAX];
+    enum wal_status status;
     int err = 0;
     int size = snprintf(path, sizeof(path), "%s/%s", env->root,
                         removal->log->directory);
 
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
-    (void)!env->io->list(env->io->ctx, path, remove_unfinished, removal, &err);
+    status =
+        env->io->list(env->io->ctx, path, remove_unfinished, removal, &err);
+    if (status != WAL_OK) {
+        removal->status = status;
+        removal->sys_errno = err;
+    }
 }
 
 /* Removes the segments that are replaced by one of the chain. */

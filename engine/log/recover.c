@@ -395,6 +395,18 @@ static enum wal_status find_end(struct wal__log *log,
     return WAL_OK;
 }
 
+/* Whether a power cut may take back the name of a rewritten segment. */
+static bool may_lose_name(const struct wal__log *log)
+{
+    uint32_t count = wal__log_segment_count(log);
+    bool found = false;
+
+    for (uint32_t i = 0; i < count && !found; i++) {
+        found = wal__segment_is_rewritten(&wal__log_segment_at(log, i)->header);
+    }
+    return found && atomic_load(&log->shared->unsynced_renames) != 0;
+}
+
 /* Recovers the tail, makes it durable and publishes it. Of the first opener. */
 static enum wal_status recover_exclusive(struct wal__log *log,
                                          const struct wal__tail_state *state,
@@ -416,7 +428,7 @@ static enum wal_status recover_exclusive(struct wal__log *log,
             !log->tail_segment->sealed &&
             atomic_load(&log->shared->indexed_tail_id) != log->tail_segment->id;
         /* Of a compaction that was cut short, what is seen now stays. */
-        if (makes_durable || atomic_load(&log->shared->unsynced_renames) != 0) {
+        if (makes_durable || may_lose_name(log)) {
             status = wal__log_sync_directory(log, error);
         }
     }

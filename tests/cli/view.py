@@ -12,7 +12,7 @@ import tempfile
 import time
 
 AGENTWAL = os.path.join(os.environ["WALBIN"], "agentwal")
-CWD = "/home/ada/work/invoice"
+CWD = "/home/ada/src/invoice"
 
 # Joined here so that no scanner of repositories takes them for real ones.
 JWT = ".".join(("ey" + "JhbGciOiJIUzI1NiJ9", "eyJzdWIiOiIxMjM0NTY3ODkwIn0",

@@ -12,25 +12,12 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.environ["AGENTWAL_SOURCE"], "tests/lib/pty"))
-from terminal import LEAVE, Terminal  # noqa: E402
+from terminal import (BIN, HOSTILE, LEAVE, Terminal,  # noqa: E402
+                      environment, run)
 
-BIN = os.path.join(os.environ["WALBIN"], "agentwal")
-HOSTILE = "evil \x1b[31m \x07 \x9b31m \u202etxt\u2069"
 WRITERS = 4
 ENTRIES = 60
 LARGE = 150 * 1024  # an entry of this size is kept in a segment of 32 MiB
-
-
-def environment():
-    return {k: v for k, v in os.environ.items()
-            if k not in ("COLUMNS", "NO_COLOR")} | {"TERM": "xterm"}
-
-
-def run(*arguments, stdin="", code=0):
-    done = subprocess.run([BIN, *arguments], input=stdin, text=True,
-                          capture_output=True, env=environment(), check=False)
-    assert done.returncode == code, (arguments, done)
-    return done.stdout
 
 
 def line(text, role="user", **members):

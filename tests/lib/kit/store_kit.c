@@ -132,6 +132,19 @@ struct wal_session *kit_create(struct wal_store *store, const char *id)
     return session;
 }
 
+struct wal_session *kit_create_titled(struct wal_store *store, const char *id,
+                                      const char *title)
+{
+    struct wal_session_options options = WAL_INIT(wal_session_options);
+    struct wal_session *session = NULL;
+
+    options.id = kit_text(id);
+    options.title = kit_text(title);
+    assert_int_equal(wal_session_create(store, &options, &session, NULL),
+                     WAL_OK);
+    return session;
+}
+
 struct wal_session *kit_session(struct wal_store *store, const char *id)
 {
     struct wal_error error = KIT_ERROR;

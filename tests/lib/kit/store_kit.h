@@ -45,6 +45,8 @@ struct wal_store *kit_store(void);
 struct wal_store *kit_open(const char *path, uint32_t flags);
 void kit_close(struct wal_store *store);
 struct wal_session *kit_create(struct wal_store *store, const char *id);
+struct wal_session *kit_create_titled(struct wal_store *store, const char *id,
+                                      const char *title);
 struct wal_session *kit_session(struct wal_store *store, const char *id);
 /* at null: the head. */
 struct wal_session *kit_fork(struct wal_session *session, const char *at,

@@ -7,10 +7,25 @@ import pty
 import select
 import signal
 import struct
+import subprocess
 import termios
 import time
 
 LEAVE = "\x1b[?1049l"
+BIN = os.path.join(os.environ["WALBIN"], "agentwal")
+HOSTILE = "evil \x1b[31m \x07 \x9b31m \u202etxt\u2069"
+
+
+def environment():
+    return {k: v for k, v in os.environ.items()
+            if k not in ("COLUMNS", "NO_COLOR")} | {"TERM": "xterm"}
+
+
+def run(*arguments, stdin="", code=0):
+    done = subprocess.run([BIN, *arguments], input=stdin, text=True,
+                          capture_output=True, env=environment(), check=False)
+    assert done.returncode == code, (arguments, done)
+    return done.stdout
 
 
 class Terminal:

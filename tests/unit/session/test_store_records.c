@@ -97,19 +97,6 @@ static void compact(struct wal_store *store, uint32_t flags)
     assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
 }
 
-static struct wal_session *titled(struct wal_store *store, const char *id,
-                                  const char *title)
-{
-    struct wal_session_options options = WAL_INIT(wal_session_options);
-    struct wal_session *session = NULL;
-
-    options.id = kit_text(id);
-    options.title = kit_text(title);
-    assert_int_equal(wal_session_create(store, &options, &session, NULL),
-                     WAL_OK);
-    return session;
-}
-
 static void test_segments__new_store(void **state)
 {
     (void)state;
@@ -144,8 +131,8 @@ static void test_records__of_two_sessions_by_session(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
-    struct wal_session *a = titled(store, "a", "A");
-    struct wal_session *b = titled(store, "b", "B");
+    struct wal_session *a = kit_create_titled(store, "a", "A");
+    struct wal_session *b = kit_create_titled(store, "b", "B");
     struct wal_record record = WAL_INIT(wal_record);
     struct wal_record_cursor *cursor;
     struct segments segments;
@@ -187,7 +174,7 @@ static void test_records__index_of_the_last_close_is_the_base(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
-    struct wal_session *a = titled(store, "a", "A");
+    struct wal_session *a = kit_create_titled(store, "a", "A");
 
     kit_append_all(a, "a1 a2");
     wal_session_close(a);
@@ -204,7 +191,7 @@ static void test_records__redacted_also_after_opening(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
-    struct wal_session *a = titled(store, "a", "A");
+    struct wal_session *a = kit_create_titled(store, "a", "A");
     struct wal_record record = WAL_INIT(wal_record);
     struct wal_record_cursor *cursor;
     struct segments segments;
@@ -234,8 +221,8 @@ static void test_records__deleted_and_trashed_on_demand(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
-    struct wal_session *a = titled(store, "a", "A");
-    struct wal_session *b = titled(store, "b", "B");
+    struct wal_session *a = kit_create_titled(store, "a", "A");
+    struct wal_session *b = kit_create_titled(store, "b", "B");
     struct wal_session *fork;
     struct wal_record record = WAL_INIT(wal_record);
     struct wal_record_cursor *cursor;
@@ -275,7 +262,7 @@ static void test_records__large_payload_and_its_limit(void **state)
     (void)state;
     static char json[LARGE_SIZE + 1];
     struct wal_store *store = kit_store();
-    struct wal_session *a = titled(store, "a", "A");
+    struct wal_session *a = kit_create_titled(store, "a", "A");
     struct wal_record_cursor_options options =
         WAL_INIT(wal_record_cursor_options);
     struct wal_record record = WAL_INIT(wal_record);
@@ -313,7 +300,7 @@ static void test_records__segment_that_was_replaced(void **state)
     (void)state;
     struct wal_store *store = kit_store();
     struct wal_store *reader = kit_open("store", WAL_OPEN_READ_ONLY);
-    struct wal_session *a = titled(store, "a", "A");
+    struct wal_session *a = kit_create_titled(store, "a", "A");
     struct wal_record_cursor_options options =
         WAL_INIT(wal_record_cursor_options);
     struct wal_record_cursor *cursor = NULL;
@@ -347,7 +334,7 @@ static void test_records__misuse(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
-    struct wal_session *a = titled(store, "a", "A");
+    struct wal_session *a = kit_create_titled(store, "a", "A");
     struct wal_record_cursor_options options =
         WAL_INIT(wal_record_cursor_options);
     struct wal_segment_cursor *segments = NULL;

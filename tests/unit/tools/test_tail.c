@@ -64,19 +64,6 @@ static void open_tail(struct cli_tail *tail, struct wal_store *store,
                      WAL_OK);
 }
 
-static struct wal_session *titled(struct wal_store *store, const char *id,
-                                  const char *title)
-{
-    struct wal_session_options options = WAL_INIT(wal_session_options);
-    struct wal_session *session = NULL;
-
-    options.id = kit_text(id);
-    options.title = kit_text(title);
-    assert_int_equal(wal_session_create(store, &options, &session, NULL),
-                     WAL_OK);
-    return session;
-}
-
 static void compact(struct wal_store *store, uint32_t flags)
 {
     struct wal_store_compact_options options =
@@ -112,8 +99,8 @@ static void test_tail__sessions_by_sequence(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
-    struct wal_session *a = titled(store, "a", "A");
-    struct wal_session *b = titled(store, "b", "B");
+    struct wal_session *a = kit_create_titled(store, "a", "A");
+    struct wal_session *b = kit_create_titled(store, "b", "B");
     struct wal_session *c;
     struct cli_tail tail;
 
@@ -127,7 +114,7 @@ static void test_tail__sessions_by_sequence(void **state)
     assert_string_equal(rest(&tail), "");
     assert_int_equal(cli_tail_wait(&tail, 1, NULL), WAL_EBUSY);
     kit_append_all(a, "a2");
-    c = titled(store, "c", "C");
+    c = kit_create_titled(store, "c", "C");
     kit_append_all(c, "c1");
     /* What was appended after the end of the wait is not looked for. */
     assert_string_equal(rest(&tail), "");
@@ -145,7 +132,7 @@ static void test_tail__goes_on_at_any_position(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
-    struct wal_session *a = titled(store, "a", "A");
+    struct wal_session *a = kit_create_titled(store, "a", "A");
     struct wal_record record = WAL_INIT(wal_record);
     struct cli_tail tail;
     uint64_t position;
@@ -180,8 +167,8 @@ static void test_tail__without_what_was_removed_meanwhile(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
-    struct wal_session *a = titled(store, "a", "A");
-    struct wal_session *b = titled(store, "b", "B");
+    struct wal_session *a = kit_create_titled(store, "a", "A");
+    struct wal_session *b = kit_create_titled(store, "b", "B");
     struct wal_record record = WAL_INIT(wal_record);
     struct cli_tail tail;
 
@@ -218,7 +205,7 @@ static void test_tail__damaged_record_is_reported_once(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
-    struct wal_session *a = titled(store, "a", "A");
+    struct wal_session *a = kit_create_titled(store, "a", "A");
     struct wal_entry entry = kit_entry("a2", NULL, "{\"text\":\"FRAGILE\"}");
     struct wal_append_result result = WAL_INIT(wal_append_result);
     struct wal_record record = WAL_INIT(wal_record);

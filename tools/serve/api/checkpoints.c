@@ -8,22 +8,16 @@
 #include "tools/serve/api/sessions.h"
 #include "tools/shown/changes.h"
 
+static enum wal_status write_checkpoints(struct serve_exchange *exchange,
+                                         struct wal_session *session,
+                                         struct wal_error *error)
+{
+    return shown_checkpoints_write(&exchange->shown, session, error);
+}
+
 void serve_get_checkpoints(struct serve_exchange *exchange)
 {
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = serve_open_session(exchange, 3);
-    enum wal_status status;
-
-    if (session == NULL) {
-        return;
-    }
-    cli_json_open(&exchange->json, '{');
-    status = shown_checkpoints_write(&exchange->shown, session, &error);
-    cli_json_close(&exchange->json, '}');
-    if (status != WAL_OK) {
-        serve_exchange_fail(exchange, status, &error);
-    }
-    wal_session_close(session);
+    serve_answer_session(exchange, write_checkpoints);
 }
 
 /* Completes the two checkpoints: `after` is the newest, `before` the one before
@@ -61,7 +55,6 @@ static enum wal_status write_diff(struct serve_exchange *exchange,
 
     if (status == WAL_OK) {
         complete(&checkpoints, &before, &after);
-        cli_json_open(json, '{');
         if (before.size > 0 && after.size > 0) {
             status = shown_diff(&exchange->shown, exchange->server->store,
                                 session, before, after, error);
@@ -70,7 +63,6 @@ static enum wal_status write_diff(struct serve_exchange *exchange,
             cli_json_open(json, '[');
             cli_json_close(json, ']');
         }
-        cli_json_close(json, '}');
     }
     shown_checkpoints_deinit(&checkpoints);
     return status;
@@ -78,16 +70,5 @@ static enum wal_status write_diff(struct serve_exchange *exchange,
 
 void serve_get_diff(struct serve_exchange *exchange)
 {
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = serve_open_session(exchange, 3);
-    enum wal_status status;
-
-    if (session == NULL) {
-        return;
-    }
-    status = write_diff(exchange, session, &error);
-    if (status != WAL_OK) {
-        serve_exchange_fail(exchange, status, &error);
-    }
-    wal_session_close(session);
+    serve_answer_session(exchange, write_diff);
 }

@@ -135,22 +135,16 @@ void serve_get_entry(struct serve_exchange *exchange)
 
 /* --- heads and the tree ------------------------------------------------- */
 
+static enum wal_status write_heads(struct serve_exchange *exchange,
+                                   struct wal_session *session,
+                                   struct wal_error *error)
+{
+    return shown_heads(&exchange->shown, session, error);
+}
+
 void serve_get_heads(struct serve_exchange *exchange)
 {
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = serve_open_session(exchange, 3);
-    enum wal_status status;
-
-    if (session == NULL) {
-        return;
-    }
-    cli_json_open(&exchange->json, '{');
-    status = shown_heads(&exchange->shown, session, &error);
-    cli_json_close(&exchange->json, '}');
-    if (status != WAL_OK) {
-        serve_exchange_fail(exchange, status, &error);
-    }
-    wal_session_close(session);
+    serve_answer_session(exchange, write_heads);
 }
 
 struct tree {

@@ -56,6 +56,25 @@ struct wal_session *serve_open_session(struct serve_exchange *exchange,
     return session;
 }
 
+void serve_answer_session(struct serve_exchange *exchange,
+                          serve_session_fn *write)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = serve_open_session(exchange, 3);
+    enum wal_status status;
+
+    if (session == NULL) {
+        return;
+    }
+    cli_json_open(&exchange->json, '{');
+    status = write(exchange, session, &error);
+    cli_json_close(&exchange->json, '}');
+    if (status != WAL_OK) {
+        serve_exchange_fail(exchange, status, &error);
+    }
+    wal_session_close(session);
+}
+
 void serve_get_session(struct serve_exchange *exchange)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);

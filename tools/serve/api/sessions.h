@@ -19,4 +19,12 @@ void serve_get_session(struct serve_exchange *exchange);
 struct wal_session *serve_open_session(struct serve_exchange *exchange,
                                        unsigned segment);
 
+/* Answers with an object of the session that the path names, whose members
+ * `write` adds, or with its error. */
+typedef enum wal_status serve_session_fn(struct serve_exchange *exchange,
+                                         struct wal_session *session,
+                                         struct wal_error *error);
+void serve_answer_session(struct serve_exchange *exchange,
+                          serve_session_fn *write);
+
 #endif

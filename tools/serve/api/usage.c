@@ -6,23 +6,17 @@
 #include "tools/shown/session_usage.h"
 #include "tools/usage/groups.h"
 
+static enum wal_status write_turns(struct serve_exchange *exchange,
+                                   struct wal_session *session,
+                                   struct wal_error *error)
+{
+    return shown_usage(&exchange->shown, exchange->server->store, session,
+                       error);
+}
+
 void serve_get_session_usage(struct serve_exchange *exchange)
 {
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = serve_open_session(exchange, 3);
-    enum wal_status status;
-
-    if (session == NULL) {
-        return;
-    }
-    cli_json_open(&exchange->json, '{');
-    status =
-        shown_usage(&exchange->shown, exchange->server->store, session, &error);
-    cli_json_close(&exchange->json, '}');
-    if (status != WAL_OK) {
-        serve_exchange_fail(exchange, status, &error);
-    }
-    wal_session_close(session);
+    serve_answer_session(exchange, write_turns);
 }
 
 static void write_groups(struct cli_json *json, const struct usage *usage,

@@ -149,6 +149,20 @@ static int32_t on_progress(void *context, uint64_t done, uint64_t total)
     return callback_progress(context, done, total);
 }
 
+/* Begins a call of args (search, _, progress). NULL: an exception is set. */
+static struct wal_search *begin(struct call *call, struct callback *callback,
+                                PyObject *module, PyObject *const *args)
+{
+    struct wal_search *search =
+        call_begin(call, module, args[0], HANDLE_SEARCH);
+
+    if (search != NULL && !callback_begin(callback, call, args[2])) {
+        call_end(call);
+        return NULL;
+    }
+    return search;
+}
+
 /* search_find(search, query, progress): a list of hits */
 static PyObject *search_find(PyObject *module, PyObject *const *args,
                              Py_ssize_t count)
@@ -165,12 +179,8 @@ static PyObject *search_find(PyObject *module, PyObject *const *args,
                    &query)) {
         return NULL;
     }
-    search = call_begin(&call, module, args[0], HANDLE_SEARCH);
+    search = begin(&call, &callback, module, args);
     if (search == NULL) {
-        return NULL;
-    }
-    if (!callback_begin(&callback, &call, args[2])) {
-        call_end(&call);
         return NULL;
     }
     query.progress = on_progress;
@@ -203,12 +213,8 @@ static PyObject *search_update(PyObject *module, PyObject *const *args,
         !value_u32(module_state(module), args[1], "flags", &options.flags)) {
         return NULL;
     }
-    search = call_begin(&call, module, args[0], HANDLE_SEARCH);
+    search = begin(&call, &callback, module, args);
     if (search == NULL) {
-        return NULL;
-    }
-    if (!callback_begin(&callback, &call, args[2])) {
-        call_end(&call);
         return NULL;
     }
     options.progress = on_progress;

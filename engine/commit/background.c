@@ -15,7 +15,11 @@ enum {
 void wal__background_request(struct wal__committer *committer)
 {
     struct wal__prealloc_job job;
-    bool prealloc = wal__prealloc_is_needed(committer->log, &job);
+    /* The leader alone changes prealloc_tail_id. */
+    bool prealloc =
+        committer->log->tail_segment != NULL &&
+        committer->prealloc_tail_id != committer->log->tail_segment->id &&
+        wal__prealloc_is_needed(committer->log, &job);
     bool needs_sync = wal__log_needs_background_sync(committer->log);
 
     if (!prealloc && !needs_sync) {
@@ -23,8 +27,7 @@ void wal__background_request(struct wal__committer *committer)
     }
     WAL__ASSERT(!prealloc || job.id > committer->log->tail_segment->id);
     pthread_mutex_lock(&committer->background_mutex);
-    if (prealloc &&
-        committer->prealloc_tail_id != committer->log->tail_segment->id) {
+    if (prealloc) {
         committer->prealloc_tail_id = committer->log->tail_segment->id;
         committer->prealloc_job = job;
         committer->prealloc_requested = true;

@@ -20,8 +20,8 @@ enum {
     CONTENTION_MIN = 2, /* up to here the first caller commits at once */
     GROUP_OPS_MIN = 16, /* of a group written while callers return */
     COMMIT_DELAY_NS_MAX = 200000, /* waiting for callers to return */
-    RETAINED_GROUPS_MAX = 64,     /* groups under one append lock */
-    LEADER_SPIN_NS = 3000         /* until the next spinning caller submits */
+    GROUPS_MAX = 64,              /* that a leader writes for others */
+    BURST_NS = 100000 /* between cycles: the append lock is retained */
 };
 
 bool wal__commit_cycle_is_contended(struct wal__committer *committer)
@@ -152,35 +152,30 @@ static uint32_t sync_list(struct wal__committer *committer,
 
 /* --- the queue ---------------------------------------------------------- */
 
-/* Returns the oldest staged operation whose caller spins, unless a staged one
- * needs a sync. */
-static struct wal__op *find_spinning(const struct wal__committer *committer)
+uint64_t wal__commit_cycle_due_ns(const struct wal__committer *committer)
 {
-    struct wal__op *op = committer->first;
-
-    if (atomic_load(&committer->spinning) == 0 ||
-        committer->durable_count > 0) {
-        return NULL;
+    if (committer->log->append_lock_retained) {
+        return committer->last_write_ns + WAL__LEASE_NS;
     }
-    while (op != NULL && atomic_load(&op->spinning) != WAL__OP_SPINNING) {
-        op = op->next;
-    }
-    return op;
+    return committer->needs_mark
+               ? committer->last_write_ns + committer->idle_mark_ns
+               : UINT64_MAX;
 }
 
 void wal__commit_cycle_end(struct wal__committer *committer)
 {
     const struct wal__io *io = committer->log->env->io;
-    struct wal__op *next = find_spinning(committer);
+    uint64_t now = io->monotonic_ns(io->ctx);
 
     WAL__ASSERT(committer->has_leader);
     WAL__ASSERT(committer->completed <= committer->dequeued);
-    committer->last_write_ns = io->monotonic_ns(io->ctx);
-    committer->has_leader = next != NULL;
-    if (next != NULL) {
-        atomic_store(&next->spinning, WAL__OP_PROMOTED);
-    } else if (committer->first != NULL ||
-               (committer->needs_mark && committer->is_idle)) {
+    if (now - committer->last_write_ns > BURST_NS) {
+        wal__log_release_retained_lock(committer->log);
+    }
+    committer->last_write_ns = now;
+    committer->has_leader = false;
+    if (committer->first != NULL ||
+        wal__commit_cycle_due_ns(committer) < committer->wakes_ns) {
         pthread_cond_signal(&committer->work_available);
     }
     pthread_cond_broadcast(&committer->state_changed);
@@ -201,10 +196,9 @@ static struct wal__op *dequeue_staged(struct wal__committer *committer)
     committer->last = NULL;
     committer->staged_count = 0;
     committer->queued_count = 0;
-    committer->retain_append_lock =
-        committer->durable_count == 0 &&
-        atomic_load(&committer->sync_waiters) == 0 &&
-        atomic_load(&committer->spinning) > 0;
+    committer->retain_append_lock = committer->running &&
+                                    committer->durable_count == 0 &&
+                                    atomic_load(&committer->sync_waiters) == 0;
     committer->durable_count = 0;
     committer->dequeued = committer->submitted;
     pthread_cond_broadcast(&committer->state_changed); /* queue space */
@@ -226,21 +220,6 @@ static void wait_for_followers(struct wal__committer *committer, uint32_t count,
     pthread_mutex_lock(&committer->mutex);
 }
 
-/* Callers that wait for no sync return at once: the append lock is retained
- * for the first of them. Without the mutex. */
-static void spin_for_next_op(struct wal__committer *committer)
-{
-    const struct wal__io *io = committer->log->env->io;
-    uint64_t until = io->monotonic_ns(io->ctx) + LEADER_SPIN_NS;
-
-    while (committer->staged_count == 0 && io->monotonic_ns(io->ctx) < until) {
-        sched_yield();
-    }
-    if (committer->staged_count == 0) {
-        wal__log_release_retained_lock(committer->log);
-    }
-}
-
 /* --- the cycle ---------------------------------------------------------- */
 
 /* Writes what is staged, releasing the mutex meanwhile. Appends the operations
@@ -256,28 +235,40 @@ static struct wal__op **write_staged(struct wal__committer *committer,
     }
     pthread_mutex_unlock(&committer->mutex);
     *end = write_list(committer, list);
+    if (*end == NULL) {
+        wal__background_request(committer);
+    }
     while (*end != NULL) {
         end = &(*end)->next;
-    }
-    if (committer->log->append_lock_retained) {
-        spin_for_next_op(committer);
     }
     pthread_mutex_lock(&committer->mutex);
     return end;
 }
 
-/* After a group that needs no sync, writes what spinning callers submitted
- * meanwhile: all that a group touches would be cold in another processor's
- * cache. The append lock is retained for it. */
-static void write_while_retained(struct wal__committer *committer,
-                                 struct wal__op **end)
+/* After a group that needs no sync, writes what was staged meanwhile: all that
+ * a group touches would be cold in another processor's cache. */
+static void write_for_others(struct wal__committer *committer)
 {
-    for (int i = 0;
-         i < RETAINED_GROUPS_MAX && committer->log->append_lock_retained &&
-         committer->durable_count == 0;
+    struct wal__op *waiting = NULL;
+
+    for (int i = 0; i < GROUPS_MAX && committer->first != NULL &&
+                    committer->durable_count == 0;
          i++) {
-        end = write_staged(committer, end);
+        (void)write_staged(committer, &waiting);
+        WAL__ASSERT(waiting == NULL);
     }
+}
+
+/* Syncs what the operations of the list wait for. Releases the mutex
+ * meanwhile. */
+static void sync_written(struct wal__committer *committer,
+                         struct wal__op *waiting)
+{
+    pthread_mutex_unlock(&committer->mutex);
+    wal__log_release_retained_lock(committer->log);
+    atomic_store(&committer->sync_waiters, sync_list(committer, waiting));
+    wal__background_request(committer);
+    pthread_mutex_lock(&committer->mutex);
 }
 
 void wal__commit_cycle_run(struct wal__committer *committer,
@@ -285,14 +276,16 @@ void wal__commit_cycle_run(struct wal__committer *committer,
 {
     const struct wal__io *io = committer->log->env->io;
     uint64_t sync_ns = atomic_load(&committer->log->last_sync_ns);
-    uint64_t until =
-        io->monotonic_ns(io->ctx) +
-        (sync_ns < COMMIT_DELAY_NS_MAX ? sync_ns : COMMIT_DELAY_NS_MAX);
+    uint64_t until = 0;
     uint32_t left = committer->staged_count + expected_ops;
     struct wal__op *waiting = NULL;
     struct wal__op **end = &waiting;
 
     committer->has_leader = true;
+    if (expected_ops > 0) {
+        until = io->monotonic_ns(io->ctx) +
+                (sync_ns < COMMIT_DELAY_NS_MAX ? sync_ns : COMMIT_DELAY_NS_MAX);
+    }
     while (left > 0) {
         uint32_t staged;
 
@@ -306,13 +299,12 @@ void wal__commit_cycle_run(struct wal__committer *committer,
                    ? left - staged
                    : 0;
     }
-    write_while_retained(committer, end);
-    pthread_mutex_unlock(&committer->mutex);
-    wal__log_release_retained_lock(committer->log);
-    atomic_store(&committer->sync_waiters, sync_list(committer, waiting));
-    wal__background_request(committer);
-    pthread_mutex_lock(&committer->mutex);
-    WAL__ASSERT(committer->completed <= committer->dequeued);
+    if (waiting != NULL) {
+        sync_written(committer, waiting);
+    } else {
+        atomic_store(&committer->sync_waiters, 0);
+        write_for_others(committer);
+    }
     committer->completed = committer->dequeued;
     wal__commit_cycle_end(committer);
 }

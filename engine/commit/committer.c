@@ -11,19 +11,21 @@
 #include <string.h>
 #include <time.h>
 
+#include "engine/base/cpu_pause.h"
 #include "engine/base/error.h"
 #include "engine/commit/background.h"
 #include "engine/commit/commit_cycle.h"
 #include "engine/commit/wakeup.h"
+#include "engine/log/append_lock.h"
 #include "format/bytes/assert.h"
 
 enum {
     DEFAULT_QUEUE = 256,
     DEFAULT_MARK_MS = 100,
-    FAST_SYNC_NS = 1000000, /* up to here waiters spin before they sleep */
-    SPIN_NS_MAX = 2000000,  /* for a result, under contention */
-    SPINNING_MAX = 4,       /* callers that spin and can be promoted */
-    PROMOTION_SPIN_NS = 50000
+    FAST_SYNC_NS = 1000000,  /* up to here waiters spin before they sleep */
+    SPIN_NS_MAX = 2000000,   /* for a result, under contention */
+    WRITTEN_SPIN_NS = 50000, /* for a result that waits for no device */
+    LEADER_SPINS = 200       /* looks whether the leader has ended */
 };
 
 /* Whether sched_yield() lets all other threads run: a thread of a real-time
@@ -37,14 +39,19 @@ static bool has_fair_scheduling(void)
 
 /* How long to spin for a result before sleeping: under contention, waking all
  * sleepers takes longer than a fast sync. */
-static uint64_t spin_budget_ns(struct wal__committer *committer)
+static uint64_t spin_budget_ns(struct wal__committer *committer,
+                               const struct wal__op *op)
 {
     bool is_quick = atomic_load(&committer->log->last_sync_ns) < FAST_SYNC_NS;
 
-    return wal__commit_cycle_is_contended(committer) && is_quick &&
-                   has_fair_scheduling()
-               ? SPIN_NS_MAX
-               : 0;
+    uint64_t budget = 0;
+
+    if (op->durability == WAL_WRITTEN && !op->async) {
+        budget = WRITTEN_SPIN_NS;
+    } else if (wal__commit_cycle_is_contended(committer) && is_quick) {
+        budget = SPIN_NS_MAX;
+    }
+    return budget > 0 && has_fair_scheduling() ? budget : 0;
 }
 
 /* --- submission --------------------------------------------------------- */
@@ -88,14 +95,15 @@ static enum wal_status wait_for_queue_space(struct wal__committer *committer,
     return WAL_OK;
 }
 
-/* Makes the caller of a WAL_WRITTEN operation spin, while another thread leads:
- * its result comes soon, or it is promoted. With the mutex. */
-static void start_spinning(struct wal__committer *committer, struct wal__op *op)
+/* Waits a little for the leader of another thread to end: what waits for no
+ * device takes less time than handing an operation over. */
+static void spin_while_led(struct wal__committer *committer)
 {
-    if (op->durability == WAL_WRITTEN && !op->async && committer->running &&
-        atomic_load(&committer->spinning) < SPINNING_MAX) {
-        atomic_store(&op->spinning, WAL__OP_SPINNING);
-        atomic_fetch_add(&committer->spinning, 1);
+    for (int i = 0;
+         i < LEADER_SPINS &&
+         atomic_load_explicit(&committer->has_leader, memory_order_relaxed);
+         i++) {
+        wal__cpu_pause();
     }
 }
 
@@ -113,6 +121,9 @@ enum wal_status wal__committer_submit(struct wal__committer *committer,
     if (status != WAL_OK) {
         return status;
     }
+    if (op->durability == WAL_WRITTEN && !op->async && committer->running) {
+        spin_while_led(committer);
+    }
     pthread_mutex_lock(&committer->mutex);
     status =
         is_queued ? wait_for_queue_space(committer, no_wait, error) : WAL_OK;
@@ -129,56 +140,13 @@ enum wal_status wal__committer_submit(struct wal__committer *committer,
         wal__commit_cycle_run(committer, 0);
     } else if (!committer->has_leader) {
         pthread_cond_signal(&committer->work_available);
-    } else {
-        start_spinning(committer, op);
     }
     pthread_mutex_unlock(&committer->mutex);
+    if (op->durability == WAL_WRITTEN) {
+        wal__write_map_prepare(&committer->log->write_map,
+                              committer->log->env->io);
+    }
     return WAL_OK;
-}
-
-/* Leads because the last leader promoted this caller. With the mutex. */
-static void become_leader(struct wal__committer *committer)
-{
-    WAL__ASSERT(committer->has_leader);
-    if (committer->durable_count == 0) {
-        wal__commit_cycle_run(committer, 0);
-        return;
-    }
-    /* This caller must not wait for a sync that only others need: the
-     * committer thread leads. */
-    committer->has_leader = false;
-    pthread_cond_signal(&committer->work_available);
-    pthread_cond_broadcast(&committer->state_changed);
-}
-
-/* Whether the operation is neither done nor its caller promoted. */
-static bool must_spin(struct wal__op *op)
-{
-    return atomic_load(&op->state) != WAL__OP_DONE &&
-           atomic_load(&op->spinning) == WAL__OP_SPINNING;
-}
-
-/* The leader waits for no device, so that the result, or the promotion, comes
- * soon. */
-static void spin_for_result(struct wal__committer *committer,
-                            struct wal__op *op)
-{
-    const struct wal__io *io = committer->log->env->io;
-    uint64_t until = io->monotonic_ns(io->ctx) + PROMOTION_SPIN_NS;
-    uint32_t spinning;
-
-    while (must_spin(op) && io->monotonic_ns(io->ctx) < until) {
-        sched_yield();
-    }
-    if (atomic_load(&op->state) != WAL__OP_DONE) {
-        pthread_mutex_lock(&committer->mutex);
-        if (atomic_exchange(&op->spinning, 0) == WAL__OP_PROMOTED) {
-            become_leader(committer);
-        }
-        pthread_mutex_unlock(&committer->mutex);
-    }
-    spinning = atomic_fetch_sub(&committer->spinning, 1);
-    WAL__ASSERT(spinning > 0 && spinning <= SPINNING_MAX);
 }
 
 enum wal_status wal__committer_wait(struct wal__committer *committer,
@@ -191,11 +159,11 @@ enum wal_status wal__committer_wait(struct wal__committer *committer,
         }
         pthread_mutex_unlock(&committer->mutex);
     }
-    if (atomic_load(&op->spinning) != 0) {
-        spin_for_result(committer, op);
+    if (atomic_load(&op->state) == WAL__OP_DONE) {
+        return op->status;
     }
     if (timeout_ms < 0 && wal__op_spin_wait(committer->log->env->io, op,
-                                            spin_budget_ns(committer))) {
+                                            spin_budget_ns(committer, op))) {
         return op->status;
     }
     if (!wal__op_futex_wait(committer->log->env->io, op, timeout_ms)) {
@@ -339,29 +307,39 @@ void wal__committer_schedule_mark(struct wal__committer *committer)
 
 /* --- threads ------------------------------------------------------------ */
 
-/* Sleeps until there may be work; returns whether a commit mark is due. With
- * the mutex. */
+/* Sleeps until there may be work; returns whether something is due
+ * (wal__commit_cycle_due_ns). With the mutex. */
 static bool wait_for_work(struct wal__committer *committer)
 {
     const struct wal__io *io = committer->log->env->io;
-    uint64_t now = io->monotonic_ns(io->ctx);
-    uint64_t due = committer->last_write_ns + committer->idle_mark_ns;
-    struct timespec until;
+    uint64_t due = wal__commit_cycle_due_ns(committer);
+    const struct timespec until = {(time_t)(due / 1000000000),
+                                   (long)(due % 1000000000)};
 
-    if (!committer->needs_mark) {
-        committer->is_idle = true;
-        pthread_cond_wait(&committer->work_available, &committer->mutex);
-        committer->is_idle = false;
-        return false;
-    }
-    if (now >= due) {
+    if (io->monotonic_ns(io->ctx) >= due) {
         return true;
     }
-    until.tv_sec = (time_t)(due / 1000000000);
-    until.tv_nsec = (long)(due % 1000000000);
-    pthread_cond_timedwait(&committer->work_available, &committer->mutex,
-                           &until);
+    committer->wakes_ns = due;
+    if (due == UINT64_MAX) {
+        pthread_cond_wait(&committer->work_available, &committer->mutex);
+    } else {
+        pthread_cond_timedwait(&committer->work_available, &committer->mutex,
+                               &until);
+    }
+    committer->wakes_ns = 0;
     return false;
+}
+
+/* Does what is due, as the leader, without the mutex. */
+static void do_due(struct wal__committer *committer)
+{
+    if (committer->log->append_lock_retained) {
+        wal__log_release_retained_lock(committer->log);
+    } else {
+        /* After a failure the log is poisoned, or the mark is written after the
+         * next group. */
+        (void)!write_mark(committer, false, NULL);
+    }
 }
 
 static void *committer_main(void *arg)
@@ -378,11 +356,8 @@ static void *committer_main(void *arg)
             wal__commit_cycle_run(committer, committer->sync_waiters);
         } else if (wait_for_work(committer) && !committer->has_leader) {
             committer->has_leader = true;
-            committer->needs_mark = false;
             pthread_mutex_unlock(&committer->mutex);
-            /* After a failure the log is poisoned, or the mark is written after
-             * the next group. */
-            (void)!write_mark(committer, false, NULL);
+            do_due(committer);
             pthread_mutex_lock(&committer->mutex);
             wal__commit_cycle_end(committer);
         }
@@ -471,6 +446,7 @@ void wal__committer_stop(struct wal__committer *committer)
     atomic_store(&committer->log->shared->rotation_waiting, 1);
     pthread_join(committer->thread, NULL);
     pthread_join(committer->background_thread, NULL);
+    wal__log_release_retained_lock(committer->log);
     atomic_store(&committer->log->shared->rotation_waiting, 0);
     committer->running = false;
 }

@@ -42,17 +42,17 @@ struct wal__committer {
     struct wal__op *first;
     struct wal__op *last;
     _Atomic uint32_t staged_count;
-    uint32_t queued_count;     /* of these, WAL_QUEUED */
-    uint32_t durable_count;    /* of these, WAL_DURABLE */
-    _Atomic uint32_t spinning; /* callers that spin and can be promoted */
+    uint32_t queued_count;  /* of these, WAL_QUEUED */
+    uint32_t durable_count; /* of these, WAL_DURABLE */
     /* Durable operations that the last sync completed: their callers are
      * expected to return. More than two of them are contention. */
     _Atomic uint32_t sync_waiters;
-    bool has_leader;
+    _Atomic bool has_leader;
     bool stopping;
     bool running;            /* the threads exist */
-    bool retain_append_lock; /* the next group follows at once; the leader's */
-    bool is_idle;            /* the committer thread sleeps without a timeout */
+    bool retain_append_lock; /* after the group being built; the leader's */
+    uint64_t wakes_ns;       /* when the committer thread wakes by itself, while
+                              * it sleeps; UINT64_MAX: never */
     bool needs_mark;         /* groups were written since the last mark; of
                               * the leader, while there is one */
     uint64_t last_write_ns;  /* monotonic time of the last cycle's end */

@@ -26,12 +26,6 @@ enum wal__op_state {
     WAL__OP_DONE = 2        /* status and results are set */
 };
 
-/* What the caller of a staged WAL_WRITTEN operation does meanwhile. */
-enum wal__op_spin {
-    WAL__OP_SPINNING = 1, /* it spins, and can be promoted to leader */
-    WAL__OP_PROMOTED = 2  /* it leads the next commit cycle */
-};
-
 /* One frame of an operation, encoded except for its header. */
 struct wal__op_frame {
     struct wal__frame frame;
@@ -73,8 +67,7 @@ struct wal__op {
                           * async_errors mutex */
     /* Futex words to wake after this operation's own (wakeup.h). */
     const uint32_t *wake_next[2];
-    _Atomic uint32_t state;    /* enum wal__op_state */
-    _Atomic uint32_t spinning; /* enum wal__op_spin, or 0 */
+    _Atomic uint32_t state; /* enum wal__op_state */
     _Atomic uint32_t references;
     /* Also of the result. Large: their texts are cleared under the append lock
      * by wal__op_clear, so that submitting does not touch them. */

@@ -11,14 +11,16 @@
 enum wal_status wal__log_lock_append(struct wal__log *log,
                                      struct wal_error *error)
 {
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
     WAL__ASSERT(log->append_lock_held == log->append_lock_retained);
-    if (!log->append_lock_retained) {
-        status = wal__control_lock(log->control, WAL__LOCK_APPEND + log->log_id,
-                                   log->log_id, error);
+    if (log->append_lock_retained) {
+        /* The file LOCK is compared before a group is written. */
+        log->append_lock_retained = false;
+        return WAL_OK;
     }
-    log->append_lock_retained = false;
+    status = wal__control_lock(log->control, WAL__LOCK_APPEND + log->log_id,
+                               log->log_id, error);
     log->append_lock_held = status == WAL_OK;
     if (status == WAL_OK) {
         status = wal__control_check_ratelimited(log->control, error);

@@ -157,6 +157,27 @@ void wal__log_publish(struct wal__log *log)
     wal__control_notify(log->control, log->log_id, WAL__LOG_EVENT_WRITTEN);
 }
 
+/* Writes the bytes of the group at its offset: through the map, unless a sync
+ * follows at once, which takes longer after that. */
+static enum wal_status write_bytes(const struct wal__group *group,
+                                   struct wal__log *log, uint64_t offset,
+                                   int *err)
+{
+    const struct wal__io *io = log->env->io;
+    const struct wal__write_target target = {
+        log->tail_segment->file, log->tail_segment->id,
+        log->tail_segment->header.capacity};
+    const struct iovec *iov = (const struct iovec *)(void *)group->iov.data;
+    int count = (int)(group->iov.size / sizeof(struct iovec));
+
+    if (!group->durable && wal__write_map_write(&log->write_map, io, &target,
+                                                iov, count, offset)) {
+        return WAL_OK;
+    }
+    return wal__io_write_full(io, log->tail_segment->file, iov, count, offset,
+                              err);
+}
+
 enum wal_status wal__group_write(struct wal__group *group, struct wal__log *log,
                                  struct wal_error *error)
 {
@@ -193,10 +214,7 @@ enum wal_status wal__group_write(struct wal__group *group, struct wal__log *log,
         log->needs_reload = true;
         return status;
     }
-    status = wal__io_write_full(io, log->tail_segment->file,
-                                (const struct iovec *)(void *)group->iov.data,
-                                (int)(group->iov.size / sizeof(struct iovec)),
-                                offset, &err);
+    status = write_bytes(group, log, offset, &err);
     if (status != WAL_OK) {
         return wal__log_write_failed(log, WAL__POISON_WRITE, err, error);
     }

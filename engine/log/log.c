@@ -31,6 +31,7 @@ void wal__log_init(struct wal__log *log, const struct wal__env *env,
     memcpy(log->uuid, uuid, sizeof(log->uuid));
     pthread_mutex_init(&log->sync_mutex, NULL);
     pthread_mutex_init(&log->prealloc_mutex, NULL);
+    wal__write_map_init(&log->write_map);
 }
 
 uint64_t wal__log_newest_id(const struct wal__log *log)
@@ -189,6 +190,7 @@ void wal__log_close(struct wal__log *log)
     atomic_store(&log->table, NULL);
     pthread_mutex_destroy(&log->sync_mutex);
     pthread_mutex_destroy(&log->prealloc_mutex);
+    wal__write_map_deinit(&log->write_map, log->env->io);
 }
 
 void wal__log_raise_pack_durable(struct wal__log *log, uint64_t position)

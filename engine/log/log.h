@@ -23,6 +23,7 @@
 #include "engine/log/log_record.h"
 #include "engine/log/segment.h"
 #include "engine/log/segment_reader.h"
+#include "engine/os/write_map.h"
 #include "engine/process/control.h"
 #include "format/index/index_fmt.h"
 
@@ -119,11 +120,12 @@ struct wal__log {
     bool has_unfinished; /* the directory has files of a compaction */
     bool needs_reload;   /* the indexes differ from the log: rebuild them */
     uint32_t rewrites;   /* value of shared->rewrites that the table is of */
-    struct wal__scan_result facts;  /* of the last scan of the tail */
-    uint64_t facts_segment_id;      /* the tail that recovery scanned; or 0 */
-    pthread_mutex_t sync_mutex;     /* before the sync lock byte */
-    _Atomic uint64_t last_sync_ns;  /* duration of the last small sync here */
-    pthread_mutex_t prealloc_mutex; /* before the preallocation lock byte */
+    struct wal__scan_result facts;   /* of the last scan of the tail */
+    uint64_t facts_segment_id;       /* the tail that recovery scanned; or 0 */
+    pthread_mutex_t sync_mutex;      /* before the sync lock byte */
+    _Atomic uint64_t last_sync_ns;   /* duration of the last small sync here */
+    pthread_mutex_t prealloc_mutex;  /* before the preallocation lock byte */
+    struct wal__write_map write_map; /* of the tail segment */
     _Atomic uint64_t groups;
     _Atomic uint64_t syncs;
 };

@@ -15,12 +15,12 @@
 #include "format/segment/frame.h"
 
 enum {
-    FILL_PIECE = 32 * 1024,
-    FILL_STEP = 256 * 1024,
+    FILL_STEP = 256 * 1024, /* of zeros, one write */
+    ZEROS_SIZE = 32 * 1024,
     HEAD_SIZE = 16384 /* header and, nearly always, all of OPEN */
 };
 
-static const uint8_t zeros[FILL_PIECE];
+static const uint8_t zeros[ZEROS_SIZE];
 
 void wal__segment_path(const struct wal__env *env, const char *directory,
                        uint64_t id, char out[WAL__PATH_MAX])
@@ -355,23 +355,26 @@ static void pause_zeroing(const struct wal__env *env,
                         (uint64_t)pacer->pause_us * 1000);
 }
 
-/* Writes the next piece of zeros. Each becomes one folio of the page cache;
- * larger folios make every later write to them slower. */
+/* Writes zeros by one call: they become one folio of the page cache where the
+ * file system can, which makes what follows cheaper. */
 static enum wal_status write_zeros(const struct wal__env *env,
-                                   struct wal__file *file, uint64_t *offset,
+                                   struct wal__file *file, uint64_t offset,
                                    uint64_t end, int *err)
 {
-    struct iovec iov = {(void *)(uintptr_t)zeros,
-                        FILL_PIECE - *offset % FILL_PIECE};
-    enum wal_status status;
+    struct iovec iov[FILL_STEP / ZEROS_SIZE];
+    uint64_t left = end - offset;
+    int count = 0;
 
-    if (iov.iov_len > end - *offset) {
-        iov.iov_len = (size_t)(end - *offset);
+    WAL__ASSERT(left > 0 && left <= FILL_STEP);
+    while (left > 0) {
+        size_t size = left < ZEROS_SIZE ? (size_t)left : ZEROS_SIZE;
+
+        iov[count].iov_base = (void *)(uintptr_t)zeros;
+        iov[count].iov_len = size;
+        left -= size;
+        count++;
     }
-    WAL__ASSERT(*offset < end && iov.iov_len <= FILL_PIECE);
-    status = wal__io_write_full(env->io, file, &iov, 1, *offset, err);
-    *offset += iov.iov_len;
-    return status;
+    return wal__io_write_full(env->io, file, iov, count, offset, err);
 }
 
 /* Starts writeback of the zeros just written: one sync of all of them would
@@ -408,9 +411,8 @@ static enum wal_status write_all_zeros(const struct wal__env *env,
             break;
         }
         end = end < size ? end : size;
-        while (offset < end && status == WAL_OK) {
-            status = write_zeros(env, file, &offset, end, err);
-        }
+        status = write_zeros(env, file, offset, end, err);
+        offset = end;
         if (status == WAL_OK && pacer != NULL) {
             status = start_writeback(env, file, begin, offset, err);
         }

@@ -96,6 +96,7 @@ static enum wal_status sync_written(struct wal__log *log, uint64_t written,
     enum wal_status status;
 
     atomic_fetch_add(&log->syncs, 1);
+    wal__write_map_evict(&log->write_map, io);
     if (segment != NULL) {
         WAL__ASSERT(segment->id == id);
         return io->sync(io->ctx, segment->file, err);

@@ -97,6 +97,13 @@ struct wal__io {
      * not SIGBUS later. WAL_EINVAL if the system lacks the call: use pread. */
     enum wal_status (*populate)(void *ctx, const void *at, uint64_t size,
                                 int *sys_errno);
+    /* Faults in a part of a writable map, whole pages, so that stores to it do
+     * not fault. Fails where they would raise SIGBUS. NULL: not supported. */
+    enum wal_status (*populate_writable)(void *ctx, void *at, uint64_t size,
+                                         int *sys_errno);
+    /* Unmaps whole pages of a map until they are touched again. NULL where
+     * populate_writable is. */
+    void (*evict)(void *ctx, void *at, uint64_t size);
     /* Sets the lock of one byte, owned by the open file description, not by the
      * process. Never waits: WAL_ELOCKED when another one conflicts. */
     enum wal_status (*lock)(void *ctx, struct wal__file *file, uint64_t offset,

@@ -317,6 +317,22 @@ static enum wal_status file_populate(void *ctx, const void *at, uint64_t size,
     return errno == EINVAL || errno == ENOMEM ? WAL_EINVAL : WAL_EIO;
 }
 
+static enum wal_status file_populate_writable(void *ctx, void *at,
+                                              uint64_t size, int *sys_errno)
+{
+    int result;
+
+    (void)ctx;
+    WAL__RETRY_EINTR(result, madvise(at, (size_t)size, MADV_POPULATE_WRITE));
+    return result_status(result, sys_errno);
+}
+
+static void file_evict(void *ctx, void *at, uint64_t size)
+{
+    (void)ctx;
+    (void)madvise(at, (size_t)size, MADV_DONTNEED);
+}
+
 static void file_unmap(void *ctx, void *at, uint64_t size)
 {
     (void)ctx;
@@ -544,6 +560,8 @@ const struct wal__io wal__io_posix = {
     .map = file_map,
     .unmap = file_unmap,
     .populate = file_populate,
+    .populate_writable = file_populate_writable,
+    .evict = file_evict,
     .lock = file_lock,
     .path_stat = path_stat,
     .make_directory = path_make_directory,

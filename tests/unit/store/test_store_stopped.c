@@ -131,6 +131,7 @@ static int live(const char *id)
     io.lock = lock;
     io.open = open_file;
     io.pwritev = pwritev_file;
+    io.populate_writable = NULL; /* every write is a call */
     io.sync = sync_file;
     if (wal__store_open("store", &options, &wal__heap_libc, &io, &store,
                         &error) != WAL_OK ||

@@ -153,6 +153,106 @@ static void test_written__append_lock_is_released_for_others(void **state)
     kit_close(store);
 }
 
+/* --- the retained append lock --------------------------------------------- */
+
+/* Appends in a burst until the process retains the lock afterwards: a thread
+ * that is not scheduled for a while ends the burst. */
+static void retain_lock(struct wal_store *store, struct wal_session *session,
+                        int *count)
+{
+    struct wal__committer *committer = &store->core.committer;
+    bool retained = false;
+    char id[32];
+
+    for (int i = 0; i < 100000 && !retained; i++) {
+        (void)snprintf(id, sizeof(id), "burst-%d", (*count)++);
+        assert_int_equal(append(session, id, "{}", WAL_WRITTEN), WAL_OK);
+        pthread_mutex_lock(&committer->mutex);
+        retained = store->core.log.append_lock_retained;
+        pthread_mutex_unlock(&committer->mutex);
+    }
+    assert_true(retained);
+}
+
+static bool is_retained(struct wal_store *store)
+{
+    struct wal__committer *committer = &store->core.committer;
+    bool retained;
+
+    pthread_mutex_lock(&committer->mutex);
+    retained = store->core.log.append_lock_retained;
+    pthread_mutex_unlock(&committer->mutex);
+    return retained;
+}
+
+static void test_written__idle_process_releases_the_append_lock(void **state)
+{
+    (void)state;
+    const struct timespec moment = {0, 1000000};
+    struct wal_store *store = open_unmarked();
+    struct wal_session *session = kit_create(store, "s");
+    int count = 0;
+
+    for (int round = 0; round < 20; round++) {
+        int waits = 0;
+
+        retain_lock(store, session, &count);
+        while (is_retained(store)) {
+            assert_in_range(waits++, 0, 5000);
+            (void)nanosleep(&moment, NULL);
+        }
+    }
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* No append of another process is refused or waits for long, though the first
+ * one is idle with the lock. */
+static void test_written__retained_lock_does_not_refuse_others(void **state)
+{
+    (void)state;
+    struct wal_store *store = open_unmarked();
+    struct wal_store *other = kit_open("store", 0);
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *seen = kit_session(other, "s");
+    int count = 0;
+    char id[32];
+
+    for (int round = 0; round < 20; round++) {
+        retain_lock(store, session, &count);
+        (void)snprintf(id, sizeof(id), "other-%d", round);
+        assert_int_equal(append(seen, id, "{}", WAL_WRITTEN), WAL_OK);
+    }
+    assert_int_equal(kit_info(session).entries, (uint64_t)count + 20);
+    wal_session_close(session);
+    wal_session_close(seen);
+    kit_close(other);
+    kit_close(store);
+}
+
+static void test_written__close_releases_the_append_lock(void **state)
+{
+    (void)state;
+    struct wal_store *other;
+    struct wal_session *seen;
+    int count = 0;
+
+    for (int round = 0; round < 10; round++) {
+        struct wal_store *store = open_unmarked();
+        struct wal_session *session =
+            round == 0 ? kit_create(store, "s") : kit_session(store, "s");
+
+        retain_lock(store, session, &count);
+        wal_session_close(session);
+        kit_close(store);
+    }
+    other = kit_open("store", 0);
+    seen = kit_session(other, "s");
+    assert_int_equal(kit_info(seen).entries, count);
+    wal_session_close(seen);
+    kit_close(other);
+}
+
 /* Writers of both classes, so that a caller that waits for no device becomes
  * the leader while others wait for one. */
 static void *write_mixed(void *arg)
@@ -234,6 +334,9 @@ int main(void)
         KIT_TEST(test_written__background_sync_never_waits_for_a_sync),
         KIT_TEST(test_written__is_synced_in_the_background),
         KIT_TEST(test_written__append_lock_is_released_for_others),
+        KIT_TEST(test_written__idle_process_releases_the_append_lock),
+        KIT_TEST(test_written__retained_lock_does_not_refuse_others),
+        KIT_TEST(test_written__close_releases_the_append_lock),
         KIT_TEST(test_written__and_durable_all_complete),
     };
 

@@ -1,0 +1,181 @@
+/*
+ * write_map.c - writing through a map of a file. No section of SPEC.md.
+ */
+#include "engine/os/write_map.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "engine/os/io.h"
+#include "format/bytes/assert.h"
+
+enum {
+    MAP_PAGE = 4096,
+    POPULATE_SIZE = 64 * 1024, /* ahead of what is written */
+    PREPARE_SIZE = 32 * 1024,  /* less than this is left: prepare */
+    KEEP_SIZE = 256 * 1024,    /* written, before pages are unmapped */
+    WRITE_MAX = 32 * 1024,     /* more costs less by the file */
+    TRUST_NS = 10000000
+};
+
+void wal__write_map_init(struct wal__write_map *map)
+{
+    memset(map, 0, sizeof(*map));
+    pthread_mutex_init(&map->mutex, NULL);
+}
+
+static void unmap(struct wal__write_map *map, const struct wal__io *io)
+{
+    if (map->at != NULL) {
+        io->unmap(io->ctx, map->at, map->size);
+    }
+    map->at = NULL;
+    map->id = 0;
+    map->size = 0;
+    map->kept = 0;
+    atomic_store(&map->populated, 0);
+    atomic_store(&map->written, 0);
+}
+
+void wal__write_map_deinit(struct wal__write_map *map, const struct wal__io *io)
+{
+    unmap(map, io);
+    pthread_mutex_destroy(&map->mutex);
+}
+
+/* Monotonic, up to a tick late: cheaper than the exact time. */
+static uint64_t coarse_now_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* With the mutex: populates [from, end) and some more. */
+static bool populate(struct wal__write_map *map, const struct wal__io *io,
+                     uint64_t from, uint64_t end, uint64_t now)
+{
+    uint64_t to = end / MAP_PAGE * MAP_PAGE + POPULATE_SIZE;
+    int ignored = 0;
+
+    from = from / MAP_PAGE * MAP_PAGE;
+    to = to < map->size ? to : map->size;
+    if (end > to || io->populate_writable(io->ctx, map->at + from, to - from,
+                                          &ignored) != WAL_OK) {
+        return false;
+    }
+    atomic_store(&map->populated_ns, now);
+    atomic_store(&map->populated, to);
+    return true;
+}
+
+/* With the mutex: maps the file, unless it is mapped. */
+static bool map_target(struct wal__write_map *map, const struct wal__io *io,
+                       const struct wal__write_target *target)
+{
+    void *at = NULL;
+    int ignored = 0;
+
+    if (map->id == target->id) {
+        return true;
+    }
+    unmap(map, io);
+    if (io->map(io->ctx, target->file, target->size, true, &at, &ignored) !=
+        WAL_OK) {
+        return false;
+    }
+    map->at = at;
+    map->size = target->size;
+    map->id = target->id;
+    return true;
+}
+
+/* With the mutex: unmaps the pages before `end`, at least `least` bytes. */
+static void evict_written(struct wal__write_map *map, const struct wal__io *io,
+                          uint64_t end, uint64_t least)
+{
+    end = end / MAP_PAGE * MAP_PAGE;
+    if (end >= map->kept + least) {
+        io->evict(io->ctx, map->at + map->kept, end - map->kept);
+        map->kept = end;
+    }
+}
+
+/* Makes [offset, end) writable without a fault. */
+static bool make_ready(struct wal__write_map *map, const struct wal__io *io,
+                       const struct wal__write_target *target, uint64_t offset,
+                       uint64_t end)
+{
+    uint64_t now = coarse_now_ns();
+    bool ready = true;
+
+    /* The writer alone changes the map. */
+    if (map->id == target->id && end <= atomic_load(&map->populated) &&
+        now - atomic_load(&map->populated_ns) < TRUST_NS) {
+        return true;
+    }
+    pthread_mutex_lock(&map->mutex);
+    ready = map_target(map, io, target);
+    if (ready && (end > atomic_load(&map->populated) ||
+                  now - atomic_load(&map->populated_ns) >= TRUST_NS)) {
+        ready = populate(map, io, offset, end, now);
+    }
+    if (ready) {
+        evict_written(map, io, offset, KEEP_SIZE);
+    }
+    pthread_mutex_unlock(&map->mutex);
+    return ready;
+}
+
+bool wal__write_map_write(struct wal__write_map *map, const struct wal__io *io,
+                          const struct wal__write_target *target,
+                          const struct iovec *iov, int count, uint64_t offset)
+{
+    uint64_t end = offset;
+    uint8_t *at;
+
+    for (int i = 0; i < count; i++) {
+        end += iov[i].iov_len;
+    }
+    WAL__ASSERT(end <= target->size);
+    if (io->populate_writable == NULL || end - offset > WRITE_MAX ||
+        !make_ready(map, io, target, offset, end)) {
+        return false;
+    }
+    at = map->at + offset;
+    for (int i = 0; i < count; i++) {
+        memcpy(at, iov[i].iov_base, iov[i].iov_len);
+        at += iov[i].iov_len;
+    }
+    atomic_store(&map->written, end);
+    return true;
+}
+
+void wal__write_map_prepare(struct wal__write_map *map,
+                            const struct wal__io *io)
+{
+    uint64_t populated = atomic_load(&map->populated);
+
+    if (populated == 0 ||
+        populated >= atomic_load(&map->written) + PREPARE_SIZE ||
+        pthread_mutex_trylock(&map->mutex) != 0) {
+        return;
+    }
+    populated = atomic_load(&map->populated);
+    if (populated != 0 && populated < map->size &&
+        populated < atomic_load(&map->written) + PREPARE_SIZE) {
+        (void)populate(map, io, populated, populated, coarse_now_ns());
+        evict_written(map, io, atomic_load(&map->written), KEEP_SIZE);
+    }
+    pthread_mutex_unlock(&map->mutex);
+}
+
+void wal__write_map_evict(struct wal__write_map *map, const struct wal__io *io)
+{
+    if (atomic_load(&map->populated) != 0 &&
+        pthread_mutex_trylock(&map->mutex) == 0) {
+        evict_written(map, io, atomic_load(&map->written), MAP_PAGE);
+        pthread_mutex_unlock(&map->mutex);
+    }
+}

@@ -1,0 +1,226 @@
+/*
+ * test_write_map.c - tests of writing through a map of a file
+ * (engine/os/write_map.h): what is written is in the file at once, and what
+ * cannot be written is refused without a signal.
+ */
+#include "engine/os/write_map.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/os/io.h"
+
+enum {
+    CAPACITY = 2 * 1024 * 1024,
+    PIECE = 3000,
+    ROUNDS = 400 /* of PIECE: more than half of the segment */
+};
+
+static const struct wal__io *const io = &wal__io_posix;
+static struct wal__write_target segment;
+static struct wal__write_map map;
+static uint8_t bytes[64 * 1024];
+
+static int open_segment(void **state)
+{
+    int err = 0;
+
+    (void)state;
+    memset(&segment, 0, sizeof(segment));
+    segment.id = 7;
+    segment.size = CAPACITY;
+    (void)unlink("segment");
+    assert_int_equal(io->open(io->ctx, "segment",
+                              WAL__IO_WRITE | WAL__IO_CREATE, &segment.file,
+                              &err),
+                     WAL_OK);
+    assert_int_equal(io->allocate(io->ctx, segment.file, CAPACITY, &err),
+                     WAL_OK);
+    wal__write_map_init(&map);
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        bytes[i] = (uint8_t)(i * 7 + i / 256);
+    }
+    return 0;
+}
+
+static int close_segment(void **state)
+{
+    (void)state;
+    wal__write_map_deinit(&map, io);
+    io->close(io->ctx, segment.file);
+    return 0;
+}
+
+static bool write_at(uint64_t offset, size_t size)
+{
+    const struct iovec iov[] = {{bytes, size / 3},
+                                {bytes + size / 3, size - size / 3}};
+
+    return wal__write_map_write(&map, io, &segment, iov, 2, offset);
+}
+
+static void assert_in_file(uint64_t offset, size_t size)
+{
+    static uint8_t found[sizeof(bytes)];
+    size_t got = 0;
+    int err = 0;
+
+    assert_int_equal(
+        wal__io_read_full(io, segment.file, found, size, offset, &got, &err),
+        WAL_OK);
+    assert_int_equal(got, size);
+    assert_memory_equal(found, bytes, size);
+}
+
+static void test_map__what_is_written_is_in_the_file(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        assert_true(write_at(4096 + i * PIECE, PIECE));
+        assert_in_file(4096 + i * PIECE, PIECE);
+    }
+    wal__write_map_evict(&map, io);
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        assert_in_file(4096 + i * PIECE, PIECE);
+    }
+}
+
+static void test_map__the_last_page_can_be_written(void **state)
+{
+    (void)state;
+    assert_true(write_at(CAPACITY - PIECE, PIECE));
+    assert_in_file(CAPACITY - PIECE, PIECE);
+}
+
+/* The page that an evicted range ends in is written on both sides. */
+static void test_map__eviction_keeps_the_page_that_is_written(void **state)
+{
+    (void)state;
+    assert_true(write_at(4096, PIECE));
+    wal__write_map_evict(&map, io);
+    assert_true(write_at(4096 + PIECE, PIECE));
+    wal__write_map_evict(&map, io);
+    assert_in_file(4096, PIECE);
+    assert_in_file(4096 + PIECE, PIECE);
+}
+
+static void test_map__large_write_is_left_to_the_file(void **state)
+{
+    (void)state;
+    assert_false(write_at(4096, sizeof(bytes)));
+}
+
+/* A store to such a page would raise SIGBUS. */
+static void test_map__truncated_file_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(truncate("segment", 65536), 0);
+    assert_false(write_at(4096 + 65536, PIECE));
+    assert_false(write_at(65536 - PIECE / 2, PIECE));
+}
+
+static void test_map__read_only_file_is_refused(void **state)
+{
+    struct wal__file *writable = segment.file;
+    int err = 0;
+
+    (void)state;
+    assert_int_equal(io->open(io->ctx, "segment", 0, &segment.file, &err),
+                     WAL_OK);
+    assert_false(write_at(4096, PIECE));
+    io->close(io->ctx, segment.file);
+    segment.file = writable;
+}
+
+static void test_map__without_the_call_is_refused(void **state)
+{
+    const struct iovec iov = {bytes, PIECE};
+    struct wal__io without = *io;
+
+    (void)state;
+    without.populate_writable = NULL;
+    assert_false(wal__write_map_write(&map, &without, &segment, &iov, 1, 4096));
+}
+
+static void test_map__next_segment_replaces_the_map(void **state)
+{
+    struct wal__file *first = segment.file;
+    int err = 0;
+
+    (void)state;
+    assert_true(write_at(4096, PIECE));
+    segment.id = 8;
+    assert_int_equal(io->open(io->ctx, "next", WAL__IO_WRITE | WAL__IO_CREATE,
+                              &segment.file, &err),
+                     WAL_OK);
+    assert_int_equal(io->allocate(io->ctx, segment.file, CAPACITY, &err),
+                     WAL_OK);
+    assert_true(write_at(8192, PIECE));
+    assert_in_file(8192, PIECE);
+    io->close(io->ctx, segment.file);
+    segment.file = first;
+    assert_in_file(4096, PIECE);
+}
+
+/* --- preparing by other threads ------------------------------------------ */
+
+static _Atomic bool stop;
+
+static void *prepare(void *arg)
+{
+    while (!atomic_load(&stop)) {
+        wal__write_map_prepare(&map, io);
+        wal__write_map_evict(&map, io);
+    }
+    return arg;
+}
+
+static void test_map__is_prepared_while_it_is_written(void **state)
+{
+    pthread_t threads[2];
+
+    (void)state;
+    atomic_store(&stop, false);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, prepare, NULL), 0);
+    }
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        assert_true(write_at(4096 + i * PIECE, PIECE));
+    }
+    atomic_store(&stop, true);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        assert_in_file(4096 + i * PIECE, PIECE);
+    }
+}
+
+#define MAP_TEST(name) \
+    cmocka_unit_test_setup_teardown(name, open_segment, close_segment)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        MAP_TEST(test_map__what_is_written_is_in_the_file),
+        MAP_TEST(test_map__the_last_page_can_be_written),
+        MAP_TEST(test_map__eviction_keeps_the_page_that_is_written),
+        MAP_TEST(test_map__large_write_is_left_to_the_file),
+        MAP_TEST(test_map__truncated_file_is_refused),
+        MAP_TEST(test_map__read_only_file_is_refused),
+        MAP_TEST(test_map__without_the_call_is_refused),
+        MAP_TEST(test_map__next_segment_replaces_the_map),
+        MAP_TEST(test_map__is_prepared_while_it_is_written),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -12,6 +12,7 @@
 #include "engine/base/error.h"
 #include "engine/commit/background.h"
 #include "engine/commit/group_builder.h"
+#include "engine/commit/mark.h"
 #include "engine/commit/wakeup.h"
 #include "engine/log/append_lock.h"
 #include "format/bytes/assert.h"
@@ -179,8 +180,7 @@ void wal__commit_cycle_end(struct wal__committer *committer)
     committer->has_leader = next != NULL;
     if (next != NULL) {
         atomic_store(&next->spinning, WAL__OP_PROMOTED);
-    } else if (committer->first != NULL ||
-               (committer->needs_mark && committer->is_idle)) {
+    } else if (committer->first != NULL || wal__mark_is_overslept(committer)) {
         pthread_cond_signal(&committer->work_available);
     }
     pthread_cond_broadcast(&committer->state_changed);

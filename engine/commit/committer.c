@@ -14,12 +14,14 @@
 #include "engine/base/error.h"
 #include "engine/commit/background.h"
 #include "engine/commit/commit_cycle.h"
+#include "engine/commit/mark.h"
 #include "engine/commit/wakeup.h"
 #include "format/bytes/assert.h"
 
 enum {
     DEFAULT_QUEUE = 256,
     DEFAULT_MARK_MS = 100,
+    DEFAULT_DURABLE_MARK_MS = 5000, /* longer than between steps of an agent */
     FAST_SYNC_NS = 1000000, /* up to here waiters spin before they sleep */
     SPIN_NS_MAX = 2000000,  /* for a result, under contention */
     SPINNING_MAX = 4,       /* callers that spin and can be promoted */
@@ -332,6 +334,8 @@ void wal__committer_schedule_mark(struct wal__committer *committer)
         committer->needs_mark = true;
         committer->last_write_ns =
             io->monotonic_ns(io->ctx) + committer->idle_mark_ns;
+    }
+    if (!committer->has_leader && wal__mark_is_overslept(committer)) {
         pthread_cond_signal(&committer->work_available);
     }
     pthread_mutex_unlock(&committer->mutex);
@@ -344,23 +348,23 @@ void wal__committer_schedule_mark(struct wal__committer *committer)
 static bool wait_for_work(struct wal__committer *committer)
 {
     const struct wal__io *io = committer->log->env->io;
-    uint64_t now = io->monotonic_ns(io->ctx);
-    uint64_t due = committer->last_write_ns + committer->idle_mark_ns;
+    uint64_t due =
+        committer->needs_mark ? wal__mark_due_ns(committer) : UINT64_MAX;
     struct timespec until;
 
-    if (!committer->needs_mark) {
-        committer->is_idle = true;
-        pthread_cond_wait(&committer->work_available, &committer->mutex);
-        committer->is_idle = false;
-        return false;
-    }
-    if (now >= due) {
+    if (io->monotonic_ns(io->ctx) >= due) {
         return true;
     }
-    until.tv_sec = (time_t)(due / 1000000000);
-    until.tv_nsec = (long)(due % 1000000000);
-    pthread_cond_timedwait(&committer->work_available, &committer->mutex,
-                           &until);
+    committer->sleeps_until_ns = due;
+    if (due == UINT64_MAX) {
+        pthread_cond_wait(&committer->work_available, &committer->mutex);
+    } else {
+        until.tv_sec = (time_t)(due / 1000000000);
+        until.tv_nsec = (long)(due % 1000000000);
+        pthread_cond_timedwait(&committer->work_available, &committer->mutex,
+                               &until);
+    }
+    committer->sleeps_until_ns = 0;
     return false;
 }
 
@@ -432,6 +436,8 @@ enum wal_status wal__committer_init(struct wal__committer *committer,
         options->queue_limit != 0 ? options->queue_limit : DEFAULT_QUEUE;
     committer->idle_mark_ns =
         (uint64_t)(mark_ms != 0 ? mark_ms : DEFAULT_MARK_MS) * 1000000;
+    committer->durable_mark_ns =
+        (uint64_t)(mark_ms != 0 ? mark_ms : DEFAULT_DURABLE_MARK_MS) * 1000000;
     wal__async_errors_init(&committer->async_errors);
     pthread_mutexattr_init(&adaptive);
     pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);

@@ -27,6 +27,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/api/api_store.h"
+#include "engine/base/heap.h"
+#include "engine/os/io.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/kit/store_kit.h"
 
@@ -53,13 +56,28 @@ struct load {
     uint32_t threads;
     uint32_t durability;
     int nice;
+    uint32_t sync_us; /* of a simulated device; 0: of the device */
+    bool is_alone;    /* there is no neighbour */
 };
 
-static const struct load durable_many = {"64 threads, durable", 64, WAL_DURABLE,
-                                         NICE_64};
-static const struct load durable_one = {"1 thread, durable", 1, WAL_DURABLE, 0};
-static const struct load written_many = {"4 threads, written", 4, WAL_WRITTEN,
-                                         NICE_4};
+static const struct load durable_many = {.name = "64 threads, durable",
+                                         .threads = 64,
+                                         .durability = WAL_DURABLE,
+                                         .nice = NICE_64};
+static const struct load durable_one = {
+    .name = "1 thread, durable", .threads = 1, .durability = WAL_DURABLE};
+static const struct load written_many = {.name = "4 threads, written",
+                                         .threads = 4,
+                                         .durability = WAL_WRITTEN,
+                                         .nice = NICE_4};
+static const struct load written_one = {
+    .name = "1 thread, written", .threads = 1, .durability = WAL_WRITTEN};
+/* An append takes about 10 us, and so all eight a sixth of a sync. */
+static const struct load short_syncs = {.name = "8 threads, syncs of 500 us",
+                                        .threads = 8,
+                                        .durability = WAL_DURABLE,
+                                        .sync_us = 500,
+                                        .is_alone = true};
 
 /* What one run measured. */
 struct result {
@@ -73,6 +91,39 @@ static struct {
     _Atomic uint64_t appends;
     _Atomic bool stop;
 } * shared;
+
+/* --- a device whose syncs take as long as they should -------------------- */
+
+static struct wal__io io;
+static uint32_t sync_us;
+
+static enum wal_status simulated_sync(void *ctx, struct wal__file *file,
+                                      int *sys_errno)
+{
+    const struct timespec pause = {0, (long)sync_us * 1000};
+
+    (void)ctx;
+    (void)file;
+    (void)sys_errno;
+    (void)nanosleep(&pause, NULL);
+    return WAL_OK;
+}
+
+static struct wal_store *open_store(const struct load *load)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_CREATE};
+    struct wal_store *store = NULL;
+
+    io = wal__io_posix;
+    if (load->sync_us != 0) {
+        sync_us = load->sync_us;
+        io.sync = simulated_sync;
+    }
+    WAL__ASSERT(wal__store_open(load->name, &options, &wal__heap_libc, &io,
+                                &store, NULL) == WAL_OK);
+    return store;
+}
 
 /* --- the two processes -------------------------------------------------- */
 
@@ -126,7 +177,7 @@ static void *append_until_stopped(void *arg)
 static _Noreturn void run_engine(const struct load *load)
 {
     struct writer writers[THREADS_MAX];
-    struct wal_store *store = kit_open(load->name, WAL_OPEN_CREATE);
+    struct wal_store *store = open_store(load);
     char id[16];
 
     WAL__ASSERT(setpriority(PRIO_PROCESS, 0, load->nice) == 0);
@@ -145,8 +196,9 @@ static _Noreturn void run_engine(const struct load *load)
     _exit(0);
 }
 
-/* Starts the engine, or without a load the neighbour, in a session. */
-static pid_t start(const struct load *load)
+/* Starts the engine, or without a load the neighbour, in a session. A neighbour
+ * of one that is alone sleeps. */
+static pid_t start(const struct load *load, bool is_alone)
 {
     pid_t child = fork();
 
@@ -157,6 +209,9 @@ static pid_t start(const struct load *load)
     WAL__ASSERT(setsid() > 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
     if (load != NULL) {
         run_engine(load);
+    }
+    if (is_alone) {
+        (void)pause();
     }
     count_for_ever();
 }
@@ -186,11 +241,11 @@ static void pause_ms(long ms)
     (void)nanosleep(&pause, NULL);
 }
 
-/* Runs the load next to the neighbour. */
+/* Runs the load next to its neighbour. */
 static struct result measure(const struct load *load)
 {
-    pid_t neighbour = start(NULL);
-    pid_t engine = start(load);
+    pid_t neighbour = start(NULL, load->is_alone);
+    pid_t engine = start(load, load->is_alone);
     clockid_t clocks[3] = {clock_of(engine), clock_of(neighbour),
                            CLOCK_MONOTONIC};
     struct result result;
@@ -260,6 +315,27 @@ static void test_neighbour__many_threads_share_the_cost_of_a_sync(void **state)
     assert_true(many.cost_us <= COST_MAX * one.cost_us);
 }
 
+/* A caller that yields the processor while it waits is not woken by what it
+ * waits for: it gets the processor after the neighbour's part. Together the
+ * threads are due as much as one is. */
+static void test_neighbour__many_threads_keep_their_half_too(void **state)
+{
+    (void)state;
+    struct result many = measure(&written_many);
+    struct result one = measure(&written_one);
+
+    assert_true(many.rate >= one.rate / 8);
+}
+
+/* Without a neighbour the processor is idle while the device syncs. */
+static void test_neighbour__nobody_spins_for_a_short_sync(void **state)
+{
+    (void)state;
+    const struct load *load = &short_syncs;
+
+    assert_true(measure(load).cost_us * load->threads <= 0.6 * load->sync_us);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +344,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_neighbour__many_threads_share_the_cost_of_a_sync, enter,
             leave),
+        cmocka_unit_test_setup_teardown(
+            test_neighbour__many_threads_keep_their_half_too, enter, leave),
+        cmocka_unit_test_setup_teardown(
+            test_neighbour__nobody_spins_for_a_short_sync, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

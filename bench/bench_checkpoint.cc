@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "agentwal/checkpoint.h"
-#include "bench/work_tree.h"
+#include "bench/harness/work_tree.h"
 
 namespace
 {

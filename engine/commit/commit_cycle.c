@@ -12,6 +12,7 @@
 #include "engine/base/error.h"
 #include "engine/commit/background.h"
 #include "engine/commit/group_builder.h"
+#include "engine/commit/idle_work.h"
 #include "engine/commit/wakeup.h"
 #include "engine/log/append_lock.h"
 #include "format/bytes/assert.h"
@@ -152,16 +153,6 @@ static uint32_t sync_list(struct wal__committer *committer,
 
 /* --- the queue ---------------------------------------------------------- */
 
-uint64_t wal__commit_cycle_due_ns(const struct wal__committer *committer)
-{
-    if (committer->log->append_lock_retained) {
-        return committer->last_write_ns + WAL__LEASE_NS;
-    }
-    return committer->needs_mark
-               ? committer->last_write_ns + committer->idle_mark_ns
-               : UINT64_MAX;
-}
-
 void wal__commit_cycle_end(struct wal__committer *committer)
 {
     const struct wal__io *io = committer->log->env->io;
@@ -174,8 +165,7 @@ void wal__commit_cycle_end(struct wal__committer *committer)
     }
     committer->last_write_ns = now;
     committer->has_leader = false;
-    if (committer->first != NULL ||
-        wal__commit_cycle_due_ns(committer) < committer->wakes_ns) {
+    if (committer->first != NULL || wal__idle_work_is_overslept(committer)) {
         pthread_cond_signal(&committer->work_available);
     }
     pthread_cond_broadcast(&committer->state_changed);

@@ -10,11 +10,6 @@
 
 #include "engine/commit/committer.h"
 
-enum {
-    WAL__LEASE_NS = 1000000 /* for which an idle process retains the append
-                             * lock after a burst */
-};
-
 /*
  * Leads one cycle for everything that is staged. `expected_ops` more are
  * expected to follow one after the other: the leader waits for them at most as
@@ -26,11 +21,6 @@ void wal__commit_cycle_run(struct wal__committer *committer,
 
 /* Ends the leader's role. Of the leader. */
 void wal__commit_cycle_end(struct wal__committer *committer);
-
-/* Returns when the committer thread has something to do though nothing is
- * staged: to release the retained append lock, or to write a commit mark.
- * Monotonic; UINT64_MAX: never. */
-uint64_t wal__commit_cycle_due_ns(const struct wal__committer *committer);
 
 /* Whether the last sync completed more than two durable operations, whose
  * callers are then expected to return. With or without the mutex. */

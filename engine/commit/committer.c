@@ -15,6 +15,7 @@
 #include "engine/base/error.h"
 #include "engine/commit/background.h"
 #include "engine/commit/commit_cycle.h"
+#include "engine/commit/idle_work.h"
 #include "engine/commit/wakeup.h"
 #include "engine/log/append_lock.h"
 #include "format/bytes/assert.h"
@@ -22,6 +23,7 @@
 enum {
     DEFAULT_QUEUE = 256,
     DEFAULT_MARK_MS = 100,
+    DEFAULT_DURABLE_MARK_MS = 5000, /* longer than between steps of an agent */
     FAST_SYNC_NS = 1000000,  /* up to here waiters spin before they sleep */
     SPIN_NS_MAX = 2000000,   /* for a result, under contention */
     WRITTEN_SPIN_NS = 50000, /* for a result that waits for no device */
@@ -144,7 +146,7 @@ enum wal_status wal__committer_submit(struct wal__committer *committer,
     pthread_mutex_unlock(&committer->mutex);
     if (op->durability == WAL_WRITTEN) {
         wal__write_map_prepare(&committer->log->write_map,
-                              committer->log->env->io);
+                               committer->log->env->io);
     }
     return WAL_OK;
 }
@@ -300,6 +302,8 @@ void wal__committer_schedule_mark(struct wal__committer *committer)
         committer->needs_mark = true;
         committer->last_write_ns =
             io->monotonic_ns(io->ctx) + committer->idle_mark_ns;
+    }
+    if (!committer->has_leader && wal__idle_work_is_overslept(committer)) {
         pthread_cond_signal(&committer->work_available);
     }
     pthread_mutex_unlock(&committer->mutex);
@@ -308,25 +312,25 @@ void wal__committer_schedule_mark(struct wal__committer *committer)
 /* --- threads ------------------------------------------------------------ */
 
 /* Sleeps until there may be work; returns whether something is due
- * (wal__commit_cycle_due_ns). With the mutex. */
+ * (idle_work.h). With the mutex. */
 static bool wait_for_work(struct wal__committer *committer)
 {
     const struct wal__io *io = committer->log->env->io;
-    uint64_t due = wal__commit_cycle_due_ns(committer);
+    uint64_t due = wal__idle_work_due_ns(committer);
     const struct timespec until = {(time_t)(due / 1000000000),
                                    (long)(due % 1000000000)};
 
     if (io->monotonic_ns(io->ctx) >= due) {
         return true;
     }
-    committer->wakes_ns = due;
+    committer->sleeps_until_ns = due;
     if (due == UINT64_MAX) {
         pthread_cond_wait(&committer->work_available, &committer->mutex);
     } else {
         pthread_cond_timedwait(&committer->work_available, &committer->mutex,
                                &until);
     }
-    committer->wakes_ns = 0;
+    committer->sleeps_until_ns = 0;
     return false;
 }
 
@@ -407,6 +411,8 @@ enum wal_status wal__committer_init(struct wal__committer *committer,
         options->queue_limit != 0 ? options->queue_limit : DEFAULT_QUEUE;
     committer->idle_mark_ns =
         (uint64_t)(mark_ms != 0 ? mark_ms : DEFAULT_MARK_MS) * 1000000;
+    committer->durable_mark_ns =
+        (uint64_t)(mark_ms != 0 ? mark_ms : DEFAULT_DURABLE_MARK_MS) * 1000000;
     wal__async_errors_init(&committer->async_errors);
     pthread_mutexattr_init(&adaptive);
     pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);

@@ -33,8 +33,9 @@ struct wal__committer {
     struct wal__log *log;
     struct wal__leader_client client; /* its ctx is that of resolve too */
     wal__sync_dependencies *sync_dependencies;
-    uint32_t queue_limit; /* of WAL_QUEUED operations */
-    uint64_t idle_mark_ns;
+    uint32_t queue_limit;     /* of WAL_QUEUED operations */
+    uint64_t idle_mark_ns;    /* until a mark makes the end durable */
+    uint64_t durable_mark_ns; /* until a mark of an end that is durable */
     pthread_mutex_t mutex;
     pthread_cond_t work_available; /* an operation is staged, or stopping */
     pthread_cond_t state_changed;  /* no leader any more, or queue space */
@@ -51,14 +52,15 @@ struct wal__committer {
     bool stopping;
     bool running;            /* the threads exist */
     bool retain_append_lock; /* after the group being built; the leader's */
-    uint64_t wakes_ns;       /* when the committer thread wakes by itself, while
-                              * it sleeps; UINT64_MAX: never */
     bool needs_mark;         /* groups were written since the last mark; of
                               * the leader, while there is one */
     uint64_t last_write_ns;  /* monotonic time of the last cycle's end */
-    uint64_t submitted;      /* operations ever staged */
-    uint64_t dequeued;       /* of these, taken by a commit cycle */
-    uint64_t completed;      /* of these, those whose cycle has ended */
+    /* Monotonic time until which the committer thread sleeps, UINT64_MAX: for
+     * ever; 0: it does not. */
+    uint64_t sleeps_until_ns;
+    uint64_t submitted; /* operations ever staged */
+    uint64_t dequeued;  /* of these, taken by a commit cycle */
+    uint64_t completed; /* of these, those whose cycle has ended */
     struct wal__async_errors async_errors;
     pthread_t thread;
     /* The background thread (background.h). */
@@ -119,8 +121,8 @@ enum wal_status wal__committer_call(struct wal__committer *committer,
 enum wal_status wal__committer_write_mark(struct wal__committer *committer,
                                           struct wal_error *error) WAL_MUST_USE;
 
-/* Another process wrote the end that was just applied: unless it is marked
- * within twice the idle time, the committer thread marks it. */
+/* Another process wrote the end that was just applied, and has to mark it. The
+ * committer thread does so one idle time later, unless it is marked then. */
 void wal__committer_schedule_mark(struct wal__committer *committer);
 
 /* Commits what is staged and ends the threads; nothing is submitted after. */

@@ -243,7 +243,8 @@ struct wal_open_options {
     uint32_t queue_limit;     /* operations in the queue; 0: 256 */
     uint32_t lock_timeout_ms; /* until WAL_ELOCKED; 20 times that for a process
                                * that runs; 0: 500 */
-    uint32_t idle_mark_ms;    /* idle time until a commit mark; 0: 100 */
+    uint32_t idle_mark_ms;    /* idle time until a commit mark; 0: 100, and
+                               * 5000 where all is durable already */
     uint32_t group_align;    /* with CREATE: 0, 512 or 4096 bytes; aligns groups
                                * for devices without power-safe overwrite */
     uint32_t schema_version; /* of the sessions that the caller writes;

@@ -1,7 +1,7 @@
 /*
  * work_tree.cc - a work tree of real files, bare loops over it, and peers.
  */
-#include "bench/work_tree.h"
+#include "bench/harness/work_tree.h"
 
 #include <fcntl.h>
 #include <lz4.h>

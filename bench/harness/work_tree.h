@@ -3,8 +3,8 @@
  * files, the bare loops that its checkpoints are held against, and the peers:
  * git, and a copy of every named file for every checkpoint.
  */
-#ifndef AGENTWAL_BENCH_WORK_TREE_H
-#define AGENTWAL_BENCH_WORK_TREE_H
+#ifndef AGENTWAL_BENCH_HARNESS_WORK_TREE_H
+#define AGENTWAL_BENCH_HARNESS_WORK_TREE_H
 
 #include "bench/harness/harness.h"
 

@@ -147,8 +147,9 @@ static enum wal_status scan_worktree(struct wal__rewind_plan *plan,
                                    .baselines = {&plan->target},
                                    .baseline_count = 1};
     struct wal__files unread = {.heap = env->heap};
-    enum wal_status status = wal__files_filter(&plan->disk, &plan->target,
-                                               &plan->target, true, error);
+    struct wal__files none = {.heap = env->heap};
+    enum wal_status status =
+        wal__files_merge(&plan->disk, &plan->target, &none, error);
 
     if (status != WAL_OK || count == 0) {
         return status;

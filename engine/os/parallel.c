@@ -48,7 +48,7 @@ static void record_failure(struct work *work, uint32_t item,
     atomic_store(&work->stop, true);
 }
 
-/* Claims the next items; *end is the one after the last. False: none is left. */
+/* Claims the items from *item up to *end; false: none is left. */
 static bool claim(struct work *work, uint32_t *item, uint32_t *end)
 {
     const struct wal__parallel_for *loop = work->loop;

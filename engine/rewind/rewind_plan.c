@@ -371,7 +371,8 @@ static enum wal_status examine(void *ctx, void *state, uint32_t item,
     if (status != WAL_OK) {
         return status;
     }
-    return wal__diffstat_file(&examination->diffstat, item, error);
+    return wal__diffstat_file(&examination->diffstat, item,
+                              wal__rewind_kept_content(job, item), error);
 }
 
 static void examine_worker_end(void *ctx, void *state)
@@ -406,9 +407,13 @@ static enum wal_status examine_all(struct wal__rewind_plan *plan,
     if (chosen == NULL) {
         return wal__no_memory(error);
     }
-    wal__diffstat_init(&examination.diffstat, &plan->changes, &disk, &blobs);
-    status = wal__parallel_for(&loop, error);
-    wal__diffstat_deinit(&examination.diffstat);
+    status = wal__rewind_keep_contents(job, error);
+    if (status == WAL_OK) {
+        wal__diffstat_init(&examination.diffstat, &plan->changes, &disk,
+                           &blobs);
+        status = wal__parallel_for(&loop, error);
+        wal__diffstat_deinit(&examination.diffstat);
+    }
     if (status == WAL_OK) {
         memset(chosen, 1, job->after.count);
         status = wal__rewind_list_missing_dirs(job, &job->after, chosen,

@@ -283,7 +283,7 @@ void submissions(benchmark::State &state, bool tickets)
             (tickets ? "with a ticket" : "queued"),
         bench::micros(times.median()),
         bench::micros(bares.median()) + " (memcpy, CRC)", times.over(bares),
-        bench::wanted::at_most, 2.5);
+        bench::wanted::at_most, 2);
 }
 
 void setup()

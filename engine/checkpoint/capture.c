@@ -17,7 +17,7 @@
 #include "format/bytes/assert.h"
 
 enum {
-    GRAIN = 8 /* paths per step; they mostly share a directory */
+    GRAIN = 8 /* paths of a claim, at least; they mostly share a directory */
 };
 
 /* --- workers ------------------------------------------------------------- */
@@ -53,6 +53,7 @@ static enum wal_status run(struct wal__capture_job *job,
                                            .ctx = job,
                                            .count = job->files->count,
                                            .grain = GRAIN,
+                                           .guided = true,
                                            .threads = job->capture->threads,
                                            .body = capture_item,
                                            .end = worker_end};

@@ -107,6 +107,27 @@ static enum wal_status find_content(struct wal__capture_worker *worker,
     return status;
 }
 
+/* Finds the record of a path in a baseline, first where it is likely. */
+static const struct wal__file_record *
+find_earlier(struct wal__capture_worker *worker, uint32_t baseline,
+             struct wal__span path)
+{
+    const struct wal__files *files = worker->job->capture->baselines[baseline];
+    uint32_t *likely = &worker->likely[baseline];
+    const struct wal__file_record *found;
+
+    if (*likely < files->count &&
+        wal__file_compare_paths(files->items[*likely].path, path) == 0) {
+        found = &files->items[*likely];
+    } else {
+        found = wal__files_find(files, path);
+    }
+    if (found != NULL) {
+        *likely = (uint32_t)(found - files->items) + 1;
+    }
+    return found;
+}
+
 /* Takes the digest from a baseline whose stat matches. Otherwise *base is the
  * digest of the newest earlier version, or NULL. */
 static enum wal_status match_baselines(struct wal__capture_worker *worker,
@@ -120,7 +141,7 @@ static enum wal_status match_baselines(struct wal__capture_worker *worker,
     *base = NULL;
     for (uint32_t i = 0; i < capture->baseline_count; i++) {
         const struct wal__file_record *earlier =
-            wal__files_find(capture->baselines[i], file->path);
+            find_earlier(worker, i, file->path);
 
         if (earlier == NULL || earlier->kind == WAL__FILE_ABSENT) {
             continue;

@@ -41,6 +41,9 @@ struct wal__capture_worker {
     struct wal__sha256_ctx sha256_ctx; /* for large unstored content */
     uint8_t *buffer; /* WAL__CHUNK_MAX bytes, allocated on demand */
     uint64_t end;    /* sync end of content that was already stored */
+    /* The record after the last one found in each baseline: lists of the same
+     * files have it at the same place. */
+    uint32_t likely[WAL__CAPTURE_BASELINES];
 };
 
 /* capture_file.c: fills the record of one file. */

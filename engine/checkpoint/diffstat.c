@@ -162,6 +162,19 @@ static enum wal_status content_open(struct content_reader *content,
                             : open_file(content, error);
 }
 
+/* A content that the caller has. */
+static enum wal_status content_copy(struct content_reader *content,
+                                    const struct wal__heap *heap,
+                                    struct wal__span bytes,
+                                    struct wal_error *error)
+{
+    *content = (struct content_reader){.size = bytes.size};
+    wal__buf_init(&content->bytes, heap);
+    return wal__buf_append(&content->bytes, bytes.data, bytes.size) == WAL_OK
+               ? WAL_OK
+               : wal__no_memory(error);
+}
+
 static void content_close(struct content_reader *content)
 {
     wal__blob_reader_destroy(content->reader);
@@ -293,7 +306,8 @@ static enum wal_status count_limited(struct wal__diffstat *diffstat,
 }
 
 enum wal_status wal__diffstat_file(struct wal__diffstat *diffstat,
-                                   uint32_t item, struct wal_error *error)
+                                   uint32_t item, struct wal__span after,
+                                   struct wal_error *error)
 {
     struct wal__change *change = &diffstat->changes->items[item];
     const struct wal__heap *heap = diffstat->changes->heap;
@@ -307,7 +321,9 @@ enum wal_status wal__diffstat_file(struct wal__diffstat *diffstat,
     if (status != WAL_OK) {
         goto done;
     }
-    status = content_open(&b, heap, &diffstat->after, &change->after, error);
+    status = after.size > 0 ? content_copy(&b, heap, after, error)
+                            : content_open(&b, heap, &diffstat->after,
+                                           &change->after, error);
     if (status != WAL_OK) {
         goto done;
     }
@@ -338,7 +354,7 @@ static enum wal_status diffstat_item(void *ctx, void *state, uint32_t item,
                                      struct wal_error *error)
 {
     (void)state;
-    return wal__diffstat_file(ctx, item, error);
+    return wal__diffstat_file(ctx, item, (struct wal__span){NULL, 0}, error);
 }
 
 enum wal_status wal__changes_diffstat(const struct wal__env *env,

@@ -60,7 +60,8 @@ enum wal_status wal__changes_diffstat(const struct wal__env *env,
                                       struct wal_error *error) WAL_MUST_USE;
 
 /* The same for one change at a time; any number of threads may call
- * wal__diffstat_file with different items. */
+ * wal__diffstat_file with different items. `after` is the content after the
+ * change where the caller has it, else empty. */
 struct wal__diffstat {
     struct wal__changes *changes;
     struct wal__content_source before;
@@ -74,7 +75,7 @@ void wal__diffstat_init(struct wal__diffstat *diffstat,
                         const struct wal__content_source *after);
 void wal__diffstat_deinit(struct wal__diffstat *diffstat);
 enum wal_status wal__diffstat_file(struct wal__diffstat *diffstat,
-                                   uint32_t item,
+                                   uint32_t item, struct wal__span after,
                                    struct wal_error *error) WAL_MUST_USE;
 
 /* Sums over all changes; sets struct_size. */

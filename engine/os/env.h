@@ -14,13 +14,16 @@ enum {
     WAL__PATH_MAX = 4096
 };
 
+struct wal__time_cache;
+
 struct wal__env {
     const struct wal__heap *heap;
     const struct wal__heap
         *large_heap; /* for arrays that grow with a session */
     const struct wal__io *io;
-    struct wal__random *random; /* for generated ids; null: io each time */
-    char root[WAL__PATH_MAX];   /* the store's directory */
+    struct wal__random *random;    /* for generated ids; null: io each time */
+    struct wal__time_cache *times; /* null: each time is formatted */
+    char root[WAL__PATH_MAX];      /* the store's directory */
     bool read_only;
     bool use_pread; /* read by pread instead of maps: WAL_OPEN_PREAD */
     uint32_t lock_timeout_ms;

@@ -1,8 +1,8 @@
 /*
  * parallel.c - a parallel for (parallel.h; SPEC.md 5.13). Invariant: items are
- * claimed in ascending order and a claimed grain is processed up to its first
- * failure, so that the lowest item that fails is always found. The threads
- * share struct work.
+ * claimed in ascending order and a claim is processed up to its first failure,
+ * so that the lowest item that fails is always found. The threads share struct
+ * work.
  */
 #include "engine/os/parallel.h"
 
@@ -14,11 +14,13 @@
 #include "format/bytes/assert.h"
 
 enum {
-    THREADS_DEFAULT = 8
+    THREADS_DEFAULT = 8,
+    GUIDED_SHARE = 4 /* of the part that each thread would get of the rest */
 };
 
 struct work {
     const struct wal__parallel_for *loop;
+    uint32_t thread_count;
     atomic_uint next; /* the first item that no thread has claimed */
     atomic_bool stop; /* an item failed */
     pthread_mutex_t mutex;
@@ -46,18 +48,38 @@ static void record_failure(struct work *work, uint32_t item,
     atomic_store(&work->stop, true);
 }
 
-/* Processes the items of one grain from *item on; leaves *item at the one that
+/* Claims the items from *item up to *end; false: none is left. */
+static bool claim(struct work *work, uint32_t *item, uint32_t *end)
+{
+    const struct wal__parallel_for *loop = work->loop;
+    uint32_t next = atomic_load(&work->next);
+    uint32_t size;
+
+    WAL__ASSERT(loop->grain > 0 && work->thread_count > 0);
+    do {
+        uint32_t left = loop->count - next;
+        uint32_t share = left / (GUIDED_SHARE * work->thread_count);
+
+        if (left == 0) {
+            return false;
+        }
+        size = loop->guided && share > loop->grain ? share : loop->grain;
+        size = size < left ? size : left;
+    } while (!atomic_compare_exchange_weak(&work->next, &next, next + size));
+    *item = next;
+    *end = next + size;
+    return true;
+}
+
+/* Processes the items from *item up to `end`; leaves *item at the one that
  * failed. */
-static enum wal_status run_grain(const struct wal__parallel_for *loop,
-                                 void *state, uint32_t *item,
+static enum wal_status run_claim(const struct wal__parallel_for *loop,
+                                 void *state, uint32_t *item, uint32_t end,
                                  struct wal_error *error)
 {
-    WAL__ASSERT(*item < loop->count && loop->grain > 0);
-
-    uint32_t left = loop->count - *item;
-    uint32_t end = *item + (left < loop->grain ? left : loop->grain);
     enum wal_status status = WAL_OK;
 
+    WAL__ASSERT(*item < end && end <= loop->count);
     while (*item < end && status == WAL_OK) {
         status = loop->body(loop->ctx, state, *item, error);
         *item += status == WAL_OK;
@@ -73,13 +95,11 @@ static void *worker_main(void *arg)
     struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status = WAL_OK;
     uint32_t item = 0;
+    uint32_t end = 0;
 
-    while (status == WAL_OK && !atomic_load(&work->stop)) {
-        item = atomic_fetch_add(&work->next, loop->grain);
-        if (item >= loop->count) {
-            break;
-        }
-        status = run_grain(loop, state, &item, &error);
+    while (status == WAL_OK && !atomic_load(&work->stop) &&
+           claim(work, &item, &end)) {
+        status = run_claim(loop, state, &item, end, &error);
     }
     if (status != WAL_OK) {
         record_failure(work, item, status, &error);
@@ -121,8 +141,9 @@ static uint32_t count_threads(const struct wal__parallel_for *loop)
 
 /* The caller's thread is one of the workers; if threads cannot be created, the
  * others do the work. The new threads block all signals. */
-static void run(struct work *work, uint32_t thread_count)
+static void run(struct work *work)
 {
+    uint32_t thread_count = work->thread_count;
     pthread_t threads[WAL__PARALLEL_THREADS_MAX];
     uint32_t started = 0;
     sigset_t all;
@@ -145,14 +166,14 @@ static void run(struct work *work, uint32_t thread_count)
 enum wal_status wal__parallel_for(const struct wal__parallel_for *loop,
                                   struct wal_error *error)
 {
-    struct work work = {.loop = loop};
+    struct work work = {.loop = loop, .thread_count = count_threads(loop)};
 
     if (loop->count == 0) {
         return WAL_OK;
     }
     work.error.struct_size = sizeof(work.error);
     pthread_mutex_init(&work.mutex, NULL);
-    run(&work, count_threads(loop));
+    run(&work);
     pthread_mutex_destroy(&work.mutex);
     if (work.status != WAL_OK) {
         wal__error_copy(error, &work.error);

@@ -6,6 +6,7 @@
 #ifndef AGENTWAL_ENGINE_OS_PARALLEL_H
 #define AGENTWAL_ENGINE_OS_PARALLEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,8 +23,11 @@ enum {
 struct wal__parallel_for {
     const struct wal__env *env;
     void *ctx;
-    uint32_t count;   /* of items */
-    uint32_t grain;   /* items that a thread claims at once, at least 1 */
+    uint32_t count; /* of items */
+    uint32_t grain; /* items that a thread claims at once, at least 1 */
+    /* Claim a quarter of the items that are left per thread, if that is more
+     * than the grain: neighbours stay in one thread. */
+    bool guided;
     uint32_t threads; /* at most; 0: one per usable processor, at most 8 */
     /* Called once per item. `state` is private to the thread:
      * WAL__PARALLEL_STATE_SIZE bytes, zeros at first. */

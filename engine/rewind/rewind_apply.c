@@ -310,6 +310,10 @@ static enum wal_status replace_file(const struct wal__rewind_job *job,
                                                  "cannot replace the file");
 }
 
+enum {
+    REPLACE_THREADS = 8
+};
+
 /* A parallel run that renames files of a list into place. */
 struct replacement {
     const struct wal__rewind_job *job;
@@ -334,8 +338,8 @@ static enum wal_status replace_item(void *ctx, void *state, uint32_t item,
                         error);
 }
 
-/* In several threads: the system frees the replaced contents within the call,
- * which takes time. */
+/* In several threads, on one processor too: the system frees the replaced
+ * contents within the call, and may wait for the disk. */
 static enum wal_status replace_files(struct replacement *replacement,
                                      struct wal_error *error)
 {
@@ -344,6 +348,7 @@ static enum wal_status replace_files(struct replacement *replacement,
         .ctx = replacement,
         .count = replacement->to->count,
         .grain = WAL__REWIND_GRAIN,
+        .threads = REPLACE_THREADS,
         .body = replace_item};
 
     return wal__parallel_for(&loop, error);

@@ -8,6 +8,8 @@
 #ifndef AGENTWAL_ENGINE_REWIND_REWIND_JOB_H
 #define AGENTWAL_ENGINE_REWIND_REWIND_JOB_H
 
+#include <stdatomic.h>
+
 #include "agentwal/checkpoint.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/os/parallel.h"
@@ -19,7 +21,15 @@ enum {
     WAL__REWIND_TEMP_RESERVE =
         64, /* upper bound of the name without its directory */
     WAL__REWIND_TEMP_NAME_MAX = WAL__FILE_PATH_MAX + WAL__REWIND_TEMP_RESERVE,
-    WAL__REWIND_GRAIN = 2 /* files per step of a thread */
+    WAL__REWIND_GRAIN = 2,                 /* files per step of a thread */
+    WAL__REWIND_KEPT_MAX = 8 * 1024 * 1024 /* bytes of contents in memory */
+};
+
+/* Contents that were verified, so that they need not be read again. */
+struct wal__rewind_contents {
+    atomic_size_t size; /* at most WAL__REWIND_KEPT_MAX are kept */
+    uint32_t count;
+    struct wal__buf items[]; /* per file; empty: not kept */
 };
 
 /* A rewind in progress. The lists before and after have the same paths in the
@@ -36,6 +46,7 @@ struct wal__rewind_job {
     struct wal__digest after_list;  /* digest of a list that contains `after` */
     struct wal__files before;       /* states before the rewind */
     struct wal__files after;        /* states to restore */
+    struct wal__rewind_contents *contents; /* of `after`; NULL: none is kept */
     struct wal__buf directories; /* to create: parents first, NUL-terminated */
     /* Entry ids of the head `main`, terminated by NUL: when the rewind was
      * planned, or empty; and where it moves, empty: it does not. */
@@ -101,6 +112,16 @@ enum wal_status wal__rewind_finish(struct wal__rewind_job *job,
  * rewind_stage.c. `chosen` has one byte per file of the job; files with a
  * nonzero byte are chosen.
  */
+
+/* Lets wal__rewind_verify_file keep small contents of `after`. */
+enum wal_status wal__rewind_keep_contents(struct wal__rewind_job *job,
+                                          struct wal_error *error) WAL_MUST_USE;
+/* contents may be null. */
+void wal__rewind_contents_destroy(struct wal__rewind_contents *contents,
+                                  const struct wal__heap *heap);
+/* The content of a file of `after` if it was kept, else empty. */
+struct wal__span wal__rewind_kept_content(const struct wal__rewind_job *job,
+                                          uint32_t number);
 
 /* Writes the path of the file's temporary file, in the same directory. */
 void wal__rewind_temp_name(const struct wal__rewind_job *job, uint32_t number,

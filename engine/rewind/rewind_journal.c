@@ -86,6 +86,7 @@ void wal__rewind_job_init(struct wal__rewind_job *job,
 
 void wal__rewind_job_deinit(struct wal__rewind_job *job)
 {
+    wal__rewind_contents_destroy(job->contents, job->session->core->env.heap);
     if (job->worktree != NULL) {
         job->io->close_root(job->io->ctx, job->worktree);
     }

@@ -147,8 +147,9 @@ static enum wal_status scan_worktree(struct wal__rewind_plan *plan,
                                    .baselines = {&plan->target},
                                    .baseline_count = 1};
     struct wal__files unread = {.heap = env->heap};
-    enum wal_status status = wal__files_filter(&plan->disk, &plan->target,
-                                               &plan->target, true, error);
+    struct wal__files none = {.heap = env->heap};
+    enum wal_status status =
+        wal__files_merge(&plan->disk, &plan->target, &none, error);
 
     if (status != WAL_OK || count == 0) {
         return status;
@@ -370,7 +371,8 @@ static enum wal_status examine(void *ctx, void *state, uint32_t item,
     if (status != WAL_OK) {
         return status;
     }
-    return wal__diffstat_file(&examination->diffstat, item, error);
+    return wal__diffstat_file(&examination->diffstat, item,
+                              wal__rewind_kept_content(job, item), error);
 }
 
 static void examine_worker_end(void *ctx, void *state)
@@ -405,9 +407,13 @@ static enum wal_status examine_all(struct wal__rewind_plan *plan,
     if (chosen == NULL) {
         return wal__no_memory(error);
     }
-    wal__diffstat_init(&examination.diffstat, &plan->changes, &disk, &blobs);
-    status = wal__parallel_for(&loop, error);
-    wal__diffstat_deinit(&examination.diffstat);
+    status = wal__rewind_keep_contents(job, error);
+    if (status == WAL_OK) {
+        wal__diffstat_init(&examination.diffstat, &plan->changes, &disk,
+                           &blobs);
+        status = wal__parallel_for(&loop, error);
+        wal__diffstat_deinit(&examination.diffstat);
+    }
     if (status == WAL_OK) {
         memset(chosen, 1, job->after.count);
         status = wal__rewind_list_missing_dirs(job, &job->after, chosen,

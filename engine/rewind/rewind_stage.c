@@ -4,6 +4,8 @@
  * 5.15). Several threads read and write; on the simulated disk one thread does,
  * file by file.
  *
+ * Small contents that were verified are kept in memory until they are written.
+ *
  * Invariant: a temporary file has its content, then its permission bits, or the
  * call fails.
  */
@@ -174,6 +176,60 @@ done:
     return status;
 }
 
+enum wal_status wal__rewind_keep_contents(struct wal__rewind_job *job,
+                                          struct wal_error *error)
+{
+    const struct wal__heap *heap = job->session->core->env.heap;
+    struct wal__rewind_contents *made = wal__heap_zalloc(
+        heap, sizeof(*made) + job->after.count * sizeof(made->items[0]));
+
+    WAL__ASSERT(job->contents == NULL);
+    if (made == NULL) {
+        return wal__no_memory(error);
+    }
+    made->count = job->after.count;
+    for (uint32_t i = 0; i < made->count; i++) {
+        wal__buf_init(&made->items[i], heap);
+    }
+    job->contents = made;
+    return WAL_OK;
+}
+
+void wal__rewind_contents_destroy(struct wal__rewind_contents *contents,
+                                  const struct wal__heap *heap)
+{
+    for (uint32_t i = 0; contents != NULL && i < contents->count; i++) {
+        wal__buf_deinit(&contents->items[i]);
+    }
+    wal__heap_free(heap, contents);
+}
+
+struct wal__span wal__rewind_kept_content(const struct wal__rewind_job *job,
+                                          uint32_t number)
+{
+    struct wal__span none = {NULL, 0};
+
+    if (job->contents == NULL) {
+        return none;
+    }
+    WAL__ASSERT(number < job->contents->count);
+    return (struct wal__span){job->contents->items[number].data,
+                              job->contents->items[number].size};
+}
+
+/* Copies a content, unless there is too little space for it. */
+static void keep_content(struct wal__rewind_contents *contents, uint32_t item,
+                         const uint8_t *content, size_t size)
+{
+    static_assert((int)PIECE_SIZE <= (int)WAL__REWIND_KEPT_MAX,
+                  "a piece may be kept");
+    WAL__ASSERT(item < contents->count && contents->items[item].size == 0);
+    if (atomic_fetch_add(&contents->size, size) <=
+        WAL__REWIND_KEPT_MAX - size) {
+        (void)!wal__buf_append(&contents->items[item], content, size);
+    }
+}
+
 enum wal_status wal__rewind_verify_file(const struct wal__rewind_job *job,
                                         const struct wal__files *list,
                                         uint32_t item, void *state,
@@ -187,9 +243,14 @@ enum wal_status wal__rewind_verify_file(const struct wal__rewind_job *job,
         return WAL_OK;
     }
     status = alloc_buffer(job, worker, error);
-    return status == WAL_OK
-               ? copy_content(job, file, NULL, worker->piece, error)
-               : status;
+    if (status == WAL_OK) {
+        status = copy_content(job, file, NULL, worker->piece, error);
+    }
+    if (status == WAL_OK && job->contents != NULL && list == &job->after &&
+        file->size <= PIECE_SIZE) {
+        keep_content(job->contents, item, worker->piece, (size_t)file->size);
+    }
+    return status;
 }
 
 void wal__rewind_verify_worker_end(const struct wal__rewind_job *job,
@@ -226,7 +287,8 @@ enum wal_status wal__rewind_verify(const struct wal__rewind_job *job,
 
 static enum wal_status stage_file(const struct wal__rewind_job *job,
                                   const struct wal__file_record *to,
-                                  const char *name, uint8_t *piece,
+                                  const char *name, struct wal__span kept,
+                                  struct worker *worker,
                                   struct wal_error *error)
 {
     const struct wal__worktree_io *io = job->io;
@@ -240,7 +302,12 @@ static enum wal_status stage_file(const struct wal__rewind_job *job,
             error, status, err, wal__file_path(to),
             "cannot create a temporary file in its directory");
     }
-    status = copy_content(job, to, file, piece, error);
+    status = kept.size > 0 ? write_piece(job, file, wal__file_path(to),
+                                         kept.data, kept.size, 0, error)
+                           : alloc_buffer(job, worker, error);
+    if (status == WAL_OK && kept.size == 0) {
+        status = copy_content(job, to, file, worker->piece, error);
+    }
     if (status == WAL_OK) {
         /* After the content: writing clears some of the bits. */
         status = io->set_mode(io->ctx, file, to->mode, &err);
@@ -287,9 +354,8 @@ static enum wal_status stage_item(void *ctx, void *state, uint32_t item,
 {
     const struct work *work = ctx;
     const struct wal__file_record *file = &work->list->items[item];
-    struct worker *worker = state;
+    struct wal__span kept = {NULL, 0};
     char name[WAL__REWIND_TEMP_NAME_MAX];
-    enum wal_status status;
 
     if (work->chosen[item] == 0 || file->kind == WAL__FILE_ABSENT) {
         return WAL_OK;
@@ -298,10 +364,10 @@ static enum wal_status stage_item(void *ctx, void *state, uint32_t item,
     if (file->kind == WAL__FILE_SYMLINK) {
         return make_link(work->job, file, name, error);
     }
-    status = alloc_buffer(work->job, worker, error);
-    return status == WAL_OK
-               ? stage_file(work->job, file, name, worker->piece, error)
-               : status;
+    if (work->list == &work->job->after) {
+        kept = wal__rewind_kept_content(work->job, item);
+    }
+    return stage_file(work->job, file, name, kept, state, error);
 }
 
 enum wal_status wal__rewind_stage(const struct wal__rewind_job *job,

@@ -78,6 +78,7 @@ static enum wal_status set_env(struct wal__core *core, const char *path,
         options->large_heap != NULL ? options->large_heap : options->heap;
     core->env.io = options->io;
     core->env.random = &core->random;
+    core->env.times = &core->times;
     core->env.read_only = (options->open.flags & WAL_OPEN_READ_ONLY) != 0;
     core->env.use_pread = (options->open.flags & WAL_OPEN_PREAD) != 0;
     core->env.lock_timeout_ms = options->open.lock_timeout_ms != 0

@@ -26,6 +26,7 @@
 #include "engine/process/control.h"
 #include "engine/store/index_set.h"
 #include "engine/store/manifest.h"
+#include "engine/store/time_cache.h"
 #include "format/segment/record.h"
 
 /* The indexes of one session in use, or of the store's own documents. */
@@ -66,6 +67,7 @@ struct wal__fold {
 struct wal__core {
     struct wal__env env;
     struct wal__random random;
+    struct wal__time_cache times;
     struct wal__control control;
     struct wal__manifest manifest;
     struct wal__log log;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/store/time_cache.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
@@ -68,11 +69,9 @@ static void write_date(char *out, uint32_t days)
 }
 
 /* gmtime() reads the time zone file; this does no I/O. */
-void wal__text_now(const struct wal__env *env, char out[WAL__TIME_TEXT])
+static void write_time(uint64_t ms, char out[WAL__TIME_TEXT])
 {
     const uint32_t day_ms = 86400000;
-    int64_t now = env->io->now_ms(env->io->ctx);
-    uint64_t ms = now < 0 ? 0 : (uint64_t)now;
     uint32_t time = (uint32_t)(ms % day_ms);
 
     memcpy(out, "0000-00-00T00:00:00.000Z", WAL__TIME_TEXT);
@@ -82,6 +81,20 @@ void wal__text_now(const struct wal__env *env, char out[WAL__TIME_TEXT])
     write_two_digits(out + 17, time / 1000 % 60);
     write_two_digits(out + 20, time / 10 % 100);
     out[22] = (char)('0' + time % 10);
+}
+
+void wal__text_now(const struct wal__env *env, char out[WAL__TIME_TEXT])
+{
+    int64_t now = env->io->now_ms(env->io->ctx);
+    uint64_t ms = now < 0 ? 0 : (uint64_t)now;
+
+    if (env->times != NULL && wal__time_cache_get(env->times, ms, out)) {
+        return;
+    }
+    write_time(ms, out);
+    if (env->times != NULL) {
+        wal__time_cache_put(env->times, ms, out);
+    }
 }
 
 /* Fast path: most texts are short and ASCII. */

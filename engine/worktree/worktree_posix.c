@@ -25,6 +25,7 @@
 struct wal__worktree_file {
     int fd;
     bool durable; /* sync each change: sync_all does not cover this device */
+    bool created; /* by this handle */
 };
 
 /* The ctx of a table. */
@@ -194,6 +195,7 @@ static enum wal_status create_regular(struct wal__worktree *tree,
     if (fstat(leaf.parent, &st) == 0) {
         int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
 
+        file->created = true;
         file->durable = st.st_dev != tree->device;
         flags |= file->durable ? O_SYNC : 0;
         WAL__RETRY_EINTR(file->fd,
@@ -258,6 +260,11 @@ static enum wal_status worktree_create(void *ctx, struct wal__worktree *tree,
 static void worktree_close(void *ctx, struct wal__worktree_file *file)
 {
     (void)ctx;
+    if (file->created && !file->durable) {
+        /* Starts to write the content, so that the disk is not idle until
+         * sync_all, which reports what fails. */
+        (void)sync_file_range(file->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    }
     /* Not retried: Linux frees the descriptor even after EINTR. */
     (void)close(file->fd);
     wal__heap_free(&wal__heap_libc, file);

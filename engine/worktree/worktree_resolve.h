@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 enum {
-    WAL__WORKTREE_SHARD_DIRS = 2, /* directories cached per shard */
+    WAL__WORKTREE_SHARD_DIRS = 4, /* directories cached per shard */
     WAL__WORKTREE_SHARDS = 16     /* so that threads rarely share a mutex */
 };
 

@@ -198,14 +198,16 @@ bool wal__file_path_is_normalized(struct wal__span path)
         memchr(path.data, 0, path.size) != NULL) {
         return false;
     }
-    for (size_t i = 0; i <= path.size; i++) {
-        if (i < path.size && path.data[i] != '/') {
-            continue;
-        }
-        if (!is_normal_component(path.data + begin, i - begin)) {
+    while (begin <= path.size) {
+        const uint8_t *part = path.data + begin;
+        const uint8_t *slash = memchr(part, '/', path.size - begin);
+        size_t size =
+            slash == NULL ? path.size - begin : (size_t)(slash - part);
+
+        if (!is_normal_component(part, size)) {
             return false;
         }
-        begin = i + 1;
+        begin += size + 1;
     }
     return true;
 }

@@ -2,9 +2,11 @@
  * test_parallel.c - tests of the parallel for
  * (engine/os/parallel.h).
  */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -54,6 +56,7 @@ static void end(void *ctx, void *state)
 }
 
 static struct notes notes;
+static bool guided;
 
 static enum wal_status run_parallel(struct wal__io *io, uint32_t count,
                                     uint32_t threads, uint32_t first_bad,
@@ -64,6 +67,7 @@ static enum wal_status run_parallel(struct wal__io *io, uint32_t count,
                                            .ctx = &notes,
                                            .count = count,
                                            .grain = 3,
+                                           .guided = guided,
                                            .threads = threads,
                                            .body = note,
                                            .end = end};
@@ -123,12 +127,75 @@ static void test_parallel_for__first_failure_is_returned(void **state)
     }
 }
 
+/* The first claim lasts until the second one has begun. */
+static enum wal_status wait_for_second(void *ctx, void *state, uint32_t item,
+                                       struct wal_error *error)
+{
+    atomic_uint *second = ctx;
+    unsigned none = 0;
+    bool *is_first = state;
+
+    (void)error;
+    if (item == 0) {
+        *is_first = true;
+        while (atomic_load(second) == 0) {
+            sched_yield();
+        }
+    } else if (!*is_first) {
+        (void)atomic_compare_exchange_strong(second, &none, item);
+    }
+    return WAL_OK;
+}
+
+static void test_parallel_for__guided_claim_is_a_share_of_the_rest(void **state)
+{
+    struct wal__io io = wal__io_posix;
+    const struct wal__env env = {.io = &io};
+    atomic_uint second = 0;
+    struct wal__parallel_for two = {.env = &env,
+                                    .ctx = &second,
+                                    .count = ITEMS,
+                                    .grain = 3,
+                                    .guided = true,
+                                    .threads = 2,
+                                    .body = wait_for_second};
+
+    (void)state;
+    assert_int_equal(wal__parallel_for(&two, NULL), WAL_OK);
+    assert_int_equal(atomic_load(&second), ITEMS / 8);
+    two.guided = false;
+    atomic_store(&second, 0);
+    assert_int_equal(wal__parallel_for(&two, NULL), WAL_OK);
+    assert_int_equal(atomic_load(&second), 3);
+}
+
+static int set_guided(void **state)
+{
+    (void)state;
+    guided = true;
+    return 0;
+}
+
+static int set_unguided(void **state)
+{
+    (void)state;
+    guided = false;
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parallel_for__each_item_once),
         cmocka_unit_test(test_parallel_for__without_threads_in_order),
         cmocka_unit_test(test_parallel_for__first_failure_is_returned),
+        cmocka_unit_test_setup_teardown(test_parallel_for__each_item_once,
+                                        set_guided, set_unguided),
+        cmocka_unit_test_setup_teardown(
+            test_parallel_for__first_failure_is_returned, set_guided,
+            set_unguided),
+        cmocka_unit_test(
+            test_parallel_for__guided_claim_is_a_share_of_the_rest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,8 +2,12 @@
  * test_rewind.c - files restored to a checkpoint: every kind of change, its
  * report, undoing, forks, and concurrent changes by other programs.
  */
+#include <string.h>
 #include <sys/stat.h>
 
+#include "engine/api/api_store.h"
+#include "engine/base/heap.h"
+#include "engine/os/io.h"
 #include "tests/lib/kit/rewind_kit.h"
 
 static struct wal_rewind_options options_of(uint32_t flags)
@@ -354,6 +358,51 @@ static void test_rewind__files_in_the_expected_state_are_replaced(void **state)
     kit_close(store);
 }
 
+/* A text that LZ4 does not make smaller. */
+static char restored[4097];
+
+/* Damages the content in the store when the first file is staged. */
+static enum wal_status damage_and_create(void *ctx, struct wal__worktree *tree,
+                                         const char *path, uint32_t mode,
+                                         struct wal__worktree_file **file,
+                                         int *sys_errno)
+{
+    assert_int_equal(tree_flip_content(restored, strlen(restored)), 1);
+    return wal__worktree_posix.create(ctx, tree, path, mode, file, sys_errno);
+}
+
+static void test_rewind__verified_content_is_not_read_again(void **state)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options)};
+    struct wal__worktree_io tree = wal__worktree_posix;
+    struct wal__io io = wal__io_posix;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = tree_session(store);
+    struct kit_rewind_result answer;
+    uint64_t seed = 1;
+
+    (void)state;
+    for (size_t i = 0; i + 1 < sizeof(restored); i++) {
+        restored[i] = (char)(kit_random(&seed) >> 57 | 1);
+    }
+    tree_put("a", restored);
+    tree_checkpoint(session, "c", "a");
+    tree_put("a", "new a\n");
+    wal_session_close(session);
+    kit_close(store);
+    tree.create = damage_and_create;
+    io.worktree = &tree;
+    assert_int_equal(
+        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL),
+        WAL_OK);
+    session = kit_session(store, "s");
+    answer = kit_rewind(session, "c");
+    assert_int_equal(answer.info.can_rewind, 1);
+    tree_assert_content("a", restored);
+    wal_session_close(session);
+    kit_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,6 +416,7 @@ int main(void)
         KIT_TEST(test_rewind__with_a_store_in_memory),
         KIT_TEST(test_rewind__file_changed_by_others_is_refused_unless_forced),
         KIT_TEST(test_rewind__files_in_the_expected_state_are_replaced),
+        KIT_TEST(test_rewind__verified_content_is_not_read_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

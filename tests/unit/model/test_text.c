@@ -8,10 +8,13 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
 #include "engine/store/input_text.h"
+#include "engine/store/time_cache.h"
 
 static int64_t clock_ms;
 
@@ -66,11 +69,93 @@ static void test_text__now_formats_every_date(void **state)
     }
 }
 
+static void test_text__cached_time_is_of_its_millisecond(void **state)
+{
+    (void)state;
+    struct wal__time_cache cache = {0};
+    char out[WAL__TIME_TEXT];
+    char text[WAL__TIME_TEXT + 1];
+
+    assert_false(wal__time_cache_get(&cache, 0, out));
+    format_time(5, text);
+    wal__time_cache_put(&cache, 5, text);
+    assert_true(wal__time_cache_get(&cache, 5, out));
+    assert_memory_equal(out, text, WAL__TIME_TEXT);
+    assert_false(wal__time_cache_get(&cache, 4, out));
+    /* While another thread replaces the text, nothing is read or replaced. */
+    atomic_fetch_add(&cache.version, 1);
+    assert_false(wal__time_cache_get(&cache, 5, out));
+    wal__time_cache_put(&cache, 6, text);
+    assert_int_equal(atomic_load(&cache.ms), 5);
+    assert_int_equal(atomic_load(&cache.version), 3);
+}
+
+/* Two times that differ in each group of digits. */
+static const int64_t times_ms[] = {INT64_C(951827696789),
+                                   INT64_C(1798761599012)};
+
+enum {
+    TIMES = sizeof(times_ms) / sizeof(times_ms[0]),
+    THREADS = 4,
+    ROUNDS = 20000
+};
+
+static int64_t alternate_ms(void *ctx)
+{
+    return times_ms[atomic_fetch_add((atomic_uint *)ctx, 1) % TIMES];
+}
+
+struct shared {
+    struct wal__env env;
+    char texts[TIMES][WAL__TIME_TEXT + 1];
+    atomic_int wrong;
+};
+
+static void *format_times(void *arg)
+{
+    struct shared *shared = arg;
+    char out[WAL__TIME_TEXT];
+
+    for (int i = 0; i < ROUNDS; i++) {
+        wal__text_now(&shared->env, out);
+        if (memcmp(out, shared->texts[0], sizeof(out)) != 0 &&
+            memcmp(out, shared->texts[1], sizeof(out)) != 0) {
+            atomic_fetch_add(&shared->wrong, 1);
+        }
+    }
+    return NULL;
+}
+
+static void test_text__threads_never_mix_cached_times(void **state)
+{
+    (void)state;
+    atomic_uint next = 0;
+    struct wal__time_cache cache = {0};
+    const struct wal__io io = {.ctx = &next, .now_ms = alternate_ms};
+    struct shared shared = {.env = {.io = &io, .times = &cache}};
+    pthread_t threads[THREADS];
+
+    for (int i = 0; i < TIMES; i++) {
+        format_time(times_ms[i], shared.texts[i]);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, format_times, &shared), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    assert_int_equal(atomic_load(&shared.wrong), 0);
+    assert_true(atomic_load(&cache.version) > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text__now_has_milliseconds),
         cmocka_unit_test(test_text__now_formats_every_date),
+        cmocka_unit_test(test_text__cached_time_is_of_its_millisecond),
+        cmocka_unit_test(test_text__threads_never_mix_cached_times),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -395,7 +395,7 @@ void rewind(benchmark::State &state)
     report_ratio(name + ", to writing new ones, renames and a syncfs",
                  times.own, times.bare, 2);
     report_ratio(name + ", to writing over them and a syncfs", times.own,
-                 times.strict, 0);
+                 times.strict, 2);
     shared.reset();
 }
 

@@ -50,7 +50,8 @@ static uint64_t spin_budget_ns(struct wal__committer *committer,
 
     if (op->durability == WAL_WRITTEN && !op->async) {
         budget = WRITTEN_SPIN_NS;
-    } else if (wal__commit_cycle_is_contended(committer) && is_quick) {
+    } else if (wal__commit_cycle_is_contended(committer) && is_quick &&
+               !atomic_load(&committer->is_crowded)) {
         budget = SPIN_NS_MAX;
     }
     return budget > 0 && has_fair_scheduling() ? budget : 0;

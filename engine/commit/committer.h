@@ -48,6 +48,9 @@ struct wal__committer {
     /* Durable operations that the last sync completed: their callers are
      * expected to return. More than two of them are contention. */
     _Atomic uint32_t sync_waiters;
+    /* Other processes append much more than this one: processors are busy. */
+    _Atomic bool is_crowded;
+    uint64_t own_sequence; /* of the last record written here; the leader's */
     _Atomic bool has_leader;
     bool stopping;
     bool running;            /* the threads exist */

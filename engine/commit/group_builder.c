@@ -18,6 +18,7 @@
 #include "format/bytes/assert.h"
 
 enum {
+    CROWD = 3, /* times as many records by other processes as by this one */
     GROUP_SIZE_MAX = 33 * 1024 * 1024,
     GROUP_OPS_MAX = WAL__COMMIT_SESSIONS_MAX / 2
 };
@@ -300,6 +301,7 @@ void wal__group_build(struct wal__committer *committer, struct wal__op *first)
     struct wal__log *log = committer->log;
     struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status;
+    uint64_t others;
 
     catch_up_before_lock(committer);
     status = wal__leader_begin(log, &committer->client, true, &error);
@@ -308,9 +310,14 @@ void wal__group_build(struct wal__committer *committer, struct wal__op *first)
         return;
     }
     WAL__ASSERT(log->append_lock_held);
+    others = log->last_sequence - committer->own_sequence;
     if (!build_all(committer, first)) {
         return;
     }
+    atomic_store(&committer->is_crowded,
+                 others > CROWD * (log->last_sequence -
+                                   committer->own_sequence - others));
+    committer->own_sequence = log->last_sequence;
     if (committer->retain_append_lock &&
         wal__log_check_poison(log, NULL) == WAL_OK) {
         wal__leader_end_retaining_lock(log, &committer->client);

@@ -90,7 +90,7 @@ void one_writer(benchmark::State &state, const bench::shape &shape)
                               bench::micros(limit.all.median()), ratios,
                               &shape == &mixed ? bench::wanted::at_most
                                                : bench::wanted::nothing,
-                              1.10);
+                              1.05);
     bench::report_sync_ratios(name + ", p99 to that",
                               bench::micros(engine.all.quantile(0.99)),
                               bench::micros(limit.all.quantile(0.99)), slow,

@@ -127,6 +127,7 @@ static enum wal_status add_op(struct wal__committer *committer,
         }
     }
     group->durable |= op->written && op->durability == WAL_DURABLE;
+    group->is_synced |= group->durable;
     return status;
 }
 

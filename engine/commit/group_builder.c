@@ -140,12 +140,14 @@ static enum wal_status write_group(struct wal__committer *committer,
     struct wal__log *log = committer->log;
     enum wal_status status = WAL_OK;
     struct wal__group group;
-    struct wal__buf sessions;
+    struct wal__buf *sessions = &committer->group_sessions;
 
     WAL__ASSERT(log->append_lock_held);
     WAL__ASSERT(log->pending_group == NULL);
     wal__group_init(&group, log);
-    wal__buf_init(&sessions, log->env->heap);
+    group.iov = committer->group_iov;
+    group.iov.size = 0;
+    sessions->size = 0;
     log->pending_group = &group;
     for (struct wal__op *op = first; op != end; op = op->next) {
         if (op->status != WAL_OK) {
@@ -156,7 +158,7 @@ static enum wal_status write_group(struct wal__committer *committer,
         wal__op_clear(op);
         op->status = op->resolve(committer->client.ctx, op);
         if (op->status == WAL_OK) {
-            status = add_op(committer, &group, &sessions, op);
+            status = add_op(committer, &group, sessions, op);
         }
         if (status != WAL_OK) {
             /* Records were applied that are not in the log. */
@@ -166,8 +168,8 @@ static enum wal_status write_group(struct wal__committer *committer,
         }
     }
     if (status == WAL_OK && group.frames > 0) {
-        group.sessions = (const uint32_t *)(void *)sessions.data;
-        group.session_count = (uint32_t)(sessions.size / sizeof(uint32_t));
+        group.sessions = (const uint32_t *)(void *)sessions->data;
+        group.session_count = (uint32_t)(sessions->size / sizeof(uint32_t));
         WAL__ASSERT(group.session_count <= WAL__COMMIT_SESSIONS_MAX);
         status = wal__group_write(&group, log, error);
         committer->needs_mark = true;
@@ -179,8 +181,7 @@ static enum wal_status write_group(struct wal__committer *committer,
         op->position = atomic_load(&log->end);
     }
     log->pending_group = NULL;
-    wal__group_deinit(&group);
-    wal__buf_deinit(&sessions);
+    committer->group_iov = group.iov;
     return status == WAL_EPOISONED ? status : WAL_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "engine/os/file_system.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /* `network` includes cluster file systems, folders that a virtual machine's
  * host shares, and FUSE, whose storage is unknown. */
@@ -43,4 +44,15 @@ const char *wal__file_system_name(uint32_t magic, bool *network)
     }
     *network = false;
     return NULL;
+}
+
+/* xfs: unless a copy shares the blocks. */
+bool wal__file_system_writes_in_place(uint32_t magic)
+{
+    bool ignored;
+    const char *name = wal__file_system_name(magic, &ignored);
+
+    return name != NULL &&
+           (strcmp(name, "ext4") == 0 || strcmp(name, "xfs") == 0 ||
+            strcmp(name, "tmpfs") == 0);
 }

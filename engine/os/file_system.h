@@ -12,4 +12,9 @@
  * to. */
 const char *wal__file_system_name(uint32_t magic, bool *network);
 
+/* Whether bytes of a file that are written need no space when they are written
+ * again: a store to a map of the file does not raise SIGBUS on a full disk.
+ * Unknown file systems may need some. */
+bool wal__file_system_writes_in_place(uint32_t magic);
+
 #endif

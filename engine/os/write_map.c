@@ -71,7 +71,8 @@ static bool populate(struct wal__write_map *map, const struct wal__io *io,
     return true;
 }
 
-/* With the mutex: maps the file, unless it is mapped. */
+/* With the mutex: maps the file, unless it is mapped. A file that may need space
+ * when it is written again gets a map of no bytes. */
 static bool map_target(struct wal__write_map *map, const struct wal__io *io,
                        const struct wal__write_target *target)
 {
@@ -82,6 +83,10 @@ static bool map_target(struct wal__write_map *map, const struct wal__io *io,
         return true;
     }
     unmap(map, io);
+    if (!io->writes_in_place(io->ctx, target->file)) {
+        map->id = target->id;
+        return true;
+    }
     if (io->map(io->ctx, target->file, target->size, true, &at, &ignored) !=
         WAL_OK) {
         return false;

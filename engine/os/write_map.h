@@ -6,7 +6,8 @@
  * A store to a map cannot fail: where the page cannot be written, the process
  * receives SIGBUS. So pages are populated first, 64 KiB ahead. Where that fails
  * the caller writes by the file, which reports why. Populated pages are trusted
- * for a few milliseconds. Pages that were written are unmapped soon: a sync
+ * for a few milliseconds; a file system that copies on write, and may need space
+ * for a page that it has written back, is left to the file always. Pages that were written are unmapped soon: a sync
  * would have to write-protect each of them on every processor.
  *
  * Invariant: the pages from `written` to `populated` are populated. Threads:

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/os/file_system.h"
 #include "engine/os/io.h"
 
 enum {
@@ -29,16 +30,29 @@ enum {
     PAGE = 4096
 };
 
-static const struct wal__io *const io = &wal__io_posix;
+/* wal__io_posix, on a file system that writes in place. */
+static struct wal__io tested;
+static const struct wal__io *const io = &tested;
+static bool in_place;
 static struct wal__write_target segment;
 static struct wal__write_map map;
 static uint8_t bytes[64 * 1024];
+
+static bool writes_in_place(void *ctx, struct wal__file *file)
+{
+    (void)ctx;
+    (void)file;
+    return in_place;
+}
 
 static int open_segment(void **state)
 {
     int err = 0;
 
     (void)state;
+    tested = wal__io_posix;
+    tested.writes_in_place = writes_in_place;
+    in_place = true;
     memset(&segment, 0, sizeof(segment));
     segment.id = 7;
     segment.size = CAPACITY;
@@ -167,6 +181,31 @@ static void test_map__without_the_call_is_refused(void **state)
     assert_false(wal__write_map_write(&map, &without, &segment, &iov, 1, 4096));
 }
 
+/* A store to a page that was written back may need space there. */
+static void test_map__copy_on_write_is_left_to_the_file(void **state)
+{
+    (void)state;
+    in_place = false;
+    for (int i = 0; i < 3; i++) {
+        assert_false(write_at(4096, PIECE));
+        wal__write_map_prepare(&map, io);
+        wal__write_map_evict(&map, io);
+    }
+    in_place = true;
+    segment.id++;
+    assert_true(write_at(4096, PIECE));
+}
+
+static void test_map__file_systems_that_write_in_place(void **state)
+{
+    (void)state;
+    assert_true(wal__file_system_writes_in_place(0x0000EF53));  /* ext4 */
+    assert_true(wal__file_system_writes_in_place(0x01021994));  /* tmpfs */
+    assert_false(wal__file_system_writes_in_place(0x9123683E)); /* btrfs */
+    assert_false(wal__file_system_writes_in_place(0x65735546)); /* fuse */
+    assert_false(wal__file_system_writes_in_place(0x12345678)); /* unknown */
+}
+
 static void test_map__next_segment_replaces_the_map(void **state)
 {
     struct wal__file *first = segment.file;
@@ -283,6 +322,8 @@ int main(void)
         MAP_TEST(test_map__populated_pages_are_trusted_briefly),
         MAP_TEST(test_map__read_only_file_is_refused),
         MAP_TEST(test_map__without_the_call_is_refused),
+        MAP_TEST(test_map__copy_on_write_is_left_to_the_file),
+        MAP_TEST(test_map__file_systems_that_write_in_place),
         MAP_TEST(test_map__next_segment_replaces_the_map),
         MAP_TEST(test_map__interrupted_copy_leaves_its_first_bytes),
         MAP_TEST(test_map__is_prepared_while_it_is_written),

@@ -215,7 +215,7 @@ static void test_written__retained_lock_does_not_refuse_others(void **state)
 {
     (void)state;
     struct wal_store *store = open_unmarked();
-    struct wal_store *other = kit_open("store", 0);
+    struct wal_store *other = open_unmarked();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *seen = kit_session(other, "s");
     int count = 0;

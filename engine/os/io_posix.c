@@ -327,16 +327,6 @@ static enum wal_status file_populate_writable(void *ctx, void *at,
     return result_status(result, sys_errno);
 }
 
-static bool file_writes_in_place(void *ctx, struct wal__file *file)
-{
-    struct statfs fs;
-    int result;
-
-    (void)ctx;
-    WAL__RETRY_EINTR(result, fstatfs(file->fd, &fs));
-    return result == 0 && wal__file_system_writes_in_place((uint32_t)fs.f_type);
-}
-
 static void file_evict(void *ctx, void *at, uint64_t size)
 {
     (void)ctx;
@@ -571,7 +561,8 @@ const struct wal__io wal__io_posix = {
     .unmap = file_unmap,
     .populate = file_populate,
     .populate_writable = file_populate_writable,
-    .writes_in_place = file_writes_in_place,
+    .writes_in_place = wal__file_writes_in_place,
+    .set_in_place = wal__file_set_in_place,
     .evict = file_evict,
     .lock = file_lock,
     .path_stat = path_stat,

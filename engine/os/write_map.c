@@ -71,8 +71,8 @@ static bool populate(struct wal__write_map *map, const struct wal__io *io,
     return true;
 }
 
-/* With the mutex: maps the file, unless it is mapped. A file that may need space
- * when it is written again gets a map of no bytes. */
+/* With the mutex: maps the file, unless it is mapped. A file that may need
+ * space when it is written again gets a map of no bytes. */
 static bool map_target(struct wal__write_map *map, const struct wal__io *io,
                        const struct wal__write_target *target)
 {
@@ -136,7 +136,7 @@ static bool make_ready(struct wal__write_map *map, const struct wal__io *io,
 
 /* Stores the first word before all others: memcpy may store it last. A killed
  * process would leave zeros there, which is how the end of the log looks, and
- * bytes after them (SPEC.md 4.3). A signal fence orders stores of one thread. */
+ * bytes after them (SPEC.md 4.3). A signal fence orders stores of a thread. */
 static void copy_pieces(uint8_t *at, const struct iovec *iov, int count)
 {
     memcpy(at, iov[0].iov_base,

@@ -6,9 +6,10 @@
  * A store to a map cannot fail: where the page cannot be written, the process
  * receives SIGBUS. So pages are populated first, 64 KiB ahead. Where that fails
  * the caller writes by the file, which reports why. Populated pages are trusted
- * for a few milliseconds; a file system that copies on write, and may need space
- * for a page that it has written back, is left to the file always. Pages that were written are unmapped soon: a sync
- * would have to write-protect each of them on every processor.
+ * for a few milliseconds. On a file system that copies on write, a page that was
+ * written back may need space again: there the caller always writes by the file.
+ * Pages that were written are unmapped soon: a sync would have to write-protect
+ * each of them on every processor.
  *
  * Invariant: the pages from `written` to `populated` are populated. Threads:
  * init, deinit and write by one at a time; prepare and evict by any.

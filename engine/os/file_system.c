@@ -5,7 +5,14 @@
  */
 #include "engine/os/file_system.h"
 
+#include <linux/fs.h>
 #include <stddef.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/vfs.h>
+
+#include "engine/base/descriptor.h"
+#include "engine/os/io.h"
 
 /* `network` includes cluster file systems, folders that a virtual machine's
  * host shares, and FUSE, whose storage is unknown. */
@@ -43,4 +50,38 @@ const char *wal__file_system_name(uint32_t magic, bool *network)
     }
     *network = false;
     return NULL;
+}
+
+/* xfs: unless a copy shares the blocks. */
+bool wal__file_system_writes_in_place(uint32_t magic)
+{
+    bool ignored;
+    const char *name = wal__file_system_name(magic, &ignored);
+
+    return name != NULL &&
+           (strcmp(name, "ext4") == 0 || strcmp(name, "xfs") == 0 ||
+            strcmp(name, "tmpfs") == 0);
+}
+
+bool wal__file_writes_in_place(void *ctx, struct wal__file *file)
+{
+    struct statfs fs;
+    int result;
+
+    (void)ctx;
+    WAL__RETRY_EINTR(result, fstatfs(wal__io_posix_descriptor(file), &fs));
+    return result == 0 && wal__file_system_writes_in_place((uint32_t)fs.f_type);
+}
+
+/* btrfs has the flag. Others refuse it, and change nothing. */
+void wal__file_set_in_place(void *ctx, struct wal__file *file)
+{
+    int fd = wal__io_posix_descriptor(file);
+    int flags = 0;
+
+    (void)ctx;
+    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && (flags & FS_NOCOW_FL) == 0) {
+        flags |= FS_NOCOW_FL;
+        (void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
+    }
 }

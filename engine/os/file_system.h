@@ -7,9 +7,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct wal__file;
+
 /* Returns the name; NULL for an unknown number, which counts as local. Sets
  * *network to whether several machines may mount it at once, or may be able
  * to. */
 const char *wal__file_system_name(uint32_t magic, bool *network);
+
+/* Whether bytes of a file that are written need no space when they are written
+ * again: a store to a map of the file does not raise SIGBUS on a full disk.
+ * Unknown file systems may need some. */
+bool wal__file_system_writes_in_place(uint32_t magic);
+
+/* What the system's io calls (io.h). */
+bool wal__file_writes_in_place(void *ctx, struct wal__file *file);
+void wal__file_set_in_place(void *ctx, struct wal__file *file);
 
 #endif

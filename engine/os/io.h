@@ -101,6 +101,12 @@ struct wal__io {
      * not fault. Fails where they would raise SIGBUS. NULL: not supported. */
     enum wal_status (*populate_writable)(void *ctx, void *at, uint64_t size,
                                          int *sys_errno);
+    /* Whether what is written in the file can be written again without space.
+     * NULL where populate_writable is. */
+    bool (*writes_in_place)(void *ctx, struct wal__file *file);
+    /* Asks for that, of a file that is empty yet; best effort. NULL: not
+     * supported. */
+    void (*set_in_place)(void *ctx, struct wal__file *file);
     /* Unmaps whole pages of a map until they are touched again. NULL where
      * populate_writable is. */
     void (*evict)(void *ctx, void *at, uint64_t size);

@@ -15,7 +15,8 @@ enum {
     PREPARE_SIZE = 32 * 1024,  /* less than this is left: prepare */
     KEEP_SIZE = 256 * 1024,    /* written, before pages are unmapped */
     WRITE_MAX = 32 * 1024,     /* more costs less by the file */
-    TRUST_NS = 10000000
+    TRUST_NS = 10000000,
+    FIRST_SIZE = 8 /* bytes that are stored before the others */
 };
 
 void wal__write_map_init(struct wal__write_map *map)
@@ -70,7 +71,8 @@ static bool populate(struct wal__write_map *map, const struct wal__io *io,
     return true;
 }
 
-/* With the mutex: maps the file, unless it is mapped. */
+/* With the mutex: maps the file, unless it is mapped. A file that may need
+ * space when it is written again gets a map of no bytes. */
 static bool map_target(struct wal__write_map *map, const struct wal__io *io,
                        const struct wal__write_target *target)
 {
@@ -81,6 +83,10 @@ static bool map_target(struct wal__write_map *map, const struct wal__io *io,
         return true;
     }
     unmap(map, io);
+    if (!io->writes_in_place(io->ctx, target->file)) {
+        map->id = target->id;
+        return true;
+    }
     if (io->map(io->ctx, target->file, target->size, true, &at, &ignored) !=
         WAL_OK) {
         return false;
@@ -134,12 +140,25 @@ static bool make_ready(struct wal__write_map *map, const struct wal__io *io,
     return ready;
 }
 
+/* Stores the first word before all others: memcpy may store it last. A killed
+ * process would leave zeros there, which is how the end of the log looks, and
+ * bytes after them (SPEC.md 4.3). A signal fence orders stores of a thread. */
+static void copy_pieces(uint8_t *at, const struct iovec *iov, int count)
+{
+    memcpy(at, iov[0].iov_base,
+           iov[0].iov_len < FIRST_SIZE ? iov[0].iov_len : FIRST_SIZE);
+    atomic_signal_fence(memory_order_seq_cst);
+    for (int i = 0; i < count; i++) {
+        memcpy(at, iov[i].iov_base, iov[i].iov_len);
+        at += iov[i].iov_len;
+    }
+}
+
 bool wal__write_map_write(struct wal__write_map *map, const struct wal__io *io,
                           const struct wal__write_target *target,
                           const struct iovec *iov, int count, uint64_t offset)
 {
     uint64_t end = offset;
-    uint8_t *at;
 
     for (int i = 0; i < count; i++) {
         end += iov[i].iov_len;
@@ -149,11 +168,7 @@ bool wal__write_map_write(struct wal__write_map *map, const struct wal__io *io,
         !make_ready(map, io, target, offset, end)) {
         return false;
     }
-    at = map->at + offset;
-    for (int i = 0; i < count; i++) {
-        memcpy(at, iov[i].iov_base, iov[i].iov_len);
-        at += iov[i].iov_len;
-    }
+    copy_pieces(map->at + offset, iov, count);
     atomic_store(&map->written, end);
     return true;
 }

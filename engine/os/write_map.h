@@ -6,8 +6,10 @@
  * A store to a map cannot fail: where the page cannot be written, the process
  * receives SIGBUS. So pages are populated first, 64 KiB ahead. Where that fails
  * the caller writes by the file, which reports why. Populated pages are trusted
- * for a few milliseconds. Pages that were written are unmapped soon: a sync
- * would have to write-protect each of them on every processor.
+ * for a few milliseconds. Where a file system copies on write, a page that was
+ * written back may need space again: the caller writes by the file always.
+ * Pages that were written are unmapped soon: a sync would have to write-protect
+ * each of them on every processor.
  *
  * Invariant: the pages from `written` to `populated` are populated. Threads:
  * init, deinit and write by one at a time; prepare and evict by any.

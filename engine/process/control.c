@@ -149,13 +149,17 @@ static bool page_is_ready(const struct wal__control *control)
            atomic_load(&control->file_page->logs[0].is_recovered) != 0;
 }
 
-/* Creates the page of a new file. */
+/* Creates the page of a new file. It is stored to while the disk is full, so
+ * its block is not to be copied on write. */
 static enum wal_status make_page(struct wal__control *control, int *err)
 {
     const struct wal__io *io = control->env->io;
-    enum wal_status status =
-        io->allocate(io->ctx, control->file, WAL__CONTROL_SIZE, err);
+    enum wal_status status;
 
+    if (io->set_in_place != NULL) {
+        io->set_in_place(io->ctx, control->file);
+    }
+    status = io->allocate(io->ctx, control->file, WAL__CONTROL_SIZE, err);
     return status == WAL_OK ? wal__control_map_page(control, err) : status;
 }
 

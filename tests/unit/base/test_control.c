@@ -99,6 +99,43 @@ static void test_control__processes_share_one_page(void **state)
     free(members);
 }
 
+static int in_place_count;
+
+static void set_in_place(void *ctx, struct wal__file *file)
+{
+    struct wal__io_stat stat;
+    int err = 0;
+
+    assert_int_equal(wal__io_posix.stat(ctx, file, &stat, &err), WAL_OK);
+    assert_int_equal(stat.size, 0);
+    wal__io_posix.set_in_place(ctx, file);
+    in_place_count++;
+}
+
+/* btrfs would need space to write the page again: a store to it on a full disk
+ * would raise SIGBUS. It takes the flag of an empty file only. */
+static void test_control__page_is_written_in_place(void **state)
+{
+    (void)state;
+    struct wal__io io = wal__io_posix;
+    struct members *members = calloc(1, sizeof(*members));
+
+    assert_non_null(members);
+    io.set_in_place = set_in_place;
+    in_place_count = 0;
+    members->env.root[0] = '.';
+    members->env.heap = &wal__heap_libc;
+    members->env.io = &io;
+    members->env.lock_timeout_ms = TIMEOUT_MS;
+    assert_int_equal(wal__control_open(&members->first, &members->env, NULL),
+                     WAL_OK);
+    join(members);
+    assert_int_equal(in_place_count, 1);
+    wal__control_close(&members->second);
+    wal__control_close(&members->first);
+    free(members);
+}
+
 static void test_control__lock_reports_its_holder(void **state)
 {
     (void)state;
@@ -520,6 +557,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_control__first_process_recovers),
         KIT_TEST(test_control__processes_share_one_page),
+        KIT_TEST(test_control__page_is_written_in_place),
         KIT_TEST(test_control__owner_with_another_start_is_not_named),
         KIT_TEST(test_control__late_unlock_frees_its_own_round),
         KIT_TEST(test_control__round_that_is_over_is_not_kept),

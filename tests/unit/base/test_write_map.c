@@ -14,27 +14,45 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "engine/os/file_system.h"
 #include "engine/os/io.h"
 
 enum {
     CAPACITY = 2 * 1024 * 1024,
     PIECE = 3000,
-    ROUNDS = 400 /* of PIECE: more than half of the segment */
+    ROUNDS = 400, /* of PIECE: more than half of the segment */
+    PAGE = 4096
 };
 
-static const struct wal__io *const io = &wal__io_posix;
+/* wal__io_posix, on a file system that writes in place. */
+static struct wal__io tested;
+static const struct wal__io *const io = &tested;
+static bool in_place;
 static struct wal__write_target segment;
 static struct wal__write_map map;
 static uint8_t bytes[64 * 1024];
+
+static bool writes_in_place(void *ctx, struct wal__file *file)
+{
+    (void)ctx;
+    (void)file;
+    return in_place;
+}
 
 static int open_segment(void **state)
 {
     int err = 0;
 
     (void)state;
+    tested = wal__io_posix;
+    tested.writes_in_place = writes_in_place;
+    in_place = true;
     memset(&segment, 0, sizeof(segment));
     segment.id = 7;
     segment.size = CAPACITY;
@@ -128,6 +146,18 @@ static void test_map__truncated_file_is_refused(void **state)
     assert_false(write_at(65536 - PIECE / 2, PIECE));
 }
 
+/* Also where pages were populated before the file was truncated. */
+static void test_map__populated_pages_are_trusted_briefly(void **state)
+{
+    const struct timespec while_trusted = {0, 50000000};
+
+    (void)state;
+    assert_true(write_at(4096, PIECE));
+    assert_int_equal(truncate("segment", 4096), 0);
+    assert_int_equal(nanosleep(&while_trusted, NULL), 0);
+    assert_false(write_at(4096 + PIECE, PIECE));
+}
+
 static void test_map__read_only_file_is_refused(void **state)
 {
     struct wal__file *writable = segment.file;
@@ -151,6 +181,31 @@ static void test_map__without_the_call_is_refused(void **state)
     assert_false(wal__write_map_write(&map, &without, &segment, &iov, 1, 4096));
 }
 
+/* A store to a page that was written back may need space there. */
+static void test_map__copy_on_write_is_left_to_the_file(void **state)
+{
+    (void)state;
+    in_place = false;
+    for (int i = 0; i < 3; i++) {
+        assert_false(write_at(4096, PIECE));
+        wal__write_map_prepare(&map, io);
+        wal__write_map_evict(&map, io);
+    }
+    in_place = true;
+    segment.id++;
+    assert_true(write_at(4096, PIECE));
+}
+
+static void test_map__file_systems_that_write_in_place(void **state)
+{
+    (void)state;
+    assert_true(wal__file_system_writes_in_place(0x0000EF53));  /* ext4 */
+    assert_true(wal__file_system_writes_in_place(0x01021994));  /* tmpfs */
+    assert_false(wal__file_system_writes_in_place(0x9123683E)); /* btrfs */
+    assert_false(wal__file_system_writes_in_place(0x65735546)); /* fuse */
+    assert_false(wal__file_system_writes_in_place(0x12345678)); /* unknown */
+}
+
 static void test_map__next_segment_replaces_the_map(void **state)
 {
     struct wal__file *first = segment.file;
@@ -169,6 +224,54 @@ static void test_map__next_segment_replaces_the_map(void **state)
     io->close(io->ctx, segment.file);
     segment.file = first;
     assert_in_file(4096, PIECE);
+}
+
+/* --- a process that is killed while it copies ---------------------------- */
+
+static sigjmp_buf interrupted;
+
+static void interrupt(int number)
+{
+    siglongjmp(interrupted, number);
+}
+
+/* Copies from a source that cannot be read after `readable` bytes, as if the
+ * process were killed there. */
+static void copy_until(uint8_t *source, size_t readable, uint64_t offset)
+{
+    const struct sigaction action = {.sa_handler = interrupt};
+    const struct iovec iov = {source, 4 * PAGE};
+    struct sigaction before;
+
+    assert_int_equal(mprotect(source + readable, PAGE, PROT_NONE), 0);
+    assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
+    if (sigsetjmp(interrupted, 1) == 0) {
+        (void)wal__write_map_write(&map, io, &segment, &iov, 1, offset);
+        fail_msg("the source was read");
+    }
+    assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+    assert_int_equal(mprotect(source + readable, PAGE, PROT_READ | PROT_WRITE),
+                     0);
+}
+
+/* What follows the published end is looked at only where it does not begin with
+ * zeros, so the first bytes are there before any others, whatever order memcpy
+ * has. */
+static void test_map__interrupted_copy_leaves_its_first_bytes(void **state)
+{
+    uint8_t *source = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint64_t offset = 4096;
+
+    (void)state;
+    assert_true(source != MAP_FAILED);
+    memcpy(source, bytes, 4 * PAGE);
+    for (uint64_t i = 0; i < 64; i++) {
+        copy_until(source, (i % 3 + 1) * PAGE, offset);
+        assert_in_file(offset, 8);
+        offset += 4 * PAGE + 8 * i;
+    }
+    assert_int_equal(munmap(source, 4 * PAGE), 0);
 }
 
 /* --- preparing by other threads ------------------------------------------ */
@@ -216,9 +319,13 @@ int main(void)
         MAP_TEST(test_map__eviction_keeps_the_page_that_is_written),
         MAP_TEST(test_map__large_write_is_left_to_the_file),
         MAP_TEST(test_map__truncated_file_is_refused),
+        MAP_TEST(test_map__populated_pages_are_trusted_briefly),
         MAP_TEST(test_map__read_only_file_is_refused),
         MAP_TEST(test_map__without_the_call_is_refused),
+        MAP_TEST(test_map__copy_on_write_is_left_to_the_file),
+        MAP_TEST(test_map__file_systems_that_write_in_place),
         MAP_TEST(test_map__next_segment_replaces_the_map),
+        MAP_TEST(test_map__interrupted_copy_leaves_its_first_bytes),
         MAP_TEST(test_map__is_prepared_while_it_is_written),
     };
 

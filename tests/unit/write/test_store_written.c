@@ -6,9 +6,12 @@
 #include "tests/lib/kit/store_kit.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
 
+#include "engine/commit/leader.h"
+#include "engine/process/control_lock.h"
 #include "engine/store/session.h"
 #include "format/bytes/assert.h"
 
@@ -212,7 +215,7 @@ static void test_written__retained_lock_does_not_refuse_others(void **state)
 {
     (void)state;
     struct wal_store *store = open_unmarked();
-    struct wal_store *other = kit_open("store", 0);
+    struct wal_store *other = open_unmarked();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *seen = kit_session(other, "s");
     int count = 0;
@@ -224,6 +227,43 @@ static void test_written__retained_lock_does_not_refuse_others(void **state)
         assert_int_equal(append(seen, id, "{}", WAL_WRITTEN), WAL_OK);
     }
     assert_int_equal(kit_info(session).entries, (uint64_t)count + 20);
+    wal_session_close(session);
+    wal_session_close(seen);
+    kit_close(other);
+    kit_close(store);
+}
+
+static void *append_one(void *session)
+{
+    WAL__ASSERT(append(session, "other", "{}", WAL_WRITTEN) == WAL_OK);
+    return NULL;
+}
+
+/* Begins a group as the leader of a burst does, until another process waits. */
+static void test_written__lock_is_not_retained_before_a_waiter(void **state)
+{
+    (void)state;
+    struct wal_store *store = open_unmarked();
+    struct wal_store *other = kit_open("store", 0);
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *seen = kit_session(other, "s");
+    const struct wal__leader_client *client = &store->core.committer.client;
+    struct wal__log *log = &store->core.log;
+    pthread_t thread;
+
+    while (is_retained(store)) {
+        (void)sched_yield();
+    }
+    assert_int_equal(wal__leader_begin(log, client, true, NULL), WAL_OK);
+    assert_int_equal(pthread_create(&thread, NULL, append_one, seen), 0);
+    while (!wal__control_has_waiters(
+        log->control, WAL__LOCK_APPEND + log->log_id, log->log_id)) {
+        (void)sched_yield();
+    }
+    wal__leader_end_retaining_lock(log, client);
+    assert_false(log->append_lock_held);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(kit_info(session).entries, 1);
     wal_session_close(session);
     wal_session_close(seen);
     kit_close(other);
@@ -336,6 +376,7 @@ int main(void)
         KIT_TEST(test_written__append_lock_is_released_for_others),
         KIT_TEST(test_written__idle_process_releases_the_append_lock),
         KIT_TEST(test_written__retained_lock_does_not_refuse_others),
+        KIT_TEST(test_written__lock_is_not_retained_before_a_waiter),
         KIT_TEST(test_written__close_releases_the_append_lock),
         KIT_TEST(test_written__and_durable_all_complete),
     };

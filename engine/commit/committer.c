@@ -51,7 +51,7 @@ static uint64_t spin_budget_ns(struct wal__committer *committer,
     if (op->durability == WAL_WRITTEN && !op->async) {
         budget = WRITTEN_SPIN_NS;
     } else if (wal__commit_cycle_is_contended(committer) && is_quick &&
-               !atomic_load(&committer->is_crowded)) {
+               !atomic_load(&committer->is_outnumbered)) {
         budget = SPIN_NS_MAX;
     }
     return budget > 0 && has_fair_scheduling() ? budget : 0;

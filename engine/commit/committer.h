@@ -52,7 +52,7 @@ struct wal__committer {
      * expected to return. More than two of them are contention. */
     _Atomic uint32_t sync_waiters;
     /* Other processes append much more than this one: processors are busy. */
-    _Atomic bool is_crowded;
+    _Atomic bool is_outnumbered;
     uint64_t own_sequence; /* of the last record written here; the leader's */
     bool has_leader;
     bool stopping;

@@ -18,7 +18,7 @@
 #include "format/bytes/assert.h"
 
 enum {
-    CROWD = 3, /* times as many records by other processes as by this one */
+    OTHERS_MANY = 3, /* times as many records by others as by this process */
     GROUP_SIZE_MAX = 33 * 1024 * 1024,
     GROUP_OPS_MAX = WAL__COMMIT_SESSIONS_MAX / 2
 };
@@ -316,9 +316,9 @@ void wal__group_build(struct wal__committer *committer, struct wal__op *first)
     if (!build_all(committer, first)) {
         return;
     }
-    atomic_store(&committer->is_crowded,
-                 others > CROWD * (log->last_sequence -
-                                   committer->own_sequence - others));
+    atomic_store(&committer->is_outnumbered,
+                 others > OTHERS_MANY * (log->last_sequence -
+                                         committer->own_sequence - others));
     committer->own_sequence = log->last_sequence;
     if (committer->retain_append_lock &&
         wal__log_check_poison(log, NULL) == WAL_OK) {

@@ -230,7 +230,6 @@ static enum wal_status initialise_segment(struct wal__log *log,
     segment->open = open;
     wal__group_init(&group, log);
     group.defer_publish = true;
-    group.is_synced = true;
     status = wal__group_add(&group, log, &frame, bytes) == WAL_OK
                  ? wal__group_write(&group, log, error)
                  : wal__no_memory(error);

@@ -108,8 +108,8 @@ static void evict_written(struct wal__write_map *map, const struct wal__io *io,
     }
 }
 
-/* Whether [offset, end) is populated. A simulated process, which has no threads,
- * is asked each time: once it has been killed it must not store any more. */
+/* Whether the file is populated up to `end`. A simulated process, which has no
+ * threads, is asked each time: killed, it must not store any more. */
 static bool is_populated(const struct wal__write_map *map,
                          const struct wal__io *io, uint64_t end, uint64_t now)
 {

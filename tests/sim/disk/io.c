@@ -409,6 +409,13 @@ static enum wal_status io_populate_writable(void *ctx, void *at, uint64_t size,
     return io_populate(ctx, at, size, sys_errno);
 }
 
+static bool io_writes_in_place(void *ctx, struct wal__file *file)
+{
+    (void)ctx;
+    (void)file;
+    return true;
+}
+
 /* The pages are read again when they are touched. */
 static void io_evict(void *ctx, void *at, uint64_t size)
 {
@@ -563,6 +570,7 @@ const struct wal__io sim__io_table = {
     .unmap = io_unmap,
     .populate = io_populate,
     .populate_writable = io_populate_writable,
+    .writes_in_place = io_writes_in_place,
     .evict = io_evict,
     .lock = io_lock,
     .path_stat = sim__io_path_stat,

@@ -24,7 +24,7 @@ enum {
     DEFAULT_QUEUE = 256,
     DEFAULT_MARK_MS = 100,
     DEFAULT_DURABLE_MARK_MS = 5000, /* longer than between steps of an agent */
-    FAST_SYNC_NS = 250000,   /* up to here waiters spin before they sleep */
+    FAST_SYNC_NS = 400000,   /* up to here waiters spin before they sleep */
     SPIN_NS_MAX = 2000000,   /* for a result, under contention */
     WRITTEN_SPIN_NS = 50000, /* for a result that waits for no device */
     WRITTEN_LOOKS = 400      /* for it, before the processor is yielded */

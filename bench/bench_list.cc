@@ -239,7 +239,7 @@ void report_findings(const std::string &name, const findings &found, bool aims)
 {
     report_time(name + ": open", found.open, aims ? 2 : 0);
     report_time(name + ": list the newest 50", found.newest, aims ? 1 : 0);
-    report_time(name + ": list all", found.all, aims ? 15 : 0);
+    report_time(name + ": list all", found.all, aims ? 12 : 0);
     report_time(name + ": latest of a directory", found.latest, aims ? 0.1 : 0);
 }
 

@@ -36,7 +36,10 @@ std::vector<std::string> segment_paths(const std::string &store)
     std::vector<std::string> paths;
 
     for (const std::string &name : names(store + "/log")) {
-        paths.push_back(store + "/log/" + name);
+        /* The next one may be in the making. */
+        if (name.size() > 4 && name.substr(name.size() - 4) == ".seg") {
+            paths.push_back(store + "/log/" + name);
+        }
     }
     return paths;
 }

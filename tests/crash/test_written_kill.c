@@ -31,6 +31,9 @@ enum {
 
 struct counts {
     _Atomic uint32_t stop;
+    /* The parent checks a life: writers append once a millisecond, so that
+     * there is not more and more to check. */
+    _Atomic uint32_t checking;
     /* Batches. The next one may be there, too. */
     _Atomic uint32_t acknowledged[LIVES][THREADS];
 };
@@ -95,7 +98,12 @@ static void *write_batches(void *arg)
     char ids[BATCH_MAX][64];
 
     while (atomic_load(&counts->stop) == 0) {
+        const struct timespec moment = {0, 1000000};
         uint32_t count = count_entries(&writer->next);
+
+        if (atomic_load(&counts->checking) != 0) {
+            (void)nanosleep(&moment, NULL);
+        }
 
         for (uint32_t i = 0; i < count; i++) {
             name_entry(ids[i], &writer->next, i);
@@ -308,7 +316,9 @@ static uint64_t run(uint64_t *seed, bool killed)
 
         nap(seed);
         kill_child(children[at]);
+        atomic_store(&counts->checking, 1);
         (void)check_life(store, living[at]);
+        atomic_store(&counts->checking, 0);
         living[at] = lives++;
         children[at] = start(living[at]);
     }

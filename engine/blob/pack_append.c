@@ -162,6 +162,7 @@ static enum wal_status write_group(struct wal__blob_store *blobs,
 
     WAL__ASSERT(first < end && blobs->apply_target == &blobs->tail);
     wal__group_init(&group, log);
+    group.is_synced = true; /* before a record names the contents */
     for (uint32_t i = first; i < end && status == WAL_OK; i++) {
         if (prepared[i].end != 0 ||
             find_existing_end(blobs, &prepared[i]) != 0) {

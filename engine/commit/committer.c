@@ -27,7 +27,7 @@ enum {
     FAST_SYNC_NS = 250000,   /* up to here waiters spin before they sleep */
     SPIN_NS_MAX = 2000000,   /* for a result, under contention */
     WRITTEN_SPIN_NS = 50000, /* for a result that waits for no device */
-    LEADER_SPINS = 200       /* looks whether the leader has ended */
+    WRITTEN_LOOKS = 400      /* for it, before the processor is yielded */
 };
 
 /* Whether sched_yield() lets all other threads run: a thread of a real-time
@@ -50,7 +50,8 @@ static uint64_t spin_budget_ns(struct wal__committer *committer,
 
     if (op->durability == WAL_WRITTEN && !op->async) {
         budget = WRITTEN_SPIN_NS;
-    } else if (wal__commit_cycle_is_contended(committer) && is_quick) {
+    } else if (wal__commit_cycle_is_contended(committer) && is_quick &&
+               !atomic_load(&committer->is_outnumbered)) {
         budget = SPIN_NS_MAX;
     }
     return budget > 0 && has_fair_scheduling() ? budget : 0;
@@ -97,18 +98,6 @@ static enum wal_status wait_for_queue_space(struct wal__committer *committer,
     return WAL_OK;
 }
 
-/* Waits a little for the leader of another thread to end: what waits for no
- * device takes less time than handing an operation over. */
-static void spin_while_led(struct wal__committer *committer)
-{
-    for (int i = 0;
-         i < LEADER_SPINS &&
-         atomic_load_explicit(&committer->has_leader, memory_order_relaxed);
-         i++) {
-        wal__cpu_pause();
-    }
-}
-
 enum wal_status wal__committer_submit(struct wal__committer *committer,
                                       struct wal__op *op, bool no_wait,
                                       struct wal_error *error)
@@ -122,9 +111,6 @@ enum wal_status wal__committer_submit(struct wal__committer *committer,
     WAL__ASSERT(op->frame_count == 0 || op->reservation.size > 0);
     if (status != WAL_OK) {
         return status;
-    }
-    if (op->durability == WAL_WRITTEN && !op->async && committer->running) {
-        spin_while_led(committer);
     }
     pthread_mutex_lock(&committer->mutex);
     status =
@@ -151,6 +137,20 @@ enum wal_status wal__committer_submit(struct wal__committer *committer,
     return WAL_OK;
 }
 
+/* Whether a leader of another thread writes the operation soon: that takes less
+ * time than to yield the processor. */
+static bool is_written_soon(const struct wal__op *op)
+{
+    for (int i = 0; i < WRITTEN_LOOKS && op->durability == WAL_WRITTEN; i++) {
+        if (atomic_load_explicit(&op->state, memory_order_acquire) ==
+            WAL__OP_DONE) {
+            return true;
+        }
+        wal__cpu_pause();
+    }
+    return false;
+}
+
 enum wal_status wal__committer_wait(struct wal__committer *committer,
                                     struct wal__op *op, int64_t timeout_ms)
 {
@@ -161,7 +161,8 @@ enum wal_status wal__committer_wait(struct wal__committer *committer,
         }
         pthread_mutex_unlock(&committer->mutex);
     }
-    if (atomic_load(&op->state) == WAL__OP_DONE) {
+    if (atomic_load(&op->state) == WAL__OP_DONE ||
+        (timeout_ms < 0 && is_written_soon(op))) {
         return op->status;
     }
     if (timeout_ms < 0 && wal__op_spin_wait(committer->log->env->io, op,
@@ -413,6 +414,8 @@ enum wal_status wal__committer_init(struct wal__committer *committer,
         (uint64_t)(mark_ms != 0 ? mark_ms : DEFAULT_MARK_MS) * 1000000;
     committer->durable_mark_ns =
         (uint64_t)(mark_ms != 0 ? mark_ms : DEFAULT_DURABLE_MARK_MS) * 1000000;
+    wal__buf_init(&committer->group_iov, log->env->heap);
+    wal__buf_init(&committer->group_sessions, log->env->heap);
     wal__async_errors_init(&committer->async_errors);
     pthread_mutexattr_init(&adaptive);
     pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
@@ -460,6 +463,8 @@ void wal__committer_stop(struct wal__committer *committer)
 void wal__committer_deinit(struct wal__committer *committer)
 {
     wal__async_errors_deinit(&committer->async_errors);
+    wal__buf_deinit(&committer->group_iov);
+    wal__buf_deinit(&committer->group_sessions);
     pthread_mutex_destroy(&committer->mutex);
     pthread_mutex_destroy(&committer->background_mutex);
     pthread_cond_destroy(&committer->work_available);

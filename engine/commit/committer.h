@@ -36,6 +36,9 @@ struct wal__committer {
     uint32_t queue_limit;     /* of WAL_QUEUED operations */
     uint64_t idle_mark_ns;    /* until a mark makes the end durable */
     uint64_t durable_mark_ns; /* until a mark of an end that is durable */
+    /* Of the leader: memory of the last group, for the next one. */
+    struct wal__buf group_iov;
+    struct wal__buf group_sessions;
     pthread_mutex_t mutex;
     pthread_cond_t work_available; /* an operation is staged, or stopping */
     pthread_cond_t state_changed;  /* no leader any more, or queue space */
@@ -48,7 +51,10 @@ struct wal__committer {
     /* Durable operations that the last sync completed: their callers are
      * expected to return. More than two of them are contention. */
     _Atomic uint32_t sync_waiters;
-    _Atomic bool has_leader;
+    /* Other processes append much more than this one: processors are busy. */
+    _Atomic bool is_outnumbered;
+    uint64_t own_sequence; /* of the last record written here; the leader's */
+    bool has_leader;
     bool stopping;
     bool running;            /* the threads exist */
     bool retain_append_lock; /* after the group being built; the leader's */

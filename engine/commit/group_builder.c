@@ -18,6 +18,7 @@
 #include "format/bytes/assert.h"
 
 enum {
+    OTHERS_MANY = 3, /* times as many records by others as by this process */
     GROUP_SIZE_MAX = 33 * 1024 * 1024,
     GROUP_OPS_MAX = WAL__COMMIT_SESSIONS_MAX / 2
 };
@@ -126,6 +127,7 @@ static enum wal_status add_op(struct wal__committer *committer,
         }
     }
     group->durable |= op->written && op->durability == WAL_DURABLE;
+    group->is_synced |= group->durable;
     return status;
 }
 
@@ -138,12 +140,14 @@ static enum wal_status write_group(struct wal__committer *committer,
     struct wal__log *log = committer->log;
     enum wal_status status = WAL_OK;
     struct wal__group group;
-    struct wal__buf sessions;
+    struct wal__buf *sessions = &committer->group_sessions;
 
     WAL__ASSERT(log->append_lock_held);
     WAL__ASSERT(log->pending_group == NULL);
     wal__group_init(&group, log);
-    wal__buf_init(&sessions, log->env->heap);
+    group.iov = committer->group_iov;
+    group.iov.size = 0;
+    sessions->size = 0;
     log->pending_group = &group;
     for (struct wal__op *op = first; op != end; op = op->next) {
         if (op->status != WAL_OK) {
@@ -154,7 +158,7 @@ static enum wal_status write_group(struct wal__committer *committer,
         wal__op_clear(op);
         op->status = op->resolve(committer->client.ctx, op);
         if (op->status == WAL_OK) {
-            status = add_op(committer, &group, &sessions, op);
+            status = add_op(committer, &group, sessions, op);
         }
         if (status != WAL_OK) {
             /* Records were applied that are not in the log. */
@@ -164,8 +168,8 @@ static enum wal_status write_group(struct wal__committer *committer,
         }
     }
     if (status == WAL_OK && group.frames > 0) {
-        group.sessions = (const uint32_t *)(void *)sessions.data;
-        group.session_count = (uint32_t)(sessions.size / sizeof(uint32_t));
+        group.sessions = (const uint32_t *)(void *)sessions->data;
+        group.session_count = (uint32_t)(sessions->size / sizeof(uint32_t));
         WAL__ASSERT(group.session_count <= WAL__COMMIT_SESSIONS_MAX);
         status = wal__group_write(&group, log, error);
         committer->needs_mark = true;
@@ -177,8 +181,7 @@ static enum wal_status write_group(struct wal__committer *committer,
         op->position = atomic_load(&log->end);
     }
     log->pending_group = NULL;
-    wal__group_deinit(&group);
-    wal__buf_deinit(&sessions);
+    committer->group_iov = group.iov;
     return status == WAL_EPOISONED ? status : WAL_OK;
 }
 
@@ -300,6 +303,7 @@ void wal__group_build(struct wal__committer *committer, struct wal__op *first)
     struct wal__log *log = committer->log;
     struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status;
+    uint64_t others;
 
     catch_up_before_lock(committer);
     status = wal__leader_begin(log, &committer->client, true, &error);
@@ -308,9 +312,14 @@ void wal__group_build(struct wal__committer *committer, struct wal__op *first)
         return;
     }
     WAL__ASSERT(log->append_lock_held);
+    others = log->last_sequence - committer->own_sequence;
     if (!build_all(committer, first)) {
         return;
     }
+    atomic_store(&committer->is_outnumbered,
+                 others > OTHERS_MANY * (log->last_sequence -
+                                         committer->own_sequence - others));
+    committer->own_sequence = log->last_sequence;
     if (committer->retain_append_lock &&
         wal__log_check_poison(log, NULL) == WAL_OK) {
         wal__leader_end_retaining_lock(log, &committer->client);

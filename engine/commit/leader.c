@@ -228,6 +228,7 @@ static enum wal_status write_mark(struct wal__log *log,
         goto done;
     }
     wal__group_init(&group, log);
+    group.is_synced = true;
     status = wal__group_write(&group, log, error);
     wal__group_deinit(&group);
     if (status == WAL_OK) {

@@ -170,8 +170,9 @@ static enum wal_status write_bytes(const struct wal__group *group,
     const struct iovec *iov = (const struct iovec *)(void *)group->iov.data;
     int count = (int)(group->iov.size / sizeof(struct iovec));
 
-    if (!group->durable && wal__write_map_write(&log->write_map, io, &target,
-                                                iov, count, offset)) {
+    if (!group->is_synced && !group->defer_publish &&
+        wal__write_map_write(&log->write_map, io, &target, iov, count,
+                             offset)) {
         return WAL_OK;
     }
     return wal__io_write_full(io, log->tail_segment->file, iov, count, offset,

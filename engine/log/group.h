@@ -23,6 +23,7 @@ struct wal__group {
     int64_t clock_ms;
     bool durable;             /* an operation of it is WAL_DURABLE */
     bool defer_publish;       /* the caller publishes it, after a sync */
+    bool is_synced;           /* a sync follows at once */
     const uint32_t *sessions; /* ascending, each once; borrowed */
     uint32_t session_count;
 };

@@ -108,25 +108,31 @@ static void evict_written(struct wal__write_map *map, const struct wal__io *io,
     }
 }
 
+/* Whether the file is populated up to `end`. A simulated process, which has no
+ * threads, is asked each time: killed, it must not store any more. */
+static bool is_populated(const struct wal__write_map *map,
+                         const struct wal__io *io, uint64_t end, uint64_t now)
+{
+    return io->threads && end <= atomic_load(&map->populated) &&
+           now - atomic_load(&map->populated_ns) < TRUST_NS;
+}
+
 /* Makes [offset, end) writable without a fault. */
 static bool make_ready(struct wal__write_map *map, const struct wal__io *io,
                        const struct wal__write_target *target, uint64_t offset,
                        uint64_t end)
 {
     uint64_t now = coarse_now_ns();
-    bool ready = true;
+    bool ready;
 
     /* The writer alone changes the map. */
-    if (map->id == target->id && end <= atomic_load(&map->populated) &&
-        now - atomic_load(&map->populated_ns) < TRUST_NS) {
+    if (map->id == target->id && is_populated(map, io, end, now)) {
         return true;
     }
     pthread_mutex_lock(&map->mutex);
-    ready = map_target(map, io, target);
-    if (ready && (end > atomic_load(&map->populated) ||
-                  now - atomic_load(&map->populated_ns) >= TRUST_NS)) {
-        ready = populate(map, io, offset, end, now);
-    }
+    ready =
+        map_target(map, io, target) && (is_populated(map, io, end, now) ||
+                                        populate(map, io, offset, end, now));
     if (ready) {
         evict_written(map, io, offset, KEEP_SIZE);
     }

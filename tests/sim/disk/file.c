@@ -375,6 +375,29 @@ void sim__file_track_map(struct sim_file *file, uint64_t size)
     refresh_shadow(file);
 }
 
+/* Notes what was stored to [at, end), which is in one sector, as a write of the
+ * bytes from the first to the last that differ: a write by a call leaves the
+ * others of a sector too. */
+static void collect_sector(struct sim_file *file, uint64_t at, uint64_t end)
+{
+    while (at < end && file->shadow[at] == file->content[at]) {
+        at++;
+    }
+    while (at < end && file->shadow[end - 1] == file->content[end - 1]) {
+        end--;
+    }
+    if (at == end) {
+        return;
+    }
+
+    struct sim_change *change = sim__file_add_change(file, SIM_WRITE);
+
+    change->offset = at;
+    change->size = end - at;
+    change->before = bytes_copy(file->shadow + at, change->size);
+    change->after = bytes_copy(file->content + at, change->size);
+}
+
 /* Notes what was stored through writable maps as writes of sectors. */
 void sim__file_collect_map_writes(struct sim_file *file)
 {
@@ -382,16 +405,9 @@ void sim__file_collect_map_writes(struct sim_file *file)
         uint64_t left = file->shadow_size - at;
         uint64_t size = left < SIM_SECTOR_SIZE ? left : SIM_SECTOR_SIZE;
 
-        if (memcmp(file->shadow + at, file->content + at, (size_t)size) == 0) {
-            continue;
+        if (memcmp(file->shadow + at, file->content + at, (size_t)size) != 0) {
+            collect_sector(file, at, at + size);
         }
-
-        struct sim_change *change = sim__file_add_change(file, SIM_WRITE);
-
-        change->offset = at;
-        change->size = size;
-        change->before = bytes_copy(file->shadow + at, size);
-        change->after = bytes_copy(file->content + at, size);
     }
     refresh_shadow(file);
 }

@@ -401,6 +401,29 @@ static enum wal_status io_populate(void *ctx, const void *at, uint64_t size,
     return sim__op_finish(&step, sys_errno);
 }
 
+/* What is stored afterwards is noted as the writes of a map. Fails where a
+ * fault is injected: the caller then writes by pwritev. */
+static enum wal_status io_populate_writable(void *ctx, void *at, uint64_t size,
+                                            int *sys_errno)
+{
+    return io_populate(ctx, at, size, sys_errno);
+}
+
+static bool io_writes_in_place(void *ctx, struct wal__file *file)
+{
+    (void)ctx;
+    (void)file;
+    return true;
+}
+
+/* The pages are read again when they are touched. */
+static void io_evict(void *ctx, void *at, uint64_t size)
+{
+    (void)ctx;
+    (void)at;
+    (void)size;
+}
+
 static void io_unmap(void *ctx, void *at, uint64_t size)
 {
     struct sim_process *process = ctx;
@@ -546,6 +569,9 @@ const struct wal__io sim__io_table = {
     .map = io_map,
     .unmap = io_unmap,
     .populate = io_populate,
+    .populate_writable = io_populate_writable,
+    .writes_in_place = io_writes_in_place,
+    .evict = io_evict,
     .lock = io_lock,
     .path_stat = sim__io_path_stat,
     .make_directory = sim__io_make_directory,

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "engine/commit/commit_cycle.h"
 #include "engine/commit/leader.h"
 #include "engine/process/control_lock.h"
 #include "engine/store/session.h"
@@ -158,34 +159,33 @@ static void test_written__append_lock_is_released_for_others(void **state)
 
 /* --- the retained append lock --------------------------------------------- */
 
-/* Appends in a burst until the process retains the lock afterwards: a thread
- * that is not scheduled for a while ends the burst. */
-static void retain_lock(struct wal_store *store, struct wal_session *session,
-                        int *count)
-{
-    struct wal__committer *committer = &store->core.committer;
-    bool retained = false;
-    char id[32];
-
-    for (int i = 0; i < 100000 && !retained; i++) {
-        (void)snprintf(id, sizeof(id), "burst-%d", (*count)++);
-        assert_int_equal(append(session, id, "{}", WAL_WRITTEN), WAL_OK);
-        pthread_mutex_lock(&committer->mutex);
-        retained = store->core.log.append_lock_retained;
-        pthread_mutex_unlock(&committer->mutex);
-    }
-    assert_true(retained);
-}
-
+/* Whether the process retains the lock. A leader changes that without the
+ * mutex. */
 static bool is_retained(struct wal_store *store)
 {
     struct wal__committer *committer = &store->core.committer;
     bool retained;
 
     pthread_mutex_lock(&committer->mutex);
-    retained = store->core.log.append_lock_retained;
+    retained = !committer->has_leader && store->core.log.append_lock_retained;
     pthread_mutex_unlock(&committer->mutex);
     return retained;
+}
+
+/* Appends in a burst until the process retains the lock afterwards: a thread
+ * that is not scheduled for a while ends the burst. */
+static void retain_lock(struct wal_store *store, struct wal_session *session,
+                        int *count)
+{
+    bool retained = false;
+    char id[32];
+
+    for (int i = 0; i < 100000 && !retained; i++) {
+        (void)snprintf(id, sizeof(id), "burst-%d", (*count)++);
+        assert_int_equal(append(session, id, "{}", WAL_WRITTEN), WAL_OK);
+        retained = is_retained(store);
+    }
+    assert_true(retained);
 }
 
 static void test_written__idle_process_releases_the_append_lock(void **state)
@@ -239,6 +239,20 @@ static void *append_one(void *session)
     return NULL;
 }
 
+/* Makes this thread the leader, without a retained lock. */
+static void lead(struct wal__committer *committer)
+{
+    bool leads = false;
+
+    while (!leads) {
+        pthread_mutex_lock(&committer->mutex);
+        leads = !committer->has_leader && !committer->log->append_lock_retained;
+        committer->has_leader |= leads;
+        pthread_mutex_unlock(&committer->mutex);
+        (void)sched_yield();
+    }
+}
+
 /* Begins a group as the leader of a burst does, until another process waits. */
 static void test_written__lock_is_not_retained_before_a_waiter(void **state)
 {
@@ -247,13 +261,12 @@ static void test_written__lock_is_not_retained_before_a_waiter(void **state)
     struct wal_store *other = kit_open("store", 0);
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *seen = kit_session(other, "s");
-    const struct wal__leader_client *client = &store->core.committer.client;
+    struct wal__committer *committer = &store->core.committer;
+    const struct wal__leader_client *client = &committer->client;
     struct wal__log *log = &store->core.log;
     pthread_t thread;
 
-    while (is_retained(store)) {
-        (void)sched_yield();
-    }
+    lead(committer);
     assert_int_equal(wal__leader_begin(log, client, true, NULL), WAL_OK);
     assert_int_equal(pthread_create(&thread, NULL, append_one, seen), 0);
     while (!wal__control_has_waiters(
@@ -262,6 +275,9 @@ static void test_written__lock_is_not_retained_before_a_waiter(void **state)
     }
     wal__leader_end_retaining_lock(log, client);
     assert_false(log->append_lock_held);
+    pthread_mutex_lock(&committer->mutex);
+    wal__commit_cycle_end(committer);
+    pthread_mutex_unlock(&committer->mutex);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(kit_info(session).entries, 1);
     wal_session_close(session);

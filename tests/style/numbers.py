@@ -23,7 +23,7 @@ TURNS = 5
 # Questions, as regular expressions, with their targets.
 AIMS = (
     (r"durable append, 1 thread, mixed, p50 to a bare write \+ sync",
-     "<=", 1.10),
+     "<=", 1.05),
     (r"durable append, 16 threads, mixed, to bare batches, fdatasync",
      ">=", 0.5),
     (r"durable append, 64 threads, mixed, to bare batches, fdatasync",
@@ -42,7 +42,7 @@ AIMS = (
     (r"written append, 4 threads, 64 MiB, to write\(2\) of new files",
      ">=", 0.5),
     (r"written append, 4 threads, 64 MiB, to jsonl-shared-written", ">=", 1.0),
-    (r"submitting 1 KiB, processor time of the caller, .*", "<=", 2.5),
+    (r"submitting 1 KiB, processor time of the caller, .*", "<=", 2.0),
     (r"replay, .*, populated maps, to a bare CRC pass", ">=", 0.85),
     (r"replay, .*, fresh process, to lmdb", ">=", 0.85),
     (r"replay, .*, fresh process, to rocksdb \(verifies\)", ">=", 1.0),
@@ -51,7 +51,7 @@ AIMS = (
     (r"durable fork of 10000 entries, to a bare write \+ sync", "<=", 1.3),
     (r"100000 sessions, closed: open", "<=", 2.0),
     (r"100000 sessions, closed: list the newest 50", "<=", 1.0),
-    (r"100000 sessions, closed: list all", "<=", 15.0),
+    (r"100000 sessions, closed: list all", "<=", 12.0),
     (r"100000 sessions, closed: latest of a directory", "<=", 0.1),
     (r"100000 sessions: anonymous memory, 100 in use", "<=", 64.0),
     (r"log with indexes to payloads, 1 writer", "<=", 1.20),

@@ -126,7 +126,7 @@ static void test_written__append_lock_is_released_for_others(void **state)
 {
     (void)state;
     struct wal_store *store = kit_store();
-    struct wal_store *other = kit_open("store", 0);
+    struct wal_store *other = open_unmarked();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *seen = kit_session(other, "s");
     struct writer writers[WRITERS];

@@ -12,7 +12,6 @@
 #include <sys/vfs.h>
 
 #include "engine/base/descriptor.h"
-#include "engine/os/io.h"
 
 /* `network` includes cluster file systems, folders that a virtual machine's
  * host shares, and FUSE, whose storage is unknown. */
@@ -63,23 +62,20 @@ bool wal__file_system_writes_in_place(uint32_t magic)
             strcmp(name, "tmpfs") == 0);
 }
 
-bool wal__file_writes_in_place(void *ctx, struct wal__file *file)
+bool wal__descriptor_writes_in_place(int fd)
 {
     struct statfs fs;
     int result;
 
-    (void)ctx;
-    WAL__RETRY_EINTR(result, fstatfs(wal__io_posix_descriptor(file), &fs));
+    WAL__RETRY_EINTR(result, fstatfs(fd, &fs));
     return result == 0 && wal__file_system_writes_in_place((uint32_t)fs.f_type);
 }
 
 /* btrfs has the flag. Others refuse it, and change nothing. */
-void wal__file_set_in_place(void *ctx, struct wal__file *file)
+void wal__descriptor_set_in_place(int fd)
 {
-    int fd = wal__io_posix_descriptor(file);
     int flags = 0;
 
-    (void)ctx;
     if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && (flags & FS_NOCOW_FL) == 0) {
         flags |= FS_NOCOW_FL;
         (void)ioctl(fd, FS_IOC_SETFLAGS, &flags);

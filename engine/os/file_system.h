@@ -7,8 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct wal__file;
-
 /* Returns the name; NULL for an unknown number, which counts as local. Sets
  * *network to whether several machines may mount it at once, or may be able
  * to. */
@@ -19,8 +17,9 @@ const char *wal__file_system_name(uint32_t magic, bool *network);
  * Unknown file systems may need some. */
 bool wal__file_system_writes_in_place(uint32_t magic);
 
-/* What the system's io calls (io.h). */
-bool wal__file_writes_in_place(void *ctx, struct wal__file *file);
-void wal__file_set_in_place(void *ctx, struct wal__file *file);
+/* Of an open file: whether that is so, and, before the first write, asking for
+ * it. */
+bool wal__descriptor_writes_in_place(int fd);
+void wal__descriptor_set_in_place(int fd);
 
 #endif

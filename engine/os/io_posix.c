@@ -50,9 +50,8 @@ static enum wal_status result_status(int result, int *sys_errno)
 
 static int open_flags(int flags)
 {
-    /* O_NONBLOCK: do not wait for the other end if the path is a FIFO. It has
-     * no effect on regular files. O_NOFOLLOW: a link in place of a store's file
-     * would lead to a file that is not the store's. */
+    /* O_NONBLOCK: opening a FIFO does not wait for its other end. O_NOFOLLOW: a
+     * link in place of a store's file leads to one that is not the store's. */
     int result = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
     result |= (flags & WAL__IO_WRITE) != 0 ? O_RDWR : O_RDONLY;
@@ -327,6 +326,18 @@ static enum wal_status file_populate_writable(void *ctx, void *at,
     return result_status(result, sys_errno);
 }
 
+static bool file_writes_in_place(void *ctx, struct wal__file *file)
+{
+    (void)ctx;
+    return wal__descriptor_writes_in_place(file->fd);
+}
+
+static void file_set_in_place(void *ctx, struct wal__file *file)
+{
+    (void)ctx;
+    wal__descriptor_set_in_place(file->fd);
+}
+
 static void file_evict(void *ctx, void *at, uint64_t size)
 {
     (void)ctx;
@@ -561,8 +572,8 @@ const struct wal__io wal__io_posix = {
     .unmap = file_unmap,
     .populate = file_populate,
     .populate_writable = file_populate_writable,
-    .writes_in_place = wal__file_writes_in_place,
-    .set_in_place = wal__file_set_in_place,
+    .writes_in_place = file_writes_in_place,
+    .set_in_place = file_set_in_place,
     .evict = file_evict,
     .lock = file_lock,
     .path_stat = path_stat,

@@ -45,7 +45,6 @@ static uint64_t spin_budget_ns(struct wal__committer *committer,
                                const struct wal__op *op)
 {
     bool is_quick = atomic_load(&committer->log->last_sync_ns) < FAST_SYNC_NS;
-
     uint64_t budget = 0;
 
     if (op->durability == WAL_WRITTEN && !op->async) {

@@ -3,8 +3,8 @@
  * (SPEC.md 4.3).
  *
  * A caller that finds the queue empty and no leader leads a commit cycle
- * inline (commit_cycle.h). Otherwise its operation is staged, and the
- * committer thread, or a promoted caller, leads for all that is staged.
+ * inline (commit_cycle.h). Otherwise its operation is staged, and the present
+ * leader writes it, or the committer thread leads for all that is staged.
  * Without threads (a simulated system) every cycle is inline.
  *
  * Locks: `mutex` guards the queue and the leader's role; it comes before the

@@ -5,7 +5,7 @@
 
 int main(void)
 {
-    static const uint64_t known[] = {3012348, 3194041};
+    static const uint64_t known[] = {3012348, 3194041, 3146345};
     const struct sched_options options = {.known = known,
                                           .known_count =
                                               sizeof(known) / sizeof(known[0]),

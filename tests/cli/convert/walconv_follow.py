@@ -84,7 +84,8 @@ def path_of(dialect, store, out, session):
 
 
 def expect_whole(dialect, store, out, work):
-    """Waits until the views equal an export into an empty directory."""
+    """Waits until the views equal an export into an empty directory, and the
+    follower has written its states: they get their names last."""
     with tempfile.TemporaryDirectory(dir=work) as fresh:
         run("walconv", "export", "--dialect", dialect, store, fresh)
         expected = files_of(fresh)
@@ -93,8 +94,10 @@ def expect_whole(dialect, store, out, work):
         assert time.monotonic() - begin < LATE, \
             sorted(k for k, v in expected.items() if files_of(out).get(k) != v)
         time.sleep(0.05)
-    own = os.listdir(os.path.join(out, ".agentwal"))
-    assert not any(n.endswith(".tmp") for n in own), own
+    own = os.path.join(out, ".agentwal")
+    while any(n.endswith(".tmp") for n in os.listdir(own)):
+        assert time.monotonic() - begin < LATE, os.listdir(own)
+        time.sleep(0.05)
 
 
 def check_soon(work):

@@ -100,6 +100,9 @@ int walconv_view_print(const struct walconv_view *target, struct wal_view *view,
     const char *path = NULL;
     enum wal_status status = wal_view_path(view, 0, &path, &error);
 
+    if (status == WAL_ENOTFOUND) {
+        return CLI_OK; /* it was deleted since it was flushed */
+    }
     if (status != WAL_OK) {
         return cli_report(target->cli, name, status, &error);
     }
@@ -220,9 +223,12 @@ int walconv_view_export_checkpoints(const struct walconv_view *target,
     const char *path = NULL;
     enum wal_status status = wal_view_path(view, 0, &path, &error);
 
-    return status == WAL_OK
-               ? walconv_checkpoints_export(target->cli, target->store, session,
-                                            id, target->dialect, path)
+    if (status == WAL_OK) {
+        return walconv_checkpoints_export(target->cli, target->store, session,
+                                          id, target->dialect, path);
+    }
+    return status == WAL_ENOTFOUND
+               ? CLI_OK /* it was deleted since it was flushed */
                : cli_report(target->cli, id, status, &error);
 }
 

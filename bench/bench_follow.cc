@@ -4,7 +4,6 @@
  * sleeps in wal_store_wait on an idle store; the writer appends now and then.
  * The limit is a byte through a pipe between two processes that sleep.
  */
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,17 +17,6 @@ namespace
 
 const auto pause = std::chrono::milliseconds(3);
 const auto settling = std::chrono::milliseconds(200);
-
-double used_seconds()
-{
-    rusage usage;
-
-    getrusage(RUSAGE_SELF, &usage);
-    return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           static_cast<double>(usage.ru_utime.tv_usec +
-                               usage.ru_stime.tv_usec) *
-               1e-6;
-}
 
 /* PATH COUNT: when each of COUNT entries was seen. */
 void watch(const bench::arguments &given)
@@ -63,11 +51,11 @@ void idle(const bench::arguments &given)
     double used;
 
     std::this_thread::sleep_for(settling);
-    used = used_seconds();
+    used = bench::used_seconds();
     bench::require(wal_store_wait(store, &sequence, WAL_DURABLE, time,
                                   nullptr) == WAL_EBUSY,
                    "nothing comes");
-    bench::answer({used_seconds() - used});
+    bench::answer({bench::used_seconds() - used});
     bench::close_store(store);
 }
 

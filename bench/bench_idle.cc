@@ -10,7 +10,6 @@
  * no addition then, but the second of the device does.
  */
 #include <dirent.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -64,17 +63,6 @@ double wakeups()
     return sum;
 }
 
-double used_seconds()
-{
-    rusage usage;
-
-    getrusage(RUSAGE_SELF, &usage);
-    return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           static_cast<double>(usage.ru_utime.tv_usec +
-                               usage.ru_stime.tv_usec) *
-               1e-6;
-}
-
 struct usage {
     double bytes;
     double wakeups;
@@ -84,7 +72,7 @@ struct usage {
 usage used_now()
 {
     return {read_counter("/proc/self/io", "write_bytes:"), wakeups(),
-            used_seconds()};
+            bench::used_seconds()};
 }
 
 /* Calls `append` once a second; returns what a second used. */

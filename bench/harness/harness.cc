@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,6 +81,17 @@ double now()
     clock_gettime(CLOCK_MONOTONIC, &at);
     return static_cast<double>(at.tv_sec) +
            static_cast<double>(at.tv_nsec) * 1e-9;
+}
+
+double used_seconds()
+{
+    rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           static_cast<double>(usage.ru_utime.tv_usec +
+                               usage.ru_stime.tv_usec) *
+               1e-6;
 }
 
 double anonymous_memory()

@@ -46,6 +46,8 @@ template <typename T> T pick(T quick, T normal, T complete)
 
 /* Seconds on the monotonic clock. */
 double now();
+/* Processor seconds of this process, user and system. */
+double used_seconds();
 
 /* Anonymous memory of this process, in bytes. */
 double anonymous_memory();

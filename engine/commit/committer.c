@@ -140,7 +140,7 @@ enum wal_status wal__committer_submit(struct wal__committer *committer,
  * time than to yield the processor. */
 static bool is_written_soon(const struct wal__op *op)
 {
-    for (int i = 0; i < WRITTEN_LOOKS && op->durability == WAL_WRITTEN; i++) {
+    for (int i = 0; i < WRITTEN_LOOKS; i++) {
         if (atomic_load_explicit(&op->state, memory_order_acquire) ==
             WAL__OP_DONE) {
             return true;
@@ -161,7 +161,8 @@ enum wal_status wal__committer_wait(struct wal__committer *committer,
         pthread_mutex_unlock(&committer->mutex);
     }
     if (atomic_load(&op->state) == WAL__OP_DONE ||
-        (timeout_ms < 0 && is_written_soon(op))) {
+        (timeout_ms < 0 && op->durability == WAL_WRITTEN &&
+         is_written_soon(op))) {
         return op->status;
     }
     if (timeout_ms < 0 && wal__op_spin_wait(committer->log->env->io, op,

@@ -205,6 +205,17 @@ void kit_append(struct wal_session *session, const char *id, const char *parent)
     check(kit_try_append(session, &entry, NULL, &error), &error, id);
 }
 
+void kit_append_as(struct wal_session *session, uint32_t durability)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = durability};
+    const struct wal_entry entry = {.struct_size = sizeof(entry),
+                                    .type = kit_text("message"),
+                                    .payload = kit_text("{}")};
+
+    WAL__ASSERT(wal_append(session, &entry, 1, &options, NULL, NULL) == WAL_OK);
+}
+
 void kit_append_all(struct wal_session *session, const char *ids)
 {
     char *copy = strdup(ids);

@@ -58,7 +58,9 @@ struct wal_entry kit_entry(const char *id, const char *parent,
 /* Appends one entry with the payload {"id":ID}, written. */
 void kit_append(struct wal_session *session, const char *id,
                 const char *parent);
-/* The same, of these ids, separated by a blank, each under the head. */
+/* Appends one entry {} with an id that is made. Any thread. */
+void kit_append_as(struct wal_session *session, uint32_t durability);
+/* As kit_append, of these ids, separated by a blank, each under the head. */
 void kit_append_all(struct wal_session *session, const char *ids);
 /* Appends one entry and answers what wal_append did. */
 enum wal_status kit_try_append(struct wal_session *session,

@@ -40,18 +40,6 @@ static struct wal_store *open_store(uint32_t idle_mark_ms)
     return store;
 }
 
-static void append(struct wal_session *session, uint32_t durability)
-{
-    const struct wal_append_options options = {.struct_size = sizeof(options),
-                                               .durability = durability};
-    const struct wal_entry entry = {.struct_size = sizeof(entry),
-                                    .type = kit_text("message"),
-                                    .payload = kit_text("{}")};
-
-    assert_int_equal(wal_append(session, &entry, 1, &options, NULL, NULL),
-                     WAL_OK);
-}
-
 static struct wal_store_info info_of(struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
@@ -93,7 +81,7 @@ static void test_idle__durable_appends_need_no_mark_between_them(void **state)
     struct wal_store_info after;
 
     for (int i = 0; i < 3; i++) {
-        append(session, WAL_DURABLE);
+        kit_append_as(session, WAL_DURABLE);
         before = info_of(store);
         pause_ms(700);
         after = info_of(store);
@@ -111,7 +99,7 @@ static void test_idle__durable_end_is_marked_later(void **state)
     struct wal_session *session = kit_create(store, "s");
     uint64_t size;
 
-    append(session, WAL_DURABLE);
+    kit_append_as(session, WAL_DURABLE);
     assert_in_range(await_mark(store), MARK_MS / 2, LATE_MS);
     size = info_of(store).log_bytes;
     pause_ms(300);
@@ -126,7 +114,7 @@ static void test_idle__option_sets_the_time_of_a_durable_end(void **state)
     struct wal_store *store = open_store(50);
     struct wal_session *session = kit_create(store, "s");
 
-    append(session, WAL_DURABLE);
+    kit_append_as(session, WAL_DURABLE);
     assert_in_range(await_mark(store), 0, SOON_MS);
     wal_session_close(session);
     kit_close(store);
@@ -139,11 +127,11 @@ static void test_idle__written_end_becomes_durable_soon(void **state)
     struct wal_store *store = open_store(0);
     struct wal_session *session = kit_create(store, "s");
 
-    append(session, WAL_WRITTEN);
+    kit_append_as(session, WAL_WRITTEN);
     expect_durable_soon(store);
-    append(session, WAL_DURABLE);
+    kit_append_as(session, WAL_DURABLE);
     pause_ms(300);
-    append(session, WAL_WRITTEN);
+    kit_append_as(session, WAL_WRITTEN);
     expect_durable_soon(store);
     wal_session_close(session);
     kit_close(store);
@@ -160,10 +148,10 @@ test_idle__end_that_another_handle_sees_becomes_durable(void **state)
     struct wal_store *other = open_store(0);
     struct wal_session *seen = kit_session(other, "s");
 
-    append(session, WAL_DURABLE);
+    kit_append_as(session, WAL_DURABLE);
     assert_int_equal(kit_info(seen).entries, 1);
     pause_ms(300);
-    append(session, WAL_WRITTEN);
+    kit_append_as(session, WAL_WRITTEN);
     assert_int_equal(kit_info(seen).entries, 2);
     expect_durable_soon(other);
     wal_session_close(seen);

@@ -34,17 +34,6 @@ static void pause_ms(long ms)
     (void)nanosleep(&time, NULL);
 }
 
-static void append(struct wal_session *session, uint32_t durability)
-{
-    const struct wal_append_options options = {.struct_size = sizeof(options),
-                                               .durability = durability};
-    const struct wal_entry entry = {.struct_size = sizeof(entry),
-                                    .type = kit_text("message"),
-                                    .payload = kit_text("{}")};
-
-    WAL__ASSERT(wal_append(session, &entry, 1, &options, NULL, NULL) == WAL_OK);
-}
-
 static uint64_t last_of(struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
@@ -71,7 +60,7 @@ static void test_store_wait__existing_records_end_it_at_once(void **state)
     struct wal_session *session = kit_create(store, "s");
     uint64_t sequence = 0;
 
-    append(session, WAL_DURABLE);
+    kit_append_as(session, WAL_DURABLE);
     for (uint32_t class = WAL_DURABLE; class <= WAL_WRITTEN; class ++) {
         sequence = 0;
         assert_int_equal(wal_store_wait(store, &sequence, class, 0, NULL),
@@ -130,10 +119,10 @@ static void test_store_wait__durable_ends_before_written(void **state)
 
     assert_int_equal(wal_open("store", &options, &store, NULL), WAL_OK);
     session = kit_create(store, "s");
-    append(session, WAL_DURABLE);
+    kit_append_as(session, WAL_DURABLE);
     durable = last_of(store);
-    append(session, WAL_WRITTEN);
-    append(session, WAL_WRITTEN);
+    kit_append_as(session, WAL_WRITTEN);
+    kit_append_as(session, WAL_WRITTEN);
     assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL),
                      WAL_OK);
     assert_int_equal(sequence, durable);
@@ -158,7 +147,7 @@ static void test_store_wait__memory(void **state)
     struct wal_session *session = kit_create(store, "s");
     uint64_t sequence = 0;
 
-    append(session, WAL_DURABLE);
+    kit_append_as(session, WAL_DURABLE);
     assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL),
                      WAL_OK);
     assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 10, NULL),
@@ -209,7 +198,7 @@ static void test_store_wait__threads_on_the_writers_handle(void **state)
             pthread_create(&threads[i], NULL, wait_for_last, &waiters[i]), 0);
     }
     for (int i = 0; i < ROUNDS; i++) {
-        append(session, (uint32_t)i % 2);
+        kit_append_as(session, (uint32_t)i % 2);
     }
     assert_int_equal(wal_sync(store, NULL), WAL_OK);
     for (int i = 0; i < 4; i++) {
@@ -237,7 +226,7 @@ static void test_store_wait__idle_store_uses_no_processor_time(void **state)
     uint64_t sequence;
     uint64_t used;
 
-    append(session, WAL_DURABLE);
+    kit_append_as(session, WAL_DURABLE);
     sequence = last_of(store);
     pause_ms(400); /* the idle mark is written */
     used = used_us();
@@ -339,7 +328,7 @@ static void measure(uint32_t flags)
         uint64_t sequence;
 
         pause_ms(2);
-        append(session, WAL_DURABLE);
+        kit_append_as(session, WAL_DURABLE);
         atomic_store(&talk->acknowledged, now_ns());
         sequence = last_of(store);
         atomic_store(&talk->sequence, sequence);
@@ -398,7 +387,7 @@ static void test_store_wait__short_lived_and_killed_writers(void **state)
             struct wal_store *store = kit_open("store", 0);
             struct wal_session *session = kit_session(store, "s");
 
-            append(session, WAL_DURABLE);
+            kit_append_as(session, WAL_DURABLE);
             atomic_store(&talk->sequence, last_of(store));
             (void)pause();
         }
@@ -441,7 +430,7 @@ static void test_store_wait__killed_waiters_do_not_block_others(void **state)
     }
     store = kit_open("store", 0);
     session = kit_session(store, "s");
-    append(session, WAL_DURABLE);
+    kit_append_as(session, WAL_DURABLE);
     wal_session_close(session);
     kit_close(store);
     (void)munmap(talk, sizeof(*talk));

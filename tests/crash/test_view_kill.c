@@ -2,7 +2,8 @@
  * test_view_kill.c - a flush is killed before each change of the file system,
  * and in the middle of each write; then the log grows, or a part of it is
  * redacted. The next flush makes the view equal to a full export, and leaves no
- * other file.
+ * other file. So it does after two flushes that were killed, one after the
+ * other.
  */
 #include "tests/lib/kit/view_kit.h"
 
@@ -145,6 +146,72 @@ static void die_everywhere(const char *dialect)
     assert_true(deaths > (is_long ? 200 : 6));
 }
 
+/* A row that is not the view's last: what was written after its parent is
+ * written again where the dialect has no branches. */
+static void grow(struct wal_store *store, unsigned id, unsigned parent)
+{
+    struct wal_session *session = kit_session(store, view_kit_id(0xFFFF));
+
+    view_kit_row(session, id, parent, "text");
+    wal_session_close(session);
+}
+
+/* Kills a flush, and the next one; sets *first_died and *second_died. */
+static void die_twice(const char *dialect, unsigned first, unsigned second,
+                      bool in_write, bool *first_died, bool *second_died)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = view_kit_import(store, 0xFFFF);
+
+    make(session, 1, 5);
+    (void)view_kit_export(store, session, dialect, "root");
+    make(session, 5, 8);
+    wal_session_close(session);
+    kit_close(store);
+    *first_died = flush_and_die(dialect, first, in_write) != 0;
+    store = kit_store();
+    grow(store, 8, 5);
+    kit_close(store);
+    *second_died = flush_and_die(dialect, second, in_write) != 0;
+    store = kit_store();
+    grow(store, 9, 4);
+    session = kit_session(store, view_kit_id(0xFFFF));
+    (void)view_kit_export(store, session, dialect, "root");
+    view_kit_assert_full_export(store, session, dialect, "root");
+    expect_clean();
+    wal_session_close(session);
+    kit_close(store);
+    assert_int_equal(system("rm -rf store root fresh"), 0);
+}
+
+static void test_view_kill__twice(void **state)
+{
+    static const char *const dialects[] = {"codex", "pi", "spec11", "opencode"};
+    uint64_t random = kit_seed();
+    const bool is_long = getenv("AGENTWAL_LONG") != NULL;
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        /* Of Codex each pair, for they are few. */
+        const unsigned step = is_long || i == 0 ? 1 : 8;
+        bool first_died = true;
+        unsigned pairs = 0;
+        for (unsigned first = 0; first_died;
+             first += 1 + (unsigned)(kit_random(&random) % step)) {
+            bool second_died = true;
+            unsigned second = (unsigned)(kit_random(&random) % step);
+            for (; first_died && second_died; pairs++) {
+                die_twice(dialects[i], first, second,
+                          kit_random(&random) % 2 == 0, &first_died,
+                          &second_died);
+                second += 1 + (unsigned)(kit_random(&random) % step);
+            }
+        }
+        print_message("%s: died in %u pairs\n", dialects[i], pairs);
+        assert_true(pairs > 10);
+    }
+}
+
 static void test_view_kill__unchanged_lines(void **state)
 {
     (void)state;
@@ -178,6 +245,7 @@ static void test_view_kill__documents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        KIT_TEST(test_view_kill__twice),
         KIT_TEST(test_view_kill__unchanged_lines),
         KIT_TEST(test_view_kill__lines_that_may_continue),
         KIT_TEST(test_view_kill__lines_without_branches),

@@ -167,6 +167,9 @@ static enum wal_status begin_replace(struct wal__line_file *file,
                                      : "exists with other content",
                             error);
     }
+    /* Not what the state says: an interrupted append came after it, or its own
+     * replacement did not. */
+    file->replaced = file->stamp;
     status = wal__view_fs_create(file->env, file->state_dir, file->temporary,
                                  &file->out_fd, error);
     file->mode = WAL__LINES_REPLACE;

@@ -62,6 +62,7 @@ struct wal__line_file {
     int out_fd;      /* the file that is written */
     const char *name;
     struct wal__file_stamp stamp;    /* of the existing, then the new file */
+    struct wal__file_stamp replaced; /* of the existing file, in mode REPLACE */
     struct wal__fingerprint content; /* of the content put so far */
     struct wal__fingerprint stable;
     uint8_t *buffer; /* bytes to write, or read from the existing file */

@@ -411,10 +411,10 @@ struct wal__saved_file wal__view_file_to_save(const struct wal__view_file *file)
     if (!file->is_document && file->is_current) {
         saved = (struct wal__saved_file){
             .is_known = true,
-            .has_old_stamp = file->lines.mode == WAL__LINES_REPLACE &&
-                             file->lines.saved.is_known,
+            .has_old_stamp =
+                file->lines.mode == WAL__LINES_REPLACE && file->lines.exists,
             .stamp = file->lines.stamp,
-            .old_stamp = file->lines.saved.stamp,
+            .old_stamp = file->lines.replaced,
             .fingerprint = file->lines.content,
             .stable = file->lines.stable,
         };

@@ -45,7 +45,9 @@ export type ErrorCode =
   | 'WAL_EDEPENDENCY' | 'WAL_ECALLBACK' | 'WAL_ESCHEMA' | 'WAL_EREDACTED'
   | 'WAL_ECLAIMED' | 'WAL_ELIMIT' | 'WAL_ELOCKFILE' | 'WAL_EOUTSIDE'
   | 'WAL_ECHANGED' | 'WAL_EACCESS' | 'WAL_ENOTFILE' | 'WAL_ECLOSED'
-  | 'WAL_ETRASHED';
+  | 'WAL_ETRASHED'
+  | 'WAL_EREMOTE'
+  | 'WAL_EFENCED';
 
 /** A call of the library failed. `message` says what failed, why, and what to
  * do. */

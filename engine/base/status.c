@@ -48,7 +48,9 @@
     X(WAL_EACCESS, "Permission to read, write or replace the file is denied.") \
     X(WAL_ENOTFILE, "The path is a directory or device, not a file.")          \
     X(WAL_ECLOSED, "The store of the handle was closed.")                      \
-    X(WAL_ETRASHED, "The session is in the trash; undelete it first.")
+    X(WAL_ETRASHED, "The session is in the trash; undelete it first.")         \
+    X(WAL_EREMOTE, "The remote failed or did not answer.")                     \
+    X(WAL_EFENCED, "Another writer has taken over.")
 
 const char *wal_status_text(int32_t status)
 {

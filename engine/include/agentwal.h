@@ -125,7 +125,11 @@ enum wal_status {
     WAL_EACCESS = -31,     /* no permission to read, write or replace a file */
     WAL_ENOTFILE = -32,    /* a directory or device where a file was named */
     WAL_ECLOSED = -33,     /* the store of the handle was closed */
-    WAL_ETRASHED = -34     /* the session is in the trash: undelete it first */
+    WAL_ETRASHED = -34,    /* the session is in the trash: undelete it first */
+    WAL_EREMOTE = -35,     /* the remote failed or did not answer: the outcome
+                            * is unknown. Retry; the store is as it was */
+    WAL_EFENCED = -36      /* another writer has taken over what this one wrote
+                            * to: nothing more is acknowledged there */
 };
 
 /* Bytes or text without a terminator. */

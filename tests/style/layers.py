@@ -17,6 +17,7 @@ ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
 
 API = "engine/include/"
 SEARCH_API = "search/include/"
+REMOTE_API = "remote/include/"
 
 # Each folder of these lists may include all folders before it.
 BYTES = ["format/bytes/", "format/segment/", "format/index/"]
@@ -74,6 +75,12 @@ LAYERS = {
     **cumulative([API, SEARCH_API, "format/bytes/", "format/index/"] +
                  LINES[:2] + ["engine/base/", "engine/convert/files/"],
                  ["search/text/", "search/index/", "search/query/", "search/"]),
+    REMOTE_API: [API],
+    # Likewise; the object stores below, what is kept in them above.
+    **cumulative([API, REMOTE_API, "format/bytes/"] + LINES[:2] +
+                 ["engine/base/"],
+                 ["remote/driver/", "remote/layout/", "remote/ship/",
+                  "remote/"]),
     "tools/search/": TOOL + [SEARCH_API, "tools/shown/", "tools/walcat/"],
     "tools/page/": ["format/bytes/"],
     "tools/view/": TOOL + ["tools/page/", "tools/shown/"],

@@ -27,11 +27,11 @@ from ._documents import DocumentChange, Documents
 from ._entries import Entries
 from ._entry import AppendResult, NewEntry
 from ._errors import (AccessDenied, BadJSON, Busy, CallbackFailed, Changed, Claimed, Closed,
-                      Conflict, Corrupt, Damaged, DependencyFailed, Error, Exists, Forked, Invalid,
-                      InvalidType, IOFailed, LimitReached, Locked, LockFileLost, NetworkFilesystem,
-                      NoParent, NoSpace, NotAFile, NotAStore, NotFound, OutOfMemory, OutsideRoot,
-                      Poisoned, ReadOnly, Redacted, SchemaMismatch, TimedOut, TooBig, Torn, Trashed,
-                      UnsupportedVersion)
+                      Conflict, Corrupt, Damaged, DependencyFailed, Error, Exists, Fenced, Forked,
+                      Invalid, InvalidType, IOFailed, LimitReached, Locked, LockFileLost,
+                      NetworkFilesystem, NoParent, NoSpace, NotAFile, NotAStore, NotFound,
+                      OutOfMemory, OutsideRoot, Poisoned, ReadOnly, Redacted, RemoteFailed,
+                      SchemaMismatch, TimedOut, TooBig, Torn, Trashed, UnsupportedVersion)
 from ._files import (CheckpointInfo, Checkpoints, FileChange, FileChanges, FileState, RewindResult)
 from ._imports import ImportFollow
 from ._info import Claim, Document, Head, SessionInfo, SessionList, StoreInfo
@@ -53,15 +53,16 @@ __all__ = [
     "Blobs", "Busy", "CallbackFailed", "Changed", "CheckpointInfo", "Checkpoints", "Claim",
     "Claimed", "Closed", "CompactResult", "Compaction", "Conflict", "Corrupt", "Damaged",
     "DependencyFailed", "Document", "DocumentChange", "Documents", "Entries", "Entry",
-    "EntryIterator", "Error", "Exists", "Export", "FileChange", "FileChanges", "FileState",
-    "Forked", "Head", "HeadMove", "IOFailed", "ImportClient", "ImportFollow", "ImportIssue",
-    "ImportReport", "ImportResult", "Invalid", "InvalidType", "LimitReached", "LockFileLost",
-    "Locked", "MigrateResult", "NetworkFilesystem", "NewEntry", "NoParent", "NoSpace", "NotAFile",
-    "NotAStore", "NotFound", "OutOfMemory", "OutsideRoot", "Poisoned", "ReadOnly", "Redacted",
-    "RewindResult", "SalvageLoss", "SalvageResult", "SchemaMismatch", "Search", "SearchHit",
-    "SearchSession", "SearchUpdate", "Session", "SessionChange", "SessionInfo", "SessionList",
-    "SessionOptions", "SessionSpace", "Store", "StoreInfo", "Ticket", "TimedOut", "TooBig", "Torn",
-    "TransferReport", "TransferResult", "Trashed", "UnsupportedVersion", "View", "ViewFlushResult",
-    "ViewImportResult", "ViewInfo", "ViewIssue", "__version__", "import_clients", "import_dialects",
-    "is_bundle", "memory", "migrate", "noop", "open", "salvage", "scan_import", "view_dialects",
+    "EntryIterator", "Error", "Exists", "Export", "Fenced", "FileChange", "FileChanges",
+    "FileState", "Forked", "Head", "HeadMove", "IOFailed", "ImportClient", "ImportFollow",
+    "ImportIssue", "ImportReport", "ImportResult", "Invalid", "InvalidType", "LimitReached",
+    "LockFileLost", "Locked", "MigrateResult", "NetworkFilesystem", "NewEntry", "NoParent",
+    "NoSpace", "NotAFile", "NotAStore", "NotFound", "OutOfMemory", "OutsideRoot", "Poisoned",
+    "ReadOnly", "Redacted", "RemoteFailed", "RewindResult", "SalvageLoss", "SalvageResult",
+    "SchemaMismatch", "Search", "SearchHit", "SearchSession", "SearchUpdate", "Session",
+    "SessionChange", "SessionInfo", "SessionList", "SessionOptions", "SessionSpace", "Store",
+    "StoreInfo", "Ticket", "TimedOut", "TooBig", "Torn", "TransferReport", "TransferResult",
+    "Trashed", "UnsupportedVersion", "View", "ViewFlushResult", "ViewImportResult", "ViewInfo",
+    "ViewIssue", "__version__", "import_clients", "import_dialects", "is_bundle", "memory",
+    "migrate", "noop", "open", "salvage", "scan_import", "view_dialects",
 ]

@@ -171,6 +171,14 @@ class Trashed(Error):
     """The session is in the trash: undelete it first."""
 
 
+class RemoteFailed(Error):
+    """The remote failed or did not answer: the outcome is unknown."""
+
+
+class Fenced(Error):
+    """Another writer has taken over what this one wrote to."""
+
+
 STATUSES: dict[int, tuple[str, type[Error]]] = {
     -1: ("WAL_EINVAL", Invalid),
     -2: ("WAL_ENOTFOUND", NotFound),
@@ -206,6 +214,8 @@ STATUSES: dict[int, tuple[str, type[Error]]] = {
     -32: ("WAL_ENOTFILE", NotAFile),
     -33: ("WAL_ECLOSED", Closed),
     -34: ("WAL_ETRASHED", Trashed),
+    -35: ("WAL_EREMOTE", RemoteFailed),
+    -36: ("WAL_EFENCED", Fenced),
 }
 for _code, _kind in STATUSES.values():
     _kind.code = _code

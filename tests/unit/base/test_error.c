@@ -244,14 +244,14 @@ static void test_error__a_later_failure_clears_actual(void **state)
 static void test_status__every_status_has_its_own_text(void **state)
 {
     (void)state;
-    const char *unknown = wal_status_text(WAL_ETRASHED - 1);
+    const char *unknown = wal_status_text(WAL_EFENCED - 1);
 
     assert_string_equal(unknown, wal_status_text(WAL_END + 1));
     assert_string_equal(unknown, wal_status_text(INT32_MIN));
     assert_string_equal(unknown, wal_status_text(INT32_MAX));
-    for (int32_t a = WAL_ETRASHED; a <= WAL_END; a++) {
+    for (int32_t a = WAL_EFENCED; a <= WAL_END; a++) {
         assert_string_not_equal(wal_status_text(a), unknown);
-        for (int32_t b = WAL_ETRASHED; b < a; b++) {
+        for (int32_t b = WAL_EFENCED; b < a; b++) {
             assert_string_not_equal(wal_status_text(a), wal_status_text(b));
         }
     }

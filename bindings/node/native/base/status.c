@@ -42,6 +42,8 @@ static const char *const codes[] = {
     [-WAL_ENOTFILE] = "WAL_ENOTFILE",
     [-WAL_ECLOSED] = "WAL_ECLOSED",
     [-WAL_ETRASHED] = "WAL_ETRASHED",
+    [-WAL_EREMOTE] = "WAL_EREMOTE",
+    [-WAL_EFENCED] = "WAL_EFENCED",
 };
 
 const char *status_code(int32_t status)

@@ -1,0 +1,93 @@
+/*
+ * driver.h - an object store as six calls (SPEC.md 11.2): what everything in
+ * remote/ reads and writes through.
+ *
+ * An object is written whole, under a name below the remote's prefix, and never
+ * changes but by `put`. Names are ASCII: letters, digits, '-', '.', '_' and '/'
+ * between parts, at most 200 bytes, without empty parts, "." and "..".
+ *
+ * Answers of every call:
+ *   WAL_EREMOTE  the store failed, did not answer in time, or its answer cannot
+ *                be understood. What a writing call did is unknown: it may have
+ *                happened, or may happen later. The driver has tried again with
+ *                the same bytes until its deadline.
+ *   WAL_EACCES   credentials are missing or wrong, or the clock is: error->text
+ *                says which
+ *   WAL_ENOSPACE the bucket or the disk is full
+ *   WAL_ENOTSTORE the bucket or directory does not exist
+ *   WAL_ENOMEM
+ * error->text is a sentence that never has a secret; error->file is the URL of
+ * the object.
+ *
+ * Threads: any number may call at the same time, with the same driver.
+ */
+#ifndef AGENTWAL_REMOTE_DRIVER_DRIVER_H
+#define AGENTWAL_REMOTE_DRIVER_DRIVER_H
+
+#include <stdbool.h>
+
+#include "agentwal.h"
+#include "engine/base/buf.h"
+#include "engine/base/heap.h"
+
+enum {
+    WAL__OBJECT_NAME_MAX = 200,
+    WAL__OBJECT_MAX = 128 * 1024 * 1024 /* bytes of an object */
+};
+
+/* Called for each object that is listed, in byte order of the names. `name`
+ * holds until it returns. false stops the listing, which then succeeds. */
+typedef bool wal__driver_list_fn(void *ctx, const char *name, uint64_t size);
+
+struct wal__driver {
+    const struct wal__driver_calls *calls;
+};
+
+struct wal__driver_calls {
+    /* Creates the object, unless one of that name exists: WAL_EEXISTS. Of
+     * several that do so at the same time one succeeds. Durable when it
+     * succeeds. After an outcome that is unknown, a repetition may find its own
+     * object: the caller compares. */
+    enum wal_status (*put_if_absent)(struct wal__driver *driver,
+                                     const char *name, struct wal_slice bytes,
+                                     struct wal_error *error) WAL_MUST_USE;
+    /* Creates or replaces the object. Durable when it succeeds. */
+    enum wal_status (*put)(struct wal__driver *driver, const char *name,
+                           struct wal_slice bytes,
+                           struct wal_error *error) WAL_MUST_USE;
+    /* Appends bytes [offset, offset + size) of the object to *bytes, fewer where
+     * it ends before. WAL_ENOTFOUND. On failure *bytes is as it was. */
+    enum wal_status (*get)(struct wal__driver *driver, const char *name,
+                           uint64_t offset, uint64_t size,
+                           struct wal__buf *bytes,
+                           struct wal_error *error) WAL_MUST_USE;
+    /* Sets *size. WAL_ENOTFOUND. */
+    enum wal_status (*head)(struct wal__driver *driver, const char *name,
+                            uint64_t *size,
+                            struct wal_error *error) WAL_MUST_USE;
+    /* Lists the objects whose names begin with `prefix`, from the first one
+     * after `after` (empty: all) in byte order. Sees each object whose put
+     * ended before the call. */
+    enum wal_status (*list)(struct wal__driver *driver, const char *prefix,
+                            const char *after, wal__driver_list_fn *each,
+                            void *ctx, struct wal_error *error) WAL_MUST_USE;
+    /* Removes the object; succeeds when there is none. */
+    enum wal_status (*remove)(struct wal__driver *driver, const char *name,
+                              struct wal_error *error) WAL_MUST_USE;
+    void (*close)(struct wal__driver *driver);
+};
+
+/*
+ * Opens a remote by its URL:
+ *   file:///DIR            a directory that exists
+ *   s3://BUCKET[/PREFIX]   options in the query: endpoint=URL, region=NAME
+ *                          (default us-east-1)
+ * Nothing is asked of it yet. WAL_EINVAL: the URL, also one that has a user or
+ * a password; or a driver that this build lacks. *driver is closed with
+ * calls->close.
+ */
+enum wal_status wal__driver_open(const char *url, const struct wal__heap *heap,
+                                 struct wal__driver **driver,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+#endif

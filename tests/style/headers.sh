@@ -21,10 +21,10 @@ for header in "${public[@]}"; do
         "$header"
 done
 
-find format engine search tools -name '*.h' |
+find format engine search remote tools -name '*.h' |
     while read -r header; do
         printf '#include "%s"\n' "$header" |
             gcc -fsyntax-only -x c -std=c11 -D_GNU_SOURCE "${warnings[@]}" \
-                -I. -Iengine/include -Isearch/include - ||
+                -I. -Iengine/include -Isearch/include -Iremote/include - ||
             { printf '%s cannot be included alone\n' "$header" && exit 1; }
     done

@@ -150,7 +150,7 @@ LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"' r"|'(?:\\.|[^'\\\n])*'")
 
 
 def sources():
-    for top in ("format", "engine", "search", "tools", "bench",
+    for top in ("format", "engine", "search", "remote", "tools", "bench",
                 "bindings/digest", "bindings/node/native", "bindings/python"):
         for folder, _, names in os.walk(os.path.join(ROOT, top)):
             for name in sorted(names):
@@ -171,9 +171,9 @@ def layer_of(path):
 
 def resolve(path, name, quoted):
     """The file of the project that an include names, or None."""
-    places = [API, SEARCH_API]
+    places = [API, SEARCH_API, REMOTE_API]
     if quoted:
-        places = [os.path.dirname(path) + "/", "", API, SEARCH_API]
+        places = [os.path.dirname(path) + "/", "", API, SEARCH_API, REMOTE_API]
     for place in places:
         candidate = os.path.normpath(place + name)
         if os.path.isfile(os.path.join(ROOT, candidate)):

@@ -127,13 +127,20 @@ static bool take(const char **at, const char *text)
     return true;
 }
 
-static bool take_number(const char **at, uint64_t *number)
+static bool take_hex(const char **at, uint64_t *number)
 {
     if (strlen(*at) < NUMBER || !wal__hex_parse(*at, NUMBER, number)) {
         return false;
     }
     *at += NUMBER;
     return true;
+}
+
+/* Of an epoch, a part or a base. */
+static bool take_number(const char **at, uint64_t *number)
+{
+    return take_hex(at, number) && *number > 0 &&
+           *number <= WAL__STORE_OBJECT_NUMBER_MAX;
 }
 
 /* Reads what follows UUID and a slash. */
@@ -144,22 +151,21 @@ static bool parse_rest(const char *at, struct wal__store_object *object)
 
     if (take(&at, "epoch/")) {
         object->kind = WAL__OBJECT_EPOCH;
-        is_valid = take_number(&at, &object->epoch) && object->epoch > 0;
+        is_valid = take_number(&at, &object->epoch);
     } else if (take(&at, "part/")) {
         object->kind = WAL__OBJECT_PART;
-        is_valid = take_number(&at, &object->epoch) && object->epoch > 0 &&
-                   take(&at, "/") && take_number(&at, &object->number) &&
-                   object->number > 0;
+        is_valid = take_number(&at, &object->epoch) && take(&at, "/") &&
+                   take_number(&at, &object->number);
     } else if (take(&at, "base/")) {
         object->kind = WAL__OBJECT_BASE;
-        is_valid = take_number(&at, &object->number) && object->number > 0;
+        is_valid = take_number(&at, &object->number);
     } else if (take(&at, "seg/")) {
         object->kind = WAL__OBJECT_SEGMENT;
         is_valid = wal__hex_parse(at, 1, &stream) && stream <= 1;
         at += is_valid ? 1 : 0;
         is_valid = is_valid && take(&at, "-") &&
-                   take_number(&at, &object->segment) && take(&at, "-") &&
-                   take_number(&at, &object->identity);
+                   take_hex(&at, &object->segment) && take(&at, "-") &&
+                   take_hex(&at, &object->identity);
         object->stream = (uint32_t)stream;
     }
     return is_valid && *at == '\0';

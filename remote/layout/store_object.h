@@ -23,6 +23,9 @@ enum {
     WAL__STORE_OBJECT_SIZE = 96 /* bytes of a name, or prefix, with its NUL */
 };
 
+/* The highest number of an epoch, a part or a base. */
+#define WAL__STORE_OBJECT_NUMBER_MAX (UINT64_MAX >> 2)
+
 enum wal__store_object_kind {
     WAL__OBJECT_EPOCH = 1,
     WAL__OBJECT_PART,

@@ -28,9 +28,9 @@ static void test_remote_layout__name_of_each_kind(void **state)
     assert_name((struct wal__store_object){.kind = WAL__OBJECT_PART,
                                            .uuid = {0xab, [15] = 1},
                                            .epoch = 1,
-                                           .number = UINT64_MAX},
+                                           .number = UINT64_MAX >> 2},
                 "ab000000000000000000000000000001/part/0000000000000001/"
-                "ffffffffffffffff");
+                "3fffffffffffffff");
     assert_name((struct wal__store_object){.kind = WAL__OBJECT_SEGMENT,
                                            .stream = 1,
                                            .segment = 2,
@@ -51,6 +51,7 @@ static void test_remote_layout__other_name_is_refused(void **state)
         "00000000000000000000000000000000/",
         "00000000000000000000000000000000/epoch/",
         "00000000000000000000000000000000/epoch/0000000000000000",
+        "00000000000000000000000000000000/epoch/4000000000000000",
         "00000000000000000000000000000000/epoch/000000000000000A",
         "00000000000000000000000000000000/epoch/00000000000000001",
         "0000000000000000000000000000000g/epoch/0000000000000001",

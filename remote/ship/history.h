@@ -1,0 +1,61 @@
+/*
+ * history.h - what a remote has of a store: its epochs, its newest base, and
+ * where the parts end.
+ *
+ * Threads: any.
+ */
+#ifndef AGENTWAL_REMOTE_SHIP_HISTORY_H
+#define AGENTWAL_REMOTE_SHIP_HISTORY_H
+
+#include "remote/ship/log_parts.h"
+#include "remote/ship/remote.h"
+
+struct wal__history {
+    uint64_t last_epoch;      /* the highest; 0: none */
+    struct wal__epoch writer; /* of it */
+    uint64_t number;          /* of the last object in that epoch; 0: none */
+    bool is_fenced;           /* it is a fence */
+    /* The last object that is no fence, in any epoch; 0: none. */
+    uint64_t part_epoch;
+    uint64_t part;
+    struct wal_part_position position; /* after it */
+};
+
+/* Reads it, with up to a few requests for each epoch that has no part. */
+enum wal_status wal__history_read(struct wal_remote *remote,
+                                  wal__part_info_fn *info,
+                                  const uint8_t uuid[16],
+                                  struct wal__history *history,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/* An object in the place of a part, as far as its first bytes say. */
+struct wal__part_head {
+    struct wal__mark mark;
+    struct wal_part_info info; /* unless it is a mark */
+};
+
+/* Reads it. WAL_ENOTFOUND, WAL_ECORRUPT. */
+enum wal_status wal__history_head(struct wal_remote *remote,
+                                  wal__part_info_fn *info,
+                                  const struct wal__store_object *part,
+                                  struct wal__part_head *head,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/* Reads the base of this number. WAL_ECORRUPT when it is missing. */
+enum wal_status wal__history_base(struct wal_remote *remote,
+                                  const uint8_t uuid[16], uint64_t number,
+                                  struct wal__base *base,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/* The highest base that counts: whose mark is there. A writer that was fenced
+ * meanwhile leaves one without. base->number is 0 when there is none. */
+enum wal_status wal__history_last_base(struct wal_remote *remote,
+                                       wal__part_info_fn *info,
+                                       const uint8_t uuid[16],
+                                       struct wal__base *base,
+                                       struct wal_error *error) WAL_MUST_USE;
+
+/* What a missing object is, where others after it are there. */
+enum wal_status wal__history_missing(const char *name, struct wal_error *error);
+
+#endif

@@ -34,9 +34,9 @@ static enum wal_status make_manifest(struct wal__replica *replica,
     const struct wal__io *io = replica->env.io;
     bool exists = false;
     int err = 0;
-    enum wal_status status = io->lock(io->ctx, replica->lock,
-                                      WAL__LOCK_PARTICIPANT,
-                                      WAL__IO_LOCK_EXCLUSIVE, &err);
+    enum wal_status status =
+        io->lock(io->ctx, replica->lock, WAL__LOCK_PARTICIPANT,
+                 WAL__IO_LOCK_EXCLUSIVE, &err);
 
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, replica->env.root, 0,

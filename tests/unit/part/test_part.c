@@ -100,8 +100,8 @@ static int count_entries(void)
     int count = 0;
 
     if (wal_session_open(store, kit_text("s"), &session, NULL) == WAL_OK) {
-        assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                         WAL_OK);
+        assert_int_equal(
+            wal_entry_cursor_open(session, &options, &cursor, NULL), WAL_OK);
         while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
             char id[16];
 

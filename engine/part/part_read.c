@@ -106,7 +106,8 @@ static enum wal_status find(const struct wal__log *log,
         return fail_past(place->segment, error);
     }
     segment = wal__log_segment_at(log, rank);
-    if (segment->id == place->segment && segment->header.salt == place->salt) {
+    if (segment->id == place->segment && segment->header.salt == place->salt &&
+        !wal__segment_is_rewritten(&segment->header)) {
         status = begin_at(log, rank, end, stretch, error);
         if (status != WAL_OK) {
             return status;
@@ -274,10 +275,10 @@ static enum wal_status know_place(struct wal__part_reader *reader,
     if (status == WAL_ENOTFOUND) {
         return WAL_OK; /* compacted: its successor names its end and chain */
     }
-    if (status == WAL_OK) {
+    if (status == WAL_OK && !wal__segment_is_rewritten(&segment->header)) {
         status = check_place(reader, segment, place, error);
-        wal__segment_close(segment);
     }
+    wal__segment_close(segment);
     if (status == WAL_OK) {
         reader->known[stream] = *place;
     }

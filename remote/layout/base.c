@@ -59,8 +59,8 @@ enum wal_status wal__base_encode(const struct wal__base *base,
     wal__fields_hex(&json, "epoch", base->epoch);
     wal__fields_hex(&json, "part", base->part);
     wal__json_out_member_open(&json, "position", '{');
-    encode_place(&json, "log", &base->position.log);
-    encode_place(&json, "content", &base->position.content);
+    encode_place(&json, "log", &base->position.places[WAL_PART_LOG]);
+    encode_place(&json, "content", &base->position.places[WAL_PART_CONTENT]);
     wal__json_out_close(&json, '}');
     wal__json_out_member_open(&json, "segments", '[');
     for (uint32_t i = 0; i < base->count; i++) {
@@ -190,8 +190,6 @@ static bool decode_fields(struct wal__json_span json, struct wal__base *base,
                                          {.key = "position"},
                                          {.key = "segments"}};
 
-    base->position =
-        (struct wal_part_position){.struct_size = sizeof(base->position)};
     if (!wal__fields_find(json, members, 5) ||
         !wal__fields_get_hex(&members[0], &base->number) ||
         !wal__fields_get_hex(&members[1], &base->epoch) ||
@@ -199,9 +197,10 @@ static bool decode_fields(struct wal__json_span json, struct wal__base *base,
         members[3].value.kind != WAL__JSON_OBJECT ||
         members[4].value.kind != WAL__JSON_ARRAY || base->number == 0 ||
         base->epoch == 0 || base->part == 0 ||
-        !decode_place(members[3].value.span, "log", &base->position.log) ||
+        !decode_place(members[3].value.span, "log",
+                      &base->position.places[WAL_PART_LOG]) ||
         !decode_place(members[3].value.span, "content",
-                      &base->position.content)) {
+                      &base->position.places[WAL_PART_CONTENT])) {
         return false;
     }
     *segments = members[4].value.span;

@@ -61,6 +61,11 @@ enum wal_status wal__mark_decode(struct wal_slice bytes, const char *name,
                                  struct wal__mark *mark,
                                  struct wal_error *error) WAL_MUST_USE;
 
+/* A place in each stream of a store: everything before it has been copied. */
+struct wal__position {
+    struct wal_part_place places[WAL_PART_STREAMS];
+};
+
 /* A segment that a base lists. */
 struct wal__base_segment {
     uint32_t stream;
@@ -76,7 +81,7 @@ struct wal__base {
     uint64_t number; /* of the base: k */
     uint64_t epoch;
     uint64_t part;
-    struct wal_part_position position; /* after the segments */
+    struct wal__position position; /* after the segments */
     uint32_t count;
     uint32_t capacity;
     struct wal__base_segment *segments;

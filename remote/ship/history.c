@@ -172,7 +172,7 @@ static enum wal_status read_position(struct wal_remote *remote,
     history->part_epoch = part->epoch;
     history->part = part->number;
     if (head->mark.kind == WAL__MARK_NONE) {
-        history->position = head->info.after;
+        history->position = wal__position_of(head->info.after);
         return WAL_OK;
     }
     status =
@@ -225,7 +225,7 @@ enum wal_status wal__history_read(struct wal_remote *remote,
                                   struct wal_error *error)
 {
     struct wal__store_object part = object_of(uuid, WAL__OBJECT_PART);
-    struct wal__history read = {.position = WAL_INIT(wal_part_position)};
+    struct wal__history read = {.last_epoch = 0};
     enum wal_status status = read_epoch(remote, uuid, &read, error);
 
     /* The writer of an epoch with a part has fenced those before it. */

@@ -18,7 +18,7 @@ struct wal__history {
     /* The last object that is no fence, in any epoch; 0: none. */
     uint64_t part_epoch;
     uint64_t part;
-    struct wal_part_position position; /* after it */
+    struct wal__position position; /* after it */
 };
 
 /* Reads it, with up to a few requests for each epoch that has no part. */

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "agentwal/replica.h"
+#include "remote/layout/object_json.h"
 
 /* What a part says of itself, from its first bytes: wal_part_get_info. */
 typedef enum wal_status wal__part_info_fn(struct wal_slice head,
@@ -18,12 +19,11 @@ typedef enum wal_status wal__part_info_fn(struct wal_slice head,
 
 struct wal__part_source {
     /* wal_part_reader_next, wal_part_reader_segment */
-    enum wal_status (*next)(void *ctx, const struct wal_part_position *position,
+    enum wal_status (*next)(void *ctx, const struct wal__position *position,
                             uint64_t max_size, struct wal_slice *part,
                             struct wal_part_info *info,
                             struct wal_error *error);
-    enum wal_status (*segment)(void *ctx,
-                               const struct wal_part_position *position,
+    enum wal_status (*segment)(void *ctx, const struct wal__position *position,
                                struct wal_slice *part,
                                struct wal_part_info *info,
                                struct wal_error *error);
@@ -36,7 +36,7 @@ struct wal__part_source {
 
 struct wal__part_target {
     /* wal_replica_get_position, wal_replica_apply */
-    enum wal_status (*position)(void *ctx, struct wal_part_position *position,
+    enum wal_status (*position)(void *ctx, struct wal__position *position,
                                 struct wal_error *error);
     enum wal_status (*apply)(void *ctx, struct wal_slice part,
                              struct wal_error *error);
@@ -54,9 +54,14 @@ struct wal__part_source wal__part_source_of(struct wal__store_source *store);
 /* Of a replica, which is the context. */
 struct wal__part_target wal__part_target_of(struct wal_replica *replica);
 
-bool wal__position_is_empty(const struct wal_part_position *position);
+struct wal__position
+wal__position_of(const struct wal_part_place places[WAL_PART_STREAMS]);
+
+bool wal__position_is_empty(const struct wal__position *position);
 /* Whether everything before `a` is before `b` too. */
-bool wal__position_is_within(const struct wal_part_position *a,
-                             const struct wal_part_position *b);
+bool wal__place_is_within(const struct wal_part_place *a,
+                          const struct wal_part_place *b);
+bool wal__position_is_within(const struct wal__position *a,
+                             const struct wal__position *b);
 
 #endif

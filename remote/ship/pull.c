@@ -30,8 +30,8 @@ static enum wal_status apply(struct wal__pull *pull, const char *name,
                              uint64_t *count, struct wal_error *error)
 {
     const struct wal__part_target *target = &pull->target;
-    struct wal_part_position before = WAL_INIT(wal_part_position);
-    struct wal_part_position after = WAL_INIT(wal_part_position);
+    struct wal__position before = {{{0}}};
+    struct wal__position after = {{{0}}};
     struct wal_error own = WAL_INIT(wal_error);
     enum wal_status status = target->position(target->ctx, &before, &own);
 
@@ -117,7 +117,7 @@ static enum wal_status apply_base(struct wal__pull *pull,
 static enum wal_status pass_base(struct wal__pull *pull, uint64_t number,
                                  struct wal_error *error)
 {
-    struct wal_part_position position = WAL_INIT(wal_part_position);
+    struct wal__position position = {{{0}}};
     struct wal__base base = {.count = 0};
     enum wal_status status =
         wal__history_base(pull->remote, pull->uuid, number, &base, error);
@@ -241,7 +241,7 @@ static enum wal_status start(struct wal__pull *pull, uint64_t last_epoch,
                              struct wal__store_object *part,
                              struct wal_error *error)
 {
-    struct wal_part_position position = WAL_INIT(wal_part_position);
+    struct wal__position position = {{{0}}};
     struct wal__base base = {.count = 0};
     bool is_empty;
     enum wal_status status =
@@ -273,7 +273,7 @@ static enum wal_status start(struct wal__pull *pull, uint64_t last_epoch,
 enum wal_status wal__pull_run(struct wal__pull *pull, struct wal_error *error)
 {
     struct wal__store_object part = {.kind = WAL__OBJECT_PART};
-    struct wal_part_position position = WAL_INIT(wal_part_position);
+    struct wal__position position = {{{0}}};
     struct wal__store_object epochs = {.kind = WAL__OBJECT_EPOCH};
     uint64_t last_epoch = 0;
     enum wal_status status;
@@ -297,7 +297,7 @@ enum wal_status wal__pull_run(struct wal__pull *pull, struct wal_error *error)
         status = pull->target.position(pull->target.ctx, &position, error);
     }
     if (status == WAL_OK) {
-        pull->result.sequence = position.log.sequence;
+        pull->result.sequence = position.places[WAL_PART_LOG].sequence;
     }
     return status;
 }

@@ -27,7 +27,7 @@ void wal__pull_deinit(struct wal__pull *pull);
 /* Finds the object from which a target goes on that has something: the last
  * part that begins within its position, or the first one of all. */
 enum wal_status wal__pull_find_start(struct wal__pull *pull,
-                                     const struct wal_part_position *position,
+                                     const struct wal__position *position,
                                      uint64_t first_epoch, uint64_t last_epoch,
                                      struct wal__store_object *start,
                                      struct wal_error *error) WAL_MUST_USE;

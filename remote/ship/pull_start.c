@@ -10,7 +10,7 @@
  * part before them does. Moves object->number to that, or to 0. */
 static enum wal_status begins_within(struct wal__pull *pull,
                                      struct wal__store_object *object,
-                                     const struct wal_part_position *position,
+                                     const struct wal__position *position,
                                      bool *is_within, struct wal_error *error)
 {
     for (; object->number > 0; object->number--) {
@@ -27,7 +27,10 @@ static enum wal_status begins_within(struct wal__pull *pull,
             return status;
         }
         if (head.mark.kind == WAL__MARK_NONE) {
-            *is_within = wal__position_is_within(&head.info.before, position);
+            const struct wal__position before =
+                wal__position_of(head.info.before);
+
+            *is_within = wal__position_is_within(&before, position);
             return WAL_OK;
         }
     }
@@ -38,7 +41,7 @@ static enum wal_status begins_within(struct wal__pull *pull,
 /* Searches the numbers from `first` to `last` of an epoch. start->number is 0
  * when none begins within the position. */
 static enum wal_status search(struct wal__pull *pull,
-                              const struct wal_part_position *position,
+                              const struct wal__position *position,
                               uint64_t first, uint64_t last,
                               struct wal__store_object *start,
                               struct wal_error *error)
@@ -68,7 +71,7 @@ static enum wal_status search(struct wal__pull *pull,
 }
 
 enum wal_status wal__pull_find_start(struct wal__pull *pull,
-                                     const struct wal_part_position *position,
+                                     const struct wal__position *position,
                                      uint64_t first_epoch, uint64_t last_epoch,
                                      struct wal__store_object *start,
                                      struct wal_error *error)

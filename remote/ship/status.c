@@ -10,8 +10,8 @@
 /* Adds up the parts after the position. Where they can no longer be had, whole
  * segments are shipped, so that those count. */
 static enum wal_status add_lag(const struct wal__part_source *source,
-                               struct wal_part_position position,
-                               uint64_t *bytes, struct wal_error *error)
+                               struct wal__position position, uint64_t *bytes,
+                               struct wal_error *error)
 {
     bool by_segment = false;
     enum wal_status status = WAL_OK;
@@ -19,7 +19,7 @@ static enum wal_status add_lag(const struct wal__part_source *source,
     *bytes = 0;
     while (status == WAL_OK) {
         struct wal_part_info info = WAL_INIT(wal_part_info);
-        const struct wal_part_position *from =
+        const struct wal__position *from =
             wal__position_is_empty(&position) ? NULL : &position;
         struct wal_slice part = {NULL, 0};
 
@@ -28,10 +28,10 @@ static enum wal_status add_lag(const struct wal__part_source *source,
                      : source->next(source->ctx, from, 0, &part, &info, error);
         if (status == WAL_OK) {
             *bytes += part.size;
-            position = info.after;
+            position = wal__position_of(info.after);
         } else if (status == WAL_ENOTFOUND && !by_segment) {
             by_segment = true;
-            position = (struct wal_part_position)WAL_INIT(wal_part_position);
+            position = (struct wal__position){{{0}}};
             *bytes = 0;
             status = WAL_OK;
         } else if (status == WAL_END && by_segment) {
@@ -65,7 +65,7 @@ enum wal_status wal__status_read(struct wal_remote *remote,
     result->started_ms = history.writer.started_ms;
     result->part_epoch = history.part_epoch;
     result->part = history.part;
-    result->sequence = history.position.log.sequence;
+    result->sequence = history.position.places[WAL_PART_LOG].sequence;
     status = wal__writer_verify(source, &history.position, true, error);
     if (status == WAL_OK) {
         status = add_lag(source, history.position, &result->lag_bytes, error);

@@ -21,7 +21,7 @@ static const uint64_t default_part_size = 8 * 1024 * 1024;
 /* --- starting ----------------------------------------------------------- */
 
 enum wal_status wal__writer_verify(const struct wal__part_source *source,
-                                   const struct wal_part_position *position,
+                                   const struct wal__position *position,
                                    bool own, struct wal_error *error)
 {
     enum wal_status status;
@@ -34,20 +34,22 @@ enum wal_status wal__writer_verify(const struct wal__part_source *source,
         return WAL_OK;
     }
     if (status == WAL_ENOTFOUND) {
-        return wal__fail(error, WAL_ECONFLICT,
-                         "the store was compacted where the remote ends, at "
-                         "sequence number %llu, so that it cannot be known "
-                         "whether it has the same past; pull the remote to "
-                         "another directory and merge",
-                         (unsigned long long)position->log.sequence);
+        return wal__fail(
+            error, WAL_ECONFLICT,
+            "the store was compacted where the remote ends, at "
+            "sequence number %llu, so that it cannot be known "
+            "whether it has the same past; pull the remote to "
+            "another directory and merge",
+            (unsigned long long)position->places[WAL_PART_LOG].sequence);
     }
     if (status == WAL_ECONFLICT) {
-        return wal__fail(error, WAL_ECONFLICT,
-                         "the store lacks what the remote has up to sequence "
-                         "number %llu: it is older, or went on from an earlier "
-                         "state; pull the remote to another directory and "
-                         "merge",
-                         (unsigned long long)position->log.sequence);
+        return wal__fail(
+            error, WAL_ECONFLICT,
+            "the store lacks what the remote has up to sequence "
+            "number %llu: it is older, or went on from an earlier "
+            "state; pull the remote to another directory and "
+            "merge",
+            (unsigned long long)position->places[WAL_PART_LOG].sequence);
     }
     return status;
 }
@@ -163,14 +165,14 @@ static enum wal_status renew(struct wal_remote_writer *writer,
 /* Sets where the object ends that has the number of the pending part.
  * WAL_EFENCED unless it begins where the writer is. */
 static enum wal_status read_found(struct wal_remote_writer *writer,
-                                  const char *name,
-                                  struct wal_part_position *after,
+                                  const char *name, struct wal__position *after,
                                   struct wal_error *error)
 {
     const struct wal_slice found = {writer->found.data, writer->found.size};
     struct wal_part_info info = WAL_INIT(wal_part_info);
     struct wal__mark mark = {.kind = WAL__MARK_NONE};
     struct wal__base base = {.count = 0};
+    struct wal__position before;
     enum wal_status status = wal__mark_decode(found, name, &mark, error);
 
     if (status == WAL_OK && mark.kind == WAL__MARK_FENCE) {
@@ -191,13 +193,14 @@ static enum wal_status read_found(struct wal_remote_writer *writer,
     if (status != WAL_OK) {
         return status;
     }
-    if (!wal__position_is_within(&writer->position, &info.before) ||
-        !wal__position_is_within(&info.before, &writer->position)) {
+    before = wal__position_of(info.before);
+    if (!wal__position_is_within(&writer->position, &before) ||
+        !wal__position_is_within(&before, &writer->position)) {
         writer->is_fenced = true;
         return wal__fail_at(error, WAL_EFENCED, 0, name, 0,
                             "another process writes as this writer");
     }
-    *after = info.after;
+    *after = wal__position_of(info.after);
     return WAL_OK;
 }
 
@@ -209,7 +212,7 @@ static enum wal_status read_found(struct wal_remote_writer *writer,
 static enum wal_status take_found(struct wal_remote_writer *writer,
                                   const char *name, struct wal_error *error)
 {
-    struct wal_part_position after = writer->position;
+    struct wal__position after = writer->position;
     enum wal_status status = read_found(writer, name, &after, error);
 
     if (status == WAL_OK) {
@@ -276,7 +279,7 @@ static enum wal_status read_part(struct wal_remote_writer *writer,
         WAL_OK) {
         return wal__no_memory(error);
     }
-    writer->pending_after = info.after;
+    writer->pending_after = wal__position_of(info.after);
     return WAL_OK;
 }
 
@@ -322,13 +325,13 @@ enum wal_status wal__writer_push(struct wal_remote_writer *writer,
     while (status == WAL_OK) {
         status = push_part(writer, result, &bases, error);
         if (status == WAL_OK && durable > 0 &&
-            writer->position.log.sequence >= durable &&
+            writer->position.places[WAL_PART_LOG].sequence >= durable &&
             writer->pending.size == 0) {
             status = WAL_END;
         }
     }
     result->epoch = writer->epoch;
     result->part = writer->number - 1;
-    result->sequence = writer->position.log.sequence;
+    result->sequence = writer->position.places[WAL_PART_LOG].sequence;
     return status == WAL_END ? WAL_OK : status;
 }

@@ -21,12 +21,12 @@ struct wal_remote_writer {
     uint8_t writer[16];
     uint64_t part_size;
     uint64_t epoch;
-    uint64_t number;                   /* of the next part */
-    struct wal_part_position position; /* after the last one */
+    uint64_t number;               /* of the next part */
+    struct wal__position position; /* after the last one */
     uint64_t seen_ms; /* when the epoch was last known to be the newest */
     bool is_fenced;
     struct wal__buf pending; /* empty: none */
-    struct wal_part_position pending_after;
+    struct wal__position pending_after;
     struct wal__buf found; /* in place of the pending part */
 };
 
@@ -46,7 +46,7 @@ void wal__writer_deinit(struct wal_remote_writer *writer);
 /* WAL_ECONFLICT unless the log has the past that the position has; with `own`
  * false also when compaction leaves that open. */
 enum wal_status wal__writer_verify(const struct wal__part_source *source,
-                                   const struct wal_part_position *position,
+                                   const struct wal__position *position,
                                    bool own,
                                    struct wal_error *error) WAL_MUST_USE;
 

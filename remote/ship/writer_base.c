@@ -57,13 +57,11 @@ static enum wal_status add_segment(struct wal_remote_writer *writer,
                          "be",
                          (unsigned long long)bytes.size);
     }
-    segment.stream =
-        wal__position_is_within(
-            &(struct wal_part_position){.content = info.after.content},
-            &(struct wal_part_position){.content = info.before.content})
-            ? 0
-            : 1;
-    place = segment.stream == 1 ? &info.after.content : &info.after.log;
+    segment.stream = wal__place_is_within(&info.after[WAL_PART_CONTENT],
+                                          &info.before[WAL_PART_CONTENT])
+                         ? WAL_PART_LOG
+                         : WAL_PART_CONTENT;
+    place = &info.after[segment.stream];
     segment.segment = place->segment;
     segment.identity = place->identity;
     segment.size = bytes.size;
@@ -76,7 +74,7 @@ static enum wal_status add_segment(struct wal_remote_writer *writer,
     if (status != WAL_OK) {
         return wal__fail(error, status, "cannot list the segments");
     }
-    base->position = info.after;
+    base->position = wal__position_of(info.after);
     result->segments++;
     result->bytes += bytes.size;
     return put_segment(writer, &segment, bytes, error);
@@ -136,7 +134,6 @@ enum wal_status wal__writer_ship_base(struct wal_remote_writer *writer,
     struct wal__sha256_alg sha256;
     enum wal_status status = WAL_OK;
 
-    base.position = (struct wal_part_position)WAL_INIT(wal_part_position);
     wal__sha256_alg_init(&sha256);
     while (status == WAL_OK) {
         status = add_segment(writer, &sha256, &base, result, error);

@@ -53,17 +53,18 @@ void assert_logs_equal(const struct small_log *a, const struct small_log *b)
                         (size_t)a->count * sizeof(a->entries[0]));
 }
 
-static struct wal_part_position position_of(const struct small_log *log,
-                                            uint64_t count)
+static struct wal__position position_of(const struct small_log *log,
+                                        uint64_t count)
 {
-    struct wal_part_position position = WAL_INIT(wal_part_position);
+    struct wal__position position = {{{0}}};
 
     if (count > 0) {
-        position.log = (struct wal_part_place){.segment = 1,
-                                               .identity = 7,
-                                               .offset = 8 * count,
-                                               .sequence = count,
-                                               .chain = log->chain[count]};
+        position.places[WAL_PART_LOG] =
+            (struct wal_part_place){.segment = 1,
+                                    .identity = 7,
+                                    .offset = 8 * count,
+                                    .sequence = count,
+                                    .chain = log->chain[count]};
     }
     return position;
 }
@@ -74,13 +75,17 @@ static void make_part(struct small_log *log, uint64_t first, uint64_t count,
                       struct wal_part_info *info)
 {
     struct wal_part_info made = WAL_INIT(wal_part_info);
+    struct wal__position before;
+    struct wal__position after;
 
     assert_true(count <= SMALL_PART_MAX);
     made.flags = flags;
     memcpy(made.uuid, small_uuid, sizeof(made.uuid));
     made.size = HEAD_SIZE + count * sizeof(uint64_t);
-    made.before = position_of(log, first);
-    made.after = position_of(log, first + count);
+    before = position_of(log, first);
+    after = position_of(log, first + count);
+    memcpy(made.before, before.places, sizeof(made.before));
+    memcpy(made.after, after.places, sizeof(made.after));
     memcpy(log->part, magic, sizeof(magic));
     memcpy(log->part + sizeof(magic), &made, sizeof(made));
     memcpy(log->part + HEAD_SIZE, log->entries + first,
@@ -93,17 +98,19 @@ static void make_part(struct small_log *log, uint64_t first, uint64_t count,
     }
 }
 
-static enum wal_status next(void *ctx, const struct wal_part_position *position,
+static enum wal_status next(void *ctx, const struct wal__position *position,
                             uint64_t max_size, struct wal_slice *part,
                             struct wal_part_info *info, struct wal_error *error)
 {
     struct small_log *log = ctx;
-    uint64_t first = position != NULL ? position->log.sequence : 0;
+    uint64_t first =
+        position != NULL ? position->places[WAL_PART_LOG].sequence : 0;
     uint64_t count;
 
     (void)max_size;
     if (first > log->count ||
-        (first > 0 && log->chain[first] != position->log.chain)) {
+        (first > 0 &&
+         log->chain[first] != position->places[WAL_PART_LOG].chain)) {
         return wal__fail(error, WAL_ECONFLICT, "another past");
     }
     if (first < log->compacted) {
@@ -120,8 +127,7 @@ static enum wal_status next(void *ctx, const struct wal_part_position *position,
     return WAL_OK;
 }
 
-static enum wal_status segment(void *ctx,
-                               const struct wal_part_position *position,
+static enum wal_status segment(void *ctx, const struct wal__position *position,
                                struct wal_slice *part,
                                struct wal_part_info *info,
                                struct wal_error *error)
@@ -129,7 +135,8 @@ static enum wal_status segment(void *ctx,
     struct small_log *log = ctx;
 
     (void)error;
-    if (position != NULL && position->log.sequence >= log->compacted) {
+    if (position != NULL &&
+        position->places[WAL_PART_LOG].sequence >= log->compacted) {
         return WAL_END;
     }
     make_part(log, 0, log->compacted, WAL_PART_SEGMENT, part, info);
@@ -164,7 +171,7 @@ struct wal__part_source small_log_source(struct small_log *log)
                                      .ctx = log};
 }
 
-static enum wal_status position(void *ctx, struct wal_part_position *position,
+static enum wal_status position(void *ctx, struct wal__position *position,
                                 struct wal_error *error)
 {
     struct small_log *log = ctx;
@@ -180,8 +187,8 @@ static enum wal_status apply(void *ctx, struct wal_slice part,
     struct small_log *log = ctx;
     struct wal_part_info info = WAL_INIT(wal_part_info);
     enum wal_status status = get_info(part, &info, error);
-    uint64_t first = info.before.log.sequence;
-    uint64_t last = info.after.log.sequence;
+    uint64_t first = info.before[WAL_PART_LOG].sequence;
+    uint64_t last = info.after[WAL_PART_LOG].sequence;
 
     if (status != WAL_OK) {
         return status;
@@ -189,10 +196,12 @@ static enum wal_status apply(void *ctx, struct wal_slice part,
     if (info.size != part.size) {
         return wal__fail(error, WAL_ECORRUPT, "it has another size");
     }
-    if (last <= log->count && log->chain[last] == info.after.log.chain) {
+    if (last <= log->count &&
+        log->chain[last] == info.after[WAL_PART_LOG].chain) {
         return WAL_OK;
     }
-    if (first != log->count || log->chain[first] != info.before.log.chain) {
+    if (first != log->count ||
+        log->chain[first] != info.before[WAL_PART_LOG].chain) {
         return wal__fail(error, WAL_ECONFLICT, "it does not follow");
     }
     for (uint64_t i = first; i < last; i++) {
@@ -204,7 +213,7 @@ static enum wal_status apply(void *ctx, struct wal_slice part,
                sizeof(entry));
         small_log_append(log, entry);
     }
-    if (log->chain[last] != info.after.log.chain) {
+    if (log->chain[last] != info.after[WAL_PART_LOG].chain) {
         log->count = first;
         return wal__fail(error, WAL_ECORRUPT, "its chain is another one");
     }

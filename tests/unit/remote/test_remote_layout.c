@@ -191,9 +191,10 @@ static void make_base(struct wal__base *base, struct wal__buf *json)
         .segment = 1, .identity = UINT64_MAX, .size = 512};
 
     *base = (struct wal__base){.number = 3, .epoch = 4, .part = 5};
-    base->position.struct_size = sizeof(base->position);
-    base->position.log = (struct wal_part_place){1, 2, 3, 4, UINT32_MAX, 0};
-    base->position.content = (struct wal_part_place){6, 7, 8, 9, 10, 0};
+    base->position.places[WAL_PART_LOG] =
+        (struct wal_part_place){1, 2, 3, 4, UINT32_MAX, 0};
+    base->position.places[WAL_PART_CONTENT] =
+        (struct wal_part_place){6, 7, 8, 9, 10, 0};
     memset(segment.digest.bytes, 0xcd, sizeof(segment.digest.bytes));
     assert_int_equal(wal__base_add(base, heap, &segment), WAL_OK);
     segment.stream = 1;

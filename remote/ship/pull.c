@@ -24,6 +24,13 @@ void wal__pull_deinit(struct wal__pull *pull)
     wal__buf_deinit(&pull->bytes);
 }
 
+static enum wal_status report_older(struct wal_error *error)
+{
+    return wal__fail(error, WAL_ECONFLICT,
+                     "the replica is older than what the remote keeps parts "
+                     "of; pull to an empty directory");
+}
+
 /* Applies the bytes that were read. An error of the bytes names the object.
  * Counts them, unless they had been applied before. */
 static enum wal_status apply(struct wal__pull *pull, const char *name,
@@ -40,6 +47,9 @@ static enum wal_status apply(struct wal__pull *pull, const char *name,
     }
     if (status == WAL_ECORRUPT || status == WAL_EVERSION) {
         return wal__fail_at(error, status, 0, name, own.offset, "%s", own.text);
+    }
+    if (status == WAL_ECONFLICT && pull->may_be_older) {
+        return report_older(error);
     }
     if (status == WAL_ECONFLICT) {
         return wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
@@ -126,9 +136,7 @@ static enum wal_status pass_base(struct wal__pull *pull, uint64_t number,
         status = pull->target.position(pull->target.ctx, &position, error);
         if (status == WAL_OK &&
             !wal__position_is_within(&base.position, &position)) {
-            status = wal__fail(error, WAL_ECONFLICT,
-                               "the replica is older than what the remote "
-                               "keeps parts of; pull to an empty directory");
+            status = report_older(error);
         }
         wal__base_deinit(&base, pull->remote->heap);
     }
@@ -257,7 +265,9 @@ static enum wal_status start(struct wal__pull *pull, uint64_t last_epoch,
     is_empty = wal__position_is_empty(&position);
     if (base.number > 0 &&
         !wal__position_is_within(&base.position, &position)) {
+        pull->may_be_older = !is_empty;
         status = apply_base(pull, &base, error);
+        pull->may_be_older = false;
         is_empty = true;
     }
     part->epoch = base.number > 0 ? base.epoch : 1;

@@ -100,11 +100,11 @@ static enum wal_status create_epoch(struct wal_remote *remote,
     return status;
 }
 
-/* Creates a fence in the epoch, after part->number, its last part as far as that
- * is known; sets that to the number of the fence. */
-static enum wal_status fence(struct wal_remote *remote,
-                             struct wal__store_object *part, uint64_t epoch,
-                             struct wal_error *error)
+/* Creates a fence in an epoch, after part->number, its last part as far as that
+ * is known. */
+static enum wal_status create_fence(struct wal_remote *remote,
+                                    struct wal__store_object *part,
+                                    uint64_t epoch, struct wal_error *error)
 {
     const struct wal__mark fence = {.kind = WAL__MARK_FENCE, .number = epoch};
     struct wal__mark mark = {.kind = WAL__MARK_NONE};
@@ -138,27 +138,29 @@ static enum wal_status fence(struct wal_remote *remote,
     return status;
 }
 
-/* Whether the last object of the epoch is a fence. */
-static enum wal_status is_fenced(struct wal_remote *remote,
-                                 wal__part_info_fn *info,
-                                 struct wal__store_object *part, bool *is_fence,
-                                 bool *has_part, struct wal_error *error)
+/* Fences the epoch in part->epoch, if it is not. */
+static enum wal_status fence(struct wal_remote *remote, wal__part_info_fn *info,
+                             struct wal__store_object *part, uint64_t epoch,
+                             struct wal_error *error)
 {
     struct wal__part_head head = {.mark = {.kind = WAL__MARK_NONE}};
     enum wal_status status =
         wal__remote_last(remote, part, &part->number, error);
 
-    *is_fence = false;
-    *has_part = false;
-    if (status != WAL_OK || part->number == 0) {
-        return status;
+    if (status == WAL_OK && part->number > 0) {
+        status = wal__history_head(remote, info, part, &head, error);
     }
-    status = wal__history_head(remote, info, part, &head, error);
-    *is_fence = head.mark.kind == WAL__MARK_FENCE;
-    *has_part = part->number > (*is_fence ? 1U : 0U);
+    if (status == WAL_OK && head.mark.kind != WAL__MARK_FENCE) {
+        status = create_fence(remote, part, epoch, error);
+    }
     return status;
 }
 
+/*
+ * From the lowest one up, so that an epoch that has anything, a part or a
+ * fence, has only epochs before it that are fenced: those need no look, and a
+ * pull knows that a fence is missing.
+ */
 enum wal_status wal__takeover_fence(struct wal_remote *remote,
                                     wal__part_info_fn *info,
                                     const uint8_t uuid[16],
@@ -168,19 +170,16 @@ enum wal_status wal__takeover_fence(struct wal_remote *remote,
     struct wal__store_object part = {.kind = WAL__OBJECT_PART};
     const uint64_t epoch = history->last_epoch;
     enum wal_status status = WAL_OK;
-    bool has_part = false;
+    uint64_t first = 0;
 
     memcpy(part.uuid, uuid, sizeof(part.uuid));
-    /* Down to the last epoch with a part: its writer has fenced the others. */
-    for (part.epoch = epoch - 1;
-         status == WAL_OK && part.epoch > 0 && !has_part; part.epoch--) {
-        bool is_fence = false;
-
-        status = is_fenced(remote, info, &part, &is_fence, &has_part, error);
-        if (status == WAL_OK && !is_fence) {
-            status = fence(remote, &part, epoch, error);
-            has_part = part.number > 1;
-        }
+    part.epoch = epoch;
+    while (status == WAL_OK && part.epoch > 1 && first == 0) {
+        part.epoch--;
+        status = wal__remote_next(remote, &part, 0, &first, error);
+    }
+    for (; status == WAL_OK && part.epoch < epoch; part.epoch++) {
+        status = fence(remote, info, &part, epoch, error);
     }
     if (status == WAL_OK) {
         status = wal__history_read(remote, info, uuid, history, error);

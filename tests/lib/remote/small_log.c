@@ -16,7 +16,7 @@ enum {
 
 void small_log_init(struct small_log *log)
 {
-    *log = (struct small_log){.count = 0};
+    *log = (struct small_log){.identity = 7};
     log->entries = calloc(SMALL_LOG_MAX, sizeof(log->entries[0]));
     log->chain = calloc(SMALL_LOG_MAX + 1, sizeof(log->chain[0]));
     log->part = calloc(1, HEAD_SIZE + SMALL_PART_MAX * sizeof(uint64_t));
@@ -61,7 +61,7 @@ static struct wal__position position_of(const struct small_log *log,
     if (count > 0) {
         position.places[WAL_PART_LOG] =
             (struct wal_part_place){.segment = 1,
-                                    .identity = 7,
+                                    .identity = log->identity,
                                     .offset = 8 * count,
                                     .sequence = count,
                                     .chain = log->chain[count]};

@@ -10,7 +10,8 @@
 #include "engine/part/part.h"
 
 enum {
-    SIZE_DEFAULT = 8 * 1024 * 1024
+    SIZE_DEFAULT = 8 * 1024 * 1024,
+    ATTEMPTS = 16 /* while segments end and are replaced */
 };
 
 /* The next bytes of a stream: [from, to) of a segment. */
@@ -20,6 +21,8 @@ struct stretch {
     uint64_t from;
     uint64_t to;
     bool is_last; /* it reaches the durable end */
+    /* Compaction has replaced what follows: only a whole segment can be had. */
+    bool is_replaced;
 };
 
 static const struct wal__log *log_of(const struct wal__part_reader *reader,
@@ -46,14 +49,6 @@ static uint32_t rank_of(const struct wal__log *log,
     return rank;
 }
 
-static enum wal_status fail_replaced(uint64_t segment, struct wal_error *error)
-{
-    return wal__fail(error, WAL_ENOTFOUND,
-                     "compaction has replaced segment %016" PRIx64
-                     " since: copy whole segments",
-                     segment);
-}
-
 static enum wal_status fail_past(uint64_t segment, struct wal_error *error)
 {
     return wal__fail(error, WAL_ECONFLICT,
@@ -63,18 +58,18 @@ static enum wal_status fail_past(uint64_t segment, struct wal_error *error)
 }
 
 /* The segment at this rank from its beginning on. */
-static enum wal_status begin_at(const struct wal__log *log, uint32_t rank,
-                                uint64_t end, struct stretch *stretch,
-                                struct wal_error *error)
+static void begin_at(const struct wal__log *log, uint32_t rank, uint64_t end,
+                     struct stretch *stretch)
 {
     struct wal__segment *segment = wal__log_segment_at(log, rank);
     uint64_t last = wal__position_segment(end);
 
     if (segment->id > last) {
-        return WAL_OK;
+        return;
     }
-    if (wal__segment_is_rewritten(&segment->header)) {
-        return fail_replaced(segment->id, error);
+    stretch->is_replaced = wal__segment_is_rewritten(&segment->header);
+    if (stretch->is_replaced) {
+        return;
     }
     stretch->segment = segment->id;
     stretch->salt = segment->header.salt;
@@ -83,7 +78,6 @@ static enum wal_status begin_at(const struct wal__log *log, uint32_t rank,
                       ? wal__position_offset(end)
                       : wal__frozen_segment_end(
                             segment, wal__log_segment_at(log, rank + 1));
-    return WAL_OK;
 }
 
 /* Finds what follows the place, up to the durable end. With the log's lock. */
@@ -91,46 +85,51 @@ static enum wal_status find(const struct wal__log *log,
                             const struct wal__part_place *place, uint64_t end,
                             struct stretch *stretch, struct wal_error *error)
 {
+    const struct stretch nothing = {.is_last = true};
     uint32_t count = wal__log_segment_count(log);
     uint32_t rank = rank_of(log, place);
     struct wal__segment *segment;
-    enum wal_status status;
 
-    memset(stretch, 0, sizeof(*stretch));
-    stretch->is_last = true;
-    if (place->segment == 0) {
-        return end == 0 ? WAL_OK : begin_at(log, 0, end, stretch, error);
+    *stretch = nothing;
+    if (end == 0 && place->segment == 0) {
+        return WAL_OK;
     }
     if (end == 0 || rank == count ||
         wal__position_segment(end) < place->segment) {
         return fail_past(place->segment, error);
     }
     segment = wal__log_segment_at(log, rank);
-    if (segment->id == place->segment && segment->header.salt == place->salt &&
-        !wal__segment_is_rewritten(&segment->header)) {
-        status = begin_at(log, rank, end, stretch, error);
-        if (status != WAL_OK) {
-            return status;
+    if (place->segment == 0) {
+        begin_at(log, rank, end, stretch);
+        return WAL_OK;
+    }
+    if (wal__segment_is_rewritten(&segment->header)) {
+        stretch->is_replaced =
+            segment->id != place->segment ||
+            segment->header.rewrite.original_end != place->offset;
+        if (stretch->is_replaced) {
+            return WAL_OK;
         }
+    } else {
+        if (segment->id != place->segment ||
+            segment->header.salt != place->salt) {
+            return fail_past(place->segment, error);
+        }
+        begin_at(log, rank, end, stretch);
         if (place->offset > stretch->to) {
             return fail_past(place->segment, error);
         }
         stretch->from = place->offset;
-        if (stretch->from < stretch->to || stretch->is_last) {
-            stretch->segment = stretch->from < stretch->to ? segment->id : 0;
+        if (stretch->from < stretch->to) {
             return WAL_OK;
         }
-    } else if (!wal__segment_is_rewritten(&segment->header)) {
-        return fail_past(place->segment, error);
-    } else if (segment->id != place->segment ||
-               segment->header.rewrite.original_end != place->offset) {
-        return fail_replaced(place->segment, error);
     }
     /* It ended at the place. */
-    memset(stretch, 0, sizeof(*stretch));
-    stretch->is_last = true;
-    return rank + 1 == count ? WAL_OK
-                             : begin_at(log, rank + 1, end, stretch, error);
+    *stretch = nothing;
+    if (rank + 1 < count) {
+        begin_at(log, rank + 1, end, stretch);
+    }
+    return WAL_OK;
 }
 
 /* --- reading ------------------------------------------------------------ */
@@ -151,8 +150,7 @@ static enum wal_status open_segment(const struct wal__part_reader *reader,
         *segment = NULL;
         status = WAL_ENOTFOUND;
     }
-    return status == WAL_ENOTFOUND ? fail_replaced(stretch->segment, error)
-                                   : status;
+    return status;
 }
 
 /* Compares a place that the caller gave with the log: the chain leads there. */
@@ -346,24 +344,26 @@ static enum wal_status read_stretches(struct wal__part_reader *reader,
     return status;
 }
 
-enum wal_status wal__part_read(struct wal__part_reader *reader,
-                               const struct wal__part_place *places,
-                               uint64_t max_size, struct wal_error *error)
+/* Reads what follows the places; WAL_ENOTFOUND: the segment was replaced, or a
+ * whole one refers to content that has come since, so that it must be looked
+ * again. */
+static enum wal_status read_once(struct wal__part_reader *reader,
+                                 const struct wal__part_place *places,
+                                 uint64_t max_size, struct wal_error *error)
 {
     struct stretch stretches[WAL__PART_STREAMS];
-    enum wal_status status;
+    const struct stretch *log = &stretches[WAL__LOG_ID_LOG];
+    const struct stretch *pack = &stretches[WAL__LOG_ID_PACK];
+    enum wal_status status = find_all(reader, places, stretches, error);
 
-    for (uint32_t i = 0; i < WAL__PART_STREAMS; i++) {
-        status = know_place(reader, i, &places[i], error);
-        if (status != WAL_OK) {
-            return status;
-        }
-    }
-    status = find_all(reader, places, stretches, error);
     if (status != WAL_OK) {
         return status;
     }
-    if (stretches[0].segment == 0 && stretches[1].segment == 0) {
+    if (pack->is_replaced || (log->is_replaced && pack->segment == 0)) {
+        status = wal__part_read_segment(reader, places, error);
+        return status == WAL_END ? WAL_ENOTFOUND : status;
+    }
+    if (log->segment == 0 && pack->segment == 0) {
         return WAL_END;
     }
     status = wal__part_begin(reader, error);
@@ -374,13 +374,34 @@ enum wal_status wal__part_read(struct wal__part_reader *reader,
     memcpy(reader->head.after, places, sizeof(reader->head.after));
     status = read_stretches(reader, stretches,
                             max_size == 0 ? SIZE_DEFAULT : max_size, error);
-    if (status == WAL_OK) {
-        status = wal__part_end(reader, error);
+    return status == WAL_OK ? wal__part_end(reader, error) : status;
+}
+
+enum wal_status wal__part_read(struct wal__part_reader *reader,
+                               const struct wal__part_place *places,
+                               uint64_t max_size, struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < WAL__PART_STREAMS && status == WAL_OK; i++) {
+        status = know_place(reader, i, &places[i], error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    for (int i = 0; i < ATTEMPTS; i++) {
+        status = read_once(reader, places, max_size, error);
+        if (status != WAL_ENOTFOUND) {
+            break;
+        }
     }
     if (status == WAL_OK) {
         memcpy(reader->known, reader->head.after, sizeof(reader->known));
     }
-    return status;
+    return status == WAL_ENOTFOUND
+               ? wal__fail(error, WAL_EBUSY,
+                           "the store is being compacted: try again")
+               : status;
 }
 
 void wal__part_reader_init(struct wal__part_reader *reader,

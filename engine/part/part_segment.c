@@ -133,6 +133,18 @@ static uint64_t end_of_seal(const struct wal__segment *segment, uint64_t end)
     return seal > end && seal <= segment->header.capacity ? seal : end;
 }
 
+/* Whether the content that a segment of the log refers to is before the place,
+ * after the scan of the segment. */
+static bool has_content(const struct wal__part_reader *reader, uint32_t stream)
+{
+    const struct wal__part_place *content =
+        &reader->head.before[WAL__LOG_ID_PACK];
+
+    return stream == WAL__LOG_ID_PACK ||
+           reader->facts.pack_durable <=
+               wal__position(content->segment, content->offset);
+}
+
 static enum wal_status add(struct wal__part_reader *reader, uint32_t stream,
                            struct wal__segment *segment, uint64_t end,
                            struct wal_error *error)
@@ -142,6 +154,9 @@ static enum wal_status add(struct wal__part_reader *reader, uint32_t stream,
     enum wal_status status =
         find_place(reader, segment, end, &reader->head.after[stream], error);
 
+    if (status == WAL_OK && !has_content(reader, stream)) {
+        status = WAL_END;
+    }
     if (status == WAL_OK) {
         status = wal__part_add(reader, segment, stream, 0, seal, error);
     }

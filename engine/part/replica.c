@@ -229,16 +229,80 @@ static enum wal_status find_place(struct wal__replica *replica, uint32_t stream,
     return status;
 }
 
+/* --- durability --------------------------------------------------------- */
+
+/* Writes the groups of a segment again: a call that failed, or that another
+ * process did not end, may not have synced them, and a sync that failed is not
+ * made up for by a later one. */
+static enum wal_status write_again(struct wal__replica *replica,
+                                   struct wal__segment *segment, uint64_t end,
+                                   struct wal_error *error)
+{
+    const uint64_t from = WAL__SEGMENT_HEADER_SIZE;
+    struct wal__buf *bytes = &replica->bytes;
+    size_t size = (size_t)(end - from);
+    enum wal_status status;
+    uint8_t *at = NULL;
+    size_t got = 0;
+    int err = 0;
+
+    bytes->size = 0;
+    if (wal__buf_reserve(bytes, size, &at) != WAL_OK) {
+        return wal__no_memory(error);
+    }
+    status = wal__io_read_full(replica->env.io, segment->file, at, size, from,
+                               &got, &err);
+    if (status != WAL_OK || got < size) {
+        return wal__fail_at(error, status == WAL_OK ? WAL_EIO : status, err,
+                            segment->path, from, "cannot read the segment");
+    }
+    return wal__replica_write(segment, (struct wal__span){at, size}, from,
+                              error);
+}
+
+/* Makes the newest segment and its name durable: those before it were, before
+ * it was begun. */
+static enum wal_status make_durable(struct wal__replica *replica,
+                                    uint32_t stream, struct wal_error *error)
+{
+    const struct wal__part_place *place = &replica->places[stream];
+    const struct wal__log *log = &replica->logs[stream];
+    struct wal__segment *segment = NULL;
+    enum wal_status status;
+
+    if (place->segment == 0) {
+        return WAL_OK;
+    }
+    status =
+        wal__segment_open(&replica->env, log->directory, place->segment,
+                          replica->manifest.uuid, log->class, &segment, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    replica->has_doubt[stream] =
+        segment->sealed || wal__segment_is_rewritten(&segment->header);
+    status =
+        replica->has_doubt[stream]
+            ? wal__replica_write(segment, (struct wal__span){NULL, 0}, 0, error)
+            : write_again(replica, segment, place->offset, error);
+    wal__segment_close(segment);
+    return status == WAL_OK ? wal__log_sync_directory(log, error) : status;
+}
+
 enum wal_status wal__replica_locate(struct wal__replica *replica,
                                     struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
-    if (!replica->needs_find) {
+    if (!replica->needs_find || !replica->is_store) {
         return WAL_OK;
     }
+    status = wal__manifest_sync_directories(&replica->env, error);
     for (uint32_t i = 0; i < WAL__PART_STREAMS && status == WAL_OK; i++) {
         status = find_place(replica, i, error);
+        if (status == WAL_OK) {
+            status = make_durable(replica, i, error);
+        }
     }
     replica->needs_find = status != WAL_OK;
     return status;

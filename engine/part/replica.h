@@ -20,8 +20,11 @@ struct wal__replica {
     bool is_store; /* it has a MANIFEST */
     struct wal__manifest manifest;
     struct wal__log logs[WAL__PART_STREAMS]; /* env, directory and ids only */
-    /* Unless needs_find: where the copied bytes end. */
+    /* Unless needs_find: where the copied bytes end, all of them durable. */
     bool needs_find;
+    /* The newest segment was installed by a call that may have failed: it is
+     * installed again when it is applied again. */
+    bool has_doubt[WAL__PART_STREAMS];
     struct wal__part_place places[WAL__PART_STREAMS];
     struct wal__buf bytes; /* of a segment, to compare */
     struct wal__scan_result facts;
@@ -36,7 +39,8 @@ enum wal_status wal__replica_init(struct wal__replica *replica,
                                   struct wal_error *error) WAL_MUST_USE;
 void wal__replica_deinit(struct wal__replica *replica);
 
-/* Finds the places again where they may have changed. */
+/* Finds the places where they may have changed, and makes what is there
+ * durable. */
 enum wal_status wal__replica_locate(struct wal__replica *replica,
                                     struct wal_error *error) WAL_MUST_USE;
 

@@ -168,7 +168,7 @@ static enum wal_status check_order(struct job *job, struct wal_error *error)
     const struct wal__log *log = &replica->logs[range->stream];
     bool is_inside = at->segment == range->segment &&
                      at->salt == job->after->salt &&
-                     job->before->offset <= at->offset;
+                     range->offset <= at->offset;
     enum wal_status status;
 
     if (range->offset != 0
@@ -333,6 +333,7 @@ static enum wal_status apply(struct job *job, struct wal_error *error)
                                 range->offset + skipped, error);
     if (status == WAL_OK) {
         replica->needs_find = false;
+        replica->has_doubt[range->stream] = false;
         replica->places[range->stream] = *job->after;
     }
     return status;

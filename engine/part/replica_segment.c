@@ -19,7 +19,8 @@ static bool is_applied(const struct wal__replica *replica, uint32_t stream,
     const struct wal__part_place *at = &replica->places[stream];
 
     return at->segment > after->segment ||
-           (at->segment == after->segment && at->offset >= after->offset);
+           (at->segment == after->segment && at->offset >= after->offset &&
+            !replica->has_doubt[stream]);
 }
 
 /* Verifies all groups. It follows what was applied, or replaces the newest
@@ -163,6 +164,7 @@ enum wal_status wal__replica_apply_segment(struct wal__replica *replica,
     }
     if (status == WAL_OK) {
         replica->needs_find = false;
+        replica->has_doubt[range->stream] = false;
         replica->places[range->stream] = *after;
     }
     return status;

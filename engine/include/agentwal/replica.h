@@ -73,16 +73,17 @@ wal_part_reader_open(struct wal_store *store, struct wal_part_reader **reader,
 /*
  * Reads the next part: what is durable after the position, of the content
  * first, and at most max_size bytes (0: 8 MiB) unless one group is larger. A
- * part never crosses from a segment of a stream to its successor. position has
- * WAL_PART_STREAMS places; null: from the beginning.
+ * part never crosses from a segment of a stream to its successor; what
+ * compaction has replaced since comes as a whole segment, of any size
+ * (WAL_PART_SEGMENT). position has WAL_PART_STREAMS places; null: from the
+ * beginning.
  *
  * part and info may be null. *part holds until the next call on the reader, or
  * its close. Threads: one at a time. Errors: WAL_END when there is no more,
- * as of this call: wal_store_wait waits for more. WAL_ENOTFOUND when
- * compaction has replaced what follows the position, so that only whole
- * segments can be had; WAL_ECONFLICT when the log has another past than the
- * position: the store is older, or was restored; WAL_ECORRUPT when what follows
- * is damaged.
+ * as of this call: wal_store_wait waits for more. WAL_ECONFLICT when the log
+ * has another past than the position: the store is older, or was restored;
+ * WAL_ECORRUPT when what follows is damaged; WAL_EBUSY when compaction replaces
+ * what is read again and again.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_part_reader_next(struct wal_part_reader *reader,
@@ -93,8 +94,9 @@ wal_part_reader_next(struct wal_part_reader *reader,
 /*
  * Reads a whole segment that has ended: the oldest of the stream whose end is
  * beyond the position; of the content, then of the log, so that applied in this
- * order nothing is missing. WAL_END when only the newest of each is left, which
- * wal_part_reader_next reads on from info->after of the last one.
+ * order nothing is missing. WAL_END when only the newest of each is left, or
+ * those of the log refer to content in the newest: wal_part_reader_next reads
+ * on from info->after of the last one.
  *
  * Like wal_part_reader_next otherwise. Errors: WAL_ECORRUPT when the segment is
  * damaged.

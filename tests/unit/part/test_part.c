@@ -354,17 +354,13 @@ static void test_part__a_store_that_is_older_is_refused(void **state)
     end(&scene);
 }
 
-static void test_part__compaction_leaves_whole_segments(void **state)
+/* A store whose ended segments compaction has written. */
+static struct scene begin_compacted(void)
 {
     const struct wal_store_compact_options options = {
         .struct_size = sizeof(options), .rate = UINT64_MAX};
     struct scene scene = begin();
-    struct wal_part_info info = WAL_INIT(wal_part_info);
-    struct wal_slice part;
-    enum wal_status status;
-    int segments = 0;
 
-    (void)state;
     for (int i = 0; i < 60; i++) {
         append(&scene, i % 9 == 3 ? LARGE : MEDIUM);
     }
@@ -372,19 +368,72 @@ static void test_part__compaction_leaves_whole_segments(void **state)
     append(&scene, 20);
     assert_int_equal(wal_store_compact(scene.store, &options, NULL, NULL),
                      WAL_OK);
-    assert_int_equal(
-        wal_part_reader_next(scene.reader, NULL, 0, &part, NULL, NULL),
-        WAL_ENOTFOUND);
+    return scene;
+}
+
+static void test_part__what_was_compacted_comes_in_segments(void **state)
+{
+    struct scene scene = begin_compacted();
+    struct wal_slice part;
+    int segments = 0;
+
+    (void)state;
+    while (step(&scene, 0, &part) == WAL_OK) {
+        struct wal_part_info info = WAL_INIT(wal_part_info);
+
+        assert_int_equal(wal_part_check(part, &info, NULL), WAL_OK);
+        segments += (info.flags & WAL_PART_SEGMENT) != 0;
+        apply(&scene, part);
+        apply(&scene, part);
+        (void)count_entries();
+    }
+    assert_true(segments > 0);
+    assert_int_equal(count_entries(), scene.entries);
+    end(&scene);
+}
+
+static void test_part__segments_that_ended_can_be_read(void **state)
+{
+    struct scene scene = begin_compacted();
+    struct wal_part_info info = WAL_INIT(wal_part_info);
+    struct wal_slice part;
+    enum wal_status status;
+    int segments = 0;
+
+    (void)state;
     while ((status = wal_part_reader_segment(scene.reader, scene.at, &part,
                                              &info, NULL)) == WAL_OK) {
         assert_int_equal(info.flags, WAL_PART_SEGMENT);
         memcpy(scene.at, info.after, sizeof(scene.at));
         apply(&scene, part);
-        apply(&scene, part);
         segments++;
     }
     assert_int_equal(status, WAL_END);
     assert_true(segments > 0);
+    (void)ship(&scene, 0);
+    assert_int_equal(count_entries(), scene.entries);
+    end(&scene);
+}
+
+/* A replica that is behind when compaction replaces what it has in part. */
+static void test_part__compaction_overtakes_a_replica(void **state)
+{
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options), .rate = UINT64_MAX};
+    struct scene scene = begin();
+
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        append(&scene, i == 2 ? LARGE : MEDIUM);
+    }
+    (void)ship(&scene, 0);
+    for (int i = 0; i < 60; i++) {
+        append(&scene, i % 9 == 3 ? LARGE : MEDIUM);
+    }
+    reopen(&scene);
+    append(&scene, 20);
+    assert_int_equal(wal_store_compact(scene.store, &options, NULL, NULL),
+                     WAL_OK);
     (void)ship(&scene, 0);
     assert_int_equal(count_entries(), scene.entries);
     end(&scene);
@@ -480,7 +529,9 @@ int main(void)
         KIT_TEST(test_part__damage_is_found),
         KIT_TEST(test_part__a_missing_part_is_refused),
         KIT_TEST(test_part__a_store_that_is_older_is_refused),
-        KIT_TEST(test_part__compaction_leaves_whole_segments),
+        KIT_TEST(test_part__what_was_compacted_comes_in_segments),
+        KIT_TEST(test_part__segments_that_ended_can_be_read),
+        KIT_TEST(test_part__compaction_overtakes_a_replica),
         KIT_TEST(test_part__a_promoted_replica_is_a_store),
         KIT_TEST(test_part__another_store_is_refused),
         KIT_TEST(test_part__misuse_is_refused),

@@ -377,6 +377,7 @@ static void *make_many(void *ctx)
                 fixture.driver, name, slice("of many"), &error) != WAL_OK) {
             print_error("%s: %s\n", name, error.text);
             maker->failed++;
+            break;
         }
     }
     return NULL;
@@ -445,8 +446,10 @@ static void *race(void *ctx)
                                                       slice(text), &error);
         racer->won[key] = status == WAL_OK;
         if (status != WAL_OK && status != WAL_EEXISTS) {
-            print_error("%s: %d: %s\n", name, (int)status, error.text);
-            racer->wrong++;
+            racer->wrong += 1;
+            if (racer->wrong == 1) {
+                print_error("%s: %d: %s\n", name, (int)status, error.text);
+            }
         }
     }
     return NULL;

@@ -82,6 +82,7 @@ LAYERS = {
                  ["remote/driver/", "remote/layout/", "remote/ship/",
                   "remote/"]),
     "tools/search/": TOOL + [SEARCH_API, "tools/shown/", "tools/walcat/"],
+    "tools/remote/": TOOL + [REMOTE_API],
     "tools/page/": ["format/bytes/"],
     "tools/view/": TOOL + ["tools/page/", "tools/shown/"],
     "tools/usage/": TOOL,
@@ -94,6 +95,7 @@ LAYERS = {
     "tools/agentwal/": TOOL + BYTES + [
         "tools/store_file/", "tools/walcat/", "tools/walcheck/",
         "tools/walconv/", "tools/walctl/", "tools/search/",
+        "tools/remote/",
         "tools/page/", "tools/usage/", "tools/view/", "tools/serve/",
         "tools/watch/", "tools/resume/"],
     "bench/": [API, SEARCH_API],

@@ -1,0 +1,21 @@
+/*
+ * missing.c - the verb remote of a build without libcurl (verbs.h).
+ */
+#include "tools/remote/verbs.h"
+
+int remote_run(struct cli *cli, int argc, char **argv)
+{
+    static const struct cli_option any[] = {{.name = NULL}};
+
+    if (argc == 2) { /* --help and --version */
+        int code = cli_parse(cli, argc, argv, any);
+
+        if (code != CLI_CONTINUE) {
+            return code;
+        }
+    }
+    return cli_error(cli, CLI_FAILED, cli->verb,
+                     "this agentwal was built without libcurl; install the "
+                     "package agentwal, or build it with libcurl4-openssl-dev "
+                     "and libexpat1-dev");
+}

@@ -1,5 +1,5 @@
 /*
- * part.h - parts of a store: bytes of its logs as they stand, from one place
+ * part.h - parts of a store: bytes of its logs as on disk, from one place
  * between groups to a later one (SPEC.md 11.1).
  *
  * Invariant: every part is verified group by group, and its chain leads from

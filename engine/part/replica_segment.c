@@ -85,7 +85,7 @@ static enum wal_status write_trailer(struct wal__replica *replica,
     return status;
 }
 
-/* Removes the segments that a rewritten one stands for. */
+/* Removes the segments that a rewritten one replaces. */
 static enum wal_status remove_replaced(const struct wal__replica *replica,
                                        uint32_t stream,
                                        const struct wal__segment_header *header,

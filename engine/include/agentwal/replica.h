@@ -3,7 +3,7 @@
  * them: for programs that keep a store elsewhere too, such as
  * libagentwal-remote. Conventions: agentwal.h.
  *
- * A part is bytes of the log and of the content, as they stand in the segments,
+ * A part is bytes of the log and of the content, as they are in the segments,
  * from one place between groups to a later one. It can be stored and sent like
  * any bytes, and is verified without the store. A replica is a directory to
  * which parts are applied in order: a store that can be read, is always a
@@ -43,7 +43,7 @@ struct wal_part_place {
 
 enum wal_part_flag {
     /* A segment that has ended, whole, with its index. It may be one that
-     * compaction wrote, and then stands for several. */
+     * compaction wrote, and then replaces several. */
     WAL_PART_SEGMENT = 1u << 0
 };
 
@@ -61,7 +61,7 @@ enum {
     WAL_PART_HEAD_SIZE = 512 /* bytes that wal_part_get_info needs */
 };
 
-/* --------------------------------------------------------------- reading --- */
+/* ----------------------------------------------------------- reading --- */
 
 /* Starts reading parts of a store. The handle may be read-only. Close *reader
  * with wal_part_reader_close. Threads: any. Errors: WAL_EINVAL when the store
@@ -123,7 +123,7 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_part_get_info(struct wal_slice head, struct wal_part_info *info,
                   struct wal_error *error);
 
-/* -------------------------------------------------------------- replicas --- */
+/* ---------------------------------------------------------- replicas --- */
 
 /*
  * Opens the replica at path for applying parts. A missing directory is made,

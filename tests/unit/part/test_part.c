@@ -302,6 +302,56 @@ static void test_part__damage_is_found(void **state)
     end(&scene);
 }
 
+/* Zeros some bytes of the newest segment of the replica's log. */
+static void damage_tail(const struct scene *scene, uint64_t offset)
+{
+    const uint8_t zeros[16] = {0};
+    char path[64];
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "replica/log/%016llx.seg",
+                   (unsigned long long)scene->at[WAL_PART_LOG].segment);
+    file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, (long)offset, SEEK_SET), 0);
+    assert_int_equal(fwrite(zeros, 1, sizeof(zeros), file), sizeof(zeros));
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A later group is there that names an earlier one durable: in another store
+ * that is damage. */
+static void test_part__a_hole_in_the_tail_is_its_end(void **state)
+{
+    struct scene scene = begin();
+    struct wal_part_place middle;
+    struct wal_slice parts[3] = {{NULL, 0}};
+    struct wal_slice part;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        append(&scene, 20);
+        assert_int_equal(step(&scene, 0, &part), WAL_OK);
+        parts[i].data = memcpy(malloc(part.size), part.data, part.size);
+        parts[i].size = part.size;
+        if (i == 0) {
+            middle = scene.at[WAL_PART_LOG];
+        }
+        apply(&scene, part);
+    }
+    wal_replica_close(scene.replica);
+    damage_tail(&scene, middle.offset);
+    assert_int_equal(count_entries(), 1);
+    kit_close(kit_open("replica", WAL_OPEN_READ_ONLY | WAL_OPEN_STRICT));
+    scene.replica = open_replica();
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wal_replica_apply(scene.replica, parts[i], NULL),
+                         WAL_OK);
+        free((void *)(uintptr_t)parts[i].data);
+    }
+    assert_int_equal(count_entries(), 3);
+    end(&scene);
+}
+
 static void test_part__a_missing_part_is_refused(void **state)
 {
     struct scene scene = begin();
@@ -415,7 +465,7 @@ static void test_part__segments_that_ended_can_be_read(void **state)
     end(&scene);
 }
 
-/* A replica that is behind when compaction replaces what it has in part. */
+/* Compaction replaces segments of which a replica has a part. */
 static void test_part__compaction_overtakes_a_replica(void **state)
 {
     const struct wal_store_compact_options options = {
@@ -527,6 +577,7 @@ int main(void)
         KIT_TEST(test_part__applied_twice_changes_nothing),
         KIT_TEST(test_part__a_replica_refuses_writes),
         KIT_TEST(test_part__damage_is_found),
+        KIT_TEST(test_part__a_hole_in_the_tail_is_its_end),
         KIT_TEST(test_part__a_missing_part_is_refused),
         KIT_TEST(test_part__a_store_that_is_older_is_refused),
         KIT_TEST(test_part__what_was_compacted_comes_in_segments),

@@ -26,13 +26,15 @@ struct request {
     struct wal_remote *remote;
 };
 
+/* A URL that is refused is not printed: it may have a password. */
 static int open_remote(struct request *request, const char *url)
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_remote_open(url, &request->remote, &error);
 
-    return status == WAL_OK ? CLI_CONTINUE
-                            : remote_report(request->cli, url, status, &error);
+    return status == WAL_OK
+               ? CLI_CONTINUE
+               : remote_report(request->cli, "URL", status, &error);
 }
 
 /* Opens the store of the command line, and the remote that it has. */

@@ -65,15 +65,15 @@ grep -q 'has no store' stderr || fail "no reason: $(cat stderr)"
 head -c 300000 /dev/urandom >large
 append one first
 agentwal checkpoint one before --root "$work" large >/dev/null
-agentwal remote status --json >status
+agentwal remote status --json >report
 json 'rows[0]["epoch"] == 0 and rows[0]["lagSequences"] == 3
-    and rows[0]["lagBytes"] > 300000' status
+    and rows[0]["lagBytes"] > 300000' report
 agentwal remote push --json >pushed
 json 'rows[0]["epoch"] == 1 and rows[0]["bytes"] > 300000
     and rows[0]["lastSequence"] == 3' pushed
-agentwal remote status --json >status
+agentwal remote status --json >report
 json 'rows[0]["isWriter"] and rows[0]["lagSequences"] == 0
-    and rows[0]["lagBytes"] == 0 and rows[0]["lastSequence"] == 3' status
+    and rows[0]["lagBytes"] == 0 and rows[0]["lastSequence"] == 3' report
 
 # The replica is the store, and only read.
 code 0 agentwal remote pull "$url" server

@@ -12,8 +12,8 @@ enum wal_status wal__driver_s3_open(const struct wal__driver_url *url,
                                     struct wal__driver **driver,
                                     struct wal_error *error) WAL_MUST_USE;
 
-/* Sets the time after which a call gives up, which is longer by what the bytes
- * of a large object take. Before any call. */
+/* Sets the time after which a call tries nothing again. Its last attempt may
+ * take longer while bytes of a large object arrive. Before any call. */
 void wal__driver_s3_set_deadline(struct wal__driver *driver,
                                  uint32_t deadline_ms);
 

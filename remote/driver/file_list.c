@@ -90,20 +90,27 @@ static int open_path(const struct listing *listing, int root)
     return wal__descriptor_above_stdio(fd);
 }
 
-/* 'd', 'f', or 0 for what is neither or has just been removed. */
-static char kind_of(int fd, const struct dirent *entry)
+enum kind {
+    KIND_OTHER, /* or just removed */
+    KIND_FILE,
+    KIND_DIRECTORY
+};
+
+static enum kind kind_of(int fd, const struct dirent *entry)
 {
     struct stat found;
 
     if (entry->d_type != DT_UNKNOWN) {
-        return entry->d_type == DT_DIR   ? 'd'
-               : entry->d_type == DT_REG ? 'f'
-                                         : 0;
+        return entry->d_type == DT_DIR   ? KIND_DIRECTORY
+               : entry->d_type == DT_REG ? KIND_FILE
+                                         : KIND_OTHER;
     }
     if (fstatat(fd, entry->d_name, &found, AT_SYMLINK_NOFOLLOW) != 0) {
-        return 0;
+        return KIND_OTHER;
     }
-    return S_ISDIR(found.st_mode) ? 'd' : S_ISREG(found.st_mode) ? 'f' : 0;
+    return S_ISDIR(found.st_mode)   ? KIND_DIRECTORY
+           : S_ISREG(found.st_mode) ? KIND_FILE
+                                    : KIND_OTHER;
 }
 
 /* Adds the names of a directory to the frame. -1 with errno, which is 0 when
@@ -114,18 +121,18 @@ static int read_names(DIR *dir, struct frame *frame)
 
     for (errno = 0; (entry = readdir(dir)) != NULL; errno = 0) {
         size_t size = strlen(entry->d_name);
-        char kind = wal__object_name_is_valid(entry->d_name) &&
-                            frame->path_size + size <= WAL__OBJECT_NAME_MAX
-                        ? kind_of(dirfd(dir), entry)
-                        : 0;
+        enum kind kind = wal__object_name_is_valid(entry->d_name) &&
+                                 frame->path_size + size <= WAL__OBJECT_NAME_MAX
+                             ? kind_of(dirfd(dir), entry)
+                             : KIND_OTHER;
 
-        if (kind == 0) {
+        if (kind == KIND_OTHER) {
             continue;
         }
         errno = 0;
         if (wal__buf_append(&frame->text, entry->d_name, size) != WAL_OK ||
-            wal__buf_append(&frame->text, kind == 'd' ? "/" : "",
-                            kind == 'd' ? 2 : 1) != WAL_OK) {
+            wal__buf_append(&frame->text, kind == KIND_DIRECTORY ? "/" : "",
+                            kind == KIND_DIRECTORY ? 2 : 1) != WAL_OK) {
             return -1;
         }
         frame->count++;

@@ -21,8 +21,9 @@ enum {
     ERROR_BODY_MAX = 64 * 1024,
     WAIT_FIRST_MS = 50,
     WAIT_MAX_MS = 2000,
+    ATTEMPT_MIN_MS = 1000,
     STALL_MAX_S = 15,
-    BYTES_PER_MS = 1024, /* the deadline of an object allows for 1 MB/s */
+    BYTES_PER_MS = 1024, /* what a large object is allowed for */
     RENEW_S = 60         /* before credentials expire */
 };
 
@@ -258,12 +259,22 @@ static bool wait_before(uint32_t tried, int64_t deadline)
     return true;
 }
 
-/* Milliseconds that the request may take. */
-static int64_t time_of(const struct wal__s3 *s3,
-                       const struct wal__s3_request *request)
+/* Milliseconds that an attempt may take, which begins `left` before the
+ * deadline: enough for an answer, and more for a large object. One that makes no
+ * progress ends sooner. */
+static uint32_t time_of(const struct wal__s3_request *request, int64_t left)
 {
-    return s3->deadline_ms +
-           (int64_t)((request->body.size + request->answer_max) / BYTES_PER_MS);
+    return (uint32_t)((left < ATTEMPT_MIN_MS ? ATTEMPT_MIN_MS : left) +
+                      (int64_t)((request->body.size + request->answer_max) /
+                                BYTES_PER_MS));
+}
+
+/* Seconds without a byte after which an attempt ends. */
+static uint32_t stall_of(const struct wal__s3 *s3)
+{
+    uint32_t stall = s3->deadline_ms / 4000;
+
+    return stall < 1 ? 1 : stall > STALL_MAX_S ? STALL_MAX_S : stall;
 }
 
 /* Attempts until there is a verdict that will not change. */
@@ -274,14 +285,13 @@ static enum wal_status run(struct wal__s3 *s3,
                            struct wal__s3_transfer *transfer,
                            struct verdict *verdict, struct wal_error *error)
 {
-    const int64_t deadline = now_ms() + time_of(s3, request);
+    const int64_t deadline = now_ms() + s3->deadline_ms;
     uint64_t loaded = 0;
     uint32_t tried = 0;
     bool renew = false;
 
     do {
         const bool was_renewed = renew;
-        int64_t left = deadline - now_ms();
         enum wal_status status = get_credentials(s3, renew ? loaded : 0,
                                                  credentials, &loaded, error);
 
@@ -289,12 +299,8 @@ static enum wal_status run(struct wal__s3 *s3,
             return status;
         }
         fill_transfer(s3, request, texts, credentials, transfer);
-        transfer->timeout_ms = left < 1 ? 1 : (uint32_t)left;
-        transfer->stall_s = s3->deadline_ms / 4000;
-        transfer->stall_s = transfer->stall_s < 1 ? 1
-                            : transfer->stall_s > STALL_MAX_S
-                                ? STALL_MAX_S
-                                : transfer->stall_s;
+        transfer->timeout_ms = time_of(request, deadline - now_ms());
+        transfer->stall_s = stall_of(s3);
         attempt(s3, request, transfer, verdict);
         tried++;
         renew = verdict->is_expired && !was_renewed;

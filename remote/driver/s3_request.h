@@ -15,7 +15,7 @@ struct wal__s3 {
     const struct wal__heap *heap;
     struct wal__driver_url url;
     char scope[96];       /* of signatures */
-    uint32_t deadline_ms; /* of a call; more for a large object */
+    uint32_t deadline_ms; /* after which nothing is tried again */
     struct wal__s3_pool pool;
     struct wal__sha256_alg sha256_alg;
     pthread_mutex_t lock; /* of the credentials */

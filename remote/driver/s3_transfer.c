@@ -191,7 +191,6 @@ static enum wal__s3_outcome outcome_of(CURLcode code)
            : code == CURLE_PEER_FAILED_VERIFICATION ||
                    code == CURLE_SSL_CACERT_BADFILE ||
                    code == CURLE_URL_MALFORMAT ||
-                   code == CURLE_UNSUPPORTED_PROTOCOL ||
                    code == CURLE_UNKNOWN_OPTION || code == CURLE_NOT_BUILT_IN ||
                    code == CURLE_BAD_FUNCTION_ARGUMENT
                ? WAL__S3_REFUSED

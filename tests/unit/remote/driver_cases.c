@@ -498,6 +498,11 @@ static int compare_times(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static double ms_of(int64_t us)
+{
+    return (double)us / 1000;
+}
+
 /* Prints what a put takes; checks nothing. */
 static void test_driver__times_of_puts(void **state)
 {
@@ -528,8 +533,8 @@ static void test_driver__times_of_puts(void **state)
         }
         qsort(times, (size_t)count, sizeof(times[0]), compare_times);
         print_message("put_if_absent of %zu bytes: p50 %.1f ms, p99 %.1f ms\n",
-                      sizes[s], (double)times[count / 2] / 1000,
-                      (double)times[count - 1 - count / 100] / 1000);
+                      sizes[s], ms_of(times[count / 2]),
+                      ms_of(times[count - 1 - count / 100]));
     }
 }
 

@@ -188,8 +188,8 @@ enum wal_status wal__control_open(struct wal__control *control,
                                   struct wal_error *error) WAL_MUST_USE;
 
 /*
- * Writes to LOCK, where it has no page, the page of a boot that has ended: for a
- * store whose files are all durable, so that the first opener need not doubt
+ * Writes to LOCK, where it has no page, the page of a boot that has ended: for
+ * a store whose files are all durable, so that the first opener need not doubt
  * what is beyond the last COMMIT. No process has the store open.
  */
 enum wal_status wal__control_write_former(const struct wal__io *io,

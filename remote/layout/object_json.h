@@ -1,5 +1,5 @@
 /*
- * object_json.h - the objects of a remote that are JSON (SPEC.md 11): epochs,
+ * object_json.h - the objects of a remote that are JSON (SPEC.md 11.3): epochs,
  * bases, and the marks among the parts.
  *
  * Invariant: the decoders accept any bytes. Of what they accept every field is

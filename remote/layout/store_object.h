@@ -1,5 +1,5 @@
 /*
- * store_object.h - the names of a store's objects in a remote (SPEC.md 11):
+ * store_object.h - the names of a store's objects in a remote (SPEC.md 11.3):
  *
  *   UUID/epoch/EPOCH              who writes
  *   UUID/part/EPOCH/NUMBER        a part, or a mark

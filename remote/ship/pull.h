@@ -1,5 +1,5 @@
 /*
- * pull.h - a replica of what a remote has of a store (SPEC.md 11).
+ * pull.h - a replica of what a remote has of a store (SPEC.md 11.3).
  *
  * Threads: one at a time per pull.
  */

@@ -1,5 +1,5 @@
 /*
- * writer.h - a writer: ships the log of a store in its epoch (SPEC.md 11).
+ * writer.h - a writer: ships the log of a store in its epoch (SPEC.md 11.3).
  *
  * Invariant: everything before `position` is in the remote, in the parts before
  * `number` of the epoch, and of those before it. `pending` is what part

@@ -6,7 +6,7 @@
  * A remote is a bucket, or a directory. A writer ships the durable log of a
  * store to it in parts (agentwal/replica.h). Only one writer can: each has an
  * epoch, a number that rises, and the writer of a new epoch fences those before
- * it. A replica on any machine is made of what the remote has. SPEC.md 11;
+ * it. A replica on any machine is made of what the remote has. SPEC.md 11.3;
  * docs/scale.md says how to run it and what it promises.
  *
  * Conventions: agentwal.h. Credentials come from the environment or a file,
@@ -52,7 +52,7 @@ WAL_API void wal_remote_close(struct wal_remote *remote);
 WAL_API WAL_MUST_USE enum wal_status wal_remote_probe(struct wal_remote *remote,
                                                       struct wal_error *error);
 
-/* -------------------------------------------------------------- shipping --- */
+/* ---------------------------------------------------------- shipping --- */
 
 enum wal_remote_writer_flag {
     /* Take over from another writer, which is fenced: what it did not ship by
@@ -140,7 +140,7 @@ wal_remote_get_status(struct wal_remote *remote, struct wal_store *store,
                       struct wal_remote_status *status,
                       struct wal_error *error);
 
-/* --------------------------------------------------------------- pulling --- */
+/* ----------------------------------------------------------- pulling --- */
 
 enum wal_remote_pull_flag {
     /* Fence the writer, pull the rest and make the replica an ordinary store:

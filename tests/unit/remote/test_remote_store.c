@@ -1,7 +1,7 @@
 /*
- * test_remote_store.c - tests of the public calls of remotes with stores and
- * replicas on a disk, and a remote that is a directory: a store that is moved
- * from machine to machine, and one that compaction rewrites while it is shipped.
+ * test_remote_store.c - tests of the public calls of remotes, with stores and
+ * replicas on a disk and a remote that is a directory: a store that is moved
+ * from machine to machine, and one that is compacted while it is shipped.
  */
 #include <sys/stat.h>
 

@@ -34,7 +34,6 @@ const struct verb_help help_remote = {
         (const struct verb_example[]){
             {"agentwal remote add s3://sessions", "name the bucket"},
             {"agentwal remote push", "store what is new"},
-            {"agentwal remote pull s3://sessions copy", "read it elsewhere"},
             {"agentwal remote pull --take-over s3://sessions ~/sessions",
              "go on elsewhere"},
             {NULL, NULL},

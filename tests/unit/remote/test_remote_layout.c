@@ -103,10 +103,11 @@ static void test_remote_layout__epoch_round_trip(void **state)
     (void)state;
     wal__buf_init(&buf, heap);
     assert_int_equal(wal__epoch_encode(&epoch, &buf), WAL_OK);
-    memset(&decoded, 0, sizeof(decoded));
     assert_int_equal(wal__epoch_decode(slice_of(&buf), "e", &decoded, NULL),
                      WAL_OK);
-    assert_memory_equal(&decoded, &epoch, sizeof(epoch));
+    assert_memory_equal(decoded.writer, epoch.writer, sizeof(epoch.writer));
+    assert_string_equal(decoded.host, epoch.host);
+    assert_int_equal(decoded.started_ms, epoch.started_ms);
     wal__buf_deinit(&buf);
 }
 

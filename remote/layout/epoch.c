@@ -1,5 +1,5 @@
 /*
- * epoch.c - who writes, and the marks among the parts (object_json.h).
+ * epoch.c - who writes, and the fences among the parts (object_json.h).
  */
 #include <string.h>
 
@@ -67,45 +67,31 @@ enum wal_status wal__epoch_decode(struct wal_slice bytes, const char *name,
     return WAL_OK;
 }
 
-enum wal_status wal__mark_encode(const struct wal__mark *mark,
-                                 struct wal__buf *out)
+enum wal_status wal__fence_encode(uint64_t epoch, struct wal__buf *out)
 {
     struct wal__json_out json = wal__fields_out(out);
 
     wal__json_out_open(&json, '{');
-    wal__json_out_member_int(&json,
-                             mark->kind == WAL__MARK_FENCE ? "fence" : "base",
-                             (int64_t)mark->number);
+    wal__json_out_member_int(&json, "fence", (int64_t)epoch);
     wal__json_out_close_line(&json);
     return wal__fields_end(&json);
 }
 
-enum wal_status wal__mark_decode(struct wal_slice bytes, const char *name,
-                                 struct wal__mark *mark,
-                                 struct wal_error *error)
+enum wal_status wal__fence_decode(struct wal_slice bytes, const char *name,
+                                  uint64_t *epoch, struct wal_error *error)
 {
-    struct wal__json_member members[] = {{.key = "fence"}, {.key = "base"}};
+    struct wal__json_member member = {.key = "fence"};
     int64_t number = 0;
-    bool is_fence;
 
     if (bytes.size == 0 || *(const uint8_t *)bytes.data != '{') {
-        *mark = (struct wal__mark){.kind = WAL__MARK_NONE};
+        *epoch = 0;
         return WAL_OK;
     }
-    if (bytes.size > WAL__MARK_JSON_MAX ||
-        wal__json_members(bytes.data, (size_t)bytes.size, members, 2, NULL) !=
-            WAL__JSON_OK) {
-        return fail(error, name, "a part, and not a mark");
+    if (bytes.size > WAL__FENCE_JSON_MAX ||
+        !wal__fields_find(span_of(bytes), &member, 1) ||
+        !wal__fields_get_integer(&member, 1, INT64_MAX, &number)) {
+        return fail(error, name, "a part, and not a fence");
     }
-    is_fence = members[0].value.kind != WAL__JSON_NONE;
-    if (is_fence == (members[1].value.kind != WAL__JSON_NONE) ||
-        members[0].is_duplicate || members[1].is_duplicate ||
-        !wal__fields_get_integer(&members[is_fence ? 0 : 1], 1, INT64_MAX,
-                                 &number)) {
-        return fail(error, name, "a part, and not a mark");
-    }
-    *mark =
-        (struct wal__mark){.kind = is_fence ? WAL__MARK_FENCE : WAL__MARK_BASE,
-                           .number = (uint64_t)number};
+    *epoch = (uint64_t)number;
     return WAL_OK;
 }

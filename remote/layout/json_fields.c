@@ -19,15 +19,6 @@ struct wal__json_out wal__fields_out(struct wal__buf *buf)
     return (struct wal__json_out){.put = put, .ctx = buf};
 }
 
-void wal__fields_hex(struct wal__json_out *out, const char *key,
-                     uint64_t number)
-{
-    char text[17];
-
-    (void)snprintf(text, sizeof(text), "%016llx", (unsigned long long)number);
-    wal__json_out_member_str(out, key, text);
-}
-
 enum wal_status wal__fields_end(const struct wal__json_out *out)
 {
     return out->has_failed ? WAL_ENOMEM : WAL_OK;
@@ -83,14 +74,6 @@ bool wal__fields_get_text(const struct wal__json_member *member, char *out,
     memcpy(out, text, size);
     out[size] = '\0';
     return true;
-}
-
-bool wal__fields_get_hex(const struct wal__json_member *member, uint64_t *value)
-{
-    char text[17];
-
-    return wal__fields_get_text(member, text, sizeof(text)) &&
-           strlen(text) == 16 && wal__hex_parse(text, 16, value);
 }
 
 enum wal_status wal__fields_check_version(struct wal__json_span json,

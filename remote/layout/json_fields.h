@@ -13,9 +13,6 @@
 
 /* An output that appends to the buffer. */
 struct wal__json_out wal__fields_out(struct wal__buf *buf);
-/* Writes a member with 16 hexadecimal digits. */
-void wal__fields_hex(struct wal__json_out *out, const char *key,
-                     uint64_t number);
 /* WAL_OK, or WAL_ENOMEM after a failure of the output. */
 enum wal_status wal__fields_end(const struct wal__json_out *out) WAL_MUST_USE;
 
@@ -27,8 +24,6 @@ bool wal__fields_find(struct wal__json_span json,
 /* The values of a member; false: it has another form. */
 bool wal__fields_get_integer(const struct wal__json_member *member, int64_t min,
                              int64_t max, int64_t *value);
-bool wal__fields_get_hex(const struct wal__json_member *member,
-                         uint64_t *value);
 /* Copies a string of printable ASCII and terminates it. */
 bool wal__fields_get_text(const struct wal__json_member *member, char *out,
                           size_t capacity);

@@ -80,8 +80,6 @@ void wal__store_object_prefix(const struct wal__store_object *object,
     static const char *const rooms[] = {
         [WAL__OBJECT_EPOCH] = "epoch",
         [WAL__OBJECT_PART] = "part",
-        [WAL__OBJECT_SEGMENT] = "seg",
-        [WAL__OBJECT_BASE] = "base",
     };
     char uuid[WAL__UUID_TEXT_SIZE];
 
@@ -104,13 +102,6 @@ void wal__store_object_format(const struct wal__store_object *object,
 
     wal__store_object_prefix(object, out);
     size = strlen(out);
-    if (object->kind == WAL__OBJECT_SEGMENT) {
-        (void)snprintf(out + size, WAL__STORE_OBJECT_SIZE - size,
-                       "%u-%016llx-%016llx", (unsigned)object->stream,
-                       (unsigned long long)object->segment,
-                       (unsigned long long)object->identity);
-        return;
-    }
     (void)snprintf(out + size, WAL__STORE_OBJECT_SIZE - size, "%016llx",
                    (unsigned long long)number);
 }
@@ -136,7 +127,7 @@ static bool take_hex(const char **at, uint64_t *number)
     return true;
 }
 
-/* Of an epoch, a part or a base. */
+/* Of an epoch or a part. */
 static bool take_number(const char **at, uint64_t *number)
 {
     return take_hex(at, number) && *number > 0 &&
@@ -146,7 +137,6 @@ static bool take_number(const char **at, uint64_t *number)
 /* Reads what follows UUID and a slash. */
 static bool parse_rest(const char *at, struct wal__store_object *object)
 {
-    uint64_t stream = 0;
     bool is_valid = false;
 
     if (take(&at, "epoch/")) {
@@ -156,17 +146,6 @@ static bool parse_rest(const char *at, struct wal__store_object *object)
         object->kind = WAL__OBJECT_PART;
         is_valid = take_number(&at, &object->epoch) && take(&at, "/") &&
                    take_number(&at, &object->number);
-    } else if (take(&at, "base/")) {
-        object->kind = WAL__OBJECT_BASE;
-        is_valid = take_number(&at, &object->number);
-    } else if (take(&at, "seg/")) {
-        object->kind = WAL__OBJECT_SEGMENT;
-        is_valid = wal__hex_parse(at, 1, &stream) && stream <= 1;
-        at += is_valid ? 1 : 0;
-        is_valid = is_valid && take(&at, "-") &&
-                   take_hex(&at, &object->segment) && take(&at, "-") &&
-                   take_hex(&at, &object->identity);
-        object->stream = (uint32_t)stream;
     }
     return is_valid && *at == '\0';
 }

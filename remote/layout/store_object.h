@@ -2,12 +2,10 @@
  * store_object.h - the names of a store's objects in a remote (SPEC.md 11.3):
  *
  *   UUID/epoch/EPOCH              who writes
- *   UUID/part/EPOCH/NUMBER        a part, or a mark
- *   UUID/seg/STREAM-ID-IDENTITY   a whole segment
- *   UUID/base/NUMBER              where a new replica begins
+ *   UUID/part/EPOCH/NUMBER        a part, or a fence
  *
  * UUID has 32 hexadecimal digits, every number 16, in lower case, so that the
- * order of the names is that of the numbers; STREAM is 0 or 1.
+ * order of the names is that of the numbers.
  *
  * Threads: any.
  */
@@ -23,25 +21,20 @@ enum {
     WAL__STORE_OBJECT_SIZE = 96 /* bytes of a name, or prefix, with its NUL */
 };
 
-/* The highest number of an epoch, a part or a base. */
+/* The highest number of an epoch or a part. */
 #define WAL__STORE_OBJECT_NUMBER_MAX (UINT64_MAX >> 2)
 
 enum wal__store_object_kind {
     WAL__OBJECT_EPOCH = 1,
-    WAL__OBJECT_PART,
-    WAL__OBJECT_SEGMENT,
-    WAL__OBJECT_BASE
+    WAL__OBJECT_PART
 };
 
 /* A name in its fields; those that the kind has not are 0. */
 struct wal__store_object {
     enum wal__store_object_kind kind;
     uint8_t uuid[16];
-    uint64_t epoch;    /* of an epoch and a part, from 1 */
-    uint64_t number;   /* of a part and a base, from 1 */
-    uint32_t stream;   /* of a segment: 0 log, 1 content */
-    uint64_t segment;  /* id */
-    uint64_t identity; /* of the segment */
+    uint64_t epoch;  /* from 1 */
+    uint64_t number; /* of a part, from 1 */
 };
 
 /* Writes the name. */

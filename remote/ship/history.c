@@ -49,9 +49,9 @@ enum wal_status wal__history_head(struct wal_remote *remote,
                                         WAL_PART_HEAD_SIZE, &bytes, error);
     slice = (struct wal_slice){bytes.data, bytes.size};
     if (status == WAL_OK) {
-        status = wal__mark_decode(slice, name, &read.mark, error);
+        status = wal__fence_decode(slice, name, &read.fence, error);
     }
-    if (status == WAL_OK && read.mark.kind == WAL__MARK_NONE) {
+    if (status == WAL_OK && read.fence == 0) {
         status = name_object(info(slice, &read.info, error), name, error);
         if (status == WAL_OK &&
             memcmp(read.info.uuid, part->uuid, sizeof(part->uuid)) != 0) {
@@ -62,68 +62,6 @@ enum wal_status wal__history_head(struct wal_remote *remote,
     wal__buf_deinit(&bytes);
     if (status == WAL_OK) {
         *head = read;
-    }
-    return status;
-}
-
-/* --- bases -------------------------------------------------------------- */
-
-enum wal_status wal__history_base(struct wal_remote *remote,
-                                  const uint8_t uuid[16], uint64_t number,
-                                  struct wal__base *base,
-                                  struct wal_error *error)
-{
-    struct wal__store_object object = object_of(uuid, WAL__OBJECT_BASE);
-    char name[WAL__STORE_OBJECT_SIZE];
-    struct wal__buf bytes;
-    enum wal_status status;
-
-    object.number = number;
-    wal__store_object_format(&object, name);
-    wal__buf_init(&bytes, remote->heap);
-    status = wal__remote_get(remote, name, WAL__BASE_JSON_MAX, &bytes, error);
-    if (status == WAL_ENOTFOUND) {
-        status = wal__history_missing(name, error);
-    } else if (status == WAL_OK) {
-        status = wal__base_decode((struct wal_slice){bytes.data, bytes.size},
-                                  name, remote->heap, base, error);
-        if (status == WAL_OK && base->number != number) {
-            wal__base_deinit(base, remote->heap);
-            status = wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
-                                  "the object is another base");
-        }
-    }
-    wal__buf_deinit(&bytes);
-    return status;
-}
-
-enum wal_status wal__history_last_base(struct wal_remote *remote,
-                                       wal__part_info_fn *info,
-                                       const uint8_t uuid[16],
-                                       struct wal__base *base,
-                                       struct wal_error *error)
-{
-    struct wal__store_object object = object_of(uuid, WAL__OBJECT_BASE);
-    struct wal__store_object part = object_of(uuid, WAL__OBJECT_PART);
-    uint64_t number = 0;
-    enum wal_status status = wal__remote_last(remote, &object, &number, error);
-
-    for (; status == WAL_OK && number > 0; number--) {
-        struct wal__part_head head = {.mark = {.kind = WAL__MARK_NONE}};
-
-        status = wal__history_base(remote, uuid, number, base, error);
-        if (status != WAL_OK) {
-            break;
-        }
-        part.epoch = base->epoch;
-        part.number = base->part;
-        status = wal__history_head(remote, info, &part, &head, error);
-        if (status == WAL_OK && head.mark.kind == WAL__MARK_BASE &&
-            head.mark.number == number) {
-            return WAL_OK;
-        }
-        wal__base_deinit(base, remote->heap);
-        status = status == WAL_ENOTFOUND ? WAL_OK : status;
     }
     return status;
 }
@@ -159,31 +97,6 @@ static enum wal_status read_epoch(struct wal_remote *remote,
     return status;
 }
 
-/* Sets the position after the object, which is no fence. */
-static enum wal_status read_position(struct wal_remote *remote,
-                                     const struct wal__store_object *part,
-                                     const struct wal__part_head *head,
-                                     struct wal__history *history,
-                                     struct wal_error *error)
-{
-    struct wal__base base = {.count = 0};
-    enum wal_status status;
-
-    history->part_epoch = part->epoch;
-    history->part = part->number;
-    if (head->mark.kind == WAL__MARK_NONE) {
-        history->position = wal__position_of(head->info.after);
-        return WAL_OK;
-    }
-    status =
-        wal__history_base(remote, part->uuid, head->mark.number, &base, error);
-    if (status == WAL_OK) {
-        history->position = base.position;
-        wal__base_deinit(&base, remote->heap);
-    }
-    return status;
-}
-
 /* Looks in an epoch for the last object that is no fence, which is the last or
  * the one before. */
 static enum wal_status read_parts(struct wal_remote *remote,
@@ -192,7 +105,7 @@ static enum wal_status read_parts(struct wal_remote *remote,
                                   struct wal__history *history,
                                   struct wal_error *error)
 {
-    struct wal__part_head head = {.mark = {.kind = WAL__MARK_NONE}};
+    struct wal__part_head head = {.fence = 0};
     char name[WAL__STORE_OBJECT_SIZE];
     uint64_t last = 0;
     enum wal_status status = wal__remote_last(remote, part, &last, error);
@@ -209,10 +122,13 @@ static enum wal_status read_parts(struct wal_remote *remote,
         }
         if (part->epoch == history->last_epoch && number == last) {
             history->number = number;
-            history->is_fenced = head.mark.kind == WAL__MARK_FENCE;
+            history->is_fenced = head.fence != 0;
         }
-        if (head.mark.kind != WAL__MARK_FENCE) {
-            return read_position(remote, part, &head, history, error);
+        if (head.fence == 0) {
+            history->part_epoch = part->epoch;
+            history->part = number;
+            history->position = wal__position_of(head.info.after);
+            return WAL_OK;
         }
     }
     return status;

@@ -1,6 +1,6 @@
 /*
- * history.h - what a remote has of a store: its epochs, its newest base, and
- * where the parts end.
+ * history.h - what a remote has of a store: its epochs, and where the parts
+ * end.
  *
  * Threads: any.
  */
@@ -30,8 +30,8 @@ enum wal_status wal__history_read(struct wal_remote *remote,
 
 /* An object in the place of a part, as far as its first bytes say. */
 struct wal__part_head {
-    struct wal__mark mark;
-    struct wal_part_info info; /* unless it is a mark */
+    uint64_t fence;            /* the epoch after it; 0: it is a part */
+    struct wal_part_info info; /* of a part */
 };
 
 /* Reads it. WAL_ENOTFOUND, WAL_ECORRUPT. */
@@ -40,20 +40,6 @@ enum wal_status wal__history_head(struct wal_remote *remote,
                                   const struct wal__store_object *part,
                                   struct wal__part_head *head,
                                   struct wal_error *error) WAL_MUST_USE;
-
-/* Reads the base of this number. WAL_ECORRUPT when it is missing. */
-enum wal_status wal__history_base(struct wal_remote *remote,
-                                  const uint8_t uuid[16], uint64_t number,
-                                  struct wal__base *base,
-                                  struct wal_error *error) WAL_MUST_USE;
-
-/* The highest base that counts: whose mark is there. A writer that was fenced
- * meanwhile leaves one without. base->number is 0 when there is none. */
-enum wal_status wal__history_last_base(struct wal_remote *remote,
-                                       wal__part_info_fn *info,
-                                       const uint8_t uuid[16],
-                                       struct wal__base *base,
-                                       struct wal_error *error) WAL_MUST_USE;
 
 /* What a missing object is, where others after it are there. */
 enum wal_status wal__history_missing(const char *name, struct wal_error *error);

@@ -23,17 +23,6 @@ static enum wal_status next(void *ctx, const struct wal__position *position,
                                 part, info, error);
 }
 
-static enum wal_status segment(void *ctx, const struct wal__position *position,
-                               struct wal_slice *part,
-                               struct wal_part_info *info,
-                               struct wal_error *error)
-{
-    struct wal__store_source *store = ctx;
-
-    return wal_part_reader_segment(store->reader, places_of(position), part,
-                                   info, error);
-}
-
 static enum wal_status durable(void *ctx, uint64_t *sequence,
                                struct wal_error *error)
 {
@@ -52,7 +41,6 @@ static enum wal_status durable(void *ctx, uint64_t *sequence,
 struct wal__part_source wal__part_source_of(struct wal__store_source *store)
 {
     return (struct wal__part_source){.next = next,
-                                     .segment = segment,
                                      .durable = durable,
                                      .info = wal_part_get_info,
                                      .ctx = store};

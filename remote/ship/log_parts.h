@@ -18,15 +18,11 @@ typedef enum wal_status wal__part_info_fn(struct wal_slice head,
                                           struct wal_error *error);
 
 struct wal__part_source {
-    /* wal_part_reader_next, wal_part_reader_segment */
+    /* wal_part_reader_next */
     enum wal_status (*next)(void *ctx, const struct wal__position *position,
                             uint64_t max_size, struct wal_slice *part,
                             struct wal_part_info *info,
                             struct wal_error *error);
-    enum wal_status (*segment)(void *ctx, const struct wal__position *position,
-                               struct wal_slice *part,
-                               struct wal_part_info *info,
-                               struct wal_error *error);
     /* The last sequence number that is durable. */
     enum wal_status (*durable)(void *ctx, uint64_t *sequence,
                                struct wal_error *error);

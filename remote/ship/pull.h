@@ -15,9 +15,6 @@ struct wal__pull {
     struct wal__part_target target;
     uint8_t uuid[16];
     struct wal__buf bytes; /* of the object that is applied */
-    /* The target has something while a base is applied: of a pull that was
-     * interrupted there, or something older, that segments do not follow. */
-    bool may_be_older;
     struct wal_remote_pull_result result;
 };
 

@@ -6,7 +6,7 @@
 
 #include "remote/ship/pull.h"
 
-/* Whether the object begins within the position. Marks say nothing of it: the
+/* Whether the object begins within the position. A fence says nothing of it: the
  * part before them does. Moves object->number to that, or to 0. */
 static enum wal_status begins_within(struct wal__pull *pull,
                                      struct wal__store_object *object,
@@ -14,7 +14,7 @@ static enum wal_status begins_within(struct wal__pull *pull,
                                      bool *is_within, struct wal_error *error)
 {
     for (; object->number > 0; object->number--) {
-        struct wal__part_head head = {.mark = {.kind = WAL__MARK_NONE}};
+        struct wal__part_head head = {.fence = 0};
         char name[WAL__STORE_OBJECT_SIZE];
         enum wal_status status = wal__history_head(
             pull->remote, pull->target.info, object, &head, error);
@@ -26,7 +26,7 @@ static enum wal_status begins_within(struct wal__pull *pull,
         if (status != WAL_OK) {
             return status;
         }
-        if (head.mark.kind == WAL__MARK_NONE) {
+        if (head.fence == 0) {
             const struct wal__position before =
                 wal__position_of(head.info.before);
 
@@ -54,7 +54,7 @@ static enum wal_status search(struct wal__pull *pull,
         enum wal_status status;
 
         start->number = middle;
-        /* Only the first one may have marks alone before it. */
+        /* Only the first one may be a fence. */
         status = begins_within(pull, start, position, &is_within, error);
         if (status != WAL_OK) {
             return status;

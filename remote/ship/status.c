@@ -7,13 +7,11 @@
 
 #include "remote/ship/writer.h"
 
-/* Adds up the parts after the position. Where they can no longer be had, whole
- * segments are shipped, so that those count. */
+/* Adds up the parts after the position. */
 static enum wal_status add_lag(const struct wal__part_source *source,
                                struct wal__position position, uint64_t *bytes,
                                struct wal_error *error)
 {
-    bool by_segment = false;
     enum wal_status status = WAL_OK;
 
     *bytes = 0;
@@ -23,20 +21,10 @@ static enum wal_status add_lag(const struct wal__part_source *source,
             wal__position_is_empty(&position) ? NULL : &position;
         struct wal_slice part = {NULL, 0};
 
-        status = by_segment
-                     ? source->segment(source->ctx, from, &part, &info, error)
-                     : source->next(source->ctx, from, 0, &part, &info, error);
+        status = source->next(source->ctx, from, 0, &part, &info, error);
         if (status == WAL_OK) {
             *bytes += part.size;
             position = wal__position_of(info.after);
-        } else if (status == WAL_ENOTFOUND && !by_segment) {
-            by_segment = true;
-            position = (struct wal__position){{{0}}};
-            *bytes = 0;
-            status = WAL_OK;
-        } else if (status == WAL_END && by_segment) {
-            by_segment = false;
-            status = WAL_OK;
         }
     }
     return status == WAL_END ? WAL_OK : status;

@@ -106,8 +106,7 @@ static enum wal_status create_fence(struct wal_remote *remote,
                                     struct wal__store_object *part,
                                     uint64_t epoch, struct wal_error *error)
 {
-    const struct wal__mark fence = {.kind = WAL__MARK_FENCE, .number = epoch};
-    struct wal__mark mark = {.kind = WAL__MARK_NONE};
+    uint64_t fenced = 0;
     char name[WAL__STORE_OBJECT_SIZE];
     struct wal__buf json;
     struct wal__buf found;
@@ -115,7 +114,7 @@ static enum wal_status create_fence(struct wal_remote *remote,
 
     wal__buf_init(&json, remote->heap);
     wal__buf_init(&found, remote->heap);
-    status = wal__mark_encode(&fence, &json) == WAL_OK ? WAL_OK
+    status = wal__fence_encode(epoch, &json) == WAL_OK ? WAL_OK
                                                        : wal__no_memory(error);
     for (int attempt = 0; status == WAL_OK && attempt < ATTEMPTS; attempt++) {
         part->number++;
@@ -127,9 +126,9 @@ static enum wal_status create_fence(struct wal_remote *remote,
             break;
         }
         /* A part that came in between, or the fence of another writer. */
-        status = wal__mark_decode((struct wal_slice){found.data, found.size},
-                                  name, &mark, error);
-        if (status == WAL_OK && mark.kind == WAL__MARK_FENCE) {
+        status = wal__fence_decode((struct wal_slice){found.data, found.size},
+                                   name, &fenced, error);
+        if (status == WAL_OK && fenced != 0) {
             break;
         }
     }
@@ -143,14 +142,14 @@ static enum wal_status fence(struct wal_remote *remote, wal__part_info_fn *info,
                              struct wal__store_object *part, uint64_t epoch,
                              struct wal_error *error)
 {
-    struct wal__part_head head = {.mark = {.kind = WAL__MARK_NONE}};
+    struct wal__part_head head = {.fence = 0};
     enum wal_status status =
         wal__remote_last(remote, part, &part->number, error);
 
     if (status == WAL_OK && part->number > 0) {
         status = wal__history_head(remote, info, part, &head, error);
     }
-    if (status == WAL_OK && head.mark.kind != WAL__MARK_FENCE) {
+    if (status == WAL_OK && head.fence == 0) {
         status = create_fence(remote, part, epoch, error);
     }
     return status;

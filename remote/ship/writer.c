@@ -12,8 +12,7 @@
 #include "engine/base/error.h"
 
 enum {
-    LEASE_MS = 30000,
-    BASES = 8 /* that a push makes, each after another compaction */
+    LEASE_MS = 30000
 };
 
 static const uint64_t default_part_size = 8 * 1024 * 1024;
@@ -24,16 +23,17 @@ enum wal_status wal__writer_verify(const struct wal__part_source *source,
                                    const struct wal__position *position,
                                    bool own, struct wal_error *error)
 {
+    struct wal_part_info info = WAL_INIT(wal_part_info);
     enum wal_status status;
 
     if (wal__position_is_empty(position)) {
         return WAL_OK;
     }
-    status = source->next(source->ctx, position, 0, NULL, NULL, error);
-    if (status == WAL_END || (status == WAL_ENOTFOUND && own)) {
+    status = source->next(source->ctx, position, 0, NULL, &info, error);
+    if (status == WAL_END) {
         return WAL_OK;
     }
-    if (status == WAL_ENOTFOUND) {
+    if (status == WAL_OK && !own && (info.flags & WAL_PART_SEGMENT) != 0) {
         return wal__fail(
             error, WAL_ECONFLICT,
             "the store was compacted where the remote ends, at "
@@ -170,22 +170,12 @@ static enum wal_status read_found(struct wal_remote_writer *writer,
 {
     const struct wal_slice found = {writer->found.data, writer->found.size};
     struct wal_part_info info = WAL_INIT(wal_part_info);
-    struct wal__mark mark = {.kind = WAL__MARK_NONE};
-    struct wal__base base = {.count = 0};
+    uint64_t fence = 0;
     struct wal__position before;
-    enum wal_status status = wal__mark_decode(found, name, &mark, error);
+    enum wal_status status = wal__fence_decode(found, name, &fence, error);
 
-    if (status == WAL_OK && mark.kind == WAL__MARK_FENCE) {
+    if (status == WAL_OK && fence != 0) {
         return become_fenced(writer, error);
-    }
-    if (status == WAL_OK && mark.kind == WAL__MARK_BASE) {
-        status = wal__history_base(writer->remote, writer->uuid, mark.number,
-                                   &base, error);
-        if (status == WAL_OK) {
-            *after = base.position;
-            wal__base_deinit(&base, writer->remote->heap);
-        }
-        return status;
     }
     if (status == WAL_OK) {
         status = writer->source.info(found, &info, error);
@@ -256,7 +246,7 @@ enum wal_status wal__writer_send(struct wal_remote_writer *writer,
 
 /* --- pushing ------------------------------------------------------------ */
 
-/* Reads the next part. WAL_END, WAL_ENOTFOUND as wal_part_reader_next. */
+/* Reads the next part. WAL_END as wal_part_reader_next. */
 static enum wal_status read_part(struct wal_remote_writer *writer,
                                  struct wal_error *error)
 {
@@ -285,16 +275,13 @@ static enum wal_status read_part(struct wal_remote_writer *writer,
 
 static enum wal_status push_part(struct wal_remote_writer *writer,
                                  struct wal_remote_push_result *result,
-                                 int *bases, struct wal_error *error)
+                                 struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     uint64_t size;
 
     if (writer->pending.size == 0) {
         status = read_part(writer, error);
-    }
-    if (status == WAL_ENOTFOUND && ++*bases <= BASES) {
-        return wal__writer_ship_base(writer, result, error);
     }
     if (status != WAL_OK) {
         return status;
@@ -313,7 +300,6 @@ enum wal_status wal__writer_push(struct wal_remote_writer *writer,
                                  struct wal_error *error)
 {
     uint64_t durable = 0;
-    int bases = 0;
     enum wal_status status;
 
     if (writer->is_fenced) {
@@ -323,7 +309,7 @@ enum wal_status wal__writer_push(struct wal_remote_writer *writer,
     /* Content that no entry refers to yet has no number of the log: the source
      * says when all of it was read. */
     while (status == WAL_OK) {
-        status = push_part(writer, result, &bases, error);
+        status = push_part(writer, result, error);
         if (status == WAL_OK && durable > 0 &&
             writer->position.places[WAL_PART_LOG].sequence >= durable &&
             writer->pending.size == 0) {

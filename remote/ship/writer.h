@@ -54,10 +54,4 @@ enum wal_status wal__writer_verify(const struct wal__part_source *source,
 enum wal_status wal__writer_send(struct wal_remote_writer *writer,
                                  struct wal_error *error) WAL_MUST_USE;
 
-/* Uploads all segments that have ended, a base of them and its mark, and goes
- * on after them. */
-enum wal_status wal__writer_ship_base(struct wal_remote_writer *writer,
-                                      struct wal_remote_push_result *result,
-                                      struct wal_error *error) WAL_MUST_USE;
-
 #endif

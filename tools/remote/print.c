@@ -88,27 +88,23 @@ void remote_print_added(const struct cli *cli, const char *url)
     printf("\n");
 }
 
-/* Prints "2 parts and 1 segment, 12 kB". */
-static void print_counts(uint64_t parts, uint64_t segments, uint64_t bytes)
+/* Prints "2 parts, 12 kB". */
+static void print_counts(uint64_t parts, uint64_t bytes)
 {
     char size[SIZE_TEXT];
 
     size_text(bytes, size);
-    printf("%" PRIu64 " %s", parts, cli_plural(parts, "part", "parts"));
-    if (segments > 0) {
-        printf(" and %" PRIu64 " %s", segments,
-               cli_plural(segments, "segment", "segments"));
-    }
-    printf(", %s", size);
+    printf("%" PRIu64 " %s, %s", parts, cli_plural(parts, "part", "parts"),
+           size);
 }
 
 void remote_print_push(const struct cli *cli, const char *url,
                        const struct wal_remote_push_result *result)
 {
     const struct number numbers[] = {
-        {"parts", result->parts}, {"segments", result->segments},
-        {"bytes", result->bytes}, {"epoch", result->epoch},
-        {"part", result->part},   {"lastSequence", result->sequence},
+        {"parts", result->parts},           {"bytes", result->bytes},
+        {"epoch", result->epoch},           {"part", result->part},
+        {"lastSequence", result->sequence},
     };
     struct cli_json json;
 
@@ -118,14 +114,14 @@ void remote_print_push(const struct cli *cli, const char *url,
         close_json(&json);
         return;
     }
-    if (result->parts == 0 && result->segments == 0) {
+    if (result->parts == 0) {
         printf("nothing new: the remote has everything up to number %" PRIu64
                "\n",
                result->sequence);
         return;
     }
     printf("pushed ");
-    print_counts(result->parts, result->segments, result->bytes);
+    print_counts(result->parts, result->bytes);
     printf("; the remote has everything up to number %" PRIu64 "\n",
            result->sequence);
 }
@@ -134,9 +130,9 @@ void remote_print_pull(const struct cli *cli, const char *path, bool is_store,
                        const struct wal_remote_pull_result *result)
 {
     const struct number numbers[] = {
-        {"parts", result->parts}, {"segments", result->segments},
-        {"bytes", result->bytes}, {"epoch", result->epoch},
-        {"part", result->part},   {"lastSequence", result->sequence},
+        {"parts", result->parts},           {"bytes", result->bytes},
+        {"epoch", result->epoch},           {"part", result->part},
+        {"lastSequence", result->sequence},
     };
     struct cli_json json;
 
@@ -149,11 +145,11 @@ void remote_print_pull(const struct cli *cli, const char *path, bool is_store,
         close_json(&json);
         return;
     }
-    if (result->parts == 0 && result->segments == 0) {
+    if (result->parts == 0) {
         printf("nothing new");
     } else {
         printf("pulled ");
-        print_counts(result->parts, result->segments, result->bytes);
+        print_counts(result->parts, result->bytes);
     }
     printf(": ");
     cli_print_name(stdout, cli_slice(path));

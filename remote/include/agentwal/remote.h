@@ -92,8 +92,7 @@ struct wal_remote_push_result {
     uint32_t struct_size;
     uint32_t reserved;
     uint64_t parts;    /* stored by this call */
-    uint64_t segments; /* whole segments, stored by this call */
-    uint64_t bytes;    /* of both */
+    uint64_t bytes;    /* of them */
     uint64_t epoch;    /* of the last part */
     uint64_t part;     /* its number; 0: none yet */
     uint64_t sequence; /* the last one that the remote has */
@@ -161,8 +160,7 @@ struct wal_remote_pull_result {
     uint32_t reserved;
     uint8_t uuid[16];
     uint64_t parts;    /* applied by this call */
-    uint64_t segments; /* whole segments, applied by this call */
-    uint64_t bytes;    /* of both */
+    uint64_t bytes;    /* of them */
     uint64_t epoch;    /* of the last object in order */
     uint64_t part;     /* its number; 0: none */
     uint64_t sequence; /* the last one that the replica has */

@@ -114,7 +114,9 @@ static enum wal_status next(void *ctx, const struct wal__position *position,
         return wal__fail(error, WAL_ECONFLICT, "another past");
     }
     if (first < log->compacted) {
-        return wal__fail(error, WAL_ENOTFOUND, "compacted");
+        make_part(log, first, log->compacted - first, WAL_PART_SEGMENT, part,
+                  info);
+        return WAL_OK;
     }
     if (first == log->count) {
         return WAL_END;
@@ -124,22 +126,6 @@ static enum wal_status next(void *ctx, const struct wal__position *position,
         count = log->per_part;
     }
     make_part(log, first, count, 0, part, info);
-    return WAL_OK;
-}
-
-static enum wal_status segment(void *ctx, const struct wal__position *position,
-                               struct wal_slice *part,
-                               struct wal_part_info *info,
-                               struct wal_error *error)
-{
-    struct small_log *log = ctx;
-
-    (void)error;
-    if (position != NULL &&
-        position->places[WAL_PART_LOG].sequence >= log->compacted) {
-        return WAL_END;
-    }
-    make_part(log, 0, log->compacted, WAL_PART_SEGMENT, part, info);
     return WAL_OK;
 }
 
@@ -164,11 +150,8 @@ static enum wal_status get_info(struct wal_slice head,
 
 struct wal__part_source small_log_source(struct small_log *log)
 {
-    return (struct wal__part_source){.next = next,
-                                     .segment = segment,
-                                     .durable = durable,
-                                     .info = get_info,
-                                     .ctx = log};
+    return (struct wal__part_source){
+        .next = next, .durable = durable, .info = get_info, .ctx = log};
 }
 
 static enum wal_status position(void *ctx, struct wal__position *position,

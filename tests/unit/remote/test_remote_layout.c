@@ -31,15 +31,6 @@ static void test_remote_layout__name_of_each_kind(void **state)
                                            .number = UINT64_MAX >> 2},
                 "ab000000000000000000000000000001/part/0000000000000001/"
                 "3fffffffffffffff");
-    assert_name((struct wal__store_object){.kind = WAL__OBJECT_SEGMENT,
-                                           .stream = 1,
-                                           .segment = 2,
-                                           .identity = 3},
-                "00000000000000000000000000000000/seg/1-0000000000000002-"
-                "0000000000000003");
-    assert_name(
-        (struct wal__store_object){.kind = WAL__OBJECT_BASE, .number = 1},
-        "00000000000000000000000000000000/base/0000000000000001");
 }
 
 static void test_remote_layout__other_name_is_refused(void **state)
@@ -142,29 +133,25 @@ static void test_remote_layout__damaged_epoch(void **state)
         WAL_EVERSION);
 }
 
-static void test_remote_layout__marks(void **state)
+static void test_remote_layout__fence_round_trip(void **state)
 {
-    struct wal__mark mark = {.kind = WAL__MARK_FENCE, .number = 7};
     struct wal__buf buf;
+    uint64_t epoch = 0;
 
     (void)state;
     wal__buf_init(&buf, heap);
-    assert_int_equal(wal__mark_encode(&mark, &buf), WAL_OK);
+    assert_int_equal(wal__fence_encode(7, &buf), WAL_OK);
     assert_slice(slice_of(&buf), "{\"fence\":7}\n");
-    mark = (struct wal__mark){.kind = WAL__MARK_BASE, .number = 8};
-    buf.size = 0;
-    assert_int_equal(wal__mark_encode(&mark, &buf), WAL_OK);
-    assert_int_equal(wal__mark_decode(slice_of(&buf), "p", &mark, NULL),
+    assert_int_equal(wal__fence_decode(slice_of(&buf), "p", &epoch, NULL),
                      WAL_OK);
-    assert_int_equal(mark.kind, WAL__MARK_BASE);
-    assert_int_equal(mark.number, 8);
-    assert_int_equal(wal__mark_decode(kit_text("WALPART"), "p", &mark, NULL),
+    assert_int_equal(epoch, 7);
+    assert_int_equal(wal__fence_decode(kit_text("WALPART"), "p", &epoch, NULL),
                      WAL_OK);
-    assert_int_equal(mark.kind, WAL__MARK_NONE);
+    assert_int_equal(epoch, 0);
     wal__buf_deinit(&buf);
 }
 
-static void test_remote_layout__damaged_mark(void **state)
+static void test_remote_layout__damaged_fence(void **state)
 {
     static const char *const texts[] = {
         "{",
@@ -173,94 +160,46 @@ static void test_remote_layout__damaged_mark(void **state)
         "{\"fence\":-1}",
         "{\"fence\":1.5}",
         "{\"fence\":\"1\"}",
-        "{\"fence\":1,\"base\":1}",
         "{\"fence\":1,\"fence\":1}",
         "{\"fence\":1}x",
     };
-    struct wal__mark mark;
+    uint64_t epoch;
 
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        assert_int_equal(wal__mark_decode(kit_text(texts[i]), "p", &mark, NULL),
-                         WAL_ECORRUPT);
+        assert_int_equal(
+            wal__fence_decode(kit_text(texts[i]), "p", &epoch, NULL),
+            WAL_ECORRUPT);
     }
-}
-
-static void make_base(struct wal__base *base, struct wal__buf *json)
-{
-    struct wal__base_segment segment = {
-        .segment = 1, .identity = UINT64_MAX, .size = 512};
-
-    *base = (struct wal__base){.number = 3, .epoch = 4, .part = 5};
-    base->position.places[WAL_PART_LOG] =
-        (struct wal_part_place){1, 2, 3, 4, UINT32_MAX, 0};
-    base->position.places[WAL_PART_CONTENT] =
-        (struct wal_part_place){6, 7, 8, 9, 10, 0};
-    memset(segment.digest.bytes, 0xcd, sizeof(segment.digest.bytes));
-    assert_int_equal(wal__base_add(base, heap, &segment), WAL_OK);
-    segment.stream = 1;
-    assert_int_equal(wal__base_add(base, heap, &segment), WAL_OK);
-    wal__buf_init(json, heap);
-    assert_int_equal(wal__base_encode(base, json), WAL_OK);
-}
-
-static void test_remote_layout__base_round_trip(void **state)
-{
-    struct wal__base decoded = {.count = 0};
-    struct wal__base base;
-    struct wal__buf json;
-
-    (void)state;
-    make_base(&base, &json);
-    assert_int_equal(
-        wal__base_decode(slice_of(&json), "b", heap, &decoded, NULL), WAL_OK);
-    assert_int_equal(decoded.number, 3);
-    assert_int_equal(decoded.epoch, 4);
-    assert_int_equal(decoded.part, 5);
-    assert_int_equal(decoded.count, 2);
-    assert_memory_equal(&decoded.position, &base.position,
-                        sizeof(base.position));
-    assert_memory_equal(decoded.segments, base.segments,
-                        2 * sizeof(base.segments[0]));
-    wal__base_deinit(&decoded, heap);
-    wal__base_deinit(&base, heap);
-    wal__buf_deinit(&json);
 }
 
 /* Each byte is changed, and each is the last. */
 static void test_remote_layout__any_bytes_are_decoded_or_refused(void **state)
 {
-    struct wal__base decoded;
-    struct wal__base base;
+    struct wal__epoch epoch = {.host = "host", .started_ms = 1};
     struct wal__buf json;
-    struct wal__epoch epoch;
-    struct wal__mark mark;
-    uint8_t *copy;
+    uint64_t fence;
 
     (void)state;
-    make_base(&base, &json);
+    wal__buf_init(&json, heap);
+    assert_int_equal(wal__epoch_encode(&epoch, &json), WAL_OK);
     for (size_t i = 0; i < json.size * 4; i++) {
         static const uint8_t values[] = {'{', '"', '0', 0x80};
         size_t size = i < json.size ? i : json.size;
-        struct wal_slice bytes;
+        uint8_t *copy = malloc(size + 1);
+        struct wal_slice bytes = {copy, size};
 
-        copy = malloc(size + 1);
         assert_non_null(copy);
         memcpy(copy, json.data, size);
         if (i >= json.size) {
             copy[i % json.size] = values[i / json.size];
         }
-        bytes = (struct wal_slice){copy, size};
-        decoded = (struct wal__base){.count = 0};
-        if (wal__base_decode(bytes, "b", heap, &decoded, NULL) == WAL_OK) {
+        if (wal__epoch_decode(bytes, "e", &epoch, NULL) == WAL_OK) {
             assert_true(i >= json.size - 1);
-            wal__base_deinit(&decoded, heap);
         }
-        (void)!wal__epoch_decode(bytes, "e", &epoch, NULL);
-        (void)!wal__mark_decode(bytes, "p", &mark, NULL);
+        (void)!wal__fence_decode(bytes, "p", &fence, NULL);
         free(copy);
     }
-    wal__base_deinit(&base, heap);
     wal__buf_deinit(&json);
 }
 
@@ -272,9 +211,8 @@ int main(void)
         cmocka_unit_test(test_remote_layout__uuid_with_and_without_hyphens),
         cmocka_unit_test(test_remote_layout__epoch_round_trip),
         cmocka_unit_test(test_remote_layout__damaged_epoch),
-        cmocka_unit_test(test_remote_layout__marks),
-        cmocka_unit_test(test_remote_layout__damaged_mark),
-        cmocka_unit_test(test_remote_layout__base_round_trip),
+        cmocka_unit_test(test_remote_layout__fence_round_trip),
+        cmocka_unit_test(test_remote_layout__damaged_fence),
         cmocka_unit_test(test_remote_layout__any_bytes_are_decoded_or_refused),
     };
 

@@ -417,7 +417,7 @@ static void test_remote_ship__away_and_still_the_writer(void **state)
     assert_pulled(&place.a);
 }
 
-/* --- bases -------------------------------------------------------------- */
+/* --- compaction --------------------------------------------------------- */
 
 static void test_remote_ship__compacted_store_ships_segments(void **state)
 {
@@ -430,11 +430,7 @@ static void test_remote_ship__compacted_store_ships_segments(void **state)
                                         1, false, NULL),
                      WAL_OK);
     assert_int_equal(push(&place.writer, &result, NULL), WAL_OK);
-    assert_int_equal(result.segments, 1);
-    assert_int_equal(result.parts, 1);
-    assert_non_null(memory_find(&place.memory, UUID "/seg/0-0000000000000001-"
-                                                    "0000000000000007"));
-    assert_non_null(memory_find(&place.memory, UUID "/base/0000000000000001"));
+    assert_int_equal(result.parts, 2);
     assert_pulled(&place.a);
     take_over();
     append(&place.b, 300, 2);
@@ -442,58 +438,24 @@ static void test_remote_ship__compacted_store_ships_segments(void **state)
     assert_pulled(&place.b);
 }
 
-/* Only the base has been shipped when the machine b comes. */
-static void test_remote_ship__base_without_parts_is_taken_over(void **state)
+/* Compaction has replaced what the remote ends in. */
+static void test_remote_ship__compacted_while_it_was_away(void **state)
 {
-    (void)state;
-    append(&place.a, 100, 8);
-    place.a.compacted = 8;
-    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
-                                        1, false, NULL),
-                     WAL_OK);
-    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
-    take_over();
-    append(&place.b, 300, 2);
-    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
-    assert_pulled(&place.b);
-}
+    struct wal_error error = KIT_ERROR;
 
-static void fence_before_mark(void *ctx, const char *call, const char *name)
-{
-    (void)ctx;
-    if (strcmp(call, "create") == 0 && strstr(name, "/part/") != NULL) {
-        place.memory.hook = NULL;
-        take_over();
-    }
-}
-
-/* The fenced writer's base has entries that were never acknowledged. */
-static void test_remote_ship__base_of_fenced_writer_does_not_count(void **state)
-{
     (void)state;
     store_ten();
-    append(&place.a, 200, 10);
-    place.a.compacted = 20;
-    place.memory.hook = fence_before_mark;
-    assert_int_equal(push(&place.writer, NULL, NULL), WAL_EFENCED);
-    assert_non_null(memory_find(&place.memory, UUID "/base/0000000000000001"));
-    append(&place.b, 300, 2);
-    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
-    assert_pulled(&place.b);
-}
-
-/* A replica of the parts before a base cannot go on over it. */
-static void test_remote_ship__replica_older_than_base(void **state)
-{
-    (void)state;
-    store_ten();
-    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
     append(&place.a, 200, 5);
     place.a.compacted = 12;
     assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
     assert_pulled(&place.a);
-    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL),
+    /* Another writer cannot know whether it has the same past. */
+    append(&place.a, 300, 5);
+    place.a.compacted = 20;
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
+                                        2, true, &error),
                      WAL_ECONFLICT);
+    assert_error(&error, WAL_ECONFLICT, "was compacted where the remote ends");
 }
 
 /* --- pulling ------------------------------------------------------------ */
@@ -572,27 +534,6 @@ static void test_remote_pull__part_that_does_not_follow(void **state)
     second->data = third->data;
     third->data = data;
     assert_damage(name);
-}
-
-static void test_remote_pull__lost_segment_and_base(void **state)
-{
-    static const char segment[] =
-        UUID "/seg/0-0000000000000001-0000000000000007";
-    static const char base[] = UUID "/base/0000000000000001";
-
-    (void)state;
-    append(&place.a, 100, 10);
-    place.a.compacted = 8;
-    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
-                                        1, false, NULL),
-                     WAL_OK);
-    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
-    memory_find(&place.memory, segment)->data[90] ^= 1;
-    assert_damage(segment);
-    memory_remove(&place.memory, segment);
-    assert_damage(segment);
-    memory_remove(&place.memory, base);
-    assert_damage(base);
 }
 
 static void test_remote_pull__no_store(void **state)
@@ -718,14 +659,11 @@ int main(void)
         PLACE_TEST(test_remote_ship__away_while_an_epoch_is_made),
         PLACE_TEST(test_remote_ship__away_and_still_the_writer),
         PLACE_TEST(test_remote_ship__compacted_store_ships_segments),
-        PLACE_TEST(test_remote_ship__base_without_parts_is_taken_over),
-        PLACE_TEST(test_remote_ship__base_of_fenced_writer_does_not_count),
-        PLACE_TEST(test_remote_ship__replica_older_than_base),
+        PLACE_TEST(test_remote_ship__compacted_while_it_was_away),
         PLACE_TEST(test_remote_pull__goes_on_from_each_position),
         PLACE_TEST(test_remote_pull__lost_objects),
         PLACE_TEST(test_remote_pull__damaged_part),
         PLACE_TEST(test_remote_pull__part_that_does_not_follow),
-        PLACE_TEST(test_remote_pull__lost_segment_and_base),
         PLACE_TEST(test_remote_pull__no_store),
         PLACE_TEST(test_remote_pull__one_store_or_several),
         PLACE_TEST(test_remote_ship__last_of_many_parts),

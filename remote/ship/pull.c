@@ -180,11 +180,11 @@ static enum wal_status apply_part(struct wal__pull *pull,
     if (status != WAL_OK) {
         return status;
     }
-    pull->result.epoch = part->epoch;
-    pull->result.part = part->number;
     if (mark.kind == WAL__MARK_FENCE) {
         return WAL_END;
     }
+    pull->result.epoch = part->epoch;
+    pull->result.part = part->number;
     if (mark.kind == WAL__MARK_BASE) {
         return pass_base(pull, mark.number, error);
     }

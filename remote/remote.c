@@ -112,6 +112,8 @@ wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,
     }
     opened->remote = remote;
     opened->part_size = own.part_size;
+    opened->known_epoch = own.known_epoch;
+    opened->known_part = own.known_part;
     memcpy(opened->writer, own.writer, sizeof(own.writer));
     status = open_source(remote, store, &opened->store, opened->uuid, error);
     if (status == WAL_OK) {

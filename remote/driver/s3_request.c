@@ -260,8 +260,8 @@ static bool wait_before(uint32_t tried, int64_t deadline)
 }
 
 /* Milliseconds that an attempt may take, which begins `left` before the
- * deadline: enough for an answer, and more for a large object. One that makes no
- * progress ends sooner. */
+ * deadline: enough for an answer, and more for a large object. One that makes
+ * no progress ends sooner. */
 static uint32_t time_of(const struct wal__s3_request *request, int64_t left)
 {
     return (uint32_t)((left < ATTEMPT_MIN_MS ? ATTEMPT_MIN_MS : left) +

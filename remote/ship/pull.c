@@ -93,9 +93,12 @@ static enum wal_status apply_part(struct wal__pull *pull,
     if (status != WAL_OK) {
         return status;
     }
+    if (fence != 0) {
+        return WAL_END;
+    }
     pull->result.epoch = part->epoch;
     pull->result.part = part->number;
-    return fence != 0 ? WAL_END : apply(pull, name, error);
+    return apply(pull, name, error);
 }
 
 /* After WAL_ENOTFOUND: WAL_END where the parts end, WAL_OK to read the part

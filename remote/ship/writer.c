@@ -21,7 +21,7 @@ static const uint64_t default_part_size = 8 * 1024 * 1024;
 
 enum wal_status wal__writer_verify(const struct wal__part_source *source,
                                    const struct wal__position *position,
-                                   bool own, struct wal_error *error)
+                                   bool is_known, struct wal_error *error)
 {
     struct wal_part_info info = WAL_INIT(wal_part_info);
     enum wal_status status;
@@ -33,7 +33,7 @@ enum wal_status wal__writer_verify(const struct wal__part_source *source,
     if (status == WAL_END) {
         return WAL_OK;
     }
-    if (status == WAL_OK && !own && (info.flags & WAL_PART_SEGMENT) != 0) {
+    if (status == WAL_OK && !is_known && (info.flags & WAL_PART_SEGMENT) != 0) {
         return wal__fail(
             error, WAL_ECONFLICT,
             "the store was compacted where the remote ends, at "
@@ -52,6 +52,16 @@ enum wal_status wal__writer_verify(const struct wal__part_source *source,
             (unsigned long long)position->places[WAL_PART_LOG].sequence);
     }
     return status;
+}
+
+/* Whether the remote ends where this writer has last brought it. If it does not,
+ * a part was stored without its knowledge, or the machine is an older state of
+ * itself. */
+static bool knows(const struct wal_remote_writer *writer,
+                  const struct wal__history *history)
+{
+    return writer->known_epoch == history->part_epoch &&
+           writer->known_part == history->part;
 }
 
 /* Goes on in the newest epoch, which this writer made before. */
@@ -95,7 +105,8 @@ enum wal_status wal__writer_start(struct wal_remote_writer *writer,
         return wal__takeover_report(&history, error);
     }
     /* Before anything changes there. */
-    status = wal__writer_verify(&writer->source, &history.position, own, error);
+    status = wal__writer_verify(&writer->source, &history.position,
+                                own && knows(writer, &history), error);
     if (status == WAL_OK && own) {
         status = go_on(writer, &history, error);
     } else if (status == WAL_OK) {
@@ -106,12 +117,14 @@ enum wal_status wal__writer_start(struct wal_remote_writer *writer,
         status = wal__takeover_report(&history, error);
     }
     if (status == WAL_OK) {
-        status =
-            wal__writer_verify(&writer->source, &history.position, own, error);
+        status = wal__writer_verify(&writer->source, &history.position,
+                                    own && knows(writer, &history), error);
     }
     writer->epoch = history.last_epoch;
     writer->number = history.number + 1;
     writer->position = history.position;
+    writer->last_epoch = history.part_epoch;
+    writer->last_part = history.part;
     return status;
 }
 
@@ -238,7 +251,8 @@ enum wal_status wal__writer_send(struct wal_remote_writer *writer,
     }
     if (status == WAL_OK) {
         writer->position = writer->pending_after;
-        writer->number++;
+        writer->last_epoch = writer->epoch;
+        writer->last_part = writer->number++;
         writer->pending.size = 0;
     }
     return status;
@@ -316,8 +330,8 @@ enum wal_status wal__writer_push(struct wal_remote_writer *writer,
             status = WAL_END;
         }
     }
-    result->epoch = writer->epoch;
-    result->part = writer->number - 1;
+    result->epoch = writer->last_epoch;
+    result->part = writer->last_part;
     result->sequence = writer->position.places[WAL_PART_LOG].sequence;
     return status == WAL_END ? WAL_OK : status;
 }

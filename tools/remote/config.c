@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,19 @@ static bool get_text(const struct wal__json_token *token, char *out,
            !has_nul;
 }
 
+/* A positive number; false: it is not there. */
+static bool get_number(const struct wal__json_token *token, uint64_t *number)
+{
+    int64_t value = 0;
+
+    if (token->kind != WAL__JSON_NUMBER ||
+        wal__json_integer(token->span, &value) != WAL__JSON_OK || value <= 0) {
+        return false;
+    }
+    *number = (uint64_t)value;
+    return true;
+}
+
 static bool parse_writer(const char *text, size_t size, uint8_t writer[16])
 {
     if (size != 32 || strspn(text, "0123456789abcdef") != 32) {
@@ -86,14 +100,17 @@ static bool parse_writer(const char *text, size_t size, uint8_t writer[16])
 
 static bool parse(const char *text, size_t size, struct remote_config *config)
 {
-    struct wal__json_member members[] = {
-        {.key = "version"}, {.key = "url"}, {.key = "writer"}};
+    struct wal__json_member members[] = {{.key = "version"},
+                                         {.key = "url"},
+                                         {.key = "writer"},
+                                         {.key = "epoch"},
+                                         {.key = "part"}};
     struct remote_config parsed = {.url = ""};
     char writer[33] = "";
     size_t count = 0;
     int64_t version = 0;
 
-    if (wal__json_members(text, size, members, 3, NULL) != WAL__JSON_OK ||
+    if (wal__json_members(text, size, members, 5, NULL) != WAL__JSON_OK ||
         members[0].value.kind != WAL__JSON_NUMBER ||
         wal__json_integer(members[0].value.span, &version) != WAL__JSON_OK ||
         version != 1 ||
@@ -102,6 +119,10 @@ static bool parse(const char *text, size_t size, struct remote_config *config)
     }
     if (!get_text(&members[2].value, writer, sizeof(writer), &count) ||
         !parse_writer(writer, count, parsed.writer)) {
+        return false;
+    }
+    if (get_number(&members[3].value, &parsed.epoch) !=
+        get_number(&members[4].value, &parsed.part)) {
         return false;
     }
     *config = parsed;
@@ -146,6 +167,7 @@ static size_t format(const struct remote_config *config, char *text,
 {
     char url[FILE_MAX / 2];
     char writer[33];
+    char last[80] = "";
     size_t size = 0;
     int written;
 
@@ -157,9 +179,14 @@ static size_t format(const struct remote_config *config, char *text,
                          (uint8_t *)url, sizeof(url), &size) != WAL__JSON_OK) {
         return 0;
     }
+    if (config->part > 0) {
+        (void)snprintf(last, sizeof(last),
+                       ",\"epoch\":%" PRIu64 ",\"part\":%" PRIu64,
+                       config->epoch, config->part);
+    }
     written = snprintf(text, capacity,
-                       "{\"version\":1,\"url\":%.*s,\"writer\":\"%s\"}\n",
-                       (int)size, url, writer);
+                       "{\"version\":1,\"url\":%.*s,\"writer\":\"%s\"%s}\n",
+                       (int)size, url, writer, last);
     return written > 0 && (size_t)written < capacity ? (size_t)written : 0;
 }
 
@@ -197,10 +224,10 @@ int remote_config_write(const struct cli *cli, const char *store,
 
 int remote_config_lock(const struct cli *cli, const char *store, int *lock)
 {
-    int fd = open_file(store);
+    int fd = open_store_directory(store);
 
     if (fd < 0) {
-        return report(cli, "opening it", errno);
+        return report(cli, "opening the store", errno);
     }
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         int error_number = errno;
@@ -210,7 +237,7 @@ int remote_config_lock(const struct cli *cli, const char *store, int *lock)
                    ? cli_error_status(cli, WAL_ELOCKED, store,
                                       "another process is pushing the store; "
                                       "wait for it, or end it")
-                   : report(cli, "locking it", error_number);
+                   : report(cli, "locking the store", error_number);
     }
     *lock = fd;
     return CLI_CONTINUE;

@@ -1,6 +1,6 @@
 /*
- * config.h - the file remote.json of a store: where its remote is, and who
- * writes to it from here. It has no credentials.
+ * config.h - the file remote.json of a store: where its remote is, who
+ * writes to it from here, and how far. It has no credentials.
  *
  * Threads: the tool has one thread.
  */
@@ -16,6 +16,8 @@ enum {
 struct remote_config {
     char url[REMOTE_URL_SIZE];
     uint8_t writer[16]; /* of this copy of the store; see remote.h */
+    uint64_t epoch;     /* of the last part that was pushed from here */
+    uint64_t part;      /* its number; 0: none */
 };
 
 /* Fills config->writer. */
@@ -32,7 +34,8 @@ int remote_config_read(const struct cli *cli, const char *store, bool required,
 int remote_config_write(const struct cli *cli, const char *store,
                         const struct remote_config *config);
 
-/* Locks the file until *lock is closed, so that one process pushes. Returns
+/* Locks the store's directory until *lock is closed, so that one process
+ * pushes. Returns
  * CLI_CONTINUE, or prints the error and returns the exit code. */
 int remote_config_lock(const struct cli *cli, const char *store, int *lock);
 

@@ -3,16 +3,15 @@
  */
 #include "tools/remote/verbs.h"
 
+#include <string.h>
+
 int remote_run(struct cli *cli, int argc, char **argv)
 {
     static const struct cli_option any[] = {{.name = NULL}};
 
-    if (argc == 2) { /* --help and --version */
-        int code = cli_parse(cli, argc, argv, any);
-
-        if (code != CLI_CONTINUE) {
-            return code;
-        }
+    if (strcmp(argv[argc - 1], "--help") == 0 ||
+        strcmp(argv[argc - 1], "--version") == 0) {
+        return cli_parse(cli, argc, argv, any);
     }
     return cli_error(cli, CLI_FAILED, cli->verb,
                      "this agentwal was built without libcurl; install the "

@@ -99,6 +99,10 @@ static int add(struct request *request)
                            &request->config) != CLI_CONTINUE) {
         remote_config_init(&request->config);
     }
+    if (strcmp(request->config.url, url) != 0) {
+        request->config.epoch = 0;
+        request->config.part = 0;
+    }
     memcpy(request->config.url, url, strlen(url) + 1);
     code = remote_config_write(request->cli, request->path, &request->config);
     if (code == CLI_CONTINUE) {
@@ -110,6 +114,19 @@ static int add(struct request *request)
 
 /* --- push --------------------------------------------------------------- */
 
+/* Keeps how far the remote is. */
+static int keep_last(struct request *request, uint64_t epoch, uint64_t part)
+{
+    struct remote_config *config = &request->config;
+
+    if (config->epoch == epoch && config->part == part) {
+        return CLI_CONTINUE;
+    }
+    config->epoch = epoch;
+    config->part = part;
+    return remote_config_write(request->cli, request->path, config);
+}
+
 static int push_locked(struct request *request)
 {
     struct wal_remote_writer_options options =
@@ -118,9 +135,12 @@ static int push_locked(struct request *request)
     struct wal_remote_writer *writer = NULL;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
+    int code;
 
     options.flags = request->takes_over ? WAL_REMOTE_TAKE_OVER : 0U;
     memcpy(options.writer, request->config.writer, sizeof(options.writer));
+    options.known_epoch = request->config.epoch;
+    options.known_part = request->config.part;
     status = wal_remote_writer_open(request->remote, request->store, &options,
                                     &writer, &error);
     if (status == WAL_OK) {
@@ -130,8 +150,12 @@ static int push_locked(struct request *request)
     if (status != WAL_OK) {
         return remote_report(request->cli, request->config.url, status, &error);
     }
-    remote_print_push(request->cli, request->config.url, &result);
-    return CLI_OK;
+    code = keep_last(request, result.epoch, result.part);
+    if (code == CLI_CONTINUE) {
+        remote_print_push(request->cli, request->config.url, &result);
+        code = CLI_OK;
+    }
+    return code;
 }
 
 static int push(struct request *request)
@@ -142,8 +166,15 @@ static int push(struct request *request)
     if (code == CLI_CONTINUE) {
         code = remote_config_lock(request->cli, request->path, &lock);
     }
+    /* Another process may have pushed meanwhile. */
+    if (code == CLI_CONTINUE) {
+        code = remote_config_read(request->cli, request->path, true,
+                                  &request->config);
+    }
     if (code == CLI_CONTINUE) {
         code = push_locked(request);
+    }
+    if (lock >= 0) {
         close(lock);
     }
     return code;
@@ -209,6 +240,8 @@ static int pull(struct request *request)
         return remote_report(cli, path, status, &error);
     }
     if (request->takes_over) {
+        request->config.epoch = result.epoch;
+        request->config.part = result.part;
         code = remote_config_write(cli, path, &request->config);
     }
     if (code == CLI_CONTINUE) {

@@ -67,6 +67,11 @@ struct wal_remote_writer_options {
      * later; all zero: made now. Two machines never have the same. */
     uint8_t writer[16];
     uint64_t part_size; /* bytes; 0: 8 MiB */
+    /* Of the last push that this writer made, or of the pull by which it took
+     * over: epoch and part of the result. Where the remote ends elsewhere, and
+     * compaction leaves open whether the store has that past, it is refused. */
+    uint64_t known_epoch;
+    uint64_t known_part;
 };
 
 /*
@@ -78,7 +83,7 @@ struct wal_remote_writer_options {
  * store and the remote. Threads: any. Errors: WAL_EFENCED when the newest epoch
  * is another writer's, and WAL_REMOTE_TAKE_OVER is not given, or that one took
  * over at the same time; WAL_ECONFLICT when the store is older than what the
- * remote has, or has another past: nothing has changed there; WAL_ECORRUPT when
+ * remote has, or has another past, or may have: nothing has changed there; WAL_ECORRUPT when
  * the remote is damaged; WAL_EINVAL when the store has no files.
  */
 WAL_API WAL_MUST_USE enum wal_status
@@ -161,7 +166,7 @@ struct wal_remote_pull_result {
     uint8_t uuid[16];
     uint64_t parts;    /* applied by this call */
     uint64_t bytes;    /* of them */
-    uint64_t epoch;    /* of the last object in order */
+    uint64_t epoch;    /* of the last part */
     uint64_t part;     /* its number; 0: none */
     uint64_t sequence; /* the last one that the replica has */
 };
@@ -175,9 +180,7 @@ struct wal_remote_pull_result {
  * remote has no such store; WAL_EINVAL when it has several, and no uuid is
  * given; WAL_ECORRUPT when an object is damaged or missing, named in
  * error->file; WAL_EEXISTS when another store or other files are at path;
- * WAL_ECONFLICT when the replica is older than what the remote keeps parts of:
- * pull to an empty directory; WAL_EFENCED when another writer took over at the
- * same time; WAL_ELOCKED.
+ * WAL_EFENCED when another writer took over at the same time; WAL_ELOCKED.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_remote_pull(struct wal_remote *remote, const char *path,

@@ -185,59 +185,73 @@ static void test_remote_ship__part_of_copy_with_other_past(void **state)
     assert_pulled(&place.a);
 }
 
-/* Each call of a first push, and of a takeover, fails once. */
-static void fail_each_call(bool fails_after, bool takes_over)
-{
-    for (uint64_t at = 1;; at++) {
-        enum wal_status status = WAL_EREMOTE;
-        uint64_t attempts = 0;
-        bool has_failed;
+/* What fail_each_call tries. */
+enum {
+    FAILS_AFTER = 1, /* the call is done */
+    TAKES_OVER = 2,
+    RESTARTS = 4, /* the process is killed, and another one goes on */
+    COMPACTED = 8
+};
 
-        set_up(NULL);
-        if (takes_over) {
-            store_ten();
-        }
-        assert_int_equal(takes_over
-                             ? small_pull(&place.memory, &place.b, NULL, NULL)
-                             : WAL_OK,
-                         WAL_OK);
-        place.b.per_part = 2;
-        append(&place.b, 500, 5);
-        place.memory.fail_at = place.memory.calls + at;
-        place.memory.fails_after = fails_after;
-        while (status == WAL_EREMOTE && attempts++ < 3) {
-            wal__writer_deinit(&place.other);
-            status = small_writer_start(&place.other, &place.memory, &place.b,
-                                        2, takes_over, NULL);
-        }
-        while (status == WAL_OK || status == WAL_EREMOTE) {
-            status = push(&place.other, NULL, NULL);
-            if (status == WAL_OK) {
-                break;
-            }
-        }
-        assert_int_equal(status, WAL_OK);
-        has_failed = place.memory.calls >= place.memory.fail_at;
-        place.memory.fail_at = 0;
-        assert_pulled(&place.b);
-        tear_down(NULL);
-        if (!has_failed) {
-            break;
-        }
+static enum wal_status start_other(unsigned how)
+{
+    enum wal_status status = WAL_EREMOTE;
+
+    for (int i = 0; i < 3 && status == WAL_EREMOTE; i++) {
+        wal__writer_deinit(&place.other);
+        status = small_writer_start(&place.other, &place.memory, &place.b, 2,
+                                    (how & TAKES_OVER) != 0, NULL);
     }
-    set_up(NULL);
+    return status;
+}
+
+/* A push, or a takeover, of which the call `at` fails. Returns whether there
+ * was one. */
+static bool fail_call(unsigned how, uint64_t at)
+{
+    enum wal_status status;
+
+    if ((how & TAKES_OVER) != 0) {
+        store_ten();
+        assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL),
+                         WAL_OK);
+    }
+    place.b.per_part = 2;
+    append(&place.b, 500, 5);
+    place.b.compacted = (how & COMPACTED) != 0 ? place.b.count - 1 : 0;
+    place.memory.fail_at = place.memory.calls + at;
+    place.memory.fails_after = (how & FAILS_AFTER) != 0;
+    status = start_other(how);
+    assert_int_equal(status, WAL_OK);
+    status = push(&place.other, NULL, NULL);
+    if (status == WAL_EREMOTE && (how & RESTARTS) != 0) {
+        append(&place.b, 600, 1);
+        assert_int_equal(start_other(how), WAL_OK);
+    }
+    if (status == WAL_EREMOTE) {
+        status = push(&place.other, NULL, NULL);
+    }
+    assert_int_equal(status, WAL_OK);
+    return place.memory.calls >= place.memory.fail_at;
 }
 
 static void test_remote_ship__each_call_fails(void **state)
 {
-    tear_down(state);
-    fail_each_call(false, false);
-    tear_down(state);
-    fail_each_call(true, false);
-    tear_down(state);
-    fail_each_call(false, true);
-    tear_down(state);
-    fail_each_call(true, true);
+    for (unsigned how = 0; how < 16; how++) {
+        bool has_failed = true;
+
+        /* A store that was compacted where the remote ends is refused. */
+        if ((how & TAKES_OVER) != 0 && (how & COMPACTED) != 0) {
+            continue;
+        }
+        for (uint64_t at = 1; has_failed; at++) {
+            tear_down(state);
+            set_up(state);
+            has_failed = fail_call(how, at);
+            place.memory.fail_at = 0;
+            assert_pulled(&place.b);
+        }
+    }
 }
 
 /* --- taking over -------------------------------------------------------- */
@@ -458,6 +472,30 @@ static void test_remote_ship__compacted_while_it_was_away(void **state)
     assert_error(&error, WAL_ECONFLICT, "was compacted where the remote ends");
 }
 
+/* A machine that went on from an older state of itself, and was compacted, looks
+ * as one whose log was compacted where the remote ends. */
+static void test_remote_ship__past_that_compaction_left_open(void **state)
+{
+    struct wal_remote_writer writer = {.remote = &place.memory.remote};
+
+    (void)state;
+    store_ten();
+    append(&place.a, 200, 5);
+    place.a.compacted = 12;
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
+                                        1, false, NULL),
+                     WAL_ECONFLICT);
+    writer.source = small_log_source(&place.a);
+    memcpy(writer.uuid, small_uuid, sizeof(writer.uuid));
+    writer.writer[0] = 1;
+    writer.known_epoch = 1;
+    writer.known_part = 5;
+    assert_int_equal(wal__writer_start(&writer, false, NULL), WAL_OK);
+    assert_int_equal(push(&writer, NULL, NULL), WAL_OK);
+    wal__writer_deinit(&writer);
+    assert_pulled(&place.a);
+}
+
 /* --- pulling ------------------------------------------------------------ */
 
 static void test_remote_pull__goes_on_from_each_position(void **state)
@@ -660,6 +698,7 @@ int main(void)
         PLACE_TEST(test_remote_ship__away_and_still_the_writer),
         PLACE_TEST(test_remote_ship__compacted_store_ships_segments),
         PLACE_TEST(test_remote_ship__compacted_while_it_was_away),
+        PLACE_TEST(test_remote_ship__past_that_compaction_left_open),
         PLACE_TEST(test_remote_pull__goes_on_from_each_position),
         PLACE_TEST(test_remote_pull__lost_objects),
         PLACE_TEST(test_remote_pull__damaged_part),

@@ -6,8 +6,8 @@
 
 #include "remote/ship/pull.h"
 
-/* Whether the object begins within the position. A fence says nothing of it: the
- * part before them does. Moves object->number to that, or to 0. */
+/* Whether the object begins within the position. A fence does not say it: the
+ * part before it does. Moves object->number to that, or to 0. */
 static enum wal_status begins_within(struct wal__pull *pull,
                                      struct wal__store_object *object,
                                      const struct wal__position *position,

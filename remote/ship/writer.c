@@ -54,7 +54,7 @@ enum wal_status wal__writer_verify(const struct wal__part_source *source,
     return status;
 }
 
-/* Whether the remote ends where this writer has last brought it. If it does not,
+/* Whether the remote ends where this writer has brought it. If it does not,
  * a part was stored without its knowledge, or the machine is an older state of
  * itself. */
 static bool knows(const struct wal_remote_writer *writer,

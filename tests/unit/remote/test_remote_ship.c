@@ -472,7 +472,7 @@ static void test_remote_ship__compacted_while_it_was_away(void **state)
     assert_error(&error, WAL_ECONFLICT, "was compacted where the remote ends");
 }
 
-/* A machine that went on from an older state of itself, and was compacted, looks
+/* A machine that went on from an older state of itself, and was compacted, is
  * as one whose log was compacted where the remote ends. */
 static void test_remote_ship__past_that_compaction_left_open(void **state)
 {

@@ -37,7 +37,7 @@ struct wal__epoch {
 enum wal_status wal__epoch_encode(const struct wal__epoch *epoch,
                                   struct wal__buf *out) WAL_MUST_USE;
 /* WAL_ECORRUPT, or WAL_EVERSION; error->file is the name. */
-enum wal_status wal__epoch_decode(struct wal_slice json, const char *name,
+enum wal_status wal__epoch_decode(struct wal_slice bytes, const char *name,
                                   struct wal__epoch *epoch,
                                   struct wal_error *error) WAL_MUST_USE;
 
@@ -90,7 +90,7 @@ struct wal__base {
 enum wal_status wal__base_encode(const struct wal__base *base,
                                  struct wal__buf *out) WAL_MUST_USE;
 /* WAL_ECORRUPT, WAL_EVERSION, WAL_ENOMEM. Free it with wal__base_deinit. */
-enum wal_status wal__base_decode(struct wal_slice json, const char *name,
+enum wal_status wal__base_decode(struct wal_slice bytes, const char *name,
                                  const struct wal__heap *heap,
                                  struct wal__base *base,
                                  struct wal_error *error) WAL_MUST_USE;

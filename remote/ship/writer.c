@@ -54,9 +54,9 @@ enum wal_status wal__writer_verify(const struct wal__part_source *source,
     return status;
 }
 
-/* Whether the remote ends where this writer has last brought it. If it does not,
- * a part was stored without its knowledge, or the machine is an older state of
- * itself. */
+/* Whether the remote ends where this writer has last brought it. If it does
+ * not, a part was stored without its knowledge, or the machine is an older
+ * state of itself. */
 static bool knows(const struct wal_remote_writer *writer,
                   const struct wal__history *history)
 {

@@ -34,7 +34,8 @@ struct wal_remote_writer {
     struct wal__buf found; /* in place of the pending part */
 };
 
-/* Starts: the fields before `epoch` are set, all else is zero. See wal_remote_writer_open. */
+/* Starts: the fields before `epoch` are set, all else is zero. See
+ * wal_remote_writer_open. */
 enum wal_status wal__writer_start(struct wal_remote_writer *writer,
                                   bool takes_over,
                                   struct wal_error *error) WAL_MUST_USE;

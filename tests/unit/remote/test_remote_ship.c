@@ -472,8 +472,8 @@ static void test_remote_ship__base_without_parts_is_taken_over(void **state)
     assert_pulled(&place.b);
 }
 
-/* A machine that went on from an older state of itself, and was compacted, looks
- * as one whose log was compacted where the remote ends. */
+/* A machine that went on from an older state of itself, and was compacted,
+ * looks as one whose log was compacted where the remote ends. */
 static void test_remote_ship__past_that_compaction_left_open(void **state)
 {
     struct wal_remote_writer writer = {.remote = &place.memory.remote};

@@ -501,8 +501,9 @@ static bool classify_end(struct scan *scan, uint32_t lost)
     if (beyond->sealed_end > scan->expected_end) {
         scan->expected_end = beyond->sealed_end;
     }
-    if (scan->at < result->watermark || scan->at < scan->expected_end ||
-        has_lost_open(scan) || has_lost_block(scan)) {
+    if (!scan->start->is_replica &&
+        (scan->at < result->watermark || scan->at < scan->expected_end ||
+         has_lost_open(scan) || has_lost_block(scan))) {
         return skip_damage(scan, lost);
     }
     if (result->sealed_end == 0) {
@@ -511,7 +512,7 @@ static bool classify_end(struct scan *scan, uint32_t lost)
     if (result->verdict != WAL__VERDICT_CLEAN || result->sealed_end != 0) {
         return false;
     }
-    if (beyond->last_durable_commit >= scan->at) {
+    if (beyond->last_durable_commit >= scan->at && !scan->start->is_replica) {
         result->verdict = WAL__VERDICT_AMBIGUOUS;
     } else if (result->dirty_end > result->end || scan->group_frames > 0) {
         result->verdict = WAL__VERDICT_TORN;

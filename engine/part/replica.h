@@ -53,17 +53,12 @@ enum wal_status wal__replica_promote(struct wal__replica *replica,
 
 /* --- for engine/part ---------------------------------------------------- */
 
-/* replica_apply.c: the ranges of a part, or the whole segment that it has. */
-enum wal_status wal__replica_apply_ranges(struct wal__replica *replica,
-                                          const struct wal__part_head *head,
-                                          struct wal__span part,
-                                          struct wal_error *error) WAL_MUST_USE;
-/* replica_segment.c */
+/* replica_segment.c: the whole segment that a part has. */
 enum wal_status wal__replica_apply_segment(
     struct wal__replica *replica, const struct wal__part_head *head,
     struct wal__span part, struct wal_error *error) WAL_MUST_USE;
-/* Decodes the header at the beginning of a segment's bytes, which must be of
- * this store, class and place. */
+/* replica_file.c: decodes the header at the beginning of a segment's bytes,
+ * which must be of this store, class and place. */
 enum wal_status wal__replica_read_header(const struct wal__replica *replica,
                                          const struct wal__part_range *range,
                                          const struct wal__part_place *after,

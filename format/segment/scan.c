@@ -495,15 +495,23 @@ static bool classify_end(struct scan *scan, uint32_t lost)
     result->torn_sequence = beyond->last_sequence > scan->sequence
                                 ? beyond->last_sequence
                                 : scan->sequence;
+    if (scan->start->is_replica) {
+        bool is_torn =
+            result->dirty_end > result->end || scan->group_frames > 0;
+
+        result->verdict = is_torn && result->sealed_end == 0
+                              ? WAL__VERDICT_TORN
+                              : WAL__VERDICT_CLEAN;
+        return false;
+    }
     if (beyond->watermark > result->watermark) {
         result->watermark = beyond->watermark;
     }
     if (beyond->sealed_end > scan->expected_end) {
         scan->expected_end = beyond->sealed_end;
     }
-    if (!scan->start->is_replica &&
-        (scan->at < result->watermark || scan->at < scan->expected_end ||
-         has_lost_open(scan) || has_lost_block(scan))) {
+    if (scan->at < result->watermark || scan->at < scan->expected_end ||
+        has_lost_open(scan) || has_lost_block(scan)) {
         return skip_damage(scan, lost);
     }
     if (result->sealed_end == 0) {
@@ -512,7 +520,7 @@ static bool classify_end(struct scan *scan, uint32_t lost)
     if (result->verdict != WAL__VERDICT_CLEAN || result->sealed_end != 0) {
         return false;
     }
-    if (beyond->last_durable_commit >= scan->at && !scan->start->is_replica) {
+    if (beyond->last_durable_commit >= scan->at) {
         result->verdict = WAL__VERDICT_AMBIGUOUS;
     } else if (result->dirty_end > result->end || scan->group_frames > 0) {
         result->verdict = WAL__VERDICT_TORN;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/backup/backup_job.h"
+#include "engine/backup/frozen.h"
 #include "engine/base/error.h"
 #include "engine/log/replay.h"
 #include "engine/log/segment_reader.h"
@@ -55,17 +56,6 @@ enum wal_status wal__backup_open_source(const struct backup *backup,
                            "the store was compacted since it was opened: open "
                            "it again")
                : status;
-}
-
-/* The end of a segment that has a successor: where its successor says. One
- * whose successor is damaged, or not the next, is copied whole. */
-static uint64_t ended_at(const struct wal__segment *segment,
-                         const struct wal__segment *next)
-{
-    if (next->has_open && next->open.previous_id == segment->id) {
-        return next->open.previous_end;
-    }
-    return segment->sealed ? segment->trailer.end : segment->header.capacity;
 }
 
 static enum wal_status describe(const struct backup *backup,
@@ -131,11 +121,12 @@ static enum wal_status list(struct backup *backup, struct backup_stream *stream,
                              "the store was compacted since it was opened: "
                              "open it again");
         }
-        status = describe(
-            backup, stream, segment,
-            is_newest ? wal__position_offset(position)
-                      : ended_at(segment, wal__log_segment_at(log, i + 1)),
-            is_newest, &source, error);
+        status =
+            describe(backup, stream, segment,
+                     is_newest ? wal__position_offset(position)
+                               : wal__frozen_segment_end(
+                                     segment, wal__log_segment_at(log, i + 1)),
+                     is_newest, &source, error);
         if (status != WAL_OK) {
             return status;
         }
@@ -186,22 +177,6 @@ static enum wal_status find_sequence(const struct backup *backup,
     return status;
 }
 
-/* The position up to which a stream is copied. A handle that only reads, and
- * found no live process, copies what it sees: no durable end is published. */
-static uint64_t frozen_end(const struct wal__core *core,
-                           const struct wal__log *log)
-{
-    uint64_t durable = atomic_load(&log->shared->durable);
-    uint64_t end = atomic_load(&log->end);
-
-    if (log->tail_segment == NULL) {
-        return 0;
-    }
-    return core->control.page == &core->control.private_page || durable > end
-               ? end
-               : durable;
-}
-
 enum wal_status wal__backup_freeze(struct backup *backup,
                                    struct wal_error *error)
 {
@@ -217,7 +192,7 @@ enum wal_status wal__backup_freeze(struct backup *backup,
     }
     log->log = &core->log;
     log->last_sequence = core->log.last_sequence;
-    end = frozen_end(core, &core->log);
+    end = wal__frozen_end(core, &core->log);
     is_end = end == atomic_load(&core->log.end);
     status = list(backup, log, end, error);
     wal__core_unlock(core);
@@ -232,7 +207,7 @@ enum wal_status wal__backup_freeze(struct backup *backup,
     if (status == WAL_OK) {
         pack->log = &core->blobs.log;
         pack->last_sequence = core->blobs.log.last_sequence;
-        end = frozen_end(core, &core->blobs.log);
+        end = wal__frozen_end(core, &core->blobs.log);
         status = list(backup, pack, end, error);
         wal__blob_store_unlock(&core->blobs);
     }

@@ -107,6 +107,7 @@ static enum wal_status scan_tail(struct wal__log *log,
 
     wal__replay_init_start(log->tail_segment, &start);
     start.known_end = state->known_end;
+    start.is_replica = log->env->is_replica;
     start.watermark = log->log_id == WAL__LOG_ID_PACK ? state->known_end : 0;
     if (state->end != 0) {
         wal__log_raise_pack_durable(log, state->pack_durable);
@@ -330,6 +331,7 @@ static enum wal_status is_initialised(struct wal__log *log, bool *initialised,
 
     infer_start(log);
     wal__replay_init_start(log->tail_segment, &start);
+    start.is_replica = log->env->is_replica;
     wal__segment_reader_init(&reader, log->tail_segment);
     wal__scan(&source, &sink, &start, facts);
     if (facts->verdict == WAL__VERDICT_READ_ERROR) {

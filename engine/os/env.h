@@ -25,7 +25,8 @@ struct wal__env {
     struct wal__time_cache *times; /* null: each time is formatted */
     char root[WAL__PATH_MAX];      /* the store's directory */
     bool read_only;
-    bool use_pread; /* read by pread instead of maps: WAL_OPEN_PREAD */
+    bool is_replica; /* the store is one (SPEC.md 11.2): then read_only too */
+    bool use_pread;  /* read by pread instead of maps: WAL_OPEN_PREAD */
     uint32_t lock_timeout_ms;
 };
 

@@ -158,6 +158,10 @@ static enum wal_status check_version(struct wal__core *core, bool is_migration,
         core->outdated = true;
         core->env.read_only = true;
     }
+    /* It keeps no lock then, as what applies parts to it is alone with it. */
+    if ((core->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) != 0) {
+        core->env.read_only = true;
+    }
     return WAL_OK;
 }
 
@@ -238,6 +242,8 @@ static enum wal_status read_manifest(struct wal__core *core,
     }
     status = wal__manifest_read(&core->env, &core->manifest, &read_only, error);
     core->env.read_only = core->env.read_only || read_only;
+    core->env.is_replica =
+        (core->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) != 0;
     return status == WAL_OK ? wal__manifest_check_directories(&core->env, error)
                             : status;
 }

@@ -495,6 +495,15 @@ static bool classify_end(struct scan *scan, uint32_t lost)
     result->torn_sequence = beyond->last_sequence > scan->sequence
                                 ? beyond->last_sequence
                                 : scan->sequence;
+    if (scan->start->is_replica) {
+        bool is_torn =
+            result->dirty_end > result->end || scan->group_frames > 0;
+
+        result->verdict = is_torn && result->sealed_end == 0
+                              ? WAL__VERDICT_TORN
+                              : WAL__VERDICT_CLEAN;
+        return false;
+    }
     if (beyond->watermark > result->watermark) {
         result->watermark = beyond->watermark;
     }

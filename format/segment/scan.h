@@ -70,6 +70,9 @@ struct wal__scan_start {
     /* Its groups have no sequence numbers, and it was durable before it got its
      * name: nothing in it is torn. last_sequence is then its own. */
     bool is_rewritten;
+    /* Of a replica (11.2): what follows an invalid frame was being copied, and
+     * is torn whatever it says. */
+    bool is_replica;
 };
 
 struct wal__scan_result {

@@ -23,6 +23,8 @@ enum {
 
 /* Feature bits (SPEC.md 7). */
 #define WAL__COMPAT_AUDIT         1u /* reserved */
+/* A replica (11.2): never among the known ones, so that all open it to read. */
+#define WAL__RO_COMPAT_REPLICA    1u
 #define WAL__INCOMPAT_REWRITTEN   1u
 #define WAL__INCOMPAT_ENCRYPTED   2u /* reserved */
 #define WAL__INCOMPAT_TRASH       4u

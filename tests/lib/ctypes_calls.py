@@ -806,6 +806,33 @@ def check_backup(wal, store, folder):
     same((done.copied, done.removed, done.bytes), (0, 0, 0), "a backup again")
 
 
+def check_parts(wal, store, folder):
+    """A replica of the store, which becomes a store."""
+    path = os.path.join(folder, "replica").encode()
+    places = (wal.structs["wal_part_place"] * wal.const["WAL_PART_STREAMS"])()
+    part = wal.structs["wal_slice"]()
+    info = wal.new("wal_part_info")
+    reader = ctypes.c_void_p()
+    replica = ctypes.c_void_p()
+    limit = ctypes.c_uint64(0)
+    wal.call("wal_sync", store)
+    wal.call("wal_part_reader_open", store, by_ref(reader))
+    wal.call("wal_part_reader_segment", reader, None, None, None, status="WAL_END")
+    wal.call("wal_replica_open", path, by_ref(replica))
+    wal.call("wal_part_reader_next", reader, None, limit, by_ref(part), by_ref(info))
+    wal.call("wal_part_check", part, by_ref(info))
+    wal.call("wal_part_get_info", part, by_ref(info))
+    same(info.size, part.size, "the size of a part")
+    wal.call("wal_replica_apply", replica, part)
+    wal.call("wal_replica_get_position", replica, places)
+    same([place.offset for place in places], [place.offset for place in info.after],
+         "the position of a replica")
+    wal.free("wal_part_reader_close", reader)
+    wal.call("wal_replica_promote", replica)
+    wal.call("wal_replica_open", path, by_ref(replica), status="WAL_EEXISTS")
+    wal.free("wal_replica_close", None)
+
+
 def check_transfer(wal, store, folder):
     """A bundle of two sessions, and the whole store after it."""
     bundle = os.path.join(folder, "bundle")
@@ -955,6 +982,7 @@ def main():
         wal.call("wal_sync", store)
         check_async(wal, store, session)
         wal.call("wal_sync", store)
+        check_parts(wal, store, folder)
         check_transfer(wal, store, folder)
         check_compact(wal, store, folder)
         check_backup(wal, store, folder)

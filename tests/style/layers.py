@@ -25,7 +25,7 @@ LINES = ["format/json/", "format/model/", "format/dialect/"]
 ENGINE = ["engine/" + room + "/" for room in (
     "base", "worktree", "os", "process", "log", "commit", "index", "blob",
     "store", "read", "write", "session", "checkpoint", "rewind", "compact",
-    "backup", "api")]
+    "backup", "part", "api")]
 CONVERT = ["engine/convert/" + room + "/" for room in (
     "clients", "copy", "files", "render", "source", "state", "import",
     "import_tree", "follow", "view")]

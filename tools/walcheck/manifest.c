@@ -139,6 +139,8 @@ static int select_slot(struct check_store *store, const uint8_t *bytes)
     store->format_version = best->manifest.version;
     store->format_known = true;
     store->incompat = best->manifest.features.incompat;
+    store->is_replica =
+        (best->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) != 0;
     store->group_align = best->manifest.group_align;
     return CLI_CONTINUE;
 }

@@ -301,6 +301,7 @@ void check_segment_init_start(const struct check_segment *segment,
         .last_sequence = segment->open.last_sequence,
         .chain = segment->open.chain,
         .known_end = segment->known_end,
+        .is_replica = segment->is_replica,
     };
     if (!segment->linked && previous != NULL) {
         start_after(previous, start);

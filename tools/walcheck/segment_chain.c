@@ -323,6 +323,7 @@ static void set_recorded_end(struct check_store *store,
 {
     uint64_t position = store->catalogue.header.position;
 
+    tail->is_replica = store->is_replica;
     if (tail->has_trailer) {
         tail->known_end = tail->trailer.end;
         return;

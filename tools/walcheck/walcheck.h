@@ -180,6 +180,7 @@ struct check_segment {
     struct check_segment *previous;
     struct check_segment *next;
     uint64_t known_end; /* as recorded elsewhere; 0: unknown */
+    bool is_replica;    /* the newest one of a replica */
     bool is_pack;
     bool has_summaries; /* an index of it was compared with the model */
     /* From the scan. */
@@ -322,6 +323,7 @@ struct check_store {
     uint32_t group_align;
     bool format_known;   /* a slot of MANIFEST is valid */
     uint32_t incompat;   /* features in it */
+    bool is_replica;     /* another one */
     bool has_rewritten;  /* the log has rewritten segments */
     bool is_approximate; /* nothing says what summaries count of the records
                            * that were left out */

@@ -16,15 +16,13 @@
 
 #include "agentwal/admin.h"
 #include "engine/api/api_store.h"
-#include "tests/sim/workload/old_store.h"
+#include "tests/sim/workload/copied_store.h"
 #include "tests/sim/workload/workload.h"
 
 #define COPY "/copy"
 
 enum {
-    NONE = -1, /* entries of a copy that is no store */
-    LARGE = 200 * 1024,
-    BLOB = 300 * 1024
+    NONE = -1 /* entries of a copy that is no store */
 };
 
 /* A store on a disk, and the backup that is cut short. */
@@ -37,145 +35,6 @@ struct scene {
     struct wal_session *session; /* of the writer */
 };
 
-/* --- the store ---------------------------------------------------------- */
-
-static struct wal_store *open_at(struct old_process *machine, const char *path,
-                                 uint32_t flags)
-{
-    const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .flags = flags};
-    struct wal_store *store = NULL;
-
-    old_error = (struct wal_error){.struct_size = sizeof(old_error)};
-    if (wal__store_open(path, &options, &machine->heap.heap,
-                        sim_process_io(machine->process), &store,
-                        &old_error) != WAL_OK) {
-        fail_msg("%s: %s (%s)", path, old_error.text, old_error.file);
-    }
-    return store;
-}
-
-/* The payload of entry i follows from i. */
-static struct wal_slice payload_of(int i)
-{
-    static char text[BLOB + 64];
-    size_t size = i % 11 == 5 ? BLOB : i % 7 == 3 ? LARGE : 20;
-    int begin = snprintf(text, sizeof(text), "{\"i\":%d,\"x\":\"", i);
-
-    for (size_t at = 0; at < size; at++) {
-        text[(size_t)begin + at] =
-            (char)('a' + (at * at + at / 7 + (size_t)i) % 26);
-    }
-    memcpy(text + begin + size, "\"}", 3);
-    return old_slice(text);
-}
-
-static enum wal_status append(struct wal_session *session, int i,
-                              uint32_t durability)
-{
-    const struct wal_append_options options = {.struct_size = sizeof(options),
-                                               .durability = durability};
-    struct wal_entry entry = {.struct_size = sizeof(entry)};
-    char id[16];
-
-    (void)snprintf(id, sizeof(id), "e%d", i);
-    entry.id = old_slice(id);
-    entry.type = old_slice("message");
-    entry.payload = payload_of(i);
-    return wal_append(session, &entry, 1, &options, NULL, NULL);
-}
-
-static struct wal_session *open_session(struct wal_store *store)
-{
-    const struct wal_session_options options = {.struct_size = sizeof(options),
-                                                .id = {"s", 1}};
-    struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_open(store, old_slice("s"), &session, NULL);
-
-    if (status == WAL_ENOTFOUND) {
-        status = wal_session_create(store, &options, &session, NULL);
-    }
-    assert_int_equal(status, WAL_OK);
-    return session;
-}
-
-static void add(struct scene *scene, int count)
-{
-    struct old_process machine;
-    struct wal_session *session;
-
-    old_process_start(&machine, scene->disk);
-    machine.store = open_at(&machine, OLD_ROOT, WAL_OPEN_CREATE);
-    session = open_session(machine.store);
-    for (int i = 0; i < count; i++) {
-        assert_int_equal(append(session, scene->entries, WAL_DURABLE), WAL_OK);
-        scene->entries++;
-    }
-    wal_session_close(session);
-    old_close(&machine);
-    old_process_stop(&machine);
-}
-
-static void compact(struct scene *scene)
-{
-    struct wal_store_compact_options options = {.struct_size = sizeof(options),
-                                                .rate = UINT64_MAX};
-    struct old_process machine;
-
-    old_process_start(&machine, scene->disk);
-    machine.store = open_at(&machine, OLD_ROOT, 0);
-    assert_int_equal(wal_store_compact(machine.store, &options, NULL, NULL),
-                     WAL_OK);
-    old_close(&machine);
-    old_process_stop(&machine);
-}
-
-/* The number of entries of a store, which opens strictly and has the first N
- * ones. */
-static int count_entries(struct sim_disk *disk, const char *path)
-{
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
-    struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *cursor = NULL;
-    struct wal_session *session = NULL;
-    struct old_process machine;
-    int count = 0;
-
-    old_process_start(&machine, disk);
-    machine.store =
-        open_at(&machine, path, WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
-    if (wal_session_open(machine.store, old_slice("s"), &session, NULL) ==
-        WAL_OK) {
-        enum wal_status status =
-            wal_entry_cursor_open(session, &options, &cursor, NULL);
-
-        while (status == WAL_OK) {
-            status = wal_entry_cursor_next(cursor, &entry, &old_error);
-            if (status == WAL_OK) {
-                struct wal_slice payload = payload_of(count);
-
-                if (entry.payload.size == 0) {
-                    /* Out of line. */
-                    assert_int_equal(count % 11, 5);
-                } else {
-                    assert_int_equal(entry.payload.size, payload.size);
-                    assert_memory_equal(entry.payload.data, payload.data,
-                                        payload.size);
-                }
-                count++;
-            }
-        }
-        assert_int_equal(status, WAL_END);
-        wal_entry_cursor_close(cursor);
-        wal_session_close(session);
-    }
-    old_close(&machine);
-    old_process_stop(&machine);
-    return count;
-}
-
 /* --- backups ------------------------------------------------------------ */
 
 /* The writer goes on while the backup copies. */
@@ -185,8 +44,8 @@ static int32_t on_progress(void *ctx, uint64_t done, uint64_t total)
 
     assert_true(done <= total);
     if (scene->has_writer && scene->session != NULL) {
-        scene->entries +=
-            append(scene->session, scene->entries, WAL_DURABLE) == WAL_OK;
+        scene->entries += copied_append(scene->session, scene->entries,
+                                        WAL_DURABLE) == WAL_OK;
     }
     return 0;
 }
@@ -206,25 +65,25 @@ static void complete(struct scene *scene)
     struct old_process machine;
 
     old_process_start(&machine, scene->disk);
-    machine.store = open_at(&machine, OLD_ROOT, WAL_OPEN_READ_ONLY);
+    machine.store = copied_open(&machine, OLD_ROOT, WAL_OPEN_READ_ONLY);
     if (back_up(scene, &machine) != WAL_OK) {
         fail_msg("the backup fails: %s (%s)", old_error.text, old_error.file);
     }
     old_close(&machine);
     old_process_stop(&machine);
     scene->copied = scene->entries;
-    assert_int_equal(count_entries(scene->disk, COPY), scene->copied);
+    assert_int_equal(copied_count(scene->disk, COPY), scene->copied);
 }
 
 static void start_writer(struct scene *scene)
 {
     scene->has_writer = true;
     old_process_start(&scene->writer, scene->disk);
-    scene->writer.store = open_at(&scene->writer, OLD_ROOT, 0);
-    scene->session = open_session(scene->writer.store);
+    scene->writer.store = copied_open(&scene->writer, OLD_ROOT, 0);
+    scene->session = copied_session(scene->writer.store);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(append(scene->session, scene->entries, WAL_DURABLE),
-                         WAL_OK);
+        assert_int_equal(
+            copied_append(scene->session, scene->entries, WAL_DURABLE), WAL_OK);
         scene->entries++;
     }
 }
@@ -261,7 +120,7 @@ static void expect_one_or_other(const struct scene *scene, int least)
         assert_int_equal(scene->copied, NONE);
         return;
     }
-    count = count_entries(scene->disk, COPY);
+    count = copied_count(scene->disk, COPY);
     if (count != scene->copied && (count < least || count > scene->entries)) {
         fail_msg("the copy has %d entries: neither %d nor %d to %d", count,
                  scene->copied, least, scene->entries);
@@ -286,8 +145,8 @@ static bool cut_short(struct scene *scene, const struct sim_fault *fault)
     bool struck;
 
     old_process_start(&machine, scene->disk);
-    machine.store = open_at(&machine, OLD_ROOT,
-                            fault->after % 2 == 0 ? WAL_OPEN_READ_ONLY : 0);
+    machine.store = copied_open(&machine, OLD_ROOT,
+                                fault->after % 2 == 0 ? WAL_OPEN_READ_ONLY : 0);
     memset(sim_process_counts(machine.process), 0, sizeof(struct sim_counts));
     sim_process_add_fault(machine.process, fault);
     if (setjmp(machine.death) == 0) {
@@ -328,15 +187,15 @@ static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
             unsynced = false;
         }
         expect_one_or_other(&scene, least);
-        assert_int_equal(count_entries(scene.disk, OLD_ROOT), scene.entries);
+        assert_int_equal(copied_count(scene.disk, OLD_ROOT), scene.entries);
         if (nth % 5 == 0) {
-            compact(&scene);
-            add(&scene, 3);
+            copied_compact(scene.disk);
+            copied_add(scene.disk, &scene.entries, 3);
         }
         complete(&scene);
         if (!unsynced) {
             sim_disk_power_loss(scene.disk, &none, nth);
-            assert_int_equal(count_entries(scene.disk, COPY), scene.copied);
+            assert_int_equal(copied_count(scene.disk, COPY), scene.copied);
         }
     }
     sim_disk_destroy(scene.disk);
@@ -365,7 +224,7 @@ static struct scene begin(int entries)
 {
     struct scene scene = {.disk = sim_disk_create(11), .copied = NONE};
 
-    add(&scene, entries);
+    copied_add(scene.disk, &scene.entries, entries);
     return scene;
 }
 
@@ -383,7 +242,7 @@ static void test_loop_backup__of_a_few_entries(void **state)
 
     (void)state;
     complete(&scene);
-    add(&scene, 1);
+    copied_add(scene.disk, &scene.entries, 1);
     loop(&scene, workload_sample(3));
 }
 
@@ -393,7 +252,7 @@ static void test_loop_backup__of_segments_that_ended(void **state)
 
     (void)state;
     complete(&scene);
-    add(&scene, 50);
+    copied_add(scene.disk, &scene.entries, 50);
     loop(&scene, workload_sample(5));
 }
 
@@ -403,8 +262,8 @@ static void test_loop_backup__after_compaction(void **state)
 
     (void)state;
     complete(&scene);
-    compact(&scene);
-    add(&scene, 3);
+    copied_compact(scene.disk);
+    copied_add(scene.disk, &scene.entries, 3);
     loop(&scene, workload_sample(3));
 }
 
@@ -413,13 +272,13 @@ static void test_loop_backup__after_merging(void **state)
     struct scene scene = begin(20);
 
     (void)state;
-    compact(&scene);
-    add(&scene, 20);
+    copied_compact(scene.disk);
+    copied_add(scene.disk, &scene.entries, 20);
     complete(&scene);
-    add(&scene, 2);
-    compact(&scene);
-    add(&scene, 2);
-    compact(&scene);
+    copied_add(scene.disk, &scene.entries, 2);
+    copied_compact(scene.disk);
+    copied_add(scene.disk, &scene.entries, 2);
+    copied_compact(scene.disk);
     loop(&scene, workload_sample(3));
 }
 
@@ -435,7 +294,7 @@ static bool fail_allocation(const struct scene *base, uint64_t nth)
     ledger_set_context("allocation %llu", (unsigned long long)nth);
     scene.disk = sim_disk_clone(base->disk);
     old_process_start(&machine, scene.disk);
-    machine.store = open_at(&machine, OLD_ROOT, 0);
+    machine.store = copied_open(&machine, OLD_ROOT, 0);
     faulty_heap_fail(&machine.heap, nth, false);
     status = back_up(&scene, &machine);
     struck = machine.heap.failures > 0;
@@ -456,8 +315,8 @@ static void test_loop_backup__every_allocation_fails(void **state)
 
     (void)state;
     complete(&scene);
-    compact(&scene);
-    add(&scene, 14);
+    copied_compact(scene.disk);
+    copied_add(scene.disk, &scene.entries, 14);
     while (fail_allocation(&scene, nth)) {
         nth++;
     }
@@ -474,7 +333,7 @@ static void expect_copy(struct sim_disk *disk, uint32_t version)
 
     old_process_start(&machine, disk);
     machine.store =
-        open_at(&machine, COPY, WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
+        copied_open(&machine, COPY, WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
     assert_int_equal(wal_store_get_info(machine.store, &info, NULL), WAL_OK);
     assert_int_equal(info.format_version, version);
     assert_int_equal(old_count_listed(machine.store), OLD_SESSIONS);
@@ -488,7 +347,7 @@ static void back_up_old(struct sim_disk *disk)
     struct old_process machine;
 
     old_process_start(&machine, disk);
-    machine.store = open_at(&machine, OLD_ROOT, WAL_OPEN_READ_ONLY);
+    machine.store = copied_open(&machine, OLD_ROOT, WAL_OPEN_READ_ONLY);
     if (back_up(&scene, &machine) != WAL_OK) {
         fail_msg("the backup fails: %s", old_error.text);
     }

@@ -1,0 +1,179 @@
+/*
+ * agentwal/replica.h - the log in parts, and a copy of a store that is made of
+ * them: for programs that keep a store elsewhere too, such as
+ * libagentwal-remote. Conventions: agentwal.h.
+ *
+ * A part is bytes of the log and of the content, as they are in the segments,
+ * from one place between groups to a later one. It can be stored and sent like
+ * any bytes, and is verified without the store. A replica is a directory to
+ * which parts are applied in order: a store that can be read, is always a
+ * verified prefix of the one that it follows, and refuses to be written to. A
+ * part is as sensitive as the store. SPEC.md, Parts and replicas.
+ */
+#ifndef AGENTWAL_REPLICA_H
+#define AGENTWAL_REPLICA_H
+
+#include "agentwal.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct wal_part_reader;
+struct wal_replica;
+
+/* The two streams of a store. A position is an array of two places, one of
+ * each: everything before them has been copied. */
+enum wal_part_stream {
+    WAL_PART_LOG = 0,
+    WAL_PART_CONTENT = 1, /* of blobs and checkpoints */
+    WAL_PART_STREAMS = 2
+};
+
+/* A place in a stream, between groups; all zero: the beginning. Like wal_slice
+ * it has no struct_size: it never changes. */
+struct wal_part_place {
+    uint64_t segment;  /* id */
+    uint64_t identity; /* of the segment: struct wal_segment_info */
+    uint64_t offset;   /* in the segment, bytes; 0: nothing of it */
+    uint64_t sequence; /* last number before the place */
+    uint32_t chain;    /* chain CRC before it (SPEC.md, The chain) */
+    uint32_t reserved;
+};
+
+enum wal_part_flag {
+    /* A segment that has ended, whole, with its index. It may be one that
+     * compaction wrote, and then replaces several. */
+    WAL_PART_SEGMENT = 1u << 0
+};
+
+/* What a part says of itself. The library fills it. */
+struct wal_part_info {
+    uint32_t struct_size;
+    uint32_t flags; /* enum wal_part_flag */
+    uint8_t uuid[16];
+    uint64_t size; /* bytes of the part */
+    struct wal_part_place before[WAL_PART_STREAMS];
+    struct wal_part_place after[WAL_PART_STREAMS];
+};
+
+enum {
+    WAL_PART_HEAD_SIZE = 512 /* bytes that wal_part_get_info needs */
+};
+
+/* ----------------------------------------------------------- reading --- */
+
+/* Starts reading parts of a store. The handle may be read-only. Close *reader
+ * with wal_part_reader_close. Threads: any. Errors: WAL_EINVAL when the store
+ * has no files. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_part_reader_open(struct wal_store *store, struct wal_part_reader **reader,
+                     struct wal_error *error);
+
+/*
+ * Reads the next part: what is durable after the position, of the content
+ * first, and at most max_size bytes (0: 8 MiB) unless one group is larger. A
+ * part never crosses from a segment of a stream to its successor; what
+ * compaction has replaced since comes as a whole segment, of any size
+ * (WAL_PART_SEGMENT). position has WAL_PART_STREAMS places; null: from the
+ * beginning.
+ *
+ * part and info may be null. *part holds until the next call on the reader, or
+ * its close. Threads: one at a time. Errors: WAL_END when there is no more,
+ * as of this call: wal_store_wait waits for more. WAL_ECONFLICT when the log
+ * has another past than the position: the store is older, or was restored;
+ * WAL_ECORRUPT when what follows is damaged; WAL_EBUSY when compaction replaces
+ * what is read again and again.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_part_reader_next(struct wal_part_reader *reader,
+                     const struct wal_part_place *position, uint64_t max_size,
+                     struct wal_slice *part, struct wal_part_info *info,
+                     struct wal_error *error);
+
+/*
+ * Reads a whole segment that has ended: the oldest of the stream whose end is
+ * beyond the position; of the content, then of the log, so that applied in this
+ * order nothing is missing. WAL_END when only the newest of each is left, or
+ * those of the log refer to content in the newest: wal_part_reader_next reads
+ * on from info->after of the last one.
+ *
+ * Like wal_part_reader_next otherwise. Errors: WAL_ECORRUPT when the segment is
+ * damaged.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_part_reader_segment(struct wal_part_reader *reader,
+                        const struct wal_part_place *position,
+                        struct wal_slice *part, struct wal_part_info *info,
+                        struct wal_error *error);
+
+/* Frees the reader. reader may be null. */
+WAL_API void wal_part_reader_close(struct wal_part_reader *reader);
+
+/* Verifies a part: its digest and what it says of itself. The groups in it are
+ * verified when it is applied. info may be null. Threads: any. Errors:
+ * WAL_ECORRUPT, WAL_EVERSION. */
+WAL_API WAL_MUST_USE enum wal_status wal_part_check(struct wal_slice part,
+                                                    struct wal_part_info *info,
+                                                    struct wal_error *error);
+
+/* What a part says of itself, from its first WAL_PART_HEAD_SIZE bytes, or all
+ * of a smaller one. Threads: any. Errors: WAL_ECORRUPT, WAL_EVERSION. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_part_get_info(struct wal_slice head, struct wal_part_info *info,
+                  struct wal_error *error);
+
+/* ---------------------------------------------------------- replicas --- */
+
+/*
+ * Opens the replica at path for applying parts. A missing directory is made,
+ * its parents are not; the first part makes a store of it. One process at a
+ * time has it; others may read it as a store, and see what was applied before
+ * they opened it.
+ *
+ * Close *replica with wal_replica_close. Threads: any. Errors: WAL_EEXISTS when
+ * a store that is no replica is there, or other files; WAL_ELOCKED.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_replica_open(const char *path, struct wal_replica **replica,
+                 struct wal_error *error);
+
+/* Fills position, an array of WAL_PART_STREAMS, with the places up to which
+ * parts were applied. Threads: one at a time. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_replica_get_position(struct wal_replica *replica,
+                         struct wal_part_place *position,
+                         struct wal_error *error);
+
+/*
+ * Verifies a part and applies it, durably. One that was applied already
+ * succeeds and changes nothing.
+ *
+ * When the call fails, the process is killed or the power goes, the replica is
+ * as before, or as after it. Threads: one at a time. Errors: WAL_ECORRUPT when
+ * the part is damaged, or its chain is not that of the replica; WAL_ECONFLICT
+ * when it does not follow what was applied; WAL_EEXISTS when it is of another
+ * store; WAL_ENOSPACE, WAL_EIO.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_replica_apply(struct wal_replica *replica, struct wal_slice part,
+                  struct wal_error *error);
+
+/*
+ * Makes the replica an ordinary store, durably, and closes it: the next
+ * wal_open writes to it. Only one store may go on from a past: the caller sees
+ * to it that the store that it follows is never written to again. *replica is
+ * closed on failure too. Threads: one at a time. Errors: WAL_ENOTSTORE when
+ * nothing was applied.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_replica_promote(struct wal_replica *replica, struct wal_error *error);
+
+/* Closes the replica. replica may be null. */
+WAL_API void wal_replica_close(struct wal_replica *replica);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,76 @@
+/*
+ * replica.h - a directory to which parts are applied: a store that can be read,
+ * and is always a verified prefix of the one that it follows (SPEC.md 11.2).
+ *
+ * Invariant: MANIFEST has the bit `replica`, so that every process opens the
+ * store to read, and takes what follows an invalid frame at a tail for torn.
+ * Content is synced before the log that refers to it is written.
+ *
+ * Threads: one at a time.
+ */
+#ifndef AGENTWAL_ENGINE_PART_REPLICA_H
+#define AGENTWAL_ENGINE_PART_REPLICA_H
+
+#include "engine/part/part.h"
+
+struct wal__replica {
+    struct wal__env env;
+    struct wal__sha256_alg sha256_alg;
+    struct wal__file *lock;
+    bool is_store; /* it has a MANIFEST */
+    struct wal__manifest manifest;
+    struct wal__log logs[WAL__PART_STREAMS]; /* env, directory and ids only */
+    /* Unless needs_find: where the copied bytes end, all of them durable. */
+    bool needs_find;
+    /* The newest segment was installed by a call that may have failed: it is
+     * installed again when it is applied again. */
+    bool has_doubt[WAL__PART_STREAMS];
+    struct wal__part_place places[WAL__PART_STREAMS];
+    struct wal__buf bytes; /* of a segment, to compare */
+    struct wal__scan_result facts;
+};
+
+/* wal_replica_open on this heap and this system, which outlive it. The replica
+ * is zeroed by the caller; deinit is valid after success and failure. */
+enum wal_status wal__replica_init(struct wal__replica *replica,
+                                  const char *path,
+                                  const struct wal__heap *heap,
+                                  const struct wal__io *io,
+                                  struct wal_error *error) WAL_MUST_USE;
+void wal__replica_deinit(struct wal__replica *replica);
+
+/* Finds the places where they may have changed, and makes what is there
+ * durable. */
+enum wal_status wal__replica_locate(struct wal__replica *replica,
+                                    struct wal_error *error) WAL_MUST_USE;
+
+enum wal_status wal__replica_apply(struct wal__replica *replica,
+                                   struct wal__span part,
+                                   struct wal_error *error) WAL_MUST_USE;
+
+enum wal_status wal__replica_promote(struct wal__replica *replica,
+                                     struct wal_error *error) WAL_MUST_USE;
+
+/* --- for engine/part ---------------------------------------------------- */
+
+/* replica_segment.c: the whole segment that a part has. */
+enum wal_status wal__replica_apply_segment(
+    struct wal__replica *replica, const struct wal__part_head *head,
+    struct wal__span part, struct wal_error *error) WAL_MUST_USE;
+/* replica_file.c: decodes the header at the beginning of a segment's bytes,
+ * which must be of this store, class and place. */
+enum wal_status wal__replica_read_header(const struct wal__replica *replica,
+                                         const struct wal__part_range *range,
+                                         const struct wal__part_place *after,
+                                         struct wal__span bytes,
+                                         struct wal__segment_header *header,
+                                         struct wal_error *error) WAL_MUST_USE;
+/* Makes the directory of the content, durably. */
+enum wal_status wal__replica_make_pack(const struct wal__replica *replica,
+                                       struct wal_error *error) WAL_MUST_USE;
+/* Writes bytes of a segment, and syncs it. */
+enum wal_status wal__replica_write(const struct wal__segment *segment,
+                                   struct wal__span bytes, uint64_t offset,
+                                   struct wal_error *error) WAL_MUST_USE;
+
+#endif

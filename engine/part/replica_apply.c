@@ -1,0 +1,329 @@
+/*
+ * replica_apply.c - applies parts to a replica (replica.h).
+ *
+ * Invariant: bytes below the end of the replica are never changed.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/part/replica.h"
+
+/* A range that is applied. */
+struct job {
+    struct wal__replica *replica;
+    const struct wal__part_range *range;
+    const struct wal__part_place *before;
+    const struct wal__part_place *after;
+    struct wal__span bytes;
+    struct wal__segment_header header;
+    struct wal__segment *segment; /* of the replica; NULL: not there yet */
+    /* Bytes of the range below the end of the replica. */
+    uint64_t known;
+};
+
+/* --- the manifest ------------------------------------------------------- */
+
+/* Makes the directory a store, unless another process has just done so: that
+ * one would have the participant lock. */
+static enum wal_status make_manifest(struct wal__replica *replica,
+                                     const struct wal__manifest *next,
+                                     struct wal_error *error)
+{
+    const struct wal__io *io = replica->env.io;
+    bool exists = false;
+    int err = 0;
+    enum wal_status status =
+        io->lock(io->ctx, replica->lock, WAL__LOCK_PARTICIPANT,
+                 WAL__IO_LOCK_EXCLUSIVE, &err);
+
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, replica->env.root, 0,
+                            "another process makes a store there");
+    }
+    status = wal__manifest_probe(&replica->env, &exists, error);
+    if (status == WAL_OK && exists) {
+        status = wal__fail_at(error, WAL_EEXISTS, 0, replica->env.root, 0,
+                              "a store that is no replica is there: choose "
+                              "another directory");
+    }
+    /* A manifest implies that the directories exist. */
+    if (status == WAL_OK) {
+        status = wal__manifest_sync_directories(&replica->env, error);
+    }
+    if (status == WAL_OK) {
+        replica->manifest = *next;
+        status = wal__manifest_replace(&replica->env, &replica->manifest, next,
+                                       error);
+    }
+    replica->is_store = status == WAL_OK;
+    (void)!io->lock(io->ctx, replica->lock, WAL__LOCK_PARTICIPANT,
+                    WAL__IO_LOCK_NONE, &err);
+    return status;
+}
+
+/* Makes the directory a store, or adds features that the part may need. */
+static enum wal_status update_manifest(struct wal__replica *replica,
+                                       const struct wal__part_head *head,
+                                       struct wal_error *error)
+{
+    const struct wal__features *features = &head->manifest.features;
+    struct wal__manifest next = replica->manifest;
+
+    if (replica->is_store &&
+        memcmp(next.uuid, head->manifest.uuid, sizeof(next.uuid)) != 0) {
+        return wal__fail_at(error, WAL_EEXISTS, 0, replica->env.root, 0,
+                            "the replica is of another store");
+    }
+    if (!replica->is_store) {
+        next = head->manifest;
+    }
+    next.version = head->manifest.version;
+    next.features.compat |= features->compat;
+    next.features.ro_compat |= features->ro_compat | WAL__RO_COMPAT_REPLICA;
+    next.features.incompat |= features->incompat;
+    if (!replica->is_store) {
+        return make_manifest(replica, &next, error);
+    }
+    return next.version == replica->manifest.version &&
+                   memcmp(&next.features, &replica->manifest.features,
+                          sizeof(next.features)) == 0
+               ? WAL_OK
+               : wal__manifest_replace(&replica->env, &replica->manifest, &next,
+                                       error);
+}
+
+/* --- checks ------------------------------------------------------------- */
+
+static enum wal_status fail_order(const struct job *job,
+                                  struct wal_error *error)
+{
+    return wal__fail(error, WAL_ECONFLICT,
+                     "the part does not follow what was applied: it begins at "
+                     "offset %" PRIu64 " of segment %016" PRIx64,
+                     job->range->offset, job->range->segment);
+}
+
+/* Whether the replica has all of the range. */
+static bool is_applied(const struct job *job)
+{
+    const struct wal__part_place *at =
+        &job->replica->places[job->range->stream];
+
+    return at->segment > job->after->segment ||
+           (at->segment == job->after->segment &&
+            at->salt == job->after->salt && at->offset >= job->after->offset);
+}
+
+/* Checks that the range follows what was applied, or overlaps its end, and
+ * opens the segment where the replica has it. */
+static enum wal_status check_order(struct job *job, struct wal_error *error)
+{
+    struct wal__replica *replica = job->replica;
+    const struct wal__part_range *range = job->range;
+    const struct wal__part_place *at = &replica->places[range->stream];
+    const struct wal__log *log = &replica->logs[range->stream];
+    bool is_inside = at->segment == range->segment &&
+                     at->salt == job->after->salt &&
+                     range->offset <= at->offset;
+    enum wal_status status;
+
+    if (range->offset != 0
+            ? !is_inside
+            : !is_inside && !wal__part_place_equal(job->before, at)) {
+        return fail_order(job, error);
+    }
+    if (range->offset != 0 && (range->offset != job->before->offset ||
+                               range->segment != job->before->segment)) {
+        return wal__fail(error, WAL_ECORRUPT,
+                         "the part is damaged: its range "
+                         "is not at its position");
+    }
+    job->known = is_inside ? at->offset - range->offset : 0;
+    status = wal__segment_open(
+        &replica->env, log->directory, range->segment, replica->manifest.uuid,
+        log->class, &job->segment, range->offset == 0 ? NULL : error);
+    if (range->offset == 0) {
+        /* One that an interrupted call left is used if it is the same. */
+        return wal__replica_read_header(replica, range, job->after, job->bytes,
+                                        &job->header, error);
+    }
+    if (status == WAL_OK) {
+        job->header = job->segment->header;
+    }
+    return status;
+}
+
+/* The bytes that the replica has must be those of the range. */
+static enum wal_status compare_known(const struct job *job,
+                                     struct wal_error *error)
+{
+    struct wal__buf *bytes = &job->replica->bytes;
+    enum wal_status status;
+    uint8_t *at = NULL;
+    size_t got = 0;
+    int err = 0;
+
+    if (job->known == 0) {
+        return WAL_OK;
+    }
+    WAL__ASSERT(job->segment != NULL && job->known <= job->bytes.size);
+    bytes->size = 0;
+    if (wal__buf_reserve(bytes, (size_t)job->known, &at) != WAL_OK) {
+        return wal__no_memory(error);
+    }
+    status =
+        wal__io_read_full(job->replica->env.io, job->segment->file, at,
+                          (size_t)job->known, job->range->offset, &got, &err);
+    if (status != WAL_OK || got < job->known) {
+        return wal__fail_at(error, status == WAL_OK ? WAL_EIO : status, err,
+                            job->segment->path, job->range->offset,
+                            "cannot read the segment");
+    }
+    return memcmp(at, job->bytes.data, (size_t)job->known) == 0
+               ? WAL_OK
+               : wal__fail(error, WAL_ECONFLICT,
+                           "the replica has another past than the part, in "
+                           "segment %016" PRIx64,
+                           job->range->segment);
+}
+
+static enum wal_status verify(struct job *job, struct wal_error *error)
+{
+    struct wal__part_place reached;
+    enum wal_status status;
+
+    if (job->range->offset + job->bytes.size > job->header.capacity) {
+        return wal__fail(error, WAL_ECORRUPT,
+                         "the part is damaged: it is larger than its segment");
+    }
+    status =
+        wal__part_scan(&job->header, job->before, job->range->offset,
+                       job->bytes, true, &reached, &job->replica->facts, error);
+    if (status == WAL_OK && !wal__part_place_equal(&reached, job->after)) {
+        status = wal__fail(error, WAL_ECORRUPT,
+                           "the part is damaged: it leads to another position "
+                           "than it says");
+    }
+    return status;
+}
+
+/* --- writing ------------------------------------------------------------ */
+
+/* Opens the segment that the range begins, which is made where it is not
+ * there. */
+static enum wal_status make_segment(struct job *job, struct wal_error *error)
+{
+    struct wal__replica *replica = job->replica;
+    const struct wal__log *log = &replica->logs[job->range->stream];
+    enum wal_status status = WAL_OK;
+
+    if (job->segment != NULL && job->segment->header.salt != job->header.salt) {
+        wal__segment_close(job->segment);
+        job->segment = NULL;
+    }
+    if (job->segment != NULL) {
+        return WAL_OK;
+    }
+    if (job->range->stream == WAL__LOG_ID_PACK) {
+        status = wal__replica_make_pack(replica, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__segment_preallocate(
+            &replica->env, log->directory, &job->header,
+            WAL__SEGMENT_HEADER_SIZE, NULL, error);
+    }
+    return status == WAL_OK
+               ? wal__segment_open(&replica->env, log->directory,
+                                   job->range->segment, replica->manifest.uuid,
+                                   log->class, &job->segment, error)
+               : status;
+}
+
+static enum wal_status apply(struct job *job, struct wal_error *error)
+{
+    const struct wal__part_range *range = job->range;
+    struct wal__replica *replica = job->replica;
+    uint64_t skipped;
+    enum wal_status status = check_order(job, error);
+
+    if (status == WAL_OK) {
+        status = verify(job, error);
+    }
+    if (status == WAL_OK) {
+        status = compare_known(job, error);
+    }
+    if (status == WAL_OK && range->offset == 0) {
+        status = make_segment(job, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    skipped = job->known;
+    if (range->offset + skipped < WAL__SEGMENT_HEADER_SIZE) {
+        skipped = WAL__SEGMENT_HEADER_SIZE; /* the file has its header */
+    }
+    replica->needs_find = true;
+    status = wal__replica_write(job->segment,
+                                (struct wal__span){job->bytes.data + skipped,
+                                                   job->bytes.size - skipped},
+                                range->offset + skipped, error);
+    if (status == WAL_OK) {
+        replica->needs_find = false;
+        replica->has_doubt[range->stream] = false;
+        replica->places[range->stream] = *job->after;
+    }
+    return status;
+}
+
+static enum wal_status apply_ranges(struct wal__replica *replica,
+                                    const struct wal__part_head *head,
+                                    struct wal__span part,
+                                    struct wal_error *error)
+{
+    const uint8_t *at = part.data + wal__part_head_size(head->range_count);
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < head->range_count && status == WAL_OK; i++) {
+        const struct wal__part_range *range = &head->ranges[i];
+        struct job job = {.replica = replica,
+                          .range = range,
+                          .before = &head->before[range->stream],
+                          .after = &head->after[range->stream],
+                          .bytes = {at, (size_t)range->size}};
+
+        if (i > 0 && range->stream >= head->ranges[i - 1].stream) {
+            return wal__fail(error, WAL_ECORRUPT,
+                             "the part is damaged: its ranges are not in "
+                             "order");
+        }
+        if (!is_applied(&job)) {
+            status = apply(&job, error);
+            wal__segment_close(job.segment);
+        }
+        at += range->size;
+    }
+    return status;
+}
+
+enum wal_status wal__replica_apply(struct wal__replica *replica,
+                                   struct wal__span part,
+                                   struct wal_error *error)
+{
+    struct wal__part_head head;
+    enum wal_status status =
+        wal__part_check(&replica->sha256_alg, part, &head, error);
+
+    if (status == WAL_OK) {
+        status = wal__replica_locate(replica, error);
+    }
+    if (status == WAL_OK) {
+        status = update_manifest(replica, &head, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    return (head.flags & WAL__PART_SEGMENT) != 0
+               ? wal__replica_apply_segment(replica, &head, part, error)
+               : apply_ranges(replica, &head, part, error);
+}

@@ -1,0 +1,155 @@
+/*
+ * copied_store.c - a store on a simulated disk whose copies are counted
+ * (copied_store.h).
+ */
+#include "tests/sim/workload/copied_store.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/api/api_store.h"
+
+enum {
+    LARGE = 200 * 1024,
+    BLOB = 300 * 1024
+};
+
+struct wal_store *copied_open(struct old_process *machine, const char *path,
+                              uint32_t flags)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = flags};
+    struct wal_store *store = NULL;
+
+    old_error = (struct wal_error){.struct_size = sizeof(old_error)};
+    if (wal__store_open(path, &options, &machine->heap.heap,
+                        sim_process_io(machine->process), &store,
+                        &old_error) != WAL_OK) {
+        fail_msg("%s: %s (%s)", path, old_error.text, old_error.file);
+    }
+    return store;
+}
+
+/* The payload of entry i follows from i. */
+static struct wal_slice payload_of(int i)
+{
+    static char text[BLOB + 64];
+    size_t size = i % 11 == 5 ? BLOB : i % 7 == 3 ? LARGE : 20;
+    int begin = snprintf(text, sizeof(text), "{\"i\":%d,\"x\":\"", i);
+
+    for (size_t at = 0; at < size; at++) {
+        text[(size_t)begin + at] =
+            (char)('a' + (at * at + at / 7 + (size_t)i) % 26);
+    }
+    memcpy(text + begin + size, "\"}", 3);
+    return old_slice(text);
+}
+
+enum wal_status copied_append(struct wal_session *session, int i,
+                              uint32_t durability)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = durability};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    char id[16];
+
+    (void)snprintf(id, sizeof(id), "e%d", i);
+    entry.id = old_slice(id);
+    entry.type = old_slice("message");
+    entry.payload = payload_of(i);
+    return wal_append(session, &entry, 1, &options, NULL, NULL);
+}
+
+struct wal_session *copied_session(struct wal_store *store)
+{
+    const struct wal_session_options options = {.struct_size = sizeof(options),
+                                                .id = {"s", 1}};
+    struct wal_session *session = NULL;
+    enum wal_status status =
+        wal_session_open(store, old_slice("s"), &session, NULL);
+
+    if (status == WAL_ENOTFOUND) {
+        status = wal_session_create(store, &options, &session, NULL);
+    }
+    assert_int_equal(status, WAL_OK);
+    return session;
+}
+
+void copied_add(struct sim_disk *disk, int *entries, int count)
+{
+    struct old_process machine;
+    struct wal_session *session;
+
+    old_process_start(&machine, disk);
+    machine.store = copied_open(&machine, OLD_ROOT, WAL_OPEN_CREATE);
+    session = copied_session(machine.store);
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(copied_append(session, *entries, WAL_DURABLE), WAL_OK);
+        (*entries)++;
+    }
+    wal_session_close(session);
+    old_close(&machine);
+    old_process_stop(&machine);
+}
+
+void copied_compact(struct sim_disk *disk)
+{
+    struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                .rate = UINT64_MAX};
+    struct old_process machine;
+
+    old_process_start(&machine, disk);
+    machine.store = copied_open(&machine, OLD_ROOT, 0);
+    assert_int_equal(wal_store_compact(machine.store, &options, NULL, NULL),
+                     WAL_OK);
+    old_close(&machine);
+    old_process_stop(&machine);
+}
+
+int copied_count(struct sim_disk *disk, const char *path)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_session *session = NULL;
+    struct old_process machine;
+    int count = 0;
+
+    old_process_start(&machine, disk);
+    machine.store =
+        copied_open(&machine, path, WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
+    if (wal_session_open(machine.store, old_slice("s"), &session, NULL) ==
+        WAL_OK) {
+        enum wal_status status =
+            wal_entry_cursor_open(session, &options, &cursor, NULL);
+
+        while (status == WAL_OK) {
+            status = wal_entry_cursor_next(cursor, &entry, &old_error);
+            if (status == WAL_OK) {
+                struct wal_slice payload = payload_of(count);
+
+                if (entry.payload.size == 0) {
+                    /* Out of line. */
+                    assert_int_equal(count % 11, 5);
+                } else {
+                    assert_int_equal(entry.payload.size, payload.size);
+                    assert_memory_equal(entry.payload.data, payload.data,
+                                        payload.size);
+                }
+                count++;
+            }
+        }
+        assert_int_equal(status, WAL_END);
+        wal_entry_cursor_close(cursor);
+        wal_session_close(session);
+    }
+    old_close(&machine);
+    old_process_stop(&machine);
+    return count;
+}

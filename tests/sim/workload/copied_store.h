@@ -1,0 +1,31 @@
+/*
+ * copied_store.h - a store of one session on a simulated disk, whose entries
+ * follow from their numbers, so that a copy of it can be judged by their count.
+ * Some payloads are stored as content.
+ *
+ * One thread.
+ */
+#ifndef AGENTWAL_TESTS_SIM_WORKLOAD_COPIED_STORE_H
+#define AGENTWAL_TESTS_SIM_WORKLOAD_COPIED_STORE_H
+
+#include "tests/sim/workload/old_store.h"
+
+/* Opens the store at path, in this process; it must succeed. */
+struct wal_store *copied_open(struct old_process *machine, const char *path,
+                              uint32_t flags);
+/* The session, made when it is not there. */
+struct wal_session *copied_session(struct wal_store *store);
+/* Appends entry i. */
+enum wal_status copied_append(struct wal_session *session, int i,
+                              uint32_t durability);
+
+/* A process appends `count` entries to the store at OLD_ROOT, durably. */
+void copied_add(struct sim_disk *disk, int *entries, int count);
+/* A process compacts it. */
+void copied_compact(struct sim_disk *disk);
+
+/* The number of entries of a store, which opens strictly and has the first N
+ * ones. */
+int copied_count(struct sim_disk *disk, const char *path);
+
+#endif

@@ -1,0 +1,363 @@
+/*
+ * test_loop_replica.c - applying parts to a replica is cut short at its Nth
+ * call to the system, for every N: the process dies, the call fails once or
+ * from then on, the disk is full; then the power goes, or not. The replica
+ * opens strictly, with all that was acknowledged and no more than the parts
+ * have; the next process goes on, and a replica that is complete can become an
+ * ordinary store.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/api/api_part.h"
+#include "tests/sim/workload/copied_store.h"
+#include "tests/sim/workload/workload.h"
+
+#define REPLICA "/replica"
+
+enum {
+    PARTS_MAX = 256,
+    NONE = -1 /* entries of a directory that is no store */
+};
+
+/* A store on a disk, and parts of it, of which some were applied. */
+struct scene {
+    struct sim_disk *disk;
+    struct wal_slice parts[PARTS_MAX];
+    int count;
+    int applied;
+    int entries; /* of all parts */
+};
+
+/* --- parts -------------------------------------------------------------- */
+
+static void keep(struct scene *scene, struct wal_slice part)
+{
+    void *copy = malloc(part.size);
+
+    assert_non_null(copy);
+    assert_true(scene->count < PARTS_MAX);
+    memcpy(copy, part.data, part.size);
+    scene->parts[scene->count++] = (struct wal_slice){copy, part.size};
+}
+
+/* Reads all that follows the parts read before. */
+static void read_parts(struct scene *scene, uint64_t max_size)
+{
+    struct wal_part_info info = WAL_INIT(wal_part_info);
+    struct wal_part_reader *reader = NULL;
+    struct old_process machine;
+    struct wal_slice part;
+    enum wal_status status = WAL_OK;
+
+    if (scene->count > 0) {
+        assert_int_equal(
+            wal_part_get_info(scene->parts[scene->count - 1], &info, NULL),
+            WAL_OK);
+    }
+    old_process_start(&machine, scene->disk);
+    machine.store = copied_open(&machine, OLD_ROOT, WAL_OPEN_READ_ONLY);
+    assert_int_equal(wal_part_reader_open(machine.store, &reader, NULL),
+                     WAL_OK);
+    while (status == WAL_OK) {
+        status = wal_part_reader_next(reader, info.after, max_size, &part,
+                                      &info, &old_error);
+        if (status == WAL_OK) {
+            keep(scene, part);
+        }
+    }
+    assert_int_equal(status, WAL_END);
+    wal_part_reader_close(reader);
+    old_close(&machine);
+    old_process_stop(&machine);
+}
+
+/* Applies the parts from `from` on; raises *applied by those that succeed. */
+static enum wal_status apply(const struct scene *scene,
+                             struct old_process *machine, int from,
+                             int *applied)
+{
+    struct wal_replica *replica = NULL;
+    enum wal_status status = wal__replica_open(REPLICA, &machine->heap.heap,
+                                               sim_process_io(machine->process),
+                                               &replica, &old_error);
+
+    for (int i = from; i < scene->count && status == WAL_OK; i++) {
+        status = wal_replica_apply(replica, scene->parts[i], &old_error);
+        if (status == WAL_OK && i >= *applied) {
+            *applied = i + 1;
+        }
+    }
+    wal_replica_close(replica);
+    return status;
+}
+
+/* Applies all parts again without a fault; those that are there change
+ * nothing. */
+static void complete(struct scene *scene)
+{
+    struct old_process machine;
+
+    old_process_start(&machine, scene->disk);
+    if (apply(scene, &machine, 0, &scene->applied) != WAL_OK) {
+        fail_msg("cannot go on: %s (%s)", old_error.text, old_error.file);
+    }
+    old_process_stop(&machine);
+    assert_int_equal(copied_count(scene->disk, REPLICA), scene->entries);
+}
+
+/* --- the loop ----------------------------------------------------------- */
+
+static const struct sim_fault ways[] = {
+    {.call = SIM_ANY, .effect = SIM_KILL_BEFORE},
+    {.call = SIM_ANY, .effect = SIM_KILL_AFTER},
+    {.call = SIM_PWRITEV, .effect = SIM_KILL_BEFORE, .put = 5000},
+    {.call = SIM_ANY, .sys_errno = EIO},
+    {.call = SIM_ANY, .sys_errno = EIO, .sticky = true},
+    {.call = SIM_ANY, .sys_errno = ENOSPC, .sticky = true},
+    {.call = SIM_PWRITEV, .sys_errno = ENOSPC, .put = 3000},
+    {.call = SIM_SYNC, .sys_errno = EIO, .partial = true},
+    {.call = SIM_SYNC_DIRECTORY, .sys_errno = EIO},
+};
+
+/* The entries that the first parts have, by applying them on a disk of their
+ * own. */
+static int entries_of(const struct scene *scene, int parts)
+{
+    static int known[PARTS_MAX + 1];
+    static const struct wal_slice *of;
+    static int count;
+
+    if (of != scene->parts || count != scene->count) {
+        struct scene other = *scene;
+
+        other.disk = sim_disk_create(12);
+        for (int i = 0; i < scene->count; i++) {
+            struct old_process machine;
+            int applied = 0;
+
+            other.count = i + 1;
+            old_process_start(&machine, other.disk);
+            assert_int_equal(apply(&other, &machine, i, &applied), WAL_OK);
+            old_process_stop(&machine);
+            known[i + 1] = copied_count(other.disk, REPLICA);
+        }
+        sim_disk_destroy(other.disk);
+        of = scene->parts;
+        count = scene->count;
+    }
+    return parts == 0 ? 0 : known[parts];
+}
+
+static void expect_prefix(const struct scene *scene, int least)
+{
+    int count;
+
+    if (!sim_file_exists(scene->disk, REPLICA "/MANIFEST")) {
+        assert_int_equal(least, 0);
+        return;
+    }
+    count = copied_count(scene->disk, REPLICA);
+    if (count < least || count > scene->entries) {
+        fail_msg("the replica has %d entries, not %d to %d", count, least,
+                 scene->entries);
+    }
+}
+
+/* A sync of the directories above log/ failed: as for a store itself, what a
+ * later loss of power leaves of their names is not promised. */
+static void note_unsynced(void *arg, const struct sim_event *event)
+{
+    bool *unsynced = arg;
+
+    *unsynced |=
+        event->call == SIM_SYNC_DIRECTORY && event->sys_errno != 0 &&
+        (strcmp(event->path, REPLICA) == 0 || strcmp(event->path, "/") == 0);
+}
+
+/* True: the fault struck. */
+static bool cut_short(struct scene *scene, const struct sim_fault *fault)
+{
+    struct old_process machine;
+    bool struck;
+
+    old_process_start(&machine, scene->disk);
+    sim_process_add_fault(machine.process, fault);
+    if (setjmp(machine.death) == 0) {
+        (void)!apply(scene, &machine, scene->applied, &scene->applied);
+    }
+    struck = sim_process_counts(machine.process)->faults > 0;
+    old_process_stop(&machine);
+    return struck;
+}
+
+/* The replica becomes a store, that or the power goes in the middle of it. */
+static void promote(struct scene *scene, uint64_t nth)
+{
+    const struct sim_fault fault = {
+        .call = SIM_ANY, .effect = SIM_KILL_BEFORE, .after = nth % 40};
+    const struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY};
+
+    for (int attempt = 0; attempt < 2; attempt++) {
+        struct wal_replica *replica = NULL;
+        struct old_process machine;
+        enum wal_status status = WAL_OK;
+
+        old_process_start(&machine, scene->disk);
+        if (attempt == 0) {
+            sim_process_add_fault(machine.process, &fault);
+        }
+        if (setjmp(machine.death) == 0) {
+            status = wal__replica_open(REPLICA, &machine.heap.heap,
+                                       sim_process_io(machine.process),
+                                       &replica, NULL);
+            if (status == WAL_OK) {
+                status = wal_replica_promote(replica, NULL);
+            }
+            /* The first attempt did it. */
+            assert_true(status == WAL_OK ||
+                        (attempt == 1 && status == WAL_EEXISTS));
+        }
+        old_process_stop(&machine);
+        if (nth % 3 == 0) {
+            sim_disk_power_loss(scene->disk, &loss, nth);
+        }
+        assert_int_equal(copied_count(scene->disk, REPLICA), scene->entries);
+    }
+}
+
+static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
+{
+    const struct sim_power_loss none = {.landing = SIM_PERSIST_NONE};
+    struct sim_power_loss loss = {
+        .landing = (enum sim_persistence)(nth / 2 % (uint64_t)SIM_PERSISTENCES),
+        .garbage = nth % 4 == 0};
+    struct scene scene = *base;
+    struct sim_fault fault = ways[way];
+    bool unsynced = false;
+    bool struck;
+
+    ledger_set_context("way %u, call %llu", way, (unsigned long long)nth);
+    scene.disk = sim_disk_clone(base->disk);
+    /* A call of one kind fails twice: with and without a loss of power. */
+    fault.after = fault.call == SIM_ANY ? nth : nth / 2;
+    sim_disk_on_call(scene.disk, note_unsynced, &unsynced);
+    struck = cut_short(&scene, &fault);
+    if (struck) {
+        if (nth % 2 == 0) {
+            sim_disk_power_loss(scene.disk, &loss, nth);
+            unsynced = false;
+        }
+        expect_prefix(&scene, entries_of(base, scene.applied));
+        complete(&scene);
+        if (!unsynced) {
+            sim_disk_power_loss(scene.disk, &none, nth);
+            assert_int_equal(copied_count(scene.disk, REPLICA), scene.entries);
+            promote(&scene, nth);
+        }
+    }
+    sim_disk_destroy(scene.disk);
+    return struck;
+}
+
+static void loop(struct scene *scene, uint32_t every)
+{
+    uint64_t runs = 0;
+
+    (void)entries_of(scene, 0);
+    for (uint32_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
+        uint32_t stride = ways[way].call == SIM_ANY ? every : 1;
+        uint64_t nth = way % stride;
+
+        while (fail_nth(scene, way, nth)) {
+            nth += stride;
+            runs++;
+        }
+    }
+    assert_true(runs > 0);
+    print_message("%d parts, cut short %llu times\n", scene->count,
+                  (unsigned long long)runs);
+    sim_disk_destroy(scene->disk);
+    for (int i = 0; i < scene->count; i++) {
+        free((void *)(uintptr_t)scene->parts[i].data);
+    }
+}
+
+static struct scene begin(int entries)
+{
+    struct scene scene = {.disk = sim_disk_create(11)};
+
+    copied_add(scene.disk, &scene.entries, entries);
+    return scene;
+}
+
+static void test_loop_replica__of_one_part(void **state)
+{
+    struct scene scene = begin(12);
+
+    (void)state;
+    read_parts(&scene, 0);
+    loop(&scene, workload_sample(3));
+}
+
+static void test_loop_replica__of_many_parts(void **state)
+{
+    struct scene scene = begin(8);
+
+    (void)state;
+    read_parts(&scene, 1000);
+    loop(&scene, workload_sample(5));
+}
+
+static void test_loop_replica__that_goes_on(void **state)
+{
+    struct scene scene = begin(8);
+
+    (void)state;
+    read_parts(&scene, 0);
+    complete(&scene);
+    copied_add(scene.disk, &scene.entries, 6);
+    read_parts(&scene, 0);
+    loop(&scene, workload_sample(3));
+}
+
+static void test_loop_replica__of_segments_that_ended(void **state)
+{
+    struct scene scene = begin(8);
+
+    (void)state;
+    copied_add(scene.disk, &scene.entries, 50);
+    read_parts(&scene, 0);
+    loop(&scene, workload_sample(7));
+}
+
+static void test_loop_replica__of_segments_that_compaction_wrote(void **state)
+{
+    struct scene scene = begin(30);
+
+    (void)state;
+    copied_compact(scene.disk);
+    copied_add(scene.disk, &scene.entries, 3);
+    read_parts(&scene, 0);
+    loop(&scene, workload_sample(5));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loop_replica__of_one_part),
+        cmocka_unit_test(test_loop_replica__of_many_parts),
+        cmocka_unit_test(test_loop_replica__that_goes_on),
+        cmocka_unit_test(test_loop_replica__of_segments_that_ended),
+        cmocka_unit_test(test_loop_replica__of_segments_that_compaction_wrote),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,592 @@
+/*
+ * test_part.c - a store is copied part by part: the replica opens as a store
+ * after each part, with what the part has and no more; parts that are damaged,
+ * of another store, out of order or of another past change nothing.
+ */
+#include "tests/lib/kit/store_kit.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "agentwal/admin.h"
+#include "agentwal/blob.h"
+#include "agentwal/replica.h"
+
+enum {
+    LARGE = 300 * 1024, /* a payload that is stored as content */
+    MEDIUM = 100 * 1024
+};
+
+/* A store, and a replica of it. */
+struct scene {
+    struct wal_store *store;
+    struct wal_session *session;
+    struct wal_part_reader *reader;
+    struct wal_replica *replica;
+    struct wal_part_place at[WAL_PART_STREAMS];
+    int entries;
+};
+
+static void append(struct scene *scene, size_t size)
+{
+    char *payload = malloc(size + 32);
+    struct wal_entry entry;
+    char id[16];
+    int begin;
+
+    assert_non_null(payload);
+    begin = snprintf(payload, size + 32, "{\"x\":\"");
+    for (size_t i = 0; i < size; i++) {
+        payload[(size_t)begin + i] =
+            (char)('a' + (i * i + i / 5 + (size_t)scene->entries) % 26);
+    }
+    memcpy(payload + begin + size, "\"}", 3);
+    (void)snprintf(id, sizeof(id), "e%d", scene->entries);
+    entry = kit_entry(id, NULL, payload);
+    assert_int_equal(kit_try_append(scene->session, &entry, NULL, NULL),
+                     WAL_OK);
+    scene->entries++;
+    free(payload);
+}
+
+static struct wal_replica *open_replica(void)
+{
+    struct wal_replica *replica = NULL;
+
+    assert_int_equal(wal_replica_open("replica", &replica, NULL), WAL_OK);
+    return replica;
+}
+
+static struct scene begin(void)
+{
+    struct scene scene = {.store = kit_store()};
+
+    scene.session = kit_create(scene.store, "s");
+    assert_int_equal(wal_part_reader_open(scene.store, &scene.reader, NULL),
+                     WAL_OK);
+    scene.replica = open_replica();
+    return scene;
+}
+
+static void end(struct scene *scene)
+{
+    wal_replica_close(scene->replica);
+    wal_part_reader_close(scene->reader);
+    wal_session_close(scene->session);
+    kit_close(scene->store);
+}
+
+/* Opens the store anew, which ends its segment where much of it is unused. */
+static void reopen(struct scene *scene)
+{
+    wal_part_reader_close(scene->reader);
+    wal_session_close(scene->session);
+    kit_close(scene->store);
+    scene->store = kit_store();
+    scene->session = kit_session(scene->store, "s");
+    assert_int_equal(wal_part_reader_open(scene->store, &scene->reader, NULL),
+                     WAL_OK);
+}
+
+/* The number of entries of the replica, which are the first ones. */
+static int count_entries(void)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
+    struct wal_store *store = kit_open("replica", WAL_OPEN_READ_ONLY);
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_session *session = NULL;
+    int count = 0;
+
+    if (wal_session_open(store, kit_text("s"), &session, NULL) == WAL_OK) {
+        assert_int_equal(
+            wal_entry_cursor_open(session, &options, &cursor, NULL), WAL_OK);
+        while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
+            char id[16];
+
+            (void)snprintf(id, sizeof(id), "e%d", count);
+            assert_slice(entry.id, id);
+            assert_true(entry.payload.size > 0);
+            count++;
+        }
+        wal_entry_cursor_close(cursor);
+        wal_session_close(session);
+    }
+    kit_close(store);
+    return count;
+}
+
+/* Makes all durable, and reads the next part. */
+static enum wal_status step(struct scene *scene, uint64_t max_size,
+                            struct wal_slice *part)
+{
+    struct wal_part_info info = WAL_INIT(wal_part_info);
+    struct wal_error error = KIT_ERROR;
+    enum wal_status status;
+
+    assert_int_equal(wal_sync(scene->store, NULL), WAL_OK);
+    status = wal_part_reader_next(scene->reader, scene->at, max_size, part,
+                                  &info, &error);
+    if (status == WAL_OK) {
+        assert_memory_equal(info.before, scene->at, sizeof(scene->at));
+        assert_int_equal(info.size, part->size);
+        assert_int_equal(wal_part_check(*part, &info, NULL), WAL_OK);
+        memcpy(scene->at, info.after, sizeof(scene->at));
+    } else if (status != WAL_END) {
+        fail_msg("%s", error.text);
+    }
+    return status;
+}
+
+static void apply(struct scene *scene, struct wal_slice part)
+{
+    struct wal_part_place position[WAL_PART_STREAMS];
+    struct wal_error error = KIT_ERROR;
+
+    if (wal_replica_apply(scene->replica, part, &error) != WAL_OK) {
+        fail_msg("%s (%s)", error.text, error.file);
+    }
+    assert_int_equal(wal_replica_get_position(scene->replica, position, NULL),
+                     WAL_OK);
+    assert_memory_equal(position, scene->at, sizeof(position));
+}
+
+static int ship(struct scene *scene, uint64_t max_size)
+{
+    struct wal_slice part;
+    int parts = 0;
+    int last = 0;
+
+    while (step(scene, max_size, &part) == WAL_OK) {
+        int now;
+
+        apply(scene, part);
+        now = count_entries();
+        assert_true(now >= last && now <= scene->entries);
+        last = now;
+        parts++;
+    }
+    return parts;
+}
+
+static void test_part__a_replica_follows_the_store(void **state)
+{
+    struct scene scene = begin();
+
+    (void)state;
+    for (int i = 0; i < 30; i++) {
+        append(&scene, i % 7 == 3 ? LARGE : i % 5 == 1 ? MEDIUM : 20);
+        if (i % 4 == 0) {
+            (void)ship(&scene, 0);
+            assert_int_equal(count_entries(), scene.entries);
+        }
+    }
+    (void)ship(&scene, 0);
+    assert_int_equal(count_entries(), scene.entries);
+    end(&scene);
+}
+
+static void test_part__small_parts_have_whole_groups(void **state)
+{
+    struct scene scene = begin();
+
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        append(&scene, i % 4 == 3 ? LARGE : MEDIUM);
+    }
+    assert_true(ship(&scene, 1) > 10);
+    assert_int_equal(count_entries(), scene.entries);
+    end(&scene);
+}
+
+static void test_part__segments_end_and_parts_go_on(void **state)
+{
+    struct scene scene = begin();
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        append(&scene, MEDIUM);
+        reopen(&scene);
+        for (int j = 0; j < 40; j++) {
+            append(&scene, MEDIUM);
+        }
+        (void)ship(&scene, 0);
+    }
+    assert_true(scene.at[WAL_PART_LOG].segment > 2);
+    assert_int_equal(count_entries(), scene.entries);
+    end(&scene);
+}
+
+static void test_part__a_replica_opened_again_goes_on(void **state)
+{
+    struct scene scene = begin();
+    struct wal_replica *second = NULL;
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        append(&scene, i == 2 ? LARGE : 20);
+        (void)ship(&scene, 0);
+        assert_int_equal(wal_replica_open("replica", &second, &error),
+                         WAL_ELOCKED);
+        wal_replica_close(scene.replica);
+        scene.replica = open_replica();
+    }
+    assert_int_equal(count_entries(), scene.entries);
+    end(&scene);
+}
+
+static void test_part__applied_twice_changes_nothing(void **state)
+{
+    struct scene scene = begin();
+    struct wal_slice part;
+
+    (void)state;
+    append(&scene, LARGE);
+    while (step(&scene, 0, &part) == WAL_OK) {
+        apply(&scene, part);
+        apply(&scene, part);
+    }
+    end(&scene);
+}
+
+static void test_part__a_replica_refuses_writes(void **state)
+{
+    struct scene scene = begin();
+    struct wal_store *store;
+    struct wal_session *session;
+    struct wal_entry entry = kit_entry("x", NULL, "{}");
+
+    (void)state;
+    append(&scene, 20);
+    (void)ship(&scene, 0);
+    store = kit_open("replica", 0);
+    session = kit_session(store, "s");
+    assert_int_equal(kit_try_append(session, &entry, NULL, NULL),
+                     WAL_EREADONLY);
+    append(&scene, 20);
+    (void)ship(&scene, 0); /* it keeps no lock */
+    wal_session_close(session);
+    kit_close(store);
+    end(&scene);
+}
+
+static void test_part__damage_is_found(void **state)
+{
+    struct scene scene = begin();
+    struct wal_slice part;
+    uint64_t random = kit_seed();
+    uint8_t *copy;
+
+    (void)state;
+    append(&scene, 2000);
+    assert_int_equal(step(&scene, 0, &part), WAL_OK);
+    copy = malloc(part.size);
+    assert_non_null(copy);
+    for (int i = 0; i < 300; i++) {
+        size_t at = i < 264 ? (size_t)i : kit_random(&random) % part.size;
+        struct wal_slice bad = {copy, part.size};
+
+        memcpy(copy, part.data, part.size);
+        copy[at] ^= (uint8_t)(1u << kit_random(&random) % 8);
+        assert_true(wal_part_check(bad, NULL, NULL) < 0);
+        assert_true(wal_replica_apply(scene.replica, bad, NULL) < 0);
+        bad.size = kit_random(&random) % part.size;
+        memcpy(copy, part.data, part.size);
+        assert_true(wal_part_check(bad, NULL, NULL) < 0);
+        assert_true(wal_replica_apply(scene.replica, bad, NULL) < 0);
+    }
+    free(copy);
+    apply(&scene, part);
+    end(&scene);
+}
+
+/* Zeros some bytes of the newest segment of the replica's log. */
+static void damage_tail(const struct scene *scene, uint64_t offset)
+{
+    const uint8_t zeros[16] = {0};
+    char path[64];
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "replica/log/%016llx.seg",
+                   (unsigned long long)scene->at[WAL_PART_LOG].segment);
+    file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, (long)offset, SEEK_SET), 0);
+    assert_int_equal(fwrite(zeros, 1, sizeof(zeros), file), sizeof(zeros));
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A later group is there that names an earlier one durable: in another store
+ * that is damage. */
+static void test_part__a_hole_in_the_tail_is_its_end(void **state)
+{
+    struct scene scene = begin();
+    struct wal_part_place middle;
+    struct wal_slice parts[3] = {{NULL, 0}};
+    struct wal_slice part;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        append(&scene, 20);
+        assert_int_equal(step(&scene, 0, &part), WAL_OK);
+        parts[i].data = memcpy(malloc(part.size), part.data, part.size);
+        parts[i].size = part.size;
+        if (i == 0) {
+            middle = scene.at[WAL_PART_LOG];
+        }
+        apply(&scene, part);
+    }
+    wal_replica_close(scene.replica);
+    damage_tail(&scene, middle.offset);
+    assert_int_equal(count_entries(), 1);
+    kit_close(kit_open("replica", WAL_OPEN_READ_ONLY | WAL_OPEN_STRICT));
+    scene.replica = open_replica();
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wal_replica_apply(scene.replica, parts[i], NULL),
+                         WAL_OK);
+        free((void *)(uintptr_t)parts[i].data);
+    }
+    assert_int_equal(count_entries(), 3);
+    end(&scene);
+}
+
+static void test_part__a_missing_part_is_refused(void **state)
+{
+    struct scene scene = begin();
+    struct wal_error error = KIT_ERROR;
+    struct wal_slice part;
+
+    (void)state;
+    append(&scene, 20);
+    (void)ship(&scene, 0);
+    append(&scene, 20);
+    assert_int_equal(step(&scene, 0, &part), WAL_OK); /* not applied */
+    append(&scene, 20);
+    assert_int_equal(step(&scene, 0, &part), WAL_OK);
+    assert_int_equal(wal_replica_apply(scene.replica, part, &error),
+                     WAL_ECONFLICT);
+    assert_error(&error, WAL_ECONFLICT, "does not follow");
+    assert_int_equal(count_entries(), 1);
+    end(&scene);
+}
+
+static void test_part__a_store_that_is_older_is_refused(void **state)
+{
+    struct scene scene = begin();
+    struct wal_error error = KIT_ERROR;
+    struct wal_slice part;
+
+    (void)state;
+    append(&scene, 20);
+    assert_int_equal(wal_store_backup(scene.store, "old", NULL, NULL, NULL),
+                     WAL_OK);
+    append(&scene, 20);
+    (void)ship(&scene, 0);
+    wal_part_reader_close(scene.reader);
+    wal_session_close(scene.session);
+    kit_close(scene.store);
+    assert_int_equal(system("rm -rf store && mv old store"), 0);
+    scene.store = kit_store();
+    scene.session = kit_session(scene.store, "s");
+    assert_int_equal(wal_part_reader_open(scene.store, &scene.reader, NULL),
+                     WAL_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(wal_part_reader_next(scene.reader, scene.at, 0, &part,
+                                              NULL, &error),
+                         WAL_ECONFLICT);
+        assert_error(&error, WAL_ECONFLICT, "another past");
+        for (int j = 0; j < 50; j++) {
+            append(&scene, MEDIUM); /* as long as the other one, and longer */
+        }
+    }
+    end(&scene);
+}
+
+/* A store whose ended segments compaction has written. */
+static struct scene begin_compacted(void)
+{
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options), .rate = UINT64_MAX};
+    struct scene scene = begin();
+
+    for (int i = 0; i < 60; i++) {
+        append(&scene, i % 9 == 3 ? LARGE : MEDIUM);
+    }
+    reopen(&scene);
+    append(&scene, 20);
+    assert_int_equal(wal_store_compact(scene.store, &options, NULL, NULL),
+                     WAL_OK);
+    return scene;
+}
+
+static void test_part__what_was_compacted_comes_in_segments(void **state)
+{
+    struct scene scene = begin_compacted();
+    struct wal_slice part;
+    int segments = 0;
+
+    (void)state;
+    while (step(&scene, 0, &part) == WAL_OK) {
+        struct wal_part_info info = WAL_INIT(wal_part_info);
+
+        assert_int_equal(wal_part_check(part, &info, NULL), WAL_OK);
+        segments += (info.flags & WAL_PART_SEGMENT) != 0;
+        apply(&scene, part);
+        apply(&scene, part);
+        (void)count_entries();
+    }
+    assert_true(segments > 0);
+    assert_int_equal(count_entries(), scene.entries);
+    end(&scene);
+}
+
+static void test_part__segments_that_ended_can_be_read(void **state)
+{
+    struct scene scene = begin_compacted();
+    struct wal_part_info info = WAL_INIT(wal_part_info);
+    struct wal_slice part;
+    enum wal_status status;
+    int segments = 0;
+
+    (void)state;
+    while ((status = wal_part_reader_segment(scene.reader, scene.at, &part,
+                                             &info, NULL)) == WAL_OK) {
+        assert_int_equal(info.flags, WAL_PART_SEGMENT);
+        memcpy(scene.at, info.after, sizeof(scene.at));
+        apply(&scene, part);
+        segments++;
+    }
+    assert_int_equal(status, WAL_END);
+    assert_true(segments > 0);
+    (void)ship(&scene, 0);
+    assert_int_equal(count_entries(), scene.entries);
+    end(&scene);
+}
+
+/* Compaction replaces segments of which a replica has a part. */
+static void test_part__compaction_overtakes_a_replica(void **state)
+{
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options), .rate = UINT64_MAX};
+    struct scene scene = begin();
+
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        append(&scene, i == 2 ? LARGE : MEDIUM);
+    }
+    (void)ship(&scene, 0);
+    for (int i = 0; i < 60; i++) {
+        append(&scene, i % 9 == 3 ? LARGE : MEDIUM);
+    }
+    reopen(&scene);
+    append(&scene, 20);
+    assert_int_equal(wal_store_compact(scene.store, &options, NULL, NULL),
+                     WAL_OK);
+    (void)ship(&scene, 0);
+    assert_int_equal(count_entries(), scene.entries);
+    end(&scene);
+}
+
+static void test_part__a_promoted_replica_is_a_store(void **state)
+{
+    struct scene scene = begin();
+    struct wal_store *store;
+
+    (void)state;
+    append(&scene, 20);
+    append(&scene, LARGE);
+    (void)ship(&scene, 0);
+    assert_int_equal(wal_replica_promote(scene.replica, NULL), WAL_OK);
+    assert_int_equal(wal_replica_open("replica", &scene.replica, NULL),
+                     WAL_EEXISTS);
+    scene.replica = NULL;
+    end(&scene);
+    store = kit_open("replica", WAL_OPEN_STRICT);
+    scene.session = kit_session(store, "s");
+    append(&scene, 20);
+    wal_session_close(scene.session);
+    kit_close(store);
+    assert_int_equal(count_entries(), 3);
+}
+
+static void test_part__another_store_is_refused(void **state)
+{
+    struct scene scene = begin();
+    struct wal_error error = KIT_ERROR;
+    struct wal_slice part;
+
+    (void)state;
+    append(&scene, 20);
+    (void)ship(&scene, 0);
+    end(&scene);
+    assert_int_equal(system("rm -rf store"), 0);
+    scene = begin();
+    append(&scene, 20);
+    assert_int_equal(step(&scene, 0, &part), WAL_OK);
+    assert_int_equal(wal_replica_apply(scene.replica, part, &error),
+                     WAL_EEXISTS);
+    assert_int_equal(count_entries(), 1);
+    end(&scene);
+}
+
+static void test_part__misuse_is_refused(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_part_info small = {.struct_size = 3};
+    struct wal_part_reader *reader = NULL;
+    struct wal_replica *replica = NULL;
+    struct wal_slice part = {NULL, 7};
+
+    (void)state;
+    assert_int_equal(wal_part_reader_open(NULL, &reader, NULL), WAL_EINVAL);
+    assert_int_equal(wal_part_reader_open(store, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_part_reader_open(store, &reader, NULL), WAL_OK);
+    assert_int_equal(wal_part_reader_next(NULL, NULL, 0, NULL, NULL, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_part_reader_next(reader, NULL, 0, NULL, &small, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_part_check(part, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_part_get_info((struct wal_slice){NULL, 0}, NULL, NULL),
+                     WAL_ECORRUPT);
+    assert_int_equal(wal_replica_open(NULL, &replica, NULL), WAL_EINVAL);
+    assert_int_equal(wal_replica_open("store", &replica, NULL), WAL_EEXISTS);
+    assert_int_equal(wal_replica_open("none/below", &replica, NULL),
+                     WAL_EEXISTS);
+    assert_int_equal(wal_replica_apply(NULL, part, NULL), WAL_EINVAL);
+    assert_int_equal(wal_replica_promote(NULL, NULL), WAL_EINVAL);
+    wal_replica_close(NULL);
+    wal_part_reader_close(NULL);
+    /* After the store. */
+    assert_int_equal(wal_close(store, NULL), WAL_EBUSY);
+    assert_int_equal(wal_part_reader_next(reader, NULL, 0, NULL, NULL, NULL),
+                     WAL_ECLOSED);
+    wal_part_reader_close(reader);
+    replica = open_replica();
+    assert_int_equal(wal_replica_promote(replica, NULL), WAL_ENOTSTORE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_part__a_replica_follows_the_store),
+        KIT_TEST(test_part__small_parts_have_whole_groups),
+        KIT_TEST(test_part__segments_end_and_parts_go_on),
+        KIT_TEST(test_part__a_replica_opened_again_goes_on),
+        KIT_TEST(test_part__applied_twice_changes_nothing),
+        KIT_TEST(test_part__a_replica_refuses_writes),
+        KIT_TEST(test_part__damage_is_found),
+        KIT_TEST(test_part__a_hole_in_the_tail_is_its_end),
+        KIT_TEST(test_part__a_missing_part_is_refused),
+        KIT_TEST(test_part__a_store_that_is_older_is_refused),
+        KIT_TEST(test_part__what_was_compacted_comes_in_segments),
+        KIT_TEST(test_part__segments_that_ended_can_be_read),
+        KIT_TEST(test_part__compaction_overtakes_a_replica),
+        KIT_TEST(test_part__a_promoted_replica_is_a_store),
+        KIT_TEST(test_part__another_store_is_refused),
+        KIT_TEST(test_part__misuse_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

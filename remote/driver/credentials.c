@@ -381,20 +381,21 @@ enum wal_status wal__credentials_load(const struct wal__heap *heap,
                                       struct wal__credentials *credentials,
                                       struct wal_error *error)
 {
+    struct wal_error detail = {.struct_size = sizeof(detail)};
     struct wal__credentials loaded = {0};
-    enum wal_status status = load_environment(&loaded, error);
+    enum wal_status status = load_environment(&loaded, &detail);
 
     if (status == WAL_ENOTFOUND) {
-        status = load_file(heap, &loaded, error);
+        status = load_file(heap, &loaded, &detail);
     }
     if (status == WAL_ENOTFOUND) {
-        status = load_command(heap, &loaded, error);
+        status = load_command(heap, &loaded, &detail);
     }
     if (status == WAL_ENOTFOUND) {
         const char *profile = variable("AWS_PROFILE");
 
         status = wal__fail(
-            error, WAL_EACCESS,
+            &detail, WAL_EACCESS,
             "there are no credentials: set AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY, or write the profile %s to "
             "~/.aws/credentials or AWS_SHARED_CREDENTIALS_FILE, or set "
@@ -403,6 +404,8 @@ enum wal_status wal__credentials_load(const struct wal__heap *heap,
     }
     if (status == WAL_OK) {
         *credentials = loaded;
+    } else {
+        wal__error_copy(error, &detail);
     }
     wal__credentials_wipe(&loaded);
     return status;

@@ -55,8 +55,8 @@ struct wal__driver_calls {
     enum wal_status (*put)(struct wal__driver *driver, const char *name,
                            struct wal_slice bytes,
                            struct wal_error *error) WAL_MUST_USE;
-    /* Appends bytes [offset, offset + size) of the object to *bytes, fewer
-     * where it ends before. WAL_ENOTFOUND. On failure *bytes is as it was. */
+    /* Appends bytes [offset, offset + size) of the object to *bytes, fewer if
+     * it ends before. WAL_ENOTFOUND. On failure *bytes is as it was. */
     enum wal_status (*get)(struct wal__driver *driver, const char *name,
                            uint64_t offset, uint64_t size,
                            struct wal__buf *bytes,

@@ -302,6 +302,7 @@ static enum wal_status remove_object(struct wal__driver *driver,
                                      const char *name, struct wal_error *error)
 {
     const struct wal__file_place *place = &of(driver)->place;
+    struct wal_error detail = {.struct_size = sizeof(detail)};
     struct wal__file_at at = {-1, NULL};
     enum wal_status status = wal__object_name_check(name, error);
     int result;
@@ -309,9 +310,13 @@ static enum wal_status remove_object(struct wal__driver *driver,
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__file_find(place, name, &at, error);
+    status = wal__file_find(place, name, &at, &detail);
+    if (status == WAL_ENOTFOUND) {
+        return WAL_OK;
+    }
     if (status != WAL_OK) {
-        return status == WAL_ENOTFOUND ? WAL_OK : status;
+        wal__error_copy(error, &detail);
+        return status;
     }
     result = unlinkat(at.fd, at.leaf, 0);
     if (result == 0 || !is_absent(&at, errno)) {

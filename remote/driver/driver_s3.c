@@ -55,6 +55,18 @@ static enum wal_status call(struct driver_s3 *self,
     return status;
 }
 
+/* The outcome of a call that filled `detail`: only a failure is one for the
+ * caller. */
+static enum wal_status report(enum wal_status status,
+                              const struct wal_error *detail,
+                              struct wal_error *error)
+{
+    if (status != WAL_OK) {
+        wal__error_copy(error, detail);
+    }
+    return status;
+}
+
 /* Neither an object nor a range is needed to write or to list. */
 static enum wal_status only_expected(const struct driver_s3 *self,
                                      const char *name, enum wal_status status,
@@ -78,6 +90,24 @@ static enum wal_status put_object(struct driver_s3 *self, const char *name,
     return only_expected(self, name, call(self, &request, error), error);
 }
 
+/* Creates the object that was just created: WAL_OK when that is refused. */
+static enum wal_status create_again(struct driver_s3 *self, const char *name,
+                                    struct wal_slice bytes,
+                                    struct wal_error *error)
+{
+    struct wal_error detail = {.struct_size = sizeof(detail)};
+    enum wal_status status = put_object(self, name, bytes, true, &detail);
+
+    if (status == WAL_OK) {
+        return wal__s3_fail(
+            &self->s3, name, WAL_EREMOTE,
+            "the store ignores If-None-Match, so that two writers would "
+            "overwrite each other: it cannot be a remote",
+            error);
+    }
+    return report(status == WAL_EEXISTS ? WAL_OK : status, &detail, error);
+}
+
 static enum wal_status put_if_absent(struct wal__driver *driver,
                                      const char *name, struct wal_slice bytes,
                                      struct wal_error *error)
@@ -89,18 +119,9 @@ static enum wal_status put_if_absent(struct wal__driver *driver,
         status = put_object(self, name, bytes, true, error);
     }
     if (status == WAL_OK && !self->is_conditional) {
-        status = put_object(self, name, bytes, true, error);
-        if (status == WAL_OK) {
-            return wal__s3_fail(
-                &self->s3, name, WAL_EREMOTE,
-                "the store ignores If-None-Match, so that two writers would "
-                "overwrite each other: it cannot be a remote",
-                error);
-        }
-        self->is_conditional = status == WAL_EEXISTS;
-        return status == WAL_EEXISTS ? WAL_OK : status;
+        status = create_again(self, name, bytes, error);
     }
-    if (status == WAL_EEXISTS) {
+    if (status == WAL_OK || status == WAL_EEXISTS) {
         self->is_conditional = true;
     }
     return status;
@@ -152,6 +173,7 @@ static enum wal_status head(struct wal__driver *driver, const char *name,
                             uint64_t *size, struct wal_error *error)
 {
     struct driver_s3 *self = of(driver);
+    struct wal_error detail = {.struct_size = sizeof(detail)};
     struct wal__s3_answer answer = {0};
     enum wal_status status = wal__object_name_check(name, error);
 
@@ -159,13 +181,13 @@ static enum wal_status head(struct wal__driver *driver, const char *name,
         return status;
     }
     wal__buf_init(&answer.body, self->heap);
-    status = get_range(self, name, 0, 1, &answer, error);
+    status = get_range(self, name, 0, 1, &answer, &detail);
     wal__buf_deinit(&answer.body);
     if (status == WAL_OK || status == WAL_END) {
         *size = status == WAL_OK ? answer.range_total : 0;
         return WAL_OK;
     }
-    return status;
+    return report(status, &detail, error);
 }
 
 static enum wal_status get(struct wal__driver *driver, const char *name,
@@ -173,6 +195,7 @@ static enum wal_status get(struct wal__driver *driver, const char *name,
                            struct wal__buf *bytes, struct wal_error *error)
 {
     struct driver_s3 *self = of(driver);
+    struct wal_error detail = {.struct_size = sizeof(detail)};
     struct wal__s3_answer answer = {0};
     enum wal_status status = wal__object_name_check(name, error);
 
@@ -187,25 +210,27 @@ static enum wal_status get(struct wal__driver *driver, const char *name,
         size = WAL__OBJECT_MAX - offset;
     }
     wal__buf_init(&answer.body, self->heap);
-    status = get_range(self, name, offset, (size_t)size, &answer, error);
+    status = get_range(self, name, offset, (size_t)size, &answer, &detail);
     if (status == WAL_OK && answer.body.size > 0 &&
         wal__buf_append(bytes, answer.body.data, answer.body.size) != WAL_OK) {
-        status = wal__no_memory(error);
+        status = wal__no_memory(&detail);
     }
     wal__buf_deinit(&answer.body);
-    return status == WAL_END ? WAL_OK : status;
+    return report(status == WAL_END ? WAL_OK : status, &detail, error);
 }
 
 static enum wal_status remove_object(struct wal__driver *driver,
                                      const char *name, struct wal_error *error)
 {
     const struct wal__s3_request request = {.method = "DELETE", .name = name};
+    struct wal_error detail = {.struct_size = sizeof(detail)};
     enum wal_status status = wal__object_name_check(name, error);
 
-    if (status == WAL_OK) {
-        status = call(of(driver), &request, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status == WAL_ENOTFOUND ? WAL_OK : status;
+    status = call(of(driver), &request, &detail);
+    return report(status == WAL_ENOTFOUND ? WAL_OK : status, &detail, error);
 }
 
 /* ---------------------------------------------------------------- list --- */

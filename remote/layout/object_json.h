@@ -35,7 +35,7 @@ struct wal__epoch {
 enum wal_status wal__epoch_encode(const struct wal__epoch *epoch,
                                   struct wal__buf *out) WAL_MUST_USE;
 /* WAL_ECORRUPT, or WAL_EVERSION; error->file is the name. */
-enum wal_status wal__epoch_decode(struct wal_slice json, const char *name,
+enum wal_status wal__epoch_decode(struct wal_slice bytes, const char *name,
                                   struct wal__epoch *epoch,
                                   struct wal_error *error) WAL_MUST_USE;
 

@@ -134,6 +134,9 @@ class Proxy(http.server.ThreadingHTTPServer):
         self.plan()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
+    def handle_error(self, request, client_address):
+        pass  # a client that has given up
+
     @property
     def port(self):
         return self.server_address[1]

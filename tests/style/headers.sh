@@ -4,8 +4,9 @@
 set -euo pipefail
 
 cd "$AGENTWAL_SOURCE"
+shopt -s nullglob
 public=(engine/include/agentwal.h engine/include/agentwal/*.h
-    search/include/agentwal/*.h)
+    {search,remote}/include/agentwal/*.h)
 warnings=(-Wall -Wextra -Wpedantic -Werror)
 
 for header in "${public[@]}"; do

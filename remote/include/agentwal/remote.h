@@ -84,7 +84,8 @@ struct wal_remote_writer_options {
  * is another writer's, and WAL_REMOTE_TAKE_OVER is not given, or that one took
  * over at the same time; WAL_ECONFLICT when the store is older than what the
  * remote has, or has another past, or may have: nothing has changed there;
- * WAL_ECORRUPT when the remote is damaged; WAL_EINVAL when the store has no files.
+ * WAL_ECORRUPT when the remote is damaged; WAL_EINVAL when the store has no
+ * files.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,

@@ -33,10 +33,13 @@ static struct {
 
 static struct wal_error failure;
 
+/* The call succeeds, and does not fill its error. */
 #define assert_ok(call)                                                 \
     do {                                                                \
+        failure.text[0] = '\0';                                         \
+                                                                        \
         enum wal_status got_ = (call);                                  \
-        if (got_ != WAL_OK) {                                           \
+        if (got_ != WAL_OK || failure.text[0] != '\0') {                \
             fail_msg("%s: %d: %s (%s)", #call, (int)got_, failure.text, \
                      failure.file);                                     \
         }                                                               \

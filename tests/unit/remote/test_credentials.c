@@ -64,7 +64,9 @@ static enum wal_status load(void)
 static void assert_found(const char *access, const char *secret,
                          const char *token)
 {
+    failure.text[0] = '\0';
     assert_int_equal(load(), WAL_OK);
+    assert_string_equal(failure.text, "");
     assert_string_equal(found.access_key, access);
     assert_string_equal(found.secret_key, secret);
     assert_string_equal(found.token, token);

@@ -26,6 +26,12 @@ libcmocka-dev       deps_library cmocka cmocka.h
 libjansson-dev      deps_library jansson jansson.h
 libdeflate-dev      deps_library libdeflate libdeflate.h
 libsqlite3-dev      deps_library sqlite3 sqlite3.h
+libcurl4-openssl-dev deps_library libcurl curl/curl.h
+libexpat1-dev       deps_library expat expat.h
+radosgw             deps_command radosgw
+ceph-mon            deps_command ceph-mon
+ceph-osd            deps_command ceph-osd
+ceph-common         deps_command ceph
 libmicrohttpd-dev   deps_library libmicrohttpd microhttpd.h
 libbenchmark-dev    deps_header benchmark/benchmark.h
 python3             deps_command python3

@@ -5,6 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/part/replica.h"
+#include "engine/process/control.h"
 
 /* Clears what an interrupted call left after the end of a segment, where it
  * would be taken for damage, and syncs all of it. */
@@ -73,6 +74,7 @@ enum wal_status wal__replica_promote(struct wal__replica *replica,
 {
     struct wal__manifest next;
     enum wal_status status;
+    int err = 0;
 
     if (!replica->is_store) {
         return wal__fail_at(error, WAL_ENOTSTORE, 0, replica->env.root, 0,
@@ -82,6 +84,14 @@ enum wal_status wal__replica_promote(struct wal__replica *replica,
     status = wal__replica_locate(replica, error);
     for (uint32_t i = 0; i < WAL__PART_STREAMS && status == WAL_OK; i++) {
         status = settle(replica, i, error);
+    }
+    if (status == WAL_OK) {
+        status =
+            wal__control_write_former(replica->env.io, replica->lock, &err);
+        if (status != WAL_OK) {
+            (void)wal__fail_at(error, status, err, replica->env.root, 0,
+                               "cannot write LOCK");
+        }
     }
     if (status != WAL_OK) {
         return status;

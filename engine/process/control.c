@@ -149,6 +149,38 @@ static bool page_is_ready(const struct wal__control *control)
            atomic_load(&control->file_page->logs[0].is_recovered) != 0;
 }
 
+enum wal_status wal__control_write_former(const struct wal__io *io,
+                                          struct wal__file *file,
+                                          int *sys_errno)
+{
+    /* The prefix of the page: a boot's id is random, and never this one. */
+    const struct {
+        uint64_t magic;
+        uint32_t version;
+        uint32_t reserved;
+        uint8_t boot_id[16];
+    } former = {.magic = CONTROL_MAGIC,
+                .version = CONTROL_VERSION,
+                .boot_id = {[15] = 1}};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)&former,
+                         .iov_len = sizeof(former)};
+    uint64_t magic = 0;
+    size_t got = 0;
+    enum wal_status status =
+        wal__io_read_full(io, file, &magic, sizeof(magic), 0, &got, sys_errno);
+
+    _Static_assert(offsetof(struct wal__control_page, device) == sizeof(former),
+                   "the prefix of the page");
+    if (status != WAL_OK || (got == sizeof(magic) && magic != 0)) {
+        return status;
+    }
+    status = io->allocate(io->ctx, file, WAL__CONTROL_SIZE, sys_errno);
+    if (status == WAL_OK) {
+        status = wal__io_write_full(io, file, &part, 1, 0, sys_errno);
+    }
+    return status == WAL_OK ? io->sync(io->ctx, file, sys_errno) : status;
+}
+
 /* Creates the page of a new file. It is stored to while the disk is full, so
  * its block is not to be copied on write. */
 static enum wal_status make_page(struct wal__control *control, int *err)

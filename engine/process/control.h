@@ -187,6 +187,15 @@ enum wal_status wal__control_open(struct wal__control *control,
                                   const struct wal__env *env,
                                   struct wal_error *error) WAL_MUST_USE;
 
+/*
+ * Writes to LOCK, where it has no page, the page of a boot that has ended: for
+ * a store whose files are all durable, so that the first opener need not doubt
+ * what is beyond the last COMMIT. No process has the store open.
+ */
+enum wal_status wal__control_write_former(const struct wal__io *io,
+                                          struct wal__file *file,
+                                          int *sys_errno) WAL_MUST_USE;
+
 /* Recovery is done: other processes may join. A reader releases its locks. */
 enum wal_status wal__control_finish_open(struct wal__control *control,
                                          struct wal_error *error) WAL_MUST_USE;

@@ -70,6 +70,8 @@ jansson (Debian: libjansson-dev). On Debian or Ubuntu: apt-get install \
 libcmocka-dev libjansson-dev"
 reports 'No libdeflate (Debian: libdeflate-dev)'
 reports 'Search is left out for lack of: sqlite3 (Debian: libsqlite3-dev)'
+reports 'Remotes are left out for lack of: curl (Debian: libcurl4-openssl-dev), '\
+'expat (Debian: libexpat1-dev)'
 reports 'The server is left out for lack of: microhttpd (Debian: libmicrohttpd-dev)'
 configure base -DAGENTWAL_TESTS=OFF || fail 'AGENTWAL_TESTS=OFF'
 tests_are out

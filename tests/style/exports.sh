@@ -17,13 +17,17 @@ if ! diff -u declared exported; then
 fi
 test -s declared
 
-# The same of search, where it is built.
-library=$AGENTWAL_BUILD/lib/libagentwal-search.so
-[ -e "$library" ] || exit 0
-gcc -E -P -I"$include" "$AGENTWAL_SOURCE/search/include/agentwal/search.h" |
-    grep -v -e typedef -e unavailable | grep -oE '\bwal_search_[a-z0-9_]+ ?\(' |
-    tr -d ' (' | sort -u >declared
-nm -D --defined-only "$library" |
-    awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >exported
-diff -u declared exported
-test -s declared
+# The same of search and remotes, where they are built.
+for part in search remote; do
+    library=$AGENTWAL_BUILD/lib/libagentwal-$part.so
+    header=$AGENTWAL_SOURCE/$part/include/agentwal/$part.h
+    if [ ! -e "$library" ] || [ ! -e "$header" ]; then
+        continue
+    fi
+    gcc -E -P -I"$include" "$header" | grep -v -e typedef -e unavailable |
+        grep -oE "\\bwal_${part}_[a-z0-9_]+ ?\\(" | tr -d ' (' | sort -u >declared
+    nm -D --defined-only "$library" |
+        awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >exported
+    diff -u declared exported
+    test -s declared
+done

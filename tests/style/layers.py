@@ -82,6 +82,7 @@ LAYERS = {
                  ["remote/driver/", "remote/layout/", "remote/ship/",
                   "remote/"]),
     "tools/search/": TOOL + [SEARCH_API, "tools/shown/", "tools/walcat/"],
+    "tools/remote/": TOOL + [REMOTE_API],
     "tools/page/": ["format/bytes/"],
     "tools/view/": TOOL + ["tools/page/", "tools/shown/"],
     "tools/usage/": TOOL,
@@ -94,6 +95,7 @@ LAYERS = {
     "tools/agentwal/": TOOL + BYTES + [
         "tools/store_file/", "tools/walcat/", "tools/walcheck/",
         "tools/walconv/", "tools/walctl/", "tools/search/",
+        "tools/remote/",
         "tools/page/", "tools/usage/", "tools/view/", "tools/serve/",
         "tools/watch/", "tools/resume/"],
     "bench/": [API, SEARCH_API],
@@ -150,7 +152,7 @@ LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"' r"|'(?:\\.|[^'\\\n])*'")
 
 
 def sources():
-    for top in ("format", "engine", "search", "tools", "bench",
+    for top in ("format", "engine", "search", "remote", "tools", "bench",
                 "bindings/digest", "bindings/node/native", "bindings/python"):
         for folder, _, names in os.walk(os.path.join(ROOT, top)):
             for name in sorted(names):
@@ -171,9 +173,9 @@ def layer_of(path):
 
 def resolve(path, name, quoted):
     """The file of the project that an include names, or None."""
-    places = [API, SEARCH_API]
+    places = [API, SEARCH_API, REMOTE_API]
     if quoted:
-        places = [os.path.dirname(path) + "/", "", API, SEARCH_API]
+        places = [os.path.dirname(path) + "/", "", API, SEARCH_API, REMOTE_API]
     for place in places:
         candidate = os.path.normpath(place + name)
         if os.path.isfile(os.path.join(ROOT, candidate)):

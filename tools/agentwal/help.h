@@ -58,6 +58,7 @@ extern const struct verb_help help_pin;
 extern const struct verb_help help_project;
 extern const struct verb_help help_projects;
 extern const struct verb_help help_redact;
+extern const struct verb_help help_remote;
 extern const struct verb_help help_restore;
 extern const struct verb_help help_retain;
 extern const struct verb_help help_rewind;

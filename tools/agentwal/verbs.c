@@ -11,6 +11,7 @@
 
 #include "tools/agentwal/help.h"
 #include "tools/cli/suggest.h"
+#include "tools/remote/verbs.h"
 #include "tools/resume/verbs.h"
 #include "tools/search/verbs.h"
 #include "tools/serve/verbs.h"
@@ -89,6 +90,7 @@ static const struct verb verbs[] = {
     {"merge", VERB_CARE, VERB_ADDS, 1, walctl_merge, &help_merge},
     {"index", VERB_CARE, 0, 1, search_run_index, &help_index},
     {"retain", VERB_CARE, 0, 1, walctl_retain, &help_retain},
+    {"remote", VERB_CARE, 0, 2, remote_run, &help_remote},
     {"restore", VERB_CARE, 0, 1, walctl_restore, &help_restore},
     {"help", VERB_CARE, 0, NONE, help_run, &help_help},
 };

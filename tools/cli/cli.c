@@ -298,7 +298,7 @@ int cli_exit_code(enum wal_status status)
         WAL_ETORN,     WAL_ECORRUPT,    WAL_ENOPARENT, WAL_EBADJSON,
         WAL_EDAMAGED,  WAL_EDEPENDENCY, WAL_ECALLBACK, WAL_ESCHEMA,
         WAL_EREDACTED, WAL_EOUTSIDE,    WAL_ECHANGED,  WAL_ENOTFILE,
-        WAL_ETRASHED,
+        WAL_ETRASHED,  WAL_EFENCED,
     };
 
     if (status == WAL_OK || status == WAL_END) {

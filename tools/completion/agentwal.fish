@@ -79,6 +79,7 @@ complete -c agentwal -n __fish_use_subcommand -a bundle -d 'Write sessions to on
 complete -c agentwal -n __fish_use_subcommand -a merge -d 'Take all sessions of another store into this one'
 complete -c agentwal -n __fish_use_subcommand -a index -d 'Bring the index of search up to date'
 complete -c agentwal -n __fish_use_subcommand -a retain -d 'Move old sessions to the trash, by rules'
+complete -c agentwal -n __fish_use_subcommand -a remote -d 'Keep the store in a bucket too, and bring it to other machines'
 complete -c agentwal -n __fish_use_subcommand -a restore -d 'Take sessions back from an archive of retain'
 complete -c agentwal -n __fish_use_subcommand -a help -d 'Show the verbs, or how to use one'
 complete -c agentwal -l store -x -a '(__fish_complete_directories)' -d 'the store; else AGENTWAL_STORE, else $XDG_DATA_HOME/agentwal (~/.local/share/agentwal)'
@@ -290,5 +291,9 @@ complete -c agentwal -n '__fish_seen_subcommand_from retain' -l project -x -d 'o
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l archive -x -d 'copy them to DIR first, a store, which is made if needed'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l all -d 'permit rules that leave no session'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l apply -d 'move them'
+complete -c agentwal -n '__fish_seen_subcommand_from remote' -l replace -d 'add: instead of the remote that the store has'
+complete -c agentwal -n '__fish_seen_subcommand_from remote' -l take-over -d 'push: from another copy of the store; pull: make DIR the store that writes'
+complete -c agentwal -n '__fish_seen_subcommand_from remote' -l store-id -x -d 'pull: which store, where the remote has several'
+complete -c agentwal -n '__fish_seen_subcommand_from remote' -F
 complete -c agentwal -n '__fish_seen_subcommand_from restore' -F
-complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats search usage watch resume serve view create append fork head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge index retain restore help'
+complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats search usage watch resume serve view create append fork head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge index retain remote restore help'

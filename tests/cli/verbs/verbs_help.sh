@@ -72,9 +72,6 @@ suggests --salvage walcheck --salvge x
 code 2 agentwal zzzzzz
 grep -q 'did you mean' stderr && fail "a suggestion that is not near"
 code 2 agentwal help lsit
-# A verb of a later version does not exist.
-code 2 agentwal remote
-grep -q 'no such verb' stderr || fail "a verb of a later version"
 
 # Errors are one JSON object with --json, on standard error.
 failure() {

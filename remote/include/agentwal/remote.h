@@ -1,0 +1,195 @@
+/*
+ * agentwal/remote.h - a store kept in an object store too, and brought from it
+ * to other machines. The library is libagentwal-remote, which links libcurl;
+ * libagentwal does not.
+ *
+ * A remote is a bucket, or a directory. A writer ships the durable log of a
+ * store to it in parts (agentwal/replica.h). Only one writer can: each has an
+ * epoch, a number that rises, and the writer of a new epoch fences those before
+ * it. A replica on any machine is made of what the remote has. SPEC.md 11.3;
+ * docs/scale.md says how to run it and what it promises.
+ *
+ * Conventions: agentwal.h. Credentials come from the environment or a file,
+ * never from a URL. Of every call below: WAL_EREMOTE when the remote failed or
+ * did not answer in time, so that the call can be repeated; WAL_EACCESS when
+ * credentials are missing or wrong; WAL_ENOSPACE when the remote is full;
+ * WAL_ENOTSTORE when the bucket or directory does not exist. The local store is
+ * as it was. error->file is the object.
+ */
+#ifndef AGENTWAL_REMOTE_H
+#define AGENTWAL_REMOTE_H
+
+#include "agentwal/replica.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct wal_remote;
+struct wal_remote_writer;
+
+enum {
+    WAL_REMOTE_HOST_SIZE = 65 /* bytes of a host's name with its terminator */
+};
+
+/*
+ * Opens a remote by its URL: file:///DIR, a directory that exists, or
+ * s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME]. Asks nothing of it yet.
+ *
+ * Close *remote with wal_remote_close, after its writers. Threads: any; a
+ * remote may be used by several threads at the same time.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_remote_open(const char *url,
+                                                     struct wal_remote **remote,
+                                                     struct wal_error *error);
+
+/* Closes the remote. remote may be null. */
+WAL_API void wal_remote_close(struct wal_remote *remote);
+
+/* Writes an object below `probe/` to find out whether the remote refuses to
+ * create one that exists, as everything here needs, and removes it. Threads:
+ * any. Errors: WAL_EINVAL when the remote ignores the condition. */
+WAL_API WAL_MUST_USE enum wal_status wal_remote_probe(struct wal_remote *remote,
+                                                      struct wal_error *error);
+
+/* ---------------------------------------------------------- shipping --- */
+
+enum wal_remote_writer_flag {
+    /* Take over from another writer, which is fenced: what it did not ship by
+     * then, it can never ship. */
+    WAL_REMOTE_TAKE_OVER = 1u << 0
+};
+
+struct wal_remote_writer_options {
+    uint32_t struct_size;
+    uint32_t flags; /* enum wal_remote_writer_flag */
+    /* Who this is, at random, kept by the caller to go on in the same epoch
+     * later; all zero: made now. Two machines never have the same. */
+    uint8_t writer[16];
+    uint64_t part_size; /* bytes; 0: 8 MiB */
+    /* Of the last push that this writer made, or of the pull by which it took
+     * over: epoch and part of the result. Where the remote ends elsewhere, and
+     * compaction leaves open whether the store has that past, it is refused. */
+    uint64_t known_epoch;
+    uint64_t known_part;
+};
+
+/*
+ * Starts shipping a store. Goes on in the newest epoch when that is this
+ * writer's, and makes the first one; else takes over when it may. The store
+ * must have everything that the remote has.
+ *
+ * options may be null. Close *writer with wal_remote_writer_close, before the
+ * store and the remote. Threads: any. Errors: WAL_EFENCED when the newest epoch
+ * is another writer's, and WAL_REMOTE_TAKE_OVER is not given, or that one took
+ * over at the same time; WAL_ECONFLICT when the store is older than what the
+ * remote has, or has another past, or may have: nothing has changed there;
+ * WAL_ECORRUPT when the remote is damaged; WAL_EINVAL when the store has no
+ * files.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,
+                       const struct wal_remote_writer_options *options,
+                       struct wal_remote_writer **writer,
+                       struct wal_error *error);
+
+/* What a push stored. The library fills it. */
+struct wal_remote_push_result {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t parts;    /* stored by this call */
+    uint64_t bytes;    /* of them */
+    uint64_t epoch;    /* of the last part */
+    uint64_t part;     /* its number; 0: none yet */
+    uint64_t sequence; /* the last one that the remote has */
+};
+
+/*
+ * Stores everything in the remote that was durable when the call began; it can
+ * then be read from the remote alone. A part whose outcome is unknown is stored
+ * with the same bytes by the next push, and none is left out.
+ *
+ * result may be null; it is filled on failure too. Threads: one at a time per
+ * writer; the store is used by others. Errors: WAL_EFENCED when another writer
+ * has taken over, from then on always; WAL_ECONFLICT when the store was
+ * restored to an older state; WAL_ECORRUPT when it, or the remote, is damaged.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_push(struct wal_remote_writer *writer,
+                struct wal_remote_push_result *result, struct wal_error *error);
+
+/* Frees the writer; its epoch remains. writer may be null. */
+WAL_API void wal_remote_writer_close(struct wal_remote_writer *writer);
+
+/* Who writes, and how far the remote is. The library fills it. */
+struct wal_remote_status {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t epoch; /* the newest one; 0: nothing of the store is there */
+    uint8_t writer[16];
+    int64_t started_ms; /* of the epoch: Unix time in milliseconds */
+    char host[WAL_REMOTE_HOST_SIZE];
+    uint8_t reserved_bytes[7];
+    uint64_t part_epoch;    /* of the last part */
+    uint64_t part;          /* its number; 0: none */
+    uint64_t sequence;      /* the last one that the remote has */
+    uint64_t lag_sequences; /* numbers of the durable log that it lacks */
+    uint64_t lag_bytes;     /* of the parts that would be shipped */
+};
+
+/* Compares a store with what the remote has of it. Reads the part of the store
+ * that is not shipped. Threads: any. Errors: WAL_ECONFLICT as for
+ * wal_remote_writer_open; *status is filled then but for the lag. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_get_status(struct wal_remote *remote, struct wal_store *store,
+                      struct wal_remote_status *status,
+                      struct wal_error *error);
+
+/* ----------------------------------------------------------- pulling --- */
+
+enum wal_remote_pull_flag {
+    /* Fence the writer, pull the rest and make the replica an ordinary store:
+     * options->writer goes on in the new epoch. */
+    WAL_REMOTE_PULL_TAKE_OVER = 1u << 0
+};
+
+struct wal_remote_pull_options {
+    uint32_t struct_size;
+    uint32_t flags;     /* enum wal_remote_pull_flag */
+    uint8_t uuid[16];   /* of the store; all zero: the only one that is there */
+    uint8_t writer[16]; /* for WAL_REMOTE_PULL_TAKE_OVER */
+};
+
+/* What a pull did. The library fills it. */
+struct wal_remote_pull_result {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint8_t uuid[16];
+    uint64_t parts;    /* applied by this call */
+    uint64_t bytes;    /* of them */
+    uint64_t epoch;    /* of the last part */
+    uint64_t part;     /* its number; 0: none */
+    uint64_t sequence; /* the last one that the replica has */
+};
+
+/*
+ * Makes a replica at path of what the remote has of a store, or brings it up to
+ * date. It is verified, and always a prefix of the store. When the call fails,
+ * what was applied remains, and the next one goes on.
+ *
+ * options and result may be null. Threads: any. Errors: WAL_ENOTFOUND when the
+ * remote has no such store; WAL_EINVAL when it has several, and no uuid is
+ * given; WAL_ECORRUPT when an object is damaged or missing, named in
+ * error->file; WAL_EEXISTS when another store or other files are at path;
+ * WAL_EFENCED when another writer took over at the same time; WAL_ELOCKED.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_pull(struct wal_remote *remote, const char *path,
+                const struct wal_remote_pull_options *options,
+                struct wal_remote_pull_result *result, struct wal_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * store_object.h - the names of a store's objects in a remote (SPEC.md 11.3):
+ *
+ *   UUID/epoch/EPOCH              who writes
+ *   UUID/part/EPOCH/NUMBER        a part, or a fence
+ *
+ * UUID has 32 hexadecimal digits, every number 16, in lower case, so that the
+ * order of the names is that of the numbers.
+ *
+ * Threads: any.
+ */
+#ifndef AGENTWAL_REMOTE_LAYOUT_STORE_OBJECT_H
+#define AGENTWAL_REMOTE_LAYOUT_STORE_OBJECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    WAL__UUID_TEXT_SIZE = 33,
+    WAL__STORE_OBJECT_SIZE = 96 /* bytes of a name, or prefix, with its NUL */
+};
+
+/* The highest number of an epoch or a part. */
+#define WAL__STORE_OBJECT_NUMBER_MAX (UINT64_MAX >> 2)
+
+enum wal__store_object_kind {
+    WAL__OBJECT_EPOCH = 1,
+    WAL__OBJECT_PART
+};
+
+/* A name in its fields; those that the kind has not are 0. */
+struct wal__store_object {
+    enum wal__store_object_kind kind;
+    uint8_t uuid[16];
+    uint64_t epoch;  /* from 1 */
+    uint64_t number; /* of a part, from 1 */
+};
+
+/* Writes the name. */
+void wal__store_object_format(const struct wal__store_object *object,
+                              char out[WAL__STORE_OBJECT_SIZE]);
+
+/* Reads a name. False: it is not one that wal__store_object_format writes. */
+bool wal__store_object_parse(const char *name,
+                             struct wal__store_object *object);
+
+/* Writes what the names of a kind begin with; of the parts, those of an epoch
+ * when that is not 0. */
+void wal__store_object_prefix(const struct wal__store_object *object,
+                              char out[WAL__STORE_OBJECT_SIZE]);
+
+void wal__uuid_format(const uint8_t uuid[16], char out[WAL__UUID_TEXT_SIZE]);
+/* Reads the first `size` bytes; with hyphens too, as programs print a UUID. */
+bool wal__uuid_parse(const char *text, size_t size, uint8_t uuid[16]);
+
+/* Reads `count` lower-case hexadecimal digits, at most 16, as a number. */
+bool wal__hex_parse(const char *text, size_t count, uint64_t *number);
+
+#endif

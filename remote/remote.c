@@ -1,0 +1,266 @@
+/*
+ * remote.c - the public functions of libagentwal-remote (agentwal/remote.h):
+ * arguments are checked here, everything else is below.
+ */
+#include "agentwal/remote.h"
+
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/base/struct_size.h"
+#include "remote/ship/pull.h"
+#include "remote/ship/status.h"
+#include "remote/ship/writer.h"
+
+/* --- opening ------------------------------------------------------------ */
+
+enum wal_status wal_remote_open(const char *url, struct wal_remote **remote,
+                                struct wal_error *error)
+{
+    const struct wal__heap *heap = &wal__heap_libc;
+    struct wal_remote *opened;
+    enum wal_status status;
+
+    if (url == NULL || remote == NULL) {
+        return wal__invalid(error, url == NULL
+                                       ? "the URL is null"
+                                       : "the place for the remote is null");
+    }
+    opened = wal__heap_zalloc(heap, sizeof(*opened));
+    if (opened == NULL) {
+        return wal__no_memory(error);
+    }
+    opened->heap = heap;
+    opened->now_ms = wal__remote_now_ms;
+    status = wal__driver_open(url, heap, &opened->driver, error);
+    if (status != WAL_OK) {
+        wal__heap_free(heap, opened);
+        return status;
+    }
+    *remote = opened;
+    return WAL_OK;
+}
+
+void wal_remote_close(struct wal_remote *remote)
+{
+    if (remote != NULL) {
+        remote->driver->calls->close(remote->driver);
+        wal__heap_free(remote->heap, remote);
+    }
+}
+
+enum wal_status wal_remote_probe(struct wal_remote *remote,
+                                 struct wal_error *error)
+{
+    return remote == NULL ? wal__invalid(error, "the remote is null")
+                          : wal__remote_probe(remote, error);
+}
+
+/* --- shipping ----------------------------------------------------------- */
+
+/* Opens a store for reading parts, and gets its id. */
+static enum wal_status open_source(struct wal_remote *remote,
+                                   struct wal_store *store,
+                                   struct wal__store_source *source,
+                                   uint8_t uuid[16], struct wal_error *error)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    enum wal_status status;
+
+    if (remote == NULL || store == NULL) {
+        return wal__invalid(error, remote == NULL ? "the remote is null"
+                                                  : "the store is null");
+    }
+    status = wal_store_get_info(store, &info, error);
+    if (status == WAL_OK) {
+        source->store = store;
+        memcpy(uuid, info.uuid, sizeof(info.uuid));
+        status = wal_part_reader_open(store, &source->reader, error);
+    }
+    return status;
+}
+
+enum wal_status
+wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,
+                       const struct wal_remote_writer_options *options,
+                       struct wal_remote_writer **writer,
+                       struct wal_error *error)
+{
+    struct wal_remote_writer_options own = {0};
+    struct wal_remote_writer *opened;
+    enum wal_status status;
+
+    if (writer == NULL) {
+        return wal__invalid(error, "the place for the writer is null");
+    }
+    status = wal__struct_load(WAL__STRUCT(wal_remote_writer_options), &own,
+                              options, error);
+    if (status == WAL_OK &&
+        ((own.flags & ~(uint32_t)WAL_REMOTE_TAKE_OVER) != 0 ||
+         own.part_size > WAL__OBJECT_MAX)) {
+        status = wal__invalid(error, "the options of the writer are not valid");
+    }
+    if (status == WAL_OK && wal__uuid_is_zero(own.writer)) {
+        status = wal__remote_random(own.writer, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    opened = wal__heap_zalloc(&wal__heap_libc, sizeof(*opened));
+    if (opened == NULL) {
+        return wal__no_memory(error);
+    }
+    opened->remote = remote;
+    opened->part_size = own.part_size;
+    opened->known_epoch = own.known_epoch;
+    opened->known_part = own.known_part;
+    memcpy(opened->writer, own.writer, sizeof(own.writer));
+    status = open_source(remote, store, &opened->store, opened->uuid, error);
+    if (status == WAL_OK) {
+        opened->source = wal__part_source_of(&opened->store);
+        status = wal__writer_start(
+            opened, (own.flags & WAL_REMOTE_TAKE_OVER) != 0, error);
+    }
+    if (status != WAL_OK) {
+        wal_remote_writer_close(opened);
+        return status;
+    }
+    *writer = opened;
+    return WAL_OK;
+}
+
+enum wal_status wal_remote_push(struct wal_remote_writer *writer,
+                                struct wal_remote_push_result *result,
+                                struct wal_error *error)
+{
+    struct wal_remote_push_result counts = WAL_INIT(wal_remote_push_result);
+    enum wal_status status;
+
+    if (writer == NULL) {
+        return wal__invalid(error, "the writer is null");
+    }
+    status = wal__struct_check_optional(WAL__STRUCT(wal_remote_push_result),
+                                        result, error);
+    if (status == WAL_OK) {
+        status = wal__writer_push(writer, &counts, error);
+        wal__struct_store(WAL__STRUCT(wal_remote_push_result), result, &counts);
+    }
+    return status;
+}
+
+void wal_remote_writer_close(struct wal_remote_writer *writer)
+{
+    if (writer != NULL) {
+        wal_part_reader_close(writer->store.reader);
+        wal__writer_deinit(writer);
+        wal__heap_free(&wal__heap_libc, writer);
+    }
+}
+
+enum wal_status wal_remote_get_status(struct wal_remote *remote,
+                                      struct wal_store *store,
+                                      struct wal_remote_status *status_of,
+                                      struct wal_error *error)
+{
+    struct wal_remote_status found = WAL_INIT(wal_remote_status);
+    struct wal__store_source source = {.reader = NULL};
+    struct wal__part_source parts;
+    uint8_t uuid[16];
+    enum wal_status status = wal__struct_check_output(
+        WAL__STRUCT(wal_remote_status), status_of, error);
+
+    if (status == WAL_OK) {
+        status = open_source(remote, store, &source, uuid, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    parts = wal__part_source_of(&source);
+    status = wal__status_read(remote, &parts, uuid, &found, error);
+    wal_part_reader_close(source.reader);
+    if (status == WAL_OK || status == WAL_ECONFLICT) {
+        wal__struct_store(WAL__STRUCT(wal_remote_status), status_of, &found);
+    }
+    return status;
+}
+
+/* --- pulling ------------------------------------------------------------ */
+
+/* Fences the writer, and pulls what it stored until then. */
+static enum wal_status take_over(struct wal__pull *pull,
+                                 const uint8_t writer[16],
+                                 struct wal_error *error)
+{
+    struct wal__history history = {.last_epoch = 0};
+    enum wal_status status = wal__history_read(pull->remote, pull->target.info,
+                                               pull->uuid, &history, error);
+
+    if (status == WAL_OK) {
+        status = wal__takeover(pull->remote, pull->target.info, pull->uuid,
+                               writer, &history, error);
+    }
+    return status == WAL_OK ? wal__pull_run(pull, error) : status;
+}
+
+static enum wal_status pull_to(struct wal__pull *pull, const char *path,
+                               const struct wal_remote_pull_options *options,
+                               struct wal_error *error)
+{
+    struct wal_replica *replica = NULL;
+    enum wal_status status = wal_replica_open(path, &replica, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    pull->target = wal__part_target_of(replica);
+    status = wal__pull_run(pull, error);
+    if (status == WAL_OK && (options->flags & WAL_REMOTE_PULL_TAKE_OVER) != 0) {
+        status = take_over(pull, options->writer, error);
+        if (status == WAL_OK) {
+            return wal_replica_promote(replica, error);
+        }
+    }
+    wal_replica_close(replica);
+    return status;
+}
+
+enum wal_status wal_remote_pull(struct wal_remote *remote, const char *path,
+                                const struct wal_remote_pull_options *options,
+                                struct wal_remote_pull_result *result,
+                                struct wal_error *error)
+{
+    struct wal_remote_pull_options own = {0};
+    struct wal__pull pull = {.remote = remote,
+                             .result = WAL_INIT(wal_remote_pull_result)};
+    enum wal_status status;
+
+    if (remote == NULL || path == NULL) {
+        return wal__invalid(error, remote == NULL ? "the remote is null"
+                                                  : "the path is null");
+    }
+    status = wal__struct_load(WAL__STRUCT(wal_remote_pull_options), &own,
+                              options, error);
+    if (status == WAL_OK) {
+        status = wal__struct_check_optional(WAL__STRUCT(wal_remote_pull_result),
+                                            result, error);
+    }
+    if (status == WAL_OK &&
+        ((own.flags & ~(uint32_t)WAL_REMOTE_PULL_TAKE_OVER) != 0 ||
+         (own.flags != 0) == wal__uuid_is_zero(own.writer))) {
+        status = wal__invalid(error, "a pull that takes over, and no other, "
+                                     "names a writer");
+    }
+    if (status == WAL_OK && wal__uuid_is_zero(own.uuid)) {
+        status = wal__remote_find_store(remote, own.uuid, error);
+    }
+    if (status == WAL_OK) {
+        memcpy(pull.uuid, own.uuid, sizeof(own.uuid));
+        status = pull_to(&pull, path, &own, error);
+        wal__pull_deinit(&pull);
+    }
+    if (status == WAL_OK) {
+        wal__struct_store(WAL__STRUCT(wal_remote_pull_result), result,
+                          &pull.result);
+    }
+    return status;
+}

@@ -1,0 +1,156 @@
+/*
+ * history.c - what a remote has of a store (history.h).
+ */
+#include "remote/ship/history.h"
+
+#include <string.h>
+
+#include "engine/base/error.h"
+
+static struct wal__store_object object_of(const uint8_t uuid[16],
+                                          enum wal__store_object_kind kind)
+{
+    struct wal__store_object object = {.kind = kind};
+
+    memcpy(object.uuid, uuid, sizeof(object.uuid));
+    return object;
+}
+
+enum wal_status wal__history_missing(const char *name, struct wal_error *error)
+{
+    return wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
+                        "the remote has lost the object");
+}
+
+/* Puts the name of the object in place of that of the local file. */
+static enum wal_status name_object(enum wal_status status, const char *name,
+                                   struct wal_error *error)
+{
+    return status == WAL_OK ? WAL_OK
+                            : wal__fail_at(error, status, 0, name, 0, "%s",
+                                           error != NULL ? error->text : "");
+}
+
+enum wal_status wal__history_head(struct wal_remote *remote,
+                                  wal__part_info_fn *info,
+                                  const struct wal__store_object *part,
+                                  struct wal__part_head *head,
+                                  struct wal_error *error)
+{
+    char name[WAL__STORE_OBJECT_SIZE];
+    struct wal__part_head read = {.info = WAL_INIT(wal_part_info)};
+    struct wal_slice slice;
+    struct wal__buf bytes;
+    enum wal_status status;
+
+    wal__store_object_format(part, name);
+    wal__buf_init(&bytes, remote->heap);
+    status = remote->driver->calls->get(remote->driver, name, 0,
+                                        WAL_PART_HEAD_SIZE, &bytes, error);
+    slice = (struct wal_slice){bytes.data, bytes.size};
+    if (status == WAL_OK) {
+        status = wal__fence_decode(slice, name, &read.fence, error);
+    }
+    if (status == WAL_OK && read.fence == 0) {
+        status = name_object(info(slice, &read.info, error), name, error);
+        if (status == WAL_OK &&
+            memcmp(read.info.uuid, part->uuid, sizeof(part->uuid)) != 0) {
+            status = wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
+                                  "the part is of another store");
+        }
+    }
+    wal__buf_deinit(&bytes);
+    if (status == WAL_OK) {
+        *head = read;
+    }
+    return status;
+}
+
+/* --- the end of the parts ----------------------------------------------- */
+
+/* Reads the newest epoch. */
+static enum wal_status read_epoch(struct wal_remote *remote,
+                                  const uint8_t uuid[16],
+                                  struct wal__history *history,
+                                  struct wal_error *error)
+{
+    struct wal__store_object object = object_of(uuid, WAL__OBJECT_EPOCH);
+    char name[WAL__STORE_OBJECT_SIZE];
+    struct wal__buf bytes;
+    enum wal_status status =
+        wal__remote_last(remote, &object, &object.epoch, error);
+
+    if (status != WAL_OK || object.epoch == 0) {
+        return status;
+    }
+    history->last_epoch = object.epoch;
+    wal__store_object_format(&object, name);
+    wal__buf_init(&bytes, remote->heap);
+    status = wal__remote_get(remote, name, WAL__EPOCH_JSON_MAX, &bytes, error);
+    if (status == WAL_OK) {
+        status = wal__epoch_decode((struct wal_slice){bytes.data, bytes.size},
+                                   name, &history->writer, error);
+    } else if (status == WAL_ENOTFOUND) {
+        status = wal__history_missing(name, error);
+    }
+    wal__buf_deinit(&bytes);
+    return status;
+}
+
+/* Looks in an epoch for the last object that is no fence, which is the last or
+ * the one before. */
+static enum wal_status read_parts(struct wal_remote *remote,
+                                  wal__part_info_fn *info,
+                                  struct wal__store_object *part,
+                                  struct wal__history *history,
+                                  struct wal_error *error)
+{
+    struct wal__part_head head = {.fence = 0};
+    char name[WAL__STORE_OBJECT_SIZE];
+    uint64_t last = 0;
+    enum wal_status status = wal__remote_last(remote, part, &last, error);
+
+    for (uint64_t number = last; status == WAL_OK && number > 0; number--) {
+        part->number = number;
+        status = wal__history_head(remote, info, part, &head, error);
+        if (status == WAL_ENOTFOUND) {
+            wal__store_object_format(part, name);
+            return wal__history_missing(name, error);
+        }
+        if (status != WAL_OK) {
+            return status;
+        }
+        if (part->epoch == history->last_epoch && number == last) {
+            history->number = number;
+            history->is_fenced = head.fence != 0;
+        }
+        if (head.fence == 0) {
+            history->part_epoch = part->epoch;
+            history->part = number;
+            history->position = wal__position_of(head.info.after);
+            return WAL_OK;
+        }
+    }
+    return status;
+}
+
+enum wal_status wal__history_read(struct wal_remote *remote,
+                                  wal__part_info_fn *info,
+                                  const uint8_t uuid[16],
+                                  struct wal__history *history,
+                                  struct wal_error *error)
+{
+    struct wal__store_object part = object_of(uuid, WAL__OBJECT_PART);
+    struct wal__history read = {.last_epoch = 0};
+    enum wal_status status = read_epoch(remote, uuid, &read, error);
+
+    /* The writer of an epoch with a part has fenced those before it. */
+    for (part.epoch = read.last_epoch;
+         status == WAL_OK && part.epoch > 0 && read.part == 0; part.epoch--) {
+        status = read_parts(remote, info, &part, &read, error);
+    }
+    if (status == WAL_OK) {
+        *history = read;
+    }
+    return status;
+}

@@ -1,0 +1,114 @@
+/*
+ * log_parts.c - the parts of a store and of a replica (log_parts.h).
+ */
+#include "remote/ship/log_parts.h"
+
+#include <string.h>
+
+static const struct wal_part_place *
+places_of(const struct wal__position *position)
+{
+    return position != NULL ? position->places : NULL;
+}
+
+/* --- a store ------------------------------------------------------------ */
+
+static enum wal_status next(void *ctx, const struct wal__position *position,
+                            uint64_t max_size, struct wal_slice *part,
+                            struct wal_part_info *info, struct wal_error *error)
+{
+    struct wal__store_source *store = ctx;
+
+    return wal_part_reader_next(store->reader, places_of(position), max_size,
+                                part, info, error);
+}
+
+static enum wal_status durable(void *ctx, uint64_t *sequence,
+                               struct wal_error *error)
+{
+    struct wal__store_source *store = ctx;
+    uint64_t newest = 0;
+    enum wal_status status =
+        wal_store_wait(store->store, &newest, WAL_DURABLE, 0, error);
+
+    if (status == WAL_OK || status == WAL_EBUSY) {
+        *sequence = newest;
+        status = WAL_OK;
+    }
+    return status;
+}
+
+struct wal__part_source wal__part_source_of(struct wal__store_source *store)
+{
+    return (struct wal__part_source){.next = next,
+                                     .durable = durable,
+                                     .info = wal_part_get_info,
+                                     .ctx = store};
+}
+
+/* --- a replica ---------------------------------------------------------- */
+
+static enum wal_status position(void *ctx, struct wal__position *position,
+                                struct wal_error *error)
+{
+    return wal_replica_get_position(ctx, position->places, error);
+}
+
+static enum wal_status apply(void *ctx, struct wal_slice part,
+                             struct wal_error *error)
+{
+    return wal_replica_apply(ctx, part, error);
+}
+
+struct wal__part_target wal__part_target_of(struct wal_replica *replica)
+{
+    return (struct wal__part_target){.position = position,
+                                     .apply = apply,
+                                     .info = wal_part_get_info,
+                                     .ctx = replica};
+}
+
+/* --- positions ---------------------------------------------------------- */
+
+struct wal__position
+wal__position_of(const struct wal_part_place places[WAL_PART_STREAMS])
+{
+    struct wal__position position;
+
+    memcpy(position.places, places, sizeof(position.places));
+    return position;
+}
+
+static bool place_is_empty(const struct wal_part_place *place)
+{
+    return place->segment == 0 && place->offset == 0 && place->sequence == 0;
+}
+
+bool wal__position_is_empty(const struct wal__position *position)
+{
+    return place_is_empty(&position->places[WAL_PART_LOG]) &&
+           place_is_empty(&position->places[WAL_PART_CONTENT]);
+}
+
+/* Compaction gives what is before a place other segments, not other numbers;
+ * an index that ends a segment has none. */
+bool wal__place_is_within(const struct wal_part_place *a,
+                          const struct wal_part_place *b)
+{
+    if (a->sequence != b->sequence) {
+        return a->sequence < b->sequence;
+    }
+    if (a->segment != b->segment) {
+        return a->segment < b->segment;
+    }
+    return a->offset <= b->offset;
+}
+
+bool wal__position_is_within(const struct wal__position *a,
+                             const struct wal__position *b)
+{
+    return wal__place_is_within(&a->places[WAL_PART_LOG],
+                                &b->places[WAL_PART_LOG]) &&
+           wal__place_is_within(&a->places[WAL_PART_CONTENT],
+                                &b->places[WAL_PART_CONTENT]);
+}

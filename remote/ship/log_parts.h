@@ -1,0 +1,63 @@
+/*
+ * log_parts.h - where parts come from and go to: the log of a store, and a
+ * replica. The calls are those of agentwal/replica.h; a test has others.
+ *
+ * Threads: one at a time per source and target.
+ */
+#ifndef AGENTWAL_REMOTE_SHIP_LOG_PARTS_H
+#define AGENTWAL_REMOTE_SHIP_LOG_PARTS_H
+
+#include <stdbool.h>
+
+#include "agentwal/replica.h"
+#include "remote/layout/object_json.h"
+
+/* What a part says of itself, from its first bytes: wal_part_get_info. */
+typedef enum wal_status wal__part_info_fn(struct wal_slice head,
+                                          struct wal_part_info *info,
+                                          struct wal_error *error);
+
+struct wal__part_source {
+    /* wal_part_reader_next */
+    enum wal_status (*next)(void *ctx, const struct wal__position *position,
+                            uint64_t max_size, struct wal_slice *part,
+                            struct wal_part_info *info,
+                            struct wal_error *error);
+    /* The last sequence number that is durable. */
+    enum wal_status (*durable)(void *ctx, uint64_t *sequence,
+                               struct wal_error *error);
+    wal__part_info_fn *info;
+    void *ctx;
+};
+
+struct wal__part_target {
+    /* wal_replica_get_position, wal_replica_apply */
+    enum wal_status (*position)(void *ctx, struct wal__position *position,
+                                struct wal_error *error);
+    enum wal_status (*apply)(void *ctx, struct wal_slice part,
+                             struct wal_error *error);
+    wal__part_info_fn *info;
+    void *ctx;
+};
+
+/* Of a store, the context being struct wal__store_source. */
+struct wal__store_source {
+    struct wal_store *store;
+    struct wal_part_reader *reader;
+};
+struct wal__part_source wal__part_source_of(struct wal__store_source *store);
+
+/* Of a replica, which is the context. */
+struct wal__part_target wal__part_target_of(struct wal_replica *replica);
+
+struct wal__position
+wal__position_of(const struct wal_part_place places[WAL_PART_STREAMS]);
+
+bool wal__position_is_empty(const struct wal__position *position);
+/* Whether everything before `a` is before `b` too. */
+bool wal__place_is_within(const struct wal_part_place *a,
+                          const struct wal_part_place *b);
+bool wal__position_is_within(const struct wal__position *a,
+                             const struct wal__position *b);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * pull_start.c - from which part a replica goes on (pull.h). A part that was
+ * applied is applied again without effect, so that it need not be exact.
+ */
+#include <string.h>
+
+#include "remote/ship/pull.h"
+
+/* Whether the object begins within the position. A fence does not say it: the
+ * part before it does. Moves object->number to that, or to 0. */
+static enum wal_status begins_within(struct wal__pull *pull,
+                                     struct wal__store_object *object,
+                                     const struct wal__position *position,
+                                     bool *is_within, struct wal_error *error)
+{
+    for (; object->number > 0; object->number--) {
+        struct wal__part_head head = {.fence = 0};
+        char name[WAL__STORE_OBJECT_SIZE];
+        enum wal_status status = wal__history_head(
+            pull->remote, pull->target.info, object, &head, error);
+
+        if (status == WAL_ENOTFOUND) {
+            wal__store_object_format(object, name);
+            return wal__history_missing(name, error);
+        }
+        if (status != WAL_OK) {
+            return status;
+        }
+        if (head.fence == 0) {
+            const struct wal__position before =
+                wal__position_of(head.info.before);
+
+            *is_within = wal__position_is_within(&before, position);
+            return WAL_OK;
+        }
+    }
+    *is_within = false;
+    return WAL_OK;
+}
+
+/* Searches the numbers from `first` to `last` of an epoch. start->number is 0
+ * when none begins within the position. */
+static enum wal_status search(struct wal__pull *pull,
+                              const struct wal__position *position,
+                              uint64_t first, uint64_t last,
+                              struct wal__store_object *start,
+                              struct wal_error *error)
+{
+    uint64_t found = 0;
+
+    while (first <= last) {
+        uint64_t middle = first + (last - first) / 2;
+        bool is_within = false;
+        enum wal_status status;
+
+        start->number = middle;
+        /* Only the first one may be a fence. */
+        status = begins_within(pull, start, position, &is_within, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        if (is_within || start->number == 0) {
+            found = is_within ? start->number : found;
+            first = middle + 1;
+        } else {
+            last = middle - 1;
+        }
+    }
+    start->number = found;
+    return WAL_OK;
+}
+
+enum wal_status wal__pull_find_start(struct wal__pull *pull,
+                                     const struct wal__position *position,
+                                     uint64_t first_epoch, uint64_t last_epoch,
+                                     struct wal__store_object *start,
+                                     struct wal_error *error)
+{
+    struct wal__store_object object = {.kind = WAL__OBJECT_PART};
+    enum wal_status status = WAL_OK;
+    uint64_t first = 0;
+    uint64_t last = 0;
+
+    memcpy(object.uuid, pull->uuid, sizeof(object.uuid));
+    for (object.epoch = last_epoch; object.epoch >= first_epoch;
+         object.epoch--) {
+        status = wal__remote_next(pull->remote, &object, 0, &first, error);
+        if (status == WAL_OK && first > 0) {
+            status = wal__remote_last(pull->remote, &object, &last, error);
+        }
+        if (status == WAL_OK && first > 0) {
+            status = search(pull, position, first, last, &object, error);
+        } else {
+            object.number = 0;
+        }
+        if (status != WAL_OK || object.number > 0) {
+            break;
+        }
+    }
+    if (status == WAL_OK) {
+        if (object.number == 0) {
+            object.epoch = first_epoch;
+            object.number = 1;
+        }
+        *start = object;
+    }
+    return status;
+}

@@ -1,0 +1,227 @@
+/*
+ * remote.c - the objects of a store in a remote (remote.h).
+ */
+#include "remote/ship/remote.h"
+
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "engine/base/error.h"
+
+enum {
+    PAGE = 1000 /* names that a listing reads before it skips */
+};
+
+uint64_t wal__remote_now_ms(void)
+{
+    struct timespec now = {0};
+
+    /* Unlike CLOCK_MONOTONIC it counts the time of a laptop that is shut. */
+    (void)clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+enum wal_status wal__remote_random(uint8_t bytes[16], struct wal_error *error)
+{
+    if (getrandom(bytes, 16, 0) != 16) {
+        return wal__fail(error, WAL_EIO, "the system has no random numbers");
+    }
+    return WAL_OK;
+}
+
+bool wal__uuid_is_zero(const uint8_t uuid[16])
+{
+    static const uint8_t zero[16];
+
+    return memcmp(uuid, zero, sizeof(zero)) == 0;
+}
+
+/* --- one object --------------------------------------------------------- */
+
+enum wal_status wal__remote_get(struct wal_remote *remote, const char *name,
+                                uint64_t max, struct wal__buf *bytes,
+                                struct wal_error *error)
+{
+    enum wal_status status;
+
+    bytes->size = 0;
+    status = remote->driver->calls->get(remote->driver, name, 0, max + 1, bytes,
+                                        error);
+    if (status == WAL_OK && bytes->size > max) {
+        status = wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
+                              "the object is damaged: it has more than %llu "
+                              "bytes",
+                              (unsigned long long)max);
+    }
+    return status;
+}
+
+enum wal_status wal__remote_create(struct wal_remote *remote, const char *name,
+                                   struct wal_slice bytes,
+                                   struct wal__buf *found,
+                                   struct wal_error *error)
+{
+    enum wal_status status = remote->driver->calls->put_if_absent(
+        remote->driver, name, bytes, error);
+
+    if (status != WAL_EEXISTS) {
+        return status;
+    }
+    status = wal__remote_get(remote, name, WAL__OBJECT_MAX, found, error);
+    if (status == WAL_ENOTFOUND) {
+        return wal__fail_at(error, WAL_EREMOTE, 0, name, 0,
+                            "the remote has the object, and does not find it");
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (found->size == bytes.size &&
+        memcmp(found->data, bytes.data, found->size) == 0) {
+        return WAL_OK;
+    }
+    return wal__fail_at(error, WAL_EEXISTS, 0, name, 0,
+                        "the remote has the object with other content");
+}
+
+/* --- listings ----------------------------------------------------------- */
+
+/* Numbers of one kind of object, in order. */
+struct numbers {
+    struct wal__store_object wanted;
+    uint64_t first; /* 0: none */
+    uint64_t last;
+    uint32_t count;
+    uint32_t limit;
+};
+
+static uint64_t number_of(const struct wal__store_object *object)
+{
+    return object->kind == WAL__OBJECT_EPOCH ? object->epoch : object->number;
+}
+
+/* Names of another form are ignored: they are not of this version. */
+static bool see_number(void *ctx, const char *name, uint64_t size)
+{
+    struct numbers *numbers = ctx;
+    struct wal__store_object object;
+
+    (void)size;
+    if (!wal__store_object_parse(name, &object) ||
+        object.kind != numbers->wanted.kind) {
+        return true;
+    }
+    if (numbers->first == 0) {
+        numbers->first = number_of(&object);
+    }
+    numbers->last = number_of(&object);
+    return ++numbers->count < numbers->limit;
+}
+
+static enum wal_status list_numbers(struct wal_remote *remote, uint64_t after,
+                                    struct numbers *numbers,
+                                    struct wal_error *error)
+{
+    struct wal__store_object place = numbers->wanted;
+    char prefix[WAL__STORE_OBJECT_SIZE];
+    char name[WAL__STORE_OBJECT_SIZE] = "";
+
+    wal__store_object_prefix(&place, prefix);
+    if (after > 0) {
+        place.epoch = place.kind == WAL__OBJECT_EPOCH ? after : place.epoch;
+        place.number = after;
+        wal__store_object_format(&place, name);
+    }
+    numbers->first = 0;
+    numbers->last = 0;
+    numbers->count = 0;
+    return remote->driver->calls->list(remote->driver, prefix, name, see_number,
+                                       numbers, error);
+}
+
+enum wal_status wal__remote_next(struct wal_remote *remote,
+                                 const struct wal__store_object *object,
+                                 uint64_t after, uint64_t *number,
+                                 struct wal_error *error)
+{
+    struct numbers numbers = {.wanted = *object, .limit = 1};
+    enum wal_status status = list_numbers(remote, after, &numbers, error);
+
+    if (status == WAL_OK) {
+        *number = numbers.first;
+    }
+    return status;
+}
+
+enum wal_status wal__remote_last(struct wal_remote *remote,
+                                 const struct wal__store_object *object,
+                                 uint64_t *number, struct wal_error *error)
+{
+    struct numbers numbers = {.wanted = *object, .limit = PAGE};
+    uint64_t last = 0; /* exists, or 0 */
+    uint64_t skip = 0;
+
+    for (;;) {
+        enum wal_status status =
+            list_numbers(remote, last + skip, &numbers, error);
+
+        if (status != WAL_OK) {
+            return status;
+        }
+        if (numbers.last > 0) {
+            last = numbers.last;
+            if (numbers.count < PAGE) {
+                break;
+            }
+            skip = skip == 0 ? PAGE : skip * 4;
+        } else if (skip == 0) {
+            break;
+        } else {
+            skip /= 4;
+        }
+    }
+    *number = last;
+    return WAL_OK;
+}
+
+/* --- stores ------------------------------------------------------------- */
+
+static bool see_store(void *ctx, const char *name, uint64_t size)
+{
+    struct wal__store_object *found = ctx;
+
+    (void)size;
+    return !wal__store_object_parse(name, found);
+}
+
+enum wal_status wal__remote_find_store(struct wal_remote *remote,
+                                       uint8_t uuid[16],
+                                       struct wal_error *error)
+{
+    struct wal__store_object first = {.epoch = 0};
+    struct wal__store_object second = {.epoch = 0};
+    char after[WAL__STORE_OBJECT_SIZE];
+    enum wal_status status = remote->driver->calls->list(
+        remote->driver, "", "", see_store, &first, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (first.kind == 0) {
+        return wal__fail(error, WAL_ENOTFOUND, "the remote has no store");
+    }
+    /* After everything that the first one has. */
+    wal__uuid_format(first.uuid, after);
+    memcpy(after + WAL__UUID_TEXT_SIZE - 1, "/zz", sizeof("/zz"));
+    status = remote->driver->calls->list(remote->driver, "", after, see_store,
+                                         &second, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (second.kind != 0) {
+        return wal__fail(error, WAL_EINVAL,
+                         "the remote has several stores; name one by its id");
+    }
+    memcpy(uuid, first.uuid, sizeof(first.uuid));
+    return WAL_OK;
+}

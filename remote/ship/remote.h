@@ -1,0 +1,67 @@
+/*
+ * remote.h - an open remote, and the objects of a store in it.
+ *
+ * Threads: any; nothing here changes after the remote was opened.
+ */
+#ifndef AGENTWAL_REMOTE_SHIP_REMOTE_H
+#define AGENTWAL_REMOTE_SHIP_REMOTE_H
+
+#include "remote/driver/driver.h"
+#include "remote/layout/object_json.h"
+
+struct wal_remote {
+    struct wal__driver *driver;
+    const struct wal__heap *heap;
+    /* Milliseconds that pass while the machine sleeps too, from any start. */
+    uint64_t (*now_ms)(void);
+};
+
+/* The clock of the system for now_ms. */
+uint64_t wal__remote_now_ms(void);
+
+/* Fills 16 bytes that no one else has: WAL_OK or WAL_EIO. */
+enum wal_status wal__remote_random(uint8_t bytes[16],
+                                   struct wal_error *error) WAL_MUST_USE;
+
+bool wal__uuid_is_zero(const uint8_t uuid[16]);
+
+/* Replaces *bytes by the whole object. WAL_ENOTFOUND; WAL_ECORRUPT when it has
+ * more than `max` bytes. */
+enum wal_status wal__remote_get(struct wal_remote *remote, const char *name,
+                                uint64_t max, struct wal__buf *bytes,
+                                struct wal_error *error) WAL_MUST_USE;
+
+/*
+ * Creates the object, or finds that it is there with the same bytes: WAL_OK.
+ * WAL_EEXISTS: with others, which *found holds then. After WAL_EREMOTE the
+ * outcome is unknown, and the same call is repeated.
+ */
+enum wal_status wal__remote_create(struct wal_remote *remote, const char *name,
+                                   struct wal_slice bytes,
+                                   struct wal__buf *found,
+                                   struct wal_error *error) WAL_MUST_USE;
+
+/* Finds the object of the kind and, of parts, of the epoch, that has the lowest
+ * epoch or number above `after`; *number is 0 when there is none. */
+enum wal_status wal__remote_next(struct wal_remote *remote,
+                                 const struct wal__store_object *object,
+                                 uint64_t after, uint64_t *number,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/* The same for the highest one of all. Numbers are without gaps but for those
+ * that were removed from the beginning. */
+enum wal_status wal__remote_last(struct wal_remote *remote,
+                                 const struct wal__store_object *object,
+                                 uint64_t *number,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/* The only store that the remote has. WAL_ENOTFOUND, WAL_EINVAL: several. */
+enum wal_status wal__remote_find_store(struct wal_remote *remote,
+                                       uint8_t uuid[16],
+                                       struct wal_error *error) WAL_MUST_USE;
+
+/* See wal_remote_probe. */
+enum wal_status wal__remote_probe(struct wal_remote *remote,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+#endif

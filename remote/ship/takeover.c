@@ -1,0 +1,205 @@
+/*
+ * takeover.c - making an epoch, and fencing those before it (takeover.h).
+ */
+#include "remote/ship/takeover.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/base/error.h"
+
+enum {
+    ATTEMPTS = 10000 /* of a fence, each after another part */
+};
+
+/* Keeps the characters of a host's name that are printable. */
+static void get_host(char host[WAL__EPOCH_HOST_SIZE])
+{
+    char name[256] = "";
+
+    if (gethostname(name, sizeof(name) - 1) != 0) {
+        name[0] = '\0';
+    }
+    name[WAL__EPOCH_HOST_SIZE - 1] = '\0';
+    for (size_t i = 0; name[i] != '\0'; i++) {
+        if (name[i] <= 0x20 || name[i] > 0x7e) {
+            name[i] = '-';
+        }
+    }
+    memcpy(host, name, WAL__EPOCH_HOST_SIZE);
+}
+
+static int64_t unix_ms(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec < 0
+               ? 0
+               : (int64_t)now.tv_sec * 1000 + (int64_t)now.tv_nsec / 1000000;
+}
+
+enum wal_status wal__takeover_report(const struct wal__history *history,
+                                     struct wal_error *error)
+{
+    time_t seconds = (time_t)(history->writer.started_ms / 1000);
+    struct tm at = {0};
+    char when[32] = "";
+
+    if (gmtime_r(&seconds, &at) != NULL) {
+        (void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &at);
+    }
+    return wal__fail(error, WAL_EFENCED,
+                     "another writer has epoch %llu of the store, on host %s, "
+                     "since %s",
+                     (unsigned long long)history->last_epoch,
+                     history->writer.host[0] != '\0' ? history->writer.host
+                                                     : "(no name)",
+                     when);
+}
+
+/* Creates the epoch. WAL_EFENCED: another writer has it. */
+static enum wal_status create_epoch(struct wal_remote *remote,
+                                    const uint8_t uuid[16], uint64_t epoch,
+                                    const uint8_t writer[16],
+                                    struct wal_error *error)
+{
+    struct wal__store_object object = {.kind = WAL__OBJECT_EPOCH,
+                                       .epoch = epoch};
+    struct wal__epoch content = {.started_ms = unix_ms()};
+    struct wal__history other = {.last_epoch = epoch};
+    char name[WAL__STORE_OBJECT_SIZE];
+    struct wal__buf json;
+    struct wal__buf found;
+    enum wal_status status;
+
+    memcpy(object.uuid, uuid, sizeof(object.uuid));
+    memcpy(content.writer, writer, sizeof(content.writer));
+    get_host(content.host);
+    wal__store_object_format(&object, name);
+    wal__buf_init(&json, remote->heap);
+    wal__buf_init(&found, remote->heap);
+    status = wal__epoch_encode(&content, &json);
+    status = status == WAL_OK
+                 ? wal__remote_create(remote, name,
+                                      (struct wal_slice){json.data, json.size},
+                                      &found, error)
+                 : wal__no_memory(error);
+    if (status == WAL_EEXISTS) {
+        status = wal__epoch_decode((struct wal_slice){found.data, found.size},
+                                   name, &other.writer, error);
+        /* Made by this writer before, at another time. */
+        if (status == WAL_OK && memcmp(other.writer.writer, writer, 16) != 0) {
+            status = wal__takeover_report(&other, error);
+        }
+    }
+    wal__buf_deinit(&json);
+    wal__buf_deinit(&found);
+    return status;
+}
+
+/* Creates a fence in an epoch, after part->number, its last part as far as that
+ * is known. */
+static enum wal_status create_fence(struct wal_remote *remote,
+                                    struct wal__store_object *part,
+                                    uint64_t epoch, struct wal_error *error)
+{
+    uint64_t fenced = 0;
+    char name[WAL__STORE_OBJECT_SIZE];
+    struct wal__buf json;
+    struct wal__buf found;
+    enum wal_status status;
+
+    wal__buf_init(&json, remote->heap);
+    wal__buf_init(&found, remote->heap);
+    status = wal__fence_encode(epoch, &json) == WAL_OK ? WAL_OK
+                                                       : wal__no_memory(error);
+    for (int attempt = 0; status == WAL_OK && attempt < ATTEMPTS; attempt++) {
+        part->number++;
+        wal__store_object_format(part, name);
+        status = wal__remote_create(remote, name,
+                                    (struct wal_slice){json.data, json.size},
+                                    &found, error);
+        if (status != WAL_EEXISTS) {
+            break;
+        }
+        /* A part that came in between, or the fence of another writer. */
+        status = wal__fence_decode((struct wal_slice){found.data, found.size},
+                                   name, &fenced, error);
+        if (status == WAL_OK && fenced != 0) {
+            break;
+        }
+    }
+    wal__buf_deinit(&json);
+    wal__buf_deinit(&found);
+    return status;
+}
+
+/* Fences the epoch in part->epoch, if it is not. */
+static enum wal_status fence(struct wal_remote *remote, wal__part_info_fn *info,
+                             struct wal__store_object *part, uint64_t epoch,
+                             struct wal_error *error)
+{
+    struct wal__part_head head = {.fence = 0};
+    enum wal_status status =
+        wal__remote_last(remote, part, &part->number, error);
+
+    if (status == WAL_OK && part->number > 0) {
+        status = wal__history_head(remote, info, part, &head, error);
+    }
+    if (status == WAL_OK && head.fence == 0) {
+        status = create_fence(remote, part, epoch, error);
+    }
+    return status;
+}
+
+/*
+ * From the lowest one up, so that an epoch that has anything, a part or a
+ * fence, has only epochs before it that are fenced: those need no look, and a
+ * pull knows that a fence is missing.
+ */
+enum wal_status wal__takeover_fence(struct wal_remote *remote,
+                                    wal__part_info_fn *info,
+                                    const uint8_t uuid[16],
+                                    struct wal__history *history,
+                                    struct wal_error *error)
+{
+    struct wal__store_object part = {.kind = WAL__OBJECT_PART};
+    const uint64_t epoch = history->last_epoch;
+    enum wal_status status = WAL_OK;
+    uint64_t first = 0;
+
+    memcpy(part.uuid, uuid, sizeof(part.uuid));
+    part.epoch = epoch;
+    while (status == WAL_OK && part.epoch > 1 && first == 0) {
+        part.epoch--;
+        status = wal__remote_next(remote, &part, 0, &first, error);
+    }
+    for (; status == WAL_OK && part.epoch < epoch; part.epoch++) {
+        status = fence(remote, info, &part, epoch, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__history_read(remote, info, uuid, history, error);
+    }
+    return status == WAL_OK && history->last_epoch != epoch
+               ? wal__takeover_report(history, error)
+               : status;
+}
+
+enum wal_status wal__takeover(struct wal_remote *remote,
+                              wal__part_info_fn *info, const uint8_t uuid[16],
+                              const uint8_t writer[16],
+                              struct wal__history *history,
+                              struct wal_error *error)
+{
+    enum wal_status status =
+        create_epoch(remote, uuid, history->last_epoch + 1, writer, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    history->last_epoch++;
+    return wal__takeover_fence(remote, info, uuid, history, error);
+}

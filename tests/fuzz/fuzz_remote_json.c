@@ -1,0 +1,82 @@
+/*
+ * fuzz_remote_json.c - any bytes as the objects of a remote that are JSON, and
+ * as the name of one.
+ *
+ * What is decoded is encoded again, and decoded to the same.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "remote/layout/object_json.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool condition)
+{
+    if (!condition) {
+        abort();
+    }
+}
+
+static struct wal_slice slice_of(const struct wal__buf *buf)
+{
+    return (struct wal_slice){buf->data, buf->size};
+}
+
+static void check_epoch(struct wal_slice json, struct wal__buf *buf)
+{
+    struct wal__epoch epoch;
+    struct wal__epoch again;
+
+    buf->size = 0;
+    if (wal__epoch_decode(json, "", &epoch, NULL) == WAL_OK) {
+        check(wal__epoch_encode(&epoch, buf) == WAL_OK);
+        check(wal__epoch_decode(slice_of(buf), "", &again, NULL) == WAL_OK);
+        check(strcmp(epoch.host, again.host) == 0 &&
+              epoch.started_ms == again.started_ms);
+    }
+}
+
+static void check_fence(struct wal_slice json, struct wal__buf *buf)
+{
+    uint64_t epoch = 0;
+    uint64_t again = 0;
+
+    buf->size = 0;
+    if (wal__fence_decode(json, "", &epoch, NULL) == WAL_OK && epoch != 0) {
+        check(wal__fence_encode(epoch, buf) == WAL_OK);
+        check(wal__fence_decode(slice_of(buf), "", &again, NULL) == WAL_OK);
+        check(again == epoch);
+    }
+}
+
+static void check_name(const uint8_t *data, size_t size)
+{
+    struct wal__store_object object;
+    char text[WAL__STORE_OBJECT_SIZE];
+    char name[256];
+
+    if (size < sizeof(name)) {
+        memcpy(name, data, size);
+        name[size] = '\0';
+        if (wal__store_object_parse(name, &object)) {
+            wal__store_object_format(&object, text);
+            check(strcmp(text, name) == 0);
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct wal_slice json = {data, size};
+    struct wal__buf buf;
+
+    wal__buf_init(&buf, &wal__heap_libc);
+    check_epoch(json, &buf);
+    check_fence(json, &buf);
+    wal__buf_deinit(&buf);
+    if (size > 0) {
+        check_name(data, size);
+    }
+    return 0;
+}

@@ -1,0 +1,239 @@
+/*
+ * small_log.c - a log of numbers in memory (small_log.h).
+ */
+#include "tests/lib/remote/small_log.h"
+
+#include "engine/base/error.h"
+
+static const char magic[8] = "SMALLPRT";
+
+const uint8_t small_uuid[16] = {0xa1, 2, 3, [15] = 4};
+
+/* magic | info | entries */
+enum {
+    HEAD_SIZE = sizeof(magic) + sizeof(struct wal_part_info)
+};
+
+void small_log_init(struct small_log *log)
+{
+    *log = (struct small_log){.identity = 7};
+    log->entries = calloc(SMALL_LOG_MAX, sizeof(log->entries[0]));
+    log->chain = calloc(SMALL_LOG_MAX + 1, sizeof(log->chain[0]));
+    log->part = calloc(1, HEAD_SIZE + SMALL_PART_MAX * sizeof(uint64_t));
+    assert_true(log->entries != NULL && log->chain != NULL &&
+                log->part != NULL);
+}
+
+void small_log_deinit(struct small_log *log)
+{
+    free(log->entries);
+    free(log->chain);
+    free(log->part);
+}
+
+void small_log_append(struct small_log *log, uint64_t entry)
+{
+    assert_true(log->count < SMALL_LOG_MAX);
+    log->entries[log->count++] = entry;
+    log->chain[log->count] =
+        log->chain[log->count - 1] * 31 +
+        (uint32_t)(entry * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}
+
+void small_log_cut(struct small_log *log, uint64_t count)
+{
+    assert_true(count <= log->count);
+    log->count = count;
+}
+
+void assert_logs_equal(const struct small_log *a, const struct small_log *b)
+{
+    assert_int_equal(a->count, b->count);
+    assert_memory_equal(a->entries, b->entries,
+                        (size_t)a->count * sizeof(a->entries[0]));
+}
+
+static struct wal__position position_of(const struct small_log *log,
+                                        uint64_t count)
+{
+    struct wal__position position = {{{0}}};
+
+    if (count > 0) {
+        position.places[WAL_PART_LOG] =
+            (struct wal_part_place){.segment = 1,
+                                    .identity = log->identity,
+                                    .offset = 8 * count,
+                                    .sequence = count,
+                                    .chain = log->chain[count]};
+    }
+    return position;
+}
+
+/* Makes the part of the entries from `first` on. */
+static void make_part(struct small_log *log, uint64_t first, uint64_t count,
+                      uint32_t flags, struct wal_slice *part,
+                      struct wal_part_info *info)
+{
+    struct wal_part_info made = WAL_INIT(wal_part_info);
+    struct wal__position before;
+    struct wal__position after;
+
+    assert_true(count <= SMALL_PART_MAX);
+    made.flags = flags;
+    memcpy(made.uuid, small_uuid, sizeof(made.uuid));
+    made.size = HEAD_SIZE + count * sizeof(uint64_t);
+    before = position_of(log, first);
+    after = position_of(log, first + count);
+    memcpy(made.before, before.places, sizeof(made.before));
+    memcpy(made.after, after.places, sizeof(made.after));
+    memcpy(log->part, magic, sizeof(magic));
+    memcpy(log->part + sizeof(magic), &made, sizeof(made));
+    memcpy(log->part + HEAD_SIZE, log->entries + first,
+           (size_t)count * sizeof(uint64_t));
+    if (part != NULL) {
+        *part = (struct wal_slice){log->part, made.size};
+    }
+    if (info != NULL) {
+        *info = made;
+    }
+}
+
+static enum wal_status next(void *ctx, const struct wal__position *position,
+                            uint64_t max_size, struct wal_slice *part,
+                            struct wal_part_info *info, struct wal_error *error)
+{
+    struct small_log *log = ctx;
+    uint64_t first =
+        position != NULL ? position->places[WAL_PART_LOG].sequence : 0;
+    uint64_t count;
+
+    (void)max_size;
+    if (first > log->count ||
+        (first > 0 &&
+         log->chain[first] != position->places[WAL_PART_LOG].chain)) {
+        return wal__fail(error, WAL_ECONFLICT, "another past");
+    }
+    if (first < log->compacted) {
+        make_part(log, first, log->compacted - first, WAL_PART_SEGMENT, part,
+                  info);
+        return WAL_OK;
+    }
+    if (first == log->count) {
+        return WAL_END;
+    }
+    count = log->count - first;
+    if (log->per_part > 0 && count > log->per_part) {
+        count = log->per_part;
+    }
+    make_part(log, first, count, 0, part, info);
+    return WAL_OK;
+}
+
+static enum wal_status durable(void *ctx, uint64_t *sequence,
+                               struct wal_error *error)
+{
+    (void)error;
+    *sequence = ((struct small_log *)ctx)->count;
+    return WAL_OK;
+}
+
+static enum wal_status get_info(struct wal_slice head,
+                                struct wal_part_info *info,
+                                struct wal_error *error)
+{
+    if (head.size < HEAD_SIZE || memcmp(head.data, magic, 8) != 0) {
+        return wal__fail(error, WAL_ECORRUPT, "it is no part");
+    }
+    memcpy(info, (const uint8_t *)head.data + sizeof(magic), sizeof(*info));
+    return WAL_OK;
+}
+
+struct wal__part_source small_log_source(struct small_log *log)
+{
+    return (struct wal__part_source){
+        .next = next, .durable = durable, .info = get_info, .ctx = log};
+}
+
+static enum wal_status position(void *ctx, struct wal__position *position,
+                                struct wal_error *error)
+{
+    struct small_log *log = ctx;
+
+    (void)error;
+    *position = position_of(log, log->count);
+    return WAL_OK;
+}
+
+static enum wal_status apply(void *ctx, struct wal_slice part,
+                             struct wal_error *error)
+{
+    struct small_log *log = ctx;
+    struct wal_part_info info = WAL_INIT(wal_part_info);
+    enum wal_status status = get_info(part, &info, error);
+    uint64_t first = info.before[WAL_PART_LOG].sequence;
+    uint64_t last = info.after[WAL_PART_LOG].sequence;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (info.size != part.size) {
+        return wal__fail(error, WAL_ECORRUPT, "it has another size");
+    }
+    if (last <= log->count &&
+        log->chain[last] == info.after[WAL_PART_LOG].chain) {
+        return WAL_OK;
+    }
+    if (first != log->count ||
+        log->chain[first] != info.before[WAL_PART_LOG].chain) {
+        return wal__fail(error, WAL_ECONFLICT, "it does not follow");
+    }
+    for (uint64_t i = first; i < last; i++) {
+        uint64_t entry;
+
+        memcpy(&entry,
+               (const uint8_t *)part.data + HEAD_SIZE +
+                   (i - first) * sizeof(entry),
+               sizeof(entry));
+        small_log_append(log, entry);
+    }
+    if (log->chain[last] != info.after[WAL_PART_LOG].chain) {
+        log->count = first;
+        return wal__fail(error, WAL_ECORRUPT, "its chain is another one");
+    }
+    return WAL_OK;
+}
+
+struct wal__part_target small_log_target(struct small_log *log)
+{
+    return (struct wal__part_target){
+        .position = position, .apply = apply, .info = get_info, .ctx = log};
+}
+
+enum wal_status small_writer_start(struct wal_remote_writer *writer,
+                                   struct memory_driver *memory,
+                                   struct small_log *log, uint64_t id,
+                                   bool takes_over, struct wal_error *error)
+{
+    *writer = (struct wal_remote_writer){.remote = &memory->remote,
+                                         .source = small_log_source(log)};
+    memcpy(writer->uuid, small_uuid, sizeof(writer->uuid));
+    memcpy(writer->writer, &id, sizeof(id));
+    return wal__writer_start(writer, takes_over, error);
+}
+
+enum wal_status small_pull(struct memory_driver *memory, struct small_log *log,
+                           struct wal_remote_pull_result *result,
+                           struct wal_error *error)
+{
+    struct wal__pull pull = {.remote = &memory->remote,
+                             .target = small_log_target(log)};
+    enum wal_status status;
+
+    memcpy(pull.uuid, small_uuid, sizeof(pull.uuid));
+    status = wal__pull_run(&pull, error);
+    wal__pull_deinit(&pull);
+    if (result != NULL) {
+        *result = pull.result;
+    }
+    return status;
+}

@@ -1,0 +1,220 @@
+/*
+ * test_remote_layout.c - tests of the names of a store's objects, and of those
+ * that are JSON.
+ */
+#include "agentwal/replica.h"
+#include "remote/layout/object_json.h"
+#include "tests/lib/kit/store_kit.h"
+
+static const struct wal__heap *const heap = &wal__heap_libc;
+
+static void assert_name(struct wal__store_object object, const char *name)
+{
+    struct wal__store_object parsed = {.epoch = 0};
+    char text[WAL__STORE_OBJECT_SIZE];
+
+    wal__store_object_format(&object, text);
+    assert_string_equal(text, name);
+    assert_true(wal__store_object_parse(name, &parsed));
+    assert_memory_equal(&parsed, &object, sizeof(parsed));
+}
+
+static void test_remote_layout__name_of_each_kind(void **state)
+{
+    (void)state;
+    assert_name(
+        (struct wal__store_object){.kind = WAL__OBJECT_EPOCH, .epoch = 10},
+        "00000000000000000000000000000000/epoch/000000000000000a");
+    assert_name((struct wal__store_object){.kind = WAL__OBJECT_PART,
+                                           .uuid = {0xab, [15] = 1},
+                                           .epoch = 1,
+                                           .number = UINT64_MAX >> 2},
+                "ab000000000000000000000000000001/part/0000000000000001/"
+                "3fffffffffffffff");
+}
+
+static void test_remote_layout__other_name_is_refused(void **state)
+{
+    static const char *const names[] = {
+        "",
+        "probe/1",
+        "00000000000000000000000000000000",
+        "00000000000000000000000000000000/",
+        "00000000000000000000000000000000/epoch/",
+        "00000000000000000000000000000000/epoch/0000000000000000",
+        "00000000000000000000000000000000/epoch/4000000000000000",
+        "00000000000000000000000000000000/epoch/000000000000000A",
+        "00000000000000000000000000000000/epoch/00000000000000001",
+        "0000000000000000000000000000000g/epoch/0000000000000001",
+        "00000000000000000000000000000000/part/0000000000000001",
+        "00000000000000000000000000000000/part/0000000000000001/"
+        "0000000000000000",
+        "00000000000000000000000000000000/seg/2-0000000000000001-"
+        "0000000000000001",
+        "00000000000000000000000000000000/seg/",
+        "00000000000000000000000000000000/base/1",
+        "00000000000000000000000000000000/own/0000000000000001",
+    };
+    struct wal__store_object object;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_false(wal__store_object_parse(names[i], &object));
+    }
+}
+
+static void test_remote_layout__uuid_with_and_without_hyphens(void **state)
+{
+    uint8_t uuid[16] = {0};
+    char text[WAL__UUID_TEXT_SIZE];
+
+    (void)state;
+    assert_true(
+        wal__uuid_parse("01234567-89ab-cdef-0123-456789abcdef", 36, uuid));
+    wal__uuid_format(uuid, text);
+    assert_string_equal(text, "0123456789abcdef0123456789abcdef");
+    assert_true(wal__uuid_parse(text, 32, uuid));
+    assert_false(wal__uuid_parse(text, 31, uuid));
+    assert_false(
+        wal__uuid_parse("01234567089ab-cdef-0123-456789abcdef", 36, uuid));
+}
+
+static struct wal_slice slice_of(const struct wal__buf *buf)
+{
+    return (struct wal_slice){buf->data, buf->size};
+}
+
+static void test_remote_layout__epoch_round_trip(void **state)
+{
+    struct wal__epoch epoch = {
+        .writer = {1, 2, 3}, .host = "a \"host\"", .started_ms = 12};
+    struct wal__epoch decoded;
+    struct wal__buf buf;
+
+    (void)state;
+    wal__buf_init(&buf, heap);
+    assert_int_equal(wal__epoch_encode(&epoch, &buf), WAL_OK);
+    assert_int_equal(wal__epoch_decode(slice_of(&buf), "e", &decoded, NULL),
+                     WAL_OK);
+    assert_memory_equal(decoded.writer, epoch.writer, sizeof(epoch.writer));
+    assert_string_equal(decoded.host, epoch.host);
+    assert_int_equal(decoded.started_ms, epoch.started_ms);
+    wal__buf_deinit(&buf);
+}
+
+static void test_remote_layout__damaged_epoch(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        "{}",
+        "[]",
+        "{\"version\":1}",
+        "{\"version\":0}",
+        "{\"version\":1,\"version\":1}",
+        "{\"version\":1,\"writer\":\"00\",\"host\":\"a\",\"started\":1}",
+        "{\"version\":1,\"writer\":\"00000000000000000000000000000000\","
+        "\"host\":\"a\\n\",\"started\":1}",
+        "{\"version\":1,\"writer\":\"00000000000000000000000000000000\","
+        "\"host\":\"a\",\"started\":-1}",
+        "{\"version\":1,\"writer\":\"00000000000000000000000000000000\","
+        "\"host\":\"a\",\"started\":1"};
+    struct wal__epoch epoch;
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        assert_int_equal(
+            wal__epoch_decode(kit_text(texts[i]), "e", &epoch, &error),
+            WAL_ECORRUPT);
+        assert_string_equal(error.file, "e");
+    }
+    assert_int_equal(
+        wal__epoch_decode(kit_text("{\"version\":2}"), "e", &epoch, &error),
+        WAL_EVERSION);
+}
+
+static void test_remote_layout__fence_round_trip(void **state)
+{
+    struct wal__buf buf;
+    uint64_t epoch = 0;
+
+    (void)state;
+    wal__buf_init(&buf, heap);
+    assert_int_equal(wal__fence_encode(7, &buf), WAL_OK);
+    assert_slice(slice_of(&buf), "{\"fence\":7}\n");
+    assert_int_equal(wal__fence_decode(slice_of(&buf), "p", &epoch, NULL),
+                     WAL_OK);
+    assert_int_equal(epoch, 7);
+    assert_int_equal(wal__fence_decode(kit_text("WALPART"), "p", &epoch, NULL),
+                     WAL_OK);
+    assert_int_equal(epoch, 0);
+    wal__buf_deinit(&buf);
+}
+
+static void test_remote_layout__damaged_fence(void **state)
+{
+    static const char *const texts[] = {
+        "{",
+        "{}",
+        "{\"fence\":0}",
+        "{\"fence\":-1}",
+        "{\"fence\":1.5}",
+        "{\"fence\":\"1\"}",
+        "{\"fence\":1,\"fence\":1}",
+        "{\"fence\":1}x",
+    };
+    uint64_t epoch;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        assert_int_equal(
+            wal__fence_decode(kit_text(texts[i]), "p", &epoch, NULL),
+            WAL_ECORRUPT);
+    }
+}
+
+/* Each byte is changed, and each is the last. */
+static void test_remote_layout__any_bytes_are_decoded_or_refused(void **state)
+{
+    struct wal__epoch epoch = {.host = "host", .started_ms = 1};
+    struct wal__buf json;
+    uint64_t fence;
+
+    (void)state;
+    wal__buf_init(&json, heap);
+    assert_int_equal(wal__epoch_encode(&epoch, &json), WAL_OK);
+    for (size_t i = 0; i < json.size * 4; i++) {
+        static const uint8_t values[] = {'{', '"', '0', 0x80};
+        size_t size = i < json.size ? i : json.size;
+        uint8_t *copy = malloc(size + 1);
+        struct wal_slice bytes = {copy, size};
+
+        assert_non_null(copy);
+        memcpy(copy, json.data, size);
+        if (i >= json.size) {
+            copy[i % json.size] = values[i / json.size];
+        }
+        if (wal__epoch_decode(bytes, "e", &epoch, NULL) == WAL_OK) {
+            assert_true(i >= json.size - 1);
+        }
+        (void)!wal__fence_decode(bytes, "p", &fence, NULL);
+        free(copy);
+    }
+    wal__buf_deinit(&json);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_remote_layout__name_of_each_kind),
+        cmocka_unit_test(test_remote_layout__other_name_is_refused),
+        cmocka_unit_test(test_remote_layout__uuid_with_and_without_hyphens),
+        cmocka_unit_test(test_remote_layout__epoch_round_trip),
+        cmocka_unit_test(test_remote_layout__damaged_epoch),
+        cmocka_unit_test(test_remote_layout__fence_round_trip),
+        cmocka_unit_test(test_remote_layout__damaged_fence),
+        cmocka_unit_test(test_remote_layout__any_bytes_are_decoded_or_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

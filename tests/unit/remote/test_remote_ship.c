@@ -1,0 +1,714 @@
+/*
+ * test_remote_ship.c - tests of writers and pulls by the states that they find:
+ * what another writer did meanwhile, what a call that failed left, what the
+ * remote has lost.
+ */
+#include "tests/lib/remote/small_log.h"
+
+/* A remote and the logs of two machines. */
+struct place {
+    struct memory_driver memory;
+    struct small_log a;
+    struct small_log b;
+    struct wal_remote_writer writer; /* of the log a */
+    struct wal_remote_writer other;  /* of the log b, unless zeroed */
+};
+
+static struct place place;
+
+static void append(struct small_log *log, uint64_t first, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        small_log_append(log, first + i);
+    }
+}
+
+static enum wal_status push(struct wal_remote_writer *writer,
+                            struct wal_remote_push_result *result,
+                            struct wal_error *error)
+{
+    struct wal_remote_push_result counts = WAL_INIT(wal_remote_push_result);
+    enum wal_status status = wal__writer_push(writer, &counts, error);
+
+    if (result != NULL) {
+        *result = counts;
+    }
+    return status;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&place, 0, sizeof(place));
+    memory_driver_init(&place.memory);
+    small_log_init(&place.a);
+    small_log_init(&place.b);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    wal__writer_deinit(&place.writer);
+    wal__writer_deinit(&place.other);
+    small_log_deinit(&place.a);
+    small_log_deinit(&place.b);
+    memory_driver_deinit(&place.memory);
+    return 0;
+}
+
+/* Ten entries of the machine a in parts of two, stored. */
+static void store_ten(void)
+{
+    place.a.per_part = 2;
+    append(&place.a, 100, 10);
+    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
+                                        1, false, NULL),
+                     WAL_OK);
+    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+}
+
+/* The machine b pulls, and takes over. */
+static void take_over(void)
+{
+    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
+                                        2, true, NULL),
+                     WAL_OK);
+}
+
+static void assert_pulled(const struct small_log *log)
+{
+    struct wal_error error = KIT_ERROR;
+    struct small_log pulled;
+    enum wal_status status;
+
+    small_log_init(&pulled);
+    status = small_pull(&place.memory, &pulled, NULL, &error);
+    if (status != WAL_OK) {
+        print_error("%s: %s\n", error.file, error.text);
+    }
+    assert_int_equal(status, WAL_OK);
+    assert_logs_equal(&pulled, log);
+    small_log_deinit(&pulled);
+}
+
+/* A pull to an empty log fails, and names the object. */
+static void assert_damage(const char *name)
+{
+    struct wal_error error = KIT_ERROR;
+    struct small_log pulled;
+
+    small_log_init(&pulled);
+    assert_int_equal(small_pull(&place.memory, &pulled, NULL, &error),
+                     WAL_ECORRUPT);
+    assert_string_equal(error.file, name);
+    small_log_deinit(&pulled);
+}
+
+#define UUID "a1020300000000000000000000000004"
+
+/* --- shipping ----------------------------------------------------------- */
+
+static void test_remote_ship__all_parts_are_pulled(void **state)
+{
+    (void)state;
+    store_ten();
+    assert_non_null(memory_find(&place.memory, UUID "/epoch/0000000000000001"));
+    assert_non_null(memory_find(&place.memory, UUID
+                                "/part/0000000000000001/0000000000000005"));
+    assert_int_equal(place.memory.count, 6);
+    assert_pulled(&place.a);
+}
+
+static void test_remote_ship__next_push_ships_what_is_new(void **state)
+{
+    struct wal_remote_push_result result;
+
+    (void)state;
+    store_ten();
+    assert_int_equal(push(&place.writer, &result, NULL), WAL_OK);
+    assert_int_equal(result.parts, 0);
+    append(&place.a, 200, 3);
+    assert_int_equal(push(&place.writer, &result, NULL), WAL_OK);
+    assert_int_equal(result.parts, 2);
+    assert_int_equal(result.part, 7);
+    assert_int_equal(result.sequence, 13);
+    assert_pulled(&place.a);
+}
+
+static void test_remote_ship__same_writer_goes_on_in_its_epoch(void **state)
+{
+    (void)state;
+    store_ten();
+    append(&place.a, 200, 2);
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
+                                        1, false, NULL),
+                     WAL_OK);
+    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_int_equal(place.other.epoch, 1);
+    assert_int_equal(place.memory.count, 7);
+    assert_pulled(&place.a);
+}
+
+/* The process was killed while its part was on the way, and has more now. */
+static void test_remote_ship__part_of_killed_process_is_taken(void **state)
+{
+    (void)state;
+    store_ten();
+    append(&place.a, 200, 1);
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
+                                        1, false, NULL),
+                     WAL_OK);
+    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    append(&place.a, 300, 1);
+    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_pulled(&place.a);
+}
+
+/* A machine and its copy both go on. */
+static void test_remote_ship__part_of_copy_with_other_past(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    store_ten();
+    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
+                                        1, false, NULL),
+                     WAL_OK);
+    append(&place.a, 200, 2);
+    append(&place.b, 300, 2);
+    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    assert_int_equal(push(&place.other, NULL, &error), WAL_ECONFLICT);
+    assert_int_equal(push(&place.other, NULL, &error), WAL_ECONFLICT);
+    assert_pulled(&place.a);
+}
+
+/* What fail_each_call tries. */
+enum {
+    FAILS_AFTER = 1, /* the call is done */
+    TAKES_OVER = 2,
+    RESTARTS = 4, /* the process is killed, and another one goes on */
+    COMPACTED = 8
+};
+
+static enum wal_status start_other(unsigned how)
+{
+    enum wal_status status = WAL_EREMOTE;
+
+    for (int i = 0; i < 3 && status == WAL_EREMOTE; i++) {
+        wal__writer_deinit(&place.other);
+        status = small_writer_start(&place.other, &place.memory, &place.b, 2,
+                                    (how & TAKES_OVER) != 0, NULL);
+    }
+    return status;
+}
+
+/* A push, or a takeover, of which the call `at` fails. Returns whether there
+ * was one. */
+static bool fail_call(unsigned how, uint64_t at)
+{
+    enum wal_status status;
+
+    if ((how & TAKES_OVER) != 0) {
+        store_ten();
+        assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL),
+                         WAL_OK);
+    }
+    place.b.per_part = 2;
+    append(&place.b, 500, 5);
+    place.b.compacted = (how & COMPACTED) != 0 ? place.b.count - 1 : 0;
+    place.memory.fail_at = place.memory.calls + at;
+    place.memory.fails_after = (how & FAILS_AFTER) != 0;
+    status = start_other(how);
+    assert_int_equal(status, WAL_OK);
+    status = push(&place.other, NULL, NULL);
+    if (status == WAL_EREMOTE && (how & RESTARTS) != 0) {
+        append(&place.b, 600, 1);
+        assert_int_equal(start_other(how), WAL_OK);
+    }
+    if (status == WAL_EREMOTE) {
+        status = push(&place.other, NULL, NULL);
+    }
+    assert_int_equal(status, WAL_OK);
+    return place.memory.calls >= place.memory.fail_at;
+}
+
+static void test_remote_ship__each_call_fails(void **state)
+{
+    for (unsigned how = 0; how < 16; how++) {
+        bool has_failed = true;
+
+        /* A store that was compacted where the remote ends is refused. */
+        if ((how & TAKES_OVER) != 0 && (how & COMPACTED) != 0) {
+            continue;
+        }
+        for (uint64_t at = 1; has_failed; at++) {
+            tear_down(state);
+            set_up(state);
+            has_failed = fail_call(how, at);
+            place.memory.fail_at = 0;
+            assert_pulled(&place.b);
+        }
+    }
+}
+
+/* --- taking over -------------------------------------------------------- */
+
+static void test_remote_ship__other_writer_needs_take_over(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    store_ten();
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
+                                        2, false, &error),
+                     WAL_EFENCED);
+    assert_error(&error, WAL_EFENCED, "epoch 1");
+    assert_int_equal(place.memory.count, 6);
+}
+
+static void test_remote_ship__old_writer_is_fenced_for_ever(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    store_ten();
+    take_over();
+    append(&place.a, 200, 2);
+    assert_int_equal(push(&place.writer, NULL, &error), WAL_EFENCED);
+    assert_error(&error, WAL_EFENCED, "epoch 2");
+    append(&place.b, 300, 2);
+    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_int_equal(push(&place.writer, NULL, &error), WAL_EFENCED);
+    assert_pulled(&place.b);
+}
+
+/* The part comes when the machine b has read the history. */
+static void push_old_part(void *ctx, const char *call, const char *name)
+{
+    (void)ctx;
+    if (strcmp(call, "create") == 0 && strstr(name, "/part/") != NULL) {
+        place.memory.hook = NULL;
+        assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    }
+}
+
+static void test_remote_ship__part_comes_before_the_fence(void **state)
+{
+    (void)state;
+    store_ten();
+    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    append(&place.a, 200, 2);
+    place.memory.hook = push_old_part;
+    /* What the machine b lacks was acknowledged. */
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
+                                        2, true, NULL),
+                     WAL_ECONFLICT);
+    assert_non_null(memory_find(&place.memory, UUID
+                                "/part/0000000000000001/0000000000000007"));
+    assert_pulled(&place.a);
+    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
+                                        2, false, NULL),
+                     WAL_OK);
+    append(&place.b, 300, 1);
+    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_pulled(&place.b);
+}
+
+static void test_remote_ship__late_part_meets_the_fence(void **state)
+{
+    (void)state;
+    store_ten();
+    append(&place.a, 200, 2);
+    place.memory.put_faults = 1000;
+    for (uint64_t i = 0; place.memory.late_count == 0; i++) {
+        place.memory.random = i;
+        if (push(&place.writer, NULL, NULL) == WAL_OK) {
+            append(&place.a, 200, 2);
+        }
+    }
+    place.memory.put_faults = 0;
+    take_over();
+    memory_driver_settle(&place.memory);
+    append(&place.b, 300, 1);
+    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_pulled(&place.b);
+}
+
+static void test_remote_ship__older_store_changes_nothing(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    store_ten();
+    append(&place.b, 100, 9);
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
+                                        2, true, &error),
+                     WAL_ECONFLICT);
+    assert_error(&error, WAL_ECONFLICT, "lacks what the remote has");
+    assert_int_equal(place.memory.count, 6);
+    append(&place.a, 200, 1);
+    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+}
+
+static void test_remote_ship__forked_store_changes_nothing(void **state)
+{
+    (void)state;
+    store_ten();
+    append(&place.b, 100, 9);
+    append(&place.b, 999, 9);
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
+                                        2, true, NULL),
+                     WAL_ECONFLICT);
+    assert_int_equal(place.memory.count, 6);
+}
+
+static void test_remote_ship__epochs_without_parts(void **state)
+{
+    struct wal_remote_writer writer;
+
+    (void)state;
+    store_ten();
+    for (uint64_t id = 10; id < 15; id++) {
+        assert_int_equal(small_writer_start(&writer, &place.memory, &place.a,
+                                            id, true, NULL),
+                         WAL_OK);
+        wal__writer_deinit(&writer);
+    }
+    take_over();
+    assert_int_equal(place.other.epoch, 7);
+    append(&place.b, 300, 1);
+    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_pulled(&place.b);
+}
+
+static void make_epoch(void *ctx, const char *call, const char *name)
+{
+    static const char epoch[] = UUID "/epoch/0000000000000002";
+    static const char json[] =
+        "{\"version\":1,\"writer\":\"00000000000000000000000000000009\","
+        "\"host\":\"h\",\"started\":1}";
+
+    (void)ctx;
+    (void)name;
+    if (strcmp(call, "create") == 0) {
+        struct wal__driver *driver = &place.memory.driver;
+
+        place.memory.hook = NULL;
+        memory_now_ms += 31000;
+        assert_int_equal(driver->calls->put_if_absent(
+                             driver, epoch,
+                             (struct wal_slice){json, sizeof(json) - 1}, NULL),
+                         WAL_OK);
+    }
+}
+
+/* The part is stored, and not acknowledged. */
+static void test_remote_ship__away_while_an_epoch_is_made(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    store_ten();
+    append(&place.a, 200, 1);
+    place.memory.hook = make_epoch;
+    assert_int_equal(push(&place.writer, NULL, &error), WAL_EFENCED);
+    assert_error(&error, WAL_EFENCED, "host h");
+    assert_int_equal(push(&place.writer, NULL, &error), WAL_EFENCED);
+    assert_pulled(&place.a);
+}
+
+static void test_remote_ship__away_and_still_the_writer(void **state)
+{
+    (void)state;
+    store_ten();
+    memory_now_ms += 31000;
+    append(&place.a, 200, 1);
+    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    assert_pulled(&place.a);
+}
+
+/* --- compaction --------------------------------------------------------- */
+
+static void test_remote_ship__compacted_store_ships_segments(void **state)
+{
+    struct wal_remote_push_result result;
+
+    (void)state;
+    append(&place.a, 100, 10);
+    place.a.compacted = 8;
+    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
+                                        1, false, NULL),
+                     WAL_OK);
+    assert_int_equal(push(&place.writer, &result, NULL), WAL_OK);
+    assert_int_equal(result.parts, 2);
+    assert_pulled(&place.a);
+    take_over();
+    append(&place.b, 300, 2);
+    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_pulled(&place.b);
+}
+
+/* Compaction has replaced what the remote ends in. */
+static void test_remote_ship__compacted_while_it_was_away(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    store_ten();
+    append(&place.a, 200, 5);
+    place.a.compacted = 12;
+    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    assert_pulled(&place.a);
+    /* Another writer cannot know whether it has the same past. */
+    append(&place.a, 300, 5);
+    place.a.compacted = 20;
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
+                                        2, true, &error),
+                     WAL_ECONFLICT);
+    assert_error(&error, WAL_ECONFLICT, "was compacted where the remote ends");
+}
+
+/* A machine that went on from an older state of itself, and was compacted, is
+ * as one whose log was compacted where the remote ends. */
+static void test_remote_ship__past_that_compaction_left_open(void **state)
+{
+    struct wal_remote_writer writer = {.remote = &place.memory.remote};
+
+    (void)state;
+    store_ten();
+    append(&place.a, 200, 5);
+    place.a.compacted = 12;
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
+                                        1, false, NULL),
+                     WAL_ECONFLICT);
+    writer.source = small_log_source(&place.a);
+    memcpy(writer.uuid, small_uuid, sizeof(writer.uuid));
+    writer.writer[0] = 1;
+    writer.known_epoch = 1;
+    writer.known_part = 5;
+    assert_int_equal(wal__writer_start(&writer, false, NULL), WAL_OK);
+    assert_int_equal(push(&writer, NULL, NULL), WAL_OK);
+    wal__writer_deinit(&writer);
+    assert_pulled(&place.a);
+}
+
+/* --- pulling ------------------------------------------------------------ */
+
+static void test_remote_pull__goes_on_from_each_position(void **state)
+{
+    (void)state;
+    store_ten();
+    take_over();
+    place.b.per_part = 3;
+    append(&place.b, 300, 10);
+    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    for (uint64_t count = 0; count <= 10; count += 2) {
+        struct wal_remote_pull_result result;
+
+        small_log_cut(&place.a, count);
+        assert_int_equal(small_pull(&place.memory, &place.a, &result, NULL),
+                         WAL_OK);
+        assert_int_equal(result.parts, (10 - count) / 2 + 4);
+        assert_int_equal(result.sequence, 20);
+        assert_logs_equal(&place.a, &place.b);
+    }
+    small_log_cut(&place.a, 13);
+    assert_int_equal(small_pull(&place.memory, &place.a, NULL, NULL), WAL_OK);
+    assert_logs_equal(&place.a, &place.b);
+}
+
+static void test_remote_pull__lost_objects(void **state)
+{
+    static const char *const lost[] = {
+        UUID "/part/0000000000000001/0000000000000001",
+        UUID "/part/0000000000000001/0000000000000003",
+        UUID "/part/0000000000000001/0000000000000005",
+        UUID "/part/0000000000000001/0000000000000006", /* the fence */
+        UUID "/part/0000000000000002/0000000000000001",
+    };
+
+    for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
+        tear_down(state);
+        set_up(state);
+        store_ten();
+        take_over();
+        place.b.per_part = 3;
+        append(&place.b, 300, 10);
+        assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+        memory_remove(&place.memory, lost[i]);
+        assert_damage(lost[i]);
+    }
+}
+
+static void test_remote_pull__damaged_part(void **state)
+{
+    static const char name[] = UUID "/part/0000000000000001/0000000000000003";
+
+    (void)state;
+    store_ten();
+    memory_find(&place.memory, name)->size--;
+    assert_damage(name);
+    memory_find(&place.memory, name)->size = 0;
+    assert_damage(name);
+}
+
+/* Two parts that have changed places. */
+static void test_remote_pull__part_that_does_not_follow(void **state)
+{
+    static const char name[] = UUID "/part/0000000000000001/0000000000000002";
+    struct memory_object *second;
+    struct memory_object *third;
+    uint8_t *data;
+
+    (void)state;
+    store_ten();
+    second = memory_find(&place.memory, name);
+    third = second + 1;
+    data = second->data;
+    second->data = third->data;
+    third->data = data;
+    assert_damage(name);
+}
+
+static void test_remote_pull__no_store(void **state)
+{
+    uint8_t uuid[16];
+
+    (void)state;
+    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL),
+                     WAL_ENOTFOUND);
+    assert_int_equal(wal__remote_find_store(&place.memory.remote, uuid, NULL),
+                     WAL_ENOTFOUND);
+}
+
+static void test_remote_pull__one_store_or_several(void **state)
+{
+    static const char other[] =
+        "b0000000000000000000000000000000/epoch/0000000000000001";
+    struct wal__driver *driver = &place.memory.driver;
+    uint8_t uuid[16];
+
+    (void)state;
+    store_ten();
+    assert_int_equal(wal__remote_find_store(&place.memory.remote, uuid, NULL),
+                     WAL_OK);
+    assert_memory_equal(uuid, small_uuid, sizeof(uuid));
+    assert_int_equal(
+        driver->calls->put_if_absent(driver, other, WAL_STR("x"), NULL),
+        WAL_OK);
+    assert_int_equal(wal__remote_find_store(&place.memory.remote, uuid, NULL),
+                     WAL_EINVAL);
+}
+
+/* --- the rest ----------------------------------------------------------- */
+
+static void test_remote_ship__last_of_many_parts(void **state)
+{
+    static const uint64_t counts[] = {0, 1, 999, 1000, 1001, 2000, 2001, 9000};
+    struct wal__store_object object = {.kind = WAL__OBJECT_PART, .epoch = 1};
+    struct wal__driver *driver = &place.memory.driver;
+    uint64_t number = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        uint64_t last = 0;
+
+        while (number < counts[i]) {
+            char name[WAL__STORE_OBJECT_SIZE];
+
+            object.number = ++number;
+            wal__store_object_format(&object, name);
+            assert_int_equal(
+                driver->calls->put_if_absent(driver, name, WAL_STR("x"), NULL),
+                WAL_OK);
+        }
+        place.memory.calls = 0;
+        assert_int_equal(
+            wal__remote_last(&place.memory.remote, &object, &last, NULL),
+            WAL_OK);
+        assert_int_equal(last, counts[i]);
+        assert_true(place.memory.calls < 20);
+    }
+}
+
+static void test_remote_ship__lag(void **state)
+{
+    struct wal_remote_status status = WAL_INIT(wal_remote_status);
+    const struct wal__part_source source = small_log_source(&place.a);
+
+    (void)state;
+    append(&place.a, 1, 3);
+    assert_int_equal(wal__status_read(&place.memory.remote, &source, small_uuid,
+                                      &status, NULL),
+                     WAL_OK);
+    assert_int_equal(status.epoch, 0);
+    assert_int_equal(status.lag_sequences, 3);
+    store_ten();
+    append(&place.a, 1, 3);
+    assert_int_equal(wal__status_read(&place.memory.remote, &source, small_uuid,
+                                      &status, NULL),
+                     WAL_OK);
+    assert_int_equal(status.epoch, 1);
+    assert_int_equal(status.part, 7);
+    assert_int_equal(status.lag_sequences, 3);
+    assert_true(status.lag_bytes > 3 * sizeof(uint64_t));
+    small_log_cut(&place.a, 2);
+    assert_int_equal(wal__status_read(&place.memory.remote, &source, small_uuid,
+                                      &status, NULL),
+                     WAL_ECONFLICT);
+}
+
+static void test_remote_probe__refuses_what_ignores_conditions(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    assert_int_equal(wal__remote_probe(&place.memory.remote, &error), WAL_OK);
+    assert_int_equal(place.memory.count, 0);
+    place.memory.ignores_conditions = true;
+    assert_int_equal(wal__remote_probe(&place.memory.remote, &error),
+                     WAL_EINVAL);
+    assert_error(&error, WAL_EINVAL, "ignores If-None-Match");
+}
+
+#define PLACE_TEST(name) \
+    cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PLACE_TEST(test_remote_ship__all_parts_are_pulled),
+        PLACE_TEST(test_remote_ship__next_push_ships_what_is_new),
+        PLACE_TEST(test_remote_ship__same_writer_goes_on_in_its_epoch),
+        PLACE_TEST(test_remote_ship__part_of_killed_process_is_taken),
+        PLACE_TEST(test_remote_ship__part_of_copy_with_other_past),
+        PLACE_TEST(test_remote_ship__each_call_fails),
+        PLACE_TEST(test_remote_ship__other_writer_needs_take_over),
+        PLACE_TEST(test_remote_ship__old_writer_is_fenced_for_ever),
+        PLACE_TEST(test_remote_ship__part_comes_before_the_fence),
+        PLACE_TEST(test_remote_ship__late_part_meets_the_fence),
+        PLACE_TEST(test_remote_ship__older_store_changes_nothing),
+        PLACE_TEST(test_remote_ship__forked_store_changes_nothing),
+        PLACE_TEST(test_remote_ship__epochs_without_parts),
+        PLACE_TEST(test_remote_ship__away_while_an_epoch_is_made),
+        PLACE_TEST(test_remote_ship__away_and_still_the_writer),
+        PLACE_TEST(test_remote_ship__compacted_store_ships_segments),
+        PLACE_TEST(test_remote_ship__compacted_while_it_was_away),
+        PLACE_TEST(test_remote_ship__past_that_compaction_left_open),
+        PLACE_TEST(test_remote_pull__goes_on_from_each_position),
+        PLACE_TEST(test_remote_pull__lost_objects),
+        PLACE_TEST(test_remote_pull__damaged_part),
+        PLACE_TEST(test_remote_pull__part_that_does_not_follow),
+        PLACE_TEST(test_remote_pull__no_store),
+        PLACE_TEST(test_remote_pull__one_store_or_several),
+        PLACE_TEST(test_remote_ship__last_of_many_parts),
+        PLACE_TEST(test_remote_ship__lag),
+        PLACE_TEST(test_remote_probe__refuses_what_ignores_conditions),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,41 @@
+/*
+ * help_remote.c - help of the verb that keeps a store elsewhere too.
+ *
+ * Threads: the tools are single-threaded.
+ */
+#include <stddef.h>
+
+#include "tools/agentwal/help.h"
+
+const struct verb_help help_remote = {
+    .usage = "add [--replace] URL\n"
+             "remote push [--take-over]\n"
+             "remote pull [--store-id ID] [--take-over] URL DIR\n"
+             "remote status",
+    .summary = "Keep the store in a bucket too, and bring it to other machines",
+    .text =
+        "URL is s3://BUCKET[/PREFIX], with ?endpoint=URL&region=NAME where "
+        "they are\nneeded, or file:///DIR. It has no credentials: they come "
+        "from the environment\nor from ~/.aws/credentials. add checks that "
+        "the remote refuses to replace an\nobject. push stores what is new and "
+        "durable. pull makes a copy that can be\nread, or brings it up to "
+        "date. One store writes at a time: --take-over ends that\nof the other "
+        "one, for good. docs/scale.md has the rest.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--replace", "add: instead of the remote that the store has"},
+            {"--take-over", "push: from another copy of the store; pull: make "
+                            "DIR the store that writes"},
+            {"--store-id ID",
+             "pull: which store, where the remote has several"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal remote add s3://sessions", "name the bucket"},
+            {"agentwal remote push", "store what is new"},
+            {"agentwal remote pull --take-over s3://sessions ~/sessions",
+             "go on elsewhere"},
+            {NULL, NULL},
+        },
+};

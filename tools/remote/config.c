@@ -1,0 +1,244 @@
+/*
+ * config.c - the file remote.json of a store (config.h).
+ */
+#include "tools/remote/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "format/json/json_scan.h"
+#include "format/json/json_value.h"
+#include "tools/cli/atomic_file.h"
+
+static const char file_name[] = "remote.json";
+
+enum {
+    FILE_MAX = 8192
+};
+
+void remote_config_init(struct remote_config *config)
+{
+    if (getrandom(config->writer, sizeof(config->writer), 0) !=
+        (ssize_t)sizeof(config->writer)) {
+        abort();
+    }
+}
+
+static int open_store_directory(const char *store)
+{
+    return open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Opens the file of the store. Returns a descriptor, or -1 with errno set. */
+static int open_file(const char *store)
+{
+    int directory = open_store_directory(store);
+    int fd;
+    int error_number;
+
+    if (directory < 0) {
+        return -1;
+    }
+    fd = openat(directory, file_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    error_number = errno;
+    close(directory);
+    errno = error_number;
+    return fd;
+}
+
+static int report(const struct cli *cli, const char *what, int error_number)
+{
+    return cli_error(cli, CLI_FAILED, file_name, "%s failed: %s", what,
+                     strerror(error_number));
+}
+
+/* --- reading ------------------------------------------------------------ */
+
+static bool get_text(const struct wal__json_token *token, char *out,
+                     size_t capacity, size_t *size)
+{
+    bool has_nul = false;
+
+    return token->kind == WAL__JSON_STRING &&
+           wal__json_unescape(token->span, (uint8_t *)out, capacity - 1, size,
+                              &has_nul) == WAL__JSON_OK &&
+           !has_nul;
+}
+
+/* A positive number; false: it is not there. */
+static bool get_number(const struct wal__json_token *token, uint64_t *number)
+{
+    int64_t value = 0;
+
+    if (token->kind != WAL__JSON_NUMBER ||
+        wal__json_integer(token->span, &value) != WAL__JSON_OK || value <= 0) {
+        return false;
+    }
+    *number = (uint64_t)value;
+    return true;
+}
+
+static bool parse_writer(const char *text, size_t size, uint8_t writer[16])
+{
+    if (size != 32 || strspn(text, "0123456789abcdef") != 32) {
+        return false;
+    }
+    for (size_t i = 0; i < 16; i++) {
+        char digits[] = {text[2 * i], text[2 * i + 1], '\0'};
+
+        writer[i] = (uint8_t)strtoul(digits, NULL, 16);
+    }
+    return true;
+}
+
+static bool parse(const char *text, size_t size, struct remote_config *config)
+{
+    struct wal__json_member members[] = {{.key = "version"},
+                                         {.key = "url"},
+                                         {.key = "writer"},
+                                         {.key = "epoch"},
+                                         {.key = "part"}};
+    struct remote_config parsed = {.url = ""};
+    char writer[33] = "";
+    size_t count = 0;
+    int64_t version = 0;
+
+    if (wal__json_members(text, size, members, 5, NULL) != WAL__JSON_OK ||
+        members[0].value.kind != WAL__JSON_NUMBER ||
+        wal__json_integer(members[0].value.span, &version) != WAL__JSON_OK ||
+        version != 1 ||
+        !get_text(&members[1].value, parsed.url, sizeof(parsed.url), &count)) {
+        return false;
+    }
+    if (!get_text(&members[2].value, writer, sizeof(writer), &count) ||
+        !parse_writer(writer, count, parsed.writer)) {
+        return false;
+    }
+    if (get_number(&members[3].value, &parsed.epoch) !=
+        get_number(&members[4].value, &parsed.part)) {
+        return false;
+    }
+    *config = parsed;
+    return true;
+}
+
+int remote_config_read(const struct cli *cli, const char *store, bool required,
+                       struct remote_config *config)
+{
+    char text[FILE_MAX];
+    int fd = open_file(store);
+    ssize_t size;
+
+    if (fd < 0 && errno == ENOENT) {
+        return required ? cli_error(cli, CLI_NEGATIVE, store,
+                                    "the store has no remote; add one with: "
+                                    "agentwal remote add URL")
+                        : CLI_NEGATIVE;
+    }
+    if (fd < 0) {
+        return report(cli, "opening it", errno);
+    }
+    size = read(fd, text, sizeof(text));
+    close(fd);
+    if (size < 0) {
+        return report(cli, "reading it", errno);
+    }
+    if (!parse(text, (size_t)size, config)) {
+        return cli_error(cli, CLI_FAILED, file_name,
+                         "is damaged, or of a newer agentwal; remove it and "
+                         "add the remote again");
+    }
+    return CLI_CONTINUE;
+}
+
+/* --- writing ------------------------------------------------------------ */
+
+/* Formats the file. Returns its size, or 0 when the URL is too long or no
+ * text. */
+static size_t format(const struct remote_config *config, char *text,
+                     size_t capacity)
+{
+    char url[FILE_MAX / 2];
+    char writer[33];
+    char last[80] = "";
+    size_t size = 0;
+    int written;
+
+    for (size_t i = 0; i < 16; i++) {
+        (void)snprintf(writer + 2 * i, 3, "%02x", config->writer[i]);
+    }
+    if (wal__json_escape((struct wal__json_span){(const uint8_t *)config->url,
+                                                 strlen(config->url)},
+                         (uint8_t *)url, sizeof(url), &size) != WAL__JSON_OK) {
+        return 0;
+    }
+    if (config->part > 0) {
+        (void)snprintf(last, sizeof(last),
+                       ",\"epoch\":%" PRIu64 ",\"part\":%" PRIu64,
+                       config->epoch, config->part);
+    }
+    written = snprintf(text, capacity,
+                       "{\"version\":1,\"url\":%.*s,\"writer\":\"%s\"%s}\n",
+                       (int)size, url, writer, last);
+    return written > 0 && (size_t)written < capacity ? (size_t)written : 0;
+}
+
+int remote_config_write(const struct cli *cli, const char *store,
+                        const struct remote_config *config)
+{
+    struct cli_atomic_file file = {.fd = -1};
+    char text[FILE_MAX];
+    size_t size = format(config, text, sizeof(text));
+    int directory;
+    int error_number;
+
+    if (size == 0) {
+        return cli_error(cli, CLI_USAGE, "URL", "is too long, or not UTF-8");
+    }
+    directory = open_store_directory(store);
+    if (directory < 0) {
+        return report(cli, "opening the store", errno);
+    }
+    error_number = cli_atomic_file_create(&file, directory);
+    if (error_number == 0) {
+        error_number = cli_atomic_file_write(&file, text, size);
+        if (error_number == 0 && fsync(file.fd) != 0) {
+            error_number = errno;
+        }
+        error_number = cli_atomic_file_commit(&file, file_name, error_number);
+    }
+    if (error_number == 0 && fsync(directory) != 0) {
+        error_number = errno;
+    }
+    close(directory);
+    return error_number == 0 ? CLI_CONTINUE
+                             : report(cli, "writing it", error_number);
+}
+
+int remote_config_lock(const struct cli *cli, const char *store, int *lock)
+{
+    int fd = open_store_directory(store);
+
+    if (fd < 0) {
+        return report(cli, "opening the store", errno);
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        int error_number = errno;
+
+        close(fd);
+        return error_number == EWOULDBLOCK
+                   ? cli_error_status(cli, WAL_ELOCKED, store,
+                                      "another process is pushing the store; "
+                                      "wait for it, or end it")
+                   : report(cli, "locking the store", error_number);
+    }
+    *lock = fd;
+    return CLI_CONTINUE;
+}

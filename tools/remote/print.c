@@ -1,0 +1,220 @@
+/*
+ * print.c - prints what remotes answered (print.h).
+ */
+#include "tools/remote/print.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "tools/cli/json.h"
+#include "tools/terminal/size.h"
+
+struct number {
+    const char *key;
+    uint64_t value;
+};
+
+/* The advice for a status, with what separates it from the sentence. */
+static const char *advice(enum wal_status status)
+{
+    switch ((int)status) {
+    case WAL_EFENCED:
+        return "; agentwal remote push --take-over takes the store back, if "
+               "it has everything that the remote has";
+    case WAL_ENOTSTORE:
+        return "; create it, or correct the URL";
+    case WAL_ENOSPACE:
+        return "; make room there and push again";
+    default:
+        return "";
+    }
+}
+
+int remote_report(const struct cli *cli, const char *what,
+                  enum wal_status status, const struct wal_error *error)
+{
+    return cli_error_status(cli, status,
+                            error->file[0] != '\0' ? error->file : what, "%s%s",
+                            error->text, advice(status));
+}
+
+static void put_hex(struct cli_json *json, const char *key,
+                    const uint8_t bytes[16])
+{
+    char text[33];
+
+    for (size_t i = 0; i < 16; i++) {
+        (void)snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    }
+    cli_json_key(json, key);
+    cli_json_text(json, cli_slice(text));
+}
+
+static void put_numbers(struct cli_json *json, const struct number *numbers,
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        cli_json_key(json, numbers[i].key);
+        cli_json_number(json, numbers[i].value);
+    }
+}
+
+/* Opens a line with one text. */
+static void open_json(struct cli_json *json, const char *key, const char *text)
+{
+    cli_json_init(json, stdout);
+    cli_json_open(json, '{');
+    cli_json_key(json, key);
+    cli_json_text(json, cli_slice(text));
+}
+
+static void close_json(struct cli_json *json)
+{
+    cli_json_close(json, '}');
+    cli_json_end_line(json);
+}
+
+void remote_print_added(const struct cli *cli, const char *url)
+{
+    struct cli_json json;
+
+    if (cli->json) {
+        open_json(&json, "url", url);
+        close_json(&json);
+        return;
+    }
+    printf("added ");
+    cli_print_name(stdout, cli_slice(url));
+    printf("\n");
+}
+
+/* Prints "2 parts, 12 kB". */
+static void print_counts(uint64_t parts, uint64_t bytes)
+{
+    char size[SIZE_TEXT];
+
+    size_text(bytes, size);
+    printf("%" PRIu64 " %s, %s", parts, cli_plural(parts, "part", "parts"),
+           size);
+}
+
+void remote_print_push(const struct cli *cli, const char *url,
+                       const struct wal_remote_push_result *result)
+{
+    const struct number numbers[] = {
+        {"parts", result->parts},           {"bytes", result->bytes},
+        {"epoch", result->epoch},           {"part", result->part},
+        {"lastSequence", result->sequence},
+    };
+    struct cli_json json;
+
+    if (cli->json) {
+        open_json(&json, "url", url);
+        put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
+        close_json(&json);
+        return;
+    }
+    if (result->parts == 0) {
+        printf("nothing new: the remote has everything up to number %" PRIu64
+               "\n",
+               result->sequence);
+        return;
+    }
+    printf("pushed ");
+    print_counts(result->parts, result->bytes);
+    printf("; the remote has everything up to number %" PRIu64 "\n",
+           result->sequence);
+}
+
+void remote_print_pull(const struct cli *cli, const char *path, bool is_store,
+                       const struct wal_remote_pull_result *result)
+{
+    const struct number numbers[] = {
+        {"parts", result->parts},           {"bytes", result->bytes},
+        {"epoch", result->epoch},           {"part", result->part},
+        {"lastSequence", result->sequence},
+    };
+    struct cli_json json;
+
+    if (cli->json) {
+        open_json(&json, "path", path);
+        put_hex(&json, "storeId", result->uuid);
+        put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
+        cli_json_key(&json, "writable");
+        cli_json_bool(&json, is_store);
+        close_json(&json);
+        return;
+    }
+    if (result->parts == 0) {
+        printf("nothing new");
+    } else {
+        printf("pulled ");
+        print_counts(result->parts, result->bytes);
+    }
+    printf(": ");
+    cli_print_name(stdout, cli_slice(path));
+    printf(" has everything up to number %" PRIu64 ", and %s\n",
+           result->sequence,
+           is_store ? "is written to from now on" : "can be read");
+}
+
+static void print_status_json(const char *url, bool is_writer,
+                              const struct wal_remote_status *status)
+{
+    const struct number numbers[] = {
+        {"partEpoch", status->part_epoch},
+        {"part", status->part},
+        {"lastSequence", status->sequence},
+        {"lagSequences", status->lag_sequences},
+        {"lagBytes", status->lag_bytes},
+    };
+    struct cli_json json;
+
+    open_json(&json, "url", url);
+    cli_json_key(&json, "epoch");
+    cli_json_number(&json, status->epoch);
+    if (status->epoch > 0) {
+        put_hex(&json, "writer", status->writer);
+        cli_json_key(&json, "host");
+        cli_json_text(&json, cli_slice(status->host));
+        cli_json_key(&json, "since");
+        cli_json_time(&json, status->started_ms);
+    }
+    cli_json_key(&json, "isWriter");
+    cli_json_bool(&json, is_writer);
+    put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
+    close_json(&json);
+}
+
+void remote_print_status(const struct cli *cli, const char *url, bool is_writer,
+                         const struct wal_remote_status *status)
+{
+    char size[SIZE_TEXT];
+    char time[32];
+
+    if (cli->json) {
+        print_status_json(url, is_writer, status);
+        return;
+    }
+    printf("remote  ");
+    cli_print_name(stdout, cli_slice(url));
+    printf("\n");
+    if (status->epoch == 0) {
+        printf("writer  none: nothing was pushed\n");
+    } else {
+        cli_time_text(status->started_ms, time, sizeof(time));
+        printf("writer  %s, epoch %" PRIu64 ", on host %s since %s\n",
+               is_writer ? "this store" : "another one", status->epoch,
+               status->host, time);
+        printf("last    part %" PRIu64 " of epoch %" PRIu64
+               ", up to number %" PRIu64 "\n",
+               status->part, status->part_epoch, status->sequence);
+    }
+    size_text(status->lag_bytes, size);
+    if (status->lag_bytes == 0) {
+        printf("lag     none\n");
+    } else {
+        printf("lag     %" PRIu64 " %s, %s\n", status->lag_sequences,
+               cli_plural(status->lag_sequences, "record", "records"), size);
+    }
+}

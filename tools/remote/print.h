@@ -1,0 +1,26 @@
+/*
+ * print.h - prints what remotes answered.
+ *
+ * Threads: the tool has one thread.
+ */
+#ifndef AGENTWAL_TOOLS_REMOTE_PRINT_H
+#define AGENTWAL_TOOLS_REMOTE_PRINT_H
+
+#include "agentwal/remote.h"
+#include "tools/cli/cli.h"
+
+/* Prints an error of the library: the object, or `what`, and the sentence.
+ * Returns the exit code. */
+int remote_report(const struct cli *cli, const char *what,
+                  enum wal_status status, const struct wal_error *error);
+
+void remote_print_added(const struct cli *cli, const char *url);
+void remote_print_push(const struct cli *cli, const char *url,
+                       const struct wal_remote_push_result *result);
+void remote_print_pull(const struct cli *cli, const char *path, bool is_store,
+                       const struct wal_remote_pull_result *result);
+/* is_writer: the epoch is of this copy of the store. */
+void remote_print_status(const struct cli *cli, const char *url, bool is_writer,
+                         const struct wal_remote_status *status);
+
+#endif

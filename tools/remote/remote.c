@@ -1,0 +1,352 @@
+/*
+ * remote.c - the verb remote: a store is kept in an object store too, and
+ * brought from it to other machines (verbs.h).
+ *
+ * Threads: the tool has one thread.
+ */
+#include "agentwal/remote.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/remote/config.h"
+#include "tools/remote/print.h"
+#include "tools/remote/verbs.h"
+
+/* The command line, and what it opened. */
+struct request {
+    const struct cli *cli;
+    const char *path; /* of the store */
+    const char *store_id;
+    bool takes_over;
+    bool replaces;
+    struct remote_config config;
+    struct wal_store *store;
+    struct wal_remote *remote;
+};
+
+/* A URL that is refused is not printed: it may have a password. */
+static int open_remote(struct request *request, const char *url)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_remote_open(url, &request->remote, &error);
+
+    return status == WAL_OK
+               ? CLI_CONTINUE
+               : remote_report(request->cli, "URL", status, &error);
+}
+
+/* Opens the store of the command line, and the remote that it has. */
+static int open_both(struct request *request)
+{
+    int code = cli_open_store(request->cli, request->path, 0, &request->store);
+
+    if (code == CLI_CONTINUE) {
+        code = remote_config_read(request->cli, request->path, true,
+                                  &request->config);
+    }
+    return code == CLI_CONTINUE ? open_remote(request, request->config.url)
+                                : code;
+}
+
+/* --- add ---------------------------------------------------------------- */
+
+/* Refuses to go from one remote to another without --replace. */
+static int check_former(const struct request *request, const char *url)
+{
+    struct remote_config former = {.url = ""};
+    int code = remote_config_read(request->cli, request->path, false, &former);
+
+    if (code == CLI_CONTINUE && strcmp(former.url, url) != 0 &&
+        !request->replaces) {
+        return cli_error(request->cli, CLI_NEGATIVE, request->path,
+                         "the store has the remote %s; --replace takes another "
+                         "one",
+                         former.url);
+    }
+    return code == CLI_FAILED && !request->replaces ? code : CLI_CONTINUE;
+}
+
+static int add(struct request *request)
+{
+    const char *url = request->cli->items[3];
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code;
+
+    if (strlen(url) >= sizeof(request->config.url)) {
+        return cli_error(request->cli, CLI_USAGE, "URL", "is too long");
+    }
+    code = cli_open_store(request->cli, request->path, 0, &request->store);
+    if (code == CLI_CONTINUE) {
+        code = check_former(request, url);
+    }
+    if (code == CLI_CONTINUE) {
+        code = open_remote(request, url);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    status = wal_remote_probe(request->remote, &error);
+    if (status == WAL_EINVAL) {
+        return cli_error(request->cli, CLI_NEGATIVE, url, "%s", error.text);
+    }
+    if (status != WAL_OK) {
+        return remote_report(request->cli, url, status, &error);
+    }
+    if (remote_config_read(request->cli, request->path, false,
+                           &request->config) != CLI_CONTINUE) {
+        remote_config_init(&request->config);
+    }
+    if (strcmp(request->config.url, url) != 0) {
+        request->config.epoch = 0;
+        request->config.part = 0;
+    }
+    memcpy(request->config.url, url, strlen(url) + 1);
+    code = remote_config_write(request->cli, request->path, &request->config);
+    if (code == CLI_CONTINUE) {
+        remote_print_added(request->cli, url);
+        code = CLI_OK;
+    }
+    return code;
+}
+
+/* --- push --------------------------------------------------------------- */
+
+/* Keeps how far the remote is. */
+static int keep_last(struct request *request, uint64_t epoch, uint64_t part)
+{
+    struct remote_config *config = &request->config;
+
+    if (config->epoch == epoch && config->part == part) {
+        return CLI_CONTINUE;
+    }
+    config->epoch = epoch;
+    config->part = part;
+    return remote_config_write(request->cli, request->path, config);
+}
+
+static int push_locked(struct request *request)
+{
+    struct wal_remote_writer_options options =
+        WAL_INIT(wal_remote_writer_options);
+    struct wal_remote_push_result result = WAL_INIT(wal_remote_push_result);
+    struct wal_remote_writer *writer = NULL;
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code;
+
+    options.flags = request->takes_over ? WAL_REMOTE_TAKE_OVER : 0U;
+    memcpy(options.writer, request->config.writer, sizeof(options.writer));
+    options.known_epoch = request->config.epoch;
+    options.known_part = request->config.part;
+    status = wal_remote_writer_open(request->remote, request->store, &options,
+                                    &writer, &error);
+    if (status == WAL_OK) {
+        status = wal_remote_push(writer, &result, &error);
+        wal_remote_writer_close(writer);
+    }
+    if (status != WAL_OK) {
+        return remote_report(request->cli, request->config.url, status, &error);
+    }
+    code = keep_last(request, result.epoch, result.part);
+    if (code == CLI_CONTINUE) {
+        remote_print_push(request->cli, request->config.url, &result);
+        code = CLI_OK;
+    }
+    return code;
+}
+
+static int push(struct request *request)
+{
+    int lock = -1;
+    int code = open_both(request);
+
+    if (code == CLI_CONTINUE) {
+        code = remote_config_lock(request->cli, request->path, &lock);
+    }
+    /* Another process may have pushed meanwhile. */
+    if (code == CLI_CONTINUE) {
+        code = remote_config_read(request->cli, request->path, true,
+                                  &request->config);
+    }
+    if (code == CLI_CONTINUE) {
+        code = push_locked(request);
+    }
+    if (lock >= 0) {
+        close(lock);
+    }
+    return code;
+}
+
+/* --- pull --------------------------------------------------------------- */
+
+/* Reads 32 hexadecimal digits, with or without hyphens. */
+static bool parse_id(const char *text, uint8_t uuid[16])
+{
+    size_t count = 0;
+
+    memset(uuid, 0, 16);
+    for (; *text != '\0'; text++) {
+        const char *digits = "0123456789abcdef";
+        const char *found = strchr(digits, *text);
+
+        if (*text == '-' &&
+            (count == 8 || count == 12 || count == 16 || count == 20)) {
+            continue;
+        }
+        if (found == NULL || count == 32) {
+            return false;
+        }
+        uuid[count / 2] =
+            (uint8_t)(uuid[count / 2] << 4 | (uint8_t)(found - digits));
+        count++;
+    }
+    return count == 32;
+}
+
+static int pull(struct request *request)
+{
+    const struct cli *cli = request->cli;
+    const char *url = cli->items[3];
+    const char *path = cli->items[4];
+    struct wal_remote_pull_options options = WAL_INIT(wal_remote_pull_options);
+    struct wal_remote_pull_result result = WAL_INIT(wal_remote_pull_result);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code;
+
+    if (request->store_id != NULL &&
+        !parse_id(request->store_id, options.uuid)) {
+        return cli_error(cli, CLI_USAGE, "--store-id",
+                         "\"%s\" is not the id of a store", request->store_id);
+    }
+    if (strlen(url) >= sizeof(request->config.url)) {
+        return cli_error(cli, CLI_USAGE, "URL", "is too long");
+    }
+    code = open_remote(request, url);
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (request->takes_over) {
+        remote_config_init(&request->config);
+        memcpy(request->config.url, url, strlen(url) + 1);
+        memcpy(options.writer, request->config.writer, sizeof(options.writer));
+        options.flags = WAL_REMOTE_PULL_TAKE_OVER;
+    }
+    status = wal_remote_pull(request->remote, path, &options, &result, &error);
+    if (status != WAL_OK) {
+        return remote_report(cli, path, status, &error);
+    }
+    if (request->takes_over) {
+        request->config.epoch = result.epoch;
+        request->config.part = result.part;
+        code = remote_config_write(cli, path, &request->config);
+    }
+    if (code == CLI_CONTINUE) {
+        remote_print_pull(cli, path, request->takes_over, &result);
+        code = CLI_OK;
+    }
+    return code;
+}
+
+/* --- status ------------------------------------------------------------- */
+
+static int print_status(struct request *request)
+{
+    struct wal_remote_status found = WAL_INIT(wal_remote_status);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code = open_both(request);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    status =
+        wal_remote_get_status(request->remote, request->store, &found, &error);
+    if (status == WAL_OK || status == WAL_ECONFLICT) {
+        bool is_writer =
+            found.epoch > 0 && memcmp(found.writer, request->config.writer,
+                                      sizeof(found.writer)) == 0;
+
+        remote_print_status(request->cli, request->config.url, is_writer,
+                            &found);
+    }
+    return status == WAL_OK ? CLI_OK
+                            : remote_report(request->cli, request->config.url,
+                                            status, &error);
+}
+
+/* --- the verb ----------------------------------------------------------- */
+
+static const struct command {
+    const char *name;
+    int operands; /* after the store */
+    int (*run)(struct request *request);
+} commands[] = {
+    {"add", 1, add},
+    {"push", 0, push},
+    {"pull", 2, pull},
+    {"status", 0, print_status},
+};
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (strcmp(commands[i].name, name) == 0) {
+            return &commands[i];
+        }
+    }
+    return NULL;
+}
+
+/* Checks that the command is there, and has what it takes. */
+static int check(const struct request *request, const struct command **command)
+{
+    const struct cli *cli = request->cli;
+
+    *command = cli->count > 1 ? find_command(cli->items[1]) : NULL;
+    if (*command == NULL) {
+        return cli_error(cli, CLI_USAGE, "remote",
+                         "what to do is add, push, pull or status");
+    }
+    if (request->takes_over && (*command)->run != push &&
+        (*command)->run != pull) {
+        return cli_error(cli, CLI_USAGE, "--take-over",
+                         "is an option of push and pull");
+    }
+    if ((request->store_id != NULL && (*command)->run != pull) ||
+        (request->replaces && (*command)->run != add)) {
+        return cli_error(cli, CLI_USAGE, (*command)->name,
+                         "has no such option");
+    }
+    return cli_check_operands(cli, 3 + (*command)->operands,
+                              3 + (*command)->operands);
+}
+
+int remote_run(struct cli *cli, int argc, char **argv)
+{
+    struct request request = {.cli = cli};
+    const struct cli_option options[] = {
+        {.name = "store-id", .value = &request.store_id},
+        {.name = "take-over", .flag = &request.takes_over},
+        {.name = "replace", .flag = &request.replaces},
+        {.name = NULL},
+    };
+    const struct command *command = NULL;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = check(&request, &command);
+    }
+    if (code == CLI_CONTINUE) {
+        request.path = cli->items[2];
+        code = command->run(&request);
+    }
+    wal_remote_close(request.remote);
+    if (request.store != NULL) {
+        code = cli_close_store(cli, request.path, request.store, code);
+    }
+    return code;
+}

@@ -1,23 +1,27 @@
 /*
- * driver.h - an object store as six calls (SPEC.md 11.2): what everything in
+ * driver.h - an object store as six calls (SPEC.md 11.3): what everything in
  * remote/ reads and writes through.
  *
  * An object is written whole, under a name below the remote's prefix, and never
  * changes but by `put`. Names are ASCII: letters, digits, '-', '.', '_' and '/'
- * between parts, at most 200 bytes, without empty parts, "." and "..".
+ * between parts, at most 200 bytes, without empty parts, "." and "..". No name
+ * is the beginning of another one before a '/'.
  *
  * Answers of every call:
  *   WAL_EREMOTE  the store failed, did not answer in time, or its answer cannot
  *                be understood. What a writing call did is unknown: it may have
  *                happened, or may happen later. The driver has tried again with
  *                the same bytes until its deadline.
- *   WAL_EACCES   credentials are missing or wrong, or the clock is: error->text
+ *   WAL_EACCESS  credentials are missing or wrong, or the clock is: error->text
  *                says which
+ *   WAL_EINVAL   the name; or the store ignores conditions, so that it cannot
+ *                be a remote
+ *   WAL_ETOOBIG  more than WAL__OBJECT_MAX bytes
  *   WAL_ENOSPACE the bucket or the disk is full
  *   WAL_ENOTSTORE the bucket or directory does not exist
  *   WAL_ENOMEM
  * error->text is a sentence that never has a secret; error->file is the URL of
- * the object.
+ * the object, the file with the credentials, or empty.
  *
  * Threads: any number may call at the same time, with the same driver.
  */

@@ -100,7 +100,7 @@ static enum wal_status create_again(struct driver_s3 *self, const char *name,
 
     if (status == WAL_OK) {
         return wal__s3_fail(
-            &self->s3, name, WAL_EREMOTE,
+            &self->s3, name, WAL_EINVAL,
             "the store ignores If-None-Match, so that two writers would "
             "overwrite each other: it cannot be a remote",
             error);

@@ -28,7 +28,7 @@ TOKEN = "hush-session-token"
 RUN = "faults-%d-%d" % (time.time(), os.getpid())
 
 OK, NOTFOUND, EXISTS, NOSPACE = 0, -2, -3, -6
-NOTSTORE, ACCESS, REMOTE = -16, -31, -35
+INVALID, NOTSTORE, ACCESS, REMOTE = -1, -16, -31, -35
 
 proxy = faults.Proxy(urllib.parse.urlsplit(ENDPOINT).port)
 PROXY = "http://127.0.0.1:%d" % proxy.port
@@ -246,7 +246,7 @@ def test_cut_after_the_store_has_stored():
 def test_condition_that_is_ignored():
     proxy.plan(faults.ignore_condition, endless=True)
     for _ in range(2):
-        expect(REMOTE, "the store ignores If-None-Match",
+        expect(INVALID, "the store ignores If-None-Match",
                call("put_if_absent", "ignored", "x"))
 
 

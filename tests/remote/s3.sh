@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The driver of S3 against a radosgw that is started for it: the cases of every
-# driver, and failures of the store and on the way to it.
+# driver, failures of the store and on the way to it; and a store that moves.
 set -euo pipefail
 
 here=$AGENTWAL_SOURCE/tests/remote
@@ -22,4 +22,5 @@ grep 'put_if_absent of' output
 if grep -F "$AWS_SECRET_ACCESS_KEY" output; then
     exit 1
 fi
+"$here/move.sh"
 python3 "$here/faults.py" "$programs/remote_driver_call"

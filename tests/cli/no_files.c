@@ -25,6 +25,7 @@
 #include <agentwal/convert.h>
 #include <agentwal/import.h>
 #include <agentwal/record.h>
+#include <agentwal/replica.h>
 #include <agentwal/transfer.h>
 
 static struct wal_error error = {.struct_size = sizeof(error)};
@@ -425,6 +426,28 @@ static void use_store(struct wal_store *store)
     }
 }
 
+/* A store without files has no parts, and a replica always has files. */
+static void use_parts(struct wal_store *store)
+{
+    struct wal_part_place places[WAL_PART_STREAMS];
+    struct wal_part_reader *reader = NULL;
+    struct wal_replica *replica = NULL;
+
+    EXPECT(WAL_EINVAL, wal_part_reader_open(store, &reader, &error));
+    EXPECT(WAL_EINVAL,
+           wal_part_reader_next(reader, places, 0, NULL, NULL, &error));
+    EXPECT(WAL_EINVAL,
+           wal_part_reader_segment(reader, places, NULL, NULL, &error));
+    wal_part_reader_close(reader);
+    EXPECT(WAL_ECORRUPT, wal_part_check(text(""), NULL, &error));
+    EXPECT(WAL_ECORRUPT, wal_part_get_info(text(""), NULL, &error));
+    EXPECT(WAL_EINVAL, wal_replica_open("", &replica, &error));
+    EXPECT(WAL_EINVAL, wal_replica_get_position(replica, places, &error));
+    EXPECT(WAL_EINVAL, wal_replica_apply(replica, text(""), &error));
+    EXPECT(WAL_EINVAL, wal_replica_promote(replica, &error));
+    wal_replica_close(replica);
+}
+
 static void use_records(struct wal_store *store)
 {
     struct wal_record_cursor_options options = {.struct_size = sizeof(options)};
@@ -482,6 +505,7 @@ static void call_everything(uint32_t flag)
     use_sessions(store, session);
     use_store(store);
     use_records(store);
+    use_parts(store);
     wal_session_close(session);
     EXPECT(WAL_OK, wal_close(store, &error));
 }

@@ -50,20 +50,20 @@ static void test_remote_layout__other_name_is_refused(void **state)
         "00000000000000000000000000000000/epoch/00000000000000001",
         "0000000000000000000000000000000g/epoch/0000000000000001",
         "00000000000000000000000000000000/part/0000000000000001",
-        "00000000000000000000000000000000/part/0000000000000001/"
-        "0000000000000000",
-        "00000000000000000000000000000000/seg/2-0000000000000001-"
-        "0000000000000001",
         "00000000000000000000000000000000/seg/",
         "00000000000000000000000000000000/base/1",
         "00000000000000000000000000000000/own/0000000000000001",
     };
+    static const char part_zero[] =
+        "00000000000000000000000000000000/part/0000000000000001/"
+        "0000000000000000";
     struct wal__store_object object;
 
     (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         assert_false(wal__store_object_parse(names[i], &object));
     }
+    assert_false(wal__store_object_parse(part_zero, &object));
 }
 
 static void test_remote_layout__uuid_with_and_without_hyphens(void **state)

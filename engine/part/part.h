@@ -56,14 +56,20 @@ enum wal_status wal__part_get_head(struct wal__span bytes,
 
 /* --- for engine/part ---------------------------------------------------- */
 
-/* part_bytes.c: starts a part in reader->bytes, once it is known what it has;
+/* part_bytes.c: appends bytes [from, to) of the segment's file. */
+enum wal_status wal__part_read_file(const struct wal__segment *segment,
+                                    uint64_t from, uint64_t to,
+                                    struct wal__buf *bytes,
+                                    struct wal_error *error) WAL_MUST_USE;
+
+/* Starts a part in reader->bytes, once it is known what it has;
  * appends a range with its bytes read from the segment's file; and ends the
  * part. */
 enum wal_status wal__part_begin(struct wal__part_reader *reader,
                                 struct wal_error *error) WAL_MUST_USE;
 enum wal_status wal__part_add(struct wal__part_reader *reader,
-                              struct wal__segment *segment, uint32_t stream,
-                              uint64_t from, uint64_t to,
+                              const struct wal__segment *segment,
+                              uint32_t stream, uint64_t from, uint64_t to,
                               struct wal_error *error) WAL_MUST_USE;
 enum wal_status wal__part_end(struct wal__part_reader *reader,
                               struct wal_error *error) WAL_MUST_USE;

@@ -32,22 +32,20 @@ enum wal_status wal__part_begin(struct wal__part_reader *reader,
     return WAL_OK;
 }
 
-enum wal_status wal__part_add(struct wal__part_reader *reader,
-                              struct wal__segment *segment, uint32_t stream,
-                              uint64_t from, uint64_t to,
-                              struct wal_error *error)
+enum wal_status wal__part_read_file(const struct wal__segment *segment,
+                                    uint64_t from, uint64_t to,
+                                    struct wal__buf *bytes,
+                                    struct wal_error *error)
 {
     const struct wal__io *io = segment->env->io;
-    struct wal__part_head *head = &reader->head;
     size_t size = (size_t)(to - from);
     enum wal_status status;
     uint8_t *at = NULL;
     size_t got = 0;
     int err = 0;
 
-    WAL__ASSERT(from < to && to <= segment->header.capacity);
-    WAL__ASSERT(head->range_count < WAL__PART_RANGES_MAX);
-    if (wal__buf_reserve(&reader->bytes, size, &at) != WAL_OK) {
+    WAL__ASSERT(from <= to && to <= segment->header.capacity);
+    if (wal__buf_reserve(bytes, size, &at) != WAL_OK) {
         return wal__no_memory(error);
     }
     status = wal__io_read_full(io, segment->file, at, size, from, &got, &err);
@@ -55,10 +53,25 @@ enum wal_status wal__part_add(struct wal__part_reader *reader,
         return wal__fail_at(error, status == WAL_OK ? WAL_EIO : status, err,
                             segment->path, from, "cannot read the segment");
     }
-    reader->bytes.size += size;
-    head->ranges[head->range_count++] =
-        (struct wal__part_range){stream, segment->id, from, size};
+    bytes->size += size;
     return WAL_OK;
+}
+
+enum wal_status wal__part_add(struct wal__part_reader *reader,
+                              const struct wal__segment *segment,
+                              uint32_t stream, uint64_t from, uint64_t to,
+                              struct wal_error *error)
+{
+    struct wal__part_head *head = &reader->head;
+    enum wal_status status =
+        wal__part_read_file(segment, from, to, &reader->bytes, error);
+
+    WAL__ASSERT(from < to && head->range_count < WAL__PART_RANGES_MAX);
+    if (status == WAL_OK) {
+        head->ranges[head->range_count++] =
+            (struct wal__part_range){stream, segment->id, from, to - from};
+    }
+    return status;
 }
 
 enum wal_status wal__part_end(struct wal__part_reader *reader,

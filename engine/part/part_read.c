@@ -162,27 +162,18 @@ static enum wal_status check_place(struct wal__part_reader *reader,
     const struct wal__part_place unknown = {0};
     struct wal__part_place reached;
     struct wal__buf *bytes = &reader->bytes;
-    const struct wal__io *io = segment->env->io;
-    uint8_t *at = NULL;
-    size_t got = 0;
     enum wal_status status;
-    int err = 0;
 
     if (place->offset > segment->header.capacity) {
         return fail_past(place->segment, error);
     }
     bytes->size = 0;
-    if (wal__buf_reserve(bytes, (size_t)place->offset, &at) != WAL_OK) {
-        return wal__no_memory(error);
-    }
-    status = wal__io_read_full(io, segment->file, at, (size_t)place->offset, 0,
-                               &got, &err);
-    if (status != WAL_OK || got < place->offset) {
-        return wal__fail_at(error, status == WAL_OK ? WAL_EIO : status, err,
-                            segment->path, 0, "cannot read the segment");
+    status = wal__part_read_file(segment, 0, place->offset, bytes, error);
+    if (status != WAL_OK) {
+        return status;
     }
     status = wal__part_scan(&segment->header, &unknown, 0,
-                            (struct wal__span){at, (size_t)place->offset}, true,
+                            (struct wal__span){bytes->data, bytes->size}, true,
                             &reached, &reader->facts, NULL);
     return status == WAL_OK && wal__part_place_equal(&reached, place)
                ? WAL_OK

@@ -240,24 +240,15 @@ static enum wal_status write_again(struct wal__replica *replica,
 {
     const uint64_t from = WAL__SEGMENT_HEADER_SIZE;
     struct wal__buf *bytes = &replica->bytes;
-    size_t size = (size_t)(end - from);
     enum wal_status status;
-    uint8_t *at = NULL;
-    size_t got = 0;
-    int err = 0;
 
     bytes->size = 0;
-    if (wal__buf_reserve(bytes, size, &at) != WAL_OK) {
-        return wal__no_memory(error);
-    }
-    status = wal__io_read_full(replica->env.io, segment->file, at, size, from,
-                               &got, &err);
-    if (status != WAL_OK || got < size) {
-        return wal__fail_at(error, status == WAL_OK ? WAL_EIO : status, err,
-                            segment->path, from, "cannot read the segment");
-    }
-    return wal__replica_write(segment, (struct wal__span){at, size}, from,
-                              error);
+    status = wal__part_read_file(segment, from, end, bytes, error);
+    return status == WAL_OK
+               ? wal__replica_write(
+                     segment, (struct wal__span){bytes->data, bytes->size},
+                     from, error)
+               : status;
 }
 
 /* Makes the newest segment and its name durable: those before it were, before

@@ -160,27 +160,18 @@ static enum wal_status compare_known(const struct job *job,
 {
     struct wal__buf *bytes = &job->replica->bytes;
     enum wal_status status;
-    uint8_t *at = NULL;
-    size_t got = 0;
-    int err = 0;
 
     if (job->known == 0) {
         return WAL_OK;
     }
     WAL__ASSERT(job->segment != NULL && job->known <= job->bytes.size);
     bytes->size = 0;
-    if (wal__buf_reserve(bytes, (size_t)job->known, &at) != WAL_OK) {
-        return wal__no_memory(error);
+    status = wal__part_read_file(job->segment, job->range->offset,
+                                 job->range->offset + job->known, bytes, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    status =
-        wal__io_read_full(job->replica->env.io, job->segment->file, at,
-                          (size_t)job->known, job->range->offset, &got, &err);
-    if (status != WAL_OK || got < job->known) {
-        return wal__fail_at(error, status == WAL_OK ? WAL_EIO : status, err,
-                            job->segment->path, job->range->offset,
-                            "cannot read the segment");
-    }
-    return memcmp(at, job->bytes.data, (size_t)job->known) == 0
+    return memcmp(bytes->data, job->bytes.data, bytes->size) == 0
                ? WAL_OK
                : wal__fail(error, WAL_ECONFLICT,
                            "the replica has another past than the part, in "

@@ -63,7 +63,7 @@ enum wal_remote_writer_flag {
 struct wal_remote_writer_options {
     uint32_t struct_size;
     uint32_t flags; /* enum wal_remote_writer_flag */
-    /* Who this is, at random, kept by the caller to go on in the same epoch
+    /* The name of this writer, at random, kept by the caller to go on in the same epoch
      * later; all zero: made now. Two machines never have the same. */
     uint8_t writer[16];
     uint64_t part_size; /* bytes; 0: 8 MiB */
@@ -121,7 +121,7 @@ wal_remote_push(struct wal_remote_writer *writer,
 /* Frees the writer; its epoch remains. writer may be null. */
 WAL_API void wal_remote_writer_close(struct wal_remote_writer *writer);
 
-/* Who writes, and how far the remote is. The library fills it. */
+/* The newest writer, and how far the remote is. The library fills it. */
 struct wal_remote_status {
     uint32_t struct_size;
     uint32_t reserved;

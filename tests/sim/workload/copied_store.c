@@ -4,6 +4,7 @@
  */
 #include "tests/sim/workload/copied_store.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +19,27 @@ enum {
     LARGE = 200 * 1024,
     BLOB = 300 * 1024
 };
+
+const struct sim_fault copied_faults[COPIED_FAULTS] = {
+    {.call = SIM_ANY, .effect = SIM_KILL_BEFORE},
+    {.call = SIM_ANY, .effect = SIM_KILL_AFTER},
+    {.call = SIM_PWRITEV, .effect = SIM_KILL_BEFORE, .put = 5000},
+    {.call = SIM_ANY, .sys_errno = EIO},
+    {.call = SIM_ANY, .sys_errno = EIO, .sticky = true},
+    {.call = SIM_ANY, .sys_errno = ENOSPC, .sticky = true},
+    {.call = SIM_PWRITEV, .sys_errno = ENOSPC, .put = 3000},
+    {.call = SIM_SYNC, .sys_errno = EIO, .partial = true},
+    {.call = SIM_SYNC_DIRECTORY, .sys_errno = EIO},
+};
+
+void copied_note_sync(void *arg, const struct sim_event *event)
+{
+    struct copied_sync *sync = arg;
+
+    sync->has_failed |=
+        event->call == SIM_SYNC_DIRECTORY && event->sys_errno != 0 &&
+        (strcmp(event->path, sync->path) == 0 || strcmp(event->path, "/") == 0);
+}
 
 struct wal_store *copied_open(struct old_process *machine, const char *path,
                               uint32_t flags)

@@ -28,4 +28,20 @@ void copied_compact(struct sim_disk *disk);
  * ones. */
 int copied_count(struct sim_disk *disk, const char *path);
 
+/* The ways in which copying is cut short: a call kills the process, or fails
+ * once or from then on, or the disk is full. */
+enum {
+    COPIED_FAULTS = 9
+};
+extern const struct sim_fault copied_faults[COPIED_FAULTS];
+
+/* Whether a sync of the directories above log/ failed: as for a store itself,
+ * what a later loss of power leaves of their names is not promised. Note it by
+ * sim_disk_on_call. */
+struct copied_sync {
+    const char *path; /* of the copy, in the root */
+    bool has_failed;
+};
+void copied_note_sync(void *arg, const struct sim_event *event);
+
 #endif

@@ -99,18 +99,6 @@ static void stop_writer(struct scene *scene)
 
 /* --- the loop ----------------------------------------------------------- */
 
-static const struct sim_fault ways[] = {
-    {.call = SIM_ANY, .effect = SIM_KILL_BEFORE},
-    {.call = SIM_ANY, .effect = SIM_KILL_AFTER},
-    {.call = SIM_PWRITEV, .effect = SIM_KILL_BEFORE, .put = 5000},
-    {.call = SIM_ANY, .sys_errno = EIO},
-    {.call = SIM_ANY, .sys_errno = EIO, .sticky = true},
-    {.call = SIM_ANY, .sys_errno = ENOSPC, .sticky = true},
-    {.call = SIM_PWRITEV, .sys_errno = ENOSPC, .put = 3000},
-    {.call = SIM_SYNC, .sys_errno = EIO, .partial = true},
-    {.call = SIM_SYNC_DIRECTORY, .sys_errno = EIO},
-};
-
 /* The copy is as of one backup or the other. */
 static void expect_one_or_other(const struct scene *scene, int least)
 {
@@ -125,17 +113,6 @@ static void expect_one_or_other(const struct scene *scene, int least)
         fail_msg("the copy has %d entries: neither %d nor %d to %d", count,
                  scene->copied, least, scene->entries);
     }
-}
-
-/* A sync of the directories above log/ failed: as for the store itself, what a
- * later loss of power leaves of their names is not promised. */
-static void note_unsynced(void *arg, const struct sim_event *event)
-{
-    bool *unsynced = arg;
-
-    *unsynced |=
-        event->call == SIM_SYNC_DIRECTORY && event->sys_errno != 0 &&
-        (strcmp(event->path, COPY) == 0 || strcmp(event->path, "/") == 0);
 }
 
 /* True: the fault struck. */
@@ -165,8 +142,8 @@ static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
         .garbage = nth % 4 == 0};
     bool has_loss = nth % 2 == 0;
     struct scene scene = *base;
-    struct sim_fault fault = ways[way];
-    bool unsynced = false;
+    struct sim_fault fault = copied_faults[way];
+    struct copied_sync sync = {.path = COPY};
     bool struck;
     int least;
 
@@ -178,13 +155,13 @@ static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
     least = scene.entries;
     /* A call of one kind fails twice: with and without a loss of power. */
     fault.after = fault.call == SIM_ANY ? nth : nth / 2;
-    sim_disk_on_call(scene.disk, note_unsynced, &unsynced);
+    sim_disk_on_call(scene.disk, copied_note_sync, &sync);
     struck = cut_short(&scene, &fault);
     stop_writer(&scene);
     if (struck) {
         if (has_loss) {
             sim_disk_power_loss(scene.disk, &loss, nth);
-            unsynced = false;
+            sync.has_failed = false;
         }
         expect_one_or_other(&scene, least);
         assert_int_equal(copied_count(scene.disk, OLD_ROOT), scene.entries);
@@ -193,7 +170,7 @@ static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
             copied_add(scene.disk, &scene.entries, 3);
         }
         complete(&scene);
-        if (!unsynced) {
+        if (!sync.has_failed) {
             sim_disk_power_loss(scene.disk, &none, nth);
             assert_int_equal(copied_count(scene.disk, COPY), scene.copied);
         }
@@ -206,8 +183,8 @@ static void loop(struct scene *scene, uint32_t every)
 {
     uint64_t runs = 0;
 
-    for (uint32_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
-        uint32_t stride = ways[way].call == SIM_ANY ? every : 1;
+    for (uint32_t way = 0; way < COPIED_FAULTS; way++) {
+        uint32_t stride = copied_faults[way].call == SIM_ANY ? every : 1;
         uint64_t nth = way % stride;
 
         while (fail_nth(scene, way, nth)) {

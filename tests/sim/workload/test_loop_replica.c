@@ -115,18 +115,6 @@ static void complete(struct scene *scene)
 
 /* --- the loop ----------------------------------------------------------- */
 
-static const struct sim_fault ways[] = {
-    {.call = SIM_ANY, .effect = SIM_KILL_BEFORE},
-    {.call = SIM_ANY, .effect = SIM_KILL_AFTER},
-    {.call = SIM_PWRITEV, .effect = SIM_KILL_BEFORE, .put = 5000},
-    {.call = SIM_ANY, .sys_errno = EIO},
-    {.call = SIM_ANY, .sys_errno = EIO, .sticky = true},
-    {.call = SIM_ANY, .sys_errno = ENOSPC, .sticky = true},
-    {.call = SIM_PWRITEV, .sys_errno = ENOSPC, .put = 3000},
-    {.call = SIM_SYNC, .sys_errno = EIO, .partial = true},
-    {.call = SIM_SYNC_DIRECTORY, .sys_errno = EIO},
-};
-
 /* The entries that the first parts have, by applying them on a disk of their
  * own. */
 static int entries_of(const struct scene *scene, int parts)
@@ -169,17 +157,6 @@ static void expect_prefix(const struct scene *scene, int least)
         fail_msg("the replica has %d entries, not %d to %d", count, least,
                  scene->entries);
     }
-}
-
-/* A sync of the directories above log/ failed: as for a store itself, what a
- * later loss of power leaves of their names is not promised. */
-static void note_unsynced(void *arg, const struct sim_event *event)
-{
-    bool *unsynced = arg;
-
-    *unsynced |=
-        event->call == SIM_SYNC_DIRECTORY && event->sys_errno != 0 &&
-        (strcmp(event->path, REPLICA) == 0 || strcmp(event->path, "/") == 0);
 }
 
 /* True: the fault struck. */
@@ -240,24 +217,24 @@ static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
         .landing = (enum sim_persistence)(nth / 2 % (uint64_t)SIM_PERSISTENCES),
         .garbage = nth % 4 == 0};
     struct scene scene = *base;
-    struct sim_fault fault = ways[way];
-    bool unsynced = false;
+    struct sim_fault fault = copied_faults[way];
+    struct copied_sync sync = {.path = REPLICA};
     bool struck;
 
     ledger_set_context("way %u, call %llu", way, (unsigned long long)nth);
     scene.disk = sim_disk_clone(base->disk);
     /* A call of one kind fails twice: with and without a loss of power. */
     fault.after = fault.call == SIM_ANY ? nth : nth / 2;
-    sim_disk_on_call(scene.disk, note_unsynced, &unsynced);
+    sim_disk_on_call(scene.disk, copied_note_sync, &sync);
     struck = cut_short(&scene, &fault);
     if (struck) {
         if (nth % 2 == 0) {
             sim_disk_power_loss(scene.disk, &loss, nth);
-            unsynced = false;
+            sync.has_failed = false;
         }
         expect_prefix(&scene, entries_of(base, scene.applied));
         complete(&scene);
-        if (!unsynced) {
+        if (!sync.has_failed) {
             sim_disk_power_loss(scene.disk, &none, nth);
             assert_int_equal(copied_count(scene.disk, REPLICA), scene.entries);
             promote(&scene, nth);
@@ -272,8 +249,8 @@ static void loop(struct scene *scene, uint32_t every)
     uint64_t runs = 0;
 
     (void)entries_of(scene, 0);
-    for (uint32_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
-        uint32_t stride = ways[way].call == SIM_ANY ? every : 1;
+    for (uint32_t way = 0; way < COPIED_FAULTS; way++) {
+        uint32_t stride = copied_faults[way].call == SIM_ANY ? every : 1;
         uint64_t nth = way % stride;
 
         while (fail_nth(scene, way, nth)) {

@@ -111,17 +111,6 @@ static enum wal_status check_reader(const struct wal_part_reader *reader,
                             : status;
 }
 
-/* Hands over what was read. */
-static void give(const struct wal_part_reader *reader, struct wal_slice *part,
-                 struct wal_part_info *info)
-{
-    if (part != NULL) {
-        part->data = reader->reader.bytes.data;
-        part->size = reader->reader.bytes.size;
-    }
-    fill_info(&reader->reader.head, info);
-}
-
 enum wal_status wal_part_reader_next(struct wal_part_reader *reader,
                                      const struct wal_part_place *position,
                                      uint64_t max_size, struct wal_slice *part,
@@ -136,26 +125,11 @@ enum wal_status wal_part_reader_next(struct wal_part_reader *reader,
         status = wal__part_read(&reader->reader, places, max_size, error);
     }
     if (status == WAL_OK) {
-        give(reader, part, info);
-    }
-    return status;
-}
-
-enum wal_status wal_part_reader_segment(struct wal_part_reader *reader,
-                                        const struct wal_part_place *position,
-                                        struct wal_slice *part,
-                                        struct wal_part_info *info,
-                                        struct wal_error *error)
-{
-    struct wal__part_place places[WAL_PART_STREAMS];
-    enum wal_status status = check_reader(reader, info, error);
-
-    if (status == WAL_OK) {
-        from_public(position, places);
-        status = wal__part_read_segment(&reader->reader, places, error);
-    }
-    if (status == WAL_OK) {
-        give(reader, part, info);
+        if (part != NULL) {
+            part->data = reader->reader.bytes.data;
+            part->size = reader->reader.bytes.size;
+        }
+        fill_info(&reader->reader.head, info);
     }
     return status;
 }

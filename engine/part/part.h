@@ -37,8 +37,8 @@ enum wal_status wal__part_read(struct wal__part_reader *reader,
                                uint64_t max_size,
                                struct wal_error *error) WAL_MUST_USE;
 
-/* Reads the oldest segment that has ended after the places, content first:
- * wal_part_reader_segment. */
+/* Reads the oldest segment that has ended after the places, content first.
+ * WAL_END: there is none, or it refers to content after the places. */
 enum wal_status wal__part_read_segment(struct wal__part_reader *reader,
                                        const struct wal__part_place *places,
                                        struct wal_error *error) WAL_MUST_USE;

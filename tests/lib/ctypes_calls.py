@@ -817,7 +817,6 @@ def check_parts(wal, store, folder):
     limit = ctypes.c_uint64(0)
     wal.call("wal_sync", store)
     wal.call("wal_part_reader_open", store, by_ref(reader))
-    wal.call("wal_part_reader_segment", reader, None, None, None, status="WAL_END")
     wal.call("wal_replica_open", path, by_ref(replica))
     wal.call("wal_part_reader_next", reader, None, limit, by_ref(part), by_ref(info))
     wal.call("wal_part_check", part, by_ref(info))

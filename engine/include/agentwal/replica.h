@@ -91,22 +91,6 @@ wal_part_reader_next(struct wal_part_reader *reader,
                      struct wal_slice *part, struct wal_part_info *info,
                      struct wal_error *error);
 
-/*
- * Reads a whole segment that has ended: the oldest of the stream whose end is
- * beyond the position; of the content, then of the log, so that applied in this
- * order nothing is missing. WAL_END when only the newest of each is left, or
- * those of the log refer to content in the newest: wal_part_reader_next reads
- * on from info->after of the last one.
- *
- * Like wal_part_reader_next otherwise. Errors: WAL_ECORRUPT when the segment is
- * damaged.
- */
-WAL_API WAL_MUST_USE enum wal_status
-wal_part_reader_segment(struct wal_part_reader *reader,
-                        const struct wal_part_place *position,
-                        struct wal_slice *part, struct wal_part_info *info,
-                        struct wal_error *error);
-
 /* Frees the reader. reader may be null. */
 WAL_API void wal_part_reader_close(struct wal_part_reader *reader);
 

@@ -63,8 +63,8 @@ enum wal_remote_writer_flag {
 struct wal_remote_writer_options {
     uint32_t struct_size;
     uint32_t flags; /* enum wal_remote_writer_flag */
-    /* The name of this writer, at random, kept by the caller to go on in the same epoch
-     * later; all zero: made now. Two machines never have the same. */
+    /* Names this writer: random, and kept by the caller to go on in the same
+     * epoch later; all zero: made now. Two machines never have the same. */
     uint8_t writer[16];
     uint64_t part_size; /* bytes; 0: 8 MiB */
     /* Of the last push that this writer made, or of the pull by which it took

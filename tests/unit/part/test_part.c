@@ -442,29 +442,6 @@ static void test_part__what_was_compacted_comes_in_segments(void **state)
     end(&scene);
 }
 
-static void test_part__segments_that_ended_can_be_read(void **state)
-{
-    struct scene scene = begin_compacted();
-    struct wal_part_info info = WAL_INIT(wal_part_info);
-    struct wal_slice part;
-    enum wal_status status;
-    int segments = 0;
-
-    (void)state;
-    while ((status = wal_part_reader_segment(scene.reader, scene.at, &part,
-                                             &info, NULL)) == WAL_OK) {
-        assert_int_equal(info.flags, WAL_PART_SEGMENT);
-        memcpy(scene.at, info.after, sizeof(scene.at));
-        apply(&scene, part);
-        segments++;
-    }
-    assert_int_equal(status, WAL_END);
-    assert_true(segments > 0);
-    (void)ship(&scene, 0);
-    assert_int_equal(count_entries(), scene.entries);
-    end(&scene);
-}
-
 /* Compaction replaces segments of which a replica has a part. */
 static void test_part__compaction_overtakes_a_replica(void **state)
 {
@@ -581,7 +558,6 @@ int main(void)
         KIT_TEST(test_part__a_missing_part_is_refused),
         KIT_TEST(test_part__a_store_that_is_older_is_refused),
         KIT_TEST(test_part__what_was_compacted_comes_in_segments),
-        KIT_TEST(test_part__segments_that_ended_can_be_read),
         KIT_TEST(test_part__compaction_overtakes_a_replica),
         KIT_TEST(test_part__a_promoted_replica_is_a_store),
         KIT_TEST(test_part__another_store_is_refused),

@@ -9,12 +9,12 @@
  * it. A replica on any machine is made of what the remote has. SPEC.md 11.3;
  * docs/scale.md says how to run it and what it promises.
  *
- * Conventions: agentwal.h. Credentials come from the environment or a file,
- * never from a URL. Of every call below: WAL_EREMOTE when the remote failed or
- * did not answer in time, so that the call can be repeated; WAL_EACCESS when
- * credentials are missing or wrong; WAL_ENOSPACE when the remote is full;
- * WAL_ENOTSTORE when the bucket or directory does not exist. The local store is
- * as it was. error->file is the object.
+ * Conventions: agentwal.h. Credentials come from the environment, a file or a
+ * command (docs/scale.md), never from a URL. Of every call below: WAL_EREMOTE
+ * when the remote failed or did not answer in time, so that the call can be
+ * repeated; WAL_EACCESS when credentials are missing or wrong; WAL_ENOSPACE
+ * when the remote is full; WAL_ENOTSTORE when the bucket or directory does not
+ * exist. The local store is as it was. error->file is the object.
  */
 #ifndef AGENTWAL_REMOTE_H
 #define AGENTWAL_REMOTE_H

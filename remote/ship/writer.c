@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "remote/layout/part_object.h"
 
 enum {
     LEASE_MS = 30000
@@ -274,13 +275,15 @@ static enum wal_status read_part(struct wal_remote_writer *writer,
     if (status != WAL_OK) {
         return status;
     }
-    if (part.size > WAL__OBJECT_MAX) {
+    if (part.size > WAL__OBJECT_MAX - WAL__PART_TRAILER_SIZE) {
         return wal__fail(error, WAL_ETOOBIG,
                          "a part of %llu bytes is larger than an object may be",
                          (unsigned long long)part.size);
     }
     if (wal__buf_append(&writer->pending, part.data, (size_t)part.size) !=
-        WAL_OK) {
+            WAL_OK ||
+        wal__part_object_seal(&writer->pending, writer->number - 1) != WAL_OK) {
+        writer->pending.size = 0;
         return wal__no_memory(error);
     }
     writer->pending_after = wal__position_of(info.after);

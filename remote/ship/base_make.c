@@ -44,6 +44,11 @@ static enum wal_status keep_segments(struct work *work, struct wal_error *error)
 
         status = wal__base_head(work->remote, work->source->info, work->uuid,
                                 &work->list, count - 1, &info, error);
+        if (status == WAL_ENOTFOUND) {
+            /* Lost, or another process has made a base meanwhile. */
+            work->list.segments.size = 0;
+            return WAL_OK;
+        }
         if (status != WAL_OK) {
             return status;
         }

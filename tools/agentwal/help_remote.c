@@ -10,8 +10,9 @@
 const struct verb_help help_remote = {
     .usage = "add [--replace] URL\n"
              "remote push [--take-over]\n"
-             "remote pull [--store-id ID] [--take-over] URL DIR\n"
-             "remote status",
+             "remote pull [--store-id ID] [--take-over|--follow] URL DIR\n"
+             "remote status\n"
+             "remote compact [--now] [--anew]",
     .summary = "Keep the store in a bucket too, and bring it to other machines",
     .text =
         "URL is s3://BUCKET[/PREFIX], with ?endpoint=URL&region=NAME where "
@@ -20,12 +21,18 @@ const struct verb_help help_remote = {
         "the remote refuses to replace an\nobject. push stores what is new and "
         "durable. pull makes a copy that can be\nread, or brings it up to "
         "date. One store writes at a time: --take-over ends that\nof the other "
-        "one, for good. docs/scale.md has the rest.\n",
+        "one, for good. compact makes a base, from which a pull begins, when\n"
+        "much was pushed, and removes what a base of a day has made needless."
+        "\ndocs/scale.md has the rest.\n",
     .options =
         (const struct verb_option[]){
             {"--replace", "add: instead of the remote that the store has"},
             {"--take-over", "push: from another copy of the store; pull: make "
                             "DIR the store that writes"},
+            {"--follow", "pull: go on with what comes, until interrupted"},
+            {"--now", "compact: make a base though little was pushed"},
+            {"--anew", "compact: of the whole store, as it is after gc; makes "
+                       "one now"},
             {"--store-id ID",
              "pull: which store, where the remote has several"},
             {NULL, NULL},

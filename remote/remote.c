@@ -8,6 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
+#include "remote/ship/fetch.h"
 #include "remote/ship/pull.h"
 #include "remote/ship/status.h"
 #include "remote/ship/writer.h"
@@ -32,6 +33,7 @@ enum wal_status wal_remote_open(const char *url, struct wal_remote **remote,
     }
     opened->heap = heap;
     opened->now_ms = wal__remote_now_ms;
+    opened->readers = WAL__FETCH_READERS;
     status = wal__driver_open(url, heap, &opened->driver, error);
     if (status != WAL_OK) {
         wal__heap_free(heap, opened);
@@ -97,7 +99,7 @@ wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,
                               options, error);
     if (status == WAL_OK &&
         ((own.flags & ~(uint32_t)WAL_REMOTE_TAKE_OVER) != 0 ||
-         own.part_size > WAL__OBJECT_MAX || own.parallel > WAL__WINDOW ||
+         own.part_size > WAL__OBJECT_MAX || own.parallel > WAL__PART_WINDOW ||
          own.mark_count > WAL_REMOTE_MARKS ||
          (own.mark_count > 0 && own.marks == NULL))) {
         status = wal__invalid(error, "the options of the writer are not valid");

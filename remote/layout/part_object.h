@@ -17,7 +17,9 @@
 #include "engine/base/buf.h"
 
 enum {
-    WAL__PART_TRAILER_SIZE = 12
+    WAL__PART_TRAILER_SIZE = 12,
+    /* Part N is sent when all those up to N - WAL__PART_WINDOW are stored. */
+    WAL__PART_WINDOW = 16
 };
 
 /* Appends the trailer to a part: WAL_OK or WAL_ENOMEM. */

@@ -1,7 +1,7 @@
 /*
  * epoch_end.c - where the parts of an epoch end (history.h).
  *
- * A writer sends a part when all up to WAL__WINDOW numbers before it are
+ * A writer sends a part when all up to WAL__PART_WINDOW numbers before it are
  * stored, so that only among the last ones of an epoch any can be missing
  * without being lost.
  */
@@ -11,11 +11,11 @@
 #include "remote/layout/part_object.h"
 #include "remote/ship/history.h"
 
-/* The objects after a number, up to WAL__WINDOW of them, which is all. */
+/* The objects after a number, up to WAL__PART_WINDOW of them, which is all. */
 struct tail {
     uint64_t first; /* number of sizes[0] */
-    uint64_t sizes[WAL__WINDOW];
-    bool is_there[WAL__WINDOW];
+    uint64_t sizes[WAL__PART_WINDOW];
+    bool is_there[WAL__PART_WINDOW];
 };
 
 static bool see_object(void *ctx, const char *name, uint64_t size)
@@ -25,7 +25,7 @@ static bool see_object(void *ctx, const char *name, uint64_t size)
 
     if (wal__store_object_parse(name, &object) &&
         object.kind == WAL__OBJECT_PART && object.number >= tail->first &&
-        object.number - tail->first < WAL__WINDOW) {
+        object.number - tail->first < WAL__PART_WINDOW) {
         tail->sizes[object.number - tail->first] = size;
         tail->is_there[object.number - tail->first] = true;
     }
@@ -88,7 +88,7 @@ static enum wal_status check_missing(struct wal_remote *remote,
     enum wal_status status = WAL_OK;
     char name[WAL__STORE_OBJECT_SIZE];
 
-    for (uint64_t i = missing - tail->first; i < WAL__WINDOW; i++) {
+    for (uint64_t i = missing - tail->first; i < WAL__PART_WINDOW; i++) {
         object.number = tail->first + i;
         if (tail->is_there[i] && tail->sizes[i] <= WAL__FENCE_JSON_MAX) {
             floor = missing;
@@ -114,8 +114,8 @@ enum wal_status wal__epoch_end_find(struct wal_remote *remote,
     uint64_t last = 0;
     enum wal_status status = wal__remote_last(remote, part, &last, error);
 
-    if (status == WAL_OK && last > WAL__WINDOW) {
-        tail.first = last - WAL__WINDOW + 1;
+    if (status == WAL_OK && last > WAL__PART_WINDOW) {
+        tail.first = last - WAL__PART_WINDOW + 1;
         found.number = tail.first - 1;
         found.part = found.number;
     }
@@ -126,7 +126,7 @@ enum wal_status wal__epoch_end_find(struct wal_remote *remote,
         return status;
     }
     for (uint64_t i = 0;
-         i < WAL__WINDOW && tail.is_there[i] && !found.is_fenced; i++) {
+         i < WAL__PART_WINDOW && tail.is_there[i] && !found.is_fenced; i++) {
         found.number = tail.first + i;
         found.is_fenced = tail.sizes[i] <= WAL__FENCE_JSON_MAX;
         found.part = found.is_fenced ? found.part : found.number;

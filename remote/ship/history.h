@@ -7,14 +7,9 @@
 #ifndef AGENTWAL_REMOTE_SHIP_HISTORY_H
 #define AGENTWAL_REMOTE_SHIP_HISTORY_H
 
+#include "remote/layout/part_object.h"
 #include "remote/ship/log_parts.h"
 #include "remote/ship/remote.h"
-
-enum {
-    /* Parts that a writer has on the way at a time: one is sent when all up to
-     * this many numbers before it are stored. */
-    WAL__WINDOW = 16
-};
 
 /*
  * Where an epoch ends: before the first number that no object has, or at a

@@ -4,40 +4,60 @@
 #include "engine/base/error.h"
 #include "remote/ship/writer.h"
 
-/* Whether everything up to a number, which the log has, was sent. */
-static bool has_sent(const struct wal_remote_writer *writer, uint64_t durable)
+/* Acknowledges all that is on the way. */
+static enum wal_status drain(struct wal_remote_writer *writer,
+                             struct wal_remote_push_result *result,
+                             struct wal_error *error)
 {
-    return durable > 0 &&
-           writer->sent.places[WAL_PART_LOG].sequence >= durable;
+    enum wal_status status = WAL_OK;
+
+    while (status == WAL_OK && !wal__window_is_empty(&writer->window)) {
+        status = wal__writer_acknowledge(writer, -1, result, error);
+    }
+    return status;
 }
 
 /*
- * Sends until the log has no more, and acknowledges. Content that no entry
- * refers to yet has no number of the log: the source says when all of it was
- * read.
+ * Reads the next part and sends it. The last one is sent alone, so that its
+ * floor says of all others that they were stored. WAL_END: there is no more
+ * that was durable.
  */
+static enum wal_status send_next(struct wal_remote_writer *writer,
+                                 uint64_t durable,
+                                 struct wal_remote_push_result *result,
+                                 struct wal_error *error)
+{
+    struct wal__send *place = NULL;
+    bool is_last = false;
+    enum wal_status status = wal__writer_read(writer, &place, error);
+
+    /* Content that no entry refers to yet has no number of the log: the source
+     * says when all of it was read. */
+    if (status == WAL_OK) {
+        is_last = durable > 0 &&
+                  place->after.places[WAL_PART_LOG].sequence >= durable;
+    }
+    if (is_last) {
+        status = drain(writer, result, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__writer_send(writer, place, error);
+    }
+    return status == WAL_OK && is_last ? WAL_END : status;
+}
+
 static enum wal_status push(struct wal_remote_writer *writer, uint64_t durable,
                             struct wal_remote_push_result *result,
                             struct wal_error *error)
 {
-    bool is_sent = false;
     enum wal_status status = WAL_OK;
 
-    while (status == WAL_OK &&
-           (!is_sent || !wal__window_is_empty(&writer->window))) {
-        if (!is_sent && !wal__writer_is_full(writer)) {
-            uint64_t size = 0;
-
-            status = wal__writer_send(writer, &size, error);
-            is_sent = status == WAL_END || has_sent(writer, durable);
-            if (status == WAL_END) {
-                status = WAL_OK;
-            }
-        } else {
-            status = wal__writer_acknowledge(writer, -1, result, error);
-        }
+    while (status == WAL_OK) {
+        status = wal__writer_is_full(writer)
+                     ? wal__writer_acknowledge(writer, -1, result, error)
+                     : send_next(writer, durable, result, error);
     }
-    return status;
+    return status == WAL_END ? drain(writer, result, error) : status;
 }
 
 enum wal_status wal__writer_push(struct wal_remote_writer *writer,

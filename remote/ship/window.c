@@ -7,7 +7,7 @@
 
 static struct wal__send *send_of(struct wal__window *window, uint64_t number)
 {
-    return &window->sends[number % WAL__WINDOW];
+    return &window->sends[number % WAL__PART_WINDOW];
 }
 
 void wal__window_init(struct wal__window *window, struct wal_remote *remote,
@@ -23,7 +23,7 @@ void wal__window_init(struct wal__window *window, struct wal_remote *remote,
     (void)pthread_cond_init(&window->work, NULL);
     (void)pthread_cond_init(&window->done, &monotonic);
     (void)pthread_condattr_destroy(&monotonic);
-    for (size_t i = 0; i < WAL__WINDOW; i++) {
+    for (size_t i = 0; i < WAL__PART_WINDOW; i++) {
         wal__buf_init(&window->sends[i].bytes, remote->heap);
         wal__buf_init(&window->sends[i].found, remote->heap);
     }
@@ -41,7 +41,7 @@ void wal__window_deinit(struct wal__window *window)
     for (uint32_t i = 0; i < window->thread_count; i++) {
         (void)pthread_join(window->threads[i], NULL);
     }
-    for (size_t i = 0; i < WAL__WINDOW; i++) {
+    for (size_t i = 0; i < WAL__PART_WINDOW; i++) {
         wal__buf_deinit(&window->sends[i].bytes);
         wal__buf_deinit(&window->sends[i].found);
     }
@@ -53,7 +53,7 @@ void wal__window_deinit(struct wal__window *window)
 
 bool wal__window_is_full(const struct wal__window *window)
 {
-    return window->next - window->first == WAL__WINDOW;
+    return window->next - window->first == WAL__PART_WINDOW;
 }
 
 bool wal__window_is_empty(const struct wal__window *window)

@@ -1,5 +1,5 @@
 /*
- * window.h - the parts that a writer has on the way: up to WAL__WINDOW objects
+ * window.h - the parts that a writer has on the way: up to WAL__PART_WINDOW objects
  * that are created at the same time, by threads (SPEC.md 11.3).
  *
  * Invariant: an object that was sent is created, or sent again with the same
@@ -37,12 +37,12 @@ struct wal__send {
 
 struct wal__window {
     struct wal_remote *remote;
-    struct wal__send sends[WAL__WINDOW]; /* by number */
+    struct wal__send sends[WAL__PART_WINDOW]; /* by number */
     uint64_t first; /* number of the oldest one; with `next`: none */
     uint64_t next;  /* of the next one that is sent */
     uint32_t thread_count;
     bool is_stopping;
-    pthread_t threads[WAL__WINDOW];
+    pthread_t threads[WAL__PART_WINDOW];
     pthread_mutex_t mutex;
     pthread_cond_t work; /* for the threads */
     pthread_cond_t done; /* for the owner */

@@ -30,7 +30,7 @@ enum wal_status wal__writer_keep(struct wal_remote_writer *writer,
         writer->marks[writer->mark_count++] = writer->last;
     }
     for (uint64_t number = window->first; number < window->next; number++) {
-        const struct wal__send *send = &window->sends[number % WAL__WINDOW];
+        const struct wal__send *send = &window->sends[number % WAL__PART_WINDOW];
         struct wal_remote_mark mark = {.epoch = writer->epoch, .part = number};
 
         memcpy(mark.digest, send->digest, sizeof(mark.digest));
@@ -54,11 +54,11 @@ bool wal__writer_is_full(const struct wal_remote_writer *writer)
     return window->next - window->first >= writer->parallel;
 }
 
-/* Reads the part after the last one that was sent. */
-static enum wal_status read_part(struct wal_remote_writer *writer,
-                                 struct wal__send *send, uint64_t *size,
+enum wal_status wal__writer_read(struct wal_remote_writer *writer,
+                                 struct wal__send **place,
                                  struct wal_error *error)
 {
+    struct wal__send *send = wal__window_place(&writer->window);
     struct wal__store_object part = {.kind = WAL__OBJECT_PART,
                                      .epoch = writer->epoch,
                                      .number = send->number};
@@ -79,9 +79,7 @@ static enum wal_status read_part(struct wal_remote_writer *writer,
                          (unsigned long long)bytes.size);
     }
     if (wal__buf_append(&send->bytes, bytes.data, (size_t)bytes.size) !=
-            WAL_OK ||
-        wal__part_object_seal(&send->bytes, writer->window.first - 1) !=
-            WAL_OK) {
+        WAL_OK) {
         return wal__no_memory(error);
     }
     memcpy(send->digest,
@@ -90,18 +88,19 @@ static enum wal_status read_part(struct wal_remote_writer *writer,
     send->after = wal__position_of(info.after);
     memcpy(part.uuid, writer->uuid, sizeof(part.uuid));
     wal__store_object_format(&part, send->name);
-    *size = bytes.size;
+    *place = send;
     return WAL_OK;
 }
 
 enum wal_status wal__writer_send(struct wal_remote_writer *writer,
-                                 uint64_t *size, struct wal_error *error)
+                                 struct wal__send *send,
+                                 struct wal_error *error)
 {
-    struct wal__send *send = wal__window_place(&writer->window);
-    enum wal_status status = read_part(writer, send, size, error);
+    enum wal_status status;
 
-    if (status != WAL_OK) {
-        return status;
+    if (wal__part_object_seal(&send->bytes, writer->window.first - 1) !=
+        WAL_OK) {
+        return wal__no_memory(error);
     }
     /* It is one of those that are on the way before it is. */
     writer->window.next++;

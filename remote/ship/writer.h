@@ -22,7 +22,7 @@ struct wal_remote_writer {
     uint8_t uuid[16];
     uint8_t writer[16];
     uint64_t part_size;
-    uint32_t parallel;   /* parts on the way at a time; 0: WAL__WINDOW */
+    uint32_t parallel;   /* parts on the way at a time; 0: WAL__PART_WINDOW */
     bool is_inline;      /* without threads */
     wal_remote_keep_fn *keep; /* NULL: the marks are not kept */
     void *keep_ctx;
@@ -48,10 +48,14 @@ void wal__writer_deinit(struct wal_remote_writer *writer);
 
 bool wal__writer_is_full(const struct wal_remote_writer *writer);
 
-/* Reads the next part, and sends it; *size is what was sent, bytes. The writer
- * is not full. WAL_END: there is no more. */
+/* Reads the next part, as *place, which holds until the next call but
+ * acknowledging. The writer is not full. WAL_END: there is no more. */
+enum wal_status wal__writer_read(struct wal_remote_writer *writer,
+                                 struct wal__send **place,
+                                 struct wal_error *error) WAL_MUST_USE;
+/* Sends it. */
 enum wal_status wal__writer_send(struct wal_remote_writer *writer,
-                                 uint64_t *size,
+                                 struct wal__send *place,
                                  struct wal_error *error) WAL_MUST_USE;
 
 /*

@@ -133,7 +133,7 @@ enum wal_status wal__writer_start(struct wal_remote_writer *writer,
         writer->part_size = default_part_size;
     }
     if (writer->parallel == 0) {
-        writer->parallel = WAL__WINDOW;
+        writer->parallel = WAL__PART_WINDOW;
     }
     writer->seen_ms = remote->now_ms();
     status = wal__history_read(remote, writer->source.info, writer->uuid,

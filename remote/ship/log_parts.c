@@ -38,10 +38,20 @@ static enum wal_status durable(void *ctx, uint64_t *sequence,
     return status;
 }
 
+static enum wal_status wait(void *ctx, uint64_t sequence, int64_t timeout_ms,
+                            struct wal_error *error)
+{
+    struct wal__store_source *store = ctx;
+
+    return wal_store_wait(store->store, &sequence, WAL_DURABLE, timeout_ms,
+                          error);
+}
+
 struct wal__part_source wal__part_source_of(struct wal__store_source *store)
 {
     return (struct wal__part_source){.next = next,
                                      .durable = durable,
+                                     .wait = wait,
                                      .info = wal_part_get_info,
                                      .ctx = store};
 }

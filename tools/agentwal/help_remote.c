@@ -9,7 +9,7 @@
 
 const struct verb_help help_remote = {
     .usage = "add [--replace] URL\n"
-             "remote push [--take-over]\n"
+             "remote push [--take-over] [--follow [--rate N]]\n"
              "remote pull [--store-id ID] [--take-over] URL DIR\n"
              "remote status",
     .summary = "Keep the store in a bucket too, and bring it to other machines",
@@ -26,6 +26,9 @@ const struct verb_help help_remote = {
             {"--replace", "add: instead of the remote that the store has"},
             {"--take-over", "push: from another copy of the store; pull: make "
                             "DIR the store that writes"},
+            {"--follow", "push: ship what becomes durable, as it does, until it "
+                         "is ended"},
+            {"--rate N", "at most N parts a second, each a PUT (20)"},
             {"--store-id ID",
              "pull: which store, where the remote has several"},
             {NULL, NULL},

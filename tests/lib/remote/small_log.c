@@ -92,8 +92,8 @@ static void make_part(struct small_log *log, uint64_t first, uint64_t count,
     memcpy(log->part + HEAD_SIZE, log->entries + first,
            (size_t)count * sizeof(uint64_t));
     memset(log->part + made.size - WAL_DIGEST_SIZE, 0, WAL_DIGEST_SIZE);
-    memcpy(log->part + made.size - WAL_DIGEST_SIZE,
-           &log->chain[first + count], sizeof(log->chain[0]));
+    memcpy(log->part + made.size - WAL_DIGEST_SIZE, &log->chain[first + count],
+           sizeof(log->chain[0]));
     if (part != NULL) {
         *part = (struct wal_slice){log->part, made.size};
     }

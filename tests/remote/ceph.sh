@@ -2,8 +2,8 @@
 # ceph.sh [--long] start DIR | stop DIR
 #
 # start  starts Ceph with an S3 gateway on loopback, with its data in the empty
-#        or missing directory DIR, and makes a bucket. Prints lines NAME=VALUE
-#        for the environment of tests, when the gateway answers.
+#        or missing directory DIR, and makes a bucket and a pool. Prints lines
+#        NAME=VALUE for the environment of tests, when the gateway answers.
 # stop   stops it, by process id: gateway, OSDs, monitors. DIR remains.
 # --long three monitors and three OSDs instead of one
 #
@@ -25,6 +25,8 @@ dir=$2
 
 access_key=TESTACCESSKEY
 bucket=agentwal-test
+pool=agentwal-test
+client=agentwal
 rgw=client.rgw.a
 
 # Prints COUNT ports that are free.
@@ -66,6 +68,9 @@ mon allow pool size one = true
 mon data avail crit = 1
 rgw data = $dir/rgw
 rgw frontends = beast endpoint=127.0.0.1:$port
+
+[client.$client]
+keyring = $dir/$client.keyring
 EOF
 }
 
@@ -145,6 +150,13 @@ start_gateway() {
     retry 60 signed -X PUT "http://127.0.0.1:${ports[count]}/$bucket"
 }
 
+# A pool, and a user who can use that pool alone.
+make_pool() {
+    ceph_call osd pool create "$pool" 8 >/dev/null
+    ceph_call auth get-or-create "client.$client" mon 'allow r' \
+        osd "allow rw pool=$pool" -o "$dir/$client.keyring"
+}
+
 start() {
     umask 077
     mkdir -p "$dir/run" "$dir/log"
@@ -164,12 +176,14 @@ start() {
     start_monitors
     ceph_call auth import -i "$dir/keyring" >/dev/null
     start_osds
+    make_pool
     start_gateway
     trap - EXIT
     cat <<EOF
 AGENTWAL_TEST_S3=s3://$bucket?endpoint=http://127.0.0.1:${ports[count]}
 AGENTWAL_TEST_S3_ENDPOINT=http://127.0.0.1:${ports[count]}
 AGENTWAL_TEST_S3_BUCKET=$bucket
+AGENTWAL_TEST_RADOS=rados://$pool?conf=$dir/ceph.conf&id=$client
 AWS_ACCESS_KEY_ID=$access_key
 AWS_SECRET_ACCESS_KEY=$secret_key
 EOF

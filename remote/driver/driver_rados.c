@@ -15,8 +15,8 @@
 
 #include "engine/base/error.h"
 #include "remote/driver/object_name.h"
-#include "remote/driver/rados_index.h"
-#include "remote/driver/rados_watch.h"
+#include "remote/driver/rados/rados_index.h"
+#include "remote/driver/rados/rados_watch.h"
 
 enum {
     /* Bytes that are read without looking for the size of the object. */

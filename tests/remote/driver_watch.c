@@ -150,6 +150,11 @@ static int compare_times(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static double ms_of(int64_t us)
+{
+    return (double)us / 1000;
+}
+
 static void test_watch__notification_comes_promptly(void **state)
 {
     (void)state;
@@ -168,8 +173,7 @@ static void test_watch__notification_comes_promptly(void **state)
     }
     qsort(times, ROUNDS, sizeof(times[0]), compare_times);
     print_message("a notification: p50 %.1f ms, p99 %.1f ms\n",
-                  (double)times[ROUNDS / 2] / 1000,
-                  (double)times[ROUNDS - 1] / 1000);
+                  ms_of(times[ROUNDS / 2]), ms_of(times[ROUNDS - 1]));
     assert_true(times[ROUNDS / 2] < PROMPT_MS * 1000);
 }
 

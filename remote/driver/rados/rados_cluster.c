@@ -8,7 +8,7 @@
  * Invariant: no text has a part of a key: keys are read by librados alone, from
  * the keyring that its configuration names. Any thread.
  */
-#include "remote/driver/rados_cluster.h"
+#include "remote/driver/rados/rados_cluster.h"
 
 #include <errno.h>
 #include <stdio.h>

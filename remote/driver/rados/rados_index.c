@@ -8,7 +8,7 @@
  * Keys are sorted as bytes are, and '/' belongs to the key of a first part, so
  * that keys of both levels together are in the order of whole names.
  */
-#include "remote/driver/rados_index.h"
+#include "remote/driver/rados/rados_index.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,10 +2,10 @@
  * rados_watch.h - notifications through an object of a pool (driver_rados.h):
  * `NAME~watch`, which has no content. Any thread.
  */
-#ifndef AGENTWAL_REMOTE_DRIVER_RADOS_WATCH_H
-#define AGENTWAL_REMOTE_DRIVER_RADOS_WATCH_H
+#ifndef AGENTWAL_REMOTE_DRIVER_RADOS_RADOS_WATCH_H
+#define AGENTWAL_REMOTE_DRIVER_RADOS_RADOS_WATCH_H
 
-#include "remote/driver/rados_cluster.h"
+#include "remote/driver/rados/rados_cluster.h"
 
 /* See `watch` of driver.h. */
 enum wal_status wal__rados_watch(struct wal__rados *rados, const char *name,

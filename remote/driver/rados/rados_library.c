@@ -1,7 +1,7 @@
 /*
  * rados_library.c - finds the calls of librados (rados_library.h). Any thread.
  */
-#include "remote/driver/rados_library.h"
+#include "remote/driver/rados/rados_library.h"
 
 #include <assert.h>
 #include <dlfcn.h>

@@ -4,14 +4,14 @@
  *
  * Threads: any number, but for init and deinit.
  */
-#ifndef AGENTWAL_REMOTE_DRIVER_RADOS_CLUSTER_H
-#define AGENTWAL_REMOTE_DRIVER_RADOS_CLUSTER_H
+#ifndef AGENTWAL_REMOTE_DRIVER_RADOS_RADOS_CLUSTER_H
+#define AGENTWAL_REMOTE_DRIVER_RADOS_RADOS_CLUSTER_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "remote/driver/driver_url.h"
-#include "remote/driver/rados_library.h"
+#include "remote/driver/rados/rados_library.h"
 
 enum {
     WAL__RADOS_DEADLINE_MS = 60 * 1000,

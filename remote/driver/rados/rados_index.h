@@ -10,10 +10,10 @@
  * until it does not. The reverse does not hold after a process was killed: a
  * list looks for each object.
  */
-#ifndef AGENTWAL_REMOTE_DRIVER_RADOS_INDEX_H
-#define AGENTWAL_REMOTE_DRIVER_RADOS_INDEX_H
+#ifndef AGENTWAL_REMOTE_DRIVER_RADOS_RADOS_INDEX_H
+#define AGENTWAL_REMOTE_DRIVER_RADOS_RADOS_INDEX_H
 
-#include "remote/driver/rados_cluster.h"
+#include "remote/driver/rados/rados_cluster.h"
 
 /* Puts the name into the index, durably. */
 enum wal_status wal__rados_index_add(struct wal__rados *rados, const char *name,

@@ -2,8 +2,8 @@
  * rados_library.h - librados, loaded when the first URL rados:// needs it: it
  * is large, and programs that are linked to it start 35 ms later.
  */
-#ifndef AGENTWAL_REMOTE_DRIVER_RADOS_LIBRARY_H
-#define AGENTWAL_REMOTE_DRIVER_RADOS_LIBRARY_H
+#ifndef AGENTWAL_REMOTE_DRIVER_RADOS_RADOS_LIBRARY_H
+#define AGENTWAL_REMOTE_DRIVER_RADOS_RADOS_LIBRARY_H
 
 #include <rados/librados.h>
 

@@ -11,7 +11,7 @@
  * Locks: `setup` before `lock`. Callbacks take `lock`, so it is not held in a
  * call of librados, which may wait for callbacks.
  */
-#include "remote/driver/rados_watch.h"
+#include "remote/driver/rados/rados_watch.h"
 
 #include <errno.h>
 #include <stdio.h>

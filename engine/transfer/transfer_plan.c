@@ -146,6 +146,7 @@ static void read_summary(struct wal__transfer *transfer,
     if (status == WAL_OK) {
         memcpy(session->id, summary.id.data, summary.id.size);
         session->id[summary.id.size] = '\0';
+        memcpy(session->copy_id, session->id, summary.id.size + 1);
         session->is_fork = (summary.flags & WAL__SUMMARY_FORK) != 0;
         session->fork_source = summary.fork_source;
         session->fork_owner = summary.fork_owner;
@@ -303,7 +304,7 @@ static void plan_session(struct wal__transfer *transfer,
     }
     session->is_temporary |=
         session->state == WAL__TRANSFER_NEW && !session->is_wanted;
-    if (session->is_fork &&
+    if (session->is_fork && session->trunk == NULL &&
         (session->state == WAL__TRANSFER_NEW || session->is_temporary ||
          has_left_source(transfer, session))) {
         add_source(transfer, session);

@@ -254,6 +254,9 @@ enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
 /* Whether an entry of `from` is redacted there. After the plan. */
 bool wal__transfer_is_hidden(const struct wal__transfer *transfer,
                              uint64_t sequence);
+/* Whether a document is not taken along: an unfinished rewind, and where the
+ * session has moved to. */
+bool wal__transfer_is_local(uint64_t key_hash);
 /* Opens the session of that id in `to`; WAL_ENOTFOUND. */
 enum wal_status wal__transfer_open(struct wal__transfer *transfer,
                                    const char *id,
@@ -350,7 +353,7 @@ struct wal__transfer_version {
     bool is_deletion;
 };
 /* Appends the versions of the records of `core`, sorted by key and then by age.
- * An unfinished rewind is left out. */
+ * Local ones are left out. */
 enum wal_status wal__transfer_list_versions(
     struct wal__transfer *transfer, struct wal__core *core,
     const struct wal__transfer_records *records, struct wal__buf *out,

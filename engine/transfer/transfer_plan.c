@@ -11,9 +11,6 @@
 
 #include "engine/base/error.h"
 #include "engine/transfer/transfer.h"
-#include "format/bytes/crc32.h"
-
-static const char rewind_key[] = "\0rewind";
 
 /* --- sessions ------------------------------------------------------------- */
 
@@ -197,9 +194,7 @@ static bool is_repeated(const struct wal__transfer_record *record)
         return !record->is_present;
     case WAL__FRAME_DOC:
     case WAL__FRAME_DOC_DELETE:
-        return !record->is_present &&
-               record->id_hash !=
-                   wal__id_hash(rewind_key, sizeof(rewind_key) - 1);
+        return !record->is_present && !wal__transfer_is_local(record->id_hash);
     default:
         return false;
     }

@@ -10,9 +10,6 @@
 
 #include "engine/base/error.h"
 #include "engine/transfer/transfer.h"
-#include "format/bytes/crc32.h"
-
-static const char rewind_key[] = "\0rewind";
 
 static int compare_versions(const void *a, const void *b)
 {
@@ -34,7 +31,6 @@ wal__transfer_list_versions(struct wal__transfer *transfer,
     const struct wal__transfer_record *items =
         (const void *)records->items.data;
     size_t count = records->items.size / sizeof(*items);
-    uint64_t rewind = wal__id_hash(rewind_key, sizeof(rewind_key) - 1);
     enum wal_status status = WAL_OK;
 
     for (size_t i = 0; i < count && status == WAL_OK; i++) {
@@ -45,7 +41,7 @@ wal__transfer_list_versions(struct wal__transfer *transfer,
 
         if ((items[i].type != WAL__FRAME_DOC &&
              items[i].type != WAL__FRAME_DOC_DELETE) ||
-            items[i].id_hash == rewind) {
+            wal__transfer_is_local(items[i].id_hash)) {
             continue;
         }
         status =

@@ -8,6 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
+#include "remote/ship/fetch.h"
 #include "remote/ship/pull.h"
 #include "remote/ship/status.h"
 #include "remote/ship/writer.h"
@@ -32,6 +33,7 @@ enum wal_status wal_remote_open(const char *url, struct wal_remote **remote,
     }
     opened->heap = heap;
     opened->now_ms = wal__remote_now_ms;
+    opened->readers = WAL__FETCH_READERS;
     status = wal__driver_open(url, heap, &opened->driver, error);
     if (status != WAL_OK) {
         wal__heap_free(heap, opened);
@@ -97,7 +99,9 @@ wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,
                               options, error);
     if (status == WAL_OK &&
         ((own.flags & ~(uint32_t)WAL_REMOTE_TAKE_OVER) != 0 ||
-         own.part_size > WAL__OBJECT_MAX)) {
+         own.part_size > WAL__OBJECT_MAX || own.parallel > WAL__PART_WINDOW ||
+         own.mark_count > WAL_REMOTE_MARKS ||
+         (own.mark_count > 0 && own.marks == NULL))) {
         status = wal__invalid(error, "the options of the writer are not valid");
     }
     if (status == WAL_OK && wal__uuid_is_zero(own.writer)) {
@@ -112,8 +116,14 @@ wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,
     }
     opened->remote = remote;
     opened->part_size = own.part_size;
-    opened->known_epoch = own.known_epoch;
-    opened->known_part = own.known_part;
+    opened->parallel = own.parallel;
+    opened->keep = own.keep;
+    opened->keep_ctx = own.ctx;
+    opened->mark_count = own.mark_count;
+    if (own.mark_count > 0) {
+        memcpy(opened->marks, own.marks,
+               (size_t)own.mark_count * sizeof(own.marks[0]));
+    }
     memcpy(opened->writer, own.writer, sizeof(own.writer));
     status = open_source(remote, store, &opened->store, opened->uuid, error);
     if (status == WAL_OK) {
@@ -191,6 +201,8 @@ static enum wal_status take_over(struct wal__pull *pull,
                                  const uint8_t writer[16],
                                  struct wal_error *error)
 {
+    struct wal_remote_mark *mark = &pull->result.mark;
+    struct wal__store_object part = {.kind = WAL__OBJECT_PART};
     struct wal__history history = {.last_epoch = 0};
     enum wal_status status = wal__history_read(pull->remote, pull->target.info,
                                                pull->uuid, &history, error);
@@ -198,6 +210,13 @@ static enum wal_status take_over(struct wal__pull *pull,
     if (status == WAL_OK) {
         status = wal__takeover(pull->remote, pull->target.info, pull->uuid,
                                writer, &history, error);
+    }
+    if (status == WAL_OK && history.part > 0) {
+        mark->epoch = part.epoch = history.part_epoch;
+        mark->part = part.number = history.part;
+        memcpy(part.uuid, pull->uuid, sizeof(part.uuid));
+        status = wal__history_digest(pull->remote, &part, history.part_size,
+                                     mark->digest, error);
     }
     return status == WAL_OK ? wal__pull_run(pull, error) : status;
 }

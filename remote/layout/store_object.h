@@ -3,9 +3,11 @@
  *
  *   UUID/epoch/EPOCH              who writes
  *   UUID/part/EPOCH/NUMBER        a part, or a fence
+ *   UUID/base/NUMBER              a list of segments, in place of parts
+ *   UUID/seg/NUMBER/ID            one of them, made for the base of the number
  *
- * UUID has 32 hexadecimal digits, every number 16, in lower case, so that the
- * order of the names is that of the numbers.
+ * UUID and ID have 32 hexadecimal digits, every number 16, in lower case, so
+ * that the order of the names is that of the numbers.
  *
  * Threads: any.
  */
@@ -26,15 +28,18 @@ enum {
 
 enum wal__store_object_kind {
     WAL__OBJECT_EPOCH = 1,
-    WAL__OBJECT_PART
+    WAL__OBJECT_PART,
+    WAL__OBJECT_BASE,
+    WAL__OBJECT_SEGMENT
 };
 
 /* A name in its fields; those that the kind has not are 0. */
 struct wal__store_object {
     enum wal__store_object_kind kind;
     uint8_t uuid[16];
-    uint64_t epoch;  /* from 1 */
-    uint64_t number; /* of a part, from 1 */
+    uint64_t epoch;  /* of an epoch or a part, from 1 */
+    uint64_t number; /* of a part, a base, or a segment's base, from 1 */
+    uint8_t id[16];  /* of a segment, random */
 };
 
 /* Writes the name. */

@@ -7,14 +7,17 @@
 #define AGENTWAL_REMOTE_SHIP_PULL_H
 
 #include "agentwal/remote.h"
-#include "remote/ship/history.h"
+#include "remote/ship/base.h"
+#include "remote/ship/part_page.h"
 
 /* The owner sets the first three fields and zeroes the others. */
 struct wal__pull {
     struct wal_remote *remote;
     struct wal__part_target target;
     uint8_t uuid[16];
-    struct wal__buf bytes; /* of the object that is applied */
+    struct wal__store_object next; /* part; its number is 0: not known yet */
+    uint64_t last_epoch;           /* the newest one */
+    struct wal__part_page page;    /* of the parts from `next` on */
     struct wal_remote_pull_result result;
 };
 
@@ -24,12 +27,44 @@ enum wal_status wal__pull_run(struct wal__pull *pull,
                               struct wal_error *error) WAL_MUST_USE;
 void wal__pull_deinit(struct wal__pull *pull);
 
-/* Finds the object from which a target goes on that has something: the last
- * part that begins within its position, or the first one of all. */
+/* Whether the next part is there, after a run that succeeded: one request. */
+enum wal_status wal__pull_has_more(struct wal__pull *pull, bool *has_more,
+                                   struct wal_error *error) WAL_MUST_USE;
+
+/* --- for the files of the pull ------------------------------------------ */
+
+/* Applies a part or a segment. An error of the bytes names the object. */
+enum wal_status wal__pull_apply(struct wal__pull *pull, struct wal_slice part,
+                                const char *name,
+                                struct wal_error *error) WAL_MUST_USE;
+
+/* pull_start.c: finds the part from which a target goes on that has something:
+ * the last one that begins within its position. start->number is 0 when none
+ * does. */
 enum wal_status wal__pull_find_start(struct wal__pull *pull,
                                      const struct wal__position *position,
-                                     uint64_t first_epoch, uint64_t last_epoch,
                                      struct wal__store_object *start,
                                      struct wal_error *error) WAL_MUST_USE;
+
+/* pull_gap.c: whether the next part, which is not in the page, must be there:
+ * something that is there says that it was stored. */
+enum wal_status wal__pull_look_after(struct wal__pull *pull, bool *is_lost,
+                                     struct wal_error *error) WAL_MUST_USE;
+
+/* pull_base.c: applies of the base what the target lacks, and goes on with the
+ * part after it. */
+enum wal_status wal__pull_apply_base(struct wal__pull *pull,
+                                     const struct wal__base_list *base,
+                                     struct wal_error *error) WAL_MUST_USE;
+
+/* Sets the next part, and applies the newest base when that is the way there.
+ */
+enum wal_status wal__pull_start(struct wal__pull *pull,
+                                struct wal_error *error) WAL_MUST_USE;
+
+/* Applies the newest base if it has the next part, which is not there any more.
+ * WAL_ENOTFOUND: it has not. */
+enum wal_status wal__pull_start_again(struct wal__pull *pull,
+                                      struct wal_error *error) WAL_MUST_USE;
 
 #endif

@@ -14,6 +14,7 @@ struct wal_remote {
     const struct wal__heap *heap;
     /* Milliseconds that pass while the machine sleeps too, from any start. */
     uint64_t (*now_ms)(void);
+    uint32_t readers; /* threads that read ahead; 0: none */
 };
 
 /* The clock of the system for now_ms. */

@@ -436,7 +436,11 @@ static void use_parts(struct wal_store *store)
     struct wal_part_place places[WAL_PART_STREAMS];
     struct wal_part_reader *reader = NULL;
     struct wal_replica *replica = NULL;
+    struct wal_shipper *shipper = NULL;
 
+    EXPECT(WAL_EINVAL, wal_shipper_open(store, &shipper, &error));
+    EXPECT(WAL_EINVAL, wal_shipper_report(shipper, 0, WAL_OK, &error));
+    wal_shipper_close(shipper);
     EXPECT(WAL_EINVAL, wal_part_reader_open(store, &reader, &error));
     EXPECT(WAL_EINVAL,
            wal_part_reader_next(reader, places, 0, NULL, NULL, &error));

@@ -6,6 +6,7 @@
  */
 #include "agentwal/remote.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -100,8 +101,7 @@ static int add(struct request *request)
         remote_config_init(&request->config);
     }
     if (strcmp(request->config.url, url) != 0) {
-        request->config.epoch = 0;
-        request->config.part = 0;
+        request->config.mark_count = 0;
     }
     memcpy(request->config.url, url, strlen(url) + 1);
     code = remote_config_write(request->cli, request->path, &request->config);
@@ -114,17 +114,18 @@ static int add(struct request *request)
 
 /* --- push --------------------------------------------------------------- */
 
-/* Keeps how far the remote is. */
-static int keep_last(struct request *request, uint64_t epoch, uint64_t part)
+/* Keeps the marks in the file of the store. */
+static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
+                    uint64_t count)
 {
-    struct remote_config *config = &request->config;
+    struct request *request = ctx;
 
-    if (config->epoch == epoch && config->part == part) {
-        return CLI_CONTINUE;
-    }
-    config->epoch = epoch;
-    config->part = part;
-    return remote_config_write(request->cli, request->path, config);
+    memcpy(request->config.marks, marks, (size_t)count * sizeof(marks[0]));
+    request->config.mark_count = count;
+    return remote_config_write(request->cli, request->path, &request->config) ==
+                   CLI_CONTINUE
+               ? 0
+               : EIO;
 }
 
 static int push_locked(struct request *request)
@@ -135,12 +136,13 @@ static int push_locked(struct request *request)
     struct wal_remote_writer *writer = NULL;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code;
 
     options.flags = request->takes_over ? WAL_REMOTE_TAKE_OVER : 0U;
     memcpy(options.writer, request->config.writer, sizeof(options.writer));
-    options.known_epoch = request->config.epoch;
-    options.known_part = request->config.part;
+    options.marks = request->config.marks;
+    options.mark_count = request->config.mark_count;
+    options.keep = keep;
+    options.ctx = request;
     status = wal_remote_writer_open(request->remote, request->store, &options,
                                     &writer, &error);
     if (status == WAL_OK) {
@@ -150,12 +152,8 @@ static int push_locked(struct request *request)
     if (status != WAL_OK) {
         return remote_report(request->cli, request->config.url, status, &error);
     }
-    code = keep_last(request, result.epoch, result.part);
-    if (code == CLI_CONTINUE) {
-        remote_print_push(request->cli, request->config.url, &result);
-        code = CLI_OK;
-    }
-    return code;
+    remote_print_push(request->cli, request->config.url, &result);
+    return CLI_OK;
 }
 
 static int push(struct request *request)
@@ -240,8 +238,8 @@ static int pull(struct request *request)
         return remote_report(cli, path, status, &error);
     }
     if (request->takes_over) {
-        request->config.epoch = result.epoch;
-        request->config.part = result.part;
+        request->config.marks[0] = result.mark;
+        request->config.mark_count = result.mark.part > 0 ? 1 : 0;
         code = remote_config_write(cli, path, &request->config);
     }
     if (code == CLI_CONTINUE) {

@@ -60,24 +60,51 @@ enum wal_remote_writer_flag {
     WAL_REMOTE_TAKE_OVER = 1u << 0
 };
 
-struct wal_remote_writer_options {
-    uint32_t struct_size;
-    uint32_t flags; /* enum wal_remote_writer_flag */
-    /* Names this writer: random, and kept by the caller to go on in the same
-     * epoch later; all zero: made now. Two machines never have the same. */
-    uint8_t writer[16];
-    uint64_t part_size; /* bytes; 0: 8 MiB */
-    /* Of the last push that this writer made, or of the pull by which it took
-     * over: epoch and part of the result. Where the remote ends elsewhere, and
-     * compaction leaves open whether the store has that past, it is refused. */
-    uint64_t known_epoch;
-    uint64_t known_part;
+/* A part that a writer has sent. Like wal_slice it has no struct_size. */
+struct wal_remote_mark {
+    uint64_t epoch;
+    uint64_t part;                   /* its number */
+    uint8_t digest[WAL_DIGEST_SIZE]; /* at the end of the part */
+};
+
+enum {
+    WAL_REMOTE_MARKS = 17 /* that a writer has at most */
 };
 
 /*
- * Starts shipping a store. Goes on in the newest epoch when that is this
- * writer's, and makes the first one; else takes over when it may. The store
- * must have everything that the remote has.
+ * Keeps the marks of a writer, durably, in place of those before: the last part
+ * that is stored, and those that may be on the way. Called before the first
+ * byte of a part is sent, and when nothing is on the way any more. A result
+ * other than 0 ends the call with WAL_ECALLBACK and that number in
+ * error->sys_errno.
+ */
+typedef int32_t wal_remote_keep_fn(void *ctx,
+                                   const struct wal_remote_mark *marks,
+                                   uint64_t count);
+
+struct wal_remote_writer_options {
+    uint32_t struct_size;
+    uint32_t flags; /* enum wal_remote_writer_flag */
+    /* Names this writer: random, and kept by the caller to go on as the same
+     * one later; all zero: made now. Two machines never have the same. */
+    uint8_t writer[16];
+    uint64_t part_size; /* bytes; 0: 8 MiB */
+    uint32_t parallel;  /* parts on the way at a time, at most 16, which is 0 */
+    uint32_t reserved;
+    /* As `keep` had them last, also of the pull by which this writer took over;
+     * null: none. With them the writer goes on in its epoch, and knows the past
+     * of the remote as its own where compaction leaves that open. */
+    const struct wal_remote_mark *marks;
+    uint64_t mark_count;
+    wal_remote_keep_fn *keep; /* or null: nothing is kept */
+    void *ctx;                /* of keep */
+};
+
+/*
+ * Starts shipping a store. Makes the first epoch, or goes on in its own: in the
+ * newest one when its marks say that nothing was on the way, else in a new one.
+ * Takes over from another writer when it may. The store must have everything
+ * that the remote has.
  *
  * options may be null. Close *writer with wal_remote_writer_close, before the
  * store and the remote. Threads: any. Errors: WAL_EFENCED when the newest epoch
@@ -106,8 +133,9 @@ struct wal_remote_push_result {
 
 /*
  * Stores everything in the remote that was durable when the call began; it can
- * then be read from the remote alone. A part whose outcome is unknown is stored
- * with the same bytes by the next push, and none is left out.
+ * then be read from the remote alone. Several parts are on the way at a time. One
+ * whose outcome is unknown is stored with the same bytes by the next push, and
+ * none is left out.
  *
  * result may be null; it is filled on failure too. Threads: one at a time per
  * writer; the store is used by others. Errors: WAL_EFENCED when another writer
@@ -170,6 +198,8 @@ struct wal_remote_pull_result {
     uint64_t epoch;    /* of the last part */
     uint64_t part;     /* its number; 0: none */
     uint64_t sequence; /* the last one that the replica has */
+    struct wal_remote_mark mark; /* of the last part, with
+                                  * WAL_REMOTE_PULL_TAKE_OVER */
 };
 
 /*

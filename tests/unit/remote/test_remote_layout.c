@@ -4,6 +4,7 @@
  */
 #include "agentwal/replica.h"
 #include "remote/layout/object_json.h"
+#include "remote/layout/part_object.h"
 #include "tests/lib/kit/store_kit.h"
 
 static const struct wal__heap *const heap = &wal__heap_libc;
@@ -206,6 +207,70 @@ static void test_remote_layout__any_bytes_are_decoded_or_refused(void **state)
     wal__buf_deinit(&json);
 }
 
+/* --- the object of a part ----------------------------------------------- */
+
+static void test_remote_layout__part_object_round_trip(void **state)
+{
+    static const uint64_t floors[] = {0, 1, UINT64_MAX >> 2};
+    struct wal__buf object;
+
+    (void)state;
+    wal__buf_init(&object, heap);
+    for (size_t i = 0; i < 3; i++) {
+        struct wal_slice part = {NULL, 0};
+        uint64_t floor = 77;
+
+        object.size = 0;
+        assert_int_equal(wal__buf_append(&object, "part", 4), WAL_OK);
+        assert_int_equal(wal__part_object_seal(&object, floors[i]), WAL_OK);
+        assert_int_equal(object.size, 4 + WAL__PART_TRAILER_SIZE);
+        assert_int_equal(
+            wal__part_object_open((struct wal_slice){object.data, object.size},
+                                  "p", 4, &part, &floor, NULL),
+            WAL_OK);
+        assert_int_equal(floor, floors[i]);
+        assert_int_equal(part.size, 4);
+        assert_memory_equal(part.data, "part", 4);
+    }
+    wal__buf_deinit(&object);
+}
+
+/* Each size but the right one, and each byte of the trailer. */
+static void test_remote_layout__damaged_part_object(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+    struct wal_slice part = {NULL, 0};
+    uint64_t floor = 77;
+    struct wal__buf object;
+
+    (void)state;
+    wal__buf_init(&object, heap);
+    assert_int_equal(wal__buf_append(&object, "part", 4), WAL_OK);
+    assert_int_equal(wal__part_object_seal(&object, 9), WAL_OK);
+    assert_int_equal(wal__buf_append(&object, "x", 1), WAL_OK);
+    for (size_t size = 0; size <= object.size; size++) {
+        if (size != 4 + WAL__PART_TRAILER_SIZE) {
+            assert_int_equal(
+                wal__part_object_open((struct wal_slice){object.data, size},
+                                      "p", 4, &part, &floor, &error),
+                WAL_ECORRUPT);
+            assert_string_equal(error.file, "p");
+        }
+    }
+    object.size--;
+    for (size_t i = 4; i < object.size; i++) {
+        object.data[i] ^= 1;
+        assert_int_equal(
+            wal__part_object_open((struct wal_slice){object.data, object.size},
+                                  "p", 4, &part, &floor, &error),
+            WAL_ECORRUPT);
+        object.data[i] ^= 1;
+    }
+    assert_null(part.data);
+    assert_int_equal(floor, 77);
+    wal__buf_deinit(&object);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +282,8 @@ int main(void)
         cmocka_unit_test(test_remote_layout__fence_round_trip),
         cmocka_unit_test(test_remote_layout__damaged_fence),
         cmocka_unit_test(test_remote_layout__any_bytes_are_decoded_or_refused),
+        cmocka_unit_test(test_remote_layout__part_object_round_trip),
+        cmocka_unit_test(test_remote_layout__damaged_part_object),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

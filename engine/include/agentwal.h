@@ -117,7 +117,8 @@ enum wal_status {
     WAL_ECALLBACK = -23,   /* a function of the caller failed */
     WAL_ESCHEMA = -24,     /* a schema version that the caller cannot write */
     WAL_EREDACTED = -25,   /* the entry's content was redacted */
-    WAL_ECLAIMED = -26,    /* another handle claims the session: holder */
+    WAL_ECLAIMED = -26,    /* another handle claims the session: holder; or it
+                            * has moved to another store */
     WAL_ELIMIT = -27,      /* no room for another claim */
     WAL_ELOCKFILE = -28,   /* LOCK was removed or replaced while in use */
     WAL_EOUTSIDE = -29,    /* a path leaves its root, or crosses a link */
@@ -417,7 +418,8 @@ enum wal_session_flag {
     WAL_SESSION_FORK = 1u << 0,    /* made by wal_session_fork */
     WAL_SESSION_DAMAGED = 1u << 1, /* lost entries; refuses appends */
     WAL_SESSION_DELETED = 1u << 2, /* in a lineage only */
-    WAL_SESSION_TRASHED = 1u << 3  /* in the trash; refuses changes */
+    WAL_SESSION_TRASHED = 1u << 3, /* in the trash; refuses changes */
+    WAL_SESSION_MOVED = 1u << 4    /* to another store; refuses appends */
 };
 
 /* A session as it is. The library fills it. */

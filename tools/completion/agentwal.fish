@@ -282,7 +282,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from gc' -l max-bytes -x -d 'rew
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l rate -x -d 'read and write at most SIZE in a second; 0: no limit; 64MiB without it'
 complete -c agentwal -n '__fish_seen_subcommand_from backup' -F
 complete -c agentwal -n '__fish_seen_subcommand_from bundle' -F
-complete -c agentwal -n '__fish_seen_subcommand_from merge' -F
+complete -c agentwal -n '__fish_seen_subcommand_from merge' -l keep-both -d 'instead of a refusal: the other one becomes a fork, ID@ and 8 digits of OTHER\'s id'
 complete -c agentwal -n '__fish_seen_subcommand_from index' -l deep -d 'the index of tools\' results too'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l older-than -x -d 'sessions last active longer ago'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l keep-last -x -d 'keep the N newest ones whatever the other rules say; alone: move all others'

@@ -416,6 +416,8 @@ void check_segment_deinit(struct check_segment *segment);
 enum wal__fmt check_session_decode(const struct check_segment *segment,
                                    struct wal__span payload,
                                    struct wal__session_record *record);
+/* The flags of a summary that those of a SESSION record make. */
+uint32_t check_session_flags(uint32_t record_flags);
 
 /* block.c: adds the records of a BLOCK that a scan found; orders the records of
  * a segment when it was scanned. */

@@ -153,8 +153,8 @@ static void make_base(struct machine *machine)
 {
     const struct wal_remote_writer *writer = &machine->writer;
     const struct wal__part_source source = small_log_source(&machine->log);
-    const struct wal__base_end end = {.epoch = writer->last_epoch,
-                                      .part = writer->last_part,
+    const struct wal__base_end end = {.epoch = writer->last.epoch,
+                                      .part = writer->last.part,
                                       .position = writer->position};
     struct wal__collect_result collected = {.parts = 0};
     struct wal__base_result made;

@@ -10,8 +10,14 @@
 #include "engine/base/struct_size.h"
 #include "remote/ship/fetch.h"
 #include "remote/ship/pull.h"
+#include "remote/ship/shipper.h"
 #include "remote/ship/status.h"
 #include "remote/ship/writer.h"
+
+enum {
+    PARTS_PER_SECOND = 20,
+    PARTS_PER_SECOND_MAX = 10000
+};
 
 /* --- opening ------------------------------------------------------------ */
 
@@ -166,6 +172,85 @@ void wal_remote_writer_close(struct wal_remote_writer *writer)
         wal__heap_free(&wal__heap_libc, writer);
     }
 }
+
+/* --- in the background -------------------------------------------------- */
+
+enum wal_status
+wal_remote_shipper_start(struct wal_remote_writer *writer,
+                         const struct wal_remote_shipper_options *options,
+                         struct wal_remote_shipper **shipper,
+                         struct wal_error *error)
+{
+    struct wal_remote_shipper_options own = {0};
+    struct wal_remote_shipper *started;
+    enum wal_status status;
+
+    if (writer == NULL || shipper == NULL) {
+        return wal__invalid(error, writer == NULL
+                                       ? "the writer is null"
+                                       : "the place for the shipper is null");
+    }
+    status = wal__struct_load(WAL__STRUCT(wal_remote_shipper_options), &own,
+                              options, error);
+    if (status == WAL_OK && own.parts_per_second > PARTS_PER_SECOND_MAX) {
+        status =
+            wal__invalid(error, "a shipper sends at most %d parts a second",
+                         (int)PARTS_PER_SECOND_MAX);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    started = wal__heap_zalloc(&wal__heap_libc, sizeof(*started));
+    if (started == NULL) {
+        return wal__no_memory(error);
+    }
+    started->writer = writer;
+    started->report = own.report;
+    started->report_ctx = own.ctx;
+    wal__pace_init(&started->pace, own.parts_per_second == 0
+                                       ? PARTS_PER_SECOND
+                                       : own.parts_per_second);
+    status = wal_shipper_open(writer->store.store, &started->engine, error);
+    if (status == WAL_OK) {
+        status = wal__shipper_start(started, error);
+    }
+    if (status != WAL_OK) {
+        wal_shipper_close(started->engine);
+        wal__heap_free(&wal__heap_libc, started);
+        return status;
+    }
+    *shipper = started;
+    return WAL_OK;
+}
+
+enum wal_status
+wal_remote_shipper_get_info(struct wal_remote_shipper *shipper,
+                            struct wal_remote_shipper_info *info,
+                            struct wal_error *error)
+{
+    struct wal_remote_shipper_info found;
+    enum wal_status status = wal__struct_check_output(
+        WAL__STRUCT(wal_remote_shipper_info), info, error);
+
+    if (status == WAL_OK && shipper == NULL) {
+        status = wal__invalid(error, "the shipper is null");
+    }
+    if (status == WAL_OK) {
+        wal__shipper_get_info(shipper, &found);
+        wal__struct_store(WAL__STRUCT(wal_remote_shipper_info), info, &found);
+    }
+    return status;
+}
+
+void wal_remote_shipper_stop(struct wal_remote_shipper *shipper)
+{
+    if (shipper != NULL) {
+        wal__shipper_stop(shipper);
+        wal__heap_free(&wal__heap_libc, shipper);
+    }
+}
+
+/* --- status ------------------------------------------------------------- */
 
 enum wal_status wal_remote_get_status(struct wal_remote *remote,
                                       struct wal_store *store,

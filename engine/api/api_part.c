@@ -117,12 +117,24 @@ enum wal_status wal_part_reader_next(struct wal_part_reader *reader,
                                      struct wal_part_info *info,
                                      struct wal_error *error)
 {
+    return wal_part_reader_next_to(reader, position, NULL, max_size, part, info,
+                                   error);
+}
+
+enum wal_status wal_part_reader_next_to(
+    struct wal_part_reader *reader, const struct wal_part_place *position,
+    const struct wal_part_place *end, uint64_t max_size, struct wal_slice *part,
+    struct wal_part_info *info, struct wal_error *error)
+{
     struct wal__part_place places[WAL_PART_STREAMS];
+    struct wal__part_place ends[WAL_PART_STREAMS];
     enum wal_status status = check_reader(reader, info, error);
 
     if (status == WAL_OK) {
         from_public(position, places);
-        status = wal__part_read(&reader->reader, places, max_size, error);
+        from_public(end, ends);
+        status = wal__part_read(&reader->reader, places,
+                                end == NULL ? NULL : ends, max_size, error);
     }
     if (status == WAL_OK) {
         if (part != NULL) {

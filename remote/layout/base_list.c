@@ -129,7 +129,8 @@ static enum wal_status parse_segments(struct wal__json_span array,
         if (wal__json_scan_next(&scan, &token) != WAL__JSON_OK) {
             return fail(error, name);
         }
-        if (token.kind == WAL__JSON_ARRAY_END) {
+        if (token.kind == WAL__JSON_ARRAY_END &&
+            wal__base_list_count(list) > 0) {
             return WAL_OK;
         }
         if (!parse_segment(&token, &segment)) {

@@ -1,6 +1,6 @@
 /*
- * base_list.h - a base (SPEC.md 11.3): the segments that lead from nothing to
- * the position after a part.
+ * base_list.h - a base (SPEC.md 11.3): the segments, at least one, that lead
+ * from nothing to the position after a part.
  *
  *   {"version":1,"created":MS,"epoch":E,"part":N,"segments":["seg/K/ID",...]}
  *

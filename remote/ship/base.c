@@ -83,9 +83,6 @@ enum wal_status wal__base_head(struct wal_remote *remote,
         wal__history_head(remote, info, &object, &head, error);
 
     wal__store_object_format(&object, name);
-    if (status == WAL_ENOTFOUND) {
-        return wal__history_missing(name, error);
-    }
     if (status == WAL_OK && head.fence != 0) {
         return wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
                             "the object is damaged: it is not a segment");

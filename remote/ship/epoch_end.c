@@ -62,13 +62,13 @@ static enum wal_status read_floor(struct wal_remote *remote,
 
     wal__store_object_format(part, name);
     wal__buf_init(&bytes, remote->heap);
-    status = remote->driver->calls->get(
-        remote->driver, name, size - WAL__PART_TRAILER_SIZE,
-        WAL__PART_TRAILER_SIZE, &bytes, error);
+    status = remote->driver->calls->get(remote->driver, name,
+                                        size - WAL__PART_TRAILER_SIZE,
+                                        WAL__PART_TRAILER_SIZE, &bytes, error);
     if (status == WAL_OK) {
-        status = wal__part_object_open(
-            (struct wal_slice){bytes.data, bytes.size}, name, 0, &none, floor,
-            error);
+        status =
+            wal__part_object_open((struct wal_slice){bytes.data, bytes.size},
+                                  name, 0, &none, floor, error);
     }
     wal__buf_deinit(&bytes);
     return status;
@@ -133,8 +133,7 @@ enum wal_status wal__epoch_end_find(struct wal_remote *remote,
     }
     found.has_more = found.number < last;
     if (found.has_more && !found.is_fenced) {
-        status =
-            check_missing(remote, *part, &tail, found.number + 1, error);
+        status = check_missing(remote, *part, &tail, found.number + 1, error);
     }
     if (status == WAL_OK) {
         *end = found;

@@ -138,7 +138,7 @@ static enum wal_status skip_missing(struct wal__pull *pull, bool is_second,
     }
     wal__store_object_format(&pull->next, name);
     status = wal__pull_start_again(pull, error);
-    return status == WAL_ENOTFOUND ? wal__history_missing(name, error) : status;
+    return status == WAL_END ? wal__history_missing(name, error) : status;
 }
 
 static enum wal_status apply_parts(struct wal__pull *pull,

@@ -18,6 +18,7 @@ struct wal__pull {
     struct wal__store_object next; /* part; its number is 0: not known yet */
     uint64_t last_epoch;           /* the newest one */
     struct wal__part_page page;    /* of the parts from `next` on */
+    struct wal__store_object lost; /* a segment that was not there */
     struct wal_remote_pull_result result;
 };
 
@@ -51,19 +52,13 @@ enum wal_status wal__pull_find_start(struct wal__pull *pull,
 enum wal_status wal__pull_look_after(struct wal__pull *pull, bool *is_lost,
                                      struct wal_error *error) WAL_MUST_USE;
 
-/* pull_base.c: applies of the base what the target lacks, and goes on with the
- * part after it. */
-enum wal_status wal__pull_apply_base(struct wal__pull *pull,
-                                     const struct wal__base_list *base,
-                                     struct wal_error *error) WAL_MUST_USE;
-
-/* Sets the next part, and applies the newest base when that is the way there.
- */
+/* pull_base.c: sets the next part, and applies the newest base when that is the
+ * way there. */
 enum wal_status wal__pull_start(struct wal__pull *pull,
                                 struct wal_error *error) WAL_MUST_USE;
 
-/* Applies the newest base if it has the next part, which is not there any more.
- * WAL_ENOTFOUND: it has not. */
+/* Applies the newest base if it has the next part, which is not there any more,
+ * and goes on after it. WAL_END: it has not. */
 enum wal_status wal__pull_start_again(struct wal__pull *pull,
                                       struct wal_error *error) WAL_MUST_USE;
 

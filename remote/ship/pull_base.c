@@ -11,6 +11,16 @@ enum {
     FEW_PARTS = 256 /* are applied one by one, though a base has them */
 };
 
+static enum wal_status read_head(struct wal__pull *pull,
+                                 const struct wal__base_list *base, size_t at,
+                                 struct wal_part_info *info,
+                                 struct wal_error *error)
+{
+    pull->lost = wal__base_object(pull->uuid, base, at);
+    return wal__base_head(pull->remote, pull->target.info, pull->uuid, base, at,
+                          info, error);
+}
+
 /* Finds the last segment that begins within the position, by their heads; 0
  * when none does. */
 static enum wal_status find_first(struct wal__pull *pull,
@@ -25,9 +35,7 @@ static enum wal_status find_first(struct wal__pull *pull,
         struct wal_part_info info = WAL_INIT(wal_part_info);
         struct wal__position before;
         size_t middle = low + (high - low) / 2;
-        enum wal_status status =
-            wal__base_head(pull->remote, pull->target.info, pull->uuid, base,
-                           middle, &info, error);
+        enum wal_status status = read_head(pull, base, middle, &info, error);
 
         if (status != WAL_OK) {
             return status;
@@ -54,8 +62,7 @@ static enum wal_status get_end(struct wal__pull *pull,
     enum wal_status status = WAL_OK;
 
     if (count > 0) {
-        status = wal__base_head(pull->remote, pull->target.info, pull->uuid,
-                                base, count - 1, &info, error);
+        status = read_head(pull, base, count - 1, &info, error);
     }
     if (status == WAL_OK) {
         *end = wal__position_of(info.after);
@@ -96,16 +103,18 @@ static enum wal_status apply_segments(struct wal__pull *pull,
         if (status == WAL_OK) {
             status = wal__pull_apply(pull, segment, items[i].name, error);
         } else if (status == WAL_ENOTFOUND) {
-            status = wal__history_missing(items[i].name, error);
+            (void)!wal__store_object_parse(items[i].name, &pull->lost);
         }
     }
     wal__fetch_close(fetch);
     return status;
 }
 
-enum wal_status wal__pull_apply_base(struct wal__pull *pull,
-                                     const struct wal__base_list *base,
-                                     struct wal_error *error)
+/* Applies of the base what the target lacks, and goes on with the part after
+ * it. WAL_ENOTFOUND: a segment is not there. */
+static enum wal_status apply_base(struct wal__pull *pull,
+                                  const struct wal__base_list *base,
+                                  struct wal_error *error)
 {
     struct wal__position position = {{{0}}};
     struct wal__buf items;
@@ -185,41 +194,59 @@ static enum wal_status choose(struct wal__pull *pull, uint64_t number,
         pull->next.epoch = 1;
         pull->next.number = 1;
     }
-    return takes_base ? wal__pull_apply_base(pull, base, error) : WAL_OK;
+    return takes_base ? apply_base(pull, base, error) : WAL_OK;
+}
+
+/* WAL_END: the base has not the next part. */
+static enum wal_status replace(struct wal__pull *pull, uint64_t number,
+                               const struct wal__base_list *base,
+                               struct wal_error *error)
+{
+    return number > 0 &&
+                   wal__base_has(base, pull->next.epoch, pull->next.number)
+               ? apply_base(pull, base, error)
+               : WAL_END;
+}
+
+typedef enum wal_status step_fn(struct wal__pull *pull, uint64_t number,
+                                const struct wal__base_list *base,
+                                struct wal_error *error);
+
+/* Does the step with the newest base; again when another process has made one
+ * meanwhile, and removed segments that it does not name. */
+static enum wal_status with_base(struct wal__pull *pull, step_fn *step,
+                                 struct wal_error *error)
+{
+    struct wal__base_list base;
+    char name[WAL__STORE_OBJECT_SIZE];
+    uint64_t number = 0;
+    uint64_t last = 0;
+    enum wal_status status;
+
+    wal__base_list_init(&base, pull->remote->heap);
+    do {
+        last = number;
+        status = wal__base_read_last(pull->remote, pull->uuid, &number, &base,
+                                     error);
+        if (status == WAL_OK) {
+            status = step(pull, number, &base, error);
+        }
+    } while (status == WAL_ENOTFOUND && number != last);
+    wal__base_list_deinit(&base);
+    if (status == WAL_ENOTFOUND) {
+        wal__store_object_format(&pull->lost, name);
+        return wal__history_missing(name, error);
+    }
+    return status;
 }
 
 enum wal_status wal__pull_start(struct wal__pull *pull, struct wal_error *error)
 {
-    struct wal__base_list base;
-    uint64_t number = 0;
-    enum wal_status status;
-
-    wal__base_list_init(&base, pull->remote->heap);
-    status =
-        wal__base_read_last(pull->remote, pull->uuid, &number, &base, error);
-    if (status == WAL_OK) {
-        status = choose(pull, number, &base, error);
-    }
-    wal__base_list_deinit(&base);
-    return status;
+    return with_base(pull, choose, error);
 }
 
 enum wal_status wal__pull_start_again(struct wal__pull *pull,
                                       struct wal_error *error)
 {
-    struct wal__base_list base;
-    uint64_t number = 0;
-    enum wal_status status;
-
-    wal__base_list_init(&base, pull->remote->heap);
-    status =
-        wal__base_read_last(pull->remote, pull->uuid, &number, &base, error);
-    if (status == WAL_OK) {
-        status = number > 0 && wal__base_has(&base, pull->next.epoch,
-                                             pull->next.number)
-                     ? wal__pull_apply_base(pull, &base, error)
-                     : WAL_ENOTFOUND;
-    }
-    wal__base_list_deinit(&base);
-    return status;
+    return with_base(pull, replace, error);
 }

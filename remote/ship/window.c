@@ -118,8 +118,7 @@ static bool has_thread(struct wal__window *window, uint32_t max_threads)
         waiting += send_of(window, number)->state != WAL__SEND_DONE;
     }
     (void)pthread_mutex_unlock(&window->mutex);
-    if (waiting > window->thread_count &&
-        window->thread_count < max_threads &&
+    if (waiting > window->thread_count && window->thread_count < max_threads &&
         pthread_create(&window->threads[window->thread_count], NULL,
                        thread_main, window) == 0) {
         window->thread_count++;

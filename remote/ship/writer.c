@@ -30,7 +30,8 @@ enum wal_status wal__writer_keep(struct wal_remote_writer *writer,
         writer->marks[writer->mark_count++] = writer->last;
     }
     for (uint64_t number = window->first; number < window->next; number++) {
-        const struct wal__send *send = &window->sends[number % WAL__PART_WINDOW];
+        const struct wal__send *send =
+            &window->sends[number % WAL__PART_WINDOW];
         struct wal_remote_mark mark = {.epoch = writer->epoch, .part = number};
 
         memcpy(mark.digest, send->digest, sizeof(mark.digest));
@@ -65,9 +66,9 @@ enum wal_status wal__writer_read(struct wal_remote_writer *writer,
     struct wal_part_info info = WAL_INIT(wal_part_info);
     struct wal_slice bytes = {NULL, 0};
     const bool is_first = wal__position_is_empty(&writer->sent);
-    enum wal_status status = writer->source.next(
-        writer->source.ctx, is_first ? NULL : &writer->sent, writer->part_size,
-        &bytes, &info, error);
+    enum wal_status status =
+        writer->source.next(writer->source.ctx, is_first ? NULL : &writer->sent,
+                            writer->part_size, &bytes, &info, error);
 
     if (status != WAL_OK) {
         return status;

@@ -22,8 +22,8 @@ struct wal_remote_writer {
     uint8_t uuid[16];
     uint8_t writer[16];
     uint64_t part_size;
-    uint32_t parallel;   /* parts on the way at a time; 0: WAL__PART_WINDOW */
-    bool is_inline;      /* without threads */
+    uint32_t parallel; /* parts on the way at a time; 0: WAL__PART_WINDOW */
+    bool is_inline;    /* without threads */
     wal_remote_keep_fn *keep; /* NULL: the marks are not kept */
     void *keep_ctx;
     /* What `keep` has: the last part that is stored, if there is any, and those

@@ -82,10 +82,10 @@ static bool has_mark(const struct wal_remote_writer *writer,
 static bool can_go_on(const struct wal_remote_writer *writer,
                       const struct wal__history *history)
 {
-    const bool is_last = writer->mark_count == 0
-                             ? history->part == 0
-                             : writer->mark_count == 1 &&
-                                   has_mark(writer, &writer->last);
+    const bool is_last =
+        writer->mark_count == 0
+            ? history->part == 0
+            : writer->mark_count == 1 && has_mark(writer, &writer->last);
 
     return writer->keep != NULL && is_last && !history->end.is_fenced &&
            !history->end.has_more;

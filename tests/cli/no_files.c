@@ -444,6 +444,8 @@ static void use_parts(struct wal_store *store)
     EXPECT(WAL_EINVAL, wal_part_reader_open(store, &reader, &error));
     EXPECT(WAL_EINVAL,
            wal_part_reader_next(reader, places, 0, NULL, NULL, &error));
+    EXPECT(WAL_EINVAL,
+           wal_part_reader_next_to(reader, NULL, NULL, 0, NULL, NULL, &error));
     wal_part_reader_close(reader);
     EXPECT(WAL_ECORRUPT, wal_part_check(text(""), NULL, &error));
     EXPECT(WAL_ECORRUPT, wal_part_get_info(text(""), NULL, &error));

@@ -841,6 +841,8 @@ def check_parts(wal, store, folder):
     wal.call("wal_part_reader_open", store, by_ref(reader))
     wal.call("wal_replica_open", path, by_ref(replica))
     wal.call("wal_part_reader_next", reader, None, limit, by_ref(part), by_ref(info))
+    wal.call("wal_part_reader_next_to", reader, None, info.after, limit, by_ref(part),
+             by_ref(info))
     wal.call("wal_part_check", part, by_ref(info))
     wal.call("wal_part_get_info", part, by_ref(info))
     same(info.size, part.size, "the size of a part")

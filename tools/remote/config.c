@@ -110,10 +110,8 @@ static bool parse_marks(char *text, struct remote_config *config)
 
 static bool parse(const char *text, size_t size, struct remote_config *config)
 {
-    struct wal__json_member members[] = {{.key = "version"},
-                                         {.key = "url"},
-                                         {.key = "writer"},
-                                         {.key = "sent"}};
+    struct wal__json_member members[] = {
+        {.key = "version"}, {.key = "url"}, {.key = "writer"}, {.key = "sent"}};
     struct remote_config parsed = {.url = ""};
     char marks[FILE_MAX] = "";
     char writer[33] = "";
@@ -190,10 +188,9 @@ static void format_marks(const struct remote_config *config, char *out,
         int written;
 
         format_hex(mark->digest, sizeof(mark->digest), digest);
-        written =
-            snprintf(out + size, capacity - size,
-                     "%s%" PRIu64 " %" PRIu64 " %s", i == 0 ? "" : ",",
-                     mark->epoch, mark->part, digest);
+        written = snprintf(out + size, capacity - size,
+                           "%s%" PRIu64 " %" PRIu64 " %s", i == 0 ? "" : ",",
+                           mark->epoch, mark->part, digest);
         size += written > 0 ? (size_t)written : 0;
     }
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tools/remote/config.h"
+#include "tools/remote/follow.h"
 #include "tools/remote/print.h"
 #include "tools/remote/verbs.h"
 
@@ -20,8 +21,10 @@ struct request {
     const struct cli *cli;
     const char *path; /* of the store */
     const char *store_id;
+    const char *rate;
     bool takes_over;
     bool replaces;
+    bool follows;
     struct remote_config config;
     struct wal_store *store;
     struct wal_remote *remote;
@@ -136,7 +139,20 @@ static int push_locked(struct request *request)
     struct wal_remote_writer *writer = NULL;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
+    uint64_t rate = 0;
+    int code = CLI_OK;
 
+    if (request->rate != NULL) {
+        code = cli_parse_number(request->cli, "--rate", request->rate, 10000,
+                                &rate);
+        if (code != CLI_CONTINUE) {
+            return code;
+        }
+        code = CLI_OK;
+    }
+    if (request->follows) {
+        remote_follow_init();
+    }
     options.flags = request->takes_over ? WAL_REMOTE_TAKE_OVER : 0U;
     memcpy(options.writer, request->config.writer, sizeof(options.writer));
     options.marks = request->config.marks;
@@ -145,15 +161,20 @@ static int push_locked(struct request *request)
     options.ctx = request;
     status = wal_remote_writer_open(request->remote, request->store, &options,
                                     &writer, &error);
-    if (status == WAL_OK) {
+    if (status == WAL_OK && request->follows) {
+        code = remote_follow(request->cli, request->config.url, writer,
+                             (uint32_t)rate);
+    } else if (status == WAL_OK) {
         status = wal_remote_push(writer, &result, &error);
-        wal_remote_writer_close(writer);
     }
+    wal_remote_writer_close(writer);
     if (status != WAL_OK) {
         return remote_report(request->cli, request->config.url, status, &error);
     }
-    remote_print_push(request->cli, request->config.url, &result);
-    return CLI_OK;
+    if (!request->follows) {
+        remote_print_push(request->cli, request->config.url, &result);
+    }
+    return code;
 }
 
 static int push(struct request *request)
@@ -315,7 +336,9 @@ static int check(const struct request *request, const struct command **command)
                          "is an option of push and pull");
     }
     if ((request->store_id != NULL && (*command)->run != pull) ||
-        (request->replaces && (*command)->run != add)) {
+        (request->replaces && (*command)->run != add) ||
+        (request->follows && (*command)->run != push) ||
+        (request->rate != NULL && !request->follows)) {
         return cli_error(cli, CLI_USAGE, (*command)->name,
                          "has no such option");
     }
@@ -330,6 +353,8 @@ int remote_run(struct cli *cli, int argc, char **argv)
         {.name = "store-id", .value = &request.store_id},
         {.name = "take-over", .flag = &request.takes_over},
         {.name = "replace", .flag = &request.replaces},
+        {.name = "follow", .flag = &request.follows},
+        {.name = "rate", .value = &request.rate},
         {.name = NULL},
     };
     const struct command *command = NULL;

@@ -92,6 +92,21 @@ wal_part_reader_next(struct wal_part_reader *reader,
                      struct wal_slice *part, struct wal_part_info *info,
                      struct wal_error *error);
 
+/*
+ * Reads the next part before the position `end`, at which a part of this store
+ * has ended, as wal_part_reader_next does otherwise: WAL_END is at the end. So
+ * parts can be made again, in other sizes, that lead exactly there. end has
+ * WAL_PART_STREAMS places; null: as far as is durable.
+ *
+ * Threads: one at a time. Errors: WAL_ECONFLICT also when the log has another
+ * past than the end; WAL_EBUSY when compaction has replaced what is there: no
+ * part ends there any more.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_part_reader_next_to(
+    struct wal_part_reader *reader, const struct wal_part_place *position,
+    const struct wal_part_place *end, uint64_t max_size, struct wal_slice *part,
+    struct wal_part_info *info, struct wal_error *error);
+
 /* Frees the reader. reader may be null. */
 WAL_API void wal_part_reader_close(struct wal_part_reader *reader);
 

@@ -33,8 +33,10 @@ enum {
 };
 
 /*
- * Opens a remote by its URL: file:///DIR, a directory that exists, or
- * s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME]. Asks nothing of it yet.
+ * Opens a remote by its URL: file:///DIR, a directory that exists;
+ * s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME]; or
+ * rados://POOL[/PREFIX][?conf=FILE&id=NAME], a pool of Ceph, for which
+ * librados.so.2 is loaded: WAL_EINVAL without it. Asks nothing of it yet.
  *
  * Close *remote with wal_remote_close, after its writers. Threads: any; a
  * remote may be used by several threads at the same time.
@@ -148,6 +150,69 @@ wal_remote_push(struct wal_remote_writer *writer,
 
 /* Frees the writer; its epoch remains. writer may be null. */
 WAL_API void wal_remote_writer_close(struct wal_remote_writer *writer);
+
+/* ----------------------------------------------- in the background --- */
+
+struct wal_remote_shipper;
+
+/* How far a shipper is. The library fills it. */
+struct wal_remote_shipper_info {
+    uint32_t struct_size;
+    int32_t status;     /* of the last attempt: WAL_OK, or why it failed */
+    uint64_t parts;     /* stored since it was started */
+    uint64_t bytes;     /* of them */
+    uint64_t epoch;     /* of the last part */
+    uint64_t part;      /* its number; 0: none yet */
+    uint64_t sequence;  /* the last one that the remote has */
+    uint32_t has_ended; /* 1: it does not try again */
+    uint32_t reserved;
+};
+
+/* Called by the shipper's thread when an attempt failed, with the error, and
+ * when one succeeds after that, with an error of WAL_OK. It must not call the
+ * shipper. */
+typedef void wal_remote_shipper_report_fn(void *ctx,
+                                          const struct wal_error *error);
+
+struct wal_remote_shipper_options {
+    uint32_t struct_size;
+    /* At most, but for a quarter of it at once after a pause; 0: 20. Each is a
+     * PUT, whatever the number of sessions (docs/scale.md has the price). What
+     * is durable is collected meanwhile, and a part that is full or that nothing
+     * is on the way before is sent as soon as this permits. */
+    uint32_t parts_per_second;
+    wal_remote_shipper_report_fn *report; /* or null */
+    void *ctx;
+};
+
+/*
+ * Starts a thread that ships what becomes durable in the store, of any process,
+ * as it becomes so; appends with WAL_CLUSTER, in any process, are answered by
+ * it (wal_shipper_open). The writer is the shipper's until that is stopped.
+ *
+ * After a failure it tries again, at most every 10 s. It ends when another
+ * writer has taken over, when the store has another past than the remote, or
+ * when either is damaged: info.status says which, and WAL_CLUSTER fails.
+ *
+ * options may be null. Stop *shipper with wal_remote_shipper_stop, before the
+ * writer is closed. Threads: any. Errors: WAL_ELOCKED when another one ships
+ * the store.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_shipper_start(struct wal_remote_writer *writer,
+                         const struct wal_remote_shipper_options *options,
+                         struct wal_remote_shipper **shipper,
+                         struct wal_error *error);
+
+/* Threads: any. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_shipper_get_info(struct wal_remote_shipper *shipper,
+                            struct wal_remote_shipper_info *info,
+                            struct wal_error *error);
+
+/* Waits for what is on the way, and for at most a second more, and frees the
+ * shipper. shipper may be null. */
+WAL_API void wal_remote_shipper_stop(struct wal_remote_shipper *shipper);
 
 /* The newest writer, and how far the remote is. The library fills it. */
 struct wal_remote_status {

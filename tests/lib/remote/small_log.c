@@ -9,9 +9,9 @@ static const char magic[8] = "SMALLPRT";
 
 const uint8_t small_uuid[16] = {0xa1, 2, 3, [15] = 4};
 
-/* magic | info | entries | digest */
+/* magic | info | zeros | entries | digest; larger than a fence, as any part is */
 enum {
-    HEAD_SIZE = sizeof(magic) + sizeof(struct wal_part_info)
+    HEAD_SIZE = sizeof(magic) + sizeof(struct wal_part_info) + 64
 };
 
 void small_log_init(struct small_log *log)
@@ -92,8 +92,8 @@ static void make_part(struct small_log *log, uint64_t first, uint64_t count,
     memcpy(log->part + HEAD_SIZE, log->entries + first,
            (size_t)count * sizeof(uint64_t));
     memset(log->part + made.size - WAL_DIGEST_SIZE, 0, WAL_DIGEST_SIZE);
-    memcpy(log->part + made.size - WAL_DIGEST_SIZE,
-           &log->chain[first + count], sizeof(log->chain[0]));
+    memcpy(log->part + made.size - WAL_DIGEST_SIZE, &log->chain[first + count],
+           sizeof(log->chain[0]));
     if (part != NULL) {
         *part = (struct wal_slice){log->part, made.size};
     }
@@ -133,6 +133,32 @@ static enum wal_status next(void *ctx, const struct wal__position *position,
     return WAL_OK;
 }
 
+static enum wal_status next_to(void *ctx, const struct wal__position *position,
+                               const struct wal__position *end,
+                               uint64_t max_size, struct wal_slice *part,
+                               struct wal_part_info *info,
+                               struct wal_error *error)
+{
+    struct small_log *log = ctx;
+    const struct wal_part_place *last = &end->places[WAL_PART_LOG];
+    const struct small_log whole = *log;
+    enum wal_status status;
+
+    if (last->sequence > log->count ||
+        log->chain[last->sequence] != last->chain) {
+        return wal__fail(error, WAL_ECONFLICT, "another past than the end");
+    }
+    if (last->sequence < log->compacted) {
+        return wal__fail(error, WAL_EBUSY, "the end was compacted");
+    }
+    log->count = last->sequence;
+    log->per_part = log->per_base;
+    status = next(ctx, position, max_size, part, info, error);
+    log->count = whole.count;
+    log->per_part = whole.per_part;
+    return status;
+}
+
 static enum wal_status durable(void *ctx, uint64_t *sequence,
                                struct wal_error *error)
 {
@@ -154,8 +180,11 @@ static enum wal_status get_info(struct wal_slice head,
 
 struct wal__part_source small_log_source(struct small_log *log)
 {
-    return (struct wal__part_source){
-        .next = next, .durable = durable, .info = get_info, .ctx = log};
+    return (struct wal__part_source){.next = next,
+                                     .next_to = next_to,
+                                     .durable = durable,
+                                     .info = get_info,
+                                     .ctx = log};
 }
 
 static enum wal_status position(void *ctx, struct wal__position *position,
@@ -176,6 +205,7 @@ static enum wal_status apply(void *ctx, struct wal_slice part,
     enum wal_status status = get_info(part, &info, error);
     uint64_t first = info.before[WAL_PART_LOG].sequence;
     uint64_t last = info.after[WAL_PART_LOG].sequence;
+    uint64_t before;
 
     if (status != WAL_OK) {
         return status;
@@ -187,10 +217,11 @@ static enum wal_status apply(void *ctx, struct wal_slice part,
         log->chain[last] == info.after[WAL_PART_LOG].chain) {
         return WAL_OK;
     }
-    if (first != log->count ||
+    if (first > log->count ||
         log->chain[first] != info.before[WAL_PART_LOG].chain) {
         return wal__fail(error, WAL_ECONFLICT, "it does not follow");
     }
+    before = log->count;
     for (uint64_t i = first; i < last; i++) {
         uint64_t entry;
 
@@ -198,10 +229,15 @@ static enum wal_status apply(void *ctx, struct wal_slice part,
                (const uint8_t *)part.data + HEAD_SIZE +
                    (i - first) * sizeof(entry),
                sizeof(entry));
-        small_log_append(log, entry);
+        if (i < before && log->entries[i] != entry) {
+            return wal__fail(error, WAL_ECONFLICT, "it has another past");
+        }
+        if (i >= before) {
+            small_log_append(log, entry);
+        }
     }
     if (log->chain[last] != info.after[WAL_PART_LOG].chain) {
-        log->count = first;
+        log->count = before;
         return wal__fail(error, WAL_ECORRUPT, "its chain is another one");
     }
     return WAL_OK;

@@ -20,6 +20,7 @@ struct small_log {
     uint32_t *chain; /* before each entry, and after the last */
     uint64_t count;
     uint64_t per_part;  /* entries of a part; 0: all */
+    uint64_t per_base;  /* of one that leads to an end; 0: all */
     uint64_t compacted; /* entries before which whole segments are to be had */
     uint64_t identity;  /* of the segment */
     uint8_t *part;      /* the one that was read last */

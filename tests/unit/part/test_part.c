@@ -218,6 +218,91 @@ static void test_part__segments_end_and_parts_go_on(void **state)
     end(&scene);
 }
 
+/* Reads from the beginning to the end in parts of this size, and applies them
+ * to a new replica. */
+static void read_to(struct scene *scene, const struct wal_part_place *end,
+                    uint64_t max_size)
+{
+    static int count;
+    struct wal_part_info info = WAL_INIT(wal_part_info);
+    struct wal_replica *replica = NULL;
+    struct wal_error error = KIT_ERROR;
+    struct wal_slice part = {NULL, 0};
+    enum wal_status status;
+    char path[32];
+
+    (void)snprintf(path, sizeof(path), "second%d", count++);
+    assert_int_equal(wal_replica_open(path, &replica, NULL), WAL_OK);
+    while ((status = wal_part_reader_next_to(scene->reader, info.after, end,
+                                             max_size, &part, &info, &error)) ==
+           WAL_OK) {
+        assert_int_equal(wal_replica_apply(replica, part, &error), WAL_OK);
+    }
+    if (status != WAL_END) {
+        fail_msg("%s", error.text);
+    }
+    assert_memory_equal(info.after, end, sizeof(info.after));
+    wal_replica_close(replica);
+}
+
+static void test_part__made_again_to_each_end(void **state)
+{
+    struct scene scene = begin();
+    struct wal_part_place ends[32][WAL_PART_STREAMS];
+    int count = 0;
+
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        struct wal_slice part;
+
+        append(&scene, i % 4 == 3 ? LARGE : MEDIUM);
+        if (i == 6) {
+            reopen(&scene);
+        }
+        while (count < 32 && step(&scene, 100, &part) == WAL_OK) {
+            memcpy(ends[count++], scene.at, sizeof(scene.at));
+        }
+    }
+    assert_true(count > 12);
+    for (int i = 0; i < count; i++) {
+        read_to(&scene, ends[i], 0);
+        read_to(&scene, ends[i], 1);
+        read_to(&scene, ends[i], 50000);
+    }
+    end(&scene);
+}
+
+static void test_part__end_of_another_past(void **state)
+{
+    struct scene scene = begin();
+    struct wal_part_place end_place[WAL_PART_STREAMS];
+    struct wal_error error = KIT_ERROR;
+    struct wal_slice part;
+
+    (void)state;
+    append(&scene, MEDIUM);
+    while (step(&scene, 0, &part) == WAL_OK) {
+    }
+    append(&scene, MEDIUM);
+    assert_int_equal(wal_sync(scene.store, NULL), WAL_OK);
+    memcpy(end_place, scene.at, sizeof(end_place));
+    end_place[WAL_PART_LOG].chain ^= 1;
+    assert_int_equal(wal_part_reader_next_to(scene.reader, NULL, end_place, 0,
+                                             NULL, NULL, &error),
+                     WAL_ECONFLICT);
+    end_place[WAL_PART_LOG].chain ^= 1;
+    end_place[WAL_PART_LOG].identity ^= 1;
+    assert_int_equal(wal_part_reader_next_to(scene.reader, NULL, end_place, 0,
+                                             NULL, NULL, &error),
+                     WAL_ECONFLICT);
+    end_place[WAL_PART_LOG].identity ^= 1;
+    end_place[WAL_PART_LOG].offset = UINT64_MAX;
+    assert_int_equal(wal_part_reader_next_to(scene.reader, NULL, end_place, 0,
+                                             NULL, NULL, &error),
+                     WAL_ECONFLICT);
+    end(&scene);
+}
+
 static void test_part__a_replica_opened_again_goes_on(void **state)
 {
     struct scene scene = begin();
@@ -550,6 +635,8 @@ int main(void)
         KIT_TEST(test_part__a_replica_follows_the_store),
         KIT_TEST(test_part__small_parts_have_whole_groups),
         KIT_TEST(test_part__segments_end_and_parts_go_on),
+        KIT_TEST(test_part__made_again_to_each_end),
+        KIT_TEST(test_part__end_of_another_past),
         KIT_TEST(test_part__a_replica_opened_again_goes_on),
         KIT_TEST(test_part__applied_twice_changes_nothing),
         KIT_TEST(test_part__a_replica_refuses_writes),

@@ -10,6 +10,8 @@
  * nothing else is there, but what no one answered; a follower sees nothing that
  * it must take for damage.
  */
+#include "remote/ship/base_make.h"
+#include "remote/ship/collect.h"
 #include "tests/lib/remote/small_log.h"
 
 enum {
@@ -38,6 +40,8 @@ static struct race {
     uint64_t takeovers;
     uint64_t fenced;
     uint64_t killed;
+    uint64_t bases;
+    uint64_t collected;     /* parts */
     uint64_t *acknowledged; /* the entry of each number, from 1 */
     uint64_t acknowledged_count;
     uint64_t *winners; /* of each epoch */
@@ -143,6 +147,30 @@ static void acknowledge(const struct small_log *log, uint64_t count)
     }
 }
 
+/* Makes a base, and removes what is below the newest one, as any process may at
+ * any time. */
+static void make_base(struct machine *machine)
+{
+    const struct wal_remote_writer *writer = &machine->writer;
+    const struct wal__part_source source = small_log_source(&machine->log);
+    const struct wal__base_end end = {.epoch = writer->last_epoch,
+                                      .part = writer->last_part,
+                                      .position = writer->position};
+    struct wal__collect_result collected = {.parts = 0};
+    struct wal__base_result made;
+    enum wal_status status = wal__base_make(
+        &race.memory.remote, &source, small_uuid, &end, false, &made, NULL);
+
+    if (status == WAL_OK && below(2) == 0) {
+        status = wal__collect(&race.memory.remote, small_uuid,
+                              wal__collect_now_ms(), 0, &collected, NULL);
+    }
+    assert_true(status == WAL_OK || status == WAL_EREMOTE ||
+                status == WAL_ECORRUPT);
+    race.bases += made.number > 0;
+    race.collected += collected.parts;
+}
+
 static void push(struct machine *machine)
 {
     struct wal_remote_push_result result = WAL_INIT(wal_remote_push_result);
@@ -162,6 +190,9 @@ static void push(struct machine *machine)
     if (status == WAL_OK) {
         acknowledge(&machine->log, count);
         machine->shipped = count;
+        if (below(8) == 0) {
+            make_base(machine);
+        }
     } else if (status == WAL_EFENCED) {
         race.fenced++;
         stop(machine);
@@ -282,10 +313,12 @@ static void run(uint64_t seed, uint64_t takeovers)
     finish();
     print_message(
         "%llu takeovers, %llu writers fenced, %llu killed, %llu "
-        "entries acknowledged, %zu objects\n",
+        "entries acknowledged, %llu bases, %llu parts collected, %zu objects\n",
         (unsigned long long)race.takeovers, (unsigned long long)race.fenced,
         (unsigned long long)race.killed,
-        (unsigned long long)race.acknowledged_count, race.memory.count);
+        (unsigned long long)race.acknowledged_count,
+        (unsigned long long)race.bases, (unsigned long long)race.collected,
+        race.memory.count);
     tear_down_race();
 }
 

@@ -189,8 +189,8 @@ static void test_remote_ship__killed_with_parts_on_the_way(void **state)
     place.memory.fail_at = place.memory.calls + 3;
     assert_int_equal(push(&place.writer, NULL, NULL), WAL_EREMOTE);
     place.memory.fail_at = 0;
-    assert_null(memory_find(&place.memory, UUID
-                            "/part/0000000000000001/0000000000000003"));
+    assert_null(memory_find(&place.memory,
+                            UUID "/part/0000000000000001/0000000000000003"));
     assert_non_null(memory_find(&place.memory, UUID
                                 "/part/0000000000000001/0000000000000004"));
     assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);

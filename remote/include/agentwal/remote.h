@@ -392,6 +392,92 @@ WAL_API WAL_MUST_USE enum wal_status wal_remote_check(
     struct wal_remote *remote, const uint8_t *uuid, wal_remote_damage_fn *each,
     void *ctx, struct wal_remote_check_result *result, struct wal_error *error);
 
+/* ---------------------------------------------------- sessions that move --- */
+
+/*
+ * A session goes on at one machine at a time. The remote says which: below the
+ * store that had it there is a claim of the one that has it now. The former
+ * store learns of it by wal_remote_check_moves, and refuses appends to it from
+ * then on (wal_session_set_move). When both went on before that, both remain:
+ * what was brought becomes a branch (WAL_TRANSFER_KEEP_BOTH).
+ */
+
+enum wal_remote_resume_flag {
+    /* Go on with what the remote has of a session that is in a store which the
+     * remote has not. */
+    WAL_REMOTE_RESUME_TAKE_OVER = 1u << 0
+};
+
+struct wal_remote_resume_options {
+    uint32_t struct_size;
+    uint32_t flags;   /* enum wal_remote_resume_flag */
+    uint8_t uuid[16]; /* of the store that the session is in; all zero: the
+                        * only other one. Its claims lead to the present one */
+    struct wal_slice session; /* id */
+    /* Where replicas of stores are kept, for this call and later ones: a
+     * directory, which is made if its parent exists. */
+    struct wal_slice directory;
+};
+
+/* What was brought. The library fills it. */
+struct wal_remote_resume_result {
+    uint32_t struct_size;
+    uint32_t kind;                   /* enum wal_transfer_kind */
+    uint8_t uuid[16];                /* of the store that it came from */
+    uint64_t entries;                /* that were added to this store */
+    uint64_t parts;                  /* that were pulled */
+    uint64_t bytes;                  /* of them */
+    char session[WAL_ID_SIZE];       /* to go on with: of a branch another id */
+    char host[WAL_REMOTE_HOST_SIZE]; /* that it came from */
+    uint8_t reserved[7];
+};
+
+/*
+ * Brings a session of another store to this one, and claims it.
+ *
+ * What was pulled and merged remains when the call fails, and the next one goes
+ * on. The session is copied as wal_store_merge does: its new entries only.
+ * result may be null. Threads: any; one at a time per directory. Errors:
+ * WAL_ENOTFOUND when the remote has no such store, or the store no such
+ * session: nothing is claimed; WAL_EINVAL when the remote has several other
+ * stores and none is given; WAL_ECLAIMED when another machine claimed it at the
+ * same time, or it is in a store that the remote has not; those of
+ * wal_remote_pull and wal_store_merge.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_resume(struct wal_remote *remote, struct wal_store *store,
+                  const struct wal_remote_resume_options *options,
+                  struct wal_remote_resume_result *result,
+                  struct wal_error *error);
+
+/* Gives a session to whoever resumes it next, and refuses appends to it here.
+ * Push the store before. Threads: any. Errors: WAL_ENOTFOUND; WAL_ECLAIMED when
+ * it has moved, or did so at the same time. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_handoff(struct wal_remote *remote, struct wal_store *store,
+                   struct wal_slice session, struct wal_error *error);
+
+/* Permits appends to a session that has moved away again, and claims it from
+ * the store that has it; what was added there is not brought. Threads: any.
+ * Errors: WAL_ENOTFOUND when it is not there, or never moved; WAL_ECLAIMED when
+ * another machine claimed it at the same time. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_take_back(struct wal_remote *remote, struct wal_store *store,
+                     struct wal_slice session, struct wal_error *error);
+
+/* Called for a session that has moved to a host; empty: to none yet. Texts hold
+ * until it returns. */
+typedef void wal_remote_moved_fn(void *ctx, struct wal_slice session,
+                                 const char *host);
+
+/* Finds the sessions of the store that other machines have claimed, and refuses
+ * appends to them from now on. moved may be null. Threads: any. Errors:
+ * WAL_ECORRUPT when a claim is damaged: the others are done. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_check_moves(struct wal_remote *remote, struct wal_store *store,
+                       wal_remote_moved_fn *moved, void *ctx,
+                       struct wal_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -9,9 +9,9 @@
 
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
-#include "remote/ship/base_make.h"
+#include "remote/base/base_make.h"
+#include "remote/base/collect.h"
 #include "remote/pull/check.h"
-#include "remote/ship/collect.h"
 #include "remote/pull/pull.h"
 
 /* --- following ---------------------------------------------------------- */

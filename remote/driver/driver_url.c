@@ -10,6 +10,9 @@
 
 #include "engine/base/error.h"
 #include "remote/driver/driver_file.h"
+#ifdef AGENTWAL_HAVE_RADOS
+#include "remote/driver/driver_rados.h"
+#endif
 #include "remote/driver/driver_s3.h"
 #include "remote/driver/object_name.h"
 
@@ -142,36 +145,70 @@ static enum wal_status check_endpoint(char *endpoint, struct wal_error *error)
     return WAL_OK;
 }
 
+/* An option of a query, and where its value goes. */
+struct option {
+    const char *name;
+    char *value;
+    size_t capacity;
+};
+
+/* Options of a kind of URL: the scheme and two options. */
+struct options {
+    const char *scheme;
+    struct option option[2];
+};
+
+static enum wal_status check_value(const char *name, char *value,
+                                   struct wal_error *error)
+{
+    if (strcmp(name, "endpoint") == 0) {
+        return check_endpoint(value, error);
+    }
+    if (strcmp(name, "conf") == 0) {
+        return value[0] == '/' ? WAL_OK
+                               : wal__invalid(error, "the option conf of the "
+                                                     "URL must be an absolute "
+                                                     "path");
+    }
+    return consists_of(value, "-_.")
+               ? WAL_OK
+               : wal__invalid(error, "the option %s of the URL is not a name",
+                              name);
+}
+
 /* One option of the query, NAME=VALUE. */
-static enum wal_status parse_option(struct range option,
-                                    struct wal__driver_url *url,
+static enum wal_status parse_option(struct range text,
+                                    const struct options *options,
                                     struct wal_error *error)
 {
     bool found;
-    struct range name = cut_at(&option, '=', &found);
-    bool is_endpoint = name.size == 8 && memcmp(name.at, "endpoint", 8) == 0;
-    bool is_region = name.size == 6 && memcmp(name.at, "region", 6) == 0;
-    char *value = is_endpoint ? url->endpoint : url->region;
-    size_t capacity = is_endpoint ? sizeof(url->endpoint) : sizeof(url->region);
+    struct range name = cut_at(&text, '=', &found);
+    const struct option *option = NULL;
 
-    if (!is_endpoint && !is_region) {
-        return wal__invalid(error, "the options of a URL s3:// are endpoint "
-                                   "and region; this one has another");
+    for (size_t i = 0; i < 2; i++) {
+        if (name.size == strlen(options->option[i].name) &&
+            memcmp(name.at, options->option[i].name, name.size) == 0) {
+            option = &options->option[i];
+        }
     }
-    if (value[0] != '\0') {
+    if (option == NULL) {
+        return wal__invalid(
+            error,
+            "the options of a URL %s:// are %s and %s; this one has another",
+            options->scheme, options->option[0].name, options->option[1].name);
+    }
+    if (option->value[0] != '\0') {
         return wal__invalid(error, "the URL has the option %s twice",
-                            is_endpoint ? "endpoint" : "region");
+                            option->name);
     }
-    if (!decode(option, value, capacity) || value[0] == '\0') {
+    if (!decode(text, option->value, option->capacity) ||
+        option->value[0] == '\0') {
         return wal__invalid(error,
                             "the option %s of the URL is empty, too "
                             "long, or has a '%%' that begins no code",
-                            is_endpoint ? "endpoint" : "region");
+                            option->name);
     }
-    if (is_region && !consists_of(value, "-_")) {
-        return wal__invalid(error, "the region of the URL is not a name");
-    }
-    return is_endpoint ? check_endpoint(value, error) : WAL_OK;
+    return check_value(option->name, option->value, error);
 }
 
 static enum wal_status parse_bucket(struct range bucket, struct range prefix,
@@ -185,8 +222,9 @@ static enum wal_status parse_bucket(struct range bucket, struct range prefix,
     }
     if (bucket.size < 3 || bucket.size >= sizeof(url->bucket) ||
         !wal__object_path_is_valid(bucket.at, bucket.size)) {
-        return wal__invalid(error, "the name of a bucket has 3 to 63 letters, "
-                                   "digits, '-', '.' and '_'");
+        return wal__invalid(error,
+                            "the name of a bucket or pool has 3 to 63 letters, "
+                            "digits, '-', '.' and '_'");
     }
     memcpy(url->bucket, bucket.at, bucket.size);
     if (prefix.size > 0 && prefix.at[prefix.size - 1] == '/') {
@@ -198,8 +236,9 @@ static enum wal_status parse_bucket(struct range bucket, struct range prefix,
     if (prefix.size + 2 > sizeof(url->prefix) ||
         !wal__object_path_is_valid(prefix.at, prefix.size)) {
         return wal__invalid(error,
-                            "the path of a URL s3:// has at most %zu letters, "
-                            "digits, '-', '.' and '_', with '/' between parts",
+                            "the path of a URL s3:// or rados:// has at most "
+                            "%zu letters, digits, '-', '.' and '_', with '/' "
+                            "between parts",
                             sizeof(url->prefix) - 2);
     }
     memcpy(url->prefix, prefix.at, prefix.size);
@@ -207,18 +246,33 @@ static enum wal_status parse_bucket(struct range bucket, struct range prefix,
     return WAL_OK;
 }
 
-static enum wal_status parse_s3(struct range rest, struct wal__driver_url *url,
-                                struct wal_error *error)
+/* BUCKET[/PREFIX][?OPTIONS] */
+static enum wal_status parse_place(struct range rest,
+                                   const struct options *options,
+                                   struct wal__driver_url *url,
+                                   struct wal_error *error)
 {
     bool found;
-    struct range options = rest;
-    struct range path = cut_at(&options, '?', &found);
+    struct range query = rest;
+    struct range path = cut_at(&query, '?', &found);
     struct range bucket = cut_at(&path, '/', &found);
     enum wal_status status = parse_bucket(bucket, path, url, error);
 
-    while (status == WAL_OK && options.size > 0) {
-        status = parse_option(cut_at(&options, '&', &found), url, error);
+    while (status == WAL_OK && query.size > 0) {
+        status = parse_option(cut_at(&query, '&', &found), options, error);
     }
+    return status;
+}
+
+static enum wal_status parse_s3(struct range rest, struct wal__driver_url *url,
+                                struct wal_error *error)
+{
+    const struct options options = {
+        "s3",
+        {{"endpoint", url->endpoint, sizeof(url->endpoint)},
+         {"region", url->region, sizeof(url->region)}}};
+    enum wal_status status = parse_place(rest, &options, url, error);
+
     if (status != WAL_OK) {
         return status;
     }
@@ -233,6 +287,21 @@ static enum wal_status parse_s3(struct range rest, struct wal__driver_url *url,
     return WAL_OK;
 }
 
+static enum wal_status parse_rados(struct range rest,
+                                   struct wal__driver_url *url,
+                                   struct wal_error *error)
+{
+    const struct options options = {"rados",
+                                    {{"conf", url->conf, sizeof(url->conf)},
+                                     {"id", url->user, sizeof(url->user)}}};
+    enum wal_status status = parse_place(rest, &options, url, error);
+
+    if (status == WAL_OK) {
+        url->kind = WAL__DRIVER_RADOS;
+    }
+    return status;
+}
+
 enum wal_status wal__driver_url_parse(const char *text,
                                       struct wal__driver_url *url,
                                       struct wal_error *error)
@@ -244,15 +313,39 @@ enum wal_status wal__driver_url_parse(const char *text,
         status = parse_file(range_of(text + 7), &parsed, error);
     } else if (strncmp(text, "s3://", 5) == 0) {
         status = parse_s3(range_of(text + 5), &parsed, error);
+    } else if (strncmp(text, "rados://", 8) == 0) {
+        status = parse_rados(range_of(text + 8), &parsed, error);
     } else {
-        return wal__invalid(error, "the URL of a remote begins with file:// or "
-                                   "s3://");
+        return wal__invalid(error, "the URL of a remote begins with file://, "
+                                   "s3:// or rados://");
     }
     if (status == WAL_OK) {
         *url = parsed;
     }
     return status;
 }
+
+#ifdef AGENTWAL_HAVE_RADOS
+static enum wal_status open_rados(const struct wal__driver_url *url,
+                                  const struct wal__heap *heap,
+                                  struct wal__driver **driver,
+                                  struct wal_error *error)
+{
+    return wal__driver_rados_open(url, heap, driver, error);
+}
+#else
+static enum wal_status open_rados(const struct wal__driver_url *url,
+                                  const struct wal__heap *heap,
+                                  struct wal__driver **driver,
+                                  struct wal_error *error)
+{
+    (void)url;
+    (void)heap;
+    (void)driver;
+    return wal__invalid(error, "this agentwal was built without rados:// "
+                               "(Debian: librados-dev)");
+}
+#endif
 
 enum wal_status wal__driver_open(const char *url, const struct wal__heap *heap,
                                  struct wal__driver **driver,
@@ -264,7 +357,13 @@ enum wal_status wal__driver_open(const char *url, const struct wal__heap *heap,
     if (status != WAL_OK) {
         return status;
     }
-    return parsed.kind == WAL__DRIVER_FILE
-               ? wal__driver_file_open(&parsed, heap, driver, error)
-               : wal__driver_s3_open(&parsed, heap, driver, error);
+    switch (parsed.kind) {
+    case WAL__DRIVER_FILE:
+        return wal__driver_file_open(&parsed, heap, driver, error);
+    case WAL__DRIVER_S3:
+        return wal__driver_s3_open(&parsed, heap, driver, error);
+    case WAL__DRIVER_RADOS:
+        return open_rados(&parsed, heap, driver, error);
+    }
+    return WAL_EINVAL;
 }

@@ -78,17 +78,24 @@ void wal__store_object_prefix(const struct wal__store_object *object,
                               char out[WAL__STORE_OBJECT_SIZE])
 {
     static const char *const rooms[] = {
-        [WAL__OBJECT_EPOCH] = "epoch",
-        [WAL__OBJECT_PART] = "part",
-        [WAL__OBJECT_BASE] = "base",
-        [WAL__OBJECT_SEGMENT] = "seg",
+        [WAL__OBJECT_EPOCH] = "epoch", [WAL__OBJECT_PART] = "part",
+        [WAL__OBJECT_BASE] = "base",   [WAL__OBJECT_SEGMENT] = "seg",
+        [WAL__OBJECT_OWN] = "own",
     };
+    static const uint8_t none[16];
+    char id[WAL__UUID_TEXT_SIZE];
     char uuid[WAL__UUID_TEXT_SIZE];
 
     wal__uuid_format(object->uuid, uuid);
     if (object->kind == WAL__OBJECT_PART && object->epoch != 0) {
         (void)snprintf(out, WAL__STORE_OBJECT_SIZE, "%s/part/%016llx/", uuid,
                        (unsigned long long)object->epoch);
+        return;
+    }
+    if (object->kind == WAL__OBJECT_OWN &&
+        memcmp(object->id, none, sizeof(none)) != 0) {
+        wal__uuid_format(object->id, id);
+        (void)snprintf(out, WAL__STORE_OBJECT_SIZE, "%s/own/%s/", uuid, id);
         return;
     }
     (void)snprintf(out, WAL__STORE_OBJECT_SIZE, "%s/%s/", uuid,
@@ -161,6 +168,12 @@ static bool parse_rest(const char *at, struct wal__store_object *object)
         is_valid = take_number(&at, &object->number) && take(&at, "/") &&
                    strlen(at) == UUID && wal__uuid_parse(at, UUID, object->id);
         at += is_valid ? UUID : 0;
+    } else if (take(&at, "own/")) {
+        object->kind = WAL__OBJECT_OWN;
+        is_valid = strlen(at) > UUID && wal__uuid_parse(at, UUID, object->id) &&
+                   at[UUID] == '/';
+        at += is_valid ? UUID + 1 : 0;
+        is_valid = is_valid && take_number(&at, &object->number);
     }
     return is_valid && *at == '\0';
 }

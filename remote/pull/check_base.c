@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "remote/base/fetch.h"
 #include "remote/pull/check.h"
-#include "remote/ship/fetch.h"
 
 /* The base that is checked, and the one before it. */
 struct work {

@@ -7,8 +7,8 @@
 #define AGENTWAL_REMOTE_PULL_PULL_H
 
 #include "agentwal/remote.h"
-#include "remote/ship/base.h"
-#include "remote/ship/part_page.h"
+#include "remote/base/base.h"
+#include "remote/base/part_page.h"
 
 /* The owner sets the first three fields and zeroes the others. */
 struct wal__pull {

@@ -50,6 +50,15 @@ static enum wal_status durable(void *ctx, uint64_t *sequence,
     return status;
 }
 
+static enum wal_status wait(void *ctx, uint64_t sequence, int64_t timeout_ms,
+                            struct wal_error *error)
+{
+    struct wal__store_source *store = ctx;
+
+    return wal_store_wait(store->store, &sequence, WAL_DURABLE, timeout_ms,
+                          error);
+}
+
 enum wal_status wal__store_source_open(struct wal_store *store,
                                        struct wal__store_source *source,
                                        uint8_t uuid[16],
@@ -71,6 +80,7 @@ struct wal__part_source wal__part_source_of(struct wal__store_source *store)
     return (struct wal__part_source){.next = next,
                                      .next_to = next_to,
                                      .durable = durable,
+                                     .wait = wait,
                                      .info = wal_part_get_info,
                                      .ctx = store};
 }

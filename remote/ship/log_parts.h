@@ -32,6 +32,10 @@ struct wal__part_source {
     /* The last sequence number that is durable. */
     enum wal_status (*durable)(void *ctx, uint64_t *sequence,
                                struct wal_error *error);
+    /* Waits until the last number that is durable is above `sequence`.
+     * WAL_EBUSY: the time is over. */
+    enum wal_status (*wait)(void *ctx, uint64_t sequence, int64_t timeout_ms,
+                            struct wal_error *error);
     wal__part_info_fn *info;
     void *ctx;
 };

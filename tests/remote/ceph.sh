@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# ceph.sh [--long] start DIR | stop DIR
+# ceph.sh [--long] start DIR | stop DIR | crash DIR DAEMON
 #
 # start  starts Ceph with an S3 gateway on loopback, with its data in the empty
-#        or missing directory DIR, and makes a bucket. Prints lines NAME=VALUE
-#        for the environment of tests, when the gateway answers.
+#        or missing directory DIR, and makes a bucket and a pool. Prints lines
+#        NAME=VALUE for the environment of tests, when the gateway answers.
+# crash  kills a daemon by SIGKILL, and starts it again: rgw, osd.N or mon.mN
 # stop   stops it, by process id: gateway, OSDs, monitors. DIR remains.
 # --long three monitors and three OSDs instead of one
 #
@@ -19,12 +20,15 @@ if [ "${1-}" = --long ]; then
     count=3
     shift
 fi
-[ $# -eq 2 ] || { usage >&2 && exit 2; }
+[ $# -eq 2 ] || [ "$#-${1-}" = 3-crash ] || { usage >&2 && exit 2; }
 verb=$1
 dir=$2
+crashed=${3-}
 
 access_key=TESTACCESSKEY
 bucket=agentwal-test
+pool=agentwal-test
+client=agentwal
 rgw=client.rgw.a
 
 # Prints COUNT ports that are free.
@@ -55,6 +59,9 @@ log file = $dir/log/\$name.log
 osd objectstore = bluestore
 bluestore block size = 4294967296
 osd crush chooseleaf type = 0
+osd heartbeat interval = 1
+osd heartbeat grace = 4
+mon osd min down reporters = 1
 osd crush update on start = false
 osd memory target = 939524096
 osd pool default size = $count
@@ -66,6 +73,9 @@ mon allow pool size one = true
 mon data avail crit = 1
 rgw data = $dir/rgw
 rgw frontends = beast endpoint=127.0.0.1:$port
+
+[client.$client]
+keyring = $dir/$client.keyring
 EOF
 }
 
@@ -73,8 +83,19 @@ EOF
 daemon() {
     local name=$1
     shift
-    "$@" -c "$dir/ceph.conf" -f >"$dir/log/$name.out" 2>&1 &
+    "$@" -c "$dir/ceph.conf" -f >>"$dir/log/$name.out" 2>&1 </dev/null &
     printf '%s\n' "$!" >"$dir/run/$name.pid"
+}
+
+# run NAME: starts the daemon mon.ID, osd.ID or rgw.
+run() {
+    local data=$dir/$1
+    case $1 in
+    mon.*) daemon "$1" ceph-mon -i "${1#mon.}" --mon-data "$data" ;;
+    osd.*) daemon "$1" ceph-osd -i "${1#osd.}" --osd-data "$data" --keyring "$data/keyring" ;;
+    rgw) daemon "$1" radosgw -n "$rgw" ;;
+    *) return 1 ;;
+    esac
 }
 
 # retry SECONDS COMMAND...
@@ -83,7 +104,7 @@ retry() {
     shift
     until "$@" >/dev/null 2>&1; do
         [ "$SECONDS" -lt "$until" ] || { printf 'ceph.sh: failed: %s\n' "$*" >&2 && return 1; }
-        sleep 0.2
+        sleep 0.1
     done
 }
 
@@ -114,8 +135,7 @@ start_monitors() {
         mkdir -p "$dir/mon.$name"
         ceph-mon -c "$dir/ceph.conf" --mkfs -i "$name" --monmap "$dir/monmap" \
             --keyring "$dir/keyring" --mon-data "$dir/mon.$name" >>"$dir/log/ceph.out" 2>&1
-        daemon "mon.$name" ceph-mon -i "$name" --mon-data "$dir/mon.$name" \
-            --public-addr "v2:127.0.0.1:${ports[id]}"
+        run "mon.$name"
     done
     retry 60 ceph_call mon stat
 }
@@ -132,17 +152,24 @@ start_osds() {
         ceph-osd -c "$dir/ceph.conf" -i "$id" --mkfs --osd-uuid "$uuid" --osd-data "$data" \
             --keyring "$data/keyring" >>"$dir/log/ceph.out" 2>&1
         ceph_call osd crush add "osd.$id" 1.0 root=default host=h >/dev/null
-        daemon "osd.$id" ceph-osd -i "$id" --osd-data "$data" --keyring "$data/keyring"
+        run "osd.$id"
     done
 }
 
 start_gateway() {
     mkdir -p "$dir/rgw"
-    daemon "rgw" radosgw -n "$rgw"
+    run rgw
     timeout 120 radosgw-admin -c "$dir/ceph.conf" -n "$rgw" user create --uid=test \
         --display-name=test --access-key="$access_key" --secret-key="$secret_key" \
         >/dev/null 2>>"$dir/log/ceph.out"
     retry 60 signed -X PUT "http://127.0.0.1:${ports[count]}/$bucket"
+}
+
+# A pool, and a user who can use that pool alone.
+make_pool() {
+    ceph_call osd pool create "$pool" 8 >/dev/null
+    ceph_call auth get-or-create "client.$client" mon 'allow r' \
+        osd "allow rw pool=$pool" -o "$dir/$client.keyring"
 }
 
 start() {
@@ -164,12 +191,14 @@ start() {
     start_monitors
     ceph_call auth import -i "$dir/keyring" >/dev/null
     start_osds
+    make_pool
     start_gateway
     trap - EXIT
     cat <<EOF
 AGENTWAL_TEST_S3=s3://$bucket?endpoint=http://127.0.0.1:${ports[count]}
 AGENTWAL_TEST_S3_ENDPOINT=http://127.0.0.1:${ports[count]}
 AGENTWAL_TEST_S3_BUCKET=$bucket
+AGENTWAL_TEST_RADOS=rados://$pool?conf=$dir/ceph.conf&id=$client
 AWS_ACCESS_KEY_ID=$access_key
 AWS_SECRET_ACCESS_KEY=$secret_key
 EOF
@@ -200,7 +229,19 @@ stop() {
     done
 }
 
+crash() {
+    local pid
+    dir=$(cd "$dir" && pwd -P)
+    pid=$(cat "$dir/run/$crashed.pid")
+    kill -KILL "$pid" 2>/dev/null || true
+    while is_running "$pid"; do
+        sleep 0.01
+    done
+    run "$crashed"
+}
+
 case $verb in
+crash) crash ;;
 start) start ;;
 stop) stop ;;
 *) usage >&2 && exit 2 ;;

@@ -2,6 +2,7 @@
  * driver_call.c - makes one call of a driver, for scripts:
  *
  *   remote_driver_call URL DEADLINE_MS put_if_absent|put NAME TEXT
+ *   remote_driver_call URL DEADLINE_MS put_file NAME FILE
  *   remote_driver_call URL DEADLINE_MS get|head|remove NAME
  *   remote_driver_call URL DEADLINE_MS list PREFIX
  *
@@ -12,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef AGENTWAL_HAVE_RADOS
+#include "remote/driver/driver_rados.h"
+#endif
 #include "remote/driver/driver_s3.h"
 
 static struct wal_error failure = {.struct_size = sizeof(failure)};
@@ -49,6 +53,32 @@ static enum wal_status head(struct wal__driver *driver, const char *name)
     return status;
 }
 
+/* Puts the content of a file. */
+static enum wal_status put_file(struct wal__driver *driver, const char *name,
+                                const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    struct wal__buf bytes;
+    enum wal_status status = WAL_EIO;
+    uint8_t *end;
+    size_t got;
+
+    wal__buf_init(&bytes, &wal__heap_libc);
+    while (file != NULL && wal__buf_reserve(&bytes, 1 << 20, &end) == WAL_OK &&
+           (got = fread(end, 1, 1 << 20, file)) > 0) {
+        bytes.size += got;
+    }
+    if (file != NULL && ferror(file) == 0) {
+        status = driver->calls->put(
+            driver, name, (struct wal_slice){bytes.data, bytes.size}, &failure);
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    wal__buf_deinit(&bytes);
+    return status;
+}
+
 static enum wal_status call(struct wal__driver *driver, const char *verb,
                             const char *name, const char *text)
 {
@@ -59,6 +89,9 @@ static enum wal_status call(struct wal__driver *driver, const char *verb,
     }
     if (strcmp(verb, "put") == 0) {
         return driver->calls->put(driver, name, bytes, &failure);
+    }
+    if (strcmp(verb, "put_file") == 0) {
+        return put_file(driver, name, text);
     }
     if (strcmp(verb, "get") == 0) {
         return get(driver, name);
@@ -72,6 +105,19 @@ static enum wal_status call(struct wal__driver *driver, const char *verb,
     return driver->calls->list(driver, name, "", print_each, NULL, &failure);
 }
 
+static void set_deadline(struct wal__driver *driver, const char *url,
+                         uint32_t deadline_ms)
+{
+    if (strncmp(url, "s3:", 3) == 0) {
+        wal__driver_s3_set_deadline(driver, deadline_ms);
+    }
+#ifdef AGENTWAL_HAVE_RADOS
+    if (strncmp(url, "rados:", 6) == 0) {
+        wal__driver_rados_set_deadline(driver, deadline_ms);
+    }
+#endif
+}
+
 int main(int argc, char **argv)
 {
     struct wal__driver *driver = NULL;
@@ -83,10 +129,7 @@ int main(int argc, char **argv)
     }
     status = wal__driver_open(argv[1], &wal__heap_libc, &driver, &failure);
     if (status == WAL_OK) {
-        if (strncmp(argv[1], "s3:", 3) == 0) {
-            wal__driver_s3_set_deadline(driver,
-                                        (uint32_t)strtoul(argv[2], NULL, 10));
-        }
+        set_deadline(driver, argv[1], (uint32_t)strtoul(argv[2], NULL, 10));
         status = call(driver, argv[3], argv[4], argc > 5 ? argv[5] : "");
         driver->calls->close(driver);
     }

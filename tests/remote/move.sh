@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# agentwal remote over the S3 of AGENTWAL_TEST_S3: a store is pushed, pulled by
+# move.sh URL: agentwal remote over a remote: a store is pushed, pulled by
 # another machine and taken over there; its old writer is fenced.
 set -euo pipefail
 
 work=$PWD/move
 mkdir "$work"
 cd "$work"
-url=${AGENTWAL_TEST_S3/\?//move-$$\?}
+url=${1/\?//move-$$\?}
 
 # machine NAME VERB...: at one of two machines.
 machine() {

@@ -80,7 +80,7 @@ LAYERS = {
     **cumulative([API, REMOTE_API, "format/bytes/"] + LINES[:2] +
                  ["engine/base/"],
                  ["remote/driver/", "remote/layout/", "remote/ship/",
-                  "remote/pull/", "remote/"]),
+                  "remote/base/", "remote/pull/", "remote/move/", "remote/"]),
     "tools/search/": TOOL + [SEARCH_API, "tools/shown/", "tools/walcat/"],
     "tools/remote/": TOOL + [REMOTE_API],
     "tools/page/": ["format/bytes/"],

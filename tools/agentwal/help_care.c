@@ -229,7 +229,7 @@ const struct verb_help help_bundle = {
 };
 
 const struct verb_help help_merge = {
-    .usage = "OTHER",
+    .usage = "[--keep-both] OTHER",
     .summary = "Take all sessions of another store into this one",
     .text =
         "OTHER is the directory of a store, which is only read. A session that "
@@ -241,6 +241,12 @@ const struct verb_help help_merge = {
         "are added where there are none. Merging again adds only what is "
         "new. The store\n"
         "is created if it does not exist.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--keep-both", "instead of a refusal: the other one becomes a "
+                            "fork, ID@ and 8 digits of OTHER's id"},
+            {NULL, NULL},
+        },
     .examples =
         (const struct verb_example[]){
             {"agentwal merge /mnt/laptop/agentwal",

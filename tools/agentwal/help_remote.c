@@ -9,27 +9,30 @@
 
 const struct verb_help help_remote = {
     .usage = "add [--replace] URL\n"
-             "remote push [--take-over]\n"
+             "remote push [--take-over] [--follow [--rate N]]\n"
              "remote pull [--store-id ID] [--take-over|--follow] URL DIR\n"
              "remote status\n"
              "remote compact [--now] [--anew]",
     .summary = "Keep the store in a bucket too, and bring it to other machines",
     .text =
         "URL is s3://BUCKET[/PREFIX], with ?endpoint=URL&region=NAME where "
-        "they are\nneeded, or file:///DIR. It has no credentials: they come "
-        "from the environment\nor from ~/.aws/credentials. add checks that "
-        "the remote refuses to replace an\nobject. push stores what is new and "
-        "durable. pull makes a copy that can be\nread, or brings it up to "
-        "date. One store writes at a time: --take-over ends that\nof the other "
-        "one, for good. compact makes a base, from which a pull begins, when\n"
-        "much was pushed, and removes what a base of a day has made needless."
-        "\ndocs/scale.md has the rest.\n",
+        "they are\nneeded, rados://POOL[/PREFIX] or file:///DIR. It has no "
+        "credentials: they come\nfrom the environment or from "
+        "~/.aws/credentials. add checks that the remote\nrefuses to replace an "
+        "object. push stores what is new and durable. pull makes a\ncopy that "
+        "can be read, or brings it up to date. One store writes at a time:\n"
+        "--take-over ends that of the other one, for good. compact makes a "
+        "base, from\nwhich a pull begins, when much was pushed, and removes "
+        "what a base of a day has\nmade needless. docs/scale.md has the "
+        "rest.\n",
     .options =
         (const struct verb_option[]){
             {"--replace", "add: instead of the remote that the store has"},
             {"--take-over", "push: from another copy of the store; pull: make "
                             "DIR the store that writes"},
-            {"--follow", "pull: go on with what comes, until interrupted"},
+            {"--follow", "push: ship what becomes durable, as it does; pull: "
+                         "go on with what comes; until it is ended"},
+            {"--rate N", "at most N parts a second, each a PUT (20)"},
             {"--now", "compact: make a base though little was pushed"},
             {"--anew", "compact: of the whole store, as it is after gc; makes "
                        "one now"},

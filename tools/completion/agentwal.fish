@@ -198,7 +198,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from append' -l create -d 'creat
 complete -c agentwal -n '__fish_seen_subcommand_from append' -l each -d 'one append and one result per line, instead of one atomic batch'
 complete -c agentwal -n '__fish_seen_subcommand_from append' -l expect-tail -x -d 'refuse if the last entry is another one'
 complete -c agentwal -n '__fish_seen_subcommand_from append' -l stream -x -d 'another stream than the conversation, which is 0'
-complete -c agentwal -n '__fish_seen_subcommand_from append' -l durability -x -d 'durable (default), written or queued'
+complete -c agentwal -n '__fish_seen_subcommand_from append' -l durability -x -d 'durable (default), written, queued or cluster'
 complete -c agentwal -n '__fish_seen_subcommand_from append' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from append' -F
 complete -c agentwal -n '__fish_seen_subcommand_from fork' -l at -x -d 'the last shared entry; the head without it'
@@ -285,7 +285,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from gc' -l max-bytes -x -d 'rew
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l rate -x -d 'read and write at most SIZE in a second; 0: no limit; 64MiB without it'
 complete -c agentwal -n '__fish_seen_subcommand_from backup' -F
 complete -c agentwal -n '__fish_seen_subcommand_from bundle' -F
-complete -c agentwal -n '__fish_seen_subcommand_from merge' -F
+complete -c agentwal -n '__fish_seen_subcommand_from merge' -l keep-both -d 'instead of a refusal: the other one becomes a fork, ID@ and 8 digits of OTHER\'s id'
 complete -c agentwal -n '__fish_seen_subcommand_from index' -l deep -d 'the index of tools\' results too'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l older-than -x -d 'sessions last active longer ago'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l keep-last -x -d 'keep the N newest ones whatever the other rules say; alone: move all others'
@@ -296,7 +296,8 @@ complete -c agentwal -n '__fish_seen_subcommand_from retain' -l all -d 'permit r
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l apply -d 'move them'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l replace -d 'add: instead of the remote that the store has'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l take-over -d 'push: from another copy of the store; pull: make DIR the store that writes'
-complete -c agentwal -n '__fish_seen_subcommand_from remote' -l follow -d 'pull: go on with what comes, until interrupted'
+complete -c agentwal -n '__fish_seen_subcommand_from remote' -l follow -d 'push: ship what becomes durable, as it does; pull: go on with what comes; until it is ended'
+complete -c agentwal -n '__fish_seen_subcommand_from remote' -l rate -x -d 'at most N parts a second, each a PUT (20)'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l now -d 'compact: make a base though little was pushed'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l anew -d 'compact: of the whole store, as it is after gc; makes one now'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l store-id -x -d 'pull: which store, where the remote has several'

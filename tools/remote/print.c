@@ -98,6 +98,16 @@ static void print_counts(uint64_t parts, uint64_t bytes)
            size);
 }
 
+void remote_print_following(const struct cli *cli, const char *url)
+{
+    if (!cli->json) {
+        printf("shipping to ");
+        cli_print_name(stdout, cli_slice(url));
+        printf("; Ctrl-C ends it\n");
+        (void)fflush(stdout);
+    }
+}
+
 void remote_print_push(const struct cli *cli, const char *url,
                        const struct wal_remote_push_result *result)
 {

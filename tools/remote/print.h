@@ -15,6 +15,7 @@ int remote_report(const struct cli *cli, const char *what,
                   enum wal_status status, const struct wal_error *error);
 
 void remote_print_added(const struct cli *cli, const char *url);
+void remote_print_following(const struct cli *cli, const char *url);
 void remote_print_push(const struct cli *cli, const char *url,
                        const struct wal_remote_push_result *result);
 void remote_print_pull(const struct cli *cli, const char *path, bool is_store,

@@ -6,6 +6,7 @@
  */
 #include "agentwal/remote.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "tools/remote/config.h"
 #include "tools/remote/follow.h"
 #include "tools/remote/print.h"
+#include "tools/remote/pull_follow.h"
 #include "tools/remote/store_id.h"
 #include "tools/remote/verbs.h"
 
@@ -21,6 +23,7 @@ struct request {
     const struct cli *cli;
     const char *path; /* of the store */
     const char *store_id;
+    const char *rate;
     bool takes_over;
     bool replaces;
     bool follows;
@@ -105,8 +108,7 @@ static int add(struct request *request)
         remote_config_init(&request->config);
     }
     if (strcmp(request->config.url, url) != 0) {
-        request->config.epoch = 0;
-        request->config.part = 0;
+        request->config.mark_count = 0;
     }
     memcpy(request->config.url, url, strlen(url) + 1);
     code = remote_config_write(request->cli, request->path, &request->config);
@@ -119,17 +121,18 @@ static int add(struct request *request)
 
 /* --- push --------------------------------------------------------------- */
 
-/* Keeps how far the remote is. */
-static int keep_last(struct request *request, uint64_t epoch, uint64_t part)
+/* Keeps the marks in the file of the store. */
+static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
+                    uint64_t count)
 {
-    struct remote_config *config = &request->config;
+    struct request *request = ctx;
 
-    if (config->epoch == epoch && config->part == part) {
-        return CLI_CONTINUE;
-    }
-    config->epoch = epoch;
-    config->part = part;
-    return remote_config_write(request->cli, request->path, config);
+    memcpy(request->config.marks, marks, (size_t)count * sizeof(marks[0]));
+    request->config.mark_count = count;
+    return remote_config_write(request->cli, request->path, &request->config) ==
+                   CLI_CONTINUE
+               ? 0
+               : EIO;
 }
 
 static int push_locked(struct request *request)
@@ -140,25 +143,40 @@ static int push_locked(struct request *request)
     struct wal_remote_writer *writer = NULL;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code;
+    uint64_t rate = 0;
+    int code = CLI_OK;
 
+    if (request->rate != NULL) {
+        code = cli_parse_number(request->cli, "--rate", request->rate, 10000,
+                                &rate);
+        if (code != CLI_CONTINUE) {
+            return code;
+        }
+        code = CLI_OK;
+    }
+    if (request->follows) {
+        remote_follow_init();
+    }
     options.flags = request->takes_over ? WAL_REMOTE_TAKE_OVER : 0U;
     memcpy(options.writer, request->config.writer, sizeof(options.writer));
-    options.known_epoch = request->config.epoch;
-    options.known_part = request->config.part;
+    options.marks = request->config.marks;
+    options.mark_count = request->config.mark_count;
+    options.keep = keep;
+    options.ctx = request;
     status = wal_remote_writer_open(request->remote, request->store, &options,
                                     &writer, &error);
-    if (status == WAL_OK) {
+    if (status == WAL_OK && request->follows) {
+        code = remote_follow(request->cli, request->config.url, writer,
+                             (uint32_t)rate);
+    } else if (status == WAL_OK) {
         status = wal_remote_push(writer, &result, &error);
-        wal_remote_writer_close(writer);
     }
+    wal_remote_writer_close(writer);
     if (status != WAL_OK) {
         return remote_report(request->cli, request->config.url, status, &error);
     }
-    code = keep_last(request, result.epoch, result.part);
-    if (code == CLI_CONTINUE) {
+    if (!request->follows) {
         remote_print_push(request->cli, request->config.url, &result);
-        code = CLI_OK;
     }
     return code;
 }
@@ -211,7 +229,7 @@ static int pull(struct request *request)
         return code;
     }
     if (request->follows) {
-        return remote_follow(cli, request->remote, path, &options);
+        return remote_pull_follow(cli, request->remote, path, &options);
     }
     if (request->takes_over) {
         remote_config_init(&request->config);
@@ -224,8 +242,8 @@ static int pull(struct request *request)
         return remote_report(cli, path, status, &error);
     }
     if (request->takes_over) {
-        request->config.epoch = result.epoch;
-        request->config.part = result.part;
+        request->config.marks[0] = result.mark;
+        request->config.mark_count = result.mark.part > 0 ? 1 : 0;
         code = remote_config_write(cli, path, &request->config);
     }
     if (code == CLI_CONTINUE) {
@@ -329,14 +347,17 @@ static int check(const struct request *request, const struct command **command)
         return cli_error(cli, CLI_USAGE, "--take-over",
                          "is an option of push and pull");
     }
-    if (((request->store_id != NULL || request->follows) &&
-         (*command)->run != pull) ||
+    if ((request->store_id != NULL && (*command)->run != pull) ||
         (request->replaces && (*command)->run != add) ||
+        (request->follows && (*command)->run != push &&
+         (*command)->run != pull) ||
+        (request->rate != NULL &&
+         (!request->follows || (*command)->run != push)) ||
         ((request->is_now || request->is_anew) && (*command)->run != compact)) {
         return cli_error(cli, CLI_USAGE, (*command)->name,
                          "has no such option");
     }
-    if (request->follows && request->takes_over) {
+    if (request->follows && request->takes_over && (*command)->run == pull) {
         return cli_error(cli, CLI_USAGE, "--follow",
                          "not allowed with --take-over");
     }
@@ -354,6 +375,7 @@ int remote_run(struct cli *cli, int argc, char **argv)
         {.name = "follow", .flag = &request.follows},
         {.name = "now", .flag = &request.is_now},
         {.name = "anew", .flag = &request.is_anew},
+        {.name = "rate", .value = &request.rate},
         {.name = NULL},
     };
     const struct command *command = NULL;

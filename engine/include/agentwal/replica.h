@@ -20,6 +20,7 @@ extern "C" {
 #endif
 
 struct wal_part_reader;
+struct wal_shipper;
 struct wal_replica;
 
 /* The two streams of a store. A position is an array of two places, one of
@@ -129,6 +130,35 @@ WAL_API WAL_MUST_USE enum wal_status wal_part_verify(struct wal_slice part,
 WAL_API WAL_MUST_USE enum wal_status
 wal_part_get_info(struct wal_slice head, struct wal_part_info *info,
                   struct wal_error *error);
+
+/* ---------------------------------------------------------- shipping --- */
+
+/*
+ * Becomes the one that ships a store: whose reports those wait for that append
+ * with WAL_CLUSTER, in any process. Until the first report nothing is stored.
+ * Ends with wal_shipper_close, with the store, or with the process.
+ *
+ * Close *shipper with wal_shipper_close. Threads: any. Errors: WAL_ELOCKED when
+ * another one ships the store; WAL_EREADONLY; WAL_EINVAL when the store has no
+ * files. SPEC.md 4.1.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_shipper_open(struct wal_store *store, struct wal_shipper **shipper,
+                 struct wal_error *error);
+
+/*
+ * Reports that everything up to a sequence number is stored, so that it can be
+ * read after the loss of the machine. outcome is WAL_OK, or why what follows
+ * could not be stored: those who wait for it fail with that. Threads: any.
+ * Errors: WAL_ECLOSED; WAL_EINVAL when outcome is positive.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_shipper_report(struct wal_shipper *shipper, uint64_t sequence,
+                   int32_t outcome, struct wal_error *error);
+
+/* Ends shipping: those who wait fail with WAL_EREMOTE. shipper may be null.
+ * Threads: any. */
+WAL_API void wal_shipper_close(struct wal_shipper *shipper);
 
 /* ---------------------------------------------------------- replicas --- */
 

@@ -40,9 +40,7 @@ for i in $(seq 1 "${AGENTWAL_LONG:+3}30"); do
     if [ $((i % 5)) -eq 0 ]; then
         acknowledged=$(agentwal remote push --json | field lastSequence)
     fi
-    # After a push that ended: else compaction leaves open whether the part
-    # that a killed one has stored is of this store.
-    if [ $((i % 10)) -eq 5 ]; then
+    if [ $((i % 3)) -eq 1 ]; then
         agentwal gc --rate 0 >/dev/null
     fi
     killed agentwal remote pull "$url" copy

@@ -273,6 +273,13 @@ static void close_driver(struct wal__driver *driver)
     (void)driver;
 }
 
+void memory_driver_set_faults(struct memory_driver *memory, uint32_t put_faults)
+{
+    pthread_mutex_lock(&memory->mutex);
+    memory->put_faults = put_faults;
+    pthread_mutex_unlock(&memory->mutex);
+}
+
 /* --- with the lock ------------------------------------------------------ */
 
 static enum wal_status locked_create(struct wal__driver *driver,

@@ -50,6 +50,10 @@ struct memory_driver {
 void memory_driver_init(struct memory_driver *memory);
 void memory_driver_deinit(struct memory_driver *memory);
 
+/* Sets put_faults while other threads use the driver. */
+void memory_driver_set_faults(struct memory_driver *memory,
+                              uint32_t put_faults);
+
 /* Does the PUTs that wait, in any order. */
 void memory_driver_settle(struct memory_driver *memory);
 

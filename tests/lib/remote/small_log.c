@@ -9,7 +9,7 @@ static const char magic[8] = "SMALLPRT";
 
 const uint8_t small_uuid[16] = {0xa1, 2, 3, [15] = 4};
 
-/* magic | info | zeros | entries; larger than a fence, as any part is */
+/* magic | info | zeros | entries | digest; larger than a fence, as any part is */
 enum {
     HEAD_SIZE = sizeof(magic) + sizeof(struct wal_part_info) + 64
 };
@@ -19,7 +19,8 @@ void small_log_init(struct small_log *log)
     *log = (struct small_log){.identity = 7};
     log->entries = calloc(SMALL_LOG_MAX, sizeof(log->entries[0]));
     log->chain = calloc(SMALL_LOG_MAX + 1, sizeof(log->chain[0]));
-    log->part = calloc(1, HEAD_SIZE + SMALL_PART_MAX * sizeof(uint64_t));
+    log->part = calloc(1, HEAD_SIZE + SMALL_PART_MAX * sizeof(uint64_t) +
+                              WAL_DIGEST_SIZE);
     assert_true(log->entries != NULL && log->chain != NULL &&
                 log->part != NULL);
 }
@@ -84,7 +85,7 @@ static void make_part(struct small_log *log, uint64_t first, uint64_t count,
     assert_true(count <= SMALL_PART_MAX);
     made.flags = flags;
     memcpy(made.uuid, small_uuid, sizeof(made.uuid));
-    made.size = HEAD_SIZE + count * sizeof(uint64_t);
+    made.size = HEAD_SIZE + count * sizeof(uint64_t) + WAL_DIGEST_SIZE;
     before = position_of(log, first);
     after = position_of(log, first + count);
     memcpy(made.before, before.places, sizeof(made.before));
@@ -93,6 +94,9 @@ static void make_part(struct small_log *log, uint64_t first, uint64_t count,
     memcpy(log->part + sizeof(magic), &made, sizeof(made));
     memcpy(log->part + HEAD_SIZE, log->entries + first,
            (size_t)count * sizeof(uint64_t));
+    memset(log->part + made.size - WAL_DIGEST_SIZE, 0, WAL_DIGEST_SIZE);
+    memcpy(log->part + made.size - WAL_DIGEST_SIZE, &log->chain[first + count],
+           sizeof(log->chain[0]));
     if (part != NULL) {
         *part = (struct wal_slice){log->part, made.size};
     }
@@ -273,13 +277,30 @@ struct wal__part_target small_log_target(struct small_log *log)
         .position = position, .apply = apply, .info = get_info, .ctx = log};
 }
 
+static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
+                    uint64_t count)
+{
+    struct small_log *log = ctx;
+
+    assert_true(count <= WAL_REMOTE_MARKS);
+    memcpy(log->marks, marks, (size_t)count * sizeof(marks[0]));
+    log->mark_count = count;
+    return 0;
+}
+
 enum wal_status small_writer_start(struct wal_remote_writer *writer,
                                    struct memory_driver *memory,
                                    struct small_log *log, uint64_t id,
                                    bool takes_over, struct wal_error *error)
 {
     *writer = (struct wal_remote_writer){.remote = &memory->remote,
-                                         .source = small_log_source(log)};
+                                         .source = small_log_source(log),
+                                         .parallel = log->parallel,
+                                         .is_inline = true,
+                                         .keep = keep,
+                                         .keep_ctx = log,
+                                         .mark_count = log->mark_count};
+    memcpy(writer->marks, log->marks, sizeof(log->marks));
     memcpy(writer->uuid, small_uuid, sizeof(writer->uuid));
     memcpy(writer->writer, &id, sizeof(id));
     return wal__writer_start(writer, takes_over, error);

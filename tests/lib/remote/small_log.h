@@ -24,6 +24,10 @@ struct small_log {
     uint64_t compacted; /* entries before which whole segments are to be had */
     uint64_t identity;  /* of the segment */
     uint8_t *part;      /* the one that was read last */
+    uint32_t parallel;  /* of a writer */
+    /* That its writer has kept. */
+    struct wal_remote_mark marks[WAL_REMOTE_MARKS];
+    uint64_t mark_count;
 };
 
 extern const uint8_t small_uuid[16];
@@ -42,7 +46,7 @@ enum wal_status small_log_verify(struct wal_slice part,
 struct wal__part_source small_log_source(struct small_log *log);
 struct wal__part_target small_log_target(struct small_log *log);
 
-/* Starts a writer of the log; `id` makes it another one. */
+/* Starts a writer of the log, without threads; `id` makes it another one. */
 enum wal_status small_writer_start(struct wal_remote_writer *writer,
                                    struct memory_driver *memory,
                                    struct small_log *log, uint64_t id,

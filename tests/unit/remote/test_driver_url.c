@@ -73,6 +73,36 @@ static void test_url__bucket(void **state)
     }
 }
 
+static void test_url__pool(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *url;
+        const char *pool;
+        const char *prefix;
+        const char *conf;
+        const char *user;
+    } cases[] = {
+        {"rados://abc", "abc", "", "", ""},
+        {"rados://a.b-c/p/q", "a.b-c", "p/q/", "", ""},
+        {"rados://abc/p/?id=agent.wal-1", "abc", "p/", "", "agent.wal-1"},
+        {"rados://abc?id=x&conf=/etc/ceph/a%20b.conf", "abc", "",
+         "/etc/ceph/a b.conf", "x"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wal__driver_url url;
+
+        assert_int_equal(wal__driver_url_parse(cases[i].url, &url, NULL),
+                         WAL_OK);
+        assert_int_equal(url.kind, WAL__DRIVER_RADOS);
+        assert_string_equal(url.bucket, cases[i].pool);
+        assert_string_equal(url.prefix, cases[i].prefix);
+        assert_string_equal(url.conf, cases[i].conf);
+        assert_string_equal(url.user, cases[i].user);
+    }
+}
+
 static void test_url__others_are_refused_and_not_repeated(void **state)
 {
     (void)state;
@@ -114,6 +144,18 @@ static void test_url__others_are_refused_and_not_repeated(void **state)
         "s3://abc?endpoint=http://h?x&region=hunter2",
         "s3://abc?endpoint=http://h%0d%0ahunter2:1",
         "s3://abc?endpoint=http://h&&region=hunter2",
+        "s3://abc?id=hunter2",
+        "rados://",
+        "rados:///hunter2",
+        "rados://user:hunter2@abc",
+        "rados://abc/p//hunter2",
+        "rados://abc?key=hunter2",
+        "rados://abc?region=hunter2",
+        "rados://abc?id=",
+        "rados://abc?id=hunter2/",
+        "rados://abc?id=a&id=hunter2",
+        "rados://abc?conf=hunter2",
+        "rados://abc?conf=/hunter2%0",
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -151,6 +193,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_url__directory),
+        cmocka_unit_test(test_url__pool),
         cmocka_unit_test(test_url__bucket),
         cmocka_unit_test(test_url__others_are_refused_and_not_repeated),
         cmocka_unit_test(test_url__too_long_parts_are_refused),

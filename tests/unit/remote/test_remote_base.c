@@ -2,8 +2,8 @@
  * test_remote_base.c - tests of bases and of collection: what a pull does with
  * them, what is removed, and what a call that failed leaves.
  */
-#include "remote/ship/base_make.h"
-#include "remote/ship/collect.h"
+#include "remote/base/base_make.h"
+#include "remote/base/collect.h"
 #include "tests/lib/remote/small_log.h"
 
 /* A remote, the log of a writer, and one that is pulled to. */
@@ -61,8 +61,8 @@ static void push(uint64_t count)
 
 static struct wal__base_end end_of(const struct wal_remote_writer *writer)
 {
-    return (struct wal__base_end){.epoch = writer->last_epoch,
-                                  .part = writer->last_part,
+    return (struct wal__base_end){.epoch = writer->last.epoch,
+                                  .part = writer->last.part,
                                   .position = writer->position};
 }
 

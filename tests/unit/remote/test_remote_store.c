@@ -31,6 +31,21 @@ static void assert_ok(enum wal_status status, const struct wal_error *error)
     assert_int_equal(status, WAL_OK);
 }
 
+/* What the writer that was opened last has sent. */
+static struct {
+    struct wal_remote_mark marks[WAL_REMOTE_MARKS];
+    uint64_t count;
+} kept;
+
+static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
+                    uint64_t count)
+{
+    (void)ctx;
+    memcpy(kept.marks, marks, (size_t)count * sizeof(marks[0]));
+    kept.count = count;
+    return 0;
+}
+
 static struct wal_remote_writer *open_writer(struct wal_remote *remote,
                                              struct wal_store *store,
                                              const uint8_t id[16])
@@ -42,6 +57,9 @@ static struct wal_remote_writer *open_writer(struct wal_remote *remote,
 
     memcpy(options.writer, id, 16);
     options.part_size = 64 * 1024;
+    options.marks = kept.marks;
+    options.mark_count = kept.count;
+    options.keep = keep;
     assert_ok(wal_remote_writer_open(remote, store, &options, &writer, &error),
               &error);
     return writer;
@@ -97,6 +115,7 @@ static void test_remote_store__moves_between_machines(void **state)
     for (unsigned machine = 1; machine <= 20; machine++) {
         struct wal_remote_pull_options options =
             WAL_INIT(wal_remote_pull_options);
+        struct wal_remote_pull_result result = WAL_INIT(wal_remote_pull_result);
         struct wal_error error = KIT_ERROR;
         char path[16];
         char entry[16];
@@ -109,7 +128,7 @@ static void test_remote_store__moves_between_machines(void **state)
         id[0] = (uint8_t)(machine + 1);
         options.flags = WAL_REMOTE_PULL_TAKE_OVER;
         memcpy(options.writer, id, sizeof(id));
-        assert_ok(wal_remote_pull(remote, path, &options, NULL, &error),
+        assert_ok(wal_remote_pull(remote, path, &options, &result, &error),
                   &error);
         assert_copied(store, path);
         /* This one is fenced, and its entry stays here. */
@@ -121,6 +140,8 @@ static void test_remote_store__moves_between_machines(void **state)
         kit_close(store);
         store = kit_open(path, 0);
         session = kit_session(store, "a");
+        kept.marks[0] = result.mark;
+        kept.count = 1;
         writer = open_writer(remote, store, id);
     }
     kit_append(session, "last", NULL);

@@ -6,15 +6,15 @@
  * that is kept says which segments are kept, up to its number. Those that it
  * does not name are of older bases, or of processes that did not finish.
  */
-#include "remote/ship/collect.h"
+#include "remote/base/collect.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "engine/base/error.h"
+#include "remote/base/fetch.h"
 #include "remote/layout/part_object.h"
-#include "remote/ship/fetch.h"
 
 enum {
     PAGE = 1000 /* objects that are removed after a listing */

@@ -1,7 +1,7 @@
 /*
  * base.c - reads bases (base.h).
  */
-#include "remote/ship/base.h"
+#include "remote/base/base.h"
 
 #include <string.h>
 

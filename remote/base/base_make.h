@@ -3,10 +3,10 @@
  *
  * Threads: one at a time per source.
  */
-#ifndef AGENTWAL_REMOTE_SHIP_BASE_MAKE_H
-#define AGENTWAL_REMOTE_SHIP_BASE_MAKE_H
+#ifndef AGENTWAL_REMOTE_BASE_BASE_MAKE_H
+#define AGENTWAL_REMOTE_BASE_BASE_MAKE_H
 
-#include "remote/ship/base.h"
+#include "remote/base/base.h"
 #include "remote/ship/log_parts.h"
 
 enum {

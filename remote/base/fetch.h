@@ -9,8 +9,8 @@
  * Threads: one at a time per fetch. Private threads call the driver; without
  * them each object is read when it is asked for.
  */
-#ifndef AGENTWAL_REMOTE_SHIP_FETCH_H
-#define AGENTWAL_REMOTE_SHIP_FETCH_H
+#ifndef AGENTWAL_REMOTE_BASE_FETCH_H
+#define AGENTWAL_REMOTE_BASE_FETCH_H
 
 #include "remote/ship/remote.h"
 

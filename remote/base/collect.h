@@ -6,10 +6,10 @@
  *
  * Threads: any; several may collect at the same time.
  */
-#ifndef AGENTWAL_REMOTE_SHIP_COLLECT_H
-#define AGENTWAL_REMOTE_SHIP_COLLECT_H
+#ifndef AGENTWAL_REMOTE_BASE_COLLECT_H
+#define AGENTWAL_REMOTE_BASE_COLLECT_H
 
-#include "remote/ship/base.h"
+#include "remote/base/base.h"
 
 /* The age that a base must have: a day, in which pulls end that began before
  * it. */

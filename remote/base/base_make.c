@@ -5,13 +5,13 @@
  * that two processes that make the same base do not get in each other's way:
  * one of them creates the list.
  */
-#include "remote/ship/base_make.h"
+#include "remote/base/base_make.h"
 
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "remote/ship/collect.h"
-#include "remote/ship/part_page.h"
+#include "remote/base/collect.h"
+#include "remote/base/part_page.h"
 
 enum {
     MERGED = 1024 * 1024 /* bytes: smaller segments are always made anew */

@@ -7,8 +7,8 @@
  *
  * Threads: any.
  */
-#ifndef AGENTWAL_REMOTE_SHIP_BASE_H
-#define AGENTWAL_REMOTE_SHIP_BASE_H
+#ifndef AGENTWAL_REMOTE_BASE_BASE_H
+#define AGENTWAL_REMOTE_BASE_BASE_H
 
 #include "remote/layout/base_list.h"
 #include "remote/ship/history.h"

@@ -5,7 +5,7 @@
  * or were read, each to the slot of its number. All fields below `mutex` are
  * guarded by it, but for the slot of an item that one thread has taken.
  */
-#include "remote/ship/fetch.h"
+#include "remote/base/fetch.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -62,8 +62,8 @@ static void push(uint64_t count)
 static void make_base(void)
 {
     const struct wal__part_source source = small_log_source(&place.log);
-    const struct wal__base_end end = {.epoch = place.writer.last_epoch,
-                                      .part = place.writer.last_part,
+    const struct wal__base_end end = {.epoch = place.writer.last.epoch,
+                                      .part = place.writer.last.part,
                                       .position = place.writer.position};
     struct wal__base_result result;
 

@@ -17,6 +17,7 @@
 /* --- following ---------------------------------------------------------- */
 
 enum {
+    SECOND_MS = 1000,
     POLLS_TO_RUN = 30 /* without news, after which all is looked at */
 };
 
@@ -46,12 +47,17 @@ static enum wal_status look(struct follower *follower, struct wal_error *error)
     return status;
 }
 
-/* A signal ends it sooner. */
-static void pause_a_second(void)
+/* Waits for a notification of the writer, or a second where the remote has none;
+ * a signal ends that sooner. */
+static void pause_a_second(const struct wal__pull *pull)
 {
     const struct timespec second = {.tv_sec = 1};
+    enum wal_status status =
+        wal__remote_watch(pull->remote, pull->uuid, SECOND_MS);
 
-    (void)nanosleep(&second, NULL);
+    if (status != WAL_OK && status != WAL_END) {
+        (void)nanosleep(&second, NULL);
+    }
 }
 
 static enum wal_status follow(struct follower *follower,
@@ -69,7 +75,7 @@ static enum wal_status follow(struct follower *follower,
                            status == WAL_OK ? NULL : &own) != 0) {
             return WAL_OK;
         }
-        pause_a_second();
+        pause_a_second(&follower->pull);
     }
 }
 

@@ -73,6 +73,13 @@ static struct wal__position position_of(const struct small_log *log,
     return position;
 }
 
+static void fill_digest(uint8_t digest[WAL_DIGEST_SIZE], uint32_t chain)
+{
+    for (size_t i = 0; i < WAL_DIGEST_SIZE; i += sizeof(chain)) {
+        memcpy(digest + i, &chain, sizeof(chain));
+    }
+}
+
 /* Makes the part of the entries from `first` on. */
 static void make_part(struct small_log *log, uint64_t first, uint64_t count,
                       uint32_t flags, struct wal_slice *part,
@@ -94,9 +101,8 @@ static void make_part(struct small_log *log, uint64_t first, uint64_t count,
     memcpy(log->part + sizeof(magic), &made, sizeof(made));
     memcpy(log->part + HEAD_SIZE, log->entries + first,
            (size_t)count * sizeof(uint64_t));
-    memset(log->part + made.size - WAL_DIGEST_SIZE, 0, WAL_DIGEST_SIZE);
-    memcpy(log->part + made.size - WAL_DIGEST_SIZE, &log->chain[first + count],
-           sizeof(log->chain[0]));
+    fill_digest(log->part + made.size - WAL_DIGEST_SIZE,
+                log->chain[first + count]);
     if (part != NULL) {
         *part = (struct wal_slice){log->part, made.size};
     }
@@ -186,6 +192,7 @@ enum wal_status small_log_verify(struct wal_slice part,
                                  struct wal_error *error)
 {
     enum wal_status status = get_info(part, info, error);
+    uint8_t digest[WAL_DIGEST_SIZE];
     uint32_t chain;
 
     if (status != WAL_OK) {
@@ -195,13 +202,18 @@ enum wal_status small_log_verify(struct wal_slice part,
         return wal__fail(error, WAL_ECORRUPT, "it has another size");
     }
     chain = info->before[WAL_PART_LOG].chain;
-    for (uint64_t at = HEAD_SIZE; at < part.size; at += sizeof(uint64_t)) {
+    for (uint64_t at = HEAD_SIZE; at + WAL_DIGEST_SIZE < part.size;
+         at += sizeof(uint64_t)) {
         uint64_t entry;
 
         memcpy(&entry, (const uint8_t *)part.data + at, sizeof(entry));
         chain = chain_of(chain, entry);
     }
-    return chain == info->after[WAL_PART_LOG].chain
+    fill_digest(digest, chain);
+    return chain == info->after[WAL_PART_LOG].chain &&
+                   memcmp((const uint8_t *)part.data + part.size -
+                              sizeof(digest),
+                          digest, sizeof(digest)) == 0
                ? WAL_OK
                : wal__fail(error, WAL_ECORRUPT, "its chain is another one");
 }

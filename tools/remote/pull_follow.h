@@ -9,8 +9,8 @@
 #include "agentwal/remote.h"
 #include "tools/cli/cli.h"
 
-/* Pulls to `path`, and goes on until SIGINT, SIGTERM or SIGHUP: CLI_OK. Prints a line
- * whenever something new came. Returns the exit code. */
+/* Pulls to `path`, and goes on until SIGINT, SIGTERM or SIGHUP: CLI_OK. Prints
+ * a line whenever something new came. Returns the exit code. */
 int remote_pull_follow(const struct cli *cli, struct wal_remote *remote,
                        const char *path,
                        const struct wal_remote_pull_options *options);

@@ -341,6 +341,10 @@ static void test_remote_layout__base_round_trip(void **state)
 
 #define SEGMENT "\"seg/0000000000000001/00000000000000000000000000000001\""
 
+#define BASE(version, created, epoch, part, segments)                   \
+    "{\"version\":" version ",\"created\":" created ",\"epoch\":" epoch \
+    ",\"part\":" part ",\"segments\":[" segments "]}"
+
 static void test_remote_layout__damaged_base(void **state)
 {
     static const struct {
@@ -349,37 +353,21 @@ static void test_remote_layout__damaged_base(void **state)
     } bases[] = {
         {"", WAL_ECORRUPT},
         {"[]", WAL_ECORRUPT},
-        {"{\"version\":2,\"created\":1,\"epoch\":1,\"part\":1,\"segments\":[" SEGMENT
-         "]}",
-         WAL_EVERSION},
-        {"{\"version\":1,\"created\":1,\"epoch\":0,\"part\":1,\"segments\":[" SEGMENT
-         "]}",
-         WAL_ECORRUPT},
-        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":0,\"segments\":[" SEGMENT
-         "]}",
-         WAL_ECORRUPT},
-        {"{\"version\":1,\"created\":-1,\"epoch\":1,\"part\":1,\"segments\":[" SEGMENT
-         "]}",
-         WAL_ECORRUPT},
+        {BASE("2", "1", "1", "1", SEGMENT), WAL_EVERSION},
+        {BASE("1", "1", "0", "1", SEGMENT), WAL_ECORRUPT},
+        {BASE("1", "1", "1", "0", SEGMENT), WAL_ECORRUPT},
+        {BASE("1", "-1", "1", "1", SEGMENT), WAL_ECORRUPT},
+        {BASE("1", "1", "1", "\"1\"", SEGMENT), WAL_ECORRUPT},
+        {BASE("1", "1", "1", "1", ""), WAL_ECORRUPT},
+        {BASE("1", "1", "1", "1", "1"), WAL_ECORRUPT},
+        {BASE("1", "1", "1", "1", "\"seg/1\""), WAL_ECORRUPT},
+        {BASE("1", "1", "1", "1", "\"base/0000000000000001\""), WAL_ECORRUPT},
+        {BASE("1", "1", "1", "1", SEGMENT ",[]"), WAL_ECORRUPT},
         {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1}", WAL_ECORRUPT},
-        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1,\"segments\":[]}",
+        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1,"
+         "\"segments\":{}}",
          WAL_ECORRUPT},
-        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1,\"segments\":{}}",
-         WAL_ECORRUPT},
-        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1,\"segments\":[1]}",
-         WAL_ECORRUPT},
-        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1,\"segments\":[\"seg/"
-         "1\"]}",
-         WAL_ECORRUPT},
-        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1,\"segments\":"
-         "[\"base/0000000000000001\"]}",
-         WAL_ECORRUPT},
-        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1,\"segments\":[" SEGMENT
-         ",[]]}",
-         WAL_ECORRUPT},
-        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1,\"more\":{},"
-         "\"segments\":[" SEGMENT "," SEGMENT "]}",
-         WAL_OK},
+        {BASE("1", "1", "1", "1,\"more\":{}", SEGMENT "," SEGMENT), WAL_OK},
     };
 
     (void)state;

@@ -79,6 +79,15 @@ static void read_parts(struct scene *scene, uint64_t max_size)
     old_process_stop(&machine);
 }
 
+static void forget_parts(struct scene *scene)
+{
+    for (int i = 0; i < scene->count; i++) {
+        free((void *)(uintptr_t)scene->parts[i].data);
+    }
+    scene->count = 0;
+    scene->applied = 0;
+}
+
 /* Applies the parts from `from` on; raises *applied by those that succeed. */
 static enum wal_status apply(const struct scene *scene,
                              struct old_process *machine, int from,
@@ -262,9 +271,7 @@ static void loop(struct scene *scene, uint32_t every)
     print_message("%d parts, cut short %llu times\n", scene->count,
                   (unsigned long long)runs);
     sim_disk_destroy(scene->disk);
-    for (int i = 0; i < scene->count; i++) {
-        free((void *)(uintptr_t)scene->parts[i].data);
-    }
+    forget_parts(scene);
 }
 
 static struct scene begin(int entries)
@@ -305,6 +312,21 @@ static void test_loop_replica__that_goes_on(void **state)
     loop(&scene, workload_sample(3));
 }
 
+/* As a base has them: the same log in fewer parts, of which the replica has the
+ * beginning from smaller ones. */
+static void test_loop_replica__of_parts_that_overlap(void **state)
+{
+    struct scene scene = begin(8);
+
+    (void)state;
+    read_parts(&scene, 1000);
+    complete(&scene);
+    forget_parts(&scene);
+    copied_add(scene.disk, &scene.entries, 6);
+    read_parts(&scene, 0);
+    loop(&scene, workload_sample(3));
+}
+
 static void test_loop_replica__of_segments_that_ended(void **state)
 {
     struct scene scene = begin(8);
@@ -332,6 +354,7 @@ int main(void)
         cmocka_unit_test(test_loop_replica__of_one_part),
         cmocka_unit_test(test_loop_replica__of_many_parts),
         cmocka_unit_test(test_loop_replica__that_goes_on),
+        cmocka_unit_test(test_loop_replica__of_parts_that_overlap),
         cmocka_unit_test(test_loop_replica__of_segments_that_ended),
         cmocka_unit_test(test_loop_replica__of_segments_that_compaction_wrote),
     };

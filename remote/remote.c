@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
 #include "remote/ship/fetch.h"
-#include "remote/ship/pull.h"
+#include "remote/pull/pull.h"
 #include "remote/ship/shipper.h"
 #include "remote/ship/status.h"
 #include "remote/ship/writer.h"

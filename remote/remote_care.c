@@ -10,9 +10,9 @@
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
 #include "remote/ship/base_make.h"
-#include "remote/ship/check.h"
+#include "remote/pull/check.h"
 #include "remote/ship/collect.h"
-#include "remote/ship/pull.h"
+#include "remote/pull/pull.h"
 
 /* --- following ---------------------------------------------------------- */
 

@@ -111,8 +111,8 @@ WAL_API WAL_MUST_USE enum wal_status wal_part_reader_next_to(
 WAL_API void wal_part_reader_close(struct wal_part_reader *reader);
 
 /* Verifies a part: its digest and what it says of itself. The groups in it are
- * verified by wal_part_verify, and when it is applied. info may be null. Threads: any. Errors:
- * WAL_ECORRUPT, WAL_EVERSION. */
+ * verified by wal_part_verify, and when it is applied. info may be null.
+ * Threads: any. Errors: WAL_ECORRUPT, WAL_EVERSION. */
 WAL_API WAL_MUST_USE enum wal_status wal_part_check(struct wal_slice part,
                                                     struct wal_part_info *info,
                                                     struct wal_error *error);

@@ -5,7 +5,7 @@
 #ifndef AGENTWAL_TESTS_LIB_REMOTE_SMALL_LOG_H
 #define AGENTWAL_TESTS_LIB_REMOTE_SMALL_LOG_H
 
-#include "remote/ship/pull.h"
+#include "remote/pull/pull.h"
 #include "remote/ship/status.h"
 #include "remote/ship/writer.h"
 #include "tests/lib/remote/memory_driver.h"

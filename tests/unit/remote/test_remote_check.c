@@ -4,7 +4,7 @@
  */
 #include "remote/layout/part_object.h"
 #include "remote/ship/base_make.h"
-#include "remote/ship/check.h"
+#include "remote/pull/check.h"
 #include "tests/lib/remote/small_log.h"
 
 struct place {

@@ -3,8 +3,8 @@
  *
  * Threads: one at a time per check.
  */
-#ifndef AGENTWAL_REMOTE_SHIP_CHECK_H
-#define AGENTWAL_REMOTE_SHIP_CHECK_H
+#ifndef AGENTWAL_REMOTE_PULL_CHECK_H
+#define AGENTWAL_REMOTE_PULL_CHECK_H
 
 #include "agentwal/remote.h"
 #include "remote/ship/base.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "remote/ship/check.h"
+#include "remote/pull/check.h"
 #include "remote/ship/fetch.h"
 
 /* The base that is checked, and the one before it. */

@@ -1,7 +1,7 @@
 /*
  * check.c - what checking bases and parts have in common (check.h).
  */
-#include "remote/ship/check.h"
+#include "remote/pull/check.h"
 
 #include <string.h>
 

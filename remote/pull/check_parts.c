@@ -9,7 +9,7 @@
 
 #include "engine/base/error.h"
 #include "remote/layout/part_object.h"
-#include "remote/ship/check.h"
+#include "remote/pull/check.h"
 
 struct walk {
     struct wal__check *check;

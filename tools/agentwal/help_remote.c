@@ -10,6 +10,7 @@
 const struct verb_help help_remote = {
     .usage = "add [--replace] URL\n"
              "remote push [--take-over] [--follow [--rate N]]\n"
+             "remote handoff SESSION\n"
              "remote pull [--store-id ID] [--take-over] URL DIR\n"
              "remote status",
     .summary = "Keep the store in a bucket too, and bring it to other machines",
@@ -20,15 +21,17 @@ const struct verb_help help_remote = {
         "~/.aws/credentials. add checks that the remote\nrefuses to replace an "
         "object. push stores what is new and durable. pull makes a\ncopy that "
         "can be read, or brings it up to date. One store writes at a time:\n"
-        "--take-over ends that of the other one, for good. docs/scale.md has "
-        "the rest.\n",
+        "--take-over ends that of the other one, for good. handoff pushes, and "
+        "gives a\nsession to the machine that resumes it next. docs/scale.md "
+        "has the rest.\n",
     .options =
         (const struct verb_option[]){
             {"--replace", "add: instead of the remote that the store has"},
             {"--take-over", "push: from another copy of the store; pull: make "
                             "DIR the store that writes"},
-            {"--follow", "push: ship what becomes durable, as it does, until it "
-                         "is ended"},
+            {"--follow",
+             "push: ship what becomes durable, as it does, until it "
+             "is ended"},
             {"--rate N", "at most N parts a second, each a PUT (20)"},
             {"--store-id ID",
              "pull: which store, where the remote has several"},

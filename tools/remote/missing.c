@@ -1,11 +1,11 @@
 /*
- * missing.c - the verb remote of a build without libcurl (verbs.h).
+ * missing.c - the verbs of remotes in a build without libcurl (verbs.h).
  */
 #include "tools/remote/verbs.h"
 
 #include <string.h>
 
-int remote_run(struct cli *cli, int argc, char **argv)
+static int report_missing(struct cli *cli, int argc, char **argv)
 {
     static const struct cli_option any[] = {{.name = NULL}};
 
@@ -17,4 +17,14 @@ int remote_run(struct cli *cli, int argc, char **argv)
                      "this agentwal was built without libcurl; install the "
                      "package agentwal, or build it with libcurl4-openssl-dev "
                      "and libexpat1-dev");
+}
+
+int remote_run(struct cli *cli, int argc, char **argv)
+{
+    return report_missing(cli, argc, argv);
+}
+
+int remote_resume_run(struct cli *cli, int argc, char **argv)
+{
+    return report_missing(cli, argc, argv);
 }

@@ -13,7 +13,9 @@
 
 #include "tools/remote/config.h"
 #include "tools/remote/follow.h"
+#include "tools/remote/moves.h"
 #include "tools/remote/print.h"
+#include "tools/remote/store_id.h"
 #include "tools/remote/verbs.h"
 
 /* The command line, and what it opened. */
@@ -162,8 +164,8 @@ static int push_locked(struct request *request)
     status = wal_remote_writer_open(request->remote, request->store, &options,
                                     &writer, &error);
     if (status == WAL_OK && request->follows) {
-        code = remote_follow(request->cli, request->config.url, writer,
-                             (uint32_t)rate);
+        code = remote_follow(request->cli, request->config.url, request->remote,
+                             request->store, writer, (uint32_t)rate);
     } else if (status == WAL_OK) {
         status = wal_remote_push(writer, &result, &error);
     }
@@ -173,6 +175,8 @@ static int push_locked(struct request *request)
     }
     if (!request->follows) {
         remote_print_push(request->cli, request->config.url, &result);
+        code = remote_check_moves(request->cli, request->config.url,
+                                  request->remote, request->store);
     }
     return code;
 }
@@ -199,31 +203,31 @@ static int push(struct request *request)
     return code;
 }
 
-/* --- pull --------------------------------------------------------------- */
+/* --- handoff ------------------------------------------------------------ */
 
-/* Reads 32 hexadecimal digits, with or without hyphens. */
-static bool parse_id(const char *text, uint8_t uuid[16])
+/* Stores what is new, then gives the session away. */
+static int handoff(struct request *request)
 {
-    size_t count = 0;
+    const char *session = request->cli->items[3];
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code = push(request);
 
-    memset(uuid, 0, 16);
-    for (; *text != '\0'; text++) {
-        const char *digits = "0123456789abcdef";
-        const char *found = strchr(digits, *text);
-
-        if (*text == '-' &&
-            (count == 8 || count == 12 || count == 16 || count == 20)) {
-            continue;
-        }
-        if (found == NULL || count == 32) {
-            return false;
-        }
-        uuid[count / 2] =
-            (uint8_t)(uuid[count / 2] << 4 | (uint8_t)(found - digits));
-        count++;
+    if (code != CLI_OK) {
+        return code;
     }
-    return count == 32;
+    status = wal_remote_handoff(request->remote, request->store,
+                                cli_slice(session), &error);
+    if (status != WAL_OK) {
+        return cli_report(request->cli, session, status, &error);
+    }
+    cli_note(request->cli, session,
+             "the next machine that resumes it has it; appends to it are "
+             "refused here");
+    return CLI_OK;
 }
+
+/* --- pull --------------------------------------------------------------- */
 
 static int pull(struct request *request)
 {
@@ -237,7 +241,7 @@ static int pull(struct request *request)
     int code;
 
     if (request->store_id != NULL &&
-        !parse_id(request->store_id, options.uuid)) {
+        !remote_parse_store_id(request->store_id, options.uuid)) {
         return cli_error(cli, CLI_USAGE, "--store-id",
                          "\"%s\" is not the id of a store", request->store_id);
     }
@@ -304,10 +308,8 @@ static const struct command {
     int operands; /* after the store */
     int (*run)(struct request *request);
 } commands[] = {
-    {"add", 1, add},
-    {"push", 0, push},
-    {"pull", 2, pull},
-    {"status", 0, print_status},
+    {"add", 1, add},   {"push", 0, push},           {"handoff", 1, handoff},
+    {"pull", 2, pull}, {"status", 0, print_status},
 };
 
 static const struct command *find_command(const char *name)
@@ -328,7 +330,7 @@ static int check(const struct request *request, const struct command **command)
     *command = cli->count > 1 ? find_command(cli->items[1]) : NULL;
     if (*command == NULL) {
         return cli_error(cli, CLI_USAGE, "remote",
-                         "what to do is add, push, pull or status");
+                         "what to do is add, push, handoff, pull or status");
     }
     if (request->takes_over && (*command)->run != push &&
         (*command)->run != pull) {

@@ -13,6 +13,7 @@
 
 #include "tools/remote/config.h"
 #include "tools/remote/follow.h"
+#include "tools/remote/moves.h"
 #include "tools/remote/print.h"
 #include "tools/remote/shipping.h"
 #include "tools/remote/store_id.h"
@@ -166,8 +167,8 @@ static int push_locked(struct request *request)
     status = wal_remote_writer_open(request->remote, request->store, &options,
                                     &writer, &error);
     if (status == WAL_OK && request->follows) {
-        code = remote_ship(request->cli, request->config.url, writer,
-                           (uint32_t)rate);
+        code = remote_ship(request->cli, request->config.url, request->remote,
+                           request->store, writer, (uint32_t)rate);
     } else if (status == WAL_OK) {
         status = wal_remote_push(writer, &result, &error);
     }
@@ -177,6 +178,8 @@ static int push_locked(struct request *request)
     }
     if (!request->follows) {
         remote_print_push(request->cli, request->config.url, &result);
+        code = remote_check_moves(request->cli, request->config.url,
+                                  request->remote, request->store);
     }
     return code;
 }
@@ -201,6 +204,30 @@ static int push(struct request *request)
         close(lock);
     }
     return code;
+}
+
+/* --- handoff ------------------------------------------------------------ */
+
+/* Stores what is new, then gives the session away. */
+static int handoff(struct request *request)
+{
+    const char *session = request->cli->items[3];
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code = push(request);
+
+    if (code != CLI_OK) {
+        return code;
+    }
+    status = wal_remote_handoff(request->remote, request->store,
+                                cli_slice(session), &error);
+    if (status != WAL_OK) {
+        return cli_report(request->cli, session, status, &error);
+    }
+    cli_note(request->cli, session,
+             "the next machine that resumes it has it; appends to it are "
+             "refused here");
+    return CLI_OK;
 }
 
 /* --- pull --------------------------------------------------------------- */
@@ -317,8 +344,11 @@ static const struct command {
     int operands; /* after the store */
     int (*run)(struct request *request);
 } commands[] = {
-    {"add", 1, add},         {"push", 0, push},
-    {"pull", 2, pull},       {"status", 0, print_status},
+    {"add", 1, add},
+    {"push", 0, push},
+    {"handoff", 1, handoff},
+    {"pull", 2, pull},
+    {"status", 0, print_status},
     {"compact", 0, compact},
 };
 
@@ -340,7 +370,8 @@ static int check(const struct request *request, const struct command **command)
     *command = cli->count > 1 ? find_command(cli->items[1]) : NULL;
     if (*command == NULL) {
         return cli_error(cli, CLI_USAGE, "remote",
-                         "what to do is add, push, pull, status or compact");
+                         "what to do is add, push, handoff, pull, status or "
+                         "compact");
     }
     if (request->takes_over && (*command)->run != push &&
         (*command)->run != pull) {

@@ -1,7 +1,6 @@
 /*
  * verbs.h - the verb remote of agentwal, resume with a remote, and the check of
- * a remote. Where the
- * build found no libcurl, they print how to get it.
+ * a remote. Where the build found no libcurl, they print how to get it.
  *
  * Threads: the tool has one thread.
  */

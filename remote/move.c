@@ -82,17 +82,46 @@ enum wal_status wal_remote_take_back(struct wal_remote *remote,
                             : status;
 }
 
-enum wal_status wal_remote_check_moves(struct wal_remote *remote,
-                                       struct wal_store *store,
+struct wal_remote_moves {
+    struct wal_remote *remote;
+    struct wal_store *store;
+    struct wal__moves moves;
+};
+
+enum wal_status wal_remote_moves_open(struct wal_remote *remote,
+                                      struct wal_store *store,
+                                      struct wal_remote_moves **moves,
+                                      struct wal_error *error)
+{
+    struct wal_remote_moves *opened;
+
+    if (remote == NULL || store == NULL || moves == NULL) {
+        return wal__invalid(error, "the remote, the store or the place for the "
+                                   "handle is null");
+    }
+    opened = wal__heap_zalloc(&wal__heap_libc, sizeof(*opened));
+    if (opened == NULL) {
+        return wal__no_memory(error);
+    }
+    opened->remote = remote;
+    opened->store = store;
+    *moves = opened;
+    return WAL_OK;
+}
+
+enum wal_status wal_remote_moves_check(struct wal_remote_moves *moves,
                                        wal_remote_moved_fn *moved, void *ctx,
                                        struct wal_error *error)
 {
-    struct wal__moves moves = {.seen = {.data = NULL}};
-    enum wal_status status = check(remote, store, WAL_STR("any"), error);
+    return moves == NULL ? wal__invalid(error, "the handle is null")
+                         : wal__moves_check(moves->remote, moves->store,
+                                            &moves->moves, moved, ctx, error);
+}
 
-    if (status == WAL_OK) {
-        status = wal__moves_check(remote, store, &moves, moved, ctx, error);
-        wal__moves_deinit(&moves);
+void wal_remote_moves_close(struct wal_remote_moves *moves)
+{
+    if (moves != NULL) {
+        wal__moves_deinit(&moves->moves);
+        wal__heap_free(&wal__heap_libc, moves);
     }
-    return status;
 }

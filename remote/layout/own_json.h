@@ -29,8 +29,8 @@ struct wal__own {
     int64_t claimed_ms;              /* Unix time, milliseconds */
 };
 
-/* What stands for a session in names: the first half of the SHA-256 of its id.
- * WAL_OK or WAL_ENOMEM. */
+/* What names a session in names of objects: the first half of the SHA-256 of
+ * its id. WAL_OK or WAL_ENOMEM. */
 enum wal_status wal__own_id(const char *session, uint8_t id[16]) WAL_MUST_USE;
 
 /* Appends the JSON: WAL_OK or WAL_ENOMEM. */

@@ -52,8 +52,9 @@ static enum wal_status hand_off(struct wal_remote *remote,
     if (wal_session_get_move(session, &known, NULL) == WAL_OK &&
         (known.flags & WAL_SESSION_MOVE_AWAY) != 0) {
         return wal__fail(error, WAL_ECLAIMED, "the session has moved to %s",
-                         known.host[0] != '\0' ? known.host
-                                               : "whoever resumes it next");
+                         known.host[0] != '\0'
+                             ? known.host
+                             : "the machine that resumes it next");
     }
     memcpy(mine, own->store, sizeof(mine));
     status =
@@ -105,14 +106,13 @@ static enum wal_status claim_back(struct wal_remote *remote,
     memcpy(holder.uuid, mine, sizeof(holder.uuid));
     status = wal__holder_find(remote, mine, own->session, true, &holder, error);
     own->move = holder.move + 1;
-    /* The store that has it need not be in the remote to read of it there. */
-    if (status == WAL_OK && holder.is_mine &&
-        !wal__uuid_is_zero(known->store)) {
-        memcpy(holder.uuid, known->store, sizeof(holder.uuid));
-        holder.is_mine = memcmp(holder.uuid, mine, sizeof(mine)) == 0;
-    }
     if (status == WAL_OK && !holder.is_mine) {
-        status = wal__claim_next(remote, holder.uuid, own, number, error);
+        status = wal__claim_create(remote, holder.uuid, holder.number + 1, own,
+                                   error);
+    } else if (status == WAL_OK && !wal__uuid_is_zero(known->store) &&
+               memcmp(known->store, mine, sizeof(mine)) != 0) {
+        /* The store that has it need not be in the remote to read of it. */
+        status = wal__claim_next(remote, known->store, own, number, error);
     }
     return status == WAL_OK ? wal__claim_next(remote, mine, own, number, error)
                             : status;

@@ -120,18 +120,20 @@ static enum wal_status fail_gone(const struct wal__own *own,
 /* One step from the store at *uuid: sets *is_last when that one has it. */
 static enum wal_status follow(struct wal_remote *remote, const uint8_t mine[16],
                               const char *session, bool takes_over,
-                              uint8_t uuid[16], uint64_t *move, bool *is_last,
-                              struct wal_error *error)
+                              uint8_t uuid[16], struct wal__holder *holder,
+                              bool *is_last, struct wal_error *error)
 {
     struct wal__own own = {.move = 0};
     struct wal__store_object object;
-    uint64_t number = 0;
-    enum wal_status status =
-        wal__claim_read(remote, uuid, session, &own, &number, error);
-    bool is_newer = own.move > *move;
+    enum wal_status status;
+    bool is_newer;
 
+    holder->number = 0;
+    status =
+        wal__claim_read(remote, uuid, session, &own, &holder->number, error);
+    is_newer = own.move > holder->move;
+    holder->move = is_newer ? own.move : holder->move;
     *is_last = true;
-    *move = is_newer ? own.move : *move;
     if (status != WAL_OK || !is_newer || wal__uuid_is_zero(own.store) ||
         memcmp(own.store, uuid, 16) == 0) {
         return status;
@@ -161,7 +163,7 @@ enum wal_status wal__holder_find(struct wal_remote *remote,
     memcpy(uuid, holder->uuid, sizeof(uuid));
     holder->move = 0;
     while (status == WAL_OK && !is_last) {
-        status = follow(remote, mine, session, takes_over, uuid, &holder->move,
+        status = follow(remote, mine, session, takes_over, uuid, holder,
                         &is_last, error);
         holder->is_mine = memcmp(uuid, mine, sizeof(uuid)) == 0;
         if (!holder->is_mine) {

@@ -1,6 +1,6 @@
 /*
  * move.h - sessions that go on at another machine (SPEC.md 11.3): who has one
- * now, claiming it, and what a store learns of its own.
+ * now, claiming it, and what a store learns of its sessions.
  *
  * A claim is an object of the store that had the session until then, the next
  * one of that session. Of two machines that claim it at the same time one
@@ -52,12 +52,13 @@ enum wal_status wal__claim_record(struct wal_session *session,
 struct wal__holder {
     uint8_t uuid[16]; /* of the store that has it, or had it before `mine` */
     bool is_mine;     /* it goes on in the store that asks */
+    uint64_t number;  /* of the last claim below that store, or 0 */
     uint64_t move;    /* the highest one that was seen */
 };
 
 /* Follows the claims from holder->uuid, which may be `mine`, to the store that
- * has the session now, whose parts the remote has. WAL_ECLAIMED when it has not, unless
- * `takes_over`: then the last store before that. */
+ * has the session now, whose parts the remote has. WAL_ECLAIMED when it has
+ * not, unless `takes_over`: then the last store before that. */
 enum wal_status wal__holder_find(struct wal_remote *remote,
                                  const uint8_t mine[16], const char *session,
                                  bool takes_over, struct wal__holder *holder,

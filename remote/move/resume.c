@@ -114,15 +114,15 @@ static enum wal_status read_tail(struct resume *resume)
 
 static enum wal_status claim(struct resume *resume)
 {
-    uint64_t number = 0;
-
     resume->own.move = resume->holder.move;
     if (resume->holder.is_mine) {
         return WAL_OK;
     }
+    /* The number after what was found first: another claim since then wins. */
     resume->own.move++;
-    return wal__claim_next(resume->remote, resume->holder.uuid, &resume->own,
-                           &number, resume->error);
+    return wal__claim_create(resume->remote, resume->holder.uuid,
+                             resume->holder.number + 1, &resume->own,
+                             resume->error);
 }
 
 static int32_t take_report(void *ctx, const struct wal_transfer_report *report)

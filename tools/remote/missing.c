@@ -1,5 +1,5 @@
 /*
- * missing.c - the verb remote of a build without libcurl (verbs.h).
+ * missing.c - the verbs of remotes in a build without libcurl (verbs.h).
  */
 #include "tools/remote/verbs.h"
 
@@ -21,7 +21,7 @@ int remote_check(const struct cli *cli, const char *target,
     return fail(cli, "--remote");
 }
 
-int remote_run(struct cli *cli, int argc, char **argv)
+static int report_missing(struct cli *cli, int argc, char **argv)
 {
     static const struct cli_option any[] = {{.name = NULL}};
 
@@ -30,4 +30,14 @@ int remote_run(struct cli *cli, int argc, char **argv)
         return cli_parse(cli, argc, argv, any);
     }
     return fail(cli, cli->verb);
+}
+
+int remote_run(struct cli *cli, int argc, char **argv)
+{
+    return report_missing(cli, argc, argv);
+}
+
+int remote_resume_run(struct cli *cli, int argc, char **argv)
+{
+    return report_missing(cli, argc, argv);
 }

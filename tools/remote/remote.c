@@ -13,8 +13,9 @@
 
 #include "tools/remote/config.h"
 #include "tools/remote/follow.h"
+#include "tools/remote/moves.h"
 #include "tools/remote/print.h"
-#include "tools/remote/pull_follow.h"
+#include "tools/remote/shipping.h"
 #include "tools/remote/store_id.h"
 #include "tools/remote/verbs.h"
 
@@ -155,7 +156,7 @@ static int push_locked(struct request *request)
         code = CLI_OK;
     }
     if (request->follows) {
-        remote_follow_init();
+        remote_ship_init();
     }
     options.flags = request->takes_over ? WAL_REMOTE_TAKE_OVER : 0U;
     memcpy(options.writer, request->config.writer, sizeof(options.writer));
@@ -166,8 +167,8 @@ static int push_locked(struct request *request)
     status = wal_remote_writer_open(request->remote, request->store, &options,
                                     &writer, &error);
     if (status == WAL_OK && request->follows) {
-        code = remote_follow(request->cli, request->config.url, writer,
-                             (uint32_t)rate);
+        code = remote_ship(request->cli, request->config.url, request->remote,
+                           request->store, writer, (uint32_t)rate);
     } else if (status == WAL_OK) {
         status = wal_remote_push(writer, &result, &error);
     }
@@ -177,6 +178,8 @@ static int push_locked(struct request *request)
     }
     if (!request->follows) {
         remote_print_push(request->cli, request->config.url, &result);
+        code = remote_check_moves(request->cli, request->config.url,
+                                  request->remote, request->store);
     }
     return code;
 }
@@ -201,6 +204,30 @@ static int push(struct request *request)
         close(lock);
     }
     return code;
+}
+
+/* --- handoff ------------------------------------------------------------ */
+
+/* Stores what is new, then gives the session away. */
+static int handoff(struct request *request)
+{
+    const char *session = request->cli->items[3];
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code = push(request);
+
+    if (code != CLI_OK) {
+        return code;
+    }
+    status = wal_remote_handoff(request->remote, request->store,
+                                cli_slice(session), &error);
+    if (status != WAL_OK) {
+        return cli_report(request->cli, session, status, &error);
+    }
+    cli_note(request->cli, session,
+             "the next machine that resumes it has it; appends to it are "
+             "refused here");
+    return CLI_OK;
 }
 
 /* --- pull --------------------------------------------------------------- */
@@ -229,7 +256,7 @@ static int pull(struct request *request)
         return code;
     }
     if (request->follows) {
-        return remote_pull_follow(cli, request->remote, path, &options);
+        return remote_follow(cli, request->remote, path, &options);
     }
     if (request->takes_over) {
         remote_config_init(&request->config);
@@ -317,8 +344,11 @@ static const struct command {
     int operands; /* after the store */
     int (*run)(struct request *request);
 } commands[] = {
-    {"add", 1, add},         {"push", 0, push},
-    {"pull", 2, pull},       {"status", 0, print_status},
+    {"add", 1, add},
+    {"push", 0, push},
+    {"handoff", 1, handoff},
+    {"pull", 2, pull},
+    {"status", 0, print_status},
     {"compact", 0, compact},
 };
 
@@ -340,7 +370,8 @@ static int check(const struct request *request, const struct command **command)
     *command = cli->count > 1 ? find_command(cli->items[1]) : NULL;
     if (*command == NULL) {
         return cli_error(cli, CLI_USAGE, "remote",
-                         "what to do is add, push, pull, status or compact");
+                         "what to do is add, push, handoff, pull, status or "
+                         "compact");
     }
     if (request->takes_over && (*command)->run != push &&
         (*command)->run != pull) {
@@ -373,9 +404,9 @@ int remote_run(struct cli *cli, int argc, char **argv)
         {.name = "take-over", .flag = &request.takes_over},
         {.name = "replace", .flag = &request.replaces},
         {.name = "follow", .flag = &request.follows},
+        {.name = "rate", .value = &request.rate},
         {.name = "now", .flag = &request.is_now},
         {.name = "anew", .flag = &request.is_anew},
-        {.name = "rate", .value = &request.rate},
         {.name = NULL},
     };
     const struct command *command = NULL;

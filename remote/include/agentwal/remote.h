@@ -392,12 +392,12 @@ WAL_API WAL_MUST_USE enum wal_status wal_remote_check(
     struct wal_remote *remote, const uint8_t *uuid, wal_remote_damage_fn *each,
     void *ctx, struct wal_remote_check_result *result, struct wal_error *error);
 
-/* ---------------------------------------------------- sessions that move --- */
+/* ------------------------------------------------ sessions that move --- */
 
 /*
  * A session goes on at one machine at a time. The remote says which: below the
  * store that had it there is a claim of the one that has it now. The former
- * store learns of it by wal_remote_check_moves, and refuses appends to it from
+ * store learns of it by wal_remote_moves_check, and refuses appends to it from
  * then on (wal_session_set_move). When both went on before that, both remain:
  * what was brought becomes a branch (WAL_TRANSFER_KEEP_BOTH).
  */
@@ -450,9 +450,9 @@ wal_remote_resume(struct wal_remote *remote, struct wal_store *store,
                   struct wal_remote_resume_result *result,
                   struct wal_error *error);
 
-/* Gives a session to whoever resumes it next, and refuses appends to it here.
- * Push the store before. Threads: any. Errors: WAL_ENOTFOUND; WAL_ECLAIMED when
- * it has moved, or did so at the same time. */
+/* Gives a session to the next machine that resumes it, and refuses appends to
+ * it here. Push the store before. Threads: any. Errors: WAL_ENOTFOUND;
+ * WAL_ECLAIMED when it has moved, or did so at the same time. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_remote_handoff(struct wal_remote *remote, struct wal_store *store,
                    struct wal_slice session, struct wal_error *error);
@@ -470,13 +470,26 @@ wal_remote_take_back(struct wal_remote *remote, struct wal_store *store,
 typedef void wal_remote_moved_fn(void *ctx, struct wal_slice session,
                                  const char *host);
 
-/* Finds the sessions of the store that other machines have claimed, and refuses
- * appends to them from now on. moved may be null. Threads: any. Errors:
- * WAL_ECORRUPT when a claim is damaged: the others are done. */
+struct wal_remote_moves;
+
+/* Watches the claims of a store's sessions. Close *moves before the store and
+ * the remote. Threads: any. Errors: WAL_EINVAL. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_remote_check_moves(struct wal_remote *remote, struct wal_store *store,
+wal_remote_moves_open(struct wal_remote *remote, struct wal_store *store,
+                      struct wal_remote_moves **moves, struct wal_error *error);
+
+/* Finds the sessions that other machines have claimed since the last check, and
+ * refuses appends to them from now on. One LIST for each 1,000 claims, and a
+ * GET for each that this handle has not seen. moved may be null. Threads: one
+ * at a time per handle. Errors: WAL_ECORRUPT or WAL_EVERSION when a claim
+ * cannot be read: the others are done. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_moves_check(struct wal_remote_moves *moves,
                        wal_remote_moved_fn *moved, void *ctx,
                        struct wal_error *error);
+
+/* Closes the handle. moves may be null. */
+WAL_API void wal_remote_moves_close(struct wal_remote_moves *moves);
 
 #ifdef __cplusplus
 }

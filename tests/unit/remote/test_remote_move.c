@@ -153,14 +153,27 @@ static void count_moved(void *ctx, struct wal_slice session, const char *host)
     ++*(unsigned *)ctx;
 }
 
+static enum wal_status try_check(struct world *world, unsigned i,
+                                 unsigned *count, struct wal_error *error)
+{
+    struct wal_remote_moves *moves = NULL;
+    enum wal_status status = wal_remote_moves_open(
+        remote_of(world), world->machines[i].store, &moves, error);
+
+    if (status == WAL_OK) {
+        status = wal_remote_moves_check(moves, count_moved, count, error);
+    }
+    wal_remote_moves_close(moves);
+    return status;
+}
+
 /* What the machine learns: the number of sessions that moved. */
 static unsigned check(struct world *world, unsigned i)
 {
     struct wal_error error = KIT_ERROR;
     unsigned count = 0;
 
-    if (wal_remote_check_moves(remote_of(world), world->machines[i].store,
-                               count_moved, &count, &error) != WAL_OK) {
+    if (try_check(world, i, &count, &error) != WAL_OK) {
         fail_msg("%s: %s", error.file, error.text);
     }
     return count;
@@ -385,30 +398,31 @@ static void test_move__holder_is_not_in_the_remote(void **state)
 
 struct rival {
     struct world *world;
+    const char *call; /* before which it claims the session: */
+    const char *name; /* the first one with this in its name */
     bool is_done;
 };
 
-/* Machine 2 claims the session just before machine 1 does. */
+/* Machine 2 claims the session before machine 1 does. */
 static void claim_first(void *ctx, const char *call, const char *name)
 {
     struct rival *rival = ctx;
 
-    if (rival->is_done || strcmp(call, "create") != 0 ||
-        strstr(name, "/own/") == NULL) {
+    if (rival->is_done || strcmp(call, rival->call) != 0 ||
+        strstr(name, rival->name) == NULL) {
         return;
     }
     rival->is_done = true;
     (void)resume(rival->world, 2, 0);
 }
 
-static void test_move__of_two_at_once_one_wins(void **state)
+static void lose_at(const char *call, const char *name)
 {
     struct world world;
-    struct rival rival = {.world = &world};
+    struct rival rival = {.world = &world, .call = call, .name = name};
     struct wal_remote_resume_result result;
     struct wal_error error;
 
-    (void)state;
     begin_pushed(&world);
     world.memory.hook = claim_first;
     world.memory.hook_ctx = &rival;
@@ -423,6 +437,18 @@ static void test_move__of_two_at_once_one_wins(void **state)
                      WAL_ENOTFOUND);
     assert_entries(&world, 2, "s", "a b");
     end(&world);
+}
+
+static void test_move__of_two_at_once_one_wins(void **state)
+{
+    (void)state;
+    lose_at("create", "/own/");
+}
+
+static void test_move__claimed_while_the_store_was_pulled(void **state)
+{
+    (void)state;
+    lose_at("get", "/part/");
 }
 
 /* --- what fails ----------------------------------------------------------- */
@@ -533,7 +559,7 @@ static void test_move__nth_call_of_the_way_back_fails(void **state)
     }
 }
 
-/* --- handing off and taking back ------------------------------------------- */
+/* --- handing off and taking back ------------------------------------------ */
 
 static void test_handoff__next_one_gets_it(void **state)
 {
@@ -578,7 +604,7 @@ static void test_handoff__another_machine_was_first(void **state)
 {
     struct world world;
     struct wal_error error = KIT_ERROR;
-    struct rival rival = {.world = &world};
+    struct rival rival = {.world = &world, .call = "create", .name = "/own/"};
 
     (void)state;
     begin_pushed(&world);
@@ -652,7 +678,7 @@ static void test_take_back__of_what_never_moved(void **state)
     end(&world);
 }
 
-/* --- what a check finds ---------------------------------------------------- */
+/* --- what a check finds --------------------------------------------------- */
 
 static void test_check__moved_session_was_deleted(void **state)
 {
@@ -672,24 +698,22 @@ static void test_check__moved_session_was_deleted(void **state)
 static void test_check__a_repetition_is_one_request(void **state)
 {
     struct world world;
-    struct wal__moves moves = {.seen = {.data = NULL}};
+    struct wal_remote_moves *moves = NULL;
     uint64_t before;
 
     (void)state;
     begin_pushed(&world);
     (void)resume(&world, 1, 0);
-    assert_int_equal(wal__moves_check(remote_of(&world),
-                                      world.machines[0].store, &moves, NULL,
-                                      NULL, NULL),
+    assert_int_equal(wal_remote_moves_open(remote_of(&world),
+                                           world.machines[0].store, &moves,
+                                           NULL),
                      WAL_OK);
+    assert_int_equal(wal_remote_moves_check(moves, NULL, NULL, NULL), WAL_OK);
     before = world.memory.calls;
-    assert_int_equal(wal__moves_check(remote_of(&world),
-                                      world.machines[0].store, &moves, NULL,
-                                      NULL, NULL),
-                     WAL_OK);
+    assert_int_equal(wal_remote_moves_check(moves, NULL, NULL, NULL), WAL_OK);
     assert_int_equal(world.memory.calls - before, 1);
     assert_away(&world, 0, "s", "moved to");
-    wal__moves_deinit(&moves);
+    wal_remote_moves_close(moves);
     end(&world);
 }
 
@@ -709,7 +733,8 @@ static void test_check__hostile_claims(void **state)
         "{\"version\":1,\"move\":1,\"session\":\"s\",\"store\":"
         "\"00000000000000000000000000000001\",\"host\":\"h\",\"entry\":\"\","
         "\"sequence\":0,\"claimed\":0}", /* under the name of another one */
-        "{\"version\":1,\"move\":1,\"session\":\"hostile\",\"store\":\"01\",\"host\":\"h\","
+        "{\"version\":1,\"move\":1,\"session\":\"hostile\",\"store\":"
+        "\"01\",\"host\":\"h\","
         "\"entry\":\"\",\"sequence\":0,\"claimed\":0}",
         "{\"version\":1,\"move\":1,\"session\":\"hostile\",\"store\":"
         "\"00000000000000000000000000000001\",\"host\":\"a\\u001bb\","
@@ -731,10 +756,7 @@ static void test_check__hostile_claims(void **state)
         begin_pushed(&world);
         put_claim(&world, 0, "hostile", 1, texts[i]);
         (void)resume(&world, 1, 0);
-        assert_int_equal(wal_remote_check_moves(remote_of(&world),
-                                                world.machines[0].store,
-                                                count_moved, &count, &error),
-                         WAL_ECORRUPT);
+        assert_int_equal(try_check(&world, 0, &count, &error), WAL_ECORRUPT);
         assert_non_null(strstr(error.file, "/own/"));
         assert_int_equal(count, 1);
         assert_away(&world, 0, "s", "moved to");
@@ -747,14 +769,12 @@ static void test_check__claim_of_a_newer_version(void **state)
     struct world world;
     struct wal_error error = KIT_ERROR;
     struct wal_remote_resume_result result;
+    unsigned count = 0;
 
     (void)state;
     begin_pushed(&world);
     put_claim(&world, 0, "s", 1, "{\"version\":2}");
-    assert_int_equal(wal_remote_check_moves(remote_of(&world),
-                                            world.machines[0].store, NULL, NULL,
-                                            &error),
-                     WAL_EVERSION);
+    assert_int_equal(try_check(&world, 0, &count, &error), WAL_EVERSION);
     assert_int_equal(
         try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error),
         WAL_EVERSION);
@@ -803,6 +823,7 @@ int main(void)
         KIT_TEST(test_move__third_machine_finds_the_second_one),
         KIT_TEST(test_move__holder_is_not_in_the_remote),
         KIT_TEST(test_move__of_two_at_once_one_wins),
+        KIT_TEST(test_move__claimed_while_the_store_was_pulled),
         KIT_TEST(test_move__session_or_store_that_is_not_there),
         KIT_TEST(test_move__nth_call_fails),
         KIT_TEST(test_move__nth_call_is_done_and_fails),

@@ -1,16 +1,19 @@
-# Packages, which cpack makes: five of Debian, and an archive of the tools that
-# needs no library at all, and has no server. tools/package.sh configures, builds and makes them.
+# Packages, which cpack makes: seven of Debian, and an archive of the tools that
+# needs no library at all, and has no server and no remotes. tools/package.sh
+# configures, builds and makes them.
 #
 #   libagentwal0.2   the shared library; a minor version until 1.0 has another
 #                    soname, so that several can be installed together
 #   libagentwal-dev  headers, static library, pkg-config and CMake files
 #   libagentwal-search0.2, libagentwal-search-dev
 #                    the same of search, if SQLite was found
+#   libagentwal-remote0.2, libagentwal-remote-dev
+#                    the same of remotes, if libcurl and Expat were found
 #   agentwal         the tools, their manual pages and completions
 #
 # Included after the rules of the install, whose components are runtime,
-# development, search, search_development and tools; portable has the files of
-# the archive.
+# development, search, search_development, remote, remote_development and tools;
+# portable has the files of the archive.
 
 # The portable program ---------------------------------------------------------
 
@@ -96,9 +99,11 @@ set(CPACK_SOURCE_GENERATOR TXZ)
 set(CPACK_SOURCE_IGNORE_FILES /build /\\.git /__pycache__/)
 set(CPACK_GENERATOR DEB)
 set(parts runtime development tools)
-if(agentwal_with_search)
-  list(APPEND parts search search_development)
-endif()
+foreach(part search remote)
+  if(agentwal_with_${part})
+    list(APPEND parts ${part} ${part}_development)
+  endif()
+endforeach()
 set(CPACK_COMPONENTS_ALL ${parts})
 if(TARGET agentwal_portable)
   list(APPEND CPACK_GENERATOR TGZ)
@@ -110,7 +115,7 @@ set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/cpack_files.cmake)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# The library of search links the other one, which is not installed.
+# The other libraries link the engine's, which is not installed.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
@@ -123,17 +128,28 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libagentwal-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME agentwal)
-set(search_package libagentwal-search${soversion})
-set(CPACK_DEBIAN_SEARCH_PACKAGE_NAME ${search_package})
-set(CPACK_DEBIAN_SEARCH_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_SEARCH_PACKAGE_DEPENDS
-  "${runtime_package} (= ${PROJECT_VERSION})")
-set(CPACK_DEBIAN_SEARCH_DEVELOPMENT_PACKAGE_NAME libagentwal-search-dev)
-set(CPACK_DEBIAN_SEARCH_DEVELOPMENT_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_SEARCH_DEVELOPMENT_PACKAGE_DEPENDS
-  "${search_package} (= ${PROJECT_VERSION}), \
-libagentwal-dev (= ${PROJECT_VERSION}), libsqlite3-dev")
-set(CPACK_DEBIAN_SEARCH_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
+set(search_needed libsqlite3-dev)
+set(remote_needed "libcurl4-openssl-dev, libexpat1-dev, libssl-dev")
+foreach(part search remote)
+  string(TOUPPER ${part} upper)
+  set(package libagentwal-${part}${soversion})
+  set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${package})
+  set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION libs)
+  set(CPACK_DEBIAN_${upper}_PACKAGE_DEPENDS
+    "${runtime_package} (= ${PROJECT_VERSION})")
+  set(upper ${upper}_DEVELOPMENT)
+  set(CPACK_DEBIAN_${upper}_PACKAGE_NAME libagentwal-${part}-dev)
+  set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION libdevel)
+  set(CPACK_DEBIAN_${upper}_PACKAGE_DEPENDS
+    "${package} (= ${PROJECT_VERSION}), \
+libagentwal-dev (= ${PROJECT_VERSION}), ${${part}_needed}")
+  set(CPACK_DEBIAN_${upper}_PACKAGE_SHLIBDEPS OFF)
+endforeach()
+# Loaded when a remote is a pool of Ceph.
+if(agentwal_with_rados)
+  set(CPACK_DEBIAN_REMOTE_PACKAGE_SUGGESTS librados2)
+  set(suggested_by_tools ", librados2")
+endif()
 # The archive of the dev package is linked with what the library links.
 set(needed liblz4-dev zlib1g-dev libssl-dev)
 if(agentwal_with_libdeflate)
@@ -143,7 +159,8 @@ string(REPLACE ";" ", " needed "${needed}")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
   "${runtime_package} (= ${PROJECT_VERSION}), ${needed}")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
-set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS bash-completion)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS
+  "bash-completion${suggested_by_tools}")
 
 # Each begins with a short line; see cpack_each.cmake.
 set(about "agentwal keeps the sessions of AI agents in one crash-safe log.")
@@ -163,6 +180,14 @@ set(CPACK_DEBIAN_SEARCH_DEVELOPMENT_DESCRIPTION
 "full-text search over sessions of AI agents (development files)
 ${about}
  These are the header and the static library of search.")
+set(CPACK_DEBIAN_REMOTE_DESCRIPTION
+"sessions of AI agents in object stores (shared library)
+${about}
+ This is the library that programs which ship stores to S3 or Ceph are linked to.")
+set(CPACK_DEBIAN_REMOTE_DEVELOPMENT_DESCRIPTION
+"sessions of AI agents in object stores (development files)
+${about}
+ These are the header and the static library of remotes.")
 set(CPACK_DEBIAN_TOOLS_DESCRIPTION
 "session store of AI agents (command line)
 ${about}

@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
 #include "remote/ship/fetch.h"
-#include "remote/ship/pull.h"
+#include "remote/pull/pull.h"
 #include "remote/ship/shipper.h"
 #include "remote/ship/status.h"
 #include "remote/ship/writer.h"
@@ -72,20 +72,11 @@ static enum wal_status open_source(struct wal_remote *remote,
                                    struct wal__store_source *source,
                                    uint8_t uuid[16], struct wal_error *error)
 {
-    struct wal_store_info info = WAL_INIT(wal_store_info);
-    enum wal_status status;
-
     if (remote == NULL || store == NULL) {
         return wal__invalid(error, remote == NULL ? "the remote is null"
                                                   : "the store is null");
     }
-    status = wal_store_get_info(store, &info, error);
-    if (status == WAL_OK) {
-        source->store = store;
-        memcpy(uuid, info.uuid, sizeof(info.uuid));
-        status = wal_part_reader_open(store, &source->reader, error);
-    }
-    return status;
+    return wal__store_source_open(store, source, uuid, error);
 }
 
 enum wal_status

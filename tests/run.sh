@@ -12,6 +12,9 @@
 # --long    the long campaigns too: crash, power loss and fuzzing for minutes
 #           and hours instead of seconds
 #
+# The trees gcc and tsan run in memory (/dev/shm), unless TMPDIR is set: on a disk
+# half of a test's time it waits for syncs. The tree asan runs on the disk.
+#
 # Installs what is missing (Debian 12), as root or with sudo.
 # Exits with 0 when all passed, 3 when it could not build for lack of packages.
 set -euo pipefail
@@ -91,7 +94,14 @@ build() {
     cmake --build "$dir" --target "$target"
 }
 
-# run FOLDER OPTION...; with $prefix before ctest
+# Prints a folder in memory that has room for tests, or nothing.
+memory() {
+    [ -z "${TMPDIR-}" ] && [ -w /dev/shm ] &&
+        [ "$(df --output=avail -k /dev/shm | tail -n 1)" -ge $((4 << 20)) ] || return 0
+    echo /dev/shm
+}
+
+# run FOLDER OPTION...; with $prefix before ctest, in $folder
 run() {
     local dir=$1 pattern
     shift
@@ -99,14 +109,15 @@ run() {
         pattern=$(IFS='|' && printf '%s' "${names[*]}")
         set -- "$@" -R "$pattern"
     fi
-    # Half of a test's time it waits for syncs.
-    "${prefix[@]}" ctest --test-dir "$dir" -j "$((2 * $(nproc)))" \
-        --output-on-failure --timeout "$timeout" "$@"
+    # More than processors, for tests also wait: for syncs and other processes.
+    env ${folder:+TMPDIR="$folder"} "${prefix[@]}" ctest --test-dir "$dir" \
+        -j "$((2 * $(nproc)))" --output-on-failure --timeout "$timeout" "$@"
 }
 
 # tree NAME
 tree() {
-    local dir prefix=()
+    local dir prefix=() folder=
+    [ "$1" = asan ] || folder=$(memory)
     case $1 in
     gcc)
         dir=$(deps_build_dir "$root" gcc)

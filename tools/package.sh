@@ -2,7 +2,7 @@
 # package.sh [--build TREE] [FOLDER]
 #
 # Builds agentwal for release and writes its packages to FOLDER, else to
-# build/packages: five for Debian and its derivatives, and an archive of the
+# build/packages: seven for Debian and its derivatives, and an archive of the
 # tools that runs on any Linux of this machine's processor.
 #
 # --build   the build directory, instead of build/package
@@ -38,6 +38,9 @@ done
 deps_install "$deps_build
 dpkg-dev        deps_command dpkg-shlibdeps
 libsqlite3-dev  deps_library sqlite3 sqlite3.h
+libcurl4-openssl-dev deps_library libcurl curl/curl.h
+libexpat1-dev   deps_library expat expat.h
+librados-dev    deps_library rados rados/librados.h
 libmicrohttpd-dev deps_library libmicrohttpd microhttpd.h
 "
 : "${build:=$(deps_build_dir "$root" package)}"

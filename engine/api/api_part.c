@@ -189,6 +189,34 @@ enum wal_status wal_part_check(struct wal_slice part,
     return status;
 }
 
+enum wal_status wal_part_verify(struct wal_slice part,
+                                struct wal_part_info *info,
+                                struct wal_error *error)
+{
+    struct wal__part_head head;
+    struct wal__sha256_alg sha256_alg;
+    struct wal__scan_result *facts;
+    enum wal_status status = check_slice(part, info, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    facts = wal__heap_zalloc(&wal__heap_libc, sizeof(*facts));
+    if (facts == NULL) {
+        return wal__no_memory(error);
+    }
+    wal__sha256_alg_init(&sha256_alg);
+    status = wal__part_verify(&sha256_alg,
+                              (struct wal__span){part.data, (size_t)part.size},
+                              &head, facts, error);
+    wal__sha256_alg_deinit(&sha256_alg);
+    wal__heap_free(&wal__heap_libc, facts);
+    if (status == WAL_OK) {
+        fill_info(&head, info);
+    }
+    return status;
+}
+
 enum wal_status wal_part_get_info(struct wal_slice bytes,
                                   struct wal_part_info *info,
                                   struct wal_error *error)

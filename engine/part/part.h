@@ -50,6 +50,14 @@ enum wal_status wal__part_check(struct wal__sha256_alg *sha256_alg,
                                 struct wal__part_head *head,
                                 struct wal_error *error) WAL_MUST_USE;
 
+/* The same, and its groups: they lead from the places before it to those after
+ * it. *facts is only memory for it. */
+enum wal_status wal__part_verify(struct wal__sha256_alg *sha256_alg,
+                                 struct wal__span part,
+                                 struct wal__part_head *head,
+                                 struct wal__scan_result *facts,
+                                 struct wal_error *error) WAL_MUST_USE;
+
 /* Decodes the head of a part from its first bytes. */
 enum wal_status wal__part_get_head(struct wal__span bytes,
                                    struct wal__part_head *head,

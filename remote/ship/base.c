@@ -36,23 +36,25 @@ enum wal_status wal__base_read_last(struct wal_remote *remote,
                                     struct wal_error *error)
 {
     struct wal__store_object object = {.kind = WAL__OBJECT_BASE};
-    uint64_t last = 0;
+    char name[WAL__STORE_OBJECT_SIZE];
+    uint64_t found = 0;
     enum wal_status status;
 
     memcpy(object.uuid, uuid, sizeof(object.uuid));
-    status = wal__remote_last(remote, &object, &last, error);
-    if (status == WAL_OK && last > 0) {
-        status = wal__base_read(remote, uuid, last, list, error);
-        if (status == WAL_ENOTFOUND) {
-            char name[WAL__STORE_OBJECT_SIZE];
-
-            object.number = last;
-            wal__store_object_format(&object, name);
-            status = wal__history_missing(name, error);
+    /* It is removed when there is a newer one. */
+    do {
+        object.number = found;
+        status = wal__remote_last(remote, &object, &found, error);
+        if (status == WAL_OK && found > 0) {
+            status = wal__base_read(remote, uuid, found, list, error);
         }
+    } while (status == WAL_ENOTFOUND && found != object.number);
+    if (status == WAL_ENOTFOUND) {
+        wal__store_object_format(&object, name);
+        return wal__history_missing(name, error);
     }
     if (status == WAL_OK) {
-        *number = last;
+        *number = found;
     }
     return status;
 }

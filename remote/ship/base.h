@@ -31,8 +31,8 @@ struct wal__store_object wal__base_object(const uint8_t uuid[16],
                                           const struct wal__base_list *list,
                                           size_t at);
 
-/* Reads what a segment of the list says of itself. WAL_ENOTFOUND: it is lost, or
- * only older bases than the newest one name it. */
+/* Reads what a segment of the list says of itself. WAL_ENOTFOUND: it is lost,
+ * or only older bases than the newest one name it. */
 enum wal_status wal__base_head(struct wal_remote *remote,
                                wal__part_info_fn *info, const uint8_t uuid[16],
                                const struct wal__base_list *list, size_t at,

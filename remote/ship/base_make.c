@@ -230,7 +230,7 @@ static enum wal_status count_parts(struct wal_remote *remote,
 
     wal__part_page_init(&page, remote->heap);
     while (status == WAL_OK && part->epoch <= last_epoch &&
-           pace->parts < WAL__BASE_PARTS && pace->bytes < WAL__BASE_BYTES) {
+           !wal__base_is_due(pace)) {
         status = wal__part_page_read(remote, part, &page, error);
         for (size_t i = 0; i < page.count; i++) {
             wal__base_pace_add(pace, wal__part_page_items(&page)[i].size);
@@ -284,8 +284,7 @@ wal__base_keep(struct wal_remote *remote, const struct wal__part_source *source,
     if (!pace->is_known) {
         status = wal__base_pace_read(remote, uuid, end, pace, error);
     }
-    if (status != WAL_OK ||
-        (pace->parts < WAL__BASE_PARTS && pace->bytes < WAL__BASE_BYTES)) {
+    if (status != WAL_OK || !wal__base_is_due(pace)) {
         return status;
     }
     status = wal__base_make(remote, source, uuid, end, false, &result, error);

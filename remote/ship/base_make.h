@@ -38,6 +38,11 @@ static inline void wal__base_pace_add(struct wal__base_pace *pace,
     pace->bytes += bytes;
 }
 
+static inline bool wal__base_is_due(const struct wal__base_pace *pace)
+{
+    return pace->parts >= WAL__BASE_PARTS || pace->bytes >= WAL__BASE_BYTES;
+}
+
 /* What a call stored. */
 struct wal__base_result {
     uint64_t number; /* of the base; 0: none was made */

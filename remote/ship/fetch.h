@@ -6,8 +6,8 @@
  * WAL__FETCH_READERS are in memory, of at most WAL__FETCH_BYTES together,
  * unless the next one is larger.
  *
- * Threads: one at a time per fetch. It has threads of its own, which call the
- * driver; without them each object is read when it is asked for.
+ * Threads: one at a time per fetch. Private threads call the driver; without
+ * them each object is read when it is asked for.
  */
 #ifndef AGENTWAL_REMOTE_SHIP_FETCH_H
 #define AGENTWAL_REMOTE_SHIP_FETCH_H

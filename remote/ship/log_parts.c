@@ -59,6 +59,22 @@ static enum wal_status wait(void *ctx, uint64_t sequence, int64_t timeout_ms,
                           error);
 }
 
+enum wal_status wal__store_source_open(struct wal_store *store,
+                                       struct wal__store_source *source,
+                                       uint8_t uuid[16],
+                                       struct wal_error *error)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    enum wal_status status = wal_store_get_info(store, &info, error);
+
+    if (status == WAL_OK) {
+        source->store = store;
+        memcpy(uuid, info.uuid, sizeof(info.uuid));
+        status = wal_part_reader_open(store, &source->reader, error);
+    }
+    return status;
+}
+
 struct wal__part_source wal__part_source_of(struct wal__store_source *store)
 {
     return (struct wal__part_source){.next = next,

@@ -55,6 +55,12 @@ struct wal__store_source {
     struct wal_store *store;
     struct wal_part_reader *reader;
 };
+/* Fills an empty one, and the id of the store; the owner closes the reader.
+ * WAL_EINVAL: it has no files. */
+enum wal_status wal__store_source_open(struct wal_store *store,
+                                       struct wal__store_source *source,
+                                       uint8_t uuid[16],
+                                       struct wal_error *error) WAL_MUST_USE;
 struct wal__part_source wal__part_source_of(struct wal__store_source *store);
 
 /* Of a replica, which is the context. */

@@ -56,6 +56,13 @@ enum wal_status wal__remote_last(struct wal_remote *remote,
                                  uint64_t *number,
                                  struct wal_error *error) WAL_MUST_USE;
 
+/* Notifies those that watch a store of a new part, and watches it, where the
+ * driver can. WAL_END: the time is over; WAL_EINVAL: it cannot. */
+void wal__remote_notify(struct wal_remote *remote, const uint8_t uuid[16]);
+enum wal_status wal__remote_watch(struct wal_remote *remote,
+                                  const uint8_t uuid[16],
+                                  uint32_t timeout_ms) WAL_MUST_USE;
+
 /* The only store that the remote has. WAL_ENOTFOUND, WAL_EINVAL: several. */
 enum wal_status wal__remote_find_store(struct wal_remote *remote,
                                        uint8_t uuid[16],

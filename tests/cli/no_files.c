@@ -448,6 +448,7 @@ static void use_parts(struct wal_store *store)
            wal_part_reader_next_to(reader, NULL, NULL, 0, NULL, NULL, &error));
     wal_part_reader_close(reader);
     EXPECT(WAL_ECORRUPT, wal_part_check(text(""), NULL, &error));
+    EXPECT(WAL_ECORRUPT, wal_part_verify(text(""), NULL, &error));
     EXPECT(WAL_ECORRUPT, wal_part_get_info(text(""), NULL, &error));
     EXPECT(WAL_EINVAL, wal_replica_open("", &replica, &error));
     EXPECT(WAL_EINVAL, wal_replica_get_position(replica, places, &error));

@@ -844,6 +844,7 @@ def check_parts(wal, store, folder):
     wal.call("wal_part_reader_next_to", reader, None, info.after, limit, by_ref(part),
              by_ref(info))
     wal.call("wal_part_check", part, by_ref(info))
+    wal.call("wal_part_verify", part, by_ref(info))
     wal.call("wal_part_get_info", part, by_ref(info))
     same(info.size, part.size, "the size of a part")
     wal.call("wal_replica_apply", replica, part)

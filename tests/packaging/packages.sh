@@ -20,7 +20,10 @@ development=$(echo packages/libagentwal-dev_"${version}"_*.deb)
 tools=$(echo packages/agentwal_"${version}"_*.deb)
 search=$(echo packages/libagentwal-search"${series}"_"${version}"_*.deb)
 search_development=$(echo packages/libagentwal-search-dev_"${version}"_*.deb)
-debs=("$runtime" "$development" "$tools" "$search" "$search_development")
+remote=$(echo packages/libagentwal-remote"${series}"_"${version}"_*.deb)
+remote_development=$(echo packages/libagentwal-remote-dev_"${version}"_*.deb)
+debs=("$runtime" "$development" "$tools" "$search" "$search_development"
+    "$remote" "$remote_development")
 
 # first_result BIN: what a newcomer does.
 first_result() {
@@ -50,14 +53,21 @@ done
 ! readelf -S "$folder/libagentwal.a" | grep -q '\.debug_' ||
     fail 'the static library is not stripped'
 rm -rf usr
-[ "$(find packages -name '*.deb' | wc -l)" -eq 5 ]
+[ "$(find packages -name '*.deb' | wc -l)" -eq 7 ]
 for deb in "$search" "$tools"; do
     dpkg-deb -f "$deb" Depends | grep -q libsqlite3-0 ||
         fail "$deb does not depend on libsqlite3-0"
 done
+for deb in "$remote" "$tools"; do
+    dpkg-deb -f "$deb" Depends | grep -q libcurl4 ||
+        fail "$deb does not depend on libcurl4"
+    ! dpkg-deb -f "$deb" Depends | grep -q librados ||
+        fail "$deb depends on librados, which is loaded when it is needed"
+done
 dpkg-deb -f "$tools" Depends | grep -q libmicrohttpd12 ||
     fail "$tools does not depend on libmicrohttpd12"
-! dpkg-deb -f "$runtime" Depends | grep -q sqlite || fail 'the engine links SQLite'
+! dpkg-deb -f "$runtime" Depends | grep -q 'sqlite\|curl' ||
+    fail 'the engine links SQLite or libcurl'
 for library in libc6 liblz4-1 zlib1g 'libssl[0-9a-z]*'; do
     for deb in "$runtime" "$tools"; do
         dpkg-deb -f "$deb" Depends | grep -q "$library" ||
@@ -122,28 +132,38 @@ gcc -std=c11 -Wall -Werror program.c "${flags[@]}" -o by_pkg_config
 [ "$(./by_pkg_config)" = "$version" ] || fail 'a program by pkg-config'
 readelf -d by_pkg_config | grep -q "libagentwal.so.$series\]" ||
     fail "the program does not need libagentwal.so.$series"
-printf '#include <agentwal/search.h>\nint main(void) { wal_search_close(0); }\n' >searches.c
-read -ra flags <<<"$(PKG_CONFIG_PATH=$root/$folder/pkgconfig \
-    pkg-config --cflags --libs agentwal-search)"
-gcc -std=c11 -Wall -Werror searches.c "${flags[@]}" -o searches
-./searches || fail 'a program that searches'
+for part in search remote; do
+    printf '#include <agentwal/%s.h>\nint main(void) { wal_%s_close(0); }\n' \
+        "$part" "$part" >"$part.c"
+    read -ra flags <<<"$(PKG_CONFIG_PATH=$root/$folder/pkgconfig \
+        pkg-config --cflags --libs "agentwal-$part")"
+    gcc -std=c11 -Wall -Werror "$part.c" "${flags[@]}" -o "$part"
+    "./$part" || fail "a program with agentwal-$part"
+done
 cat >CMakeLists.txt <<LISTS
 cmake_minimum_required(VERSION 3.22)
 project(program LANGUAGES C)
-find_package(agentwal $series REQUIRED COMPONENTS static)
+find_package(agentwal $series REQUIRED COMPONENTS static search remote)
 add_executable(by_shared program.c)
 target_link_libraries(by_shared PRIVATE agentwal::agentwal)
 add_executable(by_static program.c)
 target_link_libraries(by_static PRIVATE agentwal::agentwal_static)
+add_executable(search search.c)
+target_link_libraries(search PRIVATE agentwal::agentwal_search)
+add_executable(remote remote.c)
+target_link_libraries(remote PRIVATE agentwal::agentwal_remote)
 LISTS
 cmake -S . -B out -DCMAKE_PREFIX_PATH="$root/usr" >configure.log
 cmake --build out >build.log
 [ "$(out/by_shared)" = "$version" ] || fail 'a program by find_package'
+for part in search remote; do
+    "out/$part" || fail "a program by find_package of $part"
+done
 unset LD_LIBRARY_PATH
 [ "$(out/by_static)" = "$version" ] || fail 'a static program by find_package'
 
 in_root -P agentwal libagentwal-search-dev "libagentwal-search$series" \
-    libagentwal-dev "libagentwal$series"
+    libagentwal-remote-dev "libagentwal-remote$series" libagentwal-dev "libagentwal$series"
 left=$(find root -mindepth 1 -not -path 'root/var*')
 [ -z "$left" ] || fail "left: $left"
 

@@ -59,6 +59,9 @@ log file = $dir/log/\$name.log
 osd objectstore = bluestore
 bluestore block size = 4294967296
 osd crush chooseleaf type = 0
+osd heartbeat interval = 1
+osd heartbeat grace = 4
+mon osd min down reporters = 1
 osd crush update on start = false
 osd memory target = 939524096
 osd pool default size = $count
@@ -101,7 +104,7 @@ retry() {
     shift
     until "$@" >/dev/null 2>&1; do
         [ "$SECONDS" -lt "$until" ] || { printf 'ceph.sh: failed: %s\n' "$*" >&2 && return 1; }
-        sleep 0.2
+        sleep 0.1
     done
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The drivers of S3 and of Ceph's pools against a cluster that is started for
-# them once: the cases of every driver, failures, and a store that moves.
+# them once: the cases of every driver, failures, and a store that moves. Then,
+# in a build without a sanitizer, daemons and writers are killed (chaos.sh).
 set -euo pipefail
 
 here=$AGENTWAL_SOURCE/tests/remote
@@ -40,3 +41,12 @@ if grep -F "$AWS_SECRET_ACCESS_KEY" s3/output rados/output; then
     exit 1
 fi
 [ "${#failed[@]}" -eq 0 ]
+
+if [ "$AGENTWAL_STRIDE" = 1 ]; then
+    urls=("${AGENTWAL_TEST_S3/\?//chaos\?}")
+    [ ! -x "$AGENTWAL_BUILD/tests/remote_driver_watch" ] ||
+        urls+=("${AGENTWAL_TEST_RADOS/\?//chaos\?}")
+    ceph=$PWD/ceph
+    mkdir chaos && cd chaos
+    "$here/chaos.sh" "$ceph" "$([ -n "${AGENTWAL_LONG-}" ] && echo 60 || echo 10)" "${urls[@]}"
+fi

@@ -20,7 +20,8 @@ const struct verb_help help_init = {
 };
 
 const struct verb_help help_check = {
-    .usage = "[--jobs N]",
+    .usage = "[--jobs N]\n"
+             "check [--store-id ID] --remote URL|STORE",
     .summary = "Read everything in the store and report the damage",
     .text =
         "It needs no write permission, and works while others use the store. "
@@ -29,6 +30,10 @@ const struct verb_help help_check = {
     .options =
         (const struct verb_option[]){
             {"--jobs N", "read with N threads; one per processor without it"},
+            {"--remote URL|STORE",
+             "read what the remote, or that of the store, has instead"},
+            {"--store-id ID",
+             "--remote: which store, where the remote has several"},
             {NULL, NULL},
         },
     .examples =

@@ -272,6 +272,9 @@ complete -c agentwal -n '__fish_seen_subcommand_from rewind' -l force -d 'rewind
 complete -c agentwal -n '__fish_seen_subcommand_from rewind' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from rewind' -F
 complete -c agentwal -n '__fish_seen_subcommand_from check' -l jobs -x -d 'read with N threads; one per processor without it'
+complete -c agentwal -n '__fish_seen_subcommand_from check' -l remote -x -d 'read what the remote, or that of the store, has instead'
+complete -c agentwal -n '__fish_seen_subcommand_from check' -l store-id -x -d '--remote: which store, where the remote has several'
+complete -c agentwal -n '__fish_seen_subcommand_from check' -F
 complete -c agentwal -n '__fish_seen_subcommand_from salvage' -l jobs -x -d 'read with N threads; one per processor without it'
 complete -c agentwal -n '__fish_seen_subcommand_from salvage' -F
 complete -c agentwal -n '__fish_seen_subcommand_from migrate' -a '(__agentwal_sessions)'
@@ -297,8 +300,10 @@ complete -c agentwal -n '__fish_seen_subcommand_from retain' -l all -d 'permit r
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l apply -d 'move them'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l replace -d 'add: instead of the remote that the store has'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l take-over -d 'push: from another copy of the store; pull: make DIR the store that writes'
-complete -c agentwal -n '__fish_seen_subcommand_from remote' -l follow -d 'push: ship what becomes durable, as it does, until it is ended'
-complete -c agentwal -n '__fish_seen_subcommand_from remote' -l rate -x -d 'at most N parts a second, each a PUT (20)'
+complete -c agentwal -n '__fish_seen_subcommand_from remote' -l follow -d 'push: ship what becomes durable, as it does; pull: go on with what comes; until interrupted'
+complete -c agentwal -n '__fish_seen_subcommand_from remote' -l rate -x -d 'push --follow: at most N parts a second, each a PUT (20)'
+complete -c agentwal -n '__fish_seen_subcommand_from remote' -l now -d 'compact: make a base though little was pushed'
+complete -c agentwal -n '__fish_seen_subcommand_from remote' -l anew -d 'compact: of the whole store, as it is after gc; makes one now'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l store-id -x -d 'pull: which store, where the remote has several'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -F
 complete -c agentwal -n '__fish_seen_subcommand_from restore' -F

@@ -1,112 +1,67 @@
 /*
- * follow.c - ships the store until a signal comes (follow.h).
+ * follow.c - remote pull --follow (follow.h).
  */
 #include "tools/remote/follow.h"
 
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 
-#include "tools/remote/moves.h"
 #include "tools/remote/print.h"
 
-enum {
-    MOVES_SECONDS = 30 /* between looks at the claims of sessions */
-};
+static volatile sig_atomic_t is_interrupted;
 
-struct following {
+struct followed {
     const struct cli *cli;
-    const char *url;
+    const char *path;
+    bool has_printed;
+    bool has_failed; /* the remote did not answer last */
+    uint64_t parts;  /* that were printed */
 };
 
-static sigset_t end_signals(void)
+static void interrupt(int number)
 {
-    sigset_t signals;
-
-    (void)sigemptyset(&signals);
-    (void)sigaddset(&signals, SIGINT);
-    (void)sigaddset(&signals, SIGTERM);
-    (void)sigaddset(&signals, SIGHUP);
-    return signals;
+    (void)number;
+    is_interrupted = 1;
 }
 
-void remote_follow_init(void)
+/* A system call that waits ends at the signal. */
+static void handle_signals(void)
 {
-    const sigset_t signals = end_signals();
+    const struct sigaction action = {.sa_handler = interrupt};
 
-    (void)sigprocmask(SIG_BLOCK, &signals, NULL);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
 }
 
-/* Of the shipper's thread: an attempt failed, or succeeded after that. */
-static void report(void *ctx, const struct wal_error *error)
+/* Prints what is new, and once when the remote does not answer. */
+static int32_t see(void *ctx, const struct wal_remote_pull_result *result,
+                   const struct wal_error *failure)
 {
-    const struct following *following = ctx;
+    struct followed *followed = ctx;
 
-    if (error->status == WAL_OK) {
-        fprintf(stderr, "agentwal: %s: the remote answers again\n",
-                following->url);
-    } else {
-        (void)remote_report(following->cli, following->url,
-                            (enum wal_status)error->status, error);
+    if (failure != NULL && !followed->has_failed) {
+        (void)remote_report(followed->cli, followed->path,
+                            (enum wal_status)failure->status, failure);
+    } else if (failure == NULL &&
+               (!followed->has_printed || result->parts != followed->parts)) {
+        remote_print_pull(followed->cli, followed->path, false, result);
+        (void)fflush(stdout);
+        followed->has_printed = true;
+        followed->parts = result->parts;
     }
+    followed->has_failed = failure != NULL;
+    return is_interrupted != 0 || ferror(stdout) != 0;
 }
 
-/* Waits for a signal, at most a second. */
-static bool has_signal(void)
+int remote_follow(const struct cli *cli, struct wal_remote *remote,
+                  const char *path,
+                  const struct wal_remote_pull_options *options)
 {
-    const sigset_t signals = end_signals();
-    const struct timespec second = {.tv_sec = 1};
-
-    return sigtimedwait(&signals, NULL, &second) > 0;
-}
-
-/* Waits until a signal comes or the shipper ends. Each second is one wait. */
-static enum wal_status wait_for_end(const struct cli *cli, const char *url,
-                                    struct wal_remote_shipper *shipper,
-                                    struct wal_remote_moves *moves,
-                                    struct wal_remote_shipper_info *info,
-                                    struct wal_error *error)
-{
-    uint32_t seconds = 0;
-    enum wal_status status;
-
-    do {
-        if (seconds++ % MOVES_SECONDS == 0) {
-            (void)remote_print_moves(cli, url, moves);
-        }
-        status = wal_remote_shipper_get_info(shipper, info, error);
-    } while (status == WAL_OK && !info->has_ended && !has_signal());
-    return status;
-}
-
-int remote_follow(const struct cli *cli, const char *url,
-                  struct wal_remote *remote, struct wal_store *store,
-                  struct wal_remote_writer *writer, uint32_t parts_per_second)
-{
-    struct following following = {cli, url};
-    struct wal_remote_shipper_options options =
-        WAL_INIT(wal_remote_shipper_options);
-    struct wal_remote_shipper_info info = WAL_INIT(wal_remote_shipper_info);
-    struct wal_remote_shipper *shipper = NULL;
-    struct wal_remote_moves *moves = NULL;
+    struct followed followed = {.cli = cli, .path = path};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
-    options.parts_per_second = parts_per_second;
-    options.report = report;
-    options.ctx = &following;
-    status = wal_remote_moves_open(remote, store, &moves, &error);
-    if (status == WAL_OK) {
-        status = wal_remote_shipper_start(writer, &options, &shipper, &error);
-    }
-    if (status != WAL_OK) {
-        wal_remote_moves_close(moves);
-        return remote_report(cli, url, status, &error);
-    }
-    remote_print_following(cli, url);
-    status = wait_for_end(cli, url, shipper, moves, &info, &error);
-    wal_remote_shipper_stop(shipper);
-    wal_remote_moves_close(moves);
-    return info.has_ended ? cli_exit_code((enum wal_status)info.status)
-                          : CLI_OK;
+    handle_signals();
+    status = wal_remote_follow(remote, path, options, see, &followed, &error);
+    return status == WAL_OK ? CLI_OK : remote_report(cli, path, status, &error);
 }

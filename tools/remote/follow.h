@@ -1,7 +1,7 @@
 /*
- * follow.h - ships the store until a signal comes: `remote push --follow`.
+ * follow.h - remote pull --follow: keeps a replica up to date.
  *
- * Threads: the tool has one thread; the library's shipper has others.
+ * Threads: the tool has one thread.
  */
 #ifndef AGENTWAL_TOOLS_REMOTE_FOLLOW_H
 #define AGENTWAL_TOOLS_REMOTE_FOLLOW_H
@@ -9,15 +9,10 @@
 #include "agentwal/remote.h"
 #include "tools/cli/cli.h"
 
-/* Blocks the signals that end it; before the writer is opened. */
-void remote_follow_init(void);
-
-/* Ships what becomes durable, at most parts_per_second (0: the default), until
- * SIGINT, SIGTERM or SIGHUP, or until the writer is fenced. Prints failures,
- * and each 30 s the sessions that have moved to other machines since.
- * Returns the exit code. */
-int remote_follow(const struct cli *cli, const char *url,
-                  struct wal_remote *remote, struct wal_store *store,
-                  struct wal_remote_writer *writer, uint32_t parts_per_second);
+/* Pulls to `path`, and goes on until SIGINT or SIGTERM: CLI_OK. Prints a line
+ * whenever something new came. Returns the exit code. */
+int remote_follow(const struct cli *cli, struct wal_remote *remote,
+                  const char *path,
+                  const struct wal_remote_pull_options *options);
 
 #endif

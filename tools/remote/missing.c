@@ -5,6 +5,22 @@
 
 #include <string.h>
 
+static int fail(const struct cli *cli, const char *what)
+{
+    return cli_error(cli, CLI_FAILED, what,
+                     "this agentwal was built without libcurl; install the "
+                     "package agentwal, or build it with libcurl4-openssl-dev "
+                     "and libexpat1-dev");
+}
+
+int remote_check(const struct cli *cli, const char *target,
+                 const char *store_id)
+{
+    (void)target;
+    (void)store_id;
+    return fail(cli, "--remote");
+}
+
 static int report_missing(struct cli *cli, int argc, char **argv)
 {
     static const struct cli_option any[] = {{.name = NULL}};
@@ -13,10 +29,7 @@ static int report_missing(struct cli *cli, int argc, char **argv)
         strcmp(argv[argc - 1], "--version") == 0) {
         return cli_parse(cli, argc, argv, any);
     }
-    return cli_error(cli, CLI_FAILED, cli->verb,
-                     "this agentwal was built without libcurl; install the "
-                     "package agentwal, or build it with libcurl4-openssl-dev "
-                     "and libexpat1-dev");
+    return fail(cli, cli->verb);
 }
 
 int remote_run(struct cli *cli, int argc, char **argv)

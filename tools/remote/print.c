@@ -168,6 +168,46 @@ void remote_print_pull(const struct cli *cli, const char *path, bool is_store,
            is_store ? "is written to from now on" : "can be read");
 }
 
+void remote_print_compact(const struct cli *cli, const char *url,
+                          const struct wal_remote_compact_result *result)
+{
+    const struct number numbers[] = {
+        {"base", result->base},
+        {"segments", result->segments},
+        {"bytes", result->bytes},
+        {"removedParts", result->removed_parts},
+        {"removedSegments", result->removed_segments},
+        {"removedBases", result->removed_bases},
+        {"removedBytes", result->removed_bytes},
+    };
+    struct cli_json json;
+    char size[SIZE_TEXT];
+
+    if (cli->json) {
+        open_json(&json, "url", url);
+        put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
+        close_json(&json);
+        return;
+    }
+    size_text(result->bytes, size);
+    if (result->base == 0) {
+        printf("no base was due\n");
+    } else {
+        printf("base %" PRIu64 ": %" PRIu64 " %s, %s\n", result->base,
+               result->segments,
+               cli_plural(result->segments, "segment", "segments"), size);
+    }
+    if (result->removed_bytes > 0) {
+        size_text(result->removed_bytes, size);
+        printf("removed %" PRIu64 " %s and %" PRIu64 " %s, %s\n",
+               result->removed_parts,
+               cli_plural(result->removed_parts, "part", "parts"),
+               result->removed_segments,
+               cli_plural(result->removed_segments, "segment", "segments"),
+               size);
+    }
+}
+
 static void print_status_json(const char *url, bool is_writer,
                               const struct wal_remote_status *status)
 {

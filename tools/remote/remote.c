@@ -15,6 +15,7 @@
 #include "tools/remote/follow.h"
 #include "tools/remote/moves.h"
 #include "tools/remote/print.h"
+#include "tools/remote/shipping.h"
 #include "tools/remote/store_id.h"
 #include "tools/remote/verbs.h"
 
@@ -27,6 +28,8 @@ struct request {
     bool takes_over;
     bool replaces;
     bool follows;
+    bool is_now;
+    bool is_anew;
     struct remote_config config;
     struct wal_store *store;
     struct wal_remote *remote;
@@ -153,7 +156,7 @@ static int push_locked(struct request *request)
         code = CLI_OK;
     }
     if (request->follows) {
-        remote_follow_init();
+        remote_ship_init();
     }
     options.flags = request->takes_over ? WAL_REMOTE_TAKE_OVER : 0U;
     memcpy(options.writer, request->config.writer, sizeof(options.writer));
@@ -164,8 +167,8 @@ static int push_locked(struct request *request)
     status = wal_remote_writer_open(request->remote, request->store, &options,
                                     &writer, &error);
     if (status == WAL_OK && request->follows) {
-        code = remote_follow(request->cli, request->config.url, request->remote,
-                             request->store, writer, (uint32_t)rate);
+        code = remote_ship(request->cli, request->config.url, request->remote,
+                           request->store, writer, (uint32_t)rate);
     } else if (status == WAL_OK) {
         status = wal_remote_push(writer, &result, &error);
     }
@@ -252,6 +255,9 @@ static int pull(struct request *request)
     if (code != CLI_CONTINUE) {
         return code;
     }
+    if (request->follows) {
+        return remote_follow(cli, request->remote, path, &options);
+    }
     if (request->takes_over) {
         remote_config_init(&request->config);
         memcpy(request->config.url, url, strlen(url) + 1);
@@ -272,6 +278,36 @@ static int pull(struct request *request)
         code = CLI_OK;
     }
     return code;
+}
+
+/* --- compact ------------------------------------------------------------ */
+
+static int compact(struct request *request)
+{
+    struct wal_remote_compact_options options =
+        WAL_INIT(wal_remote_compact_options);
+    struct wal_remote_compact_result result =
+        WAL_INIT(wal_remote_compact_result);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code = open_both(request);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (request->is_now) {
+        options.flags |= WAL_REMOTE_COMPACT_NOW;
+    }
+    if (request->is_anew) {
+        options.flags |= WAL_REMOTE_COMPACT_NOW | WAL_REMOTE_COMPACT_ANEW;
+    }
+    status = wal_remote_compact(request->remote, request->store, &options,
+                                &result, &error);
+    if (status != WAL_OK) {
+        return remote_report(request->cli, request->config.url, status, &error);
+    }
+    remote_print_compact(request->cli, request->config.url, &result);
+    return CLI_OK;
 }
 
 /* --- status ------------------------------------------------------------- */
@@ -308,8 +344,12 @@ static const struct command {
     int operands; /* after the store */
     int (*run)(struct request *request);
 } commands[] = {
-    {"add", 1, add},   {"push", 0, push},           {"handoff", 1, handoff},
-    {"pull", 2, pull}, {"status", 0, print_status},
+    {"add", 1, add},
+    {"push", 0, push},
+    {"handoff", 1, handoff},
+    {"pull", 2, pull},
+    {"status", 0, print_status},
+    {"compact", 0, compact},
 };
 
 static const struct command *find_command(const char *name)
@@ -330,7 +370,8 @@ static int check(const struct request *request, const struct command **command)
     *command = cli->count > 1 ? find_command(cli->items[1]) : NULL;
     if (*command == NULL) {
         return cli_error(cli, CLI_USAGE, "remote",
-                         "what to do is add, push, handoff, pull or status");
+                         "what to do is add, push, handoff, pull, status or "
+                         "compact");
     }
     if (request->takes_over && (*command)->run != push &&
         (*command)->run != pull) {
@@ -339,10 +380,17 @@ static int check(const struct request *request, const struct command **command)
     }
     if ((request->store_id != NULL && (*command)->run != pull) ||
         (request->replaces && (*command)->run != add) ||
-        (request->follows && (*command)->run != push) ||
-        (request->rate != NULL && !request->follows)) {
+        (request->follows && (*command)->run != push &&
+         (*command)->run != pull) ||
+        (request->rate != NULL &&
+         (!request->follows || (*command)->run != push)) ||
+        ((request->is_now || request->is_anew) && (*command)->run != compact)) {
         return cli_error(cli, CLI_USAGE, (*command)->name,
                          "has no such option");
+    }
+    if (request->follows && request->takes_over && (*command)->run == pull) {
+        return cli_error(cli, CLI_USAGE, "--follow",
+                         "not allowed with --take-over");
     }
     return cli_check_operands(cli, 3 + (*command)->operands,
                               3 + (*command)->operands);
@@ -357,6 +405,8 @@ int remote_run(struct cli *cli, int argc, char **argv)
         {.name = "replace", .flag = &request.replaces},
         {.name = "follow", .flag = &request.follows},
         {.name = "rate", .value = &request.rate},
+        {.name = "now", .flag = &request.is_now},
+        {.name = "anew", .flag = &request.is_anew},
         {.name = NULL},
     };
     const struct command *command = NULL;

@@ -1,5 +1,5 @@
 /*
- * store_id.c - the id of a store, as people write it (store_id.h).
+ * store_id.c - the id of a store on the command line (store_id.h).
  */
 #include "tools/remote/store_id.h"
 

@@ -1,7 +1,7 @@
 /*
- * store_id.h - the id of a store, as people write it.
+ * store_id.h - the id of a store on the command line.
  *
- * Threads: the tool has one thread.
+ * Threads: any.
  */
 #ifndef AGENTWAL_TOOLS_REMOTE_STORE_ID_H
 #define AGENTWAL_TOOLS_REMOTE_STORE_ID_H

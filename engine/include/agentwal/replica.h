@@ -111,11 +111,19 @@ WAL_API WAL_MUST_USE enum wal_status wal_part_reader_next_to(
 WAL_API void wal_part_reader_close(struct wal_part_reader *reader);
 
 /* Verifies a part: its digest and what it says of itself. The groups in it are
- * verified when it is applied. info may be null. Threads: any. Errors:
- * WAL_ECORRUPT, WAL_EVERSION. */
+ * verified by wal_part_verify, and when it is applied. info may be null.
+ * Threads: any. Errors: WAL_ECORRUPT, WAL_EVERSION. */
 WAL_API WAL_MUST_USE enum wal_status wal_part_check(struct wal_slice part,
                                                     struct wal_part_info *info,
                                                     struct wal_error *error);
+
+/* Verifies a part as wal_part_check does, and its groups: that they are valid,
+ * and lead from info->before to info->after. Applying it to a replica that ends
+ * at info->before finds no more. info may be null. Threads: any. Errors:
+ * WAL_ECORRUPT, WAL_EVERSION. */
+WAL_API WAL_MUST_USE enum wal_status wal_part_verify(struct wal_slice part,
+                                                     struct wal_part_info *info,
+                                                     struct wal_error *error);
 
 /* What a part says of itself, from its first WAL_PART_HEAD_SIZE bytes, or all
  * of a smaller one. Threads: any. Errors: WAL_ECORRUPT, WAL_EVERSION. */

@@ -283,6 +283,115 @@ wal_remote_pull(struct wal_remote *remote, const char *path,
                 const struct wal_remote_pull_options *options,
                 struct wal_remote_pull_result *result, struct wal_error *error);
 
+/*
+ * Called after each look at the remote, about once a second, with what the call
+ * has applied so far; `failure` is null, or says why the remote did not answer.
+ * Both hold until it returns. A result other than 0 ends wal_remote_follow.
+ */
+typedef int32_t
+wal_remote_follow_fn(void *ctx, const struct wal_remote_pull_result *result,
+                     const struct wal_error *failure);
+
+/*
+ * As wal_remote_pull, without taking over; then goes on with what comes, until
+ * the callback ends it: WAL_OK. Where nothing new is there, a look is one
+ * request. A signal ends the pause between two looks. The replica can be read
+ * meanwhile. After WAL_EREMOTE it goes on; other errors end it, as they end a
+ * pull.
+ *
+ * options may be null. Threads: any.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_follow(struct wal_remote *remote, const char *path,
+                  const struct wal_remote_pull_options *options,
+                  wal_remote_follow_fn *each, void *ctx,
+                  struct wal_error *error);
+
+/* -------------------------------------------------------------- care --- */
+
+enum wal_remote_compact_flag {
+    /* Make a base though few parts came after the last one. */
+    WAL_REMOTE_COMPACT_NOW = 1u << 0,
+    /* Read the whole store for it, as it is after wal_store_compact; needs
+     * WAL_REMOTE_COMPACT_NOW. */
+    WAL_REMOTE_COMPACT_ANEW = 1u << 1
+};
+
+struct wal_remote_compact_options {
+    uint32_t struct_size;
+    uint32_t flags; /* enum wal_remote_compact_flag */
+    /* Milliseconds for which what a base replaces is kept, so that pulls that
+     * began before it can end; 0: a day. */
+    uint64_t keep_ms;
+};
+
+/* What it stored and removed. The library fills it. */
+struct wal_remote_compact_result {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t base;             /* the number of the one that was made, or 0 */
+    uint64_t segments;         /* stored for it */
+    uint64_t bytes;            /* of them */
+    uint64_t removed_parts;    /* that are below an older base */
+    uint64_t removed_segments; /* that only older bases name */
+    uint64_t removed_bases;
+    uint64_t removed_bytes; /* of parts and segments */
+};
+
+/*
+ * Makes a base of what the remote has of the store, when much came after the
+ * last one, and removes what an older base has made needless. A base is the
+ * same log in few large objects, from which a pull begins. Nothing that a pull
+ * needs is missing at any time. The store must have everything that the remote
+ * has; any store that has it may do this, while others write.
+ *
+ * options and result may be null; it is filled on failure too. Threads: any.
+ * Errors: WAL_ECONFLICT when the store is older than what the remote has, or
+ * has another past; WAL_ETOOBIG when it is too large for a base.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_compact(struct wal_remote *remote, struct wal_store *store,
+                   const struct wal_remote_compact_options *options,
+                   struct wal_remote_compact_result *result,
+                   struct wal_error *error);
+
+/* Called for each object that is damaged or lost: damage->file names it,
+ * damage->text says why; damage->status is WAL_ENOTFOUND when it is lost,
+ * WAL_EVERSION when a newer library has made it, else WAL_ECORRUPT. It holds
+ * until the callback returns. A result other than 0 ends the check with
+ * WAL_ECALLBACK and that number in error->sys_errno. */
+typedef int32_t wal_remote_damage_fn(void *ctx, const struct wal_error *damage);
+
+/* What was read. The library fills it. */
+struct wal_remote_check_result {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint8_t uuid[16];
+    uint64_t epochs;
+    uint64_t parts;
+    uint64_t bases;
+    uint64_t segments; /* of bases */
+    uint64_t bytes;    /* of parts and segments */
+    uint64_t damage;   /* objects that are damaged or lost */
+    uint64_t epoch;    /* of the last part */
+    uint64_t part;     /* its number; 0: none */
+    uint64_t sequence; /* the last one that the remote has */
+};
+
+/*
+ * Reads everything that the remote has of a store: verifies all parts and
+ * segments, that they follow each other, and that none is missing. uuid has 16
+ * bytes; null: of the only store that is there.
+ *
+ * each and result may be null; the result is filled on failure too. Threads:
+ * any. Errors: WAL_ECORRUPT when something is damaged or lost, the first one in
+ * *error; WAL_ENOTFOUND when the remote has no such store; WAL_EINVAL when it
+ * has several, and no uuid is given.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_remote_check(
+    struct wal_remote *remote, const uint8_t *uuid, wal_remote_damage_fn *each,
+    void *ctx, struct wal_remote_check_result *result, struct wal_error *error);
+
 /* ------------------------------------------------ sessions that move --- */
 
 /*

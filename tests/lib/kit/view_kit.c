@@ -3,7 +3,9 @@
  */
 #include "tests/lib/kit/view_kit.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <fts.h>
 #include <sys/stat.h>
 
@@ -245,19 +247,45 @@ void view_kit_assert_equal(const char *one, const char *two)
     assert_int_equal(walk(two, false, count_file, NULL), count);
 }
 
-static void remove_all(const char *directory)
+static int remove_item(const char *path, const struct stat *stat, int kind,
+                       struct FTW *walk)
 {
-    char command[4096];
+    (void)stat;
+    (void)kind;
+    (void)walk;
+    return remove(path);
+}
 
-    snprintf(command, sizeof(command), "rm -rf '%s'", directory);
-    assert_int_equal(system(command), 0);
+void view_kit_remove(const char *directory)
+{
+    assert_true(nftw(directory, remove_item, 16, FTW_DEPTH | FTW_PHYS) == 0 ||
+                errno == ENOENT);
+}
+
+static int find_temporary(const char *path, const struct stat *stat, int kind,
+                          struct FTW *walk)
+{
+    size_t size = strlen(path);
+
+    (void)stat;
+    (void)kind;
+    (void)walk;
+    return size > 4 && strcmp(path + size - 4, ".tmp") == 0;
+}
+
+bool view_kit_has_temporary(const char *directory)
+{
+    int found = nftw(directory, find_temporary, 16, FTW_PHYS);
+
+    assert_true(found >= 0);
+    return found > 0;
 }
 
 void view_kit_assert_full_export(struct wal_store *store,
                                  struct wal_session *session,
                                  const char *dialect, const char *root)
 {
-    remove_all("fresh");
+    view_kit_remove("fresh");
     (void)view_kit_export(store, session, dialect, "fresh");
     view_kit_assert_equal("fresh", root);
 }

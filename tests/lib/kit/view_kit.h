@@ -48,6 +48,12 @@ void view_kit_assert_full_export(struct wal_store *store,
 /* Both directories hold the same files, but for what is the library's. */
 void view_kit_assert_equal(const char *one, const char *two);
 
+/* Removes the directory, if it is there. */
+void view_kit_remove(const char *directory);
+
+/* Whether the directory, which exists, has a file NAME.tmp. */
+bool view_kit_has_temporary(const char *directory);
+
 /* Whether a file below the directory, also the library's, holds the text. */
 bool view_kit_contains(const char *directory, const char *text);
 

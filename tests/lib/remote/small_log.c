@@ -32,13 +32,16 @@ void small_log_deinit(struct small_log *log)
     free(log->part);
 }
 
+static uint32_t chain_of(uint32_t before, uint64_t entry)
+{
+    return before * 31 + (uint32_t)(entry * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}
+
 void small_log_append(struct small_log *log, uint64_t entry)
 {
     assert_true(log->count < SMALL_LOG_MAX);
     log->entries[log->count++] = entry;
-    log->chain[log->count] =
-        log->chain[log->count - 1] * 31 +
-        (uint32_t)(entry * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+    log->chain[log->count] = chain_of(log->chain[log->count - 1], entry);
 }
 
 void small_log_cut(struct small_log *log, uint64_t count)
@@ -70,6 +73,13 @@ static struct wal__position position_of(const struct small_log *log,
     return position;
 }
 
+static void fill_digest(uint8_t digest[WAL_DIGEST_SIZE], uint32_t chain)
+{
+    for (size_t i = 0; i < WAL_DIGEST_SIZE; i += sizeof(chain)) {
+        memcpy(digest + i, &chain, sizeof(chain));
+    }
+}
+
 /* Makes the part of the entries from `first` on. */
 static void make_part(struct small_log *log, uint64_t first, uint64_t count,
                       uint32_t flags, struct wal_slice *part,
@@ -91,9 +101,8 @@ static void make_part(struct small_log *log, uint64_t first, uint64_t count,
     memcpy(log->part + sizeof(magic), &made, sizeof(made));
     memcpy(log->part + HEAD_SIZE, log->entries + first,
            (size_t)count * sizeof(uint64_t));
-    memset(log->part + made.size - WAL_DIGEST_SIZE, 0, WAL_DIGEST_SIZE);
-    memcpy(log->part + made.size - WAL_DIGEST_SIZE, &log->chain[first + count],
-           sizeof(log->chain[0]));
+    fill_digest(log->part + made.size - WAL_DIGEST_SIZE,
+                log->chain[first + count]);
     if (part != NULL) {
         *part = (struct wal_slice){log->part, made.size};
     }
@@ -176,6 +185,37 @@ static enum wal_status get_info(struct wal_slice head,
     }
     memcpy(info, (const uint8_t *)head.data + sizeof(magic), sizeof(*info));
     return WAL_OK;
+}
+
+enum wal_status small_log_verify(struct wal_slice part,
+                                 struct wal_part_info *info,
+                                 struct wal_error *error)
+{
+    enum wal_status status = get_info(part, info, error);
+    uint8_t digest[WAL_DIGEST_SIZE];
+    uint32_t chain;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (info->size != part.size) {
+        return wal__fail(error, WAL_ECORRUPT, "it has another size");
+    }
+    chain = info->before[WAL_PART_LOG].chain;
+    for (uint64_t at = HEAD_SIZE; at + WAL_DIGEST_SIZE < part.size;
+         at += sizeof(uint64_t)) {
+        uint64_t entry;
+
+        memcpy(&entry, (const uint8_t *)part.data + at, sizeof(entry));
+        chain = chain_of(chain, entry);
+    }
+    fill_digest(digest, chain);
+    return chain == info->after[WAL_PART_LOG].chain &&
+                   memcmp((const uint8_t *)part.data + part.size -
+                              sizeof(digest),
+                          digest, sizeof(digest)) == 0
+               ? WAL_OK
+               : wal__fail(error, WAL_ECORRUPT, "its chain is another one");
 }
 
 struct wal__part_source small_log_source(struct small_log *log)

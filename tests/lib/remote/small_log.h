@@ -5,7 +5,7 @@
 #ifndef AGENTWAL_TESTS_LIB_REMOTE_SMALL_LOG_H
 #define AGENTWAL_TESTS_LIB_REMOTE_SMALL_LOG_H
 
-#include "remote/ship/pull.h"
+#include "remote/pull/pull.h"
 #include "remote/ship/status.h"
 #include "remote/ship/writer.h"
 #include "tests/lib/remote/memory_driver.h"
@@ -39,6 +39,10 @@ void small_log_append(struct small_log *log, uint64_t entry);
 void small_log_cut(struct small_log *log, uint64_t count);
 void assert_logs_equal(const struct small_log *a, const struct small_log *b);
 
+/* In place of wal_part_verify. */
+enum wal_status small_log_verify(struct wal_slice part,
+                                 struct wal_part_info *info,
+                                 struct wal_error *error);
 struct wal__part_source small_log_source(struct small_log *log);
 struct wal__part_target small_log_target(struct small_log *log);
 

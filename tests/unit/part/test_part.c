@@ -11,6 +11,8 @@
 #include "agentwal/admin.h"
 #include "agentwal/blob.h"
 #include "agentwal/replica.h"
+#include "engine/base/sha256.h"
+#include "format/segment/part.h"
 
 enum {
     LARGE = 300 * 1024, /* a payload that is stored as content */
@@ -132,6 +134,7 @@ static enum wal_status step(struct scene *scene, uint64_t max_size,
         assert_memory_equal(info.before, scene->at, sizeof(scene->at));
         assert_int_equal(info.size, part->size);
         assert_int_equal(wal_part_check(*part, &info, NULL), WAL_OK);
+        assert_int_equal(wal_part_verify(*part, &info, NULL), WAL_OK);
         memcpy(scene->at, info.after, sizeof(scene->at));
     } else if (status != WAL_END) {
         fail_msg("%s", error.text);
@@ -384,6 +387,41 @@ static void test_part__damage_is_found(void **state)
     }
     free(copy);
     apply(&scene, part);
+    end(&scene);
+}
+
+/* A digest that matches says only that the bytes are those that were sent. */
+static void test_part__damaged_groups_with_a_digest(void **state)
+{
+    struct scene scene = begin();
+    struct wal__sha256_alg sha256_alg;
+    struct wal_slice part;
+    uint8_t *copy;
+
+    (void)state;
+    append(&scene, 2000);
+    assert_int_equal(step(&scene, 0, &part), WAL_OK);
+    copy = malloc(part.size);
+    assert_non_null(copy);
+    wal__sha256_alg_init(&sha256_alg);
+    for (size_t at = part.size - WAL__PART_DIGEST_SIZE - 1;
+         at > 400 + WAL__SEGMENT_HEADER_SIZE; at -= 97) {
+        const size_t size = part.size - WAL__PART_DIGEST_SIZE;
+        struct wal_slice bad = {copy, part.size};
+        struct wal__digest digest;
+
+        memcpy(copy, part.data, part.size);
+        copy[at] ^= 1;
+        assert_int_equal(
+            wal__sha256(&sha256_alg, (struct wal__span){copy, size}, &digest),
+            WAL_OK);
+        memcpy(copy + size, digest.bytes, sizeof(digest.bytes));
+        assert_int_equal(wal_part_check(bad, NULL, NULL), WAL_OK);
+        assert_true(wal_part_verify(bad, NULL, NULL) < 0);
+        assert_true(wal_replica_apply(scene.replica, bad, NULL) < 0);
+    }
+    wal__sha256_alg_deinit(&sha256_alg);
+    free(copy);
     end(&scene);
 }
 
@@ -641,6 +679,7 @@ int main(void)
         KIT_TEST(test_part__applied_twice_changes_nothing),
         KIT_TEST(test_part__a_replica_refuses_writes),
         KIT_TEST(test_part__damage_is_found),
+        KIT_TEST(test_part__damaged_groups_with_a_digest),
         KIT_TEST(test_part__a_hole_in_the_tail_is_its_end),
         KIT_TEST(test_part__a_missing_part_is_refused),
         KIT_TEST(test_part__a_store_that_is_older_is_refused),

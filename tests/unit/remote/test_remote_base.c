@@ -61,8 +61,8 @@ static void push(uint64_t count)
 
 static struct wal__base_end end_of(const struct wal_remote_writer *writer)
 {
-    return (struct wal__base_end){.epoch = writer->last_epoch,
-                                  .part = writer->last_part,
+    return (struct wal__base_end){.epoch = writer->last.epoch,
+                                  .part = writer->last.part,
                                   .position = writer->position};
 }
 

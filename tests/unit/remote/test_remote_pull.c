@@ -213,7 +213,7 @@ static void test_remote_pull__floor_of_any_later_part_counts(void **state)
     assert_lost(UUID "/part/0000000000000001/0000000000000004");
 }
 
-/* So many are never on the way. */
+/* The window is full of those after it. */
 static void test_remote_pull__part_before_the_window_is_lost(void **state)
 {
     (void)state;

@@ -4,7 +4,7 @@
  *
  * An epoch without a fence is the newest one that has parts.
  */
-#include "remote/ship/pull.h"
+#include "remote/pull/pull.h"
 
 #include <string.h>
 

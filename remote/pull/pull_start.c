@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "remote/ship/pull.h"
+#include "remote/pull/pull.h"
 
 /* Whether the object begins within the position. A fence does not say it, nor
  * does a part that is not there: the part before it does. Moves object->number

@@ -3,8 +3,8 @@
  *
  * Threads: one at a time per pull.
  */
-#ifndef AGENTWAL_REMOTE_SHIP_PULL_H
-#define AGENTWAL_REMOTE_SHIP_PULL_H
+#ifndef AGENTWAL_REMOTE_PULL_PULL_H
+#define AGENTWAL_REMOTE_PULL_PULL_H
 
 #include "agentwal/remote.h"
 #include "remote/ship/base.h"

@@ -8,7 +8,7 @@
  */
 #include "engine/base/error.h"
 #include "remote/layout/part_object.h"
-#include "remote/ship/pull.h"
+#include "remote/pull/pull.h"
 
 /* Reads the floor from the end of an object. */
 static enum wal_status read_floor(struct wal__pull *pull,

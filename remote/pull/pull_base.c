@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "remote/ship/pull.h"
+#include "remote/pull/pull.h"
 
 enum {
     FEW_PARTS = 256 /* are applied one by one, though a base has them */

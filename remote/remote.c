@@ -8,9 +8,16 @@
 
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
-#include "remote/ship/pull.h"
+#include "remote/ship/fetch.h"
+#include "remote/pull/pull.h"
+#include "remote/ship/shipper.h"
 #include "remote/ship/status.h"
 #include "remote/ship/writer.h"
+
+enum {
+    PARTS_PER_SECOND = 20,
+    PARTS_PER_SECOND_MAX = 10000
+};
 
 /* --- opening ------------------------------------------------------------ */
 
@@ -32,6 +39,7 @@ enum wal_status wal_remote_open(const char *url, struct wal_remote **remote,
     }
     opened->heap = heap;
     opened->now_ms = wal__remote_now_ms;
+    opened->readers = WAL__FETCH_READERS;
     status = wal__driver_open(url, heap, &opened->driver, error);
     if (status != WAL_OK) {
         wal__heap_free(heap, opened);
@@ -64,20 +72,11 @@ static enum wal_status open_source(struct wal_remote *remote,
                                    struct wal__store_source *source,
                                    uint8_t uuid[16], struct wal_error *error)
 {
-    struct wal_store_info info = WAL_INIT(wal_store_info);
-    enum wal_status status;
-
     if (remote == NULL || store == NULL) {
         return wal__invalid(error, remote == NULL ? "the remote is null"
                                                   : "the store is null");
     }
-    status = wal_store_get_info(store, &info, error);
-    if (status == WAL_OK) {
-        source->store = store;
-        memcpy(uuid, info.uuid, sizeof(info.uuid));
-        status = wal_part_reader_open(store, &source->reader, error);
-    }
-    return status;
+    return wal__store_source_open(store, source, uuid, error);
 }
 
 enum wal_status
@@ -97,7 +96,9 @@ wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,
                               options, error);
     if (status == WAL_OK &&
         ((own.flags & ~(uint32_t)WAL_REMOTE_TAKE_OVER) != 0 ||
-         own.part_size > WAL__OBJECT_MAX)) {
+         own.part_size > WAL__OBJECT_MAX || own.parallel > WAL__PART_WINDOW ||
+         own.mark_count > WAL_REMOTE_MARKS ||
+         (own.mark_count > 0 && own.marks == NULL))) {
         status = wal__invalid(error, "the options of the writer are not valid");
     }
     if (status == WAL_OK && wal__uuid_is_zero(own.writer)) {
@@ -112,8 +113,14 @@ wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,
     }
     opened->remote = remote;
     opened->part_size = own.part_size;
-    opened->known_epoch = own.known_epoch;
-    opened->known_part = own.known_part;
+    opened->parallel = own.parallel;
+    opened->keep = own.keep;
+    opened->keep_ctx = own.ctx;
+    opened->mark_count = own.mark_count;
+    if (own.mark_count > 0) {
+        memcpy(opened->marks, own.marks,
+               (size_t)own.mark_count * sizeof(own.marks[0]));
+    }
     memcpy(opened->writer, own.writer, sizeof(own.writer));
     status = open_source(remote, store, &opened->store, opened->uuid, error);
     if (status == WAL_OK) {
@@ -157,6 +164,85 @@ void wal_remote_writer_close(struct wal_remote_writer *writer)
     }
 }
 
+/* --- in the background -------------------------------------------------- */
+
+enum wal_status
+wal_remote_shipper_start(struct wal_remote_writer *writer,
+                         const struct wal_remote_shipper_options *options,
+                         struct wal_remote_shipper **shipper,
+                         struct wal_error *error)
+{
+    struct wal_remote_shipper_options own = {0};
+    struct wal_remote_shipper *started;
+    enum wal_status status;
+
+    if (writer == NULL || shipper == NULL) {
+        return wal__invalid(error, writer == NULL
+                                       ? "the writer is null"
+                                       : "the place for the shipper is null");
+    }
+    status = wal__struct_load(WAL__STRUCT(wal_remote_shipper_options), &own,
+                              options, error);
+    if (status == WAL_OK && own.parts_per_second > PARTS_PER_SECOND_MAX) {
+        status =
+            wal__invalid(error, "a shipper sends at most %d parts a second",
+                         (int)PARTS_PER_SECOND_MAX);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    started = wal__heap_zalloc(&wal__heap_libc, sizeof(*started));
+    if (started == NULL) {
+        return wal__no_memory(error);
+    }
+    started->writer = writer;
+    started->report = own.report;
+    started->report_ctx = own.ctx;
+    wal__pace_init(&started->pace, own.parts_per_second == 0
+                                       ? PARTS_PER_SECOND
+                                       : own.parts_per_second);
+    status = wal_shipper_open(writer->store.store, &started->engine, error);
+    if (status == WAL_OK) {
+        status = wal__shipper_start(started, error);
+    }
+    if (status != WAL_OK) {
+        wal_shipper_close(started->engine);
+        wal__heap_free(&wal__heap_libc, started);
+        return status;
+    }
+    *shipper = started;
+    return WAL_OK;
+}
+
+enum wal_status
+wal_remote_shipper_get_info(struct wal_remote_shipper *shipper,
+                            struct wal_remote_shipper_info *info,
+                            struct wal_error *error)
+{
+    struct wal_remote_shipper_info found;
+    enum wal_status status = wal__struct_check_output(
+        WAL__STRUCT(wal_remote_shipper_info), info, error);
+
+    if (status == WAL_OK && shipper == NULL) {
+        status = wal__invalid(error, "the shipper is null");
+    }
+    if (status == WAL_OK) {
+        wal__shipper_get_info(shipper, &found);
+        wal__struct_store(WAL__STRUCT(wal_remote_shipper_info), info, &found);
+    }
+    return status;
+}
+
+void wal_remote_shipper_stop(struct wal_remote_shipper *shipper)
+{
+    if (shipper != NULL) {
+        wal__shipper_stop(shipper);
+        wal__heap_free(&wal__heap_libc, shipper);
+    }
+}
+
+/* --- status ------------------------------------------------------------- */
+
 enum wal_status wal_remote_get_status(struct wal_remote *remote,
                                       struct wal_store *store,
                                       struct wal_remote_status *status_of,
@@ -191,6 +277,8 @@ static enum wal_status take_over(struct wal__pull *pull,
                                  const uint8_t writer[16],
                                  struct wal_error *error)
 {
+    struct wal_remote_mark *mark = &pull->result.mark;
+    struct wal__store_object part = {.kind = WAL__OBJECT_PART};
     struct wal__history history = {.last_epoch = 0};
     enum wal_status status = wal__history_read(pull->remote, pull->target.info,
                                                pull->uuid, &history, error);
@@ -198,6 +286,13 @@ static enum wal_status take_over(struct wal__pull *pull,
     if (status == WAL_OK) {
         status = wal__takeover(pull->remote, pull->target.info, pull->uuid,
                                writer, &history, error);
+    }
+    if (status == WAL_OK && history.part > 0) {
+        mark->epoch = part.epoch = history.part_epoch;
+        mark->part = part.number = history.part;
+        memcpy(part.uuid, pull->uuid, sizeof(part.uuid));
+        status = wal__history_digest(pull->remote, &part, history.part_size,
+                                     mark->digest, error);
     }
     return status == WAL_OK ? wal__pull_run(pull, error) : status;
 }

@@ -8,6 +8,7 @@
 #include "engine/api/api_check.h"
 #include "engine/api/api_noop.h"
 #include "engine/api/batch_request.h"
+#include "engine/api/cluster.h"
 #include "engine/base/error.h"
 #include "engine/session/session_create.h"
 #include "engine/write/payload_build.h"
@@ -134,6 +135,7 @@ static enum wal_status commit(struct wal_session *session,
                               struct wal__op **op, struct wal_error *error)
 {
     bool retried = false;
+    bool is_cluster = false;
     struct wal__batch_request request;
     enum wal_status status = check_result(result, error);
 
@@ -146,6 +148,10 @@ static enum wal_status commit(struct wal_session *session,
     }
     status = wal__batch_request_init(&request, session->core->env.heap, batch,
                                      options, error);
+    if (status == WAL_OK) {
+        status = wal__cluster_begin(session->core, &request.options,
+                                    &is_cluster, error);
+    }
     if (status == WAL_OK && may_need_retry(&request)) {
         request.options.durability = WAL_WRITTEN;
     }
@@ -160,7 +166,9 @@ static enum wal_status commit(struct wal_session *session,
         status = WAL_OK;
     }
     wal__batch_request_deinit(&request);
-    return status;
+    return status == WAL_OK && is_cluster
+               ? wal__cluster_wait(session->core, *op, -1, error)
+               : status;
 }
 
 enum wal_status wal_batch_commit(struct wal_session *session,
@@ -188,6 +196,7 @@ enum wal_status wal_batch_submit(struct wal_session *session,
 {
     struct wal__batch_request request;
     struct wal__op *op = NULL;
+    bool is_cluster = false;
     enum wal_status status =
         wal__check_writable(session == NULL ? NULL : session->core, error);
 
@@ -205,6 +214,10 @@ enum wal_status wal_batch_submit(struct wal_session *session,
         status = wal__invalid(error, "the change expects no version");
     }
     if (status == WAL_OK) {
+        status = wal__cluster_begin(session->core, &request.options,
+                                    &is_cluster, error);
+    }
+    if (status == WAL_OK) {
         status = submit(session, &request, true, &op, error);
     }
     wal__batch_request_deinit(&request);
@@ -213,10 +226,22 @@ enum wal_status wal_batch_submit(struct wal_session *session,
 
         made->ticket.core = session->core;
         made->ticket.op = op;
+        made->ticket.is_cluster = is_cluster;
         wal__core_retain(session->core);
         *ticket = &made->ticket;
     }
     return status;
+}
+
+/* Of a ticket of WAL_CLUSTER whose operation is durable. */
+static enum wal_status wait_cluster(const struct wal_ticket *ticket,
+                                    int64_t timeout_ms, struct wal_error *error)
+{
+    enum wal_status status = wal__check_core(ticket->core, error);
+
+    return status == WAL_OK
+               ? wal__cluster_wait(ticket->core, ticket->op, timeout_ms, error)
+               : status;
 }
 
 enum wal_status wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
@@ -239,7 +264,10 @@ enum wal_status wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
         return wal__fail(error, WAL_EBUSY, "the append is pending");
     }
     ticket->result_taken = true;
-    return copy_result(ticket->op, result, error);
+    status = copy_result(ticket->op, result, error);
+    return status == WAL_OK && ticket->is_cluster
+               ? wait_cluster(ticket, timeout_ms, error)
+               : status;
 }
 
 void wal_ticket_destroy(struct wal_ticket *ticket)

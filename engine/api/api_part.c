@@ -117,12 +117,24 @@ enum wal_status wal_part_reader_next(struct wal_part_reader *reader,
                                      struct wal_part_info *info,
                                      struct wal_error *error)
 {
+    return wal_part_reader_next_to(reader, position, NULL, max_size, part, info,
+                                   error);
+}
+
+enum wal_status wal_part_reader_next_to(
+    struct wal_part_reader *reader, const struct wal_part_place *position,
+    const struct wal_part_place *end, uint64_t max_size, struct wal_slice *part,
+    struct wal_part_info *info, struct wal_error *error)
+{
     struct wal__part_place places[WAL_PART_STREAMS];
+    struct wal__part_place ends[WAL_PART_STREAMS];
     enum wal_status status = check_reader(reader, info, error);
 
     if (status == WAL_OK) {
         from_public(position, places);
-        status = wal__part_read(&reader->reader, places, max_size, error);
+        from_public(end, ends);
+        status = wal__part_read(&reader->reader, places,
+                                end == NULL ? NULL : ends, max_size, error);
     }
     if (status == WAL_OK) {
         if (part != NULL) {
@@ -171,6 +183,34 @@ enum wal_status wal_part_check(struct wal_slice part,
                              (struct wal__span){part.data, (size_t)part.size},
                              &head, error);
     wal__sha256_alg_deinit(&sha256_alg);
+    if (status == WAL_OK) {
+        fill_info(&head, info);
+    }
+    return status;
+}
+
+enum wal_status wal_part_verify(struct wal_slice part,
+                                struct wal_part_info *info,
+                                struct wal_error *error)
+{
+    struct wal__part_head head;
+    struct wal__sha256_alg sha256_alg;
+    struct wal__scan_result *facts;
+    enum wal_status status = check_slice(part, info, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    facts = wal__heap_zalloc(&wal__heap_libc, sizeof(*facts));
+    if (facts == NULL) {
+        return wal__no_memory(error);
+    }
+    wal__sha256_alg_init(&sha256_alg);
+    status = wal__part_verify(&sha256_alg,
+                              (struct wal__span){part.data, (size_t)part.size},
+                              &head, facts, error);
+    wal__sha256_alg_deinit(&sha256_alg);
+    wal__heap_free(&wal__heap_libc, facts);
     if (status == WAL_OK) {
         fill_info(&head, info);
     }

@@ -192,14 +192,17 @@ enum wal_status wal_store_wait(struct wal_store *store, uint64_t *sequence,
     struct wal__core *core = store == NULL ? NULL : &store->core;
     enum wal_status status = wal__check_core(core, error);
 
-    if (status == WAL_OK && (sequence == NULL || (durability != WAL_WRITTEN &&
-                                                  durability != WAL_DURABLE))) {
+    if (status == WAL_OK && (sequence == NULL || durability == WAL_QUEUED ||
+                             durability > WAL_CLUSTER)) {
         return wal__invalid(error,
                             "the place for the sequence number is null, or the "
-                            "class is neither written nor durable");
+                            "class is not written, durable or cluster");
     }
     if (status == WAL_OK && core->noop) {
         return wal__noop_wait(core, timeout_ms, error);
+    }
+    if (status == WAL_OK && durability == WAL_CLUSTER) {
+        return wal__core_wait_shipped(core, sequence, timeout_ms, error);
     }
     while (status == WAL_OK) {
         status = wal__core_wait(core, sequence, durability == WAL_DURABLE,

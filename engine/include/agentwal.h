@@ -117,7 +117,8 @@ enum wal_status {
     WAL_ECALLBACK = -23,   /* a function of the caller failed */
     WAL_ESCHEMA = -24,     /* a schema version that the caller cannot write */
     WAL_EREDACTED = -25,   /* the entry's content was redacted */
-    WAL_ECLAIMED = -26,    /* another handle claims the session: holder */
+    WAL_ECLAIMED = -26,    /* another handle claims the session: holder; or it
+                            * has moved to another store */
     WAL_ELIMIT = -27,      /* no room for another claim */
     WAL_ELOCKFILE = -28,   /* LOCK was removed or replaced while in use */
     WAL_EOUTSIDE = -29,    /* a path leaves its root, or crosses a link */
@@ -220,7 +221,10 @@ struct wal_entry_cursor;
 enum wal_durability {
     WAL_DURABLE = 0, /* on stable storage: survives a power cut */
     WAL_WRITTEN = 1, /* in the system's cache: survives a killed process */
-    WAL_QUEUED = 2   /* in this process's bounded queue */
+    WAL_QUEUED = 2,  /* in this process's bounded queue */
+    WAL_CLUSTER = 3  /* durable, and stored in the remote too by the process
+                      * that ships the store: survives the loss of the
+                      * machine (docs/scale.md) */
 };
 
 enum wal_open_flag {
@@ -351,11 +355,13 @@ wal_store_get_info(struct wal_store *store, struct wal_store_info *info,
  * Waits until the log has a record with a higher sequence number than
  * *sequence, written by any process.
  *
- * durability is WAL_WRITTEN, or WAL_DURABLE for records on stable storage.
- * timeout_ms is in milliseconds, negative for no limit. On success *sequence is
- * the number of the newest such record. The wait sleeps.
+ * durability is WAL_WRITTEN, WAL_DURABLE for records on stable storage, or
+ * WAL_CLUSTER for those that are stored in the remote too. timeout_ms is in
+ * milliseconds, negative for no limit. On success *sequence is the number of
+ * the newest such record. The wait sleeps.
  *
- * Threads: any. Errors: WAL_EBUSY when the time is over.
+ * Threads: any. Errors: WAL_EBUSY when the time is over. With WAL_CLUSTER
+ * WAL_EREMOTE when no process ships the store, and what that process reports.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_store_wait(struct wal_store *store, uint64_t *sequence, uint32_t durability,
@@ -412,7 +418,8 @@ enum wal_session_flag {
     WAL_SESSION_FORK = 1u << 0,    /* made by wal_session_fork */
     WAL_SESSION_DAMAGED = 1u << 1, /* lost entries; refuses appends */
     WAL_SESSION_DELETED = 1u << 2, /* in a lineage only */
-    WAL_SESSION_TRASHED = 1u << 3  /* in the trash; refuses changes */
+    WAL_SESSION_TRASHED = 1u << 3, /* in the trash; refuses changes */
+    WAL_SESSION_MOVED = 1u << 4    /* to another store; refuses appends */
 };
 
 /* A session as it is. The library fills it. */
@@ -766,6 +773,11 @@ struct wal_append_result {
  * WAL_EPOISONED and WAL_EIO the outcome is unknown: append the same entries
  * again; what is there is skipped by its id. A process that is killed or
  * stopped while it syncs for this one causes neither: its part is taken over.
+ * With WAL_CLUSTER: WAL_EREMOTE, with nothing written and a result of zeros,
+ * when no process ships the store. After WAL_EREMOTE, WAL_EFENCED and others
+ * that the shipping process reported, the entries are durable here, as the
+ * result says, and may be stored in the remote or not; they are shipped later
+ * unless another writer took over.
  * SPEC.md, Batches.
  */
 WAL_API WAL_MUST_USE enum wal_status
@@ -797,9 +809,11 @@ wal_submit(struct wal_session *session, const struct wal_entry *entries,
 
 /* Waits for a submitted append, at most timeout_ms milliseconds (negative: no
  * limit), and returns what wal_append would have returned. result may be null.
- * May be called again, and after wal_close, which completes every append.
+ * May be called again, and after wal_close, which completes every append. A
+ * ticket of WAL_CLUSTER completes (wal_store_completion_fd) when the entries
+ * are durable; this call then waits until they are stored in the remote too.
  * Threads: one at a time. Errors: WAL_EBUSY while it is pending, and those of
- * wal_append. */
+ * wal_append; with WAL_CLUSTER WAL_ECLOSED after wal_close. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
                 struct wal_append_result *result, struct wal_error *error);

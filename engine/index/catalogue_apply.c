@@ -83,12 +83,16 @@ static enum wal_status apply_session(struct change *change)
     summary->source = session.source;
     summary->schema_version = session.schema_version;
     summary->session_position = record->position;
-    summary->flags &= ~(uint32_t)(WAL__SUMMARY_FORK | WAL__SUMMARY_TRASHED);
+    summary->flags &= ~(uint32_t)(WAL__SUMMARY_FORK | WAL__SUMMARY_TRASHED |
+                                  WAL__SUMMARY_MOVED);
     if ((session.flags & WAL__SESSION_RECORD_FORK) != 0) {
         summary->flags |= WAL__SUMMARY_FORK;
     }
     if ((session.flags & WAL__SESSION_RECORD_TRASHED) != 0) {
         summary->flags |= WAL__SUMMARY_TRASHED;
+    }
+    if ((session.flags & WAL__SESSION_RECORD_MOVED) != 0) {
+        summary->flags |= WAL__SUMMARY_MOVED;
     }
     return WAL_OK;
 }

@@ -30,10 +30,11 @@ void wal__part_reader_init(struct wal__part_reader *reader,
                            struct wal__core *core);
 void wal__part_reader_deinit(struct wal__part_reader *reader);
 
-/* Reads what is durable after the places, as reader->bytes and reader->head:
- * wal_part_reader_next. */
+/* Reads what is durable after the places, and before the ends unless they are
+ * NULL, as reader->bytes and reader->head: wal_part_reader_next_to. */
 enum wal_status wal__part_read(struct wal__part_reader *reader,
                                const struct wal__part_place *places,
+                               const struct wal__part_place *ends,
                                uint64_t max_size,
                                struct wal_error *error) WAL_MUST_USE;
 
@@ -48,6 +49,14 @@ enum wal_status wal__part_check(struct wal__sha256_alg *sha256_alg,
                                 struct wal__span part,
                                 struct wal__part_head *head,
                                 struct wal_error *error) WAL_MUST_USE;
+
+/* The same, and its groups: they lead from the places before it to those after
+ * it. *facts is only memory for it. */
+enum wal_status wal__part_verify(struct wal__sha256_alg *sha256_alg,
+                                 struct wal__span part,
+                                 struct wal__part_head *head,
+                                 struct wal__scan_result *facts,
+                                 struct wal_error *error) WAL_MUST_USE;
 
 /* Decodes the head of a part from its first bytes. */
 enum wal_status wal__part_get_head(struct wal__span bytes,

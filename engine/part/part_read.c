@@ -132,6 +132,35 @@ static enum wal_status find(const struct wal__log *log,
     return WAL_OK;
 }
 
+/* Ends the stretch at the place `end`, to which the log has come. */
+static enum wal_status clamp(const struct wal__part_place *place,
+                             const struct wal__part_place *end,
+                             struct stretch *stretch, struct wal_error *error)
+{
+    const struct stretch nothing = {.is_last = true};
+
+    if (wal__part_place_equal(place, end)) {
+        *stretch = nothing;
+        return WAL_OK;
+    }
+    if (stretch->segment == 0) {
+        return WAL_OK;
+    }
+    if (stretch->segment > end->segment) {
+        *stretch = nothing;
+        return WAL_OK;
+    }
+    if (stretch->segment == end->segment) {
+        if (stretch->salt != end->salt || stretch->to < end->offset ||
+            stretch->from > end->offset) {
+            return fail_past(end->segment, error);
+        }
+        stretch->to = end->offset;
+        stretch->is_last = true;
+    }
+    return WAL_OK;
+}
+
 /* --- reading ------------------------------------------------------------ */
 
 static enum wal_status open_segment(const struct wal__part_reader *reader,
@@ -335,11 +364,53 @@ static enum wal_status read_stretches(struct wal__part_reader *reader,
     return status;
 }
 
+/* The part that reaches an end has the sequence number and the chain of it. */
+static enum wal_status check_ends(const struct wal__part_reader *reader,
+                                  const struct wal__part_place *ends,
+                                  struct wal_error *error)
+{
+    const struct wal__part_place *after = reader->head.after;
+
+    for (uint32_t i = 0; i < WAL__PART_STREAMS; i++) {
+        if (after[i].segment == ends[i].segment &&
+            after[i].offset == ends[i].offset &&
+            (after[i].sequence != ends[i].sequence ||
+             after[i].chain != ends[i].chain)) {
+            return fail_past(ends[i].segment, error);
+        }
+    }
+    return WAL_OK;
+}
+
+/* Reads the whole segment that follows the places, which must not go beyond the
+ * ends. */
+static enum wal_status read_segment(struct wal__part_reader *reader,
+                                    const struct wal__part_place *places,
+                                    const struct wal__part_place *ends,
+                                    struct wal_error *error)
+{
+    const struct wal__part_place *after = reader->head.after;
+    enum wal_status status = wal__part_read_segment(reader, places, error);
+
+    for (uint32_t i = 0; i < WAL__PART_STREAMS && status == WAL_OK; i++) {
+        if (ends != NULL && (after[i].segment > ends[i].segment ||
+                             (after[i].segment == ends[i].segment &&
+                              after[i].offset > ends[i].offset))) {
+            return wal__fail(error, WAL_EBUSY,
+                             "compaction has replaced what is at the end of "
+                             "the part, in segment %016" PRIx64,
+                             ends[i].segment);
+        }
+    }
+    return status == WAL_END ? WAL_ENOTFOUND : status;
+}
+
 /* Reads what follows the places; WAL_ENOTFOUND: the segment was replaced, or a
  * whole one refers to content that has come since, so that it must be looked
  * again. */
 static enum wal_status read_once(struct wal__part_reader *reader,
                                  const struct wal__part_place *places,
+                                 const struct wal__part_place *ends,
                                  uint64_t max_size, struct wal_error *error)
 {
     struct stretch stretches[WAL__PART_STREAMS];
@@ -347,12 +418,15 @@ static enum wal_status read_once(struct wal__part_reader *reader,
     const struct stretch *pack = &stretches[WAL__LOG_ID_PACK];
     enum wal_status status = find_all(reader, places, stretches, error);
 
+    for (uint32_t i = 0;
+         i < WAL__PART_STREAMS && status == WAL_OK && ends != NULL; i++) {
+        status = clamp(&places[i], &ends[i], &stretches[i], error);
+    }
     if (status != WAL_OK) {
         return status;
     }
     if (pack->is_replaced || (log->is_replaced && pack->segment == 0)) {
-        status = wal__part_read_segment(reader, places, error);
-        return status == WAL_END ? WAL_ENOTFOUND : status;
+        return read_segment(reader, places, ends, error);
     }
     if (log->segment == 0 && pack->segment == 0) {
         return WAL_END;
@@ -365,11 +439,15 @@ static enum wal_status read_once(struct wal__part_reader *reader,
     memcpy(reader->head.after, places, sizeof(reader->head.after));
     status = read_stretches(reader, stretches,
                             max_size == 0 ? SIZE_DEFAULT : max_size, error);
+    if (status == WAL_OK && ends != NULL) {
+        status = check_ends(reader, ends, error);
+    }
     return status == WAL_OK ? wal__part_end(reader, error) : status;
 }
 
 enum wal_status wal__part_read(struct wal__part_reader *reader,
                                const struct wal__part_place *places,
+                               const struct wal__part_place *ends,
                                uint64_t max_size, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
@@ -381,7 +459,7 @@ enum wal_status wal__part_read(struct wal__part_reader *reader,
         return status;
     }
     for (int i = 0; i < ATTEMPTS; i++) {
-        status = read_once(reader, places, max_size, error);
+        status = read_once(reader, places, ends, max_size, error);
         if (status != WAL_ENOTFOUND) {
             break;
         }

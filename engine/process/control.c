@@ -130,6 +130,7 @@ static void reset_page(struct wal__control *control)
     }
     memset(page->claims, 0, sizeof(page->claims));
     atomic_store(&page->condemned_id, 0);
+    atomic_store(&page->shipping.sequence, 0);
     for (uint32_t i = 0; i < WAL__LOG_COUNT; i++) {
         struct wal__control_log *shared = &page->logs[i];
 

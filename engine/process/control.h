@@ -98,6 +98,15 @@ struct wal__lock_owner {
     uint32_t reserved;
 };
 
+/* Of shipping.h. */
+struct wal__control_shipping {
+    _Atomic uint64_t sequence; /* everything up to it is stored elsewhere */
+    _Atomic uint32_t failures; /* raised by each failure to store more */
+    _Atomic int32_t status;    /* of the last failure */
+    _Atomic uint32_t word;     /* eventcount: odd while a thread sleeps */
+    uint32_t unused;
+};
+
 struct wal__control_page {
     _Atomic uint64_t magic; /* stored last */
     uint32_t version;
@@ -121,6 +130,7 @@ struct wal__control_page {
     _Atomic uint64_t condemned_id;
     _Atomic uint32_t content_round;
     uint32_t unused;
+    struct wal__control_shipping shipping;
 };
 
 enum wal__lock_byte {
@@ -129,6 +139,7 @@ enum wal__lock_byte {
     WAL__LOCK_OPEN = 4098,        /* opening the store */
     WAL__LOCK_REWIND = 4099,      /* rewinding files */
     WAL__LOCK_COMPACT = 4100,     /* compacting */
+    WAL__LOCK_SHIPPING = 4101,    /* shipping the log */
     WAL__LOCK_CONTENT = 4102,     /* + round & 1: about to name content */
     WAL__LOCK_APPEND = 4104,      /* + log_id: appending */
     WAL__LOCK_SYNC = 4112,        /* + log_id: syncing, in round 0 */

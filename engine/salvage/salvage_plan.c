@@ -181,6 +181,9 @@ static void add_record(struct wal__salvage *salvage,
                       : 0) |
                  ((summary->flags & WAL__SUMMARY_TRASHED) != 0
                       ? (uint32_t)WAL__SESSION_RECORD_TRASHED
+                      : 0) |
+                 ((summary->flags & WAL__SUMMARY_MOVED) != 0
+                      ? (uint32_t)WAL__SESSION_RECORD_MOVED
                       : 0),
         .id = summary->id,
         .cwd = summary->cwd,

@@ -273,6 +273,26 @@ static void put_in_trash(struct wal__salvage *salvage, uint32_t number)
     }
 }
 
+/* After all else but the trash. The document that says where to may be lost. */
+static void mark_moved(struct wal__salvage *salvage, uint32_t number)
+{
+    struct wal_session_move move = WAL_INIT(wal_session_move);
+    struct wal__salvage_session *session =
+        wal__salvage_find_writable(salvage, number);
+
+    if (session == NULL) {
+        return;
+    }
+    if (wal_session_get_move(session->handle, &move, NULL) != WAL_OK) {
+        move.number = 1;
+    }
+    move.flags = WAL_SESSION_MOVE_AWAY;
+    (void)wal__salvage_check(
+        salvage, wal_session_set_move(session->handle, &move, &salvage->error),
+        WAL_SALVAGE_SESSION, session->id, "",
+        "the session cannot be marked as moved again");
+}
+
 void wal__salvage_finish_sessions(struct wal__salvage *salvage)
 {
     for (uint32_t i = 0;
@@ -284,6 +304,10 @@ void wal__salvage_finish_sessions(struct wal__salvage *salvage)
         }
         if (session->has_record) {
             (void)wal__salvage_open_session(salvage, session->number);
+        }
+        if (!session->is_deleted && salvage->failed == WAL_OK &&
+            (session->record.flags & WAL__SESSION_RECORD_MOVED) != 0) {
+            mark_moved(salvage, session->number);
         }
         if (session->is_deleted && salvage->failed == WAL_OK) {
             wal__salvage_delete(salvage, session->number);

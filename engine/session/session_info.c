@@ -53,6 +53,7 @@ static uint32_t public_flags(uint32_t flags)
 {
     return ((flags & WAL__SUMMARY_FORK) != 0 ? WAL_SESSION_FORK : 0) |
            ((flags & WAL__SUMMARY_DAMAGED) != 0 ? WAL_SESSION_DAMAGED : 0) |
+           ((flags & WAL__SUMMARY_MOVED) != 0 ? WAL_SESSION_MOVED : 0) |
            ((flags & WAL__SUMMARY_DELETED) != 0   ? WAL_SESSION_DELETED
             : (flags & WAL__SUMMARY_TRASHED) != 0 ? WAL_SESSION_TRASHED
                                                   : 0);

@@ -9,9 +9,8 @@
 #include "engine/session/session_trash.h"
 
 #include "engine/base/error.h"
-#include "engine/write/write_batch.h"
+#include "engine/session/session_record.h"
 #include "format/bytes/assert.h"
-#include "format/bytes/crc32.h"
 #include "format/segment/segment_fmt.h"
 
 enum {
@@ -64,38 +63,6 @@ static enum wal_status resolve_move(void *ctx, struct wal__op *op)
     return WAL_OK;
 }
 
-/* Writes the record anew with the flag. */
-static enum wal_status write_record(struct wal__core *core, uint32_t number,
-                                    struct move *move,
-                                    const struct wal__session_record *record,
-                                    struct wal_error *error)
-{
-    size_t size = wal__session_record_size(record);
-    struct wal__op *op = wal__op_create(&core->ops);
-    struct wal__op_frame *frame;
-    enum wal_status status;
-    uint8_t *payload;
-
-    if (op == NULL ||
-        wal__op_add_frame(op, (uint32_t)size, &frame, &payload) != WAL_OK) {
-        wal__op_release(op);
-        return wal__no_memory(error);
-    }
-    wal__session_record_encode(record, payload);
-    frame->frame.type = WAL__FRAME_SESSION;
-    frame->frame.session = number;
-    frame->frame.id_hash = wal__id_hash(record->id.data, record->id.size);
-    op->request = move;
-    op->resolve = resolve_move;
-    wal__op_finish(op);
-    /* Of its texts as they are, and as they are written. */
-    op->reservation.texts =
-        2 * (size - record->metadata.size) + WAL__SUMMARY_GROWTH_MAX;
-    status = wal__session_commit(core, op, error);
-    wal__op_release(op);
-    return status;
-}
-
 static enum wal_status try_move(struct wal__core *core, uint32_t number,
                                 bool trashed, struct wal_error *error)
 {
@@ -115,7 +82,8 @@ static enum wal_status try_move(struct wal__core *core, uint32_t number,
         current.record.flags &= ~(uint32_t)WAL__SESSION_RECORD_TRASHED;
         current.record.flags |=
             trashed ? (uint32_t)WAL__SESSION_RECORD_TRASHED : 0;
-        status = write_record(core, number, &move, &current.record, error);
+        status = wal__session_write_record(core, number, &current.record,
+                                           resolve_move, &move, error);
     }
     wal__record_buf_deinit(&current.scratch);
     return status;

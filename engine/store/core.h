@@ -79,6 +79,7 @@ struct wal__core {
     pthread_rwlock_t state;
     uint32_t schema_version; /* of the caller; 0: any */
     bool strict;
+    _Atomic bool ships;   /* this handle has the lock of shipping.h */
     bool noop;            /* persistence off: only env is set (api_noop.h) */
     _Atomic bool closed;  /* wal_close was called (handles.c) */
     bool outdated;        /* older format version: read only until migrated */
@@ -228,6 +229,16 @@ void wal__core_release_claims(struct wal__core *core);
 enum wal_status wal__core_wait(struct wal__core *core, uint64_t *sequence,
                                bool durable, int64_t timeout_ms,
                                struct wal_error *error) WAL_MUST_USE;
+/* store_shipping.c: waits until everything up to a higher number than *sequence
+ * is stored elsewhere too; *sequence is then that number. WAL_EREMOTE: no
+ * process ships the store; or the status that it reported meanwhile. WAL_EBUSY:
+ * the time is over. */
+enum wal_status wal__core_wait_shipped(struct wal__core *core,
+                                       uint64_t *sequence, int64_t timeout_ms,
+                                       struct wal_error *error) WAL_MUST_USE;
+/* WAL_EREMOTE unless a process ships the store. */
+enum wal_status wal__core_check_ships(struct wal__core *core,
+                                      struct wal_error *error) WAL_MUST_USE;
 /* For a reader that was opened while no other process was alive: attaches to
  * the control page of the processes that are alive now and reloads. Takes the
  * state lock. */

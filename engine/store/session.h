@@ -54,6 +54,7 @@ struct wal_ticket {
     struct wal__core *core;
     struct wal__op *op;
     bool result_taken; /* the result was returned to the caller */
+    bool is_cluster;   /* it is waited for until it is shipped, too */
 };
 
 struct wal_session {

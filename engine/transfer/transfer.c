@@ -10,9 +10,11 @@
 #include "engine/api/api_check.h"
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
+#include "engine/store/input_text.h"
 
 enum {
-    ATTEMPTS_MAX = 8 /* while `from` is being compacted */
+    ATTEMPTS_MAX = 8,  /* while `from` is being compacted */
+    NAME_MAX_SIZE = 64 /* bytes of the name of a branch */
 };
 
 /* --- reports -------------------------------------------------------------- */
@@ -23,7 +25,8 @@ static uint32_t kind_of(const struct wal__transfer_session *session)
     switch (session->state) {
     case WAL__TRANSFER_NEW:
     case WAL__TRANSFER_INCOMPLETE:
-        return WAL_TRANSFER_CREATED;
+        return session->trunk != NULL ? WAL_TRANSFER_BRANCHED
+                                      : WAL_TRANSFER_CREATED;
     case WAL__TRANSFER_REFUSED:
         return WAL_TRANSFER_REFUSED;
     default:
@@ -43,8 +46,9 @@ static void report_session(struct wal__transfer *transfer,
         [WAL_TRANSFER_CONTINUED] = &result->continued,
         [WAL_TRANSFER_UNCHANGED] = &result->unchanged,
         [WAL_TRANSFER_REFUSED] = &result->refused,
+        [WAL_TRANSFER_BRANCHED] = &result->branched,
     };
-    const struct wal_transfer_report report = {
+    struct wal_transfer_report report = {
         .struct_size = sizeof(report),
         .kind = kind_of(session),
         .status = session->why == NULL ? WAL_OK : session->why->status,
@@ -54,6 +58,10 @@ static void report_session(struct wal__transfer *transfer,
         .error = session->why,
     };
 
+    if (session->trunk != NULL && report.kind != WAL_TRANSFER_REFUSED) {
+        report.branch_id =
+            (struct wal_slice){session->copy_id, strlen(session->copy_id)};
+    }
     if (!session->is_wanted && report.kind != WAL_TRANSFER_REFUSED) {
         return;
     }
@@ -109,6 +117,15 @@ static void repeat_all(struct wal__transfer *transfer)
         (const void *)transfer->events.data;
     size_t count = transfer->events.size / sizeof(*events);
 
+    for (uint32_t i = 0; i < transfer->session_count; i++) {
+        struct wal__transfer_session *session = transfer->sessions[i];
+
+        /* One that an earlier transfer left incomplete. */
+        if (session->trunk != NULL && session->handle != NULL &&
+            wal__transfer_goes_on(transfer, session)) {
+            wal__transfer_restore_branch(transfer, session);
+        }
+    }
     for (size_t i = 0; i < count && transfer->failed == WAL_OK; i++) {
         repeat(transfer, &events[i]);
         report_progress(transfer, i + 1, count);
@@ -183,6 +200,9 @@ static void init(struct wal__transfer *transfer)
     wal__buf_init(&transfer->from_records.hidden, heap);
     wal__buf_init(&transfer->to_records.items, heap);
     wal__buf_init(&transfer->to_records.hidden, heap);
+    wal__buf_init(&transfer->trunk_records.items, heap);
+    wal__buf_init(&transfer->trunk_records.hidden, heap);
+    wal__buf_init(&transfer->restores, heap);
     wal__sha256_alg_init(&transfer->sha256);
     wal__record_buf_init(&transfer->scratch, heap);
     wal__record_buf_init(&transfer->to_scratch, heap);
@@ -204,6 +224,9 @@ static void deinit(struct wal__transfer *transfer)
     wal__buf_deinit(&transfer->from_records.hidden);
     wal__buf_deinit(&transfer->to_records.items);
     wal__buf_deinit(&transfer->to_records.hidden);
+    wal__buf_deinit(&transfer->trunk_records.items);
+    wal__buf_deinit(&transfer->trunk_records.hidden);
+    wal__buf_deinit(&transfer->restores);
     wal__sha256_alg_deinit(&transfer->sha256);
     wal__record_buf_deinit(&transfer->scratch);
     wal__record_buf_deinit(&transfer->to_scratch);
@@ -278,13 +301,19 @@ enum wal_status wal__transfer_load(struct wal_transfer_options *own,
 {
     enum wal_status status = wal__struct_load(WAL__STRUCT(wal_transfer_options),
                                               own, options, error);
+    struct wal__span name;
 
+    if (status == WAL_OK) {
+        status = wal__text_check(own->branch_name, NAME_MAX_SIZE,
+                                 "branch's name", &name, error);
+    }
     if (status == WAL_OK) {
         status = wal__struct_check_optional(WAL__STRUCT(wal_transfer_result),
                                             result, error);
     }
-    return status == WAL_OK && (own->flags != 0 || (own->sessions == NULL &&
-                                                    own->session_count > 0))
+    return status == WAL_OK &&
+                   ((own->flags & ~(uint32_t)WAL_TRANSFER_KEEP_BOTH) != 0 ||
+                    (own->sessions == NULL && own->session_count > 0))
                ? wal__invalid(error, "the options of the transfer are not "
                                      "valid")
                : status;

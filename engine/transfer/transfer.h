@@ -2,8 +2,9 @@
  * transfer.h - the state of a transfer (agentwal/transfer.h) and its parts: the
  * call (transfer.c), failures (transfer_report.c), reading records
  * (transfer_records.c), what is copied (transfer_plan.c), what the other store
- * has of it (transfer_compare.c, transfer_versions.c), sessions
- * (transfer_sessions.c), entries (transfer_entries.c), documents
+ * has of it (transfer_compare.c, transfer_versions.c), branches of sessions
+ * that both went on with (transfer_branch.c, transfer_branch_documents.c),
+ * sessions (transfer_sessions.c), entries (transfer_entries.c), documents
  * (transfer_documents.c), content (transfer_blobs.c).
  *
  * The plan goes over the sessions from the newest number to the oldest, so that
@@ -21,12 +22,15 @@
 #ifndef AGENTWAL_ENGINE_TRANSFER_TRANSFER_H
 #define AGENTWAL_ENGINE_TRANSFER_TRANSFER_H
 
+#include <string.h>
+
 #include "agentwal/transfer.h"
 #include "engine/base/hashmap.h"
 #include "engine/base/sha256.h"
 #include "engine/blob/blob.h"
 #include "engine/os/spill.h"
 #include "engine/store/session.h"
+#include "format/bytes/assert.h"
 
 enum {
     WAL__TRANSFER_BATCH = 256 /* entries that are appended together */
@@ -64,7 +68,32 @@ struct wal__transfer_session {
     uint64_t documents;         /* versions that were added */
     struct wal_session *handle; /* in `to`; NULL: not created */
     struct wal_error *why;      /* of a refusal; heap */
+    struct wal_session *trunk;  /* of a branch: the session of this id in `to`;
+                                 * NULL: no branch */
     char id[WAL_ID_SIZE];
+    char copy_id[WAL_ID_SIZE];      /* in `to`: of a branch another one */
+    char branch_point[WAL_ID_SIZE]; /* the last common entry; "": none */
+};
+
+/* What `to` has of the entries of a session, compared in log order. */
+struct wal__transfer_entries {
+    uint64_t common;
+    uint64_t missing; /* that it lacks, after the common ones */
+    /* The last common one of the conversation: its sequence and position in
+     * `to`, and the rank in from_records after it. 0: none. */
+    uint64_t last;
+    uint64_t last_position;
+    size_t next;
+    bool has_more;  /* `to` has entries after the common ones */
+    bool has_other; /* both have */
+};
+
+/* A version with which the document of a branch begins, because the trunk has
+ * gone on with it. */
+struct wal__transfer_restore {
+    uint32_t rank;    /* of the session */
+    uint32_t is_hide; /* the branch has none; position is one of `to` */
+    uint64_t position;
 };
 
 /* A record of a session, as its posting says. */
@@ -146,6 +175,8 @@ struct wal__transfer {
     struct wal__buf redactions; /* struct wal__transfer_redaction, by target */
     struct wal__transfer_records from_records;
     struct wal__transfer_records to_records;
+    struct wal__transfer_records trunk_records; /* in `to`, of a branch */
+    struct wal__buf restores; /* struct wal__transfer_restore */
     struct wal__sha256_alg sha256;
     struct wal__record_buf scratch; /* of records of `from` */
     struct wal__record_buf to_scratch;
@@ -153,6 +184,17 @@ struct wal__transfer {
     struct wal__transfer_id to_id;
     struct wal__transfer_batch batch;
 };
+
+/* Copies an id and terminates it. */
+static inline void wal__transfer_copy_id(char out[WAL_ID_SIZE],
+                                         struct wal__span id)
+{
+    WAL__ASSERT(id.size < WAL_ID_SIZE);
+    if (id.size > 0) {
+        memcpy(out, id.data, id.size);
+    }
+    out[id.size] = '\0';
+}
 
 /* --- transfer.c ----------------------------------------------------------- */
 
@@ -212,6 +254,9 @@ enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
 /* Whether an entry of `from` is redacted there. After the plan. */
 bool wal__transfer_is_hidden(const struct wal__transfer *transfer,
                              uint64_t sequence);
+/* Whether a document is not taken along: an unfinished rewind, and where the
+ * session has moved to. */
+bool wal__transfer_is_local(uint64_t key_hash);
 /* Opens the session of that id in `to`; WAL_ENOTFOUND. */
 enum wal_status wal__transfer_open(struct wal__transfer *transfer,
                                    const char *id,
@@ -249,19 +294,81 @@ void wal__transfer_plan(struct wal__transfer *transfer);
  * is_present of from_records, or refuses it. */
 void wal__transfer_compare(struct wal__transfer *transfer,
                            struct wal__transfer_session *session);
+/* The id of the fork point of the session in from_records; "": none. */
+enum wal_status wal__transfer_read_fork_id(struct wal__transfer *transfer,
+                                           char id[WAL_ID_SIZE]) WAL_MUST_USE;
 /* What a session of `to` is that an earlier transfer did not complete. */
 enum wal__transfer_mark {
     WAL__TRANSFER_UNMARKED,
     WAL__TRANSFER_MARKED,       /* it is to be completed */
     WAL__TRANSFER_MARKED_SOURCE /* it is to be deleted */
 };
+/* Marks the entries of from_records, from the rank `first` on, that to_records
+ * has, those of session->handle. */
+enum wal_status wal__transfer_compare_entries(
+    struct wal__transfer *transfer, const struct wal__transfer_session *session,
+    size_t first, struct wal__transfer_entries *found) WAL_MUST_USE;
 enum wal_status
 wal__transfer_read_mark(struct wal__transfer *transfer,
                         struct wal_session *session,
                         enum wal__transfer_mark *mark) WAL_MUST_USE;
 struct wal_slice wal__transfer_mark_text(enum wal__transfer_mark mark);
 
+/* --- transfer_branch.c ---------------------------------------------------- */
+
+/* Whether sessions that both went on with become branches. */
+bool wal__transfer_keeps_both(const struct wal__transfer *transfer);
+/* Makes a branch of the session, whose handle and to_records are the trunk:
+ * finds the one that an earlier transfer made, or plans a new one. `found`: the
+ * entries of the trunk. */
+void wal__transfer_branch(struct wal__transfer *transfer,
+                          struct wal__transfer_session *session,
+                          const struct wal__transfer_entries *found);
+/* Whether `id` is of a session, and `copy` of it or of a branch of it. */
+bool wal__transfer_is_copy(const struct wal__transfer *transfer,
+                           struct wal__span id, struct wal__span copy);
+
+/* --- transfer_branch_documents.c ------------------------------------------ */
+
+/*
+ * Compares the versions of documents in from_records with what a branch sees:
+ * those of trunk_records below `limit`, then those of to_records. Sets
+ * is_present, and adds to the restores of the branch. WAL_EEXISTS: a document
+ * was changed in the branch and in `from`, unless `repeats`.
+ */
+enum wal_status wal__transfer_compare_branch_versions(
+    struct wal__transfer *transfer, const struct wal__transfer_session *session,
+    uint64_t limit, bool repeats) WAL_MUST_USE;
+/* Makes the documents of a branch begin as the common ones were. */
+void wal__transfer_restore_branch(struct wal__transfer *transfer,
+                                  struct wal__transfer_session *session);
+
 /* --- transfer_versions.c -------------------------------------------------- */
+
+/* A version of a document. */
+struct wal__transfer_version {
+    uint64_t key_hash;
+    size_t record; /* rank of its record */
+    struct wal__digest digest;
+    bool is_deletion;
+};
+/* Appends the versions of the records of `core`, sorted by key and then by age.
+ * Local ones are left out. */
+enum wal_status wal__transfer_list_versions(
+    struct wal__transfer *transfer, struct wal__core *core,
+    const struct wal__transfer_records *records, struct wal__buf *out,
+    struct wal_error *error) WAL_MUST_USE;
+bool wal__transfer_same_version(const struct wal__transfer_version *a,
+                                const struct wal__transfer_version *b);
+/* The end of the versions that have the key of the one at `at`. */
+size_t wal__transfer_key_end(const struct wal__transfer_version *items,
+                             size_t count, size_t at);
+/* Of the versions of one key, from oldest to newest: the number of those of
+ * `from` that `to` has or that it is ahead of; SIZE_MAX: they differ. */
+size_t wal__transfer_count_present(const struct wal__transfer_version *from,
+                                   size_t from_count,
+                                   const struct wal__transfer_version *to,
+                                   size_t to_count);
 
 /* What to do about a document that was changed on both sides. */
 enum wal__transfer_difference {
@@ -323,6 +430,16 @@ void wal__transfer_document(struct wal__transfer *transfer,
  * sees to those that it saw in `from`. */
 void wal__transfer_restore_documents(struct wal__transfer *transfer,
                                      struct wal__transfer_session *session);
+/* Repeats the version at this position of `from`, or deletes in the session the
+ * document of the one at this position of `to`. */
+enum wal_status
+wal__transfer_repeat_document(struct wal__transfer *transfer,
+                              struct wal__transfer_session *session,
+                              uint64_t position) WAL_MUST_USE;
+enum wal_status
+wal__transfer_hide_document(struct wal__transfer *transfer,
+                            struct wal__transfer_session *session,
+                            uint64_t position) WAL_MUST_USE;
 /* Repeats the documents of the store. */
 void wal__transfer_store_documents(struct wal__transfer *transfer);
 

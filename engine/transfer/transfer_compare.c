@@ -74,6 +74,24 @@ static enum wal_status read_fork(struct wal__core *core,
                : status;
 }
 
+enum wal_status wal__transfer_read_fork_id(struct wal__transfer *transfer,
+                                           char id[WAL_ID_SIZE])
+{
+    const struct wal__transfer_record *fork =
+        find_fork(&transfer->from_records);
+    struct wal__fork_record record = {0};
+    enum wal_status status = WAL_OK;
+
+    if (fork != NULL) {
+        status = read_fork(transfer->from, fork, &transfer->scratch, &record,
+                           &transfer->error);
+    }
+    if (status == WAL_OK) {
+        wal__transfer_copy_id(id, record.entry_id);
+    }
+    return status;
+}
+
 /* Whether both sessions are no forks, or forks at the same place. */
 static enum wal_status compare_forks(struct wal__transfer *transfer, bool *same)
 {
@@ -95,7 +113,7 @@ static enum wal_status compare_forks(struct wal__transfer *transfer, bool *same)
                            &transfer->error);
     }
     *same = status == WAL_OK && a.stream == b.stream &&
-            wal__span_equal(a.source_id, b.source_id) &&
+            wal__transfer_is_copy(transfer, a.source_id, b.source_id) &&
             wal__span_equal(a.entry_id, b.entry_id);
     return status;
 }
@@ -207,12 +225,36 @@ static size_t next_entry(const struct wal__transfer *transfer, size_t at)
     return at;
 }
 
-/* Marks the entries that `to` has. *missing: the number of the others; *more:
- * `to` has entries after them. False: it has others. */
-static bool compare_entries(struct wal__transfer *transfer,
-                            const struct wal__transfer_session *session,
-                            uint64_t *missing, bool *more,
-                            enum wal_status *status)
+/* Compares an entry of `from` with those of `to` from rank *at on. Redactions
+ * that are repeated ones are skipped. */
+static enum wal_status find_same(struct wal__transfer *transfer,
+                                 const struct wal__transfer_session *session,
+                                 const struct wal__transfer_record *entry,
+                                 size_t *at, bool *is_same)
+{
+    const struct wal__transfer_record *to =
+        (const void *)transfer->to_records.items.data;
+    size_t count = transfer->to_records.items.size / sizeof(*to);
+    enum wal_status status = WAL_OK;
+    size_t i = *at;
+
+    *is_same = false;
+    while (i < count) {
+        *is_same = same_entry(transfer, session, entry, &to[i], &status);
+        if (*is_same || status != WAL_OK ||
+            !is_repeated_redaction(transfer, &to[i])) {
+            break;
+        }
+        i = next_entry(transfer, i + 1);
+    }
+    *at = i;
+    return status;
+}
+
+enum wal_status
+wal__transfer_compare_entries(struct wal__transfer *transfer,
+                              const struct wal__transfer_session *session,
+                              size_t first, struct wal__transfer_entries *found)
 {
     struct wal__transfer_record *from =
         (void *)transfer->from_records.items.data;
@@ -222,28 +264,36 @@ static bool compare_entries(struct wal__transfer *transfer,
     size_t to_count = transfer->to_records.items.size / sizeof(*to);
     size_t at = next_entry(transfer, 0);
 
-    *missing = 0;
-    for (size_t i = 0; i < from_count; i++) {
+    *found = (struct wal__transfer_entries){.common = 0};
+    for (size_t i = first; i < from_count; i++) {
+        enum wal_status status = WAL_OK;
+        bool is_same = false;
+
         if (from[i].type != WAL__FRAME_ENTRY) {
             continue;
         }
-        while (at < to_count &&
-               !same_entry(transfer, session, &from[i], &to[at], status)) {
-            if (*status != WAL_OK ||
-                !is_repeated_redaction(transfer, &to[at])) {
-                return false;
-            }
-            at = next_entry(transfer, at + 1);
+        if (found->missing == 0) {
+            status = find_same(transfer, session, &from[i], &at, &is_same);
         }
-        from[i].is_present = at < to_count;
-        *missing += at == to_count;
-        at = at < to_count ? next_entry(transfer, at + 1) : at;
+        if (status != WAL_OK) {
+            return status;
+        }
+        from[i].is_present = is_same;
+        found->common += is_same;
+        found->missing += !is_same;
+        if (is_same && from[i].stream == 0) {
+            found->last = to[at].sequence;
+            found->last_position = to[at].position;
+            found->next = i + 1;
+        }
+        at = is_same ? next_entry(transfer, at + 1) : at;
     }
     while (at < to_count && is_repeated_redaction(transfer, &to[at])) {
         at = next_entry(transfer, at + 1);
     }
-    *more = at < to_count;
-    return true;
+    found->has_more = at < to_count;
+    found->has_other = found->has_more && found->missing > 0;
+    return WAL_OK;
 }
 
 /* --- sessions ------------------------------------------------------------- */
@@ -261,16 +311,27 @@ static void mark_documents(struct wal__transfer *transfer)
     }
 }
 
+/* Both went on with the session. */
+static void part(struct wal__transfer *transfer,
+                 struct wal__transfer_session *session,
+                 const struct wal__transfer_entries *found, const char *why)
+{
+    if (wal__transfer_keeps_both(transfer)) {
+        wal__transfer_branch(transfer, session, found);
+    } else {
+        wal__transfer_refuse(transfer, session, WAL_EEXISTS, "%s", why);
+    }
+}
+
 static void compare_present(struct wal__transfer *transfer,
                             struct wal__transfer_session *session,
                             enum wal__transfer_mark mark)
 {
-    enum wal_status status = WAL_OK;
-    uint64_t missing = 0;
-    bool more = false;
+    struct wal__transfer_entries found;
+    bool is_marked = mark != WAL__TRANSFER_UNMARKED;
     bool same = false;
+    enum wal_status status = compare_forks(transfer, &same);
 
-    status = compare_forks(transfer, &same);
     if (!wal__transfer_try(transfer, session, status)) {
         return;
     }
@@ -279,30 +340,30 @@ static void compare_present(struct wal__transfer *transfer,
                              "the session has another fork point there");
         return;
     }
-    same = compare_entries(transfer, session, &missing, &more, &status);
+    status = wal__transfer_compare_entries(transfer, session, 0, &found);
     if (!wal__transfer_try(transfer, session, status)) {
         return;
     }
-    if (!same) {
-        wal__transfer_refuse(transfer, session, WAL_EEXISTS,
-                             "the session has other entries there");
+    if (found.has_other) {
+        part(transfer, session, &found, "the session has other entries there");
         return;
     }
-    if (more) {
+    if (found.has_more) {
         session->state = WAL__TRANSFER_AHEAD;
         mark_documents(transfer);
         return;
     }
-    session->state = mark == WAL__TRANSFER_UNMARKED ? WAL__TRANSFER_PRESENT
-                                                    : WAL__TRANSFER_INCOMPLETE;
-    session->is_continued = missing > 0;
-    (void)wal__transfer_try(
-        transfer, session,
-        wal__transfer_compare_versions(transfer,
-                                       mark == WAL__TRANSFER_UNMARKED
-                                           ? WAL__TRANSFER_REFUSE
-                                           : WAL__TRANSFER_REPEAT,
-                                       &transfer->error));
+    session->state =
+        is_marked ? WAL__TRANSFER_INCOMPLETE : WAL__TRANSFER_PRESENT;
+    session->is_continued = found.missing > 0;
+    status = wal__transfer_compare_versions(
+        transfer, is_marked ? WAL__TRANSFER_REPEAT : WAL__TRANSFER_REFUSE,
+        &transfer->error);
+    if (status == WAL_EEXISTS && wal__transfer_keeps_both(transfer)) {
+        wal__transfer_branch(transfer, session, &found);
+    } else {
+        (void)wal__transfer_try(transfer, session, status);
+    }
 }
 
 void wal__transfer_compare(struct wal__transfer *transfer,
@@ -310,7 +371,7 @@ void wal__transfer_compare(struct wal__transfer *transfer,
 {
     enum wal__transfer_mark mark = WAL__TRANSFER_UNMARKED;
     enum wal_status status =
-        wal__transfer_open(transfer, session->id, &session->handle);
+        wal__transfer_open(transfer, session->copy_id, &session->handle);
 
     if (status == WAL_ENOTFOUND) {
         session->state = WAL__TRANSFER_NEW;

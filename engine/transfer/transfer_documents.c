@@ -34,7 +34,8 @@ static enum wal_status put_document(struct wal__transfer *transfer,
     return status;
 }
 
-static enum wal_status repeat(struct wal__transfer *transfer,
+enum wal_status
+wal__transfer_repeat_document(struct wal__transfer *transfer,
                               struct wal__transfer_session *session,
                               uint64_t position)
 {
@@ -79,7 +80,7 @@ void wal__transfer_document(struct wal__transfer *transfer,
     if (transfer->batch.session == session) {
         wal__transfer_flush(transfer);
     }
-    status = repeat(transfer, session, position);
+    status = wal__transfer_repeat_document(transfer, session, position);
     if (wal__transfer_try(transfer, session, status)) {
         session->documents++;
         transfer->result.documents++;
@@ -178,10 +179,9 @@ static enum wal_status list_seen(struct wal__transfer *transfer,
                                         wal_status_text(status));
 }
 
-/* Deletes in the fork a document that it did not see. */
-static enum wal_status hide(struct wal__transfer *transfer,
-                            struct wal__transfer_session *fork,
-                            uint64_t position)
+enum wal_status wal__transfer_hide_document(struct wal__transfer *transfer,
+                                            struct wal__transfer_session *fork,
+                                            uint64_t position)
 {
     struct wal_doc doc = WAL_INIT(wal_doc);
     struct wal__doc_record record;
@@ -232,7 +232,8 @@ void wal__transfer_restore_documents(struct wal__transfer *transfer,
     for (size_t i = 0; i < from.size / sizeof(*items) && status == WAL_OK;
          i++) {
         if (!items[i].is_deletion) {
-            status = repeat(transfer, session, items[i].position);
+            status = wal__transfer_repeat_document(transfer, session,
+                                                   items[i].position);
         }
     }
     items = (const void *)to.data;
@@ -240,7 +241,8 @@ void wal__transfer_restore_documents(struct wal__transfer *transfer,
         const struct seen *seen = find_seen(&from, items[i].key_hash);
 
         if (!items[i].is_deletion && (seen == NULL || seen->is_deletion)) {
-            status = hide(transfer, session, items[i].position);
+            status = wal__transfer_hide_document(transfer, session,
+                                                 items[i].position);
         }
     }
     wal__buf_deinit(&from);
@@ -271,7 +273,8 @@ void wal__transfer_store_documents(struct wal__transfer *transfer)
          i++) {
         if (!items[i].is_present && (items[i].type == WAL__FRAME_DOC ||
                                      items[i].type == WAL__FRAME_DOC_DELETE)) {
-            status = repeat(transfer, NULL, items[i].position);
+            status = wal__transfer_repeat_document(transfer, NULL,
+                                                   items[i].position);
             transfer->result.documents += status == WAL_OK;
         }
     }

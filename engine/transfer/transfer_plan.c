@@ -11,9 +11,6 @@
 
 #include "engine/base/error.h"
 #include "engine/transfer/transfer.h"
-#include "format/bytes/crc32.h"
-
-static const char rewind_key[] = "\0rewind";
 
 /* --- sessions ------------------------------------------------------------- */
 
@@ -146,6 +143,7 @@ static void read_summary(struct wal__transfer *transfer,
     if (status == WAL_OK) {
         memcpy(session->id, summary.id.data, summary.id.size);
         session->id[summary.id.size] = '\0';
+        memcpy(session->copy_id, session->id, summary.id.size + 1);
         session->is_fork = (summary.flags & WAL__SUMMARY_FORK) != 0;
         session->fork_source = summary.fork_source;
         session->fork_owner = summary.fork_owner;
@@ -196,9 +194,7 @@ static bool is_repeated(const struct wal__transfer_record *record)
         return !record->is_present;
     case WAL__FRAME_DOC:
     case WAL__FRAME_DOC_DELETE:
-        return !record->is_present &&
-               record->id_hash !=
-                   wal__id_hash(rewind_key, sizeof(rewind_key) - 1);
+        return !record->is_present && !wal__transfer_is_local(record->id_hash);
     default:
         return false;
     }
@@ -303,7 +299,7 @@ static void plan_session(struct wal__transfer *transfer,
     }
     session->is_temporary |=
         session->state == WAL__TRANSFER_NEW && !session->is_wanted;
-    if (session->is_fork &&
+    if (session->is_fork && session->trunk == NULL &&
         (session->state == WAL__TRANSFER_NEW || session->is_temporary ||
          has_left_source(transfer, session))) {
         add_source(transfer, session);

@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/transfer/transfer.h"
+#include "format/bytes/crc32.h"
 
 /* --- sessions ------------------------------------------------------------- */
 
@@ -125,6 +126,15 @@ bool wal__transfer_is_hidden(const struct wal__transfer *transfer,
                    items->size / sizeof(struct wal__transfer_redaction),
                    sizeof(struct wal__transfer_redaction),
                    wal__transfer_compare_redactions) != NULL;
+}
+
+bool wal__transfer_is_local(uint64_t key_hash)
+{
+    static const char rewind[] = "\0rewind";
+    static const char moved[] = "\0moved";
+
+    return key_hash == wal__id_hash(rewind, sizeof(rewind) - 1) ||
+           key_hash == wal__id_hash(moved, sizeof(moved) - 1);
 }
 
 /* --- one record ----------------------------------------------------------- */

@@ -55,7 +55,8 @@ static void free_id(struct wal__transfer *transfer,
         struct wal__transfer_session *other = transfer->sessions[i];
 
         if (other != session && other->is_temporary && !other->is_removed &&
-            other->handle != NULL && strcmp(other->id, session->id) == 0) {
+            other->handle != NULL &&
+            strcmp(other->copy_id, session->copy_id) == 0) {
             wal__transfer_remove(transfer, other);
         }
     }
@@ -107,6 +108,25 @@ static enum wal_status fork_session(struct wal__transfer *transfer,
     return status;
 }
 
+/* Forks the trunk of a branch at the last common entry; without one the branch
+ * is a session by itself. */
+static enum wal_status create_branch(struct wal__transfer *transfer,
+                                     struct wal__transfer_session *session,
+                                     struct wal_session_options *options)
+{
+    const struct wal_slice point = {session->branch_point,
+                                    strlen(session->branch_point)};
+
+    options->id =
+        (struct wal_slice){session->copy_id, strlen(session->copy_id)};
+    options->parent_id = (struct wal_slice){NULL, 0};
+    return point.size > 0
+               ? wal_session_fork(session->trunk, point, options,
+                                  &session->handle, &transfer->error)
+               : wal_session_create(transfer->to_store, options,
+                                    &session->handle, &transfer->error);
+}
+
 void wal__transfer_create(struct wal__transfer *transfer,
                           struct wal__transfer_session *session,
                           uint64_t position)
@@ -124,12 +144,17 @@ void wal__transfer_create(struct wal__transfer *transfer,
         if (session->is_fork) {
             options.parent_id = (struct wal_slice){NULL, 0};
         }
-        status = session->is_fork
+        status = session->trunk != NULL
+                     ? create_branch(transfer, session, &options)
+                 : session->is_fork
                      ? fork_session(transfer, session, &options, position)
                      : wal_session_create(transfer->to_store, &options,
                                           &session->handle, &transfer->error);
     }
-    (void)wal__transfer_try(transfer, session, status);
+    if (wal__transfer_try(transfer, session, status) &&
+        session->trunk != NULL) {
+        wal__transfer_restore_branch(transfer, session);
+    }
 }
 
 /* --- completion ----------------------------------------------------------- */
@@ -402,6 +427,7 @@ void wal__transfer_close_sessions(struct wal__transfer *transfer)
 {
     for (uint32_t i = 0; i < transfer->session_count; i++) {
         wal_session_close(transfer->sessions[i]->handle);
+        wal_session_close(transfer->sessions[i]->trunk);
         wal__heap_free(transfer->heap, transfer->sessions[i]->why);
         wal__heap_free(transfer->heap, transfer->sessions[i]);
     }

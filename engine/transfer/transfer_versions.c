@@ -10,21 +10,11 @@
 
 #include "engine/base/error.h"
 #include "engine/transfer/transfer.h"
-#include "format/bytes/crc32.h"
-
-static const char rewind_key[] = "\0rewind";
-
-struct version {
-    uint64_t key_hash;
-    size_t record; /* rank of its record */
-    struct wal__digest digest;
-    bool is_deletion;
-};
 
 static int compare_versions(const void *a, const void *b)
 {
-    const struct version *x = a;
-    const struct version *y = b;
+    const struct wal__transfer_version *x = a;
+    const struct wal__transfer_version *y = b;
 
     if (x->key_hash != y->key_hash) {
         return x->key_hash < y->key_hash ? -1 : 1;
@@ -32,27 +22,26 @@ static int compare_versions(const void *a, const void *b)
     return x->record < y->record ? -1 : x->record > y->record;
 }
 
-/* Appends the versions, sorted by key and then by age. An unfinished rewind is
- * left out. */
-static enum wal_status
-list_versions(struct wal__transfer *transfer, struct wal__core *core,
-              const struct wal__transfer_records *records, struct wal__buf *out,
-              struct wal_error *error)
+enum wal_status
+wal__transfer_list_versions(struct wal__transfer *transfer,
+                            struct wal__core *core,
+                            const struct wal__transfer_records *records,
+                            struct wal__buf *out, struct wal_error *error)
 {
     const struct wal__transfer_record *items =
         (const void *)records->items.data;
     size_t count = records->items.size / sizeof(*items);
-    uint64_t rewind = wal__id_hash(rewind_key, sizeof(rewind_key) - 1);
     enum wal_status status = WAL_OK;
 
     for (size_t i = 0; i < count && status == WAL_OK; i++) {
-        struct version version = {.key_hash = items[i].id_hash, .record = i};
+        struct wal__transfer_version version = {.key_hash = items[i].id_hash,
+                                                .record = i};
         struct wal__doc_record doc;
         struct wal__frame frame;
 
         if ((items[i].type != WAL__FRAME_DOC &&
              items[i].type != WAL__FRAME_DOC_DELETE) ||
-            items[i].id_hash == rewind) {
+            wal__transfer_is_local(items[i].id_hash)) {
             continue;
         }
         status =
@@ -67,47 +56,48 @@ list_versions(struct wal__transfer *transfer, struct wal__core *core,
         }
     }
     if (out->size > 0) {
-        qsort(out->data, out->size / sizeof(struct version),
-              sizeof(struct version), compare_versions);
+        qsort(out->data, out->size / sizeof(struct wal__transfer_version),
+              sizeof(struct wal__transfer_version), compare_versions);
     }
     return status;
 }
 
-static bool is_same(const struct version *a, const struct version *b)
+bool wal__transfer_same_version(const struct wal__transfer_version *a,
+                                const struct wal__transfer_version *b)
 {
     return a->is_deletion == b->is_deletion &&
            wal__digest_equal(&a->digest, &b->digest);
 }
 
-/* Of the versions of one key, from oldest to newest: the number of those of
- * `from` that `to` has or that it is ahead of; SIZE_MAX: they differ. */
-static size_t count_present(const struct version *from, size_t from_count,
-                            const struct version *to, size_t to_count)
+size_t wal__transfer_count_present(const struct wal__transfer_version *from,
+                                   size_t from_count,
+                                   const struct wal__transfer_version *to,
+                                   size_t to_count)
 {
     size_t common = 0;
 
     while (common < from_count && common < to_count &&
-           is_same(&from[common], &to[common])) {
+           wal__transfer_same_version(&from[common], &to[common])) {
         common++;
     }
     if (common == from_count || common == to_count) {
         return common == from_count ? from_count : common;
     }
     for (size_t i = from_count; i > 0; i--) {
-        if (is_same(&from[i - 1], &to[to_count - 1])) {
+        if (wal__transfer_same_version(&from[i - 1], &to[to_count - 1])) {
             return i;
         }
     }
     for (size_t i = 0; i < to_count; i++) {
-        if (is_same(&from[from_count - 1], &to[i])) {
+        if (wal__transfer_same_version(&from[from_count - 1], &to[i])) {
             return from_count;
         }
     }
     return SIZE_MAX;
 }
 
-/* The end of the versions that have the key of the one at `at`. */
-static size_t end_of_key(const struct version *items, size_t count, size_t at)
+size_t wal__transfer_key_end(const struct wal__transfer_version *items,
+                             size_t count, size_t at)
 {
     size_t end = at;
 
@@ -125,14 +115,15 @@ static enum wal_status match(struct wal__transfer *transfer,
 {
     struct wal__transfer_record *records =
         (void *)transfer->from_records.items.data;
-    const struct version *from = (const void *)from_versions->data;
-    const struct version *to = (const void *)to_versions->data;
+    const struct wal__transfer_version *from =
+        (const void *)from_versions->data;
+    const struct wal__transfer_version *to = (const void *)to_versions->data;
     size_t from_count = from_versions->size / sizeof(*from);
     size_t to_count = to_versions->size / sizeof(*to);
     size_t other = 0;
 
     for (size_t at = 0; at < from_count;) {
-        size_t end = end_of_key(from, from_count, at);
+        size_t end = wal__transfer_key_end(from, from_count, at);
         size_t other_end = other;
         size_t present;
 
@@ -140,11 +131,11 @@ static enum wal_status match(struct wal__transfer *transfer,
             other++;
         }
         other_end = other < to_count && to[other].key_hash == from[at].key_hash
-                        ? end_of_key(to, to_count, other)
+                        ? wal__transfer_key_end(to, to_count, other)
                         : other;
-        present =
-            count_present(&from[at], end - at,
-                          to_count == 0 ? NULL : &to[other], other_end - other);
+        present = wal__transfer_count_present(&from[at], end - at,
+                                              to_count == 0 ? NULL : &to[other],
+                                              other_end - other);
         if (present == SIZE_MAX && difference == WAL__TRANSFER_REFUSE) {
             return wal__fail(error, WAL_EEXISTS,
                              "a document was changed on both sides");
@@ -175,11 +166,11 @@ wal__transfer_compare_versions(struct wal__transfer *transfer,
 
     wal__buf_init(&from, transfer->heap);
     wal__buf_init(&to, transfer->heap);
-    status = list_versions(transfer, transfer->from, &transfer->from_records,
-                           &from, error);
+    status = wal__transfer_list_versions(transfer, transfer->from,
+                                         &transfer->from_records, &from, error);
     if (status == WAL_OK) {
-        status = list_versions(transfer, transfer->to, &transfer->to_records,
-                               &to, error);
+        status = wal__transfer_list_versions(transfer, transfer->to,
+                                             &transfer->to_records, &to, error);
     }
     if (status == WAL_OK) {
         status = match(transfer, &from, &to, difference, error);

@@ -31,6 +31,9 @@ static void record_from_summary(const struct wal__summary *summary,
     if ((summary->flags & WAL__SUMMARY_TRASHED) != 0) {
         record->flags |= WAL__SESSION_RECORD_TRASHED;
     }
+    if ((summary->flags & WAL__SUMMARY_MOVED) != 0) {
+        record->flags |= WAL__SESSION_RECORD_MOVED;
+    }
 }
 
 /* Copies the id of a summary, which is valid under the state lock only. */

@@ -12,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/hashmap.h"
+#include "engine/write/moved.h"
 #include "engine/write/write_batch.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
@@ -400,6 +401,10 @@ static enum wal_status begin(struct wal__resolver *resolver)
     }
     status = wal__session_check_writable(
         core, batch->session, batch->is_migration, &summary, &op->error);
+    if (status == WAL_OK && (summary.flags & WAL__SUMMARY_MOVED) != 0 &&
+        !batch->is_copy && !batch->is_migration) {
+        status = wal__moved_fail(core, &summary, &op->error);
+    }
     if (status != WAL_OK) {
         return status;
     }

@@ -152,7 +152,8 @@ enum {
     VERSION_MIN = 2,
     SUMMARY_FLAGS_KNOWN = WAL__SUMMARY_FORK | WAL__SUMMARY_DAMAGED |
                           WAL__SUMMARY_DELETED | WAL__SUMMARY_ACTIVE |
-                          WAL__SUMMARY_STRAIGHT | WAL__SUMMARY_TRASHED,
+                          WAL__SUMMARY_STRAIGHT | WAL__SUMMARY_TRASHED |
+                          WAL__SUMMARY_MOVED,
     POSTING_COUNT_MAX = WAL__SEGMENT_MAX / WAL__FRAME_SIZE
 };
 

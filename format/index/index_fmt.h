@@ -36,7 +36,8 @@ enum wal__summary_flag {
     /* Its entries of stream 0 are one path to `main`, from the root or the fork
      * point on. Unset: not known. */
     WAL__SUMMARY_STRAIGHT = 16,
-    WAL__SUMMARY_TRASHED = 32 /* not listed; its id stays taken */
+    WAL__SUMMARY_TRASHED = 32, /* not listed; its id stays taken */
+    WAL__SUMMARY_MOVED = 64    /* to another store; refuses appends */
 };
 
 /* The state of a session; spans are borrowed. */

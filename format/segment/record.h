@@ -59,7 +59,8 @@ struct wal__damage wal__open_record_damage(const struct wal__open_record *open,
 
 enum wal__session_record_flag {
     WAL__SESSION_RECORD_FORK = 1,
-    WAL__SESSION_RECORD_TRASHED = 2
+    WAL__SESSION_RECORD_TRASHED = 2,
+    WAL__SESSION_RECORD_MOVED = 4
 };
 
 struct wal__session_record {

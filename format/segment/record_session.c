@@ -73,7 +73,10 @@ void wal__session_record_encode(const struct wal__session_record *session,
 }
 
 enum {
-    SESSION_FLAGS_KNOWN = WAL__SESSION_RECORD_FORK | WAL__SESSION_RECORD_TRASHED
+    SESSION_FLAGS_KNOWN = WAL__SESSION_RECORD_FORK |
+                          WAL__SESSION_RECORD_TRASHED |
+                          WAL__SESSION_RECORD_MOVED,
+    SESSION_0_FLAGS_KNOWN = WAL__SESSION_RECORD_FORK
 };
 
 static bool session_is_valid(const struct wal__session_record *session)
@@ -180,7 +183,7 @@ static enum wal__fmt decode_session_0(struct wal__span payload,
     read.metadata.size = wal__get32(at + SESSION_0_METADATA_SIZE);
     size = wal__session_record_size(&read) - SESSION_TEXTS + SESSION_0_TEXTS;
     if (wal__get16(at + SESSION_0_ZERO) != 0 || !fits_in_ms(created) ||
-        (read.flags & WAL__SESSION_RECORD_TRASHED) != 0 ||
+        (read.flags & ~(uint32_t)SESSION_0_FLAGS_KNOWN) != 0 ||
         !session_is_valid(&read) || size != payload.size) {
         return WAL__FMT_FIELD;
     }

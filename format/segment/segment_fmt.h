@@ -29,10 +29,12 @@ enum {
 #define WAL__INCOMPAT_ENCRYPTED   2u /* reserved */
 #define WAL__INCOMPAT_TRASH       4u
 #define WAL__INCOMPAT_PROVISIONAL 8u
+#define WAL__INCOMPAT_MOVED       16u
 /* Those that this library implements. */
 #define WAL__KNOWN_RO_COMPAT      0u
-#define WAL__KNOWN_INCOMPAT \
-    (WAL__INCOMPAT_REWRITTEN | WAL__INCOMPAT_TRASH | WAL__INCOMPAT_PROVISIONAL)
+#define WAL__KNOWN_INCOMPAT                          \
+    (WAL__INCOMPAT_REWRITTEN | WAL__INCOMPAT_TRASH | \
+     WAL__INCOMPAT_PROVISIONAL | WAL__INCOMPAT_MOVED)
 
 enum wal__segment_class {
     WAL__CLASS_LOG = 1,

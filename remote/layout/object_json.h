@@ -21,7 +21,7 @@
 enum {
     WAL__EPOCH_HOST_SIZE = 65, /* with its NUL */
     WAL__EPOCH_JSON_MAX = 4096,
-    WAL__FENCE_JSON_MAX = 256
+    WAL__FENCE_JSON_MAX = 128 /* every part is larger */
 };
 
 /* The writer of an epoch. */

@@ -78,15 +78,24 @@ void wal__store_object_prefix(const struct wal__store_object *object,
                               char out[WAL__STORE_OBJECT_SIZE])
 {
     static const char *const rooms[] = {
-        [WAL__OBJECT_EPOCH] = "epoch",
-        [WAL__OBJECT_PART] = "part",
+        [WAL__OBJECT_EPOCH] = "epoch", [WAL__OBJECT_PART] = "part",
+        [WAL__OBJECT_BASE] = "base",   [WAL__OBJECT_SEGMENT] = "seg",
+        [WAL__OBJECT_OWN] = "own",
     };
+    static const uint8_t none[16];
+    char id[WAL__UUID_TEXT_SIZE];
     char uuid[WAL__UUID_TEXT_SIZE];
 
     wal__uuid_format(object->uuid, uuid);
     if (object->kind == WAL__OBJECT_PART && object->epoch != 0) {
         (void)snprintf(out, WAL__STORE_OBJECT_SIZE, "%s/part/%016llx/", uuid,
                        (unsigned long long)object->epoch);
+        return;
+    }
+    if (object->kind == WAL__OBJECT_OWN &&
+        memcmp(object->id, none, sizeof(none)) != 0) {
+        wal__uuid_format(object->id, id);
+        (void)snprintf(out, WAL__STORE_OBJECT_SIZE, "%s/own/%s/", uuid, id);
         return;
     }
     (void)snprintf(out, WAL__STORE_OBJECT_SIZE, "%s/%s/", uuid,
@@ -104,6 +113,11 @@ void wal__store_object_format(const struct wal__store_object *object,
     size = strlen(out);
     (void)snprintf(out + size, WAL__STORE_OBJECT_SIZE - size, "%016llx",
                    (unsigned long long)number);
+    if (object->kind == WAL__OBJECT_SEGMENT) {
+        size = strlen(out);
+        out[size++] = '/';
+        wal__uuid_format(object->id, out + size);
+    }
 }
 
 /* Takes a text that *at must begin with. */
@@ -127,7 +141,7 @@ static bool take_hex(const char **at, uint64_t *number)
     return true;
 }
 
-/* Of an epoch or a part. */
+/* Of an epoch, a part or a base. */
 static bool take_number(const char **at, uint64_t *number)
 {
     return take_hex(at, number) && *number > 0 &&
@@ -146,6 +160,20 @@ static bool parse_rest(const char *at, struct wal__store_object *object)
         object->kind = WAL__OBJECT_PART;
         is_valid = take_number(&at, &object->epoch) && take(&at, "/") &&
                    take_number(&at, &object->number);
+    } else if (take(&at, "base/")) {
+        object->kind = WAL__OBJECT_BASE;
+        is_valid = take_number(&at, &object->number);
+    } else if (take(&at, "seg/")) {
+        object->kind = WAL__OBJECT_SEGMENT;
+        is_valid = take_number(&at, &object->number) && take(&at, "/") &&
+                   strlen(at) == UUID && wal__uuid_parse(at, UUID, object->id);
+        at += is_valid ? UUID : 0;
+    } else if (take(&at, "own/")) {
+        object->kind = WAL__OBJECT_OWN;
+        is_valid = strlen(at) > UUID && wal__uuid_parse(at, UUID, object->id) &&
+                   at[UUID] == '/';
+        at += is_valid ? UUID + 1 : 0;
+        is_valid = is_valid && take_number(&at, &object->number);
     }
     return is_valid && *at == '\0';
 }

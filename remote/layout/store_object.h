@@ -3,9 +3,13 @@
  *
  *   UUID/epoch/EPOCH              who writes
  *   UUID/part/EPOCH/NUMBER        a part, or a fence
+ *   UUID/base/NUMBER              a list of segments, in place of parts
+ *   UUID/seg/NUMBER/ID            one of them, made for the base of the number
+ *   UUID/own/ID/NUMBER            where a session of the store goes on; ID is
+ *                                 made of the session's id
  *
- * UUID has 32 hexadecimal digits, every number 16, in lower case, so that the
- * order of the names is that of the numbers.
+ * UUID and ID have 32 hexadecimal digits, every number 16, in lower case, so
+ * that the order of the names is that of the numbers.
  *
  * Threads: any.
  */
@@ -26,15 +30,20 @@ enum {
 
 enum wal__store_object_kind {
     WAL__OBJECT_EPOCH = 1,
-    WAL__OBJECT_PART
+    WAL__OBJECT_PART,
+    WAL__OBJECT_BASE,
+    WAL__OBJECT_SEGMENT,
+    WAL__OBJECT_OWN
 };
 
 /* A name in its fields; those that the kind has not are 0. */
 struct wal__store_object {
     enum wal__store_object_kind kind;
     uint8_t uuid[16];
-    uint64_t epoch;  /* from 1 */
-    uint64_t number; /* of a part, from 1 */
+    uint64_t epoch; /* of an epoch or a part, from 1 */
+    /* Of a part, a base, a segment's base, or a move of a session, from 1. */
+    uint64_t number;
+    uint8_t id[16]; /* of a segment, random; of a session */
 };
 
 /* Writes the name. */
@@ -46,7 +55,8 @@ bool wal__store_object_parse(const char *name,
                              struct wal__store_object *object);
 
 /* Writes what the names of a kind begin with; of the parts, those of an epoch
- * when that is not 0. */
+ * when that is not 0; of the moves, those of a session when the id is not all
+ * zero. */
 void wal__store_object_prefix(const struct wal__store_object *object,
                               char out[WAL__STORE_OBJECT_SIZE]);
 

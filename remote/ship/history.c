@@ -66,6 +66,35 @@ enum wal_status wal__history_head(struct wal_remote *remote,
     return status;
 }
 
+enum wal_status wal__history_digest(struct wal_remote *remote,
+                                    const struct wal__store_object *part,
+                                    uint64_t size,
+                                    uint8_t digest[WAL_DIGEST_SIZE],
+                                    struct wal_error *error)
+{
+    char name[WAL__STORE_OBJECT_SIZE];
+    struct wal__buf bytes;
+    enum wal_status status = WAL_OK;
+
+    wal__store_object_format(part, name);
+    wal__buf_init(&bytes, remote->heap);
+    if (size >= WAL_DIGEST_SIZE) {
+        status = remote->driver->calls->get(remote->driver, name,
+                                            size - WAL_DIGEST_SIZE,
+                                            WAL_DIGEST_SIZE, &bytes, error);
+    }
+    if (status == WAL_ENOTFOUND) {
+        status = wal__history_missing(name, error);
+    } else if (status == WAL_OK && bytes.size < WAL_DIGEST_SIZE) {
+        status = wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
+                              "the object is damaged: it is cut off");
+    } else if (status == WAL_OK) {
+        memcpy(digest, bytes.data, WAL_DIGEST_SIZE);
+    }
+    wal__buf_deinit(&bytes);
+    return status;
+}
+
 /* --- the end of the parts ----------------------------------------------- */
 
 /* Reads the newest epoch. */
@@ -97,39 +126,40 @@ static enum wal_status read_epoch(struct wal_remote *remote,
     return status;
 }
 
-/* Looks in an epoch for the last object that is no fence, which is the last or
- * the one before. */
-static enum wal_status read_parts(struct wal_remote *remote,
-                                  wal__part_info_fn *info,
-                                  struct wal__store_object *part,
-                                  struct wal__history *history,
-                                  struct wal_error *error)
+/* Reads the last part of an epoch, if it has one. */
+static enum wal_status read_part(struct wal_remote *remote,
+                                 wal__part_info_fn *info,
+                                 struct wal__store_object *part,
+                                 struct wal__history *history,
+                                 struct wal_error *error)
 {
     struct wal__part_head head = {.fence = 0};
+    struct wal__epoch_end end;
     char name[WAL__STORE_OBJECT_SIZE];
-    uint64_t last = 0;
-    enum wal_status status = wal__remote_last(remote, part, &last, error);
+    enum wal_status status = wal__epoch_end_find(remote, part, &end, error);
 
-    for (uint64_t number = last; status == WAL_OK && number > 0; number--) {
-        part->number = number;
-        status = wal__history_head(remote, info, part, &head, error);
-        if (status == WAL_ENOTFOUND) {
-            wal__store_object_format(part, name);
-            return wal__history_missing(name, error);
-        }
-        if (status != WAL_OK) {
-            return status;
-        }
-        if (part->epoch == history->last_epoch && number == last) {
-            history->number = number;
-            history->is_fenced = head.fence != 0;
-        }
-        if (head.fence == 0) {
-            history->part_epoch = part->epoch;
-            history->part = number;
-            history->position = wal__position_of(head.info.after);
-            return WAL_OK;
-        }
+    if (status == WAL_OK && part->epoch == history->last_epoch) {
+        history->end = end;
+    }
+    if (status != WAL_OK || end.part == 0) {
+        return status;
+    }
+    part->number = end.part;
+    wal__store_object_format(part, name);
+    status = wal__history_head(remote, info, part, &head, error);
+    if (status == WAL_ENOTFOUND) {
+        return wal__history_missing(name, error);
+    }
+    if (status == WAL_OK && head.fence != 0) {
+        status = wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
+                              "the object is damaged: it is a fence, and has "
+                              "the size of a part");
+    }
+    if (status == WAL_OK) {
+        history->part_epoch = part->epoch;
+        history->part = end.part;
+        history->part_size = head.info.size;
+        history->position = wal__position_of(head.info.after);
     }
     return status;
 }
@@ -147,7 +177,7 @@ enum wal_status wal__history_read(struct wal_remote *remote,
     /* The writer of an epoch with a part has fenced those before it. */
     for (part.epoch = read.last_epoch;
          status == WAL_OK && part.epoch > 0 && read.part == 0; part.epoch--) {
-        status = read_parts(remote, info, &part, &read, error);
+        status = read_part(remote, info, &part, &read, error);
     }
     if (status == WAL_OK) {
         *history = read;

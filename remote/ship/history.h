@@ -7,17 +7,37 @@
 #ifndef AGENTWAL_REMOTE_SHIP_HISTORY_H
 #define AGENTWAL_REMOTE_SHIP_HISTORY_H
 
+#include "remote/layout/part_object.h"
 #include "remote/ship/log_parts.h"
 #include "remote/ship/remote.h"
 
+/*
+ * Where an epoch ends: before the first number that no object has, or at a
+ * fence. What has a higher number was on the way when its writer ended, and
+ * nobody was told that it is stored.
+ */
+struct wal__epoch_end {
+    uint64_t number; /* of the last object; 0: none */
+    uint64_t part;   /* of the last one that is no fence; 0: none */
+    bool is_fenced;  /* the last object is a fence */
+    bool has_more;   /* there are objects after the end */
+};
+
+/* Finds it; `part` names the store and the epoch. WAL_ECORRUPT: an object
+ * before the end was lost, named in error->file. */
+enum wal_status wal__epoch_end_find(struct wal_remote *remote,
+                                    const struct wal__store_object *part,
+                                    struct wal__epoch_end *end,
+                                    struct wal_error *error) WAL_MUST_USE;
+
 struct wal__history {
-    uint64_t last_epoch;      /* the highest; 0: none */
-    struct wal__epoch writer; /* of it */
-    uint64_t number;          /* of the last object in that epoch; 0: none */
-    bool is_fenced;           /* it is a fence */
+    uint64_t last_epoch;       /* the highest; 0: none */
+    struct wal__epoch writer;  /* of it */
+    struct wal__epoch_end end; /* of it */
     /* The last object that is no fence, in any epoch; 0: none. */
     uint64_t part_epoch;
     uint64_t part;
+    uint64_t part_size;            /* of the part, bytes */
     struct wal__position position; /* after it */
 };
 
@@ -40,6 +60,14 @@ enum wal_status wal__history_head(struct wal_remote *remote,
                                   const struct wal__store_object *part,
                                   struct wal__part_head *head,
                                   struct wal_error *error) WAL_MUST_USE;
+
+/* Reads the digest at the end of a part of this size. WAL_ECORRUPT: it is not
+ * there. */
+enum wal_status wal__history_digest(struct wal_remote *remote,
+                                    const struct wal__store_object *part,
+                                    uint64_t size,
+                                    uint8_t digest[WAL_DIGEST_SIZE],
+                                    struct wal_error *error) WAL_MUST_USE;
 
 /* What a missing object is, where others after it are there. */
 enum wal_status wal__history_missing(const char *name, struct wal_error *error);

@@ -23,6 +23,18 @@ static enum wal_status next(void *ctx, const struct wal__position *position,
                                 part, info, error);
 }
 
+static enum wal_status next_to(void *ctx, const struct wal__position *position,
+                               const struct wal__position *end,
+                               uint64_t max_size, struct wal_slice *part,
+                               struct wal_part_info *info,
+                               struct wal_error *error)
+{
+    struct wal__store_source *store = ctx;
+
+    return wal_part_reader_next_to(store->reader, places_of(position),
+                                   places_of(end), max_size, part, info, error);
+}
+
 static enum wal_status durable(void *ctx, uint64_t *sequence,
                                struct wal_error *error)
 {
@@ -38,10 +50,37 @@ static enum wal_status durable(void *ctx, uint64_t *sequence,
     return status;
 }
 
+static enum wal_status wait(void *ctx, uint64_t sequence, int64_t timeout_ms,
+                            struct wal_error *error)
+{
+    struct wal__store_source *store = ctx;
+
+    return wal_store_wait(store->store, &sequence, WAL_DURABLE, timeout_ms,
+                          error);
+}
+
+enum wal_status wal__store_source_open(struct wal_store *store,
+                                       struct wal__store_source *source,
+                                       uint8_t uuid[16],
+                                       struct wal_error *error)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    enum wal_status status = wal_store_get_info(store, &info, error);
+
+    if (status == WAL_OK) {
+        source->store = store;
+        memcpy(uuid, info.uuid, sizeof(info.uuid));
+        status = wal_part_reader_open(store, &source->reader, error);
+    }
+    return status;
+}
+
 struct wal__part_source wal__part_source_of(struct wal__store_source *store)
 {
     return (struct wal__part_source){.next = next,
+                                     .next_to = next_to,
                                      .durable = durable,
+                                     .wait = wait,
                                      .info = wal_part_get_info,
                                      .ctx = store};
 }
@@ -77,6 +116,22 @@ wal__position_of(const struct wal_part_place places[WAL_PART_STREAMS])
 
     memcpy(position.places, places, sizeof(position.places));
     return position;
+}
+
+bool wal__position_equal(const struct wal__position *a,
+                         const struct wal__position *b)
+{
+    for (size_t i = 0; i < WAL_PART_STREAMS; i++) {
+        const struct wal_part_place *one = &a->places[i];
+        const struct wal_part_place *other = &b->places[i];
+
+        if (one->segment != other->segment ||
+            one->identity != other->identity || one->offset != other->offset ||
+            one->sequence != other->sequence || one->chain != other->chain) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool place_is_empty(const struct wal_part_place *place)

@@ -23,9 +23,19 @@ struct wal__part_source {
                             uint64_t max_size, struct wal_slice *part,
                             struct wal_part_info *info,
                             struct wal_error *error);
+    /* wal_part_reader_next_to */
+    enum wal_status (*next_to)(void *ctx, const struct wal__position *position,
+                               const struct wal__position *end,
+                               uint64_t max_size, struct wal_slice *part,
+                               struct wal_part_info *info,
+                               struct wal_error *error);
     /* The last sequence number that is durable. */
     enum wal_status (*durable)(void *ctx, uint64_t *sequence,
                                struct wal_error *error);
+    /* Waits until the last number that is durable is above `sequence`.
+     * WAL_EBUSY: the time is over. */
+    enum wal_status (*wait)(void *ctx, uint64_t sequence, int64_t timeout_ms,
+                            struct wal_error *error);
     wal__part_info_fn *info;
     void *ctx;
 };
@@ -45,6 +55,12 @@ struct wal__store_source {
     struct wal_store *store;
     struct wal_part_reader *reader;
 };
+/* Fills an empty one, and the id of the store; the owner closes the reader.
+ * WAL_EINVAL: it has no files. */
+enum wal_status wal__store_source_open(struct wal_store *store,
+                                       struct wal__store_source *source,
+                                       uint8_t uuid[16],
+                                       struct wal_error *error) WAL_MUST_USE;
 struct wal__part_source wal__part_source_of(struct wal__store_source *store);
 
 /* Of a replica, which is the context. */
@@ -53,6 +69,9 @@ struct wal__part_target wal__part_target_of(struct wal_replica *replica);
 struct wal__position
 wal__position_of(const struct wal_part_place places[WAL_PART_STREAMS]);
 
+/* Whether they are the same, in the same segments. */
+bool wal__position_equal(const struct wal__position *a,
+                         const struct wal__position *b);
 bool wal__position_is_empty(const struct wal__position *position);
 /* Whether everything before `a` is before `b` too. */
 bool wal__place_is_within(const struct wal_part_place *a,

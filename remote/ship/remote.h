@@ -14,6 +14,7 @@ struct wal_remote {
     const struct wal__heap *heap;
     /* Milliseconds that pass while the machine sleeps too, from any start. */
     uint64_t (*now_ms)(void);
+    uint32_t readers; /* threads that read ahead; 0: none */
 };
 
 /* The clock of the system for now_ms. */
@@ -54,6 +55,13 @@ enum wal_status wal__remote_last(struct wal_remote *remote,
                                  const struct wal__store_object *object,
                                  uint64_t *number,
                                  struct wal_error *error) WAL_MUST_USE;
+
+/* Notifies those that watch a store of a new part, and watches it, where the
+ * driver can. WAL_END: the time is over; WAL_EINVAL: it cannot. */
+void wal__remote_notify(struct wal_remote *remote, const uint8_t uuid[16]);
+enum wal_status wal__remote_watch(struct wal_remote *remote,
+                                  const uint8_t uuid[16],
+                                  uint32_t timeout_ms) WAL_MUST_USE;
 
 /* The only store that the remote has. WAL_ENOTFOUND, WAL_EINVAL: several. */
 enum wal_status wal__remote_find_store(struct wal_remote *remote,

@@ -100,8 +100,8 @@ static enum wal_status create_epoch(struct wal_remote *remote,
     return status;
 }
 
-/* Creates a fence in an epoch, after part->number, its last part as far as that
- * is known. */
+/* Creates a fence in an epoch after part->number, where it ends as far as that is
+ * known. */
 static enum wal_status create_fence(struct wal_remote *remote,
                                     struct wal__store_object *part,
                                     uint64_t epoch, struct wal_error *error)
@@ -138,18 +138,15 @@ static enum wal_status create_fence(struct wal_remote *remote,
 }
 
 /* Fences the epoch in part->epoch, if it is not. */
-static enum wal_status fence(struct wal_remote *remote, wal__part_info_fn *info,
+static enum wal_status fence(struct wal_remote *remote,
                              struct wal__store_object *part, uint64_t epoch,
                              struct wal_error *error)
 {
-    struct wal__part_head head = {.fence = 0};
-    enum wal_status status =
-        wal__remote_last(remote, part, &part->number, error);
+    struct wal__epoch_end end;
+    enum wal_status status = wal__epoch_end_find(remote, part, &end, error);
 
-    if (status == WAL_OK && part->number > 0) {
-        status = wal__history_head(remote, info, part, &head, error);
-    }
-    if (status == WAL_OK && head.fence == 0) {
+    if (status == WAL_OK && !end.is_fenced) {
+        part->number = end.number;
         status = create_fence(remote, part, epoch, error);
     }
     return status;
@@ -178,7 +175,7 @@ enum wal_status wal__takeover_fence(struct wal_remote *remote,
         status = wal__remote_next(remote, &part, 0, &first, error);
     }
     for (; status == WAL_OK && part.epoch < epoch; part.epoch++) {
-        status = fence(remote, info, &part, epoch, error);
+        status = fence(remote, &part, epoch, error);
     }
     if (status == WAL_OK) {
         status = wal__history_read(remote, info, uuid, history, error);

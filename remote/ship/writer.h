@@ -2,8 +2,9 @@
  * writer.h - a writer: ships the log of a store in its epoch (SPEC.md 11.3).
  *
  * Invariant: everything before `position` is in the remote, in the parts before
- * `number` of the epoch, and of those before it. `pending` is what part
- * `number` is, once it was sent: other bytes are never sent in its place.
+ * `window.first` of the epoch, and of those before it. What is in the window is
+ * on the way, each part under its number: other bytes are never sent in its
+ * place. `marks` were kept before that.
  *
  * Threads: one at a time per writer.
  */
@@ -12,6 +13,7 @@
 
 #include "agentwal/remote.h"
 #include "remote/ship/takeover.h"
+#include "remote/ship/window.h"
 
 struct wal_remote_writer {
     struct wal_remote *remote;
@@ -20,18 +22,21 @@ struct wal_remote_writer {
     uint8_t uuid[16];
     uint8_t writer[16];
     uint64_t part_size;
-    uint64_t known_epoch; /* of the last part that this writer knows of */
-    uint64_t known_part;
+    uint32_t parallel; /* parts on the way at a time; 0: WAL__PART_WINDOW */
+    bool is_inline;    /* without threads */
+    wal_remote_keep_fn *keep; /* NULL: the marks are not kept */
+    void *keep_ctx;
+    /* What `keep` has: the last part that is stored, if there is any, and those
+     * that are on the way, or may be. */
+    struct wal_remote_mark marks[WAL_REMOTE_MARKS];
+    uint64_t mark_count;
     uint64_t epoch;
-    uint64_t number;               /* of the next part */
-    struct wal__position position; /* after the last one */
-    uint64_t last_epoch; /* of the last part, which may be another writer's */
-    uint64_t last_part;  /* its number; 0: there is none */
-    uint64_t seen_ms;    /* when the epoch was last known to be the newest */
+    struct wal__position position; /* after the last part that is stored */
+    struct wal__position sent;     /* after the last one in the window */
+    struct wal_remote_mark last;   /* that is stored; .part 0: none */
+    uint64_t seen_ms; /* when the epoch was last known to be the newest */
     bool is_fenced;
-    struct wal__buf pending; /* empty: none */
-    struct wal__position pending_after;
-    struct wal__buf found; /* in place of the pending part */
+    struct wal__window window;
 };
 
 /* Starts: the fields before `epoch` are set, all else is zero.
@@ -39,23 +44,44 @@ struct wal_remote_writer {
 enum wal_status wal__writer_start(struct wal_remote_writer *writer,
                                   bool takes_over,
                                   struct wal_error *error) WAL_MUST_USE;
+void wal__writer_deinit(struct wal_remote_writer *writer);
 
-/* See wal_remote_push. Counts what it stores in *result. */
+bool wal__writer_is_full(const struct wal_remote_writer *writer);
+
+/* Reads the next part, as *place, which holds until the next call but
+ * acknowledging. The writer is not full. WAL_END: there is no more. */
+enum wal_status wal__writer_read(struct wal_remote_writer *writer,
+                                 struct wal__send **place,
+                                 struct wal_error *error) WAL_MUST_USE;
+/* Sends it. */
+enum wal_status wal__writer_send(struct wal_remote_writer *writer,
+                                 struct wal__send *place,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/*
+ * Acknowledges the parts that are stored, in order; waits for the first one at
+ * most timeout_ms (negative: no limit). WAL_EFENCED: for ever. After
+ * WAL_EREMOTE and others wal__window_send_again sends what failed.
+ */
+enum wal_status wal__writer_acknowledge(struct wal_remote_writer *writer,
+                                        int64_t timeout_ms,
+                                        struct wal_remote_push_result *result,
+                                        struct wal_error *error) WAL_MUST_USE;
+
+/* Keeps that nothing is on the way. The window is empty. */
+enum wal_status wal__writer_keep(struct wal_remote_writer *writer,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/* See wal_remote_push. Counts what it stores in *result. push.c */
 enum wal_status wal__writer_push(struct wal_remote_writer *writer,
                                  struct wal_remote_push_result *result,
                                  struct wal_error *error) WAL_MUST_USE;
 
-void wal__writer_deinit(struct wal_remote_writer *writer);
-
 /* WAL_ECONFLICT unless the log has the past that the position has; with
- * `is_known` false also when compaction leaves that open. */
+ * `is_known` false also when compaction leaves that open. writer_start.c */
 enum wal_status wal__writer_verify(const struct wal__part_source *source,
                                    const struct wal__position *position,
                                    bool is_known,
                                    struct wal_error *error) WAL_MUST_USE;
-
-/* Sends the pending object until it is there; see writer.c. */
-enum wal_status wal__writer_send(struct wal_remote_writer *writer,
-                                 struct wal_error *error) WAL_MUST_USE;
 
 #endif

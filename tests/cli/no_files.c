@@ -356,6 +356,7 @@ static void use_sessions(struct wal_store *store, struct wal_session *session)
     struct wal_migrate_result migration = {.struct_size = sizeof(migration)};
     struct wal_claim claim = {.struct_size = sizeof(claim)};
     struct wal_claim_cursor *claims = NULL;
+    struct wal_session_move move = {.struct_size = sizeof(move), .number = 1};
     struct wal_session_options fork = {.struct_size = sizeof(fork),
                                        .id = text("t")};
     struct wal_session *other = NULL;
@@ -367,6 +368,9 @@ static void use_sessions(struct wal_store *store, struct wal_session *session)
            wal_claim_cursor_next(claims, &claim, &error));
     wal_claim_cursor_close(claims);
     EXPECT(WAL_OK, wal_session_unclaim(session, &error));
+    EXPECT(WAL_OK, wal_session_set_move(session, &move, &error));
+    EXPECT(gone == WAL_OK ? WAL_OK : WAL_ENOTFOUND,
+           wal_session_get_move(session, &move, &error));
     EXPECT(WAL_OK, wal_session_update(session, rename_it, NULL, &error));
     EXPECT(WAL_OK,
            wal_session_migrate(session, 1, NULL, NULL, &migration, &error));
@@ -432,12 +436,19 @@ static void use_parts(struct wal_store *store)
     struct wal_part_place places[WAL_PART_STREAMS];
     struct wal_part_reader *reader = NULL;
     struct wal_replica *replica = NULL;
+    struct wal_shipper *shipper = NULL;
 
+    EXPECT(WAL_EINVAL, wal_shipper_open(store, &shipper, &error));
+    EXPECT(WAL_EINVAL, wal_shipper_report(shipper, 0, WAL_OK, &error));
+    wal_shipper_close(shipper);
     EXPECT(WAL_EINVAL, wal_part_reader_open(store, &reader, &error));
     EXPECT(WAL_EINVAL,
            wal_part_reader_next(reader, places, 0, NULL, NULL, &error));
+    EXPECT(WAL_EINVAL,
+           wal_part_reader_next_to(reader, NULL, NULL, 0, NULL, NULL, &error));
     wal_part_reader_close(reader);
     EXPECT(WAL_ECORRUPT, wal_part_check(text(""), NULL, &error));
+    EXPECT(WAL_ECORRUPT, wal_part_verify(text(""), NULL, &error));
     EXPECT(WAL_ECORRUPT, wal_part_get_info(text(""), NULL, &error));
     EXPECT(WAL_EINVAL, wal_replica_open("", &replica, &error));
     EXPECT(WAL_EINVAL, wal_replica_get_position(replica, places, &error));

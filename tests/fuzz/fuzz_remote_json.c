@@ -1,13 +1,15 @@
 /*
- * fuzz_remote_json.c - any bytes as the objects of a remote that are JSON, and
- * as the name of one.
+ * fuzz_remote_json.c - any bytes as the objects of a remote that are JSON, as
+ * the end of a part's object, and as the name of one.
  *
  * What is decoded is encoded again, and decoded to the same.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "remote/layout/base_list.h"
 #include "remote/layout/object_json.h"
+#include "remote/layout/part_object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -50,6 +52,42 @@ static void check_fence(struct wal_slice json, struct wal__buf *buf)
     }
 }
 
+static void check_base(struct wal_slice json, struct wal__buf *buf)
+{
+    struct wal__base_list list;
+    struct wal__base_list again;
+
+    buf->size = 0;
+    wal__base_list_init(&list, &wal__heap_libc);
+    wal__base_list_init(&again, &wal__heap_libc);
+    if (wal__base_list_decode(json, "", &list, NULL) == WAL_OK) {
+        check(wal__base_list_encode(&list, buf) == WAL_OK);
+        check(wal__base_list_decode(slice_of(buf), "", &again, NULL) == WAL_OK);
+        check(list.created_ms == again.created_ms &&
+              list.epoch == again.epoch && list.part == again.part &&
+              list.segments.size == again.segments.size &&
+              memcmp(list.segments.data, again.segments.data,
+                     list.segments.size) == 0);
+    }
+    wal__base_list_deinit(&list);
+    wal__base_list_deinit(&again);
+}
+
+static void check_part(struct wal_slice object, struct wal__buf *buf)
+{
+    struct wal_slice part;
+    uint64_t floor;
+
+    buf->size = 0;
+    if (object.size >= WAL__PART_TRAILER_SIZE &&
+        wal__part_object_open(object, "", object.size - WAL__PART_TRAILER_SIZE,
+                              &part, &floor, NULL) == WAL_OK) {
+        check(wal__buf_append(buf, part.data, (size_t)part.size) == WAL_OK);
+        check(wal__part_object_seal(buf, floor) == WAL_OK);
+        check(memcmp(buf->data, object.data, buf->size) == 0);
+    }
+}
+
 static void check_name(const uint8_t *data, size_t size)
 {
     struct wal__store_object object;
@@ -74,6 +112,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     wal__buf_init(&buf, &wal__heap_libc);
     check_epoch(json, &buf);
     check_fence(json, &buf);
+    check_base(json, &buf);
+    check_part(json, &buf);
     wal__buf_deinit(&buf);
     if (size > 0) {
         check_name(data, size);

@@ -615,6 +615,24 @@ def check_claims(wal, store, session, folder):
     wal.call("wal_session_unclaim", session)
 
 
+def check_moves(wal, session):
+    """A session that goes on elsewhere, and is back."""
+    move = wal.new("wal_session_move")
+    wal.call("wal_session_get_move", session, by_ref(move),
+             status="WAL_ENOTFOUND")
+    move.flags = wal.const["WAL_SESSION_MOVE_AWAY"]
+    move.number = 1
+    move.host = b"desk"
+    wal.call("wal_session_set_move", session, by_ref(move))
+    move.flags = 0
+    wal.call("wal_session_get_move", session, by_ref(move))
+    same((move.flags, move.host), (wal.const["WAL_SESSION_MOVE_AWAY"], b"desk"),
+         "a move")
+    move.flags = 0
+    move.number = 2
+    wal.call("wal_session_set_move", session, by_ref(move))
+
+
 def walctl_stats(folder, *options):
     # A sanitizer's runtime is preloaded for Python only.
     rest = {name: value for name, value in os.environ.items()
@@ -816,10 +834,17 @@ def check_parts(wal, store, folder):
     replica = ctypes.c_void_p()
     limit = ctypes.c_uint64(0)
     wal.call("wal_sync", store)
+    shipper = ctypes.c_void_p()
+    wal.call("wal_shipper_open", store, by_ref(shipper))
+    wal.call("wal_shipper_report", shipper, limit, wal.const["WAL_OK"])
+    wal.free("wal_shipper_close", shipper)
     wal.call("wal_part_reader_open", store, by_ref(reader))
     wal.call("wal_replica_open", path, by_ref(replica))
     wal.call("wal_part_reader_next", reader, None, limit, by_ref(part), by_ref(info))
+    wal.call("wal_part_reader_next_to", reader, None, info.after, limit, by_ref(part),
+             by_ref(info))
     wal.call("wal_part_check", part, by_ref(info))
+    wal.call("wal_part_verify", part, by_ref(info))
     wal.call("wal_part_get_info", part, by_ref(info))
     same(info.size, part.size, "the size of a part")
     wal.call("wal_replica_apply", replica, part)
@@ -977,6 +1002,7 @@ def main():
         check_records(wal, store)
         check_wait(wal, store, session)
         check_claims(wal, store, session, folder)
+        check_moves(wal, session)
         wal.call("wal_store_accept_damage", store)
         wal.call("wal_sync", store)
         check_async(wal, store, session)

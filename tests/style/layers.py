@@ -67,7 +67,7 @@ LAYERS = {
     # What a session shows: to the page, to programs, on a terminal.
     "tools/shown/": TOOL + BYTES + ["tools/usage/"],
     "tools/walcat/": TOOL + BYTES + ["tools/store_file/", "tools/shown/"],
-    "tools/walcheck/": TOOL + BYTES + ["tools/store_file/"],
+    "tools/walcheck/": TOOL + BYTES + ["tools/store_file/", "tools/remote/"],
     "tools/walconv/": TOOL + BYTES,
     "tools/walctl/": TOOL + ["engine/convert/import_tree/", "engine/retain/"],
     SEARCH_API: [API],
@@ -80,9 +80,9 @@ LAYERS = {
     **cumulative([API, REMOTE_API, "format/bytes/"] + LINES[:2] +
                  ["engine/base/"],
                  ["remote/driver/", "remote/layout/", "remote/ship/",
-                  "remote/"]),
+                  "remote/pull/", "remote/move/", "remote/"]),
     "tools/search/": TOOL + [SEARCH_API, "tools/shown/", "tools/walcat/"],
-    "tools/remote/": TOOL + [REMOTE_API],
+    "tools/remote/": TOOL + [REMOTE_API, "tools/walcat/"],
     "tools/page/": ["format/bytes/"],
     "tools/view/": TOOL + ["tools/page/", "tools/shown/"],
     "tools/usage/": TOOL,

@@ -20,7 +20,8 @@ const struct verb_help help_init = {
 };
 
 const struct verb_help help_check = {
-    .usage = "[--jobs N]",
+    .usage = "[--jobs N]\n"
+             "check [--store-id ID] --remote URL|STORE",
     .summary = "Read everything in the store and report the damage",
     .text =
         "It needs no write permission, and works while others use the store. "
@@ -29,6 +30,10 @@ const struct verb_help help_check = {
     .options =
         (const struct verb_option[]){
             {"--jobs N", "read with N threads; one per processor without it"},
+            {"--remote URL|STORE",
+             "read what the remote, or that of the store, has instead"},
+            {"--store-id ID",
+             "--remote: which store, where the remote has several"},
             {NULL, NULL},
         },
     .examples =
@@ -224,7 +229,7 @@ const struct verb_help help_bundle = {
 };
 
 const struct verb_help help_merge = {
-    .usage = "OTHER",
+    .usage = "[--keep-both] OTHER",
     .summary = "Take all sessions of another store into this one",
     .text =
         "OTHER is the directory of a store, which is only read. A session that "
@@ -236,6 +241,12 @@ const struct verb_help help_merge = {
         "are added where there are none. Merging again adds only what is "
         "new. The store\n"
         "is created if it does not exist.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--keep-both", "instead of a refusal: the other one becomes a "
+                            "fork, ID@ and 8 digits of OTHER's id"},
+            {NULL, NULL},
+        },
     .examples =
         (const struct verb_example[]){
             {"agentwal merge /mnt/laptop/agentwal",

@@ -249,21 +249,33 @@ const struct verb_help help_watch = {
 };
 
 const struct verb_help help_resume = {
-    .usage = "[WORD]... [OPTION]...",
-    .summary = "Pick a session and print the command that resumes it",
+    .usage = "[WORD]... [OPTION]...\n"
+             "resume --remote URL [--store-id ID] [--take-over] SESSION\n"
+             "resume --take-back SESSION",
+    .summary = "Pick a session and print the command that resumes it, or bring "
+               "one here",
     .text =
         "The list has the newest first. What you type filters it: each word "
         "must be in\nthe title, the first message, the directory, the project "
         "or the id. Up, Down,\nPgUp, PgDn, Ctrl-K, Ctrl-J, Ctrl-P and Ctrl-N "
         "move, Ctrl-U clears the words,\nEnter picks, Esc and Ctrl-C end with "
         "130. The list is drawn on the terminal, so\nthat $(agentwal resume) "
-        "works. Without a terminal: a table.\n",
+        "works. Without a terminal: a table.\n\n"
+        "With --remote the session comes from another machine's store, which "
+        "is in the\nbucket (agentwal remote push), goes on here, and is "
+        "refused there. Its last 50\nentries are printed. When both went on, "
+        "both remain: docs/scale.md.\n",
     .options =
         (const struct verb_option[]){
             {"--run", "run the command instead of printing it"},
             {"--project ID", "only sessions of this project"},
             {"--cwd DIR", "only sessions of this directory"},
             {"--limit N", "of the table: at most N sessions; 0: all; else 20"},
+            {"--remote URL", "bring the session from a store in this bucket"},
+            {"--store-id ID", "of that store, where the bucket has several"},
+            {"--take-over", "also when it is at a machine that is not in the "
+                            "bucket"},
+            {"--take-back", "go on with a session that has moved away"},
             {NULL, NULL},
         },
     .examples =
@@ -272,6 +284,8 @@ const struct verb_help help_resume = {
             {"agentwal resume parser --cwd .",
              "begin with a word, in this directory"},
             {"agentwal resume --json --limit 5", "for scripts"},
+            {"agentwal resume --remote s3://sessions 7f3a21c0",
+             "go on with a session of another machine"},
             {NULL, NULL},
         },
 };

@@ -9,9 +9,11 @@
 
 const struct verb_help help_remote = {
     .usage = "add [--replace] URL\n"
-             "remote push [--take-over]\n"
-             "remote pull [--store-id ID] [--take-over] URL DIR\n"
-             "remote status",
+             "remote push [--take-over] [--follow [--rate N]]\n"
+             "remote handoff SESSION\n"
+             "remote pull [--store-id ID] [--take-over|--follow] URL DIR\n"
+             "remote status\n"
+             "remote compact [--now] [--anew]",
     .summary = "Keep the store in a bucket too, and bring it to other machines",
     .text =
         "URL is s3://BUCKET[/PREFIX], with ?endpoint=URL&region=NAME where "
@@ -20,13 +22,24 @@ const struct verb_help help_remote = {
         "~/.aws/credentials. add checks that the remote\nrefuses to replace an "
         "object. push stores what is new and durable. pull makes a\ncopy that "
         "can be read, or brings it up to date. One store writes at a time:\n"
-        "--take-over ends that of the other one, for good. docs/scale.md has "
-        "the rest.\n",
+        "--take-over ends that of the other one, for good. handoff pushes, and "
+        "gives a\nsession to the machine that resumes it next. compact makes a "
+        "base, from which a\npull begins, when much was pushed, and removes "
+        "what a base of a day has made\nneedless. docs/scale.md has the "
+        "rest.\n",
     .options =
         (const struct verb_option[]){
             {"--replace", "add: instead of the remote that the store has"},
             {"--take-over", "push: from another copy of the store; pull: make "
                             "DIR the store that writes"},
+            {"--follow",
+             "push: ship what becomes durable, as it does; pull: go on "
+             "with what comes; until interrupted"},
+            {"--rate N", "push --follow: at most N parts a second, each a PUT "
+                         "(20)"},
+            {"--now", "compact: make a base though little was pushed"},
+            {"--anew", "compact: of the whole store, as it is after gc; makes "
+                       "one now"},
             {"--store-id ID",
              "pull: which store, where the remote has several"},
             {NULL, NULL},

@@ -28,7 +28,7 @@ const struct verb_help help_create = {
 
 const struct verb_help help_append = {
     .usage = "SESSION [--create] [--each] [--expect-tail ENTRY] [--stream N] "
-             "[--durability durable|written|queued] < entries.jsonl",
+             "[--durability durable|written|queued|cluster] < entries.jsonl",
     .summary = "Append entries from standard input, one JSON object per line",
     .text = "A line is an object with \"type\" and \"payload\", and optionally "
             "\"id\", \"parentId\",\n"
@@ -42,7 +42,8 @@ const struct verb_help help_append = {
              "one append and one result per line, instead of one atomic batch"},
             {"--expect-tail ENTRY", "refuse if the last entry is another one"},
             {"--stream N", "another stream than the conversation, which is 0"},
-            {"--durability LEVEL", "durable (default), written or queued"},
+            {"--durability LEVEL",
+             "durable (default), written, queued or cluster"},
             {NULL, NULL},
         },
     .examples =

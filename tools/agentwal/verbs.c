@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "tools/agentwal/help.h"
+#include "tools/agentwal/resume.h"
 #include "tools/cli/suggest.h"
 #include "tools/remote/verbs.h"
-#include "tools/resume/verbs.h"
 #include "tools/search/verbs.h"
 #include "tools/serve/verbs.h"
 #include "tools/usage/verbs.h"
@@ -48,7 +48,7 @@ static const struct verb verbs[] = {
     {"search", VERB_READ, 0, 1, search_run, &help_search},
     {"usage", VERB_READ, 0, 1, usage_run, &help_usage},
     {"watch", VERB_READ, 0, 1, watch_run, &help_watch},
-    {"resume", VERB_READ, 0, 1, resume_run, &help_resume},
+    {"resume", VERB_READ, 0, 1, agentwal_resume, &help_resume},
     {"serve", VERB_READ, 0, 1, serve_run, &help_serve},
     {"view", VERB_READ, VERB_NAMELESS, 0, view_run, &help_view},
     {"create", VERB_WRITE, VERB_ADDS, 1, walctl_create, &help_create},

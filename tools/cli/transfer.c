@@ -17,6 +17,7 @@ static const char *const kinds[] = {
     [WAL_TRANSFER_UNCHANGED] = "unchanged",
     [WAL_TRANSFER_REFUSED] = "refused",
     [WAL_TRANSFER_DOCUMENT] = "differs",
+    [WAL_TRANSFER_BRANCHED] = "branched",
 };
 
 static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
@@ -46,6 +47,10 @@ static void write_report(const struct cli_transfer *transfer,
     cli_json_text(&json, is_document ? report->key : report->session_id);
     cli_json_key(&json, "result");
     cli_json_text(&json, cli_slice(kinds[report->kind]));
+    if (report->branch_id.size > 0) {
+        cli_json_key(&json, "branchId");
+        cli_json_text(&json, report->branch_id);
+    }
     if (!is_document) {
         cli_json_key(&json, "entries");
         cli_json_number(&json, report->entries);
@@ -63,6 +68,7 @@ static void write_report(const struct cli_transfer *transfer,
 static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
 {
     struct cli_transfer *transfer = ctx;
+    char note[WAL_ID_SIZE + 64];
     char *name;
 
     progress_clear(&transfer->progress);
@@ -76,6 +82,13 @@ static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
         name = cli_copy_text(report->key.data, report->key.size);
         cli_note(transfer->cli, name,
                  "the document of the store has another value; it was left");
+        free(name);
+    } else if (report->kind == WAL_TRANSFER_BRANCHED) {
+        name = cli_copy_text(report->session_id.data, report->session_id.size);
+        (void)snprintf(note, sizeof(note),
+                       "both stores went on with it; the other one is %.*s",
+                       WAL_ARG(report->branch_id));
+        cli_note(transfer->cli, name, note);
         free(name);
     }
     if (report->kind == WAL_TRANSFER_REFUSED ||
@@ -112,6 +125,7 @@ static void write_summary(const struct cli_transfer *transfer)
         {"continued", result->continued},
         {"unchanged", result->unchanged},
         {"refused", result->refused},
+        {"branched", result->branched},
         {"entries", result->entries},
         {"documents", result->documents},
         {"differingDocuments", result->differing_documents},
@@ -142,6 +156,9 @@ static void print_summary(const struct cli_transfer *transfer)
     printf("sessions: %" PRIu64 " new, %" PRIu64 " continued, %" PRIu64
            " unchanged",
            result->created, result->continued, result->unchanged);
+    if (result->branched > 0) {
+        printf(", %" PRIu64 " branched", result->branched);
+    }
     if (result->refused > 0) {
         printf(", %" PRIu64 " refused", result->refused);
     }

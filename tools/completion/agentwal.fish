@@ -45,7 +45,7 @@ complete -c agentwal -n __fish_use_subcommand -a stats -d 'Show the counts and s
 complete -c agentwal -n __fish_use_subcommand -a search -d 'Search the text of all sessions'
 complete -c agentwal -n __fish_use_subcommand -a usage -d 'Add up the tokens and costs that the sessions state'
 complete -c agentwal -n __fish_use_subcommand -a watch -d 'Watch what is appended to all sessions, until interrupted'
-complete -c agentwal -n __fish_use_subcommand -a resume -d 'Pick a session and print the command that resumes it'
+complete -c agentwal -n __fish_use_subcommand -a resume -d 'Pick a session and print the command that resumes it, or bring one here'
 complete -c agentwal -n __fish_use_subcommand -a serve -d 'Answer programs and browsers over HTTP'
 complete -c agentwal -n __fish_use_subcommand -a view -d 'Write a session as one HTML file, to read and to share'
 complete -c agentwal -n __fish_use_subcommand -a create -d 'Create a session and print its id'
@@ -175,6 +175,10 @@ complete -c agentwal -n '__fish_seen_subcommand_from resume' -l run -d 'run the 
 complete -c agentwal -n '__fish_seen_subcommand_from resume' -l project -x -d 'only sessions of this project'
 complete -c agentwal -n '__fish_seen_subcommand_from resume' -l cwd -x -a '(__fish_complete_directories)' -d 'only sessions of this directory'
 complete -c agentwal -n '__fish_seen_subcommand_from resume' -l limit -x -d 'of the table: at most N sessions; 0: all; else 20'
+complete -c agentwal -n '__fish_seen_subcommand_from resume' -l remote -x -d 'bring the session from a store in this bucket'
+complete -c agentwal -n '__fish_seen_subcommand_from resume' -l store-id -x -d 'of that store, where the bucket has several'
+complete -c agentwal -n '__fish_seen_subcommand_from resume' -l take-over -d 'also when it is at a machine that is not in the bucket'
+complete -c agentwal -n '__fish_seen_subcommand_from resume' -l take-back -d 'go on with a session that has moved away'
 complete -c agentwal -n '__fish_seen_subcommand_from resume' -F
 complete -c agentwal -n '__fish_seen_subcommand_from serve' -l port -x -d 'listen on port N of 127.0.0.1 and ::1; 0: a free one'
 complete -c agentwal -n '__fish_seen_subcommand_from serve' -l socket -x -d 'listen on that Unix socket'
@@ -198,7 +202,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from append' -l create -d 'creat
 complete -c agentwal -n '__fish_seen_subcommand_from append' -l each -d 'one append and one result per line, instead of one atomic batch'
 complete -c agentwal -n '__fish_seen_subcommand_from append' -l expect-tail -x -d 'refuse if the last entry is another one'
 complete -c agentwal -n '__fish_seen_subcommand_from append' -l stream -x -d 'another stream than the conversation, which is 0'
-complete -c agentwal -n '__fish_seen_subcommand_from append' -l durability -x -d 'durable (default), written or queued'
+complete -c agentwal -n '__fish_seen_subcommand_from append' -l durability -x -d 'durable (default), written, queued or cluster'
 complete -c agentwal -n '__fish_seen_subcommand_from append' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from append' -F
 complete -c agentwal -n '__fish_seen_subcommand_from fork' -l at -x -d 'the last shared entry; the head without it'
@@ -268,6 +272,9 @@ complete -c agentwal -n '__fish_seen_subcommand_from rewind' -l force -d 'rewind
 complete -c agentwal -n '__fish_seen_subcommand_from rewind' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from rewind' -F
 complete -c agentwal -n '__fish_seen_subcommand_from check' -l jobs -x -d 'read with N threads; one per processor without it'
+complete -c agentwal -n '__fish_seen_subcommand_from check' -l remote -x -d 'read what the remote, or that of the store, has instead'
+complete -c agentwal -n '__fish_seen_subcommand_from check' -l store-id -x -d '--remote: which store, where the remote has several'
+complete -c agentwal -n '__fish_seen_subcommand_from check' -F
 complete -c agentwal -n '__fish_seen_subcommand_from salvage' -l jobs -x -d 'read with N threads; one per processor without it'
 complete -c agentwal -n '__fish_seen_subcommand_from salvage' -F
 complete -c agentwal -n '__fish_seen_subcommand_from migrate' -a '(__agentwal_sessions)'
@@ -282,7 +289,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from gc' -l max-bytes -x -d 'rew
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l rate -x -d 'read and write at most SIZE in a second; 0: no limit; 64MiB without it'
 complete -c agentwal -n '__fish_seen_subcommand_from backup' -F
 complete -c agentwal -n '__fish_seen_subcommand_from bundle' -F
-complete -c agentwal -n '__fish_seen_subcommand_from merge' -F
+complete -c agentwal -n '__fish_seen_subcommand_from merge' -l keep-both -d 'instead of a refusal: the other one becomes a fork, ID@ and 8 digits of OTHER\'s id'
 complete -c agentwal -n '__fish_seen_subcommand_from index' -l deep -d 'the index of tools\' results too'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l older-than -x -d 'sessions last active longer ago'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l keep-last -x -d 'keep the N newest ones whatever the other rules say; alone: move all others'
@@ -293,6 +300,10 @@ complete -c agentwal -n '__fish_seen_subcommand_from retain' -l all -d 'permit r
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l apply -d 'move them'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l replace -d 'add: instead of the remote that the store has'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l take-over -d 'push: from another copy of the store; pull: make DIR the store that writes'
+complete -c agentwal -n '__fish_seen_subcommand_from remote' -l follow -d 'push: ship what becomes durable, as it does; pull: go on with what comes; until interrupted'
+complete -c agentwal -n '__fish_seen_subcommand_from remote' -l rate -x -d 'push --follow: at most N parts a second, each a PUT (20)'
+complete -c agentwal -n '__fish_seen_subcommand_from remote' -l now -d 'compact: make a base though little was pushed'
+complete -c agentwal -n '__fish_seen_subcommand_from remote' -l anew -d 'compact: of the whole store, as it is after gc; makes one now'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l store-id -x -d 'pull: which store, where the remote has several'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -F
 complete -c agentwal -n '__fish_seen_subcommand_from restore' -F

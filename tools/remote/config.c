@@ -72,45 +72,53 @@ static bool get_text(const struct wal__json_token *token, char *out,
            !has_nul;
 }
 
-/* A positive number; false: it is not there. */
-static bool get_number(const struct wal__json_token *token, uint64_t *number)
+/* Reads `count` bytes in hexadecimal; nothing else may follow. */
+static bool parse_hex(const char *text, uint8_t *out, size_t count)
 {
-    int64_t value = 0;
-
-    if (token->kind != WAL__JSON_NUMBER ||
-        wal__json_integer(token->span, &value) != WAL__JSON_OK || value <= 0) {
+    if (strlen(text) != 2 * count ||
+        strspn(text, "0123456789abcdef") != 2 * count) {
         return false;
     }
-    *number = (uint64_t)value;
+    for (size_t i = 0; i < count; i++) {
+        char digits[] = {text[2 * i], text[2 * i + 1], '\0'};
+
+        out[i] = (uint8_t)strtoul(digits, NULL, 16);
+    }
     return true;
 }
 
-static bool parse_writer(const char *text, size_t size, uint8_t writer[16])
+/* Reads "EPOCH PART DIGEST", separated from others by commas. */
+static bool parse_marks(char *text, struct remote_config *config)
 {
-    if (size != 32 || strspn(text, "0123456789abcdef") != 32) {
-        return false;
-    }
-    for (size_t i = 0; i < 16; i++) {
-        char digits[] = {text[2 * i], text[2 * i + 1], '\0'};
+    char *rest = NULL;
 
-        writer[i] = (uint8_t)strtoul(digits, NULL, 16);
+    for (char *word = strtok_r(text, ",", &rest); word != NULL;
+         word = strtok_r(NULL, ",", &rest)) {
+        struct wal_remote_mark *mark = &config->marks[config->mark_count];
+        int used = 0;
+
+        if (config->mark_count == WAL_REMOTE_MARKS ||
+            sscanf(word, "%16" SCNu64 " %16" SCNu64 " %n", &mark->epoch,
+                   &mark->part, &used) != 2 ||
+            !parse_hex(word + used, mark->digest, sizeof(mark->digest))) {
+            return false;
+        }
+        config->mark_count++;
     }
     return true;
 }
 
 static bool parse(const char *text, size_t size, struct remote_config *config)
 {
-    struct wal__json_member members[] = {{.key = "version"},
-                                         {.key = "url"},
-                                         {.key = "writer"},
-                                         {.key = "epoch"},
-                                         {.key = "part"}};
+    struct wal__json_member members[] = {
+        {.key = "version"}, {.key = "url"}, {.key = "writer"}, {.key = "sent"}};
     struct remote_config parsed = {.url = ""};
+    char marks[FILE_MAX] = "";
     char writer[33] = "";
     size_t count = 0;
     int64_t version = 0;
 
-    if (wal__json_members(text, size, members, 5, NULL) != WAL__JSON_OK ||
+    if (wal__json_members(text, size, members, 4, NULL) != WAL__JSON_OK ||
         members[0].value.kind != WAL__JSON_NUMBER ||
         wal__json_integer(members[0].value.span, &version) != WAL__JSON_OK ||
         version != 1 ||
@@ -118,11 +126,12 @@ static bool parse(const char *text, size_t size, struct remote_config *config)
         return false;
     }
     if (!get_text(&members[2].value, writer, sizeof(writer), &count) ||
-        !parse_writer(writer, count, parsed.writer)) {
+        !parse_hex(writer, parsed.writer, sizeof(parsed.writer))) {
         return false;
     }
-    if (get_number(&members[3].value, &parsed.epoch) !=
-        get_number(&members[4].value, &parsed.part)) {
+    if (members[3].value.kind != WAL__JSON_NONE &&
+        (!get_text(&members[3].value, marks, sizeof(marks), &count) ||
+         !parse_marks(marks, &parsed))) {
         return false;
     }
     *config = parsed;
@@ -160,6 +169,32 @@ int remote_config_read(const struct cli *cli, const char *store, bool required,
 
 /* --- writing ------------------------------------------------------------ */
 
+static void format_hex(const uint8_t *bytes, size_t count, char *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        (void)snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+    }
+}
+
+static void format_marks(const struct remote_config *config, char *out,
+                         size_t capacity)
+{
+    size_t size = 0;
+
+    out[0] = '\0';
+    for (uint64_t i = 0; i < config->mark_count; i++) {
+        const struct wal_remote_mark *mark = &config->marks[i];
+        char digest[2 * sizeof(mark->digest) + 1];
+        int written;
+
+        format_hex(mark->digest, sizeof(mark->digest), digest);
+        written = snprintf(out + size, capacity - size,
+                           "%s%" PRIu64 " %" PRIu64 " %s", i == 0 ? "" : ",",
+                           mark->epoch, mark->part, digest);
+        size += written > 0 ? (size_t)written : 0;
+    }
+}
+
 /* Formats the file. Returns its size, or 0 when the URL is too long or no
  * text. */
 static size_t format(const struct remote_config *config, char *text,
@@ -167,26 +202,21 @@ static size_t format(const struct remote_config *config, char *text,
 {
     char url[FILE_MAX / 2];
     char writer[33];
-    char last[80] = "";
+    char marks[FILE_MAX / 2];
     size_t size = 0;
     int written;
 
-    for (size_t i = 0; i < 16; i++) {
-        (void)snprintf(writer + 2 * i, 3, "%02x", config->writer[i]);
-    }
+    format_hex(config->writer, sizeof(config->writer), writer);
+    format_marks(config, marks, sizeof(marks));
     if (wal__json_escape((struct wal__json_span){(const uint8_t *)config->url,
                                                  strlen(config->url)},
                          (uint8_t *)url, sizeof(url), &size) != WAL__JSON_OK) {
         return 0;
     }
-    if (config->part > 0) {
-        (void)snprintf(last, sizeof(last),
-                       ",\"epoch\":%" PRIu64 ",\"part\":%" PRIu64,
-                       config->epoch, config->part);
-    }
     written = snprintf(text, capacity,
-                       "{\"version\":1,\"url\":%.*s,\"writer\":\"%s\"%s}\n",
-                       (int)size, url, writer, last);
+                       "{\"version\":1,\"url\":%.*s,\"writer\":\"%s\","
+                       "\"sent\":\"%s\"}\n",
+                       (int)size, url, writer, marks);
     return written > 0 && (size_t)written < capacity ? (size_t)written : 0;
 }
 

@@ -1,12 +1,13 @@
 /*
  * config.h - the file remote.json of a store: where its remote is, who
- * writes to it from here, and how far. It has no credentials.
+ * writes to it from here, and what was sent. It has no credentials.
  *
  * Threads: the tool has one thread.
  */
 #ifndef AGENTWAL_TOOLS_REMOTE_CONFIG_H
 #define AGENTWAL_TOOLS_REMOTE_CONFIG_H
 
+#include "agentwal/remote.h"
 #include "tools/cli/cli.h"
 
 enum {
@@ -16,8 +17,9 @@ enum {
 struct remote_config {
     char url[REMOTE_URL_SIZE];
     uint8_t writer[16]; /* of this copy of the store; see remote.h */
-    uint64_t epoch;     /* of the last part that was pushed from here */
-    uint64_t part;      /* its number; 0: none */
+    /* What was sent from here (wal_remote_keep_fn). */
+    struct wal_remote_mark marks[WAL_REMOTE_MARKS];
+    uint64_t mark_count;
 };
 
 /* Fills config->writer. */

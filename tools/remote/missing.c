@@ -1,11 +1,27 @@
 /*
- * missing.c - the verb remote of a build without libcurl (verbs.h).
+ * missing.c - the verbs of remotes in a build without libcurl (verbs.h).
  */
 #include "tools/remote/verbs.h"
 
 #include <string.h>
 
-int remote_run(struct cli *cli, int argc, char **argv)
+static int fail(const struct cli *cli, const char *what)
+{
+    return cli_error(cli, CLI_FAILED, what,
+                     "this agentwal was built without libcurl; install the "
+                     "package agentwal, or build it with libcurl4-openssl-dev "
+                     "and libexpat1-dev");
+}
+
+int remote_check(const struct cli *cli, const char *target,
+                 const char *store_id)
+{
+    (void)target;
+    (void)store_id;
+    return fail(cli, "--remote");
+}
+
+static int report_missing(struct cli *cli, int argc, char **argv)
 {
     static const struct cli_option any[] = {{.name = NULL}};
 
@@ -13,8 +29,15 @@ int remote_run(struct cli *cli, int argc, char **argv)
         strcmp(argv[argc - 1], "--version") == 0) {
         return cli_parse(cli, argc, argv, any);
     }
-    return cli_error(cli, CLI_FAILED, cli->verb,
-                     "this agentwal was built without libcurl; install the "
-                     "package agentwal, or build it with libcurl4-openssl-dev "
-                     "and libexpat1-dev");
+    return fail(cli, cli->verb);
+}
+
+int remote_run(struct cli *cli, int argc, char **argv)
+{
+    return report_missing(cli, argc, argv);
+}
+
+int remote_resume_run(struct cli *cli, int argc, char **argv)
+{
+    return report_missing(cli, argc, argv);
 }

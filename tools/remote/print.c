@@ -98,6 +98,16 @@ static void print_counts(uint64_t parts, uint64_t bytes)
            size);
 }
 
+void remote_print_following(const struct cli *cli, const char *url)
+{
+    if (!cli->json) {
+        printf("shipping to ");
+        cli_print_name(stdout, cli_slice(url));
+        printf("; Ctrl-C ends it\n");
+        (void)fflush(stdout);
+    }
+}
+
 void remote_print_push(const struct cli *cli, const char *url,
                        const struct wal_remote_push_result *result)
 {
@@ -156,6 +166,46 @@ void remote_print_pull(const struct cli *cli, const char *path, bool is_store,
     printf(" has everything up to number %" PRIu64 ", and %s\n",
            result->sequence,
            is_store ? "is written to from now on" : "can be read");
+}
+
+void remote_print_compact(const struct cli *cli, const char *url,
+                          const struct wal_remote_compact_result *result)
+{
+    const struct number numbers[] = {
+        {"base", result->base},
+        {"segments", result->segments},
+        {"bytes", result->bytes},
+        {"removedParts", result->removed_parts},
+        {"removedSegments", result->removed_segments},
+        {"removedBases", result->removed_bases},
+        {"removedBytes", result->removed_bytes},
+    };
+    struct cli_json json;
+    char size[SIZE_TEXT];
+
+    if (cli->json) {
+        open_json(&json, "url", url);
+        put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
+        close_json(&json);
+        return;
+    }
+    size_text(result->bytes, size);
+    if (result->base == 0) {
+        printf("no base was due\n");
+    } else {
+        printf("base %" PRIu64 ": %" PRIu64 " %s, %s\n", result->base,
+               result->segments,
+               cli_plural(result->segments, "segment", "segments"), size);
+    }
+    if (result->removed_bytes > 0) {
+        size_text(result->removed_bytes, size);
+        printf("removed %" PRIu64 " %s and %" PRIu64 " %s, %s\n",
+               result->removed_parts,
+               cli_plural(result->removed_parts, "part", "parts"),
+               result->removed_segments,
+               cli_plural(result->removed_segments, "segment", "segments"),
+               size);
+    }
 }
 
 static void print_status_json(const char *url, bool is_writer,

@@ -15,10 +15,13 @@ int remote_report(const struct cli *cli, const char *what,
                   enum wal_status status, const struct wal_error *error);
 
 void remote_print_added(const struct cli *cli, const char *url);
+void remote_print_following(const struct cli *cli, const char *url);
 void remote_print_push(const struct cli *cli, const char *url,
                        const struct wal_remote_push_result *result);
 void remote_print_pull(const struct cli *cli, const char *path, bool is_store,
                        const struct wal_remote_pull_result *result);
+void remote_print_compact(const struct cli *cli, const char *url,
+                          const struct wal_remote_compact_result *result);
 /* is_writer: the epoch is of this copy of the store. */
 void remote_print_status(const struct cli *cli, const char *url, bool is_writer,
                          const struct wal_remote_status *status);

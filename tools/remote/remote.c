@@ -6,12 +6,17 @@
  */
 #include "agentwal/remote.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tools/remote/config.h"
+#include "tools/remote/follow.h"
+#include "tools/remote/moves.h"
 #include "tools/remote/print.h"
+#include "tools/remote/shipping.h"
+#include "tools/remote/store_id.h"
 #include "tools/remote/verbs.h"
 
 /* The command line, and what it opened. */
@@ -19,8 +24,12 @@ struct request {
     const struct cli *cli;
     const char *path; /* of the store */
     const char *store_id;
+    const char *rate;
     bool takes_over;
     bool replaces;
+    bool follows;
+    bool is_now;
+    bool is_anew;
     struct remote_config config;
     struct wal_store *store;
     struct wal_remote *remote;
@@ -100,8 +109,7 @@ static int add(struct request *request)
         remote_config_init(&request->config);
     }
     if (strcmp(request->config.url, url) != 0) {
-        request->config.epoch = 0;
-        request->config.part = 0;
+        request->config.mark_count = 0;
     }
     memcpy(request->config.url, url, strlen(url) + 1);
     code = remote_config_write(request->cli, request->path, &request->config);
@@ -114,17 +122,18 @@ static int add(struct request *request)
 
 /* --- push --------------------------------------------------------------- */
 
-/* Keeps how far the remote is. */
-static int keep_last(struct request *request, uint64_t epoch, uint64_t part)
+/* Keeps the marks in the file of the store. */
+static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
+                    uint64_t count)
 {
-    struct remote_config *config = &request->config;
+    struct request *request = ctx;
 
-    if (config->epoch == epoch && config->part == part) {
-        return CLI_CONTINUE;
-    }
-    config->epoch = epoch;
-    config->part = part;
-    return remote_config_write(request->cli, request->path, config);
+    memcpy(request->config.marks, marks, (size_t)count * sizeof(marks[0]));
+    request->config.mark_count = count;
+    return remote_config_write(request->cli, request->path, &request->config) ==
+                   CLI_CONTINUE
+               ? 0
+               : EIO;
 }
 
 static int push_locked(struct request *request)
@@ -135,25 +144,42 @@ static int push_locked(struct request *request)
     struct wal_remote_writer *writer = NULL;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code;
+    uint64_t rate = 0;
+    int code = CLI_OK;
 
+    if (request->rate != NULL) {
+        code = cli_parse_number(request->cli, "--rate", request->rate, 10000,
+                                &rate);
+        if (code != CLI_CONTINUE) {
+            return code;
+        }
+        code = CLI_OK;
+    }
+    if (request->follows) {
+        remote_ship_init();
+    }
     options.flags = request->takes_over ? WAL_REMOTE_TAKE_OVER : 0U;
     memcpy(options.writer, request->config.writer, sizeof(options.writer));
-    options.known_epoch = request->config.epoch;
-    options.known_part = request->config.part;
+    options.marks = request->config.marks;
+    options.mark_count = request->config.mark_count;
+    options.keep = keep;
+    options.ctx = request;
     status = wal_remote_writer_open(request->remote, request->store, &options,
                                     &writer, &error);
-    if (status == WAL_OK) {
+    if (status == WAL_OK && request->follows) {
+        code = remote_ship(request->cli, request->config.url, request->remote,
+                           request->store, writer, (uint32_t)rate);
+    } else if (status == WAL_OK) {
         status = wal_remote_push(writer, &result, &error);
-        wal_remote_writer_close(writer);
     }
+    wal_remote_writer_close(writer);
     if (status != WAL_OK) {
         return remote_report(request->cli, request->config.url, status, &error);
     }
-    code = keep_last(request, result.epoch, result.part);
-    if (code == CLI_CONTINUE) {
+    if (!request->follows) {
         remote_print_push(request->cli, request->config.url, &result);
-        code = CLI_OK;
+        code = remote_check_moves(request->cli, request->config.url,
+                                  request->remote, request->store);
     }
     return code;
 }
@@ -180,31 +206,31 @@ static int push(struct request *request)
     return code;
 }
 
-/* --- pull --------------------------------------------------------------- */
+/* --- handoff ------------------------------------------------------------ */
 
-/* Reads 32 hexadecimal digits, with or without hyphens. */
-static bool parse_id(const char *text, uint8_t uuid[16])
+/* Stores what is new, then gives the session away. */
+static int handoff(struct request *request)
 {
-    size_t count = 0;
+    const char *session = request->cli->items[3];
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code = push(request);
 
-    memset(uuid, 0, 16);
-    for (; *text != '\0'; text++) {
-        const char *digits = "0123456789abcdef";
-        const char *found = strchr(digits, *text);
-
-        if (*text == '-' &&
-            (count == 8 || count == 12 || count == 16 || count == 20)) {
-            continue;
-        }
-        if (found == NULL || count == 32) {
-            return false;
-        }
-        uuid[count / 2] =
-            (uint8_t)(uuid[count / 2] << 4 | (uint8_t)(found - digits));
-        count++;
+    if (code != CLI_OK) {
+        return code;
     }
-    return count == 32;
+    status = wal_remote_handoff(request->remote, request->store,
+                                cli_slice(session), &error);
+    if (status != WAL_OK) {
+        return cli_report(request->cli, session, status, &error);
+    }
+    cli_note(request->cli, session,
+             "the next machine that resumes it has it; appends to it are "
+             "refused here");
+    return CLI_OK;
 }
+
+/* --- pull --------------------------------------------------------------- */
 
 static int pull(struct request *request)
 {
@@ -218,7 +244,7 @@ static int pull(struct request *request)
     int code;
 
     if (request->store_id != NULL &&
-        !parse_id(request->store_id, options.uuid)) {
+        !remote_parse_store_id(request->store_id, options.uuid)) {
         return cli_error(cli, CLI_USAGE, "--store-id",
                          "\"%s\" is not the id of a store", request->store_id);
     }
@@ -228,6 +254,9 @@ static int pull(struct request *request)
     code = open_remote(request, url);
     if (code != CLI_CONTINUE) {
         return code;
+    }
+    if (request->follows) {
+        return remote_follow(cli, request->remote, path, &options);
     }
     if (request->takes_over) {
         remote_config_init(&request->config);
@@ -240,8 +269,8 @@ static int pull(struct request *request)
         return remote_report(cli, path, status, &error);
     }
     if (request->takes_over) {
-        request->config.epoch = result.epoch;
-        request->config.part = result.part;
+        request->config.marks[0] = result.mark;
+        request->config.mark_count = result.mark.part > 0 ? 1 : 0;
         code = remote_config_write(cli, path, &request->config);
     }
     if (code == CLI_CONTINUE) {
@@ -249,6 +278,36 @@ static int pull(struct request *request)
         code = CLI_OK;
     }
     return code;
+}
+
+/* --- compact ------------------------------------------------------------ */
+
+static int compact(struct request *request)
+{
+    struct wal_remote_compact_options options =
+        WAL_INIT(wal_remote_compact_options);
+    struct wal_remote_compact_result result =
+        WAL_INIT(wal_remote_compact_result);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code = open_both(request);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (request->is_now) {
+        options.flags |= WAL_REMOTE_COMPACT_NOW;
+    }
+    if (request->is_anew) {
+        options.flags |= WAL_REMOTE_COMPACT_NOW | WAL_REMOTE_COMPACT_ANEW;
+    }
+    status = wal_remote_compact(request->remote, request->store, &options,
+                                &result, &error);
+    if (status != WAL_OK) {
+        return remote_report(request->cli, request->config.url, status, &error);
+    }
+    remote_print_compact(request->cli, request->config.url, &result);
+    return CLI_OK;
 }
 
 /* --- status ------------------------------------------------------------- */
@@ -287,8 +346,10 @@ static const struct command {
 } commands[] = {
     {"add", 1, add},
     {"push", 0, push},
+    {"handoff", 1, handoff},
     {"pull", 2, pull},
     {"status", 0, print_status},
+    {"compact", 0, compact},
 };
 
 static const struct command *find_command(const char *name)
@@ -309,7 +370,8 @@ static int check(const struct request *request, const struct command **command)
     *command = cli->count > 1 ? find_command(cli->items[1]) : NULL;
     if (*command == NULL) {
         return cli_error(cli, CLI_USAGE, "remote",
-                         "what to do is add, push, pull or status");
+                         "what to do is add, push, handoff, pull, status or "
+                         "compact");
     }
     if (request->takes_over && (*command)->run != push &&
         (*command)->run != pull) {
@@ -317,9 +379,18 @@ static int check(const struct request *request, const struct command **command)
                          "is an option of push and pull");
     }
     if ((request->store_id != NULL && (*command)->run != pull) ||
-        (request->replaces && (*command)->run != add)) {
+        (request->replaces && (*command)->run != add) ||
+        (request->follows && (*command)->run != push &&
+         (*command)->run != pull) ||
+        (request->rate != NULL &&
+         (!request->follows || (*command)->run != push)) ||
+        ((request->is_now || request->is_anew) && (*command)->run != compact)) {
         return cli_error(cli, CLI_USAGE, (*command)->name,
                          "has no such option");
+    }
+    if (request->follows && request->takes_over && (*command)->run == pull) {
+        return cli_error(cli, CLI_USAGE, "--follow",
+                         "not allowed with --take-over");
     }
     return cli_check_operands(cli, 3 + (*command)->operands,
                               3 + (*command)->operands);
@@ -332,6 +403,10 @@ int remote_run(struct cli *cli, int argc, char **argv)
         {.name = "store-id", .value = &request.store_id},
         {.name = "take-over", .flag = &request.takes_over},
         {.name = "replace", .flag = &request.replaces},
+        {.name = "follow", .flag = &request.follows},
+        {.name = "rate", .value = &request.rate},
+        {.name = "now", .flag = &request.is_now},
+        {.name = "anew", .flag = &request.is_anew},
         {.name = NULL},
     };
     const struct command *command = NULL;

@@ -1,6 +1,6 @@
 /*
- * verbs.h - the verb remote of agentwal. Where the build found no libcurl, it
- * prints how to get it.
+ * verbs.h - the verb remote of agentwal, resume with a remote, and the check of
+ * a remote. Where the build found no libcurl, they print how to get it.
  *
  * Threads: the tool has one thread.
  */
@@ -12,5 +12,15 @@
 /* The operands are the command, the store, and those of the command. Returns
  * the exit code. */
 int remote_run(struct cli *cli, int argc, char **argv);
+
+/* Reads everything that a remote has of a store, and reports the damage. The
+ * target is the URL of the remote, or the directory of a store that has one;
+ * store_id may be null. Returns the exit code. */
+int remote_check(const struct cli *cli, const char *target,
+                 const char *store_id);
+
+/* The verb resume with --remote or --take-back: the operands are the store and
+ * the session. Returns the exit code. */
+int remote_resume_run(struct cli *cli, int argc, char **argv);
 
 #endif

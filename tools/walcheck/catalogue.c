@@ -287,7 +287,7 @@ static bool check_rank(struct check_store *store, uint32_t rank, uint32_t *last,
     *last = summary->number;
     session = check_model_find(&store->model, summary->number);
     if (session != NULL) {
-        field = check_summary(store, session, summary, NULL);
+        field = check_summary(store, session, summary, NULL, false);
     } else if (store->has_rewritten &&
                (summary->flags & WAL__SUMMARY_DELETED) != 0) {
         field = NULL;

@@ -169,7 +169,7 @@ static const char *check_session_summary(const struct index_check *index_check,
         return store->has_rewritten && summary->posting_count == 0 ? NULL
                                                                    : "number";
     }
-    field = check_summary(store, session, summary, is_loose ? segment : NULL);
+    field = check_summary(store, session, summary, segment, is_loose);
     if (is_loose) {
         check_summary_adopt(store, session, summary, segment);
     }

@@ -250,6 +250,9 @@ void check_model_add_from_index(struct check_model *model,
                       : 0) |
                  ((summary->flags & WAL__SUMMARY_TRASHED) != 0
                       ? (uint32_t)WAL__SESSION_RECORD_TRASHED
+                      : 0) |
+                 ((summary->flags & WAL__SUMMARY_MOVED) != 0
+                      ? (uint32_t)WAL__SESSION_RECORD_MOVED
                       : 0),
         .id = summary->id,
         .cwd = summary->cwd,

@@ -124,15 +124,15 @@ static void replay_session(const struct replay *replay)
     session->state.schema_version = decoded.schema_version;
     session->state.session_position =
         wal__position(replay->segment->id, record->posting.offset);
-    session->state.flags &=
-        ~(uint32_t)(WAL__SUMMARY_FORK | WAL__SUMMARY_TRASHED);
-    if ((decoded.flags & WAL__SESSION_RECORD_FORK) != 0) {
-        session->state.flags |= WAL__SUMMARY_FORK;
-    }
+    session->state.flags &= ~check_session_flags(UINT32_MAX);
+    session->state.flags |= check_session_flags(decoded.flags);
     if ((decoded.flags & WAL__SESSION_RECORD_TRASHED) != 0) {
-        session->state.flags |= WAL__SUMMARY_TRASHED;
         check_feature(replay->store, replay->segment, record,
                       WAL__INCOMPAT_TRASH, "puts a session in the trash");
+    }
+    if ((decoded.flags & WAL__SESSION_RECORD_MOVED) != 0) {
+        check_feature(replay->store, replay->segment, record,
+                      WAL__INCOMPAT_MOVED, "marks a session as moved");
     }
 }
 

@@ -533,3 +533,16 @@ bool check_segment_has_grown(const struct check_segment *segment)
     cli_file_close(&file);
     return has_frame;
 }
+
+uint32_t check_session_flags(uint32_t record_flags)
+{
+    return ((record_flags & WAL__SESSION_RECORD_FORK) != 0
+                ? (uint32_t)WAL__SUMMARY_FORK
+                : 0) |
+           ((record_flags & WAL__SESSION_RECORD_TRASHED) != 0
+                ? (uint32_t)WAL__SUMMARY_TRASHED
+                : 0) |
+           ((record_flags & WAL__SESSION_RECORD_MOVED) != 0
+                ? (uint32_t)WAL__SUMMARY_MOVED
+                : 0);
+}

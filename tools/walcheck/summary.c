@@ -46,11 +46,13 @@ static bool texts_differ(const struct check_session *session,
     return false;
 }
 
-/* A position before the segments that were rewritten may be that of a record
- * which was moved, or left out. */
+/* A position in the index of a segment counts where it leads into that segment:
+ * another one may have been rewritten since, or in a replica not yet. Of the
+ * catalogue, `of` being null, it counts unless it leads to what was rewritten.
+ */
 static bool positions_differ(const struct check_store *store, uint64_t found,
-                             uint64_t expected,
-                             const struct check_segment *rewritten)
+                             uint64_t expected, const struct check_segment *of,
+                             bool is_loose)
 {
     uint64_t id = wal__position_segment(found);
 
@@ -58,10 +60,10 @@ static bool positions_differ(const struct check_store *store, uint64_t found,
         return false;
     }
     if (found == 0) {
-        return rewritten == NULL;
+        return !is_loose;
     }
-    return (rewritten != NULL && id == rewritten->id) ||
-           check_chain_find_rewritten(&store->log, id) == NULL;
+    return of != NULL ? id == of->id
+                      : check_chain_find_rewritten(&store->log, id) == NULL;
 }
 
 struct field {
@@ -130,6 +132,8 @@ static const char *compare_exactly(const struct check_session *session,
         {"head's id", check_hash_of(summary->head_id), session->head_hash},
         {"trash flag", summary->flags & WAL__SUMMARY_TRASHED,
          state->flags & WAL__SUMMARY_TRASHED},
+        {"moved flag", summary->flags & WAL__SUMMARY_MOVED,
+         state->flags & WAL__SUMMARY_MOVED},
         {"straight flag", summary->flags & WAL__SUMMARY_STRAIGHT,
          summary->flags & WAL__SUMMARY_STRAIGHT & state->flags},
         {"first message", summary->first_sequence, state->first_sequence},
@@ -196,7 +200,7 @@ static bool record_differs(const struct check_store *store,
                            const struct check_segment *rewritten)
 {
     return positions_differ(store, summary->session_position,
-                            session->state.session_position, rewritten) ||
+                            session->state.session_position, rewritten, true) ||
            summary->schema_version != session->state.schema_version ||
            texts_differ(session, summary);
 }
@@ -204,10 +208,10 @@ static bool record_differs(const struct check_store *store,
 const char *check_summary(const struct check_store *store,
                           const struct check_session *session,
                           const struct wal__summary *summary,
-                          const struct check_segment *rewritten)
+                          const struct check_segment *of, bool is_loose)
 {
     const struct wal__summary *state = &session->state;
-    bool is_record_known = session->outdated_in == NULL && rewritten == NULL;
+    bool is_record_known = session->outdated_in == NULL && !is_loose;
     const char *field;
 
     if (store->has_rewritten &&
@@ -215,8 +219,8 @@ const char *check_summary(const struct check_store *store,
         return NULL; /* most of it may be gone */
     }
     field = compare_identity(state, summary);
-    if (field == NULL && rewritten != NULL) {
-        return compare_loosely(store, session, summary, rewritten);
+    if (field == NULL && is_loose) {
+        return compare_loosely(store, session, summary, of);
     }
     if (field == NULL) {
         field = compare_exactly(session, summary);
@@ -226,7 +230,7 @@ const char *check_summary(const struct check_store *store,
     }
     if (field == NULL && is_record_known) {
         field = positions_differ(store, summary->session_position,
-                                 state->session_position, NULL)
+                                 state->session_position, of, false)
                     ? "SESSION position"
                 : summary->schema_version != state->schema_version
                     ? "schema version"

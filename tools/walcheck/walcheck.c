@@ -8,11 +8,13 @@
  */
 #include <unistd.h>
 
+#include "tools/remote/verbs.h"
 #include "tools/walcheck/walcheck.h"
 
 static const char help[] =
     "Usage: walcheck [OPTION]... STORE\n"
     "       walcheck [OPTION]... --salvage OUT STORE\n"
+    "       walcheck [OPTION]... --remote URL|STORE\n"
     "\n"
     "Reads everything in a store and reports the damage. It needs no write\n"
     "permission, and it works on stores that another process has open or\n"
@@ -21,6 +23,8 @@ static const char help[] =
     "  --salvage OUT        build a sound store in OUT, which must not exist,\n"
     "                       from all readable records, and report the rest;\n"
     "                       OUT is removed if it cannot be written\n"
+    "  --remote URL|STORE   read what the remote has of the store instead\n"
+    "  --store-id ID        with --remote: which store, where it has several\n"
     "  --jobs N             read with N threads (default: one per processor)\n"
     "\n"
     "  With --strict an ambiguous tail is damage.\n";
@@ -33,6 +37,8 @@ enum {
 struct request {
     const char *salvage; /* null: report the damage */
     const char *jobs;
+    const char *remote; /* URL or store; null: check a store */
+    const char *store_id;
 };
 
 static int run(struct cli *cli, const struct request *request)
@@ -71,13 +77,24 @@ static int read_request(struct cli *cli, int argc, char **argv, int count,
     const struct cli_option options[] = {
         {.name = "jobs", .value = &request->jobs},
         {.name = "salvage", .value = &request->salvage},
+        {.name = "remote", .value = &request->remote},
+        {.name = "store-id", .value = &request->store_id},
         {.name = NULL},
     };
     int code = cli_parse(cli, argc, argv, options);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, count, count);
+    if (code == CLI_CONTINUE && request->remote == NULL &&
+        request->store_id != NULL) {
+        code = cli_error(cli, CLI_USAGE, "--store-id", "needs --remote");
     }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    /* agentwal names a store always. */
+    if (request->remote != NULL) {
+        return cli_check_operands(cli, 0, 1);
+    }
+    code = cli_check_operands(cli, count, count);
     return code == CLI_CONTINUE ? cli_require_store(cli, cli->items[0]) : code;
 }
 
@@ -86,7 +103,16 @@ int walcheck_check(struct cli *cli, int argc, char **argv)
     struct request request = {.salvage = NULL};
     int code = read_request(cli, argc, argv, 1, &request);
 
-    return code == CLI_CONTINUE ? run(cli, &request) : code;
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (request.remote != NULL && request.salvage != NULL) {
+        return cli_error(cli, CLI_USAGE, "--salvage",
+                         "not allowed with --remote");
+    }
+    return request.remote != NULL
+               ? remote_check(cli, request.remote, request.store_id)
+               : run(cli, &request);
 }
 
 int walcheck_salvage(struct cli *cli, int argc, char **argv)
@@ -96,6 +122,10 @@ int walcheck_salvage(struct cli *cli, int argc, char **argv)
 
     if (code != CLI_CONTINUE) {
         return code;
+    }
+    if (request.remote != NULL) {
+        return cli_error(cli, CLI_USAGE, "--remote",
+                         "not allowed: agentwal remote pull makes a copy");
     }
     if (request.salvage != NULL) {
         return cli_error(cli, CLI_USAGE, "--salvage",

@@ -416,6 +416,8 @@ void check_segment_deinit(struct check_segment *segment);
 enum wal__fmt check_session_decode(const struct check_segment *segment,
                                    struct wal__span payload,
                                    struct wal__session_record *record);
+/* The flags of a summary that those of a SESSION record make. */
+uint32_t check_session_flags(uint32_t record_flags);
 
 /* block.c: adds the records of a BLOCK that a scan found; orders the records of
  * a segment when it was scanned. */
@@ -485,12 +487,12 @@ void check_catalogue_compare(struct check_store *store,
 void check_catalogue_finish(struct check_store *store);
 
 /* Compares a summary with its session. Returns the name of the first field that
- * differs, or null. `rewritten`: it is of the index of this rewritten segment,
- * and counts records that were left out; else null. summary.c */
+ * differs, or null. `of` is the segment whose index has it; null: the
+ * catalogue. is_loose: it counts records that were left out. summary.c */
 const char *check_summary(const struct check_store *store,
                           const struct check_session *session,
                           const struct wal__summary *summary,
-                          const struct check_segment *rewritten);
+                          const struct check_segment *of, bool is_loose);
 /* Takes from a summary what the log does not say any more. */
 void check_summary_adopt(const struct check_store *store,
                          struct check_session *session,

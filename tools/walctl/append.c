@@ -267,18 +267,19 @@ static int append_each(struct append *append)
 
 static int set_durability(struct append *append, const char *name)
 {
-    static const char *const names[] = {"durable", "written", "queued"};
+    static const char *const names[] = {"durable", "written", "queued",
+                                        "cluster"};
     static const enum wal_durability values[] = {WAL_DURABLE, WAL_WRITTEN,
-                                                 WAL_QUEUED};
+                                                 WAL_QUEUED, WAL_CLUSTER};
 
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         if (strcmp(names[i], name) == 0) {
             append->options.durability = values[i];
             return CLI_CONTINUE;
         }
     }
     return cli_error(append->cli, CLI_USAGE, "--durability",
-                     "'%s' is not durable, written or queued", name);
+                     "'%s' is not durable, written, queued or cluster", name);
 }
 
 static int run(struct append *append, const struct cli *cli, bool each,

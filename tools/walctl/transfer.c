@@ -16,7 +16,7 @@
 
 /* --- merge ---------------------------------------------------------------- */
 
-static int merge(const struct cli *cli, struct wal_store *from)
+static int merge(const struct cli *cli, struct wal_store *from, bool keeps_both)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct cli_transfer transfer;
@@ -28,6 +28,7 @@ static int merge(const struct cli *cli, struct wal_store *from)
         return code;
     }
     cli_transfer_init(&transfer, cli, "merge", NULL);
+    transfer.options.flags = keeps_both ? WAL_TRANSFER_KEEP_BOTH : 0U;
     status =
         wal_store_merge(from, to, &transfer.options, &transfer.result, &error);
     code = cli_transfer_finish(&transfer, cli->items[2], status, &error);
@@ -36,7 +37,9 @@ static int merge(const struct cli *cli, struct wal_store *from)
 
 int walctl_merge(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_option options[] = {{.name = NULL}};
+    bool keeps_both = false;
+    const struct cli_option options[] = {
+        {.name = "keep-both", .flag = &keeps_both}, {.name = NULL}};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_open_options open_options;
     struct wal_store *from = NULL;
@@ -54,7 +57,7 @@ int walctl_merge(struct cli *cli, int argc, char **argv)
     if (status != WAL_OK) {
         return cli_report(cli, cli->items[2], status, &error);
     }
-    code = merge(cli, from);
+    code = merge(cli, from, keeps_both);
     return cli_close_store(cli, cli->items[2], from, code);
 }
 

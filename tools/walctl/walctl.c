@@ -20,7 +20,7 @@ static const char help[] =
     "  create STORE [--id ID] [--cwd DIR] [--project ID] [--title T]\n"
     "         [--meta JSON]           create a session, print its id\n"
     "  append STORE SESSION [--create] [--each] [--expect-tail ENTRY]\n"
-    "         [--stream N] [--durability durable|written|queued]\n"
+    "         [--stream N] [--durability durable|written|queued|cluster]\n"
     "         < entries.jsonl\n"
     "                                 append JSON objects, one per line\n"
     "  list STORE [--cwd DIR] [--project ID] [--trash] [--limit N] [--cursor]\n"

@@ -186,6 +186,49 @@ wal_session_claim(struct wal_session *session, struct wal_error *error);
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_unclaim(struct wal_session *session, struct wal_error *error);
 
+enum {
+    WAL_SESSION_HOST_SIZE = 65 /* bytes of a host's name with its terminator */
+};
+
+enum wal_session_move_flag {
+    WAL_SESSION_MOVE_AWAY = 1u << 0 /* it goes on in another store */
+};
+
+/* Where a session goes on. */
+struct wal_session_move {
+    uint32_t struct_size;
+    uint32_t flags;    /* enum wal_session_move_flag */
+    uint64_t number;   /* rises with each move: from 1 */
+    int64_t moved_ms;  /* Unix time in milliseconds */
+    uint8_t store[16]; /* uuid of the store that has it; all zero: none yet */
+    char host[WAL_SESSION_HOST_SIZE]; /* printable ASCII; empty: none yet */
+    uint8_t reserved[7];
+};
+
+/*
+ * Records that the session goes on in another store, with
+ * WAL_SESSION_MOVE_AWAY, or in this one again, durably.
+ *
+ * While it is away every call that appends to it, through any handle of any
+ * process, is refused with WAL_ECLAIMED and a text that names the host; so are
+ * documents, heads, texts and checkpoints. It can be read, forked and deleted,
+ * and wal_store_merge and wal_bundle_read add to it. The first one adds a
+ * feature to the store; a library that does not know it refuses the store with
+ * WAL_EVERSION.
+ *
+ * Threads: any. Errors: those of wal_append.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_set_move(struct wal_session *session,
+                     const struct wal_session_move *move,
+                     struct wal_error *error);
+
+/* Fills *move with what was recorded last; the flag says whether the session is
+ * away now. Threads: any. Errors: WAL_ENOTFOUND when nothing was. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_get_move(struct wal_session *session, struct wal_session_move *move,
+                     struct wal_error *error);
+
 enum wal_claim_flag {
     WAL_CLAIM_OWN = 1u << 0 /* a handle of this process has it */
 };

@@ -20,6 +20,7 @@ extern "C" {
 #endif
 
 struct wal_part_reader;
+struct wal_shipper;
 struct wal_replica;
 
 /* The two streams of a store. A position is an array of two places, one of
@@ -91,21 +92,73 @@ wal_part_reader_next(struct wal_part_reader *reader,
                      struct wal_slice *part, struct wal_part_info *info,
                      struct wal_error *error);
 
+/*
+ * Reads the next part before the position `end`, at which a part of this store
+ * has ended, as wal_part_reader_next does otherwise: WAL_END is at the end. So
+ * parts can be made again, in other sizes, that lead exactly there. end has
+ * WAL_PART_STREAMS places; null: as far as is durable.
+ *
+ * Threads: one at a time. Errors: WAL_ECONFLICT also when the log has another
+ * past than the end; WAL_EBUSY when compaction has replaced what is there: no
+ * part ends there any more.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_part_reader_next_to(
+    struct wal_part_reader *reader, const struct wal_part_place *position,
+    const struct wal_part_place *end, uint64_t max_size, struct wal_slice *part,
+    struct wal_part_info *info, struct wal_error *error);
+
 /* Frees the reader. reader may be null. */
 WAL_API void wal_part_reader_close(struct wal_part_reader *reader);
 
 /* Verifies a part: its digest and what it says of itself. The groups in it are
- * verified when it is applied. info may be null. Threads: any. Errors:
- * WAL_ECORRUPT, WAL_EVERSION. */
+ * verified by wal_part_verify, and when it is applied. info may be null.
+ * Threads: any. Errors: WAL_ECORRUPT, WAL_EVERSION. */
 WAL_API WAL_MUST_USE enum wal_status wal_part_check(struct wal_slice part,
                                                     struct wal_part_info *info,
                                                     struct wal_error *error);
+
+/* Verifies a part as wal_part_check does, and its groups: that they are valid,
+ * and lead from info->before to info->after. Applying it to a replica that ends
+ * at info->before finds no more. info may be null. Threads: any. Errors:
+ * WAL_ECORRUPT, WAL_EVERSION. */
+WAL_API WAL_MUST_USE enum wal_status wal_part_verify(struct wal_slice part,
+                                                     struct wal_part_info *info,
+                                                     struct wal_error *error);
 
 /* What a part says of itself, from its first WAL_PART_HEAD_SIZE bytes, or all
  * of a smaller one. Threads: any. Errors: WAL_ECORRUPT, WAL_EVERSION. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_part_get_info(struct wal_slice head, struct wal_part_info *info,
                   struct wal_error *error);
+
+/* ---------------------------------------------------------- shipping --- */
+
+/*
+ * Becomes the one that ships a store: whose reports those wait for that append
+ * with WAL_CLUSTER, in any process. Until the first report nothing is stored.
+ * Ends with wal_shipper_close, with the store, or with the process.
+ *
+ * Close *shipper with wal_shipper_close. Threads: any. Errors: WAL_ELOCKED when
+ * another one ships the store; WAL_EREADONLY; WAL_EINVAL when the store has no
+ * files. SPEC.md 4.1.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_shipper_open(struct wal_store *store, struct wal_shipper **shipper,
+                 struct wal_error *error);
+
+/*
+ * Reports that everything up to a sequence number is stored, so that it can be
+ * read after the loss of the machine. outcome is WAL_OK, or why what follows
+ * could not be stored: those who wait for it fail with that. Threads: any.
+ * Errors: WAL_ECLOSED; WAL_EINVAL when outcome is positive.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_shipper_report(struct wal_shipper *shipper, uint64_t sequence,
+                   int32_t outcome, struct wal_error *error);
+
+/* Ends shipping: those who wait fail with WAL_EREMOTE. shipper may be null.
+ * Threads: any. */
+WAL_API void wal_shipper_close(struct wal_shipper *shipper);
 
 /* ---------------------------------------------------------- replicas --- */
 

@@ -20,6 +20,11 @@
  * changed. One that is in the trash there is refused, too; one that was deleted
  * there is created again. What is in the trash here counts as deleted.
  *
+ * WAL_TRANSFER_KEEP_BOTH: a session that both stores went on with is not
+ * refused. The one here becomes a branch there: a session "ID@NAME" that is a
+ * fork of the session ID at the last entry that both have, with the further
+ * entries, the heads and the documents from here. ID itself is not changed.
+ *
  * Idempotence: a repeated call adds only what is new, also after a crash or a
  * call that failed or was stopped. Until a new session is complete its metadata
  * is {"agentwalTransfer":"incomplete"}.
@@ -40,8 +45,14 @@ enum wal_transfer_kind {
     WAL_TRANSFER_UNCHANGED = 2, /* the session had all of it before */
     WAL_TRANSFER_REFUSED = 3,   /* nothing of the session was changed, or
                                  * reading it failed on the way */
-    WAL_TRANSFER_DOCUMENT = 4   /* a document of the store: the other store has
+    WAL_TRANSFER_DOCUMENT = 4,  /* a document of the store: the other store has
                                  * another value, which stays */
+    WAL_TRANSFER_BRANCHED = 5   /* both went on: branch_id is a new session */
+};
+
+enum wal_transfer_flag {
+    /* Keeps both where two stores went on with one session. */
+    WAL_TRANSFER_KEEP_BOTH = 1u << 0
 };
 
 /* Slices and the error hold until the callback returns. */
@@ -56,6 +67,9 @@ struct wal_transfer_report {
     uint64_t entries;              /* that were added */
     uint64_t documents;            /* versions that were added */
     const struct wal_error *error; /* of the refusal, or null */
+    /* The branch that has what is here, also when nothing was added to it;
+     * empty: the session itself has it. */
+    struct wal_slice branch_id;
 };
 
 /* Called for each session that was asked for, and for each refused one, when
@@ -72,7 +86,7 @@ typedef int32_t wal_transfer_progress_fn(void *ctx, uint64_t done,
 
 struct wal_transfer_options {
     uint32_t struct_size;
-    uint32_t flags;                   /* 0 */
+    uint32_t flags;                   /* enum wal_transfer_flag */
     const struct wal_slice *sessions; /* ids; null: all sessions, and in a merge
                                        * the documents of the store */
     uint64_t session_count;
@@ -84,6 +98,10 @@ struct wal_transfer_options {
      * TMPDIR names, else /tmp. What a process that was killed left there is
      * removed by the next call there. */
     struct wal_slice directory;
+    /* For WAL_TRANSFER_KEEP_BOTH: names the branches, as the host that `from`
+     * is on does. The same name continues the same branches. Empty: the first 8
+     * digits of the id of `from`. */
+    struct wal_slice branch_name;
 };
 
 /* What a call did; also when it failed or was stopped. The library fills it. */
@@ -99,6 +117,7 @@ struct wal_transfer_result {
                          * and of the store */
     uint64_t differing_documents; /* of the store, left as they are */
     uint64_t bytes;               /* of the bundle file, or 0 */
+    uint64_t branched;            /* sessions that were made as branches */
 };
 
 /*

@@ -62,24 +62,51 @@ enum wal_remote_writer_flag {
     WAL_REMOTE_TAKE_OVER = 1u << 0
 };
 
-struct wal_remote_writer_options {
-    uint32_t struct_size;
-    uint32_t flags; /* enum wal_remote_writer_flag */
-    /* Names this writer: random, and kept by the caller to go on in the same
-     * epoch later; all zero: made now. Two machines never have the same. */
-    uint8_t writer[16];
-    uint64_t part_size; /* bytes; 0: 8 MiB */
-    /* Of the last push that this writer made, or of the pull by which it took
-     * over: epoch and part of the result. Where the remote ends elsewhere, and
-     * compaction leaves open whether the store has that past, it is refused. */
-    uint64_t known_epoch;
-    uint64_t known_part;
+/* A part that a writer has sent. Like wal_slice it has no struct_size. */
+struct wal_remote_mark {
+    uint64_t epoch;
+    uint64_t part;                   /* its number */
+    uint8_t digest[WAL_DIGEST_SIZE]; /* at the end of the part */
+};
+
+enum {
+    WAL_REMOTE_MARKS = 17 /* that a writer has at most */
 };
 
 /*
- * Starts shipping a store. Goes on in the newest epoch when that is this
- * writer's, and makes the first one; else takes over when it may. The store
- * must have everything that the remote has.
+ * Keeps the marks of a writer, durably, in place of those before: the last part
+ * that is stored, and those that may be on the way. Called before the first
+ * byte of a part is sent, and when nothing is on the way any more. A result
+ * other than 0 ends the call with WAL_ECALLBACK and that number in
+ * error->sys_errno.
+ */
+typedef int32_t wal_remote_keep_fn(void *ctx,
+                                   const struct wal_remote_mark *marks,
+                                   uint64_t count);
+
+struct wal_remote_writer_options {
+    uint32_t struct_size;
+    uint32_t flags; /* enum wal_remote_writer_flag */
+    /* Names this writer: random, and kept by the caller to go on as the same
+     * one later; all zero: made now. Two machines never have the same. */
+    uint8_t writer[16];
+    uint64_t part_size; /* bytes; 0: 8 MiB */
+    uint32_t parallel;  /* parts on the way at a time, at most 16, which is 0 */
+    uint32_t reserved;
+    /* As `keep` had them last, also of the pull by which this writer took over;
+     * null: none. With them the writer goes on in its epoch, and knows the past
+     * of the remote as its own where compaction leaves that open. */
+    const struct wal_remote_mark *marks;
+    uint64_t mark_count;
+    wal_remote_keep_fn *keep; /* or null: nothing is kept */
+    void *ctx;                /* of keep */
+};
+
+/*
+ * Starts shipping a store. Makes the first epoch, or goes on in its own: in the
+ * newest one when its marks say that nothing was on the way, else in a new one.
+ * Takes over from another writer when it may. The store must have everything
+ * that the remote has.
  *
  * options may be null. Close *writer with wal_remote_writer_close, before the
  * store and the remote. Threads: any. Errors: WAL_EFENCED when the newest epoch
@@ -108,8 +135,9 @@ struct wal_remote_push_result {
 
 /*
  * Stores everything in the remote that was durable when the call began; it can
- * then be read from the remote alone. A part whose outcome is unknown is stored
- * with the same bytes by the next push, and none is left out.
+ * then be read from the remote alone. Several parts are on the way at a time. One
+ * whose outcome is unknown is stored with the same bytes by the next push, and
+ * none is left out.
  *
  * result may be null; it is filled on failure too. Threads: one at a time per
  * writer; the store is used by others. Errors: WAL_EFENCED when another writer
@@ -122,6 +150,69 @@ wal_remote_push(struct wal_remote_writer *writer,
 
 /* Frees the writer; its epoch remains. writer may be null. */
 WAL_API void wal_remote_writer_close(struct wal_remote_writer *writer);
+
+/* ----------------------------------------------- in the background --- */
+
+struct wal_remote_shipper;
+
+/* How far a shipper is. The library fills it. */
+struct wal_remote_shipper_info {
+    uint32_t struct_size;
+    int32_t status;     /* of the last attempt: WAL_OK, or why it failed */
+    uint64_t parts;     /* stored since it was started */
+    uint64_t bytes;     /* of them */
+    uint64_t epoch;     /* of the last part */
+    uint64_t part;      /* its number; 0: none yet */
+    uint64_t sequence;  /* the last one that the remote has */
+    uint32_t has_ended; /* 1: it does not try again */
+    uint32_t reserved;
+};
+
+/* Called by the shipper's thread when an attempt failed, with the error, and
+ * when one succeeds after that, with an error of WAL_OK. It must not call the
+ * shipper. */
+typedef void wal_remote_shipper_report_fn(void *ctx,
+                                          const struct wal_error *error);
+
+struct wal_remote_shipper_options {
+    uint32_t struct_size;
+    /* At most, but for a quarter of it at once after a pause; 0: 20. Each is a
+     * PUT, whatever the number of sessions (docs/scale.md has the price). What
+     * is durable is collected meanwhile, and a part that is full or that nothing
+     * is on the way before is sent as soon as this permits. */
+    uint32_t parts_per_second;
+    wal_remote_shipper_report_fn *report; /* or null */
+    void *ctx;
+};
+
+/*
+ * Starts a thread that ships what becomes durable in the store, of any process,
+ * as it becomes so; appends with WAL_CLUSTER, in any process, are answered by
+ * it (wal_shipper_open). The writer is the shipper's until that is stopped.
+ *
+ * After a failure it tries again, at most every 10 s. It ends when another
+ * writer has taken over, when the store has another past than the remote, or
+ * when either is damaged: info.status says which, and WAL_CLUSTER fails.
+ *
+ * options may be null. Stop *shipper with wal_remote_shipper_stop, before the
+ * writer is closed. Threads: any. Errors: WAL_ELOCKED when another one ships
+ * the store.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_shipper_start(struct wal_remote_writer *writer,
+                         const struct wal_remote_shipper_options *options,
+                         struct wal_remote_shipper **shipper,
+                         struct wal_error *error);
+
+/* Threads: any. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_shipper_get_info(struct wal_remote_shipper *shipper,
+                            struct wal_remote_shipper_info *info,
+                            struct wal_error *error);
+
+/* Waits for what is on the way, and for at most a second more, and frees the
+ * shipper. shipper may be null. */
+WAL_API void wal_remote_shipper_stop(struct wal_remote_shipper *shipper);
 
 /* The newest writer, and how far the remote is. The library fills it. */
 struct wal_remote_status {
@@ -167,11 +258,13 @@ struct wal_remote_pull_result {
     uint32_t struct_size;
     uint32_t reserved;
     uint8_t uuid[16];
-    uint64_t parts;    /* applied by this call */
-    uint64_t bytes;    /* of them */
-    uint64_t epoch;    /* of the last part */
-    uint64_t part;     /* its number; 0: none */
-    uint64_t sequence; /* the last one that the replica has */
+    uint64_t parts;              /* applied by this call */
+    uint64_t bytes;              /* of them */
+    uint64_t epoch;              /* of the last part */
+    uint64_t part;               /* its number; 0: none */
+    uint64_t sequence;           /* the last one that the replica has */
+    struct wal_remote_mark mark; /* of the last part, with
+                                  * WAL_REMOTE_PULL_TAKE_OVER */
 };
 
 /*
@@ -189,6 +282,214 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_remote_pull(struct wal_remote *remote, const char *path,
                 const struct wal_remote_pull_options *options,
                 struct wal_remote_pull_result *result, struct wal_error *error);
+
+/*
+ * Called after each look at the remote, about once a second, with what the call
+ * has applied so far; `failure` is null, or says why the remote did not answer.
+ * Both hold until it returns. A result other than 0 ends wal_remote_follow.
+ */
+typedef int32_t
+wal_remote_follow_fn(void *ctx, const struct wal_remote_pull_result *result,
+                     const struct wal_error *failure);
+
+/*
+ * As wal_remote_pull, without taking over; then goes on with what comes, until
+ * the callback ends it: WAL_OK. Where nothing new is there, a look is one
+ * request. A signal ends the pause between two looks. The replica can be read
+ * meanwhile. After WAL_EREMOTE it goes on; other errors end it, as they end a
+ * pull.
+ *
+ * options may be null. Threads: any.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_follow(struct wal_remote *remote, const char *path,
+                  const struct wal_remote_pull_options *options,
+                  wal_remote_follow_fn *each, void *ctx,
+                  struct wal_error *error);
+
+/* -------------------------------------------------------------- care --- */
+
+enum wal_remote_compact_flag {
+    /* Make a base though few parts came after the last one. */
+    WAL_REMOTE_COMPACT_NOW = 1u << 0,
+    /* Read the whole store for it, as it is after wal_store_compact; needs
+     * WAL_REMOTE_COMPACT_NOW. */
+    WAL_REMOTE_COMPACT_ANEW = 1u << 1
+};
+
+struct wal_remote_compact_options {
+    uint32_t struct_size;
+    uint32_t flags; /* enum wal_remote_compact_flag */
+    /* Milliseconds for which what a base replaces is kept, so that pulls that
+     * began before it can end; 0: a day. */
+    uint64_t keep_ms;
+};
+
+/* What it stored and removed. The library fills it. */
+struct wal_remote_compact_result {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t base;             /* the number of the one that was made, or 0 */
+    uint64_t segments;         /* stored for it */
+    uint64_t bytes;            /* of them */
+    uint64_t removed_parts;    /* that are below an older base */
+    uint64_t removed_segments; /* that only older bases name */
+    uint64_t removed_bases;
+    uint64_t removed_bytes; /* of parts and segments */
+};
+
+/*
+ * Makes a base of what the remote has of the store, when much came after the
+ * last one, and removes what an older base has made needless. A base is the
+ * same log in few large objects, from which a pull begins. Nothing that a pull
+ * needs is missing at any time. The store must have everything that the remote
+ * has; any store that has it may do this, while others write.
+ *
+ * options and result may be null; it is filled on failure too. Threads: any.
+ * Errors: WAL_ECONFLICT when the store is older than what the remote has, or
+ * has another past; WAL_ETOOBIG when it is too large for a base.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_compact(struct wal_remote *remote, struct wal_store *store,
+                   const struct wal_remote_compact_options *options,
+                   struct wal_remote_compact_result *result,
+                   struct wal_error *error);
+
+/* Called for each object that is damaged or lost: damage->file names it,
+ * damage->text says why; damage->status is WAL_ENOTFOUND when it is lost,
+ * WAL_EVERSION when a newer library has made it, else WAL_ECORRUPT. It holds
+ * until the callback returns. A result other than 0 ends the check with
+ * WAL_ECALLBACK and that number in error->sys_errno. */
+typedef int32_t wal_remote_damage_fn(void *ctx, const struct wal_error *damage);
+
+/* What was read. The library fills it. */
+struct wal_remote_check_result {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint8_t uuid[16];
+    uint64_t epochs;
+    uint64_t parts;
+    uint64_t bases;
+    uint64_t segments; /* of bases */
+    uint64_t bytes;    /* of parts and segments */
+    uint64_t damage;   /* objects that are damaged or lost */
+    uint64_t epoch;    /* of the last part */
+    uint64_t part;     /* its number; 0: none */
+    uint64_t sequence; /* the last one that the remote has */
+};
+
+/*
+ * Reads everything that the remote has of a store: verifies all parts and
+ * segments, that they follow each other, and that none is missing. uuid has 16
+ * bytes; null: of the only store that is there.
+ *
+ * each and result may be null; the result is filled on failure too. Threads:
+ * any. Errors: WAL_ECORRUPT when something is damaged or lost, the first one in
+ * *error; WAL_ENOTFOUND when the remote has no such store; WAL_EINVAL when it
+ * has several, and no uuid is given.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_remote_check(
+    struct wal_remote *remote, const uint8_t *uuid, wal_remote_damage_fn *each,
+    void *ctx, struct wal_remote_check_result *result, struct wal_error *error);
+
+/* ------------------------------------------------ sessions that move --- */
+
+/*
+ * A session goes on at one machine at a time. The remote says which: below the
+ * store that had it there is a claim of the one that has it now. The former
+ * store learns of it by wal_remote_moves_check, and refuses appends to it from
+ * then on (wal_session_set_move). When both went on before that, both remain:
+ * what was brought becomes a branch (WAL_TRANSFER_KEEP_BOTH).
+ */
+
+enum wal_remote_resume_flag {
+    /* Go on with what the remote has of a session that is in a store which the
+     * remote has not. */
+    WAL_REMOTE_RESUME_TAKE_OVER = 1u << 0
+};
+
+struct wal_remote_resume_options {
+    uint32_t struct_size;
+    uint32_t flags;   /* enum wal_remote_resume_flag */
+    uint8_t uuid[16]; /* of the store that the session is in; all zero: the
+                        * only other one. Its claims lead to the present one */
+    struct wal_slice session; /* id */
+    /* Where replicas of stores are kept, for this call and later ones: a
+     * directory, which is made if its parent exists. */
+    struct wal_slice directory;
+};
+
+/* What was brought. The library fills it. */
+struct wal_remote_resume_result {
+    uint32_t struct_size;
+    uint32_t kind;                   /* enum wal_transfer_kind */
+    uint8_t uuid[16];                /* of the store that it came from */
+    uint64_t entries;                /* that were added to this store */
+    uint64_t parts;                  /* that were pulled */
+    uint64_t bytes;                  /* of them */
+    char session[WAL_ID_SIZE];       /* to go on with: of a branch another id */
+    char host[WAL_REMOTE_HOST_SIZE]; /* that it came from */
+    uint8_t reserved[7];
+};
+
+/*
+ * Brings a session of another store to this one, and claims it.
+ *
+ * What was pulled and merged remains when the call fails, and the next one goes
+ * on. The session is copied as wal_store_merge does: its new entries only.
+ * result may be null. Threads: any; one at a time per directory. Errors:
+ * WAL_ENOTFOUND when the remote has no such store, or the store no such
+ * session: nothing is claimed; WAL_EINVAL when the remote has several other
+ * stores and none is given; WAL_ECLAIMED when another machine claimed it at the
+ * same time, or it is in a store that the remote has not; those of
+ * wal_remote_pull and wal_store_merge.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_resume(struct wal_remote *remote, struct wal_store *store,
+                  const struct wal_remote_resume_options *options,
+                  struct wal_remote_resume_result *result,
+                  struct wal_error *error);
+
+/* Gives a session to the next machine that resumes it, and refuses appends to
+ * it here. Push the store before. Threads: any. Errors: WAL_ENOTFOUND;
+ * WAL_ECLAIMED when it has moved, or did so at the same time. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_handoff(struct wal_remote *remote, struct wal_store *store,
+                   struct wal_slice session, struct wal_error *error);
+
+/* Permits appends to a session that has moved away again, and claims it from
+ * the store that has it; what was added there is not brought. Threads: any.
+ * Errors: WAL_ENOTFOUND when it is not there, or never moved; WAL_ECLAIMED when
+ * another machine claimed it at the same time. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_take_back(struct wal_remote *remote, struct wal_store *store,
+                     struct wal_slice session, struct wal_error *error);
+
+/* Called for a session that has moved to a host; empty: to none yet. Texts hold
+ * until it returns. */
+typedef void wal_remote_moved_fn(void *ctx, struct wal_slice session,
+                                 const char *host);
+
+struct wal_remote_moves;
+
+/* Watches the claims of a store's sessions. Close *moves before the store and
+ * the remote. Threads: any. Errors: WAL_EINVAL. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_moves_open(struct wal_remote *remote, struct wal_store *store,
+                      struct wal_remote_moves **moves, struct wal_error *error);
+
+/* Finds the sessions that other machines have claimed since the last check, and
+ * refuses appends to them from now on. One LIST for each 1,000 claims, and a
+ * GET for each that this handle has not seen. moved may be null. Threads: one
+ * at a time per handle. Errors: WAL_ECORRUPT or WAL_EVERSION when a claim
+ * cannot be read: the others are done. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_moves_check(struct wal_remote_moves *moves,
+                       wal_remote_moved_fn *moved, void *ctx,
+                       struct wal_error *error);
+
+/* Closes the handle. moves may be null. */
+WAL_API void wal_remote_moves_close(struct wal_remote_moves *moves);
 
 #ifdef __cplusplus
 }

@@ -40,12 +40,13 @@ for i in $(seq 1 "${AGENTWAL_LONG:+3}30"); do
     if [ $((i % 5)) -eq 0 ]; then
         acknowledged=$(agentwal remote push --json | field lastSequence)
     fi
-    # After a push that ended: else compaction leaves open whether the part
-    # that a killed one has stored is of this store.
-    if [ $((i % 10)) -eq 5 ]; then
+    if [ $((i % 3)) -eq 1 ]; then
         agentwal gc --rate 0 >/dev/null
     fi
     killed agentwal remote pull "$url" copy
+    if [ $((i % 4)) -eq 1 ]; then
+        killed agentwal remote compact --now
+    fi
     if [ $((i % 3)) -eq 0 ]; then
         code 0 agentwal remote pull "$url" copy --json
         [ "$(field lastSequence stdout)" -ge "$acknowledged" ] ||
@@ -54,6 +55,8 @@ for i in $(seq 1 "${AGENTWAL_LONG:+3}30"); do
     fi
 done
 agentwal remote push >/dev/null
+code 0 agentwal remote compact --now
+code 0 agentwal check --remote "$url"
 code 0 agentwal remote pull "$url" copy
 code 0 agentwal remote pull "$url" new
 for store in copy new; do

@@ -116,5 +116,15 @@ grep -q 'key: the document of the store' stderr ||
 agentwal --store clash cat first --json |
     json '[row["id"] for row in rows] == ["z"]'
 agentwal --store clash cat "$client" --json | json 'len(rows) == 2'
+# --keep-both: the other one becomes a branch, once. The document still differs.
+code 1 agentwal --store clash merge --keep-both "$store"
+grep -q '1 branched' stdout || fail "nothing is branched: $(cat stdout)"
+code 1 agentwal --store clash merge --keep-both "$store" --json
+branch=$(sed -n 's/.*"branchId":"\(first@[0-9a-f]*\)".*/\1/p' stdout)
+json 'rows[-1]["summary"]["branched"] == 0' stdout
+same "$(agentwal cat first --all)" \
+    "$(agentwal --store clash cat "$branch" --all)" "the branch"
+code 0 agentwal --store clash check
+
 code 2 agentwal merge "$store"
 grep -q 'with itself' stderr || fail "a store is merged with itself"

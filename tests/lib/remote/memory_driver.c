@@ -3,6 +3,8 @@
  */
 #include "tests/lib/remote/memory_driver.h"
 
+#include <unistd.h>
+
 #include "engine/base/error.h"
 
 uint64_t memory_now_ms;
@@ -271,19 +273,100 @@ static void close_driver(struct wal__driver *driver)
     (void)driver;
 }
 
+void memory_driver_set_faults(struct memory_driver *memory, uint32_t put_faults)
+{
+    pthread_mutex_lock(&memory->mutex);
+    memory->put_faults = put_faults;
+    pthread_mutex_unlock(&memory->mutex);
+}
+
+/* --- with the lock ------------------------------------------------------ */
+
+static enum wal_status locked_create(struct wal__driver *driver,
+                                     const char *name, struct wal_slice bytes,
+                                     struct wal_error *error)
+{
+    enum wal_status status;
+
+    pthread_mutex_lock(&of(driver)->mutex);
+    status = put_if_absent(driver, name, bytes, error);
+    pthread_mutex_unlock(&of(driver)->mutex);
+    return status;
+}
+
+/* Others get objects while this one waits. */
+static void delay(struct memory_driver *memory)
+{
+    pthread_mutex_lock(&memory->mutex);
+    if (++memory->readers > memory->most_readers) {
+        memory->most_readers = memory->readers;
+    }
+    pthread_mutex_unlock(&memory->mutex);
+    usleep(memory->delay_us);
+    pthread_mutex_lock(&memory->mutex);
+    memory->readers--;
+    pthread_mutex_unlock(&memory->mutex);
+}
+
+static enum wal_status locked_get(struct wal__driver *driver, const char *name,
+                                  uint64_t offset, uint64_t size,
+                                  struct wal__buf *bytes,
+                                  struct wal_error *error)
+{
+    enum wal_status status;
+
+    if (of(driver)->delay_us > 0) {
+        delay(of(driver));
+    }
+    pthread_mutex_lock(&of(driver)->mutex);
+    status = get(driver, name, offset, size, bytes, error);
+    pthread_mutex_unlock(&of(driver)->mutex);
+    return status;
+}
+
+static enum wal_status locked_list(struct wal__driver *driver,
+                                   const char *prefix, const char *after,
+                                   wal__driver_list_fn *each, void *ctx,
+                                   struct wal_error *error)
+{
+    enum wal_status status;
+
+    pthread_mutex_lock(&of(driver)->mutex);
+    status = list(driver, prefix, after, each, ctx, error);
+    pthread_mutex_unlock(&of(driver)->mutex);
+    return status;
+}
+
+static enum wal_status locked_remove(struct wal__driver *driver,
+                                     const char *name, struct wal_error *error)
+{
+    enum wal_status status;
+
+    pthread_mutex_lock(&of(driver)->mutex);
+    status = remove_object(driver, name, error);
+    pthread_mutex_unlock(&of(driver)->mutex);
+    return status;
+}
+
 static const struct wal__driver_calls calls = {
-    .put_if_absent = put_if_absent,
+    .put_if_absent = locked_create,
     .put = put,
-    .get = get,
+    .get = locked_get,
     .head = head,
-    .list = list,
-    .remove = remove_object,
+    .list = locked_list,
+    .remove = locked_remove,
     .close = close_driver,
 };
 
 void memory_driver_init(struct memory_driver *memory)
 {
+    pthread_mutexattr_t recursive;
+
     *memory = (struct memory_driver){.driver = {.calls = &calls}, .random = 1};
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&memory->mutex, &recursive);
+    pthread_mutexattr_destroy(&recursive);
     memory->objects = calloc(MEMORY_OBJECTS, sizeof(memory->objects[0]));
     assert_non_null(memory->objects);
     memory->remote = (struct wal_remote){
@@ -298,4 +381,5 @@ void memory_driver_deinit(struct memory_driver *memory)
         free(memory->objects[i].data);
     }
     free(memory->objects);
+    pthread_mutex_destroy(&memory->mutex);
 }

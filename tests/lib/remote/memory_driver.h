@@ -1,10 +1,13 @@
 /*
  * memory_driver.h - an object store in memory whose calls fail: the Nth one,
  * before it does anything or after it; or at random, with PUTs that are done
- * later, and repeated. One thread.
+ * later, and repeated. Calls may come from several threads; the hook is called
+ * with the lock, by the thread that calls, and may call the driver.
  */
 #ifndef AGENTWAL_TESTS_LIB_REMOTE_MEMORY_DRIVER_H
 #define AGENTWAL_TESTS_LIB_REMOTE_MEMORY_DRIVER_H
+
+#include <pthread.h>
 
 #include "remote/ship/remote.h"
 #include "tests/lib/kit/store_kit.h"
@@ -38,10 +41,18 @@ struct memory_driver {
     /* Called before each call, or NULL. */
     void (*hook)(void *ctx, const char *call, const char *name);
     void *hook_ctx;
+    pthread_mutex_t mutex;
+    uint32_t delay_us;     /* of a get, without the lock */
+    uint32_t readers;      /* gets that wait now */
+    uint32_t most_readers; /* at a time */
 };
 
 void memory_driver_init(struct memory_driver *memory);
 void memory_driver_deinit(struct memory_driver *memory);
+
+/* Sets put_faults while other threads use the driver. */
+void memory_driver_set_faults(struct memory_driver *memory,
+                              uint32_t put_faults);
 
 /* Does the PUTs that wait, in any order. */
 void memory_driver_settle(struct memory_driver *memory);

@@ -274,7 +274,7 @@ static void test_segment_header__torn_copy_does_not_hide_a_version(void **state)
 
     (void)state;
     header.version = 2;
-    header.features.incompat = 16;
+    header.features.incompat = 32;
     wal__segment_header_encode(&header, bytes);
     assert_int_equal(wal__segment_header_decode(bytes, &read),
                      WAL__FMT_VERSION);
@@ -283,7 +283,7 @@ static void test_segment_header__torn_copy_does_not_hide_a_version(void **state)
     assert_int_equal(wal__segment_header_decode(bytes, &read),
                      WAL__FMT_VERSION);
     assert_int_equal(read.version, 2);
-    assert_int_equal(read.features.incompat, 16);
+    assert_int_equal(read.features.incompat, 32);
     assert_true(read.id == 77);
     header.version = 1;
     assert_int_equal(recode_header(header), WAL__FMT_FEATURES);

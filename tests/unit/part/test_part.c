@@ -11,6 +11,8 @@
 #include "agentwal/admin.h"
 #include "agentwal/blob.h"
 #include "agentwal/replica.h"
+#include "engine/base/sha256.h"
+#include "format/segment/part.h"
 
 enum {
     LARGE = 300 * 1024, /* a payload that is stored as content */
@@ -132,6 +134,7 @@ static enum wal_status step(struct scene *scene, uint64_t max_size,
         assert_memory_equal(info.before, scene->at, sizeof(scene->at));
         assert_int_equal(info.size, part->size);
         assert_int_equal(wal_part_check(*part, &info, NULL), WAL_OK);
+        assert_int_equal(wal_part_verify(*part, &info, NULL), WAL_OK);
         memcpy(scene->at, info.after, sizeof(scene->at));
     } else if (status != WAL_END) {
         fail_msg("%s", error.text);
@@ -218,6 +221,91 @@ static void test_part__segments_end_and_parts_go_on(void **state)
     end(&scene);
 }
 
+/* Reads from the beginning to the end in parts of this size, and applies them
+ * to a new replica. */
+static void read_to(struct scene *scene, const struct wal_part_place *end,
+                    uint64_t max_size)
+{
+    static int count;
+    struct wal_part_info info = WAL_INIT(wal_part_info);
+    struct wal_replica *replica = NULL;
+    struct wal_error error = KIT_ERROR;
+    struct wal_slice part = {NULL, 0};
+    enum wal_status status;
+    char path[32];
+
+    (void)snprintf(path, sizeof(path), "second%d", count++);
+    assert_int_equal(wal_replica_open(path, &replica, NULL), WAL_OK);
+    while ((status = wal_part_reader_next_to(scene->reader, info.after, end,
+                                             max_size, &part, &info, &error)) ==
+           WAL_OK) {
+        assert_int_equal(wal_replica_apply(replica, part, &error), WAL_OK);
+    }
+    if (status != WAL_END) {
+        fail_msg("%s", error.text);
+    }
+    assert_memory_equal(info.after, end, sizeof(info.after));
+    wal_replica_close(replica);
+}
+
+static void test_part__made_again_to_each_end(void **state)
+{
+    struct scene scene = begin();
+    struct wal_part_place ends[32][WAL_PART_STREAMS];
+    int count = 0;
+
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        struct wal_slice part;
+
+        append(&scene, i % 4 == 3 ? LARGE : MEDIUM);
+        if (i == 6) {
+            reopen(&scene);
+        }
+        while (count < 32 && step(&scene, 100, &part) == WAL_OK) {
+            memcpy(ends[count++], scene.at, sizeof(scene.at));
+        }
+    }
+    assert_true(count > 12);
+    for (int i = 0; i < count; i++) {
+        read_to(&scene, ends[i], 0);
+        read_to(&scene, ends[i], 1);
+        read_to(&scene, ends[i], 50000);
+    }
+    end(&scene);
+}
+
+static void test_part__end_of_another_past(void **state)
+{
+    struct scene scene = begin();
+    struct wal_part_place end_place[WAL_PART_STREAMS];
+    struct wal_error error = KIT_ERROR;
+    struct wal_slice part;
+
+    (void)state;
+    append(&scene, MEDIUM);
+    while (step(&scene, 0, &part) == WAL_OK) {
+    }
+    append(&scene, MEDIUM);
+    assert_int_equal(wal_sync(scene.store, NULL), WAL_OK);
+    memcpy(end_place, scene.at, sizeof(end_place));
+    end_place[WAL_PART_LOG].chain ^= 1;
+    assert_int_equal(wal_part_reader_next_to(scene.reader, NULL, end_place, 0,
+                                             NULL, NULL, &error),
+                     WAL_ECONFLICT);
+    end_place[WAL_PART_LOG].chain ^= 1;
+    end_place[WAL_PART_LOG].identity ^= 1;
+    assert_int_equal(wal_part_reader_next_to(scene.reader, NULL, end_place, 0,
+                                             NULL, NULL, &error),
+                     WAL_ECONFLICT);
+    end_place[WAL_PART_LOG].identity ^= 1;
+    end_place[WAL_PART_LOG].offset = UINT64_MAX;
+    assert_int_equal(wal_part_reader_next_to(scene.reader, NULL, end_place, 0,
+                                             NULL, NULL, &error),
+                     WAL_ECONFLICT);
+    end(&scene);
+}
+
 static void test_part__a_replica_opened_again_goes_on(void **state)
 {
     struct scene scene = begin();
@@ -299,6 +387,41 @@ static void test_part__damage_is_found(void **state)
     }
     free(copy);
     apply(&scene, part);
+    end(&scene);
+}
+
+/* A digest that matches says only that the bytes are those that were sent. */
+static void test_part__damaged_groups_with_a_digest(void **state)
+{
+    struct scene scene = begin();
+    struct wal__sha256_alg sha256_alg;
+    struct wal_slice part;
+    uint8_t *copy;
+
+    (void)state;
+    append(&scene, 2000);
+    assert_int_equal(step(&scene, 0, &part), WAL_OK);
+    copy = malloc(part.size);
+    assert_non_null(copy);
+    wal__sha256_alg_init(&sha256_alg);
+    for (size_t at = part.size - WAL__PART_DIGEST_SIZE - 1;
+         at > 400 + WAL__SEGMENT_HEADER_SIZE; at -= 97) {
+        const size_t size = part.size - WAL__PART_DIGEST_SIZE;
+        struct wal_slice bad = {copy, part.size};
+        struct wal__digest digest;
+
+        memcpy(copy, part.data, part.size);
+        copy[at] ^= 1;
+        assert_int_equal(
+            wal__sha256(&sha256_alg, (struct wal__span){copy, size}, &digest),
+            WAL_OK);
+        memcpy(copy + size, digest.bytes, sizeof(digest.bytes));
+        assert_int_equal(wal_part_check(bad, NULL, NULL), WAL_OK);
+        assert_true(wal_part_verify(bad, NULL, NULL) < 0);
+        assert_true(wal_replica_apply(scene.replica, bad, NULL) < 0);
+    }
+    wal__sha256_alg_deinit(&sha256_alg);
+    free(copy);
     end(&scene);
 }
 
@@ -550,10 +673,13 @@ int main(void)
         KIT_TEST(test_part__a_replica_follows_the_store),
         KIT_TEST(test_part__small_parts_have_whole_groups),
         KIT_TEST(test_part__segments_end_and_parts_go_on),
+        KIT_TEST(test_part__made_again_to_each_end),
+        KIT_TEST(test_part__end_of_another_past),
         KIT_TEST(test_part__a_replica_opened_again_goes_on),
         KIT_TEST(test_part__applied_twice_changes_nothing),
         KIT_TEST(test_part__a_replica_refuses_writes),
         KIT_TEST(test_part__damage_is_found),
+        KIT_TEST(test_part__damaged_groups_with_a_digest),
         KIT_TEST(test_part__a_hole_in_the_tail_is_its_end),
         KIT_TEST(test_part__a_missing_part_is_refused),
         KIT_TEST(test_part__a_store_that_is_older_is_refused),

@@ -3,7 +3,9 @@
  * that are JSON.
  */
 #include "agentwal/replica.h"
+#include "remote/layout/base_list.h"
 #include "remote/layout/object_json.h"
+#include "remote/layout/part_object.h"
 #include "tests/lib/kit/store_kit.h"
 
 static const struct wal__heap *const heap = &wal__heap_libc;
@@ -20,6 +22,7 @@ static void assert_name(struct wal__store_object object, const char *name)
     assert_memory_equal(parsed.uuid, object.uuid, sizeof(parsed.uuid));
     assert_int_equal(parsed.epoch, object.epoch);
     assert_int_equal(parsed.number, object.number);
+    assert_memory_equal(parsed.id, object.id, sizeof(parsed.id));
 }
 
 static void test_remote_layout__name_of_each_kind(void **state)
@@ -34,6 +37,14 @@ static void test_remote_layout__name_of_each_kind(void **state)
                                            .number = UINT64_MAX >> 2},
                 "ab000000000000000000000000000001/part/0000000000000001/"
                 "3fffffffffffffff");
+    assert_name(
+        (struct wal__store_object){.kind = WAL__OBJECT_BASE, .number = 11},
+        "00000000000000000000000000000000/base/000000000000000b");
+    assert_name((struct wal__store_object){.kind = WAL__OBJECT_SEGMENT,
+                                           .number = 1,
+                                           .id = {0xcd, [15] = 2}},
+                "00000000000000000000000000000000/seg/0000000000000001/"
+                "cd000000000000000000000000000002");
 }
 
 static void test_remote_layout__other_name_is_refused(void **state)
@@ -52,6 +63,15 @@ static void test_remote_layout__other_name_is_refused(void **state)
         "00000000000000000000000000000000/part/0000000000000001",
         "00000000000000000000000000000000/seg/",
         "00000000000000000000000000000000/base/1",
+        "00000000000000000000000000000000/base/0000000000000000",
+        "00000000000000000000000000000000/base/0000000000000001/",
+        "00000000000000000000000000000000/seg/0000000000000001",
+        "00000000000000000000000000000000/seg/0000000000000001/"
+        "0000000000000000000000000000000",
+        "00000000000000000000000000000000/seg/0000000000000001/"
+        "000000000000000000000000000000000",
+        "00000000000000000000000000000000/seg/0000000000000000/"
+        "00000000000000000000000000000000",
         "00000000000000000000000000000000/own/0000000000000001",
     };
     static const char part_zero[] =
@@ -206,6 +226,180 @@ static void test_remote_layout__any_bytes_are_decoded_or_refused(void **state)
     wal__buf_deinit(&json);
 }
 
+/* --- the object of a part ----------------------------------------------- */
+
+static void test_remote_layout__part_object_round_trip(void **state)
+{
+    static const uint64_t floors[] = {0, 1, UINT64_MAX >> 2};
+    struct wal__buf object;
+
+    (void)state;
+    wal__buf_init(&object, heap);
+    for (size_t i = 0; i < 3; i++) {
+        struct wal_slice part = {NULL, 0};
+        uint64_t floor = 77;
+
+        object.size = 0;
+        assert_int_equal(wal__buf_append(&object, "part", 4), WAL_OK);
+        assert_int_equal(wal__part_object_seal(&object, floors[i]), WAL_OK);
+        assert_int_equal(object.size, 4 + WAL__PART_TRAILER_SIZE);
+        assert_int_equal(
+            wal__part_object_open((struct wal_slice){object.data, object.size},
+                                  "p", 4, &part, &floor, NULL),
+            WAL_OK);
+        assert_int_equal(floor, floors[i]);
+        assert_int_equal(part.size, 4);
+        assert_memory_equal(part.data, "part", 4);
+    }
+    wal__buf_deinit(&object);
+}
+
+/* Each size but the right one, and each byte of the trailer. */
+static void test_remote_layout__damaged_part_object(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+    struct wal_slice part = {NULL, 0};
+    uint64_t floor = 77;
+    struct wal__buf object;
+
+    (void)state;
+    wal__buf_init(&object, heap);
+    assert_int_equal(wal__buf_append(&object, "part", 4), WAL_OK);
+    assert_int_equal(wal__part_object_seal(&object, 9), WAL_OK);
+    assert_int_equal(wal__buf_append(&object, "x", 1), WAL_OK);
+    for (size_t size = 0; size <= object.size; size++) {
+        if (size != 4 + WAL__PART_TRAILER_SIZE) {
+            assert_int_equal(
+                wal__part_object_open((struct wal_slice){object.data, size},
+                                      "p", 4, &part, &floor, &error),
+                WAL_ECORRUPT);
+            assert_string_equal(error.file, "p");
+        }
+    }
+    object.size--;
+    for (size_t i = 4; i < object.size; i++) {
+        object.data[i] ^= 1;
+        assert_int_equal(
+            wal__part_object_open((struct wal_slice){object.data, object.size},
+                                  "p", 4, &part, &floor, &error),
+            WAL_ECORRUPT);
+        object.data[i] ^= 1;
+    }
+    assert_null(part.data);
+    assert_int_equal(floor, 77);
+    wal__buf_deinit(&object);
+}
+
+/* --- bases -------------------------------------------------------------- */
+
+static void test_remote_layout__base_round_trip(void **state)
+{
+    struct wal__base_list list;
+    struct wal__base_list decoded;
+    struct wal__buf json;
+
+    (void)state;
+    wal__buf_init(&json, heap);
+    wal__base_list_init(&list, heap);
+    wal__base_list_init(&decoded, heap);
+    list.created_ms = 1700000000000;
+    list.epoch = 3;
+    list.part = UINT64_MAX >> 2;
+    for (uint64_t i = 1; i <= 300; i++) {
+        const struct wal__base_segment segment = {.number = i,
+                                                  .id = {(uint8_t)i, [15] = 1}};
+
+        assert_int_equal(wal__base_list_add(&list, &segment), WAL_OK);
+    }
+    for (int i = 0; i < 2; i++) { /* it replaces what is there */
+        json.size = 0;
+        assert_int_equal(wal__base_list_encode(&list, &json), WAL_OK);
+        assert_int_equal(
+            wal__base_list_decode((struct wal_slice){json.data, json.size}, "b",
+                                  &decoded, NULL),
+            WAL_OK);
+        assert_int_equal(decoded.created_ms, list.created_ms);
+        assert_int_equal(decoded.epoch, list.epoch);
+        assert_int_equal(decoded.part, list.part);
+        assert_int_equal(decoded.segments.size, list.segments.size);
+        assert_memory_equal(decoded.segments.data, list.segments.data,
+                            list.segments.size);
+    }
+    while (wal__base_list_count(&list) < WAL__BASE_SEGMENTS_MAX) {
+        assert_int_equal(
+            wal__base_list_add(&list, wal__base_list_at(&decoded, 7)), WAL_OK);
+    }
+    assert_int_equal(wal__base_list_add(&list, wal__base_list_at(&decoded, 7)),
+                     WAL_ETOOBIG);
+    json.size = 0;
+    assert_int_equal(wal__base_list_encode(&list, &json), WAL_OK);
+    assert_true(json.size <= WAL__BASE_JSON_MAX);
+    wal__buf_deinit(&json);
+    wal__base_list_deinit(&list);
+    wal__base_list_deinit(&decoded);
+}
+
+#define SEGMENT "\"seg/0000000000000001/00000000000000000000000000000001\""
+
+static void test_remote_layout__damaged_base(void **state)
+{
+    static const struct {
+        const char *json;
+        enum wal_status status;
+    } bases[] = {
+        {"", WAL_ECORRUPT},
+        {"[]", WAL_ECORRUPT},
+        {"{\"version\":2,\"created\":1,\"epoch\":1,\"part\":1,\"segments\":[" SEGMENT
+         "]}",
+         WAL_EVERSION},
+        {"{\"version\":1,\"created\":1,\"epoch\":0,\"part\":1,\"segments\":[" SEGMENT
+         "]}",
+         WAL_ECORRUPT},
+        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":0,\"segments\":[" SEGMENT
+         "]}",
+         WAL_ECORRUPT},
+        {"{\"version\":1,\"created\":-1,\"epoch\":1,\"part\":1,\"segments\":[" SEGMENT
+         "]}",
+         WAL_ECORRUPT},
+        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1}", WAL_ECORRUPT},
+        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1,\"segments\":[]}",
+         WAL_ECORRUPT},
+        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1,\"segments\":{}}",
+         WAL_ECORRUPT},
+        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1,\"segments\":[1]}",
+         WAL_ECORRUPT},
+        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1,\"segments\":[\"seg/"
+         "1\"]}",
+         WAL_ECORRUPT},
+        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1,\"segments\":"
+         "[\"base/0000000000000001\"]}",
+         WAL_ECORRUPT},
+        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1,\"segments\":[" SEGMENT
+         ",[]]}",
+         WAL_ECORRUPT},
+        {"{\"version\":1,\"created\":1,\"epoch\":1,\"part\":1,\"more\":{},"
+         "\"segments\":[" SEGMENT "," SEGMENT "]}",
+         WAL_OK},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
+        const size_t size = strlen(bases[i].json);
+        struct wal__base_list list;
+        char *copy = strdup(bases[i].json);
+
+        assert_non_null(copy);
+        wal__base_list_init(&list, heap);
+        assert_int_equal(wal__base_list_decode((struct wal_slice){copy, size},
+                                               "b", &list, NULL),
+                         bases[i].status);
+        assert_int_equal(wal__base_list_count(&list),
+                         bases[i].status == WAL_OK ? 2 : 0);
+        wal__base_list_deinit(&list);
+        free(copy);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +411,10 @@ int main(void)
         cmocka_unit_test(test_remote_layout__fence_round_trip),
         cmocka_unit_test(test_remote_layout__damaged_fence),
         cmocka_unit_test(test_remote_layout__any_bytes_are_decoded_or_refused),
+        cmocka_unit_test(test_remote_layout__part_object_round_trip),
+        cmocka_unit_test(test_remote_layout__damaged_part_object),
+        cmocka_unit_test(test_remote_layout__base_round_trip),
+        cmocka_unit_test(test_remote_layout__damaged_base),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

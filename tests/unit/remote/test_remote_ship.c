@@ -151,19 +151,142 @@ static void test_remote_ship__same_writer_goes_on_in_its_epoch(void **state)
     assert_pulled(&place.a);
 }
 
-/* The process was killed while its part was on the way, and has more now. */
-static void test_remote_ship__part_of_killed_process_is_taken(void **state)
+/* A second process as the same writer, which nothing keeps out. */
+static void test_remote_ship__two_processes_as_one_writer(void **state)
 {
+    struct wal_error error = KIT_ERROR;
+
     (void)state;
     store_ten();
-    append(&place.a, 200, 1);
     assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
                                         1, false, NULL),
                      WAL_OK);
+    append(&place.a, 200, 1);
     assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
     append(&place.a, 300, 1);
+    assert_int_equal(push(&place.other, NULL, &error), WAL_EFENCED);
+    assert_error(&error, WAL_EFENCED, "another process writes as this writer");
+    assert_int_equal(push(&place.other, NULL, &error), WAL_EFENCED);
+    wal__writer_deinit(&place.other);
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
+                                        1, false, NULL),
+                     WAL_OK);
     assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
     assert_pulled(&place.a);
+}
+
+/* The third part of five fails, those after it are stored, and the process is
+ * killed: what it had on the way is not acknowledged, and is ignored. */
+static void test_remote_ship__killed_with_parts_on_the_way(void **state)
+{
+    (void)state;
+    place.a.parallel = 4;
+    place.a.per_part = 2;
+    append(&place.a, 100, 10);
+    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
+                                        1, false, NULL),
+                     WAL_OK);
+    place.memory.fail_at = place.memory.calls + 3;
+    assert_int_equal(push(&place.writer, NULL, NULL), WAL_EREMOTE);
+    place.memory.fail_at = 0;
+    assert_null(memory_find(&place.memory,
+                            UUID "/part/0000000000000001/0000000000000003"));
+    assert_non_null(memory_find(&place.memory, UUID
+                                "/part/0000000000000001/0000000000000004"));
+    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    assert_int_equal(place.b.count, 4);
+    append(&place.a, 200, 1);
+    place.a.per_part = 3;
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
+                                        1, false, NULL),
+                     WAL_OK);
+    assert_int_equal(place.other.epoch, 2);
+    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_pulled(&place.a);
+    /* The former process was not dead. */
+    assert_int_equal(push(&place.writer, NULL, NULL), WAL_EFENCED);
+    assert_pulled(&place.a);
+}
+
+/* And another machine takes over from it. */
+static void test_remote_ship__takeover_fences_the_gap(void **state)
+{
+    (void)state;
+    place.a.parallel = 16;
+    place.a.per_part = 1;
+    append(&place.a, 100, 20);
+    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
+                                        1, false, NULL),
+                     WAL_OK);
+    place.memory.fail_at = place.memory.calls + 2;
+    assert_int_equal(push(&place.writer, NULL, NULL), WAL_EREMOTE);
+    place.memory.fail_at = 0;
+    take_over();
+    assert_int_equal(place.b.count, 1);
+    assert_non_null(memory_find(&place.memory, UUID
+                                "/part/0000000000000001/0000000000000010"));
+    append(&place.b, 300, 3);
+    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_int_equal(push(&place.writer, NULL, NULL), WAL_EFENCED);
+    assert_pulled(&place.b);
+}
+
+/* Among the last parts, of which any could be on the way: the floor of a later
+ * one says that it was stored. */
+static void test_remote_ship__lost_part_is_no_gap(void **state)
+{
+    static const char lost[] = UUID "/part/0000000000000001/0000000000000004";
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    store_ten();
+    append(&place.a, 200, 1);
+    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    memory_remove(&place.memory, lost);
+    assert_damage(lost);
+    append(&place.a, 300, 1);
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
+                                        1, false, &error),
+                     WAL_ECORRUPT);
+    assert_string_equal(error.file, lost);
+}
+
+/* Without marks a writer cannot know what a process before it sent. */
+static void test_remote_ship__no_marks_make_an_epoch(void **state)
+{
+    (void)state;
+    store_ten();
+    place.a.mark_count = 0;
+    append(&place.a, 200, 2);
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
+                                        1, false, NULL),
+                     WAL_OK);
+    assert_int_equal(place.other.epoch, 2);
+    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_pulled(&place.a);
+}
+
+static int32_t refuse_marks(void *ctx, const struct wal_remote_mark *marks,
+                            uint64_t count)
+{
+    (void)ctx;
+    (void)marks;
+    (void)count;
+    return 28;
+}
+
+/* Nothing is sent that was not marked before. */
+static void test_remote_ship__marks_are_not_kept(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    store_ten();
+    append(&place.a, 200, 2);
+    place.writer.keep = refuse_marks;
+    assert_int_equal(push(&place.writer, NULL, &error), WAL_ECALLBACK);
+    assert_int_equal(error.sys_errno, 28);
+    assert_int_equal(place.memory.count, 6);
 }
 
 /* A machine and its copy both go on. */
@@ -174,14 +297,19 @@ static void test_remote_ship__part_of_copy_with_other_past(void **state)
     (void)state;
     store_ten();
     assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    memcpy(place.b.marks, place.a.marks, sizeof(place.a.marks));
+    place.b.mark_count = place.a.mark_count;
     assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
                                         1, false, NULL),
                      WAL_OK);
     append(&place.a, 200, 2);
     append(&place.b, 300, 2);
     assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
-    assert_int_equal(push(&place.other, NULL, &error), WAL_ECONFLICT);
-    assert_int_equal(push(&place.other, NULL, &error), WAL_ECONFLICT);
+    assert_int_equal(push(&place.other, NULL, &error), WAL_EFENCED);
+    wal__writer_deinit(&place.other);
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
+                                        1, false, NULL),
+                     WAL_ECONFLICT);
     assert_pulled(&place.a);
 }
 
@@ -190,7 +318,8 @@ enum {
     FAILS_AFTER = 1, /* the call is done */
     TAKES_OVER = 2,
     RESTARTS = 4, /* the process is killed, and another one goes on */
-    COMPACTED = 8
+    COMPACTED = 8,
+    SEVERAL = 16 /* parts on the way at a time */
 };
 
 static enum wal_status start_other(unsigned how)
@@ -216,8 +345,9 @@ static bool fail_call(unsigned how, uint64_t at)
         assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL),
                          WAL_OK);
     }
+    place.b.parallel = (how & SEVERAL) != 0 ? 3 : 1;
     place.b.per_part = 2;
-    append(&place.b, 500, 5);
+    append(&place.b, 500, 9);
     place.b.compacted = (how & COMPACTED) != 0 ? place.b.count - 1 : 0;
     place.memory.fail_at = place.memory.calls + at;
     place.memory.fails_after = (how & FAILS_AFTER) != 0;
@@ -237,7 +367,7 @@ static bool fail_call(unsigned how, uint64_t at)
 
 static void test_remote_ship__each_call_fails(void **state)
 {
-    for (unsigned how = 0; how < 16; how++) {
+    for (unsigned how = 0; how < 32; how++) {
         bool has_failed = true;
 
         /* A store that was compacted where the remote ends is refused. */
@@ -466,6 +596,7 @@ static void test_remote_ship__compacted_while_it_was_away(void **state)
     /* Another writer cannot know whether it has the same past. */
     append(&place.a, 300, 5);
     place.a.compacted = 20;
+    place.a.mark_count = 0;
     assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
                                         2, true, &error),
                      WAL_ECONFLICT);
@@ -473,26 +604,32 @@ static void test_remote_ship__compacted_while_it_was_away(void **state)
 }
 
 /* A machine that went on from an older state of itself, and was compacted, is
- * as one whose log was compacted where the remote ends. */
+ * as one whose log was compacted where the remote ends, but for its marks. */
 static void test_remote_ship__past_that_compaction_left_open(void **state)
 {
-    struct wal_remote_writer writer = {.remote = &place.memory.remote};
+    struct wal_remote_mark mark;
 
     (void)state;
     store_ten();
     append(&place.a, 200, 5);
     place.a.compacted = 12;
+    assert_int_equal(place.a.mark_count, 1);
+    mark = place.a.marks[0];
+    place.a.marks[0].digest[0] ^= 1;
     assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
                                         1, false, NULL),
                      WAL_ECONFLICT);
-    writer.source = small_log_source(&place.a);
-    memcpy(writer.uuid, small_uuid, sizeof(writer.uuid));
-    writer.writer[0] = 1;
-    writer.known_epoch = 1;
-    writer.known_part = 5;
-    assert_int_equal(wal__writer_start(&writer, false, NULL), WAL_OK);
-    assert_int_equal(push(&writer, NULL, NULL), WAL_OK);
-    wal__writer_deinit(&writer);
+    place.a.mark_count = 0;
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
+                                        1, false, NULL),
+                     WAL_ECONFLICT);
+    place.a.marks[0] = mark;
+    place.a.mark_count = 1;
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
+                                        1, false, NULL),
+                     WAL_OK);
+    assert_int_equal(place.other.epoch, 1);
+    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
     assert_pulled(&place.a);
 }
 
@@ -684,7 +821,12 @@ int main(void)
         PLACE_TEST(test_remote_ship__all_parts_are_pulled),
         PLACE_TEST(test_remote_ship__next_push_ships_what_is_new),
         PLACE_TEST(test_remote_ship__same_writer_goes_on_in_its_epoch),
-        PLACE_TEST(test_remote_ship__part_of_killed_process_is_taken),
+        PLACE_TEST(test_remote_ship__two_processes_as_one_writer),
+        PLACE_TEST(test_remote_ship__killed_with_parts_on_the_way),
+        PLACE_TEST(test_remote_ship__takeover_fences_the_gap),
+        PLACE_TEST(test_remote_ship__lost_part_is_no_gap),
+        PLACE_TEST(test_remote_ship__no_marks_make_an_epoch),
+        PLACE_TEST(test_remote_ship__marks_are_not_kept),
         PLACE_TEST(test_remote_ship__part_of_copy_with_other_past),
         PLACE_TEST(test_remote_ship__each_call_fails),
         PLACE_TEST(test_remote_ship__other_writer_needs_take_over),

@@ -31,6 +31,21 @@ static void assert_ok(enum wal_status status, const struct wal_error *error)
     assert_int_equal(status, WAL_OK);
 }
 
+/* What the writer that was opened last has sent. */
+static struct {
+    struct wal_remote_mark marks[WAL_REMOTE_MARKS];
+    uint64_t count;
+} kept;
+
+static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
+                    uint64_t count)
+{
+    (void)ctx;
+    memcpy(kept.marks, marks, (size_t)count * sizeof(marks[0]));
+    kept.count = count;
+    return 0;
+}
+
 static struct wal_remote_writer *open_writer(struct wal_remote *remote,
                                              struct wal_store *store,
                                              const uint8_t id[16])
@@ -42,6 +57,9 @@ static struct wal_remote_writer *open_writer(struct wal_remote *remote,
 
     memcpy(options.writer, id, 16);
     options.part_size = 64 * 1024;
+    options.marks = kept.marks;
+    options.mark_count = kept.count;
+    options.keep = keep;
     assert_ok(wal_remote_writer_open(remote, store, &options, &writer, &error),
               &error);
     return writer;
@@ -97,6 +115,7 @@ static void test_remote_store__moves_between_machines(void **state)
     for (unsigned machine = 1; machine <= 20; machine++) {
         struct wal_remote_pull_options options =
             WAL_INIT(wal_remote_pull_options);
+        struct wal_remote_pull_result result = WAL_INIT(wal_remote_pull_result);
         struct wal_error error = KIT_ERROR;
         char path[16];
         char entry[16];
@@ -109,7 +128,7 @@ static void test_remote_store__moves_between_machines(void **state)
         id[0] = (uint8_t)(machine + 1);
         options.flags = WAL_REMOTE_PULL_TAKE_OVER;
         memcpy(options.writer, id, sizeof(id));
-        assert_ok(wal_remote_pull(remote, path, &options, NULL, &error),
+        assert_ok(wal_remote_pull(remote, path, &options, &result, &error),
                   &error);
         assert_copied(store, path);
         /* This one is fenced, and its entry stays here. */
@@ -121,6 +140,8 @@ static void test_remote_store__moves_between_machines(void **state)
         kit_close(store);
         store = kit_open(path, 0);
         session = kit_session(store, "a");
+        kept.marks[0] = result.mark;
+        kept.count = 1;
         writer = open_writer(remote, store, id);
     }
     kit_append(session, "last", NULL);
@@ -147,14 +168,17 @@ static void put_blob(struct wal_store *store, uint64_t seed)
               &error);
 }
 
-static void compact(struct wal_store *store)
+/* Returns how many segments were rewritten. */
+static uint64_t compact(struct wal_store *store)
 {
+    struct wal_store_compact_result result = WAL_INIT(wal_store_compact_result);
     struct wal_store_compact_options options =
         WAL_INIT(wal_store_compact_options);
     struct wal_error error = KIT_ERROR;
 
     options.rate = UINT64_MAX;
-    assert_ok(wal_store_compact(store, &options, NULL, &error), &error);
+    assert_ok(wal_store_compact(store, &options, &result, &error), &error);
+    return result.rewritten;
 }
 
 /* A replica follows while segments end, and are replaced. */
@@ -176,7 +200,7 @@ static void test_remote_store__compaction_while_shipping(void **state)
             (void)push(store, writer);
         }
         if (i % 20 == 19) {
-            compact(store);
+            (void)compact(store);
         }
         if (i % 7 == 0) {
             (void)pull(remote, "replica");
@@ -189,6 +213,204 @@ static void test_remote_store__compaction_while_shipping(void **state)
     assert_copied(store, "new");
     wal_remote_writer_close(writer);
     wal_session_close(session);
+    kit_close(store);
+    wal_remote_close(remote);
+}
+
+static struct wal_remote_compact_result
+compact_remote(struct wal_remote *remote, struct wal_store *store,
+               uint32_t flags)
+{
+    struct wal_remote_compact_options options =
+        WAL_INIT(wal_remote_compact_options);
+    struct wal_remote_compact_result result =
+        WAL_INIT(wal_remote_compact_result);
+    struct wal_error error = KIT_ERROR;
+
+    options.flags = flags;
+    options.keep_ms = 1;
+    usleep(2000);
+    assert_ok(wal_remote_compact(remote, store, &options, &result, &error),
+              &error);
+    return result;
+}
+
+static void assert_sound(struct wal_remote *remote)
+{
+    struct wal_remote_check_result result = WAL_INIT(wal_remote_check_result);
+    struct wal_error error = KIT_ERROR;
+
+    assert_ok(wal_remote_check(remote, NULL, NULL, NULL, &result, &error),
+              &error);
+    assert_true(result.parts > 0);
+}
+
+/* A replica follows, others are made anew, from bases, while the store and the
+ * remote are compacted. */
+static void test_remote_store__bases_while_shipping(void **state)
+{
+    struct wal_remote *remote = open_remote();
+    struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
+    struct wal_session *session = kit_create(store, "a");
+    const uint8_t id[16] = {1};
+    struct wal_remote_writer *writer = open_writer(remote, store, id);
+    uint64_t bases = 0;
+    uint64_t removed = 0;
+    uint64_t compacted = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 120; i++) {
+        char text[16];
+
+        snprintf(text, sizeof(text), "e%u", i);
+        kit_append(session, text, NULL);
+        put_blob(store, i);
+        if (i % 2 == 0) {
+            (void)push(store, writer);
+        }
+        if (i % 30 == 20) {
+            /* Ends a segment of which much is unused. */
+            wal_remote_writer_close(writer);
+            wal_session_close(session);
+            kit_close(store);
+            store = kit_open("store", 0);
+            session = kit_session(store, "a");
+            writer = open_writer(remote, store, id);
+        }
+        if (i % 30 == 29) {
+            (void)push(store, writer);
+            compacted += compact(store);
+        }
+        if (i % 8 == 0) {
+            struct wal_remote_compact_result result = compact_remote(
+                remote, store,
+                i % 16 == 0 ? WAL_REMOTE_COMPACT_NOW
+                            : WAL_REMOTE_COMPACT_NOW | WAL_REMOTE_COMPACT_ANEW);
+
+            bases += result.base > 0;
+            removed += result.removed_parts;
+            assert_sound(remote);
+        }
+        if (i % 7 == 0) {
+            (void)pull(remote, "replica");
+        }
+        if (i % 10 == 0) {
+            snprintf(text, sizeof(text), "new%u", i);
+            (void)pull(remote, text);
+            (void)push(store, writer);
+            (void)pull(remote, text);
+            assert_copied(store, text);
+        }
+        if (i % 50 == 0) {
+            (void)pull(remote, "old");
+        }
+    }
+    assert_true(bases > 10 && removed > 20 && compacted > 2);
+    (void)push(store, writer);
+    (void)pull(remote, "replica");
+    assert_copied(store, "replica");
+    (void)pull(remote, "old");
+    assert_copied(store, "old");
+    assert_sound(remote);
+    wal_remote_writer_close(writer);
+    wal_session_close(session);
+    kit_close(store);
+    wal_remote_close(remote);
+}
+
+struct followed {
+    struct wal_store *store;
+    struct wal_session *session;
+    struct wal_remote_writer *writer;
+    unsigned looks;
+};
+
+/* Ships one entry before each of the next looks. */
+static int32_t ship_more(void *ctx, const struct wal_remote_pull_result *result,
+                         const struct wal_error *failure)
+{
+    struct followed *followed = ctx;
+    char entry[16];
+
+    assert_null(failure);
+    if (followed->looks > 0) {
+        assert_copied(followed->store, "follower");
+        assert_true(result->parts >= followed->looks);
+    }
+    snprintf(entry, sizeof(entry), "f%u", followed->looks);
+    kit_append(followed->session, entry, NULL);
+    (void)push(followed->store, followed->writer);
+    return ++followed->looks == 3;
+}
+
+static void test_remote_store__follower(void **state)
+{
+    const uint8_t id[16] = {1};
+    struct wal_remote *remote = open_remote();
+    struct wal_error error = KIT_ERROR;
+    struct followed followed = {.looks = 0};
+
+    (void)state;
+    followed.store = kit_open("store", WAL_OPEN_CREATE);
+    followed.session = kit_create(followed.store, "a");
+    followed.writer = open_writer(remote, followed.store, id);
+    (void)push(followed.store, followed.writer);
+    assert_ok(wal_remote_follow(remote, "follower", NULL, ship_more, &followed,
+                                &error),
+              &error);
+    assert_int_equal(followed.looks, 3);
+    wal_remote_writer_close(followed.writer);
+    wal_session_close(followed.session);
+    kit_close(followed.store);
+    wal_remote_close(remote);
+}
+
+static void test_remote_store__bad_arguments_of_care(void **state)
+{
+    struct wal_remote_compact_options options =
+        WAL_INIT(wal_remote_compact_options);
+    struct wal_remote_pull_options pulls = WAL_INIT(wal_remote_pull_options);
+    struct wal_remote_check_result result = {.struct_size = 1};
+    struct wal_remote *remote = open_remote();
+    struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
+
+    (void)state;
+    assert_int_equal(wal_remote_compact(NULL, store, NULL, NULL, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_remote_compact(remote, NULL, NULL, NULL, NULL),
+                     WAL_EINVAL);
+    options.flags = WAL_REMOTE_COMPACT_ANEW;
+    assert_int_equal(wal_remote_compact(remote, store, &options, NULL, NULL),
+                     WAL_EINVAL);
+    options.flags = 4;
+    assert_int_equal(wal_remote_compact(remote, store, &options, NULL, NULL),
+                     WAL_EINVAL);
+    options.flags = 0;
+    options.keep_ms = UINT64_MAX;
+    assert_int_equal(wal_remote_compact(remote, store, &options, NULL, NULL),
+                     WAL_EINVAL);
+    /* Nothing was pushed. */
+    assert_int_equal(wal_remote_compact(remote, store, NULL, NULL, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_remote_check(NULL, NULL, NULL, NULL, NULL, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_remote_check(remote, NULL, NULL, NULL, &result, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_remote_check(remote, NULL, NULL, NULL, NULL, NULL),
+                     WAL_ENOTFOUND);
+    assert_int_equal(wal_remote_follow(remote, "copy", NULL, NULL, NULL, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(
+        wal_remote_follow(remote, NULL, NULL, ship_more, NULL, NULL),
+        WAL_EINVAL);
+    pulls.flags = WAL_REMOTE_PULL_TAKE_OVER;
+    pulls.writer[0] = 1;
+    assert_int_equal(
+        wal_remote_follow(remote, "copy", &pulls, ship_more, NULL, NULL),
+        WAL_EINVAL);
+    assert_int_equal(
+        wal_remote_follow(remote, "copy", NULL, ship_more, NULL, NULL),
+        WAL_ENOTFOUND);
     kit_close(store);
     wal_remote_close(remote);
 }
@@ -235,6 +457,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_remote_store__moves_between_machines),
         KIT_TEST(test_remote_store__compaction_while_shipping),
+        KIT_TEST(test_remote_store__bases_while_shipping),
+        KIT_TEST(test_remote_store__follower),
+        KIT_TEST(test_remote_store__bad_arguments_of_care),
         KIT_TEST(test_remote_store__bad_arguments),
     };
 

@@ -69,7 +69,8 @@ struct machine {
     struct sim_process *process;
     struct faulty_heap heap;
     struct wal_store *from;
-    struct wal_store *to; /* on the disk */
+    struct wal_store *base; /* an older copy of it, from which `to` went on */
+    struct wal_store *to;   /* on the disk */
 };
 
 static void open_to(struct machine *machine)
@@ -101,6 +102,48 @@ static void begin(struct machine *machine)
     *machine = (struct machine){.from = kit_open("from", 0)};
 }
 
+/* `from` and `to` go on with t and its documents. */
+static void begin_parted(struct machine *machine)
+{
+    struct wal_session *t;
+
+    make_from();
+    assert_int_equal(system("rm -rf base && cp -r from base"), 0);
+    *machine = (struct machine){.from = kit_open("from", 0),
+                                .base = kit_open("base", 0)};
+    t = kit_session(machine->from, "t");
+    kit_append_all(t, "x y");
+    put(t, "notes", "5");
+    put(t, "here", "1");
+    wal_session_close(t);
+}
+
+static void end_machine(struct machine *machine)
+{
+    kit_close(machine->from);
+    if (machine->base != NULL) {
+        kit_close(machine->base);
+    }
+}
+
+/* Gives `to` what the older copy has, and goes on with it. */
+static void go_on(struct machine *machine)
+{
+    const struct wal_slice id = WAL_STR("t");
+    const struct wal_transfer_options options = {
+        .struct_size = sizeof(options), .sessions = &id, .session_count = 1};
+    struct wal_session *t;
+
+    assert_int_equal(
+        wal_store_merge(machine->base, machine->to, &options, NULL, NULL),
+        WAL_OK);
+    t = kit_session(machine->to, "t");
+    kit_append_all(t, "z");
+    put(t, "notes", "9");
+    put(t, "there", "9");
+    wal_session_close(t);
+}
+
 static void make_disk(struct machine *machine, uint64_t seed)
 {
     machine->disk = sim_disk_create(seed);
@@ -108,28 +151,99 @@ static void make_disk(struct machine *machine, uint64_t seed)
     sim_disk_step_clock(machine->disk,
                         ((int64_t)time(NULL) - SIM_START) * 1000);
     open_to(machine);
+    if (machine->base != NULL) {
+        go_on(machine);
+    }
+}
+
+static int32_t keep_branch(void *ctx, const struct wal_transfer_report *report)
+{
+    snprintf(ctx, WAL_ID_SIZE, "%.*s", WAL_ARG(report->branch_id));
+    return 0;
+}
+
+static enum wal_status merge_into(struct machine *machine,
+                                  char branch[WAL_ID_SIZE])
+{
+    const struct wal_slice id = WAL_STR("t");
+    struct wal_transfer_result result = WAL_INIT(wal_transfer_result);
+    struct wal_transfer_options options = WAL_INIT(wal_transfer_options);
+    struct wal_error error = KIT_ERROR;
+    enum wal_status status;
+
+    options.report = keep_branch;
+    options.ctx = branch;
+    if (machine->base != NULL) {
+        options.flags = WAL_TRANSFER_KEEP_BOTH;
+        options.sessions = &id;
+        options.session_count = 1;
+        options.branch_name = WAL_STR("host");
+    }
+    status =
+        wal_store_merge(machine->from, machine->to, &options, &result, &error);
+    return status == WAL_OK && result.refused > 0 ? WAL_ECONFLICT : status;
 }
 
 static enum wal_status merge(struct machine *machine)
 {
-    struct wal_transfer_result result = WAL_INIT(wal_transfer_result);
-    struct wal_error error = KIT_ERROR;
-    enum wal_status status =
-        wal_store_merge(machine->from, machine->to, NULL, &result, &error);
+    char branch[WAL_ID_SIZE];
 
-    if (status == WAL_OK && result.refused > 0) {
-        return WAL_ECONFLICT;
-    }
-    return status;
+    return merge_into(machine, branch);
+}
+
+static void assert_document(struct wal_session *session, const char *key,
+                            const char *value)
+{
+    struct wal_doc doc = WAL_INIT(wal_doc);
+    enum wal_status status =
+        wal_doc_get(NULL, session, kit_text(key), 0, &doc, NULL);
+
+    assert_int_equal(status, value == NULL ? WAL_ENOTFOUND : WAL_OK);
+    assert_true(value == NULL || kit_slice_is(doc.value, value));
+}
+
+static void assert_entry(struct wal_session *session, const char *id,
+                         bool is_there)
+{
+    struct wal_entry entry = WAL_INIT(wal_entry);
+
+    assert_int_equal(wal_entry_get(session, kit_text(id), &entry, NULL),
+                     is_there ? WAL_OK : WAL_ENOTFOUND);
+}
+
+static void check_branch(struct machine *machine, const char *id)
+{
+    struct wal_session *branch;
+    struct wal_session *t = kit_session(machine->to, "t");
+
+    assert_entry(t, "z", true);
+    assert_entry(t, "x", false);
+    assert_document(t, "notes", "9");
+    wal_session_close(t);
+    assert_string_equal(id, "t@host");
+    branch = kit_session(machine->to, id);
+    assert_entry(branch, "r", true);
+    assert_entry(branch, "x", true);
+    assert_entry(branch, "y", true);
+    assert_entry(branch, "z", false);
+    assert_document(branch, "notes", "5");
+    assert_document(branch, "here", "1");
+    assert_document(branch, "there", NULL);
+    wal_session_close(branch);
 }
 
 /* The next merge, without faults, completes it. */
 static void complete(struct machine *machine)
 {
+    char branch[WAL_ID_SIZE] = "";
     uint64_t before;
 
-    assert_int_equal(merge(machine), WAL_OK);
-    assert_same_stores(machine->from, machine->to);
+    assert_int_equal(merge_into(machine, branch), WAL_OK);
+    if (machine->base != NULL) {
+        check_branch(machine, branch);
+    } else {
+        assert_same_stores(machine->from, machine->to);
+    }
     before = kit_store_info(machine->to).last_sequence;
     assert_int_equal(merge(machine), WAL_OK);
     assert_int_equal(kit_store_info(machine->to).last_sequence, before);
@@ -154,17 +268,17 @@ static void test_transfer_faults__full_disk(void **state)
         close_to(&machine);
         sim_disk_destroy(machine.disk);
     }
-    kit_close(machine.from);
+    end_machine(&machine);
 }
 
 /* Fails the Nth call for each N; `sticky`: and every one after it, and then the
  * power is cut. */
-static void fail_calls(bool sticky)
+static void fail_calls(void (*begin_with)(struct machine *machine), bool sticky)
 {
     struct machine machine;
     bool struck = true;
 
-    begin(&machine);
+    begin_with(&machine);
     for (uint64_t after = 0; struck; after += STEP) {
         const struct sim_fault fault = {.call = SIM_ANY,
                                         .after = after,
@@ -187,28 +301,27 @@ static void fail_calls(bool sticky)
         close_to(&machine);
         sim_disk_destroy(machine.disk);
     }
-    kit_close(machine.from);
+    end_machine(&machine);
 }
 
 static void test_transfer_faults__nth_call_fails(void **state)
 {
     (void)state;
-    fail_calls(false);
+    fail_calls(begin, false);
 }
 
 static void test_transfer_faults__power_cut_after_the_nth_call(void **state)
 {
     (void)state;
-    fail_calls(true);
+    fail_calls(begin, true);
 }
 
-static void test_transfer_faults__nth_allocation_fails(void **state)
+static void fail_allocations(void (*begin_with)(struct machine *machine))
 {
     struct machine machine;
     bool failed = true;
 
-    (void)state;
-    begin(&machine);
+    begin_with(&machine);
     for (uint64_t nth = 1; failed; nth += STEP) {
         enum wal_status status;
 
@@ -223,7 +336,32 @@ static void test_transfer_faults__nth_allocation_fails(void **state)
         sim_disk_destroy(machine.disk);
         assert_int_equal(machine.heap.live, 0);
     }
-    kit_close(machine.from);
+    end_machine(&machine);
+}
+
+static void test_transfer_faults__nth_allocation_fails(void **state)
+{
+    (void)state;
+    fail_allocations(begin);
+}
+
+static void test_transfer_faults__nth_call_for_a_branch_fails(void **state)
+{
+    (void)state;
+    fail_calls(begin_parted, false);
+}
+
+static void test_transfer_faults__power_cut_in_a_branch(void **state)
+{
+    (void)state;
+    fail_calls(begin_parted, true);
+}
+
+static void
+test_transfer_faults__nth_allocation_for_a_branch_fails(void **state)
+{
+    (void)state;
+    fail_allocations(begin_parted);
 }
 
 int main(void)
@@ -233,6 +371,9 @@ int main(void)
         KIT_TEST(test_transfer_faults__nth_call_fails),
         KIT_TEST(test_transfer_faults__power_cut_after_the_nth_call),
         KIT_TEST(test_transfer_faults__nth_allocation_fails),
+        KIT_TEST(test_transfer_faults__nth_call_for_a_branch_fails),
+        KIT_TEST(test_transfer_faults__power_cut_in_a_branch),
+        KIT_TEST(test_transfer_faults__nth_allocation_for_a_branch_fails),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

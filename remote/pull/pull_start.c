@@ -4,34 +4,31 @@
  */
 #include <string.h>
 
-#include "remote/ship/pull.h"
+#include "remote/pull/pull.h"
 
-/* Whether the object begins within the position. A fence does not say it: the
- * part before it does. Moves object->number to that, or to 0. */
+/* Whether the object begins within the position. A fence does not say it, nor
+ * does a part that is not there: the part before it does. Moves object->number
+ * to that; below `first` when there is none. */
 static enum wal_status begins_within(struct wal__pull *pull,
                                      struct wal__store_object *object,
                                      const struct wal__position *position,
-                                     bool *is_within, struct wal_error *error)
+                                     uint64_t first, bool *is_within,
+                                     struct wal_error *error)
 {
-    for (; object->number > 0; object->number--) {
+    for (; object->number >= first; object->number--) {
         struct wal__part_head head = {.fence = 0};
-        char name[WAL__STORE_OBJECT_SIZE];
         enum wal_status status = wal__history_head(
             pull->remote, pull->target.info, object, &head, error);
 
-        if (status == WAL_ENOTFOUND) {
-            wal__store_object_format(object, name);
-            return wal__history_missing(name, error);
-        }
-        if (status != WAL_OK) {
-            return status;
-        }
-        if (head.fence == 0) {
+        if (status == WAL_OK && head.fence == 0) {
             const struct wal__position before =
                 wal__position_of(head.info.before);
 
             *is_within = wal__position_is_within(&before, position);
             return WAL_OK;
+        }
+        if (status != WAL_OK && status != WAL_ENOTFOUND) {
+            return status;
         }
     }
     *is_within = false;
@@ -54,16 +51,15 @@ static enum wal_status search(struct wal__pull *pull,
         enum wal_status status;
 
         start->number = middle;
-        /* Only the first one may be a fence. */
-        status = begins_within(pull, start, position, &is_within, error);
+        status = begins_within(pull, start, position, first, &is_within, error);
         if (status != WAL_OK) {
             return status;
         }
-        if (is_within || start->number == 0) {
+        if (is_within || start->number < first) {
             found = is_within ? start->number : found;
             first = middle + 1;
         } else {
-            last = middle - 1;
+            last = start->number - 1;
         }
     }
     start->number = found;
@@ -72,7 +68,6 @@ static enum wal_status search(struct wal__pull *pull,
 
 enum wal_status wal__pull_find_start(struct wal__pull *pull,
                                      const struct wal__position *position,
-                                     uint64_t first_epoch, uint64_t last_epoch,
                                      struct wal__store_object *start,
                                      struct wal_error *error)
 {
@@ -82,8 +77,7 @@ enum wal_status wal__pull_find_start(struct wal__pull *pull,
     uint64_t last = 0;
 
     memcpy(object.uuid, pull->uuid, sizeof(object.uuid));
-    for (object.epoch = last_epoch; object.epoch >= first_epoch;
-         object.epoch--) {
+    for (object.epoch = pull->last_epoch; object.epoch > 0; object.epoch--) {
         status = wal__remote_next(pull->remote, &object, 0, &first, error);
         if (status == WAL_OK && first > 0) {
             status = wal__remote_last(pull->remote, &object, &last, error);
@@ -98,10 +92,6 @@ enum wal_status wal__pull_find_start(struct wal__pull *pull,
         }
     }
     if (status == WAL_OK) {
-        if (object.number == 0) {
-            object.epoch = first_epoch;
-            object.number = 1;
-        }
         *start = object;
     }
     return status;

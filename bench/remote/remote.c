@@ -1,0 +1,508 @@
+/*
+ * remote.c - what remotes cost, and how fast they are; for bench/remote/run.sh.
+ *
+ *   remote appends URL DIR SECONDS RATE SIZE
+ *                      64 threads append entries of SIZE bytes with WAL_CLUSTER,
+ *                      at most RATE parts a second; then the same objects as
+ *                      bare PUTs, 16 at a time, and one PUT for each append
+ *   remote local URL DIR SECONDS
+ *                      durable appends of 4 threads, while shipping and without
+ *   remote lag URL DIR SECONDS
+ *                      from a durable append until a follower has it
+ *   remote handoff URL DIR ENTRIES
+ *                      a session to an empty machine, until its last 50 entries
+ *                      are read
+ *
+ * DIR does not exist, and URL has nothing. Prints a line of JSON each.
+ */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agentwal/remote.h"
+#include "remote/ship/remote.h"
+
+enum {
+    WRITERS = 64,
+    LOCAL_WRITERS = 4,
+    PARALLEL = 16,
+    ROUNDS = 5,
+    OBJECTS_MAX = 100000,
+    LAG_MAX = 20000,
+    LAG_PAUSE_MS = 40,
+    SHOWN = 50,
+    PAYLOAD_MAX = 1 << 20
+};
+
+static char payload[PAYLOAD_MAX + 64];
+static size_t payload_size;
+
+static void check(enum wal_status status, const struct wal_error *error)
+{
+    if (status != WAL_OK) {
+        fprintf(stderr, "remote: %s: %s\n", error->file, error->text);
+        exit(1);
+    }
+}
+
+static double now(void)
+{
+    struct timespec time = {0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void pause_ms(long ms)
+{
+    const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+
+    (void)nanosleep(&time, NULL);
+}
+
+static struct wal_slice text(const char *string)
+{
+    return (struct wal_slice){string, strlen(string)};
+}
+
+/* Random hexadecimal digits, so that nothing is smaller compressed. */
+static void make_payload(size_t size)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t state = 7;
+    size_t at = (size_t)snprintf(payload, sizeof(payload), "{\"text\":\"");
+
+    for (; at + 2 < size; at++) {
+        state = state * UINT64_C(6364136223846793005) + 1;
+        payload[at] = digits[state >> 60];
+    }
+    memcpy(payload + at, "\"}", 2);
+    payload_size = at + 2;
+}
+
+/* --- a store that is shipped -------------------------------------------- */
+
+struct place {
+    struct wal_remote *remote;
+    struct wal_store *store;
+    struct wal_session *session;
+    struct wal_remote_writer *writer;
+    struct wal_remote_shipper *shipper;
+};
+
+static void open_place(struct place *place, const char *url, const char *path)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_CREATE};
+    const struct wal_session_options named = {.struct_size = sizeof(named),
+                                              .id = text("s")};
+    struct wal_error error = WAL_INIT(wal_error);
+
+    check(wal_remote_open(url, &place->remote, &error), &error);
+    check(wal_open(path, &options, &place->store, &error), &error);
+    check(wal_session_create(place->store, &named, &place->session, &error),
+          &error);
+    check(wal_remote_writer_open(place->remote, place->store, NULL,
+                                 &place->writer, &error),
+          &error);
+}
+
+static void start_shipper(struct place *place, uint32_t rate)
+{
+    struct wal_remote_shipper_options options =
+        WAL_INIT(wal_remote_shipper_options);
+    struct wal_error error = WAL_INIT(wal_error);
+
+    options.parts_per_second = rate;
+    check(wal_remote_shipper_start(place->writer, &options, &place->shipper,
+                                   &error),
+          &error);
+}
+
+static void stop_shipper(struct place *place)
+{
+    wal_remote_shipper_stop(place->shipper);
+    place->shipper = NULL;
+}
+
+static void close_place(struct place *place)
+{
+    struct wal_error error = WAL_INIT(wal_error);
+
+    stop_shipper(place);
+    wal_remote_writer_close(place->writer);
+    wal_session_close(place->session);
+    check(wal_close(place->store, &error), &error);
+    wal_remote_close(place->remote);
+}
+
+/* Returns the sequence number. */
+static uint64_t append(struct place *place, uint32_t durability)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = durability};
+    const struct wal_entry entry = {.struct_size = sizeof(entry),
+                                    .type = text(WAL_TYPE_MESSAGE),
+                                    .payload = {payload, payload_size}};
+    struct wal_append_result result = WAL_INIT(wal_append_result);
+    struct wal_error error = WAL_INIT(wal_error);
+
+    check(wal_append(place->session, &entry, 1, &options, &result, &error),
+          &error);
+    return result.sequence;
+}
+
+/* --- threads ------------------------------------------------------------ */
+
+struct crowd {
+    struct place *place;
+    uint32_t durability;
+    double until;
+    _Atomic uint64_t count;
+};
+
+static void *append_until(void *arg)
+{
+    struct crowd *crowd = arg;
+
+    while (now() < crowd->until) {
+        (void)append(crowd->place, crowd->durability);
+        atomic_fetch_add(&crowd->count, 1);
+    }
+    return NULL;
+}
+
+/* Runs the function in threads; returns the seconds that they took. */
+static double run_threads(int count, void *(*run)(void *), void *arg)
+{
+    pthread_t threads[WRITERS];
+    const double begin = now();
+
+    for (int i = 0; i < count; i++) {
+        if (pthread_create(&threads[i], NULL, run, arg) != 0) {
+            exit(1);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        (void)pthread_join(threads[i], NULL);
+    }
+    return now() - begin;
+}
+
+/* Appends a second, by threads. */
+static double append_rate(struct place *place, int threads, uint32_t durability,
+                          double seconds)
+{
+    struct crowd crowd = {.place = place,
+                          .durability = durability,
+                          .until = now() + seconds};
+    const double took = run_threads(threads, append_until, &crowd);
+
+    return (double)atomic_load(&crowd.count) / took;
+}
+
+/* --- bare PUTs ---------------------------------------------------------- */
+
+struct bare {
+    struct wal_remote *remote;
+    const uint64_t *sizes; /* of the objects */
+    uint64_t count;
+    double until; /* 0: until all are stored */
+    const char *prefix;
+    _Atomic uint64_t next;
+};
+
+static void *put_all(void *arg)
+{
+    struct bare *bare = arg;
+    static char zeros[64 << 20];
+
+    for (;;) {
+        const uint64_t at = atomic_fetch_add(&bare->next, 1);
+        struct wal_error error = WAL_INIT(wal_error);
+        char name[64];
+
+        if (bare->until > 0 ? now() >= bare->until : at >= bare->count) {
+            return NULL;
+        }
+        snprintf(name, sizeof(name), "bare/%s/%016" PRIx64, bare->prefix, at);
+        check(bare->remote->driver->calls->put_if_absent(
+                  bare->remote->driver, name,
+                  (struct wal_slice){zeros, bare->sizes[at % bare->count]},
+                  &error),
+              &error);
+    }
+}
+
+/* --- appends ------------------------------------------------------------ */
+
+struct shipped {
+    uint64_t sizes[OBJECTS_MAX];
+    uint64_t count;
+    uint64_t bytes;
+};
+
+static bool see_part(void *ctx, const char *name, uint64_t size)
+{
+    struct shipped *shipped = ctx;
+
+    if (strstr(name, "/part/") != NULL && shipped->count < OBJECTS_MAX) {
+        shipped->sizes[shipped->count++] = size;
+        shipped->bytes += size;
+    }
+    return true;
+}
+
+static void run_appends(const char *url, const char *path, double seconds,
+                        uint32_t rate, size_t size)
+{
+    static struct shipped shipped;
+    struct place place = {.remote = NULL};
+    struct wal_error error = WAL_INIT(wal_error);
+    struct bare bare = {.sizes = shipped.sizes, .prefix = "same"};
+    struct bare each = {.count = 1, .prefix = "each"};
+    const uint64_t own_size = size;
+    double begin;
+    double appends;
+    double took;
+    double same;
+
+    make_payload(size);
+    open_place(&place, url, path);
+    start_shipper(&place, rate);
+    begin = now();
+    appends = append_rate(&place, WRITERS, WAL_CLUSTER, seconds);
+    stop_shipper(&place);
+    took = now() - begin;
+    check(place.remote->driver->calls->list(place.remote->driver, "", "",
+                                            see_part, &shipped, &error),
+          &error);
+    bare.remote = place.remote;
+    bare.count = shipped.count;
+    same = (double)shipped.bytes / run_threads(PARALLEL, put_all, &bare);
+    each.remote = place.remote;
+    each.sizes = &own_size;
+    each.until = now() + seconds / 2;
+    (void)run_threads(1, put_all, &each);
+    printf("{\"rate\":%" PRIu32 ",\"size\":%zu,\"appends\":%.0f,\"puts\":%.1f,"
+           "\"bytes\":%.0f,\"bareBytes\":%.0f,\"ofBare\":%.2f,"
+           "\"putPerAppend\":%.0f,\"ofPutPerAppend\":%.1f}\n",
+           rate, size, appends, (double)shipped.count / took,
+           (double)shipped.bytes / took, same,
+           (double)shipped.bytes / took / same,
+           (double)(each.next - 1) / (seconds / 2),
+           appends / ((double)(each.next - 1) / (seconds / 2)));
+    close_place(&place);
+}
+
+/* --- local appends ------------------------------------------------------ */
+
+static int compare(const void *a, const void *b)
+{
+    const double one = *(const double *)a;
+    const double other = *(const double *)b;
+
+    return one < other ? -1 : one > other;
+}
+
+static void run_local(const char *url, const char *path, double seconds)
+{
+    struct place place = {.remote = NULL};
+    double ratios[ROUNDS];
+
+    make_payload(1024);
+    open_place(&place, url, path);
+    for (int i = 0; i < ROUNDS; i++) {
+        double with;
+        double without =
+            append_rate(&place, LOCAL_WRITERS, WAL_DURABLE, seconds / ROUNDS);
+
+        start_shipper(&place, 0);
+        with = append_rate(&place, LOCAL_WRITERS, WAL_DURABLE, seconds / ROUNDS);
+        stop_shipper(&place);
+        ratios[i] = with / without;
+    }
+    qsort(ratios, ROUNDS, sizeof(ratios[0]), compare);
+    printf("{\"shippingToNot\":%.2f,\"min\":%.2f,\"max\":%.2f}\n",
+           ratios[ROUNDS / 2], ratios[0], ratios[ROUNDS - 1]);
+    close_place(&place);
+}
+
+/* --- a follower --------------------------------------------------------- */
+
+struct following {
+    const char *url;
+    const char *path;
+    _Atomic int is_over;
+    _Atomic uint64_t appended;
+    double at[LAG_MAX]; /* by sequence number: when it was durable */
+    double lags[LAG_MAX];
+    uint64_t count;
+    uint64_t seen;
+};
+
+static int32_t see_follower(void *ctx,
+                            const struct wal_remote_pull_result *result,
+                            const struct wal_error *failure)
+{
+    struct following *following = ctx;
+    const double time = now();
+
+    (void)failure;
+    for (; following->seen < result->sequence &&
+           following->seen < atomic_load(&following->appended) &&
+           following->count < LAG_MAX;
+         following->seen++) {
+        following->lags[following->count++] =
+            time - following->at[following->seen + 1];
+    }
+    return atomic_load(&following->is_over);
+}
+
+static void *follow_main(void *arg)
+{
+    struct following *following = arg;
+    struct wal_remote *remote = NULL;
+    struct wal_error error = WAL_INIT(wal_error);
+
+    check(wal_remote_open(following->url, &remote, &error), &error);
+    check(wal_remote_follow(remote, following->path, NULL, see_follower,
+                            following, &error),
+          &error);
+    wal_remote_close(remote);
+    return NULL;
+}
+
+static void run_lag(const char *url, const char *path, double seconds)
+{
+    static struct following following;
+    static char copy[4096];
+    struct place place = {.remote = NULL};
+    pthread_t thread;
+    double until;
+
+    make_payload(1024);
+    open_place(&place, url, path);
+    start_shipper(&place, 0);
+    following.seen = append(&place, WAL_CLUSTER);
+    atomic_store(&following.appended, following.seen);
+    snprintf(copy, sizeof(copy), "%s.copy", path);
+    following.url = url;
+    following.path = copy;
+    if (pthread_create(&thread, NULL, follow_main, &following) != 0) {
+        exit(1);
+    }
+    pause_ms(1500);
+    for (until = now() + seconds; now() < until; pause_ms(LAG_PAUSE_MS)) {
+        const uint64_t sequence = append(&place, WAL_DURABLE);
+
+        if (sequence >= LAG_MAX) {
+            break;
+        }
+        following.at[sequence] = now();
+        atomic_store(&following.appended, sequence);
+    }
+    pause_ms(3000);
+    atomic_store(&following.is_over, 1);
+    (void)append(&place, WAL_CLUSTER);
+    (void)pthread_join(thread, NULL);
+    if (following.count == 0) {
+        exit(1);
+    }
+    qsort(following.lags, following.count, sizeof(following.lags[0]), compare);
+    printf("{\"lags\":%" PRIu64 ",\"medianMs\":%.0f,\"p90Ms\":%.0f,"
+           "\"maxMs\":%.0f}\n",
+           following.count, following.lags[following.count / 2] * 1000,
+           following.lags[following.count * 9 / 10] * 1000,
+           following.lags[following.count - 1] * 1000);
+    close_place(&place);
+}
+
+/* --- a session that moves ----------------------------------------------- */
+
+/* Reads the last entries; returns how many there were. */
+static uint64_t read_last(struct wal_store *store, const char *id)
+{
+    const struct wal_entry_cursor_options query = {
+        .struct_size = sizeof(query), .last = SHOWN};
+    struct wal_session *session = NULL;
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct wal_error error = WAL_INIT(wal_error);
+    uint64_t count = 0;
+
+    check(wal_session_open(store, text(id), &session, &error), &error);
+    check(wal_entry_cursor_open(session, &query, &cursor, &error), &error);
+    while (wal_entry_cursor_next(cursor, &entry, &error) == WAL_OK) {
+        count++;
+    }
+    wal_entry_cursor_close(cursor);
+    wal_session_close(session);
+    return count;
+}
+
+static void run_handoff(const char *url, const char *path, uint64_t entries)
+{
+    const struct wal_open_options create = {.struct_size = sizeof(create),
+                                            .flags = WAL_OPEN_CREATE};
+    static char other[4096];
+    static char replicas[4096];
+    struct place place = {.remote = NULL};
+    struct wal_remote_resume_options options =
+        WAL_INIT(wal_remote_resume_options);
+    struct wal_remote_resume_result result =
+        WAL_INIT(wal_remote_resume_result);
+    struct wal_error error = WAL_INIT(wal_error);
+    struct wal_store *store = NULL;
+    double begin;
+    double brought;
+    uint64_t shown;
+
+    make_payload(512);
+    open_place(&place, url, path);
+    start_shipper(&place, 0);
+    for (uint64_t i = 0; i < entries; i++) {
+        (void)append(&place, WAL_WRITTEN);
+    }
+    (void)append(&place, WAL_CLUSTER);
+    snprintf(other, sizeof(other), "%s.other", path);
+    snprintf(replicas, sizeof(replicas), "%s.replicas", path);
+    begin = now();
+    check(wal_open(other, &create, &store, &error), &error);
+    options.session = text("s");
+    options.directory = text(replicas);
+    check(wal_remote_resume(place.remote, store, &options, &result, &error),
+          &error);
+    brought = now();
+    shown = read_last(store, result.session);
+    printf("{\"entries\":%" PRIu64 ",\"parts\":%" PRIu64 ",\"bytes\":%" PRIu64
+           ",\"shown\":%" PRIu64 ",\"seconds\":%.2f,\"broughtSeconds\":%.2f}\n",
+           result.entries, result.parts, result.bytes, shown, now() - begin,
+           brought - begin);
+    check(wal_close(store, &error), &error);
+    close_place(&place);
+}
+
+int main(int argc, char **argv)
+{
+    const double number = argc > 4 ? strtod(argv[4], NULL) : 0;
+
+    if (argc == 7 && strcmp(argv[1], "appends") == 0) {
+        run_appends(argv[2], argv[3], number, (uint32_t)atoi(argv[5]),
+                    (size_t)atoi(argv[6]));
+    } else if (argc == 5 && strcmp(argv[1], "local") == 0) {
+        run_local(argv[2], argv[3], number);
+    } else if (argc == 5 && strcmp(argv[1], "lag") == 0) {
+        run_lag(argv[2], argv[3], number);
+    } else if (argc == 5 && strcmp(argv[1], "handoff") == 0) {
+        run_handoff(argv[2], argv[3], (uint64_t)number);
+    } else {
+        fprintf(stderr, "remote: see the beginning of remote.c\n");
+        return 2;
+    }
+    return 0;
+}

@@ -1,0 +1,227 @@
+/*
+ * check.c - what a store learns of its sessions that were claimed elsewhere
+ * (move.h).
+ *
+ * Invariant: a claim is recorded before it counts as seen, so that a check that
+ * is cut short is repeated.
+ */
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "remote/move/move.h"
+
+/* --- the claims of a store ---------------------------------------------- */
+
+struct listing {
+    struct wal__moves *moves;
+    size_t at; /* in seen: the names come in order */
+    bool has_failed;
+};
+
+static size_t count_of(const struct wal__moves *moves)
+{
+    return moves->seen.size / sizeof(struct wal__move_seen);
+}
+
+static struct wal__move_seen *item_of(struct wal__moves *moves, size_t at)
+{
+    return (struct wal__move_seen *)(void *)moves->seen.data + at;
+}
+
+/* Makes room at `at`. */
+static bool insert(struct wal__moves *moves, size_t at,
+                   const struct wal__move_seen *item)
+{
+    const struct wal__move_seen none = {.number = 0};
+    size_t count = count_of(moves);
+
+    if (wal__buf_append(&moves->seen, &none, sizeof(none)) != WAL_OK) {
+        return false;
+    }
+    memmove(item_of(moves, at) + 1, item_of(moves, at),
+            (count - at) * sizeof(none));
+    *item_of(moves, at) = *item;
+    return true;
+}
+
+static bool see(void *ctx, const char *name, uint64_t size)
+{
+    struct listing *listing = ctx;
+    struct wal__moves *moves = listing->moves;
+    struct wal__store_object object;
+    struct wal__move_seen item = {.number = 0};
+    int order = 1;
+
+    (void)size;
+    if (!wal__store_object_parse(name, &object) ||
+        object.kind != WAL__OBJECT_OWN) {
+        return true;
+    }
+    memcpy(item.id, object.id, sizeof(item.id));
+    item.number = object.number;
+    while (listing->at < count_of(moves)) {
+        order = memcmp(item_of(moves, listing->at)->id, item.id, 16);
+        if (order >= 0) {
+            break;
+        }
+        listing->at++;
+    }
+    if (listing->at == count_of(moves) || order > 0) {
+        listing->has_failed = !insert(moves, listing->at, &item);
+    } else if (item_of(moves, listing->at)->number < item.number) {
+        *item_of(moves, listing->at) = item;
+    }
+    return !listing->has_failed;
+}
+
+static enum wal_status list_claims(struct wal_remote *remote,
+                                   const uint8_t uuid[16],
+                                   struct wal__moves *moves,
+                                   struct wal_error *error)
+{
+    struct wal__store_object place = {.kind = WAL__OBJECT_OWN};
+    struct listing listing = {.moves = moves};
+    char prefix[WAL__STORE_OBJECT_SIZE];
+    enum wal_status status;
+
+    memcpy(place.uuid, uuid, sizeof(place.uuid));
+    wal__store_object_prefix(&place, prefix);
+    status = remote->driver->calls->list(remote->driver, prefix, "", see,
+                                         &listing, error);
+    return status == WAL_OK && listing.has_failed ? wal__no_memory(error)
+                                                  : status;
+}
+
+/* --- one claim ---------------------------------------------------------- */
+
+struct checking {
+    struct wal_remote *remote;
+    struct wal_store *store;
+    uint8_t uuid[16];
+    wal_remote_moved_fn *moved;
+    void *ctx;
+};
+
+/* Reads the claim, and checks that it is of the session whose name it has. */
+static enum wal_status read_claim(const struct checking *checking,
+                                  const struct wal__move_seen *item,
+                                  struct wal__own *own, struct wal_error *error)
+{
+    struct wal__store_object object = {.kind = WAL__OBJECT_OWN,
+                                       .number = item->number};
+    char name[WAL__STORE_OBJECT_SIZE];
+    struct wal__buf bytes;
+    uint8_t id[16];
+    enum wal_status status;
+
+    memcpy(object.uuid, checking->uuid, sizeof(object.uuid));
+    memcpy(object.id, item->id, sizeof(object.id));
+    wal__store_object_format(&object, name);
+    wal__buf_init(&bytes, checking->remote->heap);
+    status = wal__remote_get(checking->remote, name, WAL__OWN_JSON_MAX, &bytes,
+                             error);
+    if (status == WAL_OK) {
+        status = wal__own_decode((struct wal_slice){bytes.data, bytes.size},
+                                 name, own, error);
+    }
+    wal__buf_deinit(&bytes);
+    if (status == WAL_OK && wal__own_id(own->session, id) != WAL_OK) {
+        return wal__no_memory(error);
+    }
+    if (status == WAL_OK && memcmp(id, item->id, sizeof(id)) != 0) {
+        status = wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
+                              "the object is damaged: it names another session "
+                              "than its name");
+    }
+    return status;
+}
+
+static enum wal_status record(const struct checking *checking,
+                              const struct wal__move_seen *item,
+                              const struct wal__own *own,
+                              struct wal_session *session,
+                              struct wal_error *error)
+{
+    struct wal_session_move known = WAL_INIT(wal_session_move);
+    bool is_away = memcmp(own->store, checking->uuid, sizeof(own->store)) != 0;
+    enum wal_status status = wal_session_get_move(session, &known, NULL);
+
+    if (status == WAL_OK && known.number >= item->number) {
+        return WAL_OK;
+    }
+    if (status != WAL_OK && !is_away) {
+        return WAL_OK; /* it never was away */
+    }
+    status = wal__claim_record(session, own, item->number, is_away, error);
+    if (status == WAL_OK && is_away && checking->moved != NULL) {
+        checking->moved(checking->ctx,
+                        (struct wal_slice){own->session, strlen(own->session)},
+                        own->host);
+    }
+    return status;
+}
+
+static enum wal_status check(const struct checking *checking,
+                             struct wal__move_seen *item,
+                             struct wal_error *error)
+{
+    struct wal__own own = {.sequence = 0};
+    struct wal_session *session = NULL;
+    enum wal_status status = read_claim(checking, item, &own, error);
+
+    if (status == WAL_OK) {
+        status = wal_session_open(
+            checking->store,
+            (struct wal_slice){own.session, strlen(own.session)}, &session,
+            error);
+        if (status == WAL_ENOTFOUND || status == WAL_ETRASHED ||
+            status == WAL_EINVAL) {
+            item->is_done = true; /* deleted here, or never was */
+            return WAL_OK;
+        }
+    }
+    if (status == WAL_OK) {
+        status = record(checking, item, &own, session, error);
+        wal_session_close(session);
+    }
+    item->is_done = status == WAL_OK;
+    return status;
+}
+
+enum wal_status wal__moves_check(struct wal_remote *remote,
+                                 struct wal_store *store,
+                                 struct wal__moves *moves,
+                                 wal_remote_moved_fn *moved, void *ctx,
+                                 struct wal_error *error)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    struct checking checking = {
+        .remote = remote, .store = store, .moved = moved, .ctx = ctx};
+    enum wal_status worst = WAL_OK;
+    enum wal_status status = wal_store_get_info(store, &info, error);
+
+    moves->seen.heap = remote->heap;
+    if (status == WAL_OK) {
+        memcpy(checking.uuid, info.uuid, sizeof(info.uuid));
+        status = list_claims(remote, info.uuid, moves, error);
+    }
+    for (size_t i = 0; i < count_of(moves) && status == WAL_OK; i++) {
+        struct wal__move_seen *item = item_of(moves, i);
+
+        if (item->is_done) {
+            continue;
+        }
+        status = check(&checking, item, error);
+        if (status == WAL_ECORRUPT || status == WAL_EVERSION ||
+            status == WAL_ENOTFOUND) {
+            worst = status;
+            status = WAL_OK;
+        }
+    }
+    return status == WAL_OK ? worst : status;
+}
+
+void wal__moves_deinit(struct wal__moves *moves)
+{
+    wal__buf_deinit(&moves->seen);
+}

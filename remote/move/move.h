@@ -1,0 +1,125 @@
+/*
+ * move.h - sessions that go on at another machine (SPEC.md 11.3): who has one
+ * now, claiming it, and what a store learns of its sessions.
+ *
+ * A claim is an object of the store that had the session until then, the next
+ * one of that session. Of two machines that claim it at the same time one
+ * creates it. Each claim has a higher move than those before it, wherever they
+ * are, so that claims are followed in one direction only.
+ *
+ * Threads: one at a time per call and store.
+ */
+#ifndef AGENTWAL_REMOTE_MOVE_MOVE_H
+#define AGENTWAL_REMOTE_MOVE_MOVE_H
+
+#include "agentwal/admin.h"
+#include "agentwal/remote.h"
+#include "remote/layout/own_json.h"
+#include "remote/ship/remote.h"
+
+/* --- claim.c ------------------------------------------------------------ */
+
+/* Reads the newest claim of a session of the store; *number is 0, and *own as
+ * it was, when there is none. */
+enum wal_status wal__claim_read(struct wal_remote *remote,
+                                const uint8_t uuid[16], const char *session,
+                                struct wal__own *own, uint64_t *number,
+                                struct wal_error *error) WAL_MUST_USE;
+/* Creates the claim of this number. WAL_ECLAIMED: another machine did so at the
+ * same time, and *own is its claim; one of the same store is success. */
+enum wal_status wal__claim_create(struct wal_remote *remote,
+                                  const uint8_t uuid[16], uint64_t number,
+                                  struct wal__own *own,
+                                  struct wal_error *error) WAL_MUST_USE;
+/* Creates the next claim for own->store, unless the newest one is for it. */
+enum wal_status wal__claim_next(struct wal_remote *remote,
+                                const uint8_t uuid[16], struct wal__own *own,
+                                uint64_t *number,
+                                struct wal_error *error) WAL_MUST_USE;
+/* Fills what is known of this machine, its store and now. */
+enum wal_status wal__claim_init(struct wal__own *own, const char *session,
+                                struct wal_store *store,
+                                struct wal_error *error) WAL_MUST_USE;
+/* Records the move of a session in its store. */
+enum wal_status wal__claim_record(struct wal_session *session,
+                                  const struct wal__own *own, uint64_t number,
+                                  bool is_away,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/* --- holder.c ----------------------------------------------------------- */
+
+/* Where a session goes on. */
+struct wal__holder {
+    uint8_t uuid[16]; /* of the store that has it, or had it before `mine` */
+    bool is_mine;     /* it goes on in the store that asks */
+    uint64_t number;  /* of the last claim below that store, or 0 */
+    uint64_t move;    /* the highest one that was seen */
+};
+
+/* Follows the claims from holder->uuid, which may be `mine`, to the store that
+ * has the session now, whose parts the remote has. WAL_ECLAIMED when it has
+ * not, unless `takes_over`: then the last store before that. */
+enum wal_status wal__holder_find(struct wal_remote *remote,
+                                 const uint8_t mine[16], const char *session,
+                                 bool takes_over, struct wal__holder *holder,
+                                 struct wal_error *error) WAL_MUST_USE;
+/* The only store of the remote but `mine`. WAL_ENOTFOUND, WAL_EINVAL. */
+enum wal_status wal__holder_find_other(struct wal_remote *remote,
+                                       const uint8_t mine[16], uint8_t uuid[16],
+                                       struct wal_error *error) WAL_MUST_USE;
+/* The host of the newest writer of a store. WAL_ENOTFOUND: there is none. */
+enum wal_status wal__holder_host(struct wal_remote *remote,
+                                 const uint8_t uuid[16],
+                                 char host[WAL__EPOCH_HOST_SIZE],
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/* --- resume.c ----------------------------------------------------------- */
+
+/* See wal_remote_resume; the options are valid. */
+enum wal_status wal__resume(struct wal_remote *remote, struct wal_store *store,
+                            const struct wal_remote_resume_options *options,
+                            struct wal_remote_resume_result *result,
+                            struct wal_error *error) WAL_MUST_USE;
+
+/* --- handoff.c ---------------------------------------------------------- */
+
+/* See wal_remote_handoff and wal_remote_take_back. */
+enum wal_status wal__handoff(struct wal_remote *remote, struct wal_store *store,
+                             struct wal_slice session,
+                             struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__take_back(struct wal_remote *remote,
+                               struct wal_store *store,
+                               struct wal_slice session,
+                               struct wal_error *error) WAL_MUST_USE;
+
+/* --- check.c ------------------------------------------------------------ */
+
+/* The claims that were seen: of each session the newest. Zeroed but for its
+ * heap at first. */
+struct wal__moves {
+    struct wal__buf seen; /* struct wal__move_seen, ascending by id */
+};
+
+struct wal__move_seen {
+    uint8_t id[16];
+    uint64_t number;
+    bool is_done; /* it was recorded in the store, or is of no session there */
+};
+
+/*
+ * Finds the sessions of the store that were claimed since the last check, and
+ * records in them where they go on. One LIST for each 1,000 claims of the
+ * store, and a GET for each new one. `moves` makes a repetition cheap; keep it
+ * as long as the remote. moved, which may be NULL, is called for each session
+ * that has moved away.
+ *
+ * A claim that is damaged is left out, and reported when all others are done.
+ */
+enum wal_status wal__moves_check(struct wal_remote *remote,
+                                 struct wal_store *store,
+                                 struct wal__moves *moves,
+                                 wal_remote_moved_fn *moved, void *ctx,
+                                 struct wal_error *error) WAL_MUST_USE;
+void wal__moves_deinit(struct wal__moves *moves);
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * pull.h - a replica of what a remote has of a store (SPEC.md 11.3).
+ *
+ * Threads: one at a time per pull.
+ */
+#ifndef AGENTWAL_REMOTE_PULL_PULL_H
+#define AGENTWAL_REMOTE_PULL_PULL_H
+
+#include "agentwal/remote.h"
+#include "remote/ship/base.h"
+#include "remote/ship/part_page.h"
+
+/* The owner sets the first three fields and zeroes the others. */
+struct wal__pull {
+    struct wal_remote *remote;
+    struct wal__part_target target;
+    uint8_t uuid[16];
+    struct wal__store_object next; /* part; its number is 0: not known yet */
+    uint64_t last_epoch;           /* the newest one */
+    struct wal__part_page page;    /* of the parts from `next` on */
+    struct wal__store_object lost; /* a segment that was not there */
+    struct wal_remote_pull_result result;
+};
+
+/* Brings the target up to date. May be called again, for what came since.
+ * Free it with wal__pull_deinit. */
+enum wal_status wal__pull_run(struct wal__pull *pull,
+                              struct wal_error *error) WAL_MUST_USE;
+void wal__pull_deinit(struct wal__pull *pull);
+
+/* Whether the next part is there, after a run that succeeded: one request. */
+enum wal_status wal__pull_has_more(struct wal__pull *pull, bool *has_more,
+                                   struct wal_error *error) WAL_MUST_USE;
+
+/* --- for the files of the pull ------------------------------------------ */
+
+/* Applies a part or a segment. An error of the bytes names the object. */
+enum wal_status wal__pull_apply(struct wal__pull *pull, struct wal_slice part,
+                                const char *name,
+                                struct wal_error *error) WAL_MUST_USE;
+
+/* pull_start.c: finds the part from which a target goes on that has something:
+ * the last one that begins within its position. start->number is 0 when none
+ * does. */
+enum wal_status wal__pull_find_start(struct wal__pull *pull,
+                                     const struct wal__position *position,
+                                     struct wal__store_object *start,
+                                     struct wal_error *error) WAL_MUST_USE;
+
+/* pull_gap.c: whether the next part, which is not in the page, must be there:
+ * something that is there says that it was stored. */
+enum wal_status wal__pull_look_after(struct wal__pull *pull, bool *is_lost,
+                                     struct wal_error *error) WAL_MUST_USE;
+
+/* pull_base.c: sets the next part, and applies the newest base when that is the
+ * way there. */
+enum wal_status wal__pull_start(struct wal__pull *pull,
+                                struct wal_error *error) WAL_MUST_USE;
+
+/* Applies the newest base if it has the next part, which is not there any more,
+ * and goes on after it. WAL_END: it has not. */
+enum wal_status wal__pull_start_again(struct wal__pull *pull,
+                                      struct wal_error *error) WAL_MUST_USE;
+
+#endif

@@ -1,0 +1,252 @@
+/*
+ * pull_base.c - applying a base to a replica (pull.h), from the first segment
+ * that has something for it.
+ */
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "remote/pull/pull.h"
+
+enum {
+    FEW_PARTS = 256 /* are applied one by one, though a base has them */
+};
+
+static enum wal_status read_head(struct wal__pull *pull,
+                                 const struct wal__base_list *base, size_t at,
+                                 struct wal_part_info *info,
+                                 struct wal_error *error)
+{
+    pull->lost = wal__base_object(pull->uuid, base, at);
+    return wal__base_head(pull->remote, pull->target.info, pull->uuid, base, at,
+                          info, error);
+}
+
+/* Finds the last segment that begins within the position, by their heads; 0
+ * when none does. */
+static enum wal_status find_first(struct wal__pull *pull,
+                                  const struct wal__base_list *base,
+                                  const struct wal__position *position,
+                                  size_t *first, struct wal_error *error)
+{
+    size_t low = 0;
+    size_t high = wal__base_list_count(base);
+
+    while (low + 1 < high) {
+        struct wal_part_info info = WAL_INIT(wal_part_info);
+        struct wal__position before;
+        size_t middle = low + (high - low) / 2;
+        enum wal_status status = read_head(pull, base, middle, &info, error);
+
+        if (status != WAL_OK) {
+            return status;
+        }
+        before = wal__position_of(info.before);
+        if (wal__position_is_within(&before, position)) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    *first = low;
+    return WAL_OK;
+}
+
+/* The position to which a base leads. */
+static enum wal_status get_end(struct wal__pull *pull,
+                               const struct wal__base_list *base,
+                               struct wal__position *end,
+                               struct wal_error *error)
+{
+    struct wal_part_info info = WAL_INIT(wal_part_info);
+    size_t count = wal__base_list_count(base);
+    enum wal_status status = WAL_OK;
+
+    if (count > 0) {
+        status = read_head(pull, base, count - 1, &info, error);
+    }
+    if (status == WAL_OK) {
+        *end = wal__position_of(info.after);
+    }
+    return status;
+}
+
+static enum wal_status make_items(struct wal__pull *pull,
+                                  const struct wal__base_list *base,
+                                  size_t first, struct wal__buf *items,
+                                  struct wal_error *error)
+{
+    for (size_t i = first; i < wal__base_list_count(base); i++) {
+        const struct wal__store_object object =
+            wal__base_object(pull->uuid, base, i);
+        /* Its size is not known: at most one is read ahead of the next. */
+        struct wal__fetch_item item = {.size = WAL__FETCH_BYTES / 2};
+
+        wal__store_object_format(&object, item.name);
+        if (wal__buf_append(items, &item, sizeof(item)) != WAL_OK) {
+            return wal__no_memory(error);
+        }
+    }
+    return WAL_OK;
+}
+
+static enum wal_status apply_segments(struct wal__pull *pull,
+                                      const struct wal__fetch_item *items,
+                                      size_t count, struct wal_error *error)
+{
+    struct wal__fetch *fetch = NULL;
+    struct wal_slice segment = {NULL, 0};
+    enum wal_status status =
+        wal__fetch_open(pull->remote, items, count, &fetch, error);
+
+    for (size_t i = 0; i < count && status == WAL_OK; i++) {
+        status = wal__fetch_next(fetch, &segment, error);
+        if (status == WAL_OK) {
+            status = wal__pull_apply(pull, segment, items[i].name, error);
+        } else if (status == WAL_ENOTFOUND) {
+            (void)!wal__store_object_parse(items[i].name, &pull->lost);
+        }
+    }
+    wal__fetch_close(fetch);
+    return status;
+}
+
+/* Applies of the base what the target lacks, and goes on with the part after
+ * it. WAL_ENOTFOUND: a segment is not there. */
+static enum wal_status apply_base(struct wal__pull *pull,
+                                  const struct wal__base_list *base,
+                                  struct wal_error *error)
+{
+    struct wal__position position = {{{0}}};
+    struct wal__buf items;
+    size_t first = 0;
+    enum wal_status status =
+        pull->target.position(pull->target.ctx, &position, error);
+
+    wal__buf_init(&items, pull->remote->heap);
+    if (status == WAL_OK && !wal__position_is_empty(&position)) {
+        status = find_first(pull, base, &position, &first, error);
+    }
+    if (status == WAL_OK) {
+        status = make_items(pull, base, first, &items, error);
+    }
+    if (status == WAL_OK) {
+        status = apply_segments(
+            pull, (const struct wal__fetch_item *)(const void *)items.data,
+            items.size / sizeof(struct wal__fetch_item), error);
+    }
+    wal__buf_deinit(&items);
+    if (status == WAL_OK) {
+        pull->next.epoch = base->epoch;
+        pull->next.number = base->part + 1;
+        pull->result.epoch = base->epoch;
+        pull->result.part = base->part;
+    }
+    return status;
+}
+
+/* Whether the base is the way from the part, which begins within the position:
+ * not when few parts are left, or it leads to what the target has. */
+static enum wal_status is_way(struct wal__pull *pull,
+                              const struct wal__base_list *base,
+                              const struct wal__position *position,
+                              const struct wal__store_object *part,
+                              bool *is_way, struct wal_error *error)
+{
+    struct wal__position end = {{{0}}};
+    enum wal_status status = WAL_OK;
+
+    if (part->number == 0) {
+        *is_way = true;
+    } else if (!wal__base_has(base, part->epoch, part->number) ||
+               (part->epoch == base->epoch &&
+                part->number + FEW_PARTS > base->part)) {
+        *is_way = false;
+    } else {
+        status = get_end(pull, base, &end, error);
+        *is_way = !wal__position_is_within(&end, position);
+    }
+    return status;
+}
+
+/* Applies the base, or sets the next part. */
+static enum wal_status choose(struct wal__pull *pull, uint64_t number,
+                              const struct wal__base_list *base,
+                              struct wal_error *error)
+{
+    struct wal__store_object part = {.kind = WAL__OBJECT_PART};
+    struct wal__position position = {{{0}}};
+    bool takes_base = false;
+    enum wal_status status =
+        pull->target.position(pull->target.ctx, &position, error);
+
+    memcpy(part.uuid, pull->uuid, sizeof(part.uuid));
+    if (status == WAL_OK && !wal__position_is_empty(&position)) {
+        status = wal__pull_find_start(pull, &position, &part, error);
+    }
+    if (status == WAL_OK && number > 0) {
+        status = is_way(pull, base, &position, &part, &takes_base, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    pull->next = part;
+    if (part.number == 0) {
+        pull->next.epoch = 1;
+        pull->next.number = 1;
+    }
+    return takes_base ? apply_base(pull, base, error) : WAL_OK;
+}
+
+/* WAL_END: the base has not the next part. */
+static enum wal_status replace(struct wal__pull *pull, uint64_t number,
+                               const struct wal__base_list *base,
+                               struct wal_error *error)
+{
+    return number > 0 &&
+                   wal__base_has(base, pull->next.epoch, pull->next.number)
+               ? apply_base(pull, base, error)
+               : WAL_END;
+}
+
+typedef enum wal_status step_fn(struct wal__pull *pull, uint64_t number,
+                                const struct wal__base_list *base,
+                                struct wal_error *error);
+
+/* Does the step with the newest base; again when another process has made one
+ * meanwhile, and removed segments that it does not name. */
+static enum wal_status with_base(struct wal__pull *pull, step_fn *step,
+                                 struct wal_error *error)
+{
+    struct wal__base_list base;
+    char name[WAL__STORE_OBJECT_SIZE];
+    uint64_t number = 0;
+    uint64_t last = 0;
+    enum wal_status status;
+
+    wal__base_list_init(&base, pull->remote->heap);
+    do {
+        last = number;
+        status = wal__base_read_last(pull->remote, pull->uuid, &number, &base,
+                                     error);
+        if (status == WAL_OK) {
+            status = step(pull, number, &base, error);
+        }
+    } while (status == WAL_ENOTFOUND && number != last);
+    wal__base_list_deinit(&base);
+    if (status == WAL_ENOTFOUND) {
+        wal__store_object_format(&pull->lost, name);
+        return wal__history_missing(name, error);
+    }
+    return status;
+}
+
+enum wal_status wal__pull_start(struct wal__pull *pull, struct wal_error *error)
+{
+    return with_base(pull, choose, error);
+}
+
+enum wal_status wal__pull_start_again(struct wal__pull *pull,
+                                      struct wal_error *error)
+{
+    return with_base(pull, replace, error);
+}

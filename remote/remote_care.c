@@ -1,0 +1,259 @@
+/*
+ * remote_care.c - the public functions that follow, compact and check a remote
+ * (agentwal/remote.h): arguments are checked here, everything else is below.
+ */
+#include "agentwal/remote.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "engine/base/error.h"
+#include "engine/base/struct_size.h"
+#include "remote/ship/base_make.h"
+#include "remote/pull/check.h"
+#include "remote/ship/collect.h"
+#include "remote/pull/pull.h"
+
+/* --- following ---------------------------------------------------------- */
+
+enum {
+    SECOND_MS = 1000,
+    POLLS_TO_RUN = 30 /* without news, after which all is looked at */
+};
+
+struct follower {
+    struct wal__pull pull;
+    wal_remote_follow_fn *each;
+    void *ctx;
+    uint32_t polls; /* since the last run */
+};
+
+/* Looks for news, and applies them. */
+static enum wal_status look(struct follower *follower, struct wal_error *error)
+{
+    bool has_more = follower->polls == 0 || follower->polls >= POLLS_TO_RUN;
+    enum wal_status status = WAL_OK;
+
+    if (!has_more) {
+        status = wal__pull_has_more(&follower->pull, &has_more, error);
+    }
+    if (status == WAL_OK && has_more) {
+        follower->polls = 0;
+        status = wal__pull_run(&follower->pull, error);
+    }
+    if (status == WAL_OK) {
+        follower->polls++;
+    }
+    return status;
+}
+
+/* Waits for a notification of the writer, or a second where the remote has none;
+ * a signal ends that sooner. */
+static void pause_a_second(const struct wal__pull *pull)
+{
+    const struct timespec second = {.tv_sec = 1};
+    enum wal_status status =
+        wal__remote_watch(pull->remote, pull->uuid, SECOND_MS);
+
+    if (status != WAL_OK && status != WAL_END) {
+        (void)nanosleep(&second, NULL);
+    }
+}
+
+static enum wal_status follow(struct follower *follower,
+                              struct wal_error *error)
+{
+    for (;;) {
+        struct wal_error own = WAL_INIT(wal_error);
+        enum wal_status status = look(follower, &own);
+
+        if (status != WAL_OK && status != WAL_EREMOTE) {
+            wal__error_copy(error, &own);
+            return status;
+        }
+        if (follower->each(follower->ctx, &follower->pull.result,
+                           status == WAL_OK ? NULL : &own) != 0) {
+            return WAL_OK;
+        }
+        pause_a_second(&follower->pull);
+    }
+}
+
+enum wal_status wal_remote_follow(struct wal_remote *remote, const char *path,
+                                  const struct wal_remote_pull_options *options,
+                                  wal_remote_follow_fn *each, void *ctx,
+                                  struct wal_error *error)
+{
+    struct wal_remote_pull_options own = {0};
+    struct follower follower = {.each = each, .ctx = ctx};
+    struct wal_replica *replica = NULL;
+    enum wal_status status;
+
+    if (remote == NULL || path == NULL || each == NULL) {
+        return wal__invalid(error,
+                            "the remote, the path or the callback is null");
+    }
+    status = wal__struct_load(WAL__STRUCT(wal_remote_pull_options), &own,
+                              options, error);
+    if (status == WAL_OK && own.flags != 0) {
+        status = wal__invalid(error, "a follower does not take over");
+    }
+    if (status == WAL_OK && wal__uuid_is_zero(own.uuid)) {
+        status = wal__remote_find_store(remote, own.uuid, error);
+    }
+    if (status == WAL_OK) {
+        status = wal_replica_open(path, &replica, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    follower.pull = (struct wal__pull){
+        .remote = remote,
+        .target = wal__part_target_of(replica),
+        .result = WAL_INIT(wal_remote_pull_result),
+    };
+    memcpy(follower.pull.uuid, own.uuid, sizeof(own.uuid));
+    status = follow(&follower, error);
+    wal__pull_deinit(&follower.pull);
+    wal_replica_close(replica);
+    return status;
+}
+
+/* --- compacting --------------------------------------------------------- */
+
+/* Makes a base of what the remote has, if it is due. */
+static enum wal_status make_base(struct wal_remote *remote,
+                                 const struct wal__part_source *source,
+                                 const uint8_t uuid[16], uint32_t flags,
+                                 struct wal_remote_compact_result *result,
+                                 struct wal_error *error)
+{
+    struct wal__history history = {.last_epoch = 0};
+    struct wal__base_pace pace = {.is_known = false};
+    struct wal__base_result made = {.number = 0};
+    struct wal__base_end end;
+    enum wal_status status =
+        wal__history_read(remote, source->info, uuid, &history, error);
+
+    if (status != WAL_OK || history.part == 0) {
+        return status;
+    }
+    end = (struct wal__base_end){.epoch = history.part_epoch,
+                                 .part = history.part,
+                                 .position = history.position};
+    status = wal__base_pace_read(remote, uuid, &end, &pace, error);
+    if (status == WAL_OK &&
+        (wal__base_is_due(&pace) || (flags & WAL_REMOTE_COMPACT_NOW) != 0)) {
+        status = wal__base_make(remote, source, uuid, &end,
+                                (flags & WAL_REMOTE_COMPACT_ANEW) != 0, &made,
+                                error);
+    }
+    result->base = made.number;
+    result->segments = made.segments;
+    result->bytes = made.bytes;
+    return status;
+}
+
+static enum wal_status collect(struct wal_remote *remote,
+                               const uint8_t uuid[16], uint64_t keep_ms,
+                               struct wal_remote_compact_result *result,
+                               struct wal_error *error)
+{
+    struct wal__collect_result collected = {.parts = 0};
+    int64_t age_ms = keep_ms == 0 ? WAL__COLLECT_AGE_MS : (int64_t)keep_ms;
+    enum wal_status status = wal__collect(remote, uuid, wal__collect_now_ms(),
+                                          age_ms, &collected, error);
+
+    result->removed_parts = collected.parts;
+    result->removed_segments = collected.segments;
+    result->removed_bases = collected.bases;
+    result->removed_bytes = collected.bytes;
+    return status;
+}
+
+static enum wal_status
+load_options(const struct wal_remote_compact_options *options,
+             struct wal_remote_compact_options *own,
+             const struct wal_remote_compact_result *result,
+             struct wal_error *error)
+{
+    const uint32_t known = WAL_REMOTE_COMPACT_NOW | WAL_REMOTE_COMPACT_ANEW;
+    enum wal_status status = wal__struct_load(
+        WAL__STRUCT(wal_remote_compact_options), own, options, error);
+
+    if (status == WAL_OK &&
+        ((own->flags & ~known) != 0 || own->flags == WAL_REMOTE_COMPACT_ANEW ||
+         own->keep_ms > INT64_MAX / 2)) {
+        status = wal__invalid(error, "the options are not valid");
+    }
+    return status == WAL_OK
+               ? wal__struct_check_optional(
+                     WAL__STRUCT(wal_remote_compact_result), result, error)
+               : status;
+}
+
+enum wal_status
+wal_remote_compact(struct wal_remote *remote, struct wal_store *store,
+                   const struct wal_remote_compact_options *options,
+                   struct wal_remote_compact_result *result,
+                   struct wal_error *error)
+{
+    struct wal_remote_compact_options own = {0};
+    struct wal_remote_compact_result done = WAL_INIT(wal_remote_compact_result);
+    struct wal__store_source source = {.reader = NULL};
+    struct wal__part_source parts;
+    uint8_t uuid[16];
+    enum wal_status status = load_options(options, &own, result, error);
+
+    if (status == WAL_OK && (remote == NULL || store == NULL)) {
+        status = wal__invalid(error, "the remote or the store is null");
+    }
+    if (status == WAL_OK) {
+        status = wal__store_source_open(store, &source, uuid, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    parts = wal__part_source_of(&source);
+    status = make_base(remote, &parts, uuid, own.flags, &done, error);
+    wal_part_reader_close(source.reader);
+    if (status == WAL_OK) {
+        status = collect(remote, uuid, own.keep_ms, &done, error);
+    }
+    wal__struct_store(WAL__STRUCT(wal_remote_compact_result), result, &done);
+    return status;
+}
+
+/* --- checking ----------------------------------------------------------- */
+
+enum wal_status wal_remote_check(struct wal_remote *remote, const uint8_t *uuid,
+                                 wal_remote_damage_fn *each, void *ctx,
+                                 struct wal_remote_check_result *result,
+                                 struct wal_error *error)
+{
+    struct wal__check check = {.remote = remote,
+                               .info = wal_part_get_info,
+                               .verify = wal_part_verify,
+                               .report = each,
+                               .report_ctx = ctx,
+                               .result = WAL_INIT(wal_remote_check_result)};
+    enum wal_status status;
+
+    if (remote == NULL) {
+        return wal__invalid(error, "the remote is null");
+    }
+    status = wal__struct_check_optional(WAL__STRUCT(wal_remote_check_result),
+                                        result, error);
+    if (status == WAL_OK && uuid != NULL) {
+        memcpy(check.uuid, uuid, sizeof(check.uuid));
+    } else if (status == WAL_OK) {
+        status = wal__remote_find_store(remote, check.uuid, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__check_run(&check, error);
+    wal__struct_store(WAL__STRUCT(wal_remote_check_result), result,
+                      &check.result);
+    return status;
+}

@@ -1,0 +1,82 @@
+/*
+ * base_make.h - making bases from the log of a store (base.h), and when.
+ *
+ * Threads: one at a time per source.
+ */
+#ifndef AGENTWAL_REMOTE_SHIP_BASE_MAKE_H
+#define AGENTWAL_REMOTE_SHIP_BASE_MAKE_H
+
+#include "remote/ship/base.h"
+#include "remote/ship/log_parts.h"
+
+enum {
+    /* A base is due when more parts, or bytes of them, come after the last. */
+    WAL__BASE_PARTS = 1000,
+    WAL__BASE_BYTES = 64 * 1024 * 1024,
+    WAL__BASE_SEGMENT_SIZE = 64 * 1024 * 1024 /* of a segment, at most */
+};
+
+/* The end of a base: a part that was acknowledged, and all before it. */
+struct wal__base_end {
+    uint64_t epoch;
+    uint64_t part; /* 0: none */
+    struct wal__position position;
+};
+
+/* What came after the last base. A zeroed one is not known. */
+struct wal__base_pace {
+    bool is_known;
+    uint64_t parts;
+    uint64_t bytes;
+};
+
+/* Counts a part that was stored. */
+static inline void wal__base_pace_add(struct wal__base_pace *pace,
+                                      uint64_t bytes)
+{
+    pace->parts++;
+    pace->bytes += bytes;
+}
+
+static inline bool wal__base_is_due(const struct wal__base_pace *pace)
+{
+    return pace->parts >= WAL__BASE_PARTS || pace->bytes >= WAL__BASE_BYTES;
+}
+
+/* What a call stored. */
+struct wal__base_result {
+    uint64_t number; /* of the base; 0: none was made */
+    uint64_t segments;
+    uint64_t bytes; /* of them */
+};
+
+/*
+ * Makes a base that leads to the end, if the newest one does not. Reuses its
+ * segments, but for small ones at its end; unless is_anew. Makes none when
+ * compaction has replaced what is at the end, or another process makes one.
+ * WAL_ECONFLICT: the store has another past. WAL_EREMOTE: it may be repeated.
+ */
+enum wal_status wal__base_make(struct wal_remote *remote,
+                               const struct wal__part_source *source,
+                               const uint8_t uuid[16],
+                               const struct wal__base_end *end, bool is_anew,
+                               struct wal__base_result *result,
+                               struct wal_error *error) WAL_MUST_USE;
+
+/* Makes one when it is due, and removes what is below an older one
+ * (collect.h). Without requests when the pace is known and none is due. */
+enum wal_status wal__base_keep(struct wal_remote *remote,
+                               const struct wal__part_source *source,
+                               const uint8_t uuid[16],
+                               const struct wal__base_end *end,
+                               struct wal__base_pace *pace,
+                               struct wal_error *error) WAL_MUST_USE;
+
+/* Reads what came after the newest base. */
+enum wal_status wal__base_pace_read(struct wal_remote *remote,
+                                    const uint8_t uuid[16],
+                                    const struct wal__base_end *end,
+                                    struct wal__base_pace *pace,
+                                    struct wal_error *error) WAL_MUST_USE;
+
+#endif

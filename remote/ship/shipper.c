@@ -1,0 +1,271 @@
+/*
+ * shipper.c - ships a store in the background (shipper.h).
+ *
+ * One part is on the way, and what becomes durable meanwhile is the next one: so
+ * parts grow with the load. Several are on the way when they are full, or when
+ * one takes longer than the interval of the pace.
+ */
+#include "remote/ship/shipper.h"
+
+#include <time.h>
+
+#include "engine/base/error.h"
+
+enum {
+    IDLE_MS = 1000,     /* between looks at is_stopping */
+    RETRY_MIN_MS = 100, /* after a failure; doubled after each */
+    RETRY_MAX_MS = 10000
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static bool is_stopping(struct wal_remote_shipper *shipper)
+{
+    bool result;
+
+    (void)pthread_mutex_lock(&shipper->mutex);
+    result = shipper->is_stopping;
+    (void)pthread_mutex_unlock(&shipper->mutex);
+    return result;
+}
+
+/* Sleeps, unless it is to be stopped. */
+static void pause_ms(struct wal_remote_shipper *shipper, uint64_t ms)
+{
+    struct timespec until = {0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)(ms / 1000);
+    until.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    (void)pthread_mutex_lock(&shipper->mutex);
+    while (!shipper->is_stopping &&
+           pthread_cond_timedwait(&shipper->stop, &shipper->mutex, &until) ==
+               0) {
+    }
+    (void)pthread_mutex_unlock(&shipper->mutex);
+}
+
+/* --- reporting ---------------------------------------------------------- */
+
+static bool is_final(enum wal_status status)
+{
+    return status == WAL_EFENCED || status == WAL_ECONFLICT ||
+           status == WAL_ECORRUPT || status == WAL_EINVAL ||
+           status == WAL_ECLOSED;
+}
+
+/* Reports to the processes of the store how far it is, and keeps it for info. */
+static void publish(struct wal_remote_shipper *shipper, enum wal_status status)
+{
+    (void)pthread_mutex_lock(&shipper->mutex);
+    shipper->info.status = status;
+    shipper->info.parts = shipper->result.parts;
+    shipper->info.bytes = shipper->result.bytes;
+    shipper->info.epoch = shipper->writer->last.epoch;
+    shipper->info.part = shipper->writer->last.part;
+    shipper->info.sequence =
+        shipper->writer->position.places[WAL_PART_LOG].sequence;
+    (void)pthread_mutex_unlock(&shipper->mutex);
+    (void)!wal_shipper_report(shipper->engine, shipper->info.sequence, status,
+                              NULL);
+}
+
+static void succeed(struct wal_remote_shipper *shipper)
+{
+    const struct wal_error none = {.struct_size = sizeof(none)};
+
+    publish(shipper, WAL_OK);
+    if (shipper->failures > 0 && shipper->report != NULL) {
+        shipper->report(shipper->report_ctx, &none);
+    }
+    shipper->failures = 0;
+}
+
+/* After a failure: pauses, and sends again what failed. */
+static void fail(struct wal_remote_shipper *shipper, enum wal_status status,
+                 const struct wal_error *error)
+{
+    uint64_t wait_ms = RETRY_MAX_MS;
+
+    publish(shipper, status);
+    if (shipper->report != NULL) {
+        shipper->report(shipper->report_ctx, error);
+    }
+    if (is_final(status)) {
+        return;
+    }
+    if (shipper->failures < 7) {
+        wait_ms = (uint64_t)RETRY_MIN_MS << shipper->failures;
+    }
+    shipper->failures++;
+    pause_ms(shipper, wait_ms);
+    wal__window_send_again(&shipper->writer->window);
+}
+
+/* --- shipping ----------------------------------------------------------- */
+
+/* Acknowledges what is stored; waits for the oldest part at most timeout_ms. */
+static enum wal_status acknowledge(struct wal_remote_shipper *shipper,
+                                   int64_t timeout_ms, struct wal_error *error)
+{
+    const uint64_t before = shipper->writer->last.part;
+    enum wal_status status = wal__writer_acknowledge(
+        shipper->writer, timeout_ms, &shipper->result, error);
+
+    if (status == WAL_OK && shipper->writer->last.part != before) {
+        succeed(shipper);
+    }
+    return status;
+}
+
+/* Sends the next part. WAL_END: there is none. */
+static enum wal_status send_next(struct wal_remote_shipper *shipper,
+                                 struct wal_error *error)
+{
+    struct wal_remote_writer *writer = shipper->writer;
+    struct wal__send *place = NULL;
+    enum wal_status status = wal__writer_read(writer, &place, error);
+
+    shipper->is_full =
+        status == WAL_OK && place->bytes.size >= writer->part_size / 2;
+    if (status == WAL_OK) {
+        status = wal__writer_send(writer, place, error);
+    }
+    if (status == WAL_OK) {
+        wal__pace_count(&shipper->pace, now_ns());
+    }
+    return status;
+}
+
+/* Nothing is on the way, and the log has no more: waits for it. */
+static enum wal_status wait_for_more(struct wal_remote_shipper *shipper,
+                                     struct wal_error *error)
+{
+    struct wal_remote_writer *writer = shipper->writer;
+    enum wal_status status = writer->source.wait(
+        writer->source.ctx, writer->sent.places[WAL_PART_LOG].sequence, IDLE_MS,
+        error);
+
+    if (status == WAL_EBUSY) {
+        status =
+            writer->mark_count > 1 ? wal__writer_keep(writer, error) : WAL_OK;
+    }
+    return status;
+}
+
+/* One step: something is acknowledged or sent, or waited for. */
+static enum wal_status step(struct wal_remote_shipper *shipper,
+                            struct wal_error *error)
+{
+    struct wal_remote_writer *writer = shipper->writer;
+    const bool is_empty = wal__window_is_empty(&writer->window);
+    const uint64_t now = now_ns();
+    const uint64_t due =
+        wal__pace_due_ns(&shipper->pace, !is_empty && !shipper->is_full);
+    const int64_t wait_ms =
+        due > now ? (int64_t)((due - now) / 1000000) + 1 : 0;
+    enum wal_status status;
+
+    if (wal__writer_is_full(writer)) {
+        return acknowledge(shipper, IDLE_MS, error);
+    }
+    if (wait_ms > 0 && is_empty) {
+        pause_ms(shipper, (uint64_t)wait_ms);
+        return WAL_OK;
+    }
+    if (wait_ms > 0) {
+        return acknowledge(shipper, wait_ms, error);
+    }
+    status = send_next(shipper, error);
+    if (status != WAL_END) {
+        return status;
+    }
+    if (is_empty) {
+        return wait_for_more(shipper, error);
+    }
+    /* It looks again when that one is stored, or after an interval. */
+    return acknowledge(
+        shipper, (int64_t)(shipper->pace.interval_ns / 1000000) + 1, error);
+}
+
+static void *shipper_main(void *arg)
+{
+    struct wal_remote_shipper *shipper = arg;
+    enum wal_status status = WAL_OK;
+
+    while (!is_final(status) && !is_stopping(shipper)) {
+        struct wal_error error = {.struct_size = sizeof(error)};
+
+        status = step(shipper, &error);
+        if (status != WAL_OK) {
+            fail(shipper, status, &error);
+        }
+    }
+    while (status == WAL_OK &&
+           !wal__window_is_empty(&shipper->writer->window)) {
+        status = acknowledge(shipper, -1, NULL);
+    }
+    if (status == WAL_OK && shipper->writer->mark_count > 1) {
+        (void)!wal__writer_keep(shipper->writer, NULL);
+    }
+    wal__window_settle(&shipper->writer->window);
+    wal_shipper_close(shipper->engine);
+    (void)pthread_mutex_lock(&shipper->mutex);
+    shipper->info.has_ended = 1;
+    (void)pthread_mutex_unlock(&shipper->mutex);
+    return NULL;
+}
+
+/* --- starting and stopping ---------------------------------------------- */
+
+enum wal_status wal__shipper_start(struct wal_remote_shipper *shipper,
+                                   struct wal_error *error)
+{
+    pthread_condattr_t monotonic;
+    int err;
+
+    (void)pthread_mutex_init(&shipper->mutex, NULL);
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&shipper->stop, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
+    publish(shipper, WAL_OK);
+    err = pthread_create(&shipper->thread, NULL, shipper_main, shipper);
+    if (err != 0) {
+        (void)pthread_cond_destroy(&shipper->stop);
+        (void)pthread_mutex_destroy(&shipper->mutex);
+        return wal__fail_at(error, WAL_ENOMEM, err, NULL, 0,
+                            "no thread can be made");
+    }
+    return WAL_OK;
+}
+
+void wal__shipper_stop(struct wal_remote_shipper *shipper)
+{
+    (void)pthread_mutex_lock(&shipper->mutex);
+    shipper->is_stopping = true;
+    (void)pthread_cond_signal(&shipper->stop);
+    (void)pthread_mutex_unlock(&shipper->mutex);
+    (void)pthread_join(shipper->thread, NULL);
+    (void)pthread_cond_destroy(&shipper->stop);
+    (void)pthread_mutex_destroy(&shipper->mutex);
+}
+
+void wal__shipper_get_info(struct wal_remote_shipper *shipper,
+                           struct wal_remote_shipper_info *info)
+{
+    (void)pthread_mutex_lock(&shipper->mutex);
+    *info = shipper->info;
+    (void)pthread_mutex_unlock(&shipper->mutex);
+    info->struct_size = sizeof(*info);
+}

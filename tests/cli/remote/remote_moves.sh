@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# agentwal resume --remote: a session goes on at another machine and back, what
+# the former one refuses, both going on, and being killed at any time.
+set -euo pipefail
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
+cd "$work"
+mkdir bucket
+url=file://$work/bucket
+
+agentwal remote 2>without || true
+if grep -q 'built without libcurl' without; then
+    exit 0
+fi
+
+# on MACHINE COMMAND...: with the store of that machine.
+on() {
+    local machine=$1
+    shift
+    agentwal --store "$machine" "$@"
+}
+
+# message MACHINE SESSION TEXT
+message() {
+    printf '{"type":"message","payload":{"role":"user","content":"%s"}}\n' \
+        "$3" | on "$1" append "$2"
+}
+
+# store_id MACHINE
+store_id() {
+    on "$1" stats --json | python3 -c 'import json, sys
+print(json.load(sys.stdin)["uuid"])'
+}
+
+# Bad input. No store is made by what is refused at once.
+export AGENTWAL_STORE=$work/desk
+code 2 agentwal resume --remote "$url"
+code 2 agentwal resume --remote "$url" --take-back s
+code 2 agentwal resume --take-back --store-id 00 s
+code 2 agentwal resume --remote "$url" --store-id zz s
+code 2 agentwal resume --remote https://example.org s
+code 2 agentwal remote handoff
+rm -rf desk
+code 3 agentwal resume --take-back s
+[ ! -e desk ] || fail "resume --take-back created a store"
+code 1 agentwal resume --remote "$url" s
+grep -q 'no other store' stderr || fail "no reason: $(cat stderr)"
+rm -rf desk
+
+# The laptop has a session of 60 messages, and pushes it.
+on laptop create --id s --title 'A title' >/dev/null 2>&1
+for i in $(seq 60); do
+    printf '{"type":"message","payload":{"role":"user","content":"m%d"}}\n' "$i"
+done | on laptop append s >/dev/null
+printf '{"v":1}' | on laptop doc put s notes >/dev/null
+on laptop remote add "$url" >/dev/null
+on laptop remote push >/dev/null
+code 1 on desk resume --remote "$url" unknown
+[ -z "$(find bucket -path '*/own/*')" ] || fail "a claim of no session"
+
+# It goes on at the desk, whose store is made; the last 50 entries are shown.
+code 0 on desk resume --remote "$url" s
+grep -q 'm11$' stdout || fail "the entry before 49 others is not shown"
+if grep -q 'm10$' stdout; then
+    fail "more than 50 entries are shown"
+fi
+grep -q 'goes on here; 60 new entries' stderr || fail "$(cat stderr)"
+same "$(on laptop cat s --all)" "$(on desk cat s --all)" "the session"
+same '{"v":1}' "$(on desk doc get s notes)" "its document"
+code 0 on desk check
+same 700 "$(stat -c %a desk/remotes)" "the mode of the replicas"
+
+# The laptop learns of it when it pushes, for good.
+message laptop s late >/dev/null
+code 0 on laptop remote push
+grep -q 's: the session has moved to' stderr || fail "$(cat stderr)"
+code 3 message laptop s refused
+grep -q 'has moved to .*--take-back s' stderr || fail "$(cat stderr)"
+on laptop cat s --tail 1 | grep -q late || fail "it cannot be read"
+code 0 on laptop check
+code 0 on laptop remote push
+same '' "$(cat stderr)" "it is said once"
+
+# What the laptop had not pushed is a session by itself at the desk, once.
+message desk s here >/dev/null
+code 0 on desk resume --remote "$url" s --json
+json 'rows[0]["result"] == "branched" and rows[0]["sessionId"] != "s"' stdout
+branch=$(python3 -c 'import json
+print(json.loads(open("stdout").readline())["sessionId"])')
+on desk cat "$branch" --tail 1 | grep -q late || fail "late is lost"
+on desk cat s --tail 1 | grep -q here || fail "here is lost"
+code 0 on desk resume --remote "$url" s --json
+json 'rows[0]["result"] == "unchanged"' stdout
+code 0 on desk check
+
+# Back at the laptop, with what was added; then the desk is refused.
+on desk remote add "$url" >/dev/null
+on desk remote push >/dev/null
+code 0 on laptop resume --remote "$url" s
+code 0 message laptop s again
+code 0 on laptop remote push
+code 0 on desk remote push
+code 3 message desk s refused
+code 0 on desk resume --take-back s
+code 0 message desk s mine
+code 0 on laptop remote push
+code 3 message laptop s refused
+
+# Handed off, and found by a third machine, which names no store that has it.
+code 0 on desk remote handoff s
+code 3 message desk s refused
+code 3 on desk remote handoff s
+code 2 on tablet resume --remote "$url" s
+code 0 on tablet resume --remote "$url" --store-id "$(store_id laptop)" s
+on tablet cat s --tail 1 | grep -q mine || fail "it is not the desk's"
+code 0 message tablet s there
+
+# A session that was deleted there stays deleted; the claim does no harm.
+on desk delete s >/dev/null 2>&1 || on desk delete s --force >/dev/null
+code 0 on desk remote push
+
+# A claim that is damaged is named, and local work goes on.
+claim=$(find bucket -path "*/own/*" -type f | sort | tail -1)
+chmod u+w "$claim"
+echo '{"version":1' >"$claim"
+code 0 message tablet s more
+for machine in laptop desk; do
+    on "$machine" remote push >/dev/null 2>stderr || true
+done
+
+# Killed at any time, and done again: one claim, and all entries.
+on one create --id k >/dev/null 2>&1
+for i in $(seq 300); do
+    printf '{"type":"message","payload":{"role":"user","content":"k%d"}}\n' "$i"
+done | on one append k >/dev/null
+mkdir kills
+kills=file://$work/kills
+on one remote add "$kills" >/dev/null
+on one remote push >/dev/null
+for i in $(seq 10); do
+    rm -rf two kills/*/own
+    timeout -s KILL "0.0$((i * 4 + 10))" \
+        "$(command -v agentwal)" --store two resume --remote "$kills" k \
+        >/dev/null 2>&1 || true
+    code 0 on two resume --remote "$kills" k
+    same "$(on one cat k --all)" "$(on two cat k --all)" "round $i"
+    same 1 "$(find kills -path '*/own/*' -type f | wc -l)" "claims"
+    code 0 on two check
+done
+
+# Two machines at once: one gets it.
+for i in $(seq 5); do
+    rm -rf two three kills/*/own
+    on two resume --remote "$kills" k >/dev/null 2>two.err &
+    first=$!
+    on three resume --remote "$kills" k >/dev/null 2>three.err &
+    second=$!
+    won=0
+    if wait "$first"; then won=$((won + 1)); fi
+    if wait "$second"; then won=$((won + 1)); fi
+    same 1 "$won" "machines in round $i: $(cat two.err three.err)"
+done

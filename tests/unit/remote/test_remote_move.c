@@ -1,0 +1,845 @@
+/*
+ * test_remote_move.c - sessions that go on at other machines: stores on the
+ * disk, and a remote in memory whose calls fail.
+ */
+#include "agentwal/admin.h"
+#include "agentwal/transfer.h"
+#include "remote/move/move.h"
+#include "tests/lib/kit/blob_kit.h"
+#include "tests/lib/remote/memory_driver.h"
+
+enum {
+    MACHINES = 3,
+    CALLS_MAX = 500,
+    NAME_MAX_SIZE = 128
+};
+
+/* A machine: its store, and where it keeps replicas. */
+struct machine {
+    struct wal_store *store;
+    struct wal_remote_writer *writer; /* NULL: it has pushed nothing */
+    uint8_t uuid[16];
+    char path[16];
+    char replicas[32];
+};
+
+struct world {
+    struct memory_driver memory;
+    struct machine machines[MACHINES];
+};
+
+static struct wal_remote *remote_of(struct world *world)
+{
+    return &world->memory.remote;
+}
+
+static void begin(struct world *world)
+{
+    memory_driver_init(&world->memory);
+    for (unsigned i = 0; i < MACHINES; i++) {
+        struct machine *machine = &world->machines[i];
+
+        *machine = (struct machine){.store = NULL};
+        snprintf(machine->path, sizeof(machine->path), "%c", 'a' + (char)i);
+        snprintf(machine->replicas, sizeof(machine->replicas), "%s.remotes",
+                 machine->path);
+        machine->store = kit_open(machine->path, WAL_OPEN_CREATE);
+        memcpy(machine->uuid, kit_store_info(machine->store).uuid, 16);
+    }
+}
+
+static void end(struct world *world)
+{
+    for (unsigned i = 0; i < MACHINES; i++) {
+        wal_remote_writer_close(world->machines[i].writer);
+        kit_close(world->machines[i].store);
+    }
+    memory_driver_deinit(&world->memory);
+    assert_int_equal(system("rm -rf a b c *.remotes"), 0);
+}
+
+static void push(struct world *world, unsigned i)
+{
+    struct machine *machine = &world->machines[i];
+    struct wal_remote_writer_options options =
+        WAL_INIT(wal_remote_writer_options);
+    struct wal_error error = KIT_ERROR;
+
+    options.writer[0] = (uint8_t)(i + 1);
+    options.parallel = 1;
+    assert_int_equal(wal_sync(machine->store, NULL), WAL_OK);
+    if (machine->writer == NULL &&
+        wal_remote_writer_open(remote_of(world), machine->store, &options,
+                               &machine->writer, &error) != WAL_OK) {
+        fail_msg("%s: %s", error.file, error.text);
+    }
+    if (wal_remote_push(machine->writer, NULL, &error) != WAL_OK) {
+        fail_msg("%s: %s", error.file, error.text);
+    }
+}
+
+static void append(struct world *world, unsigned i, const char *id,
+                   const char *ids)
+{
+    struct wal_session *session = kit_session(world->machines[i].store, id);
+
+    kit_append_all(session, ids);
+    wal_session_close(session);
+}
+
+static void assert_entries(struct world *world, unsigned i, const char *id,
+                           const char *ids)
+{
+    struct wal_session *session = kit_session(world->machines[i].store, id);
+
+    assert_branch(session, ids);
+    wal_session_close(session);
+}
+
+/* An append to the session is refused; *host: where it says that it is. */
+static void assert_away(struct world *world, unsigned i, const char *id,
+                        const char *host)
+{
+    struct wal_session *session = kit_session(world->machines[i].store, id);
+    const struct wal_entry entry = kit_entry("refused", NULL, "{}");
+    struct wal_error error = KIT_ERROR;
+
+    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, &error),
+                     WAL_ECLAIMED);
+    assert_non_null(strstr(error.text, host));
+    wal_session_close(session);
+}
+
+static enum wal_status try_resume(struct world *world, unsigned i,
+                                  const uint8_t *from, uint32_t flags,
+                                  struct wal_remote_resume_result *result,
+                                  struct wal_error *error)
+{
+    struct machine *machine = &world->machines[i];
+    struct wal_remote_resume_options options =
+        WAL_INIT(wal_remote_resume_options);
+
+    options.flags = flags;
+    options.session = WAL_STR("s");
+    options.directory = kit_text(machine->replicas);
+    if (from != NULL) {
+        memcpy(options.uuid, from, 16);
+    }
+    *error = KIT_ERROR;
+    *result =
+        (struct wal_remote_resume_result)WAL_INIT(wal_remote_resume_result);
+    return wal_remote_resume(remote_of(world), machine->store, &options, result,
+                             error);
+}
+
+/* Brings the session s from the store of a machine, which must succeed. */
+static struct wal_remote_resume_result resume(struct world *world, unsigned i,
+                                              unsigned from)
+{
+    struct wal_remote_resume_result result;
+    struct wal_error error;
+
+    if (try_resume(world, i, world->machines[from].uuid, 0, &result, &error) !=
+        WAL_OK) {
+        fail_msg("%s: %s", error.file, error.text);
+    }
+    return result;
+}
+
+static void count_moved(void *ctx, struct wal_slice session, const char *host)
+{
+    (void)host;
+    assert_true(kit_slice_is(session, "s"));
+    ++*(unsigned *)ctx;
+}
+
+static enum wal_status try_check(struct world *world, unsigned i,
+                                 unsigned *count, struct wal_error *error)
+{
+    struct wal_remote_moves *moves = NULL;
+    enum wal_status status = wal_remote_moves_open(
+        remote_of(world), world->machines[i].store, &moves, error);
+
+    if (status == WAL_OK) {
+        status = wal_remote_moves_check(moves, count_moved, count, error);
+    }
+    wal_remote_moves_close(moves);
+    return status;
+}
+
+/* What the machine learns: the number of sessions that moved. */
+static unsigned check(struct world *world, unsigned i)
+{
+    struct wal_error error = KIT_ERROR;
+    unsigned count = 0;
+
+    if (try_check(world, i, &count, &error) != WAL_OK) {
+        fail_msg("%s: %s", error.file, error.text);
+    }
+    return count;
+}
+
+/* Machine 0 has the session s with a and b, and has pushed it. */
+static void begin_pushed(struct world *world)
+{
+    begin(world);
+    wal_session_close(kit_create(world->machines[0].store, "s"));
+    append(world, 0, "s", "a b");
+    push(world, 0);
+}
+
+static void name_claim(const struct world *world, unsigned i,
+                       const char *session, uint64_t number,
+                       char name[NAME_MAX_SIZE])
+{
+    struct wal__store_object object = {.kind = WAL__OBJECT_OWN,
+                                       .number = number};
+
+    memcpy(object.uuid, world->machines[i].uuid, sizeof(object.uuid));
+    assert_int_equal(wal__own_id(session, object.id), WAL_OK);
+    wal__store_object_format(&object, name);
+}
+
+static bool has_claim(struct world *world, unsigned i, uint64_t number)
+{
+    char name[NAME_MAX_SIZE];
+
+    name_claim(world, i, "s", number, name);
+    return memory_find(&world->memory, name) != NULL;
+}
+
+static void put_claim(struct world *world, unsigned i, const char *session,
+                      uint64_t number, const char *json)
+{
+    struct wal__driver *driver = remote_of(world)->driver;
+    char name[NAME_MAX_SIZE];
+
+    name_claim(world, i, session, number, name);
+    assert_int_equal(
+        driver->calls->put_if_absent(driver, name, kit_text(json), NULL),
+        WAL_OK);
+}
+
+/* --- moving --------------------------------------------------------------- */
+
+static void test_move__session_goes_on_at_another_machine(void **state)
+{
+    struct world world;
+    struct wal_remote_resume_result result;
+
+    (void)state;
+    begin_pushed(&world);
+    result = resume(&world, 1, 0);
+    assert_int_equal(result.kind, WAL_TRANSFER_CREATED);
+    assert_int_equal(result.entries, 2);
+    assert_string_equal(result.session, "s");
+    assert_memory_equal(result.uuid, world.machines[0].uuid, 16);
+    assert_true(result.host[0] != '\0');
+    append(&world, 1, "s", "c");
+    assert_int_equal(check(&world, 0), 1);
+    assert_away(&world, 0, "s", result.host);
+    assert_int_equal(check(&world, 0), 0);
+    assert_entries(&world, 0, "s", "a b");
+    end(&world);
+}
+
+static void test_move__only_other_store_needs_no_id(void **state)
+{
+    struct world world;
+    struct wal_remote_resume_result result;
+    struct wal_error error;
+
+    (void)state;
+    begin_pushed(&world);
+    push(&world, 1);
+    assert_int_equal(try_resume(&world, 1, NULL, 0, &result, &error), WAL_OK);
+    push(&world, 2);
+    assert_int_equal(try_resume(&world, 1, NULL, 0, &result, &error),
+                     WAL_EINVAL);
+    end(&world);
+}
+
+static void test_move__repeated_it_brings_what_is_new(void **state)
+{
+    struct world world;
+    struct wal_remote_resume_result result;
+
+    (void)state;
+    begin_pushed(&world);
+    (void)resume(&world, 1, 0);
+    result = resume(&world, 1, 0);
+    assert_int_equal(result.kind, WAL_TRANSFER_UNCHANGED);
+    assert_false(has_claim(&world, 0, 2));
+    append(&world, 0, "s", "late");
+    push(&world, 0);
+    result = resume(&world, 1, 0);
+    assert_int_equal(result.kind, WAL_TRANSFER_CONTINUED);
+    assert_int_equal(result.entries, 1);
+    assert_entries(&world, 1, "s", "a b late");
+    end(&world);
+}
+
+static void test_move__both_went_on_and_both_remain(void **state)
+{
+    struct world world;
+    struct wal_remote_resume_result result;
+    char branch[WAL_ID_SIZE];
+
+    (void)state;
+    begin_pushed(&world);
+    (void)resume(&world, 1, 0);
+    append(&world, 1, "s", "c");
+    append(&world, 0, "s", "late");
+    push(&world, 0);
+    result = resume(&world, 1, 0);
+    assert_int_equal(result.kind, WAL_TRANSFER_BRANCHED);
+    snprintf(branch, sizeof(branch), "s@%s", result.host);
+    assert_string_equal(result.session, branch);
+    assert_entries(&world, 1, "s", "a b c");
+    assert_entries(&world, 1, branch, "a b late");
+    end(&world);
+}
+
+static void test_move__back_it_is_written_to_again(void **state)
+{
+    struct world world;
+    struct wal_remote_resume_result result;
+
+    (void)state;
+    begin_pushed(&world);
+    (void)resume(&world, 1, 0);
+    append(&world, 1, "s", "c");
+    push(&world, 1);
+    assert_int_equal(check(&world, 0), 1);
+    result = resume(&world, 0, 1);
+    assert_int_equal(result.kind, WAL_TRANSFER_CONTINUED);
+    assert_entries(&world, 0, "s", "a b c");
+    append(&world, 0, "s", "d");
+    assert_int_equal(check(&world, 0), 0);
+    append(&world, 0, "s", "e");
+    assert_int_equal(check(&world, 1), 1);
+    assert_away(&world, 1, "s", result.host);
+    /* And there again. */
+    push(&world, 0);
+    (void)resume(&world, 1, 0);
+    assert_entries(&world, 1, "s", "a b c d e");
+    append(&world, 1, "s", "f");
+    assert_int_equal(check(&world, 1), 0);
+    assert_int_equal(check(&world, 0), 1);
+    end(&world);
+}
+
+/* Also when the first machine had not learned that it was away. */
+static void test_move__back_before_it_was_known(void **state)
+{
+    struct world world;
+
+    (void)state;
+    begin_pushed(&world);
+    (void)resume(&world, 1, 0);
+    append(&world, 1, "s", "c");
+    push(&world, 1);
+    (void)resume(&world, 0, 1);
+    assert_int_equal(check(&world, 0), 0);
+    append(&world, 0, "s", "d");
+    assert_entries(&world, 0, "s", "a b c d");
+    end(&world);
+}
+
+/* The claims lead on: the third machine names the first one's store. */
+static void test_move__third_machine_finds_the_second_one(void **state)
+{
+    struct world world;
+    struct wal_remote_resume_result result;
+
+    (void)state;
+    begin_pushed(&world);
+    (void)resume(&world, 1, 0);
+    append(&world, 1, "s", "c");
+    push(&world, 1);
+    result = resume(&world, 2, 0);
+    assert_memory_equal(result.uuid, world.machines[1].uuid, 16);
+    assert_entries(&world, 2, "s", "a b c");
+    assert_int_equal(check(&world, 1), 1);
+    assert_away(&world, 1, "s", result.host);
+    /* The second one finds it at the third, though the first names it. */
+    append(&world, 2, "s", "d");
+    push(&world, 2);
+    result = resume(&world, 1, 0);
+    assert_memory_equal(result.uuid, world.machines[2].uuid, 16);
+    assert_entries(&world, 1, "s", "a b c d");
+    append(&world, 1, "s", "e");
+    end(&world);
+}
+
+static void test_move__holder_is_not_in_the_remote(void **state)
+{
+    struct world world;
+    struct wal_remote_resume_result result;
+    struct wal_error error;
+
+    (void)state;
+    begin_pushed(&world);
+    (void)resume(&world, 1, 0);
+    assert_int_equal(
+        try_resume(&world, 2, world.machines[0].uuid, 0, &result, &error),
+        WAL_ECLAIMED);
+    assert_non_null(strstr(error.text, "--take-over"));
+    assert_false(has_claim(&world, 0, 2));
+    assert_int_equal(try_resume(&world, 2, world.machines[0].uuid,
+                                WAL_REMOTE_RESUME_TAKE_OVER, &result, &error),
+                     WAL_OK);
+    assert_true(has_claim(&world, 0, 2));
+    assert_entries(&world, 2, "s", "a b");
+    end(&world);
+}
+
+/* --- two at once ---------------------------------------------------------- */
+
+struct rival {
+    struct world *world;
+    const char *call; /* before which it claims the session: */
+    const char *name; /* the first one with this in its name */
+    bool is_done;
+};
+
+/* Machine 2 claims the session before machine 1 does. */
+static void claim_first(void *ctx, const char *call, const char *name)
+{
+    struct rival *rival = ctx;
+
+    if (rival->is_done || strcmp(call, rival->call) != 0 ||
+        strstr(name, rival->name) == NULL) {
+        return;
+    }
+    rival->is_done = true;
+    (void)resume(rival->world, 2, 0);
+}
+
+static void lose_at(const char *call, const char *name)
+{
+    struct world world;
+    struct rival rival = {.world = &world, .call = call, .name = name};
+    struct wal_remote_resume_result result;
+    struct wal_error error;
+
+    begin_pushed(&world);
+    world.memory.hook = claim_first;
+    world.memory.hook_ctx = &rival;
+    assert_int_equal(
+        try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error),
+        WAL_ECLAIMED);
+    world.memory.hook = NULL;
+    assert_true(rival.is_done);
+    assert_non_null(strstr(error.text, "at the same time"));
+    assert_int_equal(wal_session_open(world.machines[1].store, WAL_STR("s"),
+                                      &(struct wal_session *){NULL}, NULL),
+                     WAL_ENOTFOUND);
+    assert_entries(&world, 2, "s", "a b");
+    end(&world);
+}
+
+static void test_move__of_two_at_once_one_wins(void **state)
+{
+    (void)state;
+    lose_at("create", "/own/");
+}
+
+static void test_move__claimed_while_the_store_was_pulled(void **state)
+{
+    (void)state;
+    lose_at("get", "/part/");
+}
+
+/* --- what fails ----------------------------------------------------------- */
+
+static void test_move__session_or_store_that_is_not_there(void **state)
+{
+    struct world world;
+    struct wal_remote_resume_result result;
+    struct wal_error error;
+    const uint8_t unknown[16] = {9};
+
+    (void)state;
+    begin(&world);
+    assert_int_equal(try_resume(&world, 1, NULL, 0, &result, &error),
+                     WAL_ENOTFOUND);
+    wal_session_close(kit_create(world.machines[0].store, "other"));
+    push(&world, 0);
+    assert_int_equal(try_resume(&world, 1, NULL, 0, &result, &error),
+                     WAL_ENOTFOUND);
+    assert_false(has_claim(&world, 0, 1));
+    assert_int_equal(try_resume(&world, 1, unknown, 0, &result, &error),
+                     WAL_ENOTFOUND);
+    assert_int_equal(
+        try_resume(&world, 0, world.machines[0].uuid, 0, &result, &error),
+        WAL_EINVAL);
+    assert_int_equal(try_resume(&world, 1, NULL, 2, &result, &error),
+                     WAL_EINVAL);
+    assert_int_equal(wal_remote_resume(remote_of(&world),
+                                       world.machines[1].store, NULL, &result,
+                                       &error),
+                     WAL_EINVAL);
+    end(&world);
+}
+
+/* Every call fails once, before it is done or after it: the next attempt brings
+ * all of it, and the claim is one. */
+static void fail_calls(bool after)
+{
+    bool struck = true;
+
+    for (uint64_t nth = 1; struck; nth++) {
+        struct world world;
+        struct wal_remote_resume_result result;
+        struct wal_error error;
+        enum wal_status status;
+
+        begin_pushed(&world);
+        world.memory.fails_after = after;
+        world.memory.fail_at = world.memory.calls + nth;
+        status =
+            try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error);
+        struck = world.memory.calls >= world.memory.fail_at;
+        world.memory.fail_at = 0;
+        assert_true(status == WAL_OK || struck);
+        assert_true(nth < CALLS_MAX);
+        (void)resume(&world, 1, 0);
+        assert_entries(&world, 1, "s", "a b");
+        assert_true(has_claim(&world, 0, 1));
+        assert_false(has_claim(&world, 0, 2));
+        append(&world, 1, "s", "c");
+        assert_int_equal(check(&world, 0), 1);
+        end(&world);
+    }
+}
+
+static void test_move__nth_call_fails(void **state)
+{
+    (void)state;
+    fail_calls(false);
+}
+
+static void test_move__nth_call_is_done_and_fails(void **state)
+{
+    (void)state;
+    fail_calls(true);
+}
+
+/* The same of the way back. */
+static void test_move__nth_call_of_the_way_back_fails(void **state)
+{
+    bool struck = true;
+
+    (void)state;
+    for (uint64_t nth = 1; struck; nth++) {
+        struct world world;
+        struct wal_remote_resume_result result;
+        struct wal_error error;
+
+        begin_pushed(&world);
+        (void)resume(&world, 1, 0);
+        append(&world, 1, "s", "c");
+        push(&world, 1);
+        (void)check(&world, 0);
+        world.memory.fails_after = nth % 2 == 0;
+        world.memory.fail_at = world.memory.calls + nth;
+        (void)!try_resume(&world, 0, world.machines[1].uuid, 0, &result,
+                          &error);
+        struck = world.memory.calls >= world.memory.fail_at;
+        world.memory.fail_at = 0;
+        assert_true(nth < CALLS_MAX);
+        (void)resume(&world, 0, 1);
+        append(&world, 0, "s", "d");
+        assert_entries(&world, 0, "s", "a b c d");
+        assert_int_equal(check(&world, 0), 0);
+        append(&world, 0, "s", "e");
+        assert_int_equal(check(&world, 1), 1);
+        end(&world);
+    }
+}
+
+/* --- handing off and taking back ------------------------------------------ */
+
+static void test_handoff__next_one_gets_it(void **state)
+{
+    struct world world;
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    begin_pushed(&world);
+    assert_int_equal(wal_remote_handoff(remote_of(&world),
+                                        world.machines[0].store, WAL_STR("s"),
+                                        &error),
+                     WAL_OK);
+    assert_away(&world, 0, "s", "another machine");
+    assert_int_equal(wal_remote_handoff(remote_of(&world),
+                                        world.machines[0].store, WAL_STR("s"),
+                                        &error),
+                     WAL_ECLAIMED);
+    (void)resume(&world, 1, 0);
+    append(&world, 1, "s", "c");
+    assert_int_equal(check(&world, 0), 1);
+    end(&world);
+}
+
+static void test_handoff__session_that_is_not_there(void **state)
+{
+    struct world world;
+
+    (void)state;
+    begin_pushed(&world);
+    assert_int_equal(wal_remote_handoff(remote_of(&world),
+                                        world.machines[0].store, WAL_STR("no"),
+                                        NULL),
+                     WAL_ENOTFOUND);
+    assert_int_equal(wal_remote_handoff(remote_of(&world),
+                                        world.machines[0].store, WAL_STR(""),
+                                        NULL),
+                     WAL_EINVAL);
+    end(&world);
+}
+
+static void test_handoff__another_machine_was_first(void **state)
+{
+    struct world world;
+    struct wal_error error = KIT_ERROR;
+    struct rival rival = {.world = &world, .call = "create", .name = "/own/"};
+
+    (void)state;
+    begin_pushed(&world);
+    world.memory.hook = claim_first;
+    world.memory.hook_ctx = &rival;
+    assert_int_equal(wal_remote_handoff(remote_of(&world),
+                                        world.machines[0].store, WAL_STR("s"),
+                                        &error),
+                     WAL_ECLAIMED);
+    world.memory.hook = NULL;
+    assert_away(&world, 0, "s", "moved to");
+    append(&world, 2, "s", "c");
+    end(&world);
+}
+
+static void take_back(struct world *world, unsigned i)
+{
+    struct wal_error error = KIT_ERROR;
+
+    if (wal_remote_take_back(remote_of(world), world->machines[i].store,
+                             WAL_STR("s"), &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
+}
+
+static void test_take_back__both_learn_of_it(void **state)
+{
+    struct world world;
+
+    (void)state;
+    begin_pushed(&world);
+    (void)resume(&world, 1, 0);
+    append(&world, 1, "s", "c");
+    (void)check(&world, 0);
+    take_back(&world, 0);
+    append(&world, 0, "s", "d");
+    assert_int_equal(check(&world, 0), 0);
+    append(&world, 0, "s", "e");
+    assert_int_equal(check(&world, 1), 1);
+    take_back(&world, 0);
+    end(&world);
+}
+
+static void test_take_back__after_a_handoff(void **state)
+{
+    struct world world;
+
+    (void)state;
+    begin_pushed(&world);
+    assert_int_equal(wal_remote_handoff(remote_of(&world),
+                                        world.machines[0].store, WAL_STR("s"),
+                                        NULL),
+                     WAL_OK);
+    take_back(&world, 0);
+    append(&world, 0, "s", "d");
+    assert_int_equal(check(&world, 0), 0);
+    append(&world, 0, "s", "e");
+    end(&world);
+}
+
+static void test_take_back__of_what_never_moved(void **state)
+{
+    struct world world;
+
+    (void)state;
+    begin_pushed(&world);
+    assert_int_equal(wal_remote_take_back(remote_of(&world),
+                                          world.machines[0].store, WAL_STR("s"),
+                                          NULL),
+                     WAL_ENOTFOUND);
+    end(&world);
+}
+
+/* --- what a check finds --------------------------------------------------- */
+
+static void test_check__moved_session_was_deleted(void **state)
+{
+    struct world world;
+    struct wal_session *session;
+
+    (void)state;
+    begin_pushed(&world);
+    (void)resume(&world, 1, 0);
+    session = kit_session(world.machines[0].store, "s");
+    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    wal_session_close(session);
+    assert_int_equal(check(&world, 0), 0);
+    end(&world);
+}
+
+static void test_check__a_repetition_is_one_request(void **state)
+{
+    struct world world;
+    struct wal_remote_moves *moves = NULL;
+    uint64_t before;
+
+    (void)state;
+    begin_pushed(&world);
+    (void)resume(&world, 1, 0);
+    assert_int_equal(wal_remote_moves_open(remote_of(&world),
+                                           world.machines[0].store, &moves,
+                                           NULL),
+                     WAL_OK);
+    assert_int_equal(wal_remote_moves_check(moves, NULL, NULL, NULL), WAL_OK);
+    before = world.memory.calls;
+    assert_int_equal(wal_remote_moves_check(moves, NULL, NULL, NULL), WAL_OK);
+    assert_int_equal(world.memory.calls - before, 1);
+    assert_away(&world, 0, "s", "moved to");
+    wal_remote_moves_close(moves);
+    end(&world);
+}
+
+/* Claims that are no claims are reported, and the others done. */
+static void test_check__hostile_claims(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        "{",
+        "[]",
+        "null",
+        "{\"version\":1}",
+        "{\"version\":1,\"session\":1}",
+        "{\"version\":1,\"move\":1,\"session\":\"\",\"store\":"
+        "\"00000000000000000000000000000001\",\"host\":\"h\",\"entry\":\"\","
+        "\"sequence\":0,\"claimed\":0}",
+        "{\"version\":1,\"move\":1,\"session\":\"s\",\"store\":"
+        "\"00000000000000000000000000000001\",\"host\":\"h\",\"entry\":\"\","
+        "\"sequence\":0,\"claimed\":0}", /* under the name of another one */
+        "{\"version\":1,\"move\":1,\"session\":\"hostile\",\"store\":"
+        "\"01\",\"host\":\"h\","
+        "\"entry\":\"\",\"sequence\":0,\"claimed\":0}",
+        "{\"version\":1,\"move\":1,\"session\":\"hostile\",\"store\":"
+        "\"00000000000000000000000000000001\",\"host\":\"a\\u001bb\","
+        "\"entry\":\"\",\"sequence\":0,\"claimed\":0}",
+        "{\"version\":1,\"move\":1,\"session\":\"hostile\",\"store\":"
+        "\"00000000000000000000000000000001\",\"host\":\"h\",\"entry\":\"\","
+        "\"sequence\":-1,\"claimed\":0}",
+        "{\"version\":1,\"move\":1,\"session\":\"hos\\u0000tile\",\"store\":"
+        "\"00000000000000000000000000000001\",\"host\":\"h\",\"entry\":\"\","
+        "\"sequence\":0,\"claimed\":0}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct world world;
+        struct wal_error error = KIT_ERROR;
+        unsigned count = 0;
+
+        begin_pushed(&world);
+        put_claim(&world, 0, "hostile", 1, texts[i]);
+        (void)resume(&world, 1, 0);
+        assert_int_equal(try_check(&world, 0, &count, &error), WAL_ECORRUPT);
+        assert_non_null(strstr(error.file, "/own/"));
+        assert_int_equal(count, 1);
+        assert_away(&world, 0, "s", "moved to");
+        end(&world);
+    }
+}
+
+static void test_check__claim_of_a_newer_version(void **state)
+{
+    struct world world;
+    struct wal_error error = KIT_ERROR;
+    struct wal_remote_resume_result result;
+    unsigned count = 0;
+
+    (void)state;
+    begin_pushed(&world);
+    put_claim(&world, 0, "s", 1, "{\"version\":2}");
+    assert_int_equal(try_check(&world, 0, &count, &error), WAL_EVERSION);
+    assert_int_equal(
+        try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error),
+        WAL_EVERSION);
+    end(&world);
+}
+
+/* The one with the higher move was made later, and ends it. */
+static void test_check__claims_that_lead_in_a_circle(void **state)
+{
+    struct world world;
+    struct wal_remote_resume_result result;
+
+    (void)state;
+    begin_pushed(&world);
+    wal_session_close(kit_create(world.machines[1].store, "s"));
+    append(&world, 1, "s", "a b c");
+    push(&world, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        char uuid[WAL__UUID_TEXT_SIZE];
+        char json[512];
+
+        wal__uuid_format(world.machines[1 - i].uuid, uuid);
+        snprintf(json, sizeof(json),
+                 "{\"version\":1,\"session\":\"s\",\"move\":%u,\"store\":"
+                 "\"%s\",\"host\":\"h\",\"entry\":\"\",\"sequence\":0,"
+                 "\"claimed\":0}",
+                 i == 0 ? 8U : 7U, uuid);
+        put_claim(&world, i, "s", 1, json);
+    }
+    result = resume(&world, 2, 0);
+    assert_memory_equal(result.uuid, world.machines[1].uuid, 16);
+    result = resume(&world, 2, 1);
+    assert_memory_equal(result.uuid, world.machines[1].uuid, 16);
+    end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_move__session_goes_on_at_another_machine),
+        KIT_TEST(test_move__only_other_store_needs_no_id),
+        KIT_TEST(test_move__repeated_it_brings_what_is_new),
+        KIT_TEST(test_move__both_went_on_and_both_remain),
+        KIT_TEST(test_move__back_it_is_written_to_again),
+        KIT_TEST(test_move__back_before_it_was_known),
+        KIT_TEST(test_move__third_machine_finds_the_second_one),
+        KIT_TEST(test_move__holder_is_not_in_the_remote),
+        KIT_TEST(test_move__of_two_at_once_one_wins),
+        KIT_TEST(test_move__claimed_while_the_store_was_pulled),
+        KIT_TEST(test_move__session_or_store_that_is_not_there),
+        KIT_TEST(test_move__nth_call_fails),
+        KIT_TEST(test_move__nth_call_is_done_and_fails),
+        KIT_TEST(test_move__nth_call_of_the_way_back_fails),
+        KIT_TEST(test_handoff__next_one_gets_it),
+        KIT_TEST(test_handoff__session_that_is_not_there),
+        KIT_TEST(test_handoff__another_machine_was_first),
+        KIT_TEST(test_take_back__both_learn_of_it),
+        KIT_TEST(test_take_back__after_a_handoff),
+        KIT_TEST(test_take_back__of_what_never_moved),
+        KIT_TEST(test_check__moved_session_was_deleted),
+        KIT_TEST(test_check__a_repetition_is_one_request),
+        KIT_TEST(test_check__hostile_claims),
+        KIT_TEST(test_check__claim_of_a_newer_version),
+        KIT_TEST(test_check__claims_that_lead_in_a_circle),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

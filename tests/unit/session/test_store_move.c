@@ -1,0 +1,328 @@
+/*
+ * test_store_move.c - sessions that have moved to another store: what is
+ * refused, what is not, in other processes and after a reopen.
+ */
+#include "agentwal/admin.h"
+#include "agentwal/transfer.h"
+#include "tests/lib/kit/store_kit.h"
+
+struct bench {
+    struct wal_store *store;
+    struct wal_session *session;
+};
+
+static struct bench begin(void)
+{
+    struct bench bench = {.store = kit_store()};
+
+    bench.session = kit_create(bench.store, "s");
+    kit_append_all(bench.session, "a b");
+    return bench;
+}
+
+static void end(struct bench *bench)
+{
+    wal_session_close(bench->session);
+    kit_close(bench->store);
+}
+
+static struct wal_session_move move_to(const char *host, uint64_t number)
+{
+    struct wal_session_move move = WAL_INIT(wal_session_move);
+
+    move.flags = WAL_SESSION_MOVE_AWAY;
+    move.number = number;
+    move.moved_ms = 1234;
+    memset(move.store, 0xab, sizeof(move.store));
+    snprintf(move.host, sizeof(move.host), "%s", host);
+    return move;
+}
+
+static void go_away(struct wal_session *session)
+{
+    const struct wal_session_move move = move_to("desk", 3);
+
+    assert_int_equal(wal_session_set_move(session, &move, NULL), WAL_OK);
+}
+
+static void come_back(struct wal_session *session)
+{
+    struct wal_session_move move = move_to("here", 4);
+
+    move.flags = 0;
+    assert_int_equal(wal_session_set_move(session, &move, NULL), WAL_OK);
+}
+
+static enum wal_status append(struct wal_session *session, const char *id,
+                              struct wal_error *error)
+{
+    const struct wal_entry entry = kit_entry(id, NULL, "{}");
+
+    return wal_append(session, &entry, 1, NULL, NULL, error);
+}
+
+static void assert_refused(struct wal_session *session)
+{
+    struct wal_error error = KIT_ERROR;
+    uint64_t before = kit_info(session).entries;
+
+    assert_int_equal(append(session, "refused", &error), WAL_ECLAIMED);
+    if (strstr(error.text, "moved to desk") == NULL ||
+        strstr(error.text, "--take-back s") == NULL) {
+        fail_msg("%s", error.text);
+    }
+    assert_int_equal(kit_info(session).entries, before);
+}
+
+static void test_move__append_is_refused_with_the_host(void **state)
+{
+    struct bench bench = begin();
+
+    (void)state;
+    go_away(bench.session);
+    assert_refused(bench.session);
+    assert_branch(bench.session, "a b");
+    assert_int_equal(kit_info(bench.session).flags, WAL_SESSION_MOVED);
+    end(&bench);
+}
+
+static void test_move__everything_that_changes_it_is_refused(void **state)
+{
+    struct bench bench = begin();
+    const struct wal_doc doc = {
+        .struct_size = sizeof(doc), .key = WAL_STR("k"), .value = WAL_STR("1")};
+    const struct wal_head head = {.struct_size = sizeof(head),
+                                  .entry_id = WAL_STR("a")};
+    const struct wal_session_change change = {.struct_size = sizeof(change),
+                                              .fields = WAL_CHANGE_TITLE,
+                                              .title = WAL_STR("t")};
+    const struct wal_batch batch = {.struct_size = sizeof(batch),
+                                    .change = &change};
+
+    (void)state;
+    go_away(bench.session);
+    assert_int_equal(wal_doc_put(NULL, bench.session, &doc, NULL, NULL),
+                     WAL_ECLAIMED);
+    assert_int_equal(wal_head_move(bench.session, &head, NULL, NULL),
+                     WAL_ECLAIMED);
+    assert_int_equal(wal_batch_commit(bench.session, &batch, NULL, NULL, NULL),
+                     WAL_ECLAIMED);
+    assert_int_equal(wal_session_redact(bench.session, WAL_STR("a"),
+                                        WAL_STR(""), NULL, NULL),
+                     WAL_ECLAIMED);
+    end(&bench);
+}
+
+static void test_move__other_handles_and_a_reopen_refuse_too(void **state)
+{
+    struct bench bench = begin();
+    struct wal_store *other = kit_open("store", 0);
+    struct wal_session *session = kit_session(other, "s");
+
+    (void)state;
+    assert_int_equal(append(session, "before", NULL), WAL_OK);
+    go_away(bench.session);
+    assert_refused(session);
+    wal_session_close(session);
+    kit_close(other);
+    end(&bench);
+    bench.store = kit_open("store", 0);
+    bench.session = kit_session(bench.store, "s");
+    assert_refused(bench.session);
+    end(&bench);
+}
+
+static void test_move__other_sessions_go_on(void **state)
+{
+    struct bench bench = begin();
+    struct wal_session *other = kit_create(bench.store, "other");
+
+    (void)state;
+    go_away(bench.session);
+    assert_int_equal(append(other, "x", NULL), WAL_OK);
+    wal_session_close(other);
+    end(&bench);
+}
+
+static void test_move__it_is_forked_and_the_fork_goes_on(void **state)
+{
+    struct bench bench = begin();
+    struct wal_session_move move = WAL_INIT(wal_session_move);
+    struct wal_session *fork;
+
+    (void)state;
+    go_away(bench.session);
+    fork = kit_fork(bench.session, "b", "fork");
+    assert_int_equal(append(fork, "x", NULL), WAL_OK);
+    assert_branch(fork, "a b x");
+    assert_int_equal(wal_session_get_move(fork, &move, NULL), WAL_ENOTFOUND);
+    wal_session_close(fork);
+    end(&bench);
+}
+
+static void test_move__back_again_it_is_written_to(void **state)
+{
+    struct bench bench = begin();
+    struct wal_session_move move = WAL_INIT(wal_session_move);
+
+    (void)state;
+    assert_int_equal(wal_session_get_move(bench.session, &move, NULL),
+                     WAL_ENOTFOUND);
+    go_away(bench.session);
+    go_away(bench.session);
+    assert_int_equal(wal_session_get_move(bench.session, &move, NULL), WAL_OK);
+    assert_int_equal(move.flags, WAL_SESSION_MOVE_AWAY);
+    assert_int_equal(move.number, 3);
+    assert_int_equal(move.moved_ms, 1234);
+    assert_int_equal(move.store[15], 0xab);
+    assert_string_equal(move.host, "desk");
+    come_back(bench.session);
+    assert_int_equal(wal_session_get_move(bench.session, &move, NULL), WAL_OK);
+    assert_int_equal(move.flags, 0);
+    assert_int_equal(move.number, 4);
+    assert_int_equal(append(bench.session, "c", NULL), WAL_OK);
+    assert_int_equal(kit_info(bench.session).flags, 0);
+    end(&bench);
+}
+
+static void test_move__metadata_that_was_changed_before_stays(void **state)
+{
+    struct bench bench = begin();
+    const struct wal_session_change change = {.struct_size = sizeof(change),
+                                              .fields = WAL_CHANGE_TITLE,
+                                              .title = WAL_STR("a title")};
+    const struct wal_batch batch = {.struct_size = sizeof(batch),
+                                    .change = &change};
+
+    (void)state;
+    assert_int_equal(wal_batch_commit(bench.session, &batch, NULL, NULL, NULL),
+                     WAL_OK);
+    go_away(bench.session);
+    assert_true(kit_slice_is(kit_info(bench.session).title, "a title"));
+    come_back(bench.session);
+    assert_true(kit_slice_is(kit_info(bench.session).title, "a title"));
+    end(&bench);
+}
+
+static void test_move__it_is_trashed_and_deleted(void **state)
+{
+    struct bench bench = begin();
+
+    (void)state;
+    go_away(bench.session);
+    assert_int_equal(wal_session_trash(bench.session, NULL), WAL_OK);
+    assert_int_equal(wal_session_undelete(bench.store, WAL_STR("s"), NULL),
+                     WAL_OK);
+    assert_refused(bench.session);
+    assert_int_equal(wal_session_delete(bench.session, NULL), WAL_OK);
+    assert_int_equal(
+        wal_session_set_move(
+            bench.session,
+            &(struct wal_session_move){
+                .struct_size = sizeof(struct wal_session_move), .number = 1},
+            NULL),
+        WAL_ENOTFOUND);
+    end(&bench);
+}
+
+static void test_move__a_merge_adds_to_it_and_takes_no_mark_along(void **state)
+{
+    struct bench bench = begin();
+    struct wal_store *other = kit_open("other", WAL_OPEN_CREATE);
+    struct wal_session_move move = WAL_INIT(wal_session_move);
+    struct wal_session *copy;
+
+    (void)state;
+    go_away(bench.session);
+    assert_int_equal(wal_store_merge(bench.store, other, NULL, NULL, NULL),
+                     WAL_OK);
+    copy = kit_session(other, "s");
+    assert_int_equal(wal_session_get_move(copy, &move, NULL), WAL_ENOTFOUND);
+    assert_int_equal(append(copy, "there", NULL), WAL_OK);
+    assert_int_equal(wal_store_merge(other, bench.store, NULL, NULL, NULL),
+                     WAL_OK);
+    assert_branch(bench.session, "a b there");
+    assert_refused(bench.session);
+    wal_session_close(copy);
+    kit_close(other);
+    end(&bench);
+}
+
+static void test_move__bad_input_is_refused(void **state)
+{
+    struct bench bench = begin();
+    struct wal_session_move move = move_to("desk", 1);
+
+    (void)state;
+    assert_int_equal(wal_session_set_move(bench.session, NULL, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_session_set_move(NULL, &move, NULL), WAL_EINVAL);
+    assert_int_equal(wal_session_get_move(bench.session, NULL, NULL),
+                     WAL_EINVAL);
+    move.number = 0;
+    assert_int_equal(wal_session_set_move(bench.session, &move, NULL),
+                     WAL_EINVAL);
+    move = move_to("desk", 1);
+    move.flags = 2;
+    assert_int_equal(wal_session_set_move(bench.session, &move, NULL),
+                     WAL_EINVAL);
+    move = move_to("a\nb", 1);
+    assert_int_equal(wal_session_set_move(bench.session, &move, NULL),
+                     WAL_EINVAL);
+    memset(move.host, 'h', sizeof(move.host));
+    assert_int_equal(wal_session_set_move(bench.session, &move, NULL),
+                     WAL_EINVAL);
+    move.host[WAL_SESSION_HOST_SIZE - 1] = '\0';
+    assert_int_equal(wal_session_set_move(bench.session, &move, NULL), WAL_OK);
+    end(&bench);
+}
+
+static void test_move__without_a_host_the_text_says_so(void **state)
+{
+    struct bench bench = begin();
+    struct wal_session_move move = move_to("", 1);
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    assert_int_equal(wal_session_set_move(bench.session, &move, NULL), WAL_OK);
+    assert_int_equal(append(bench.session, "x", &error), WAL_ECLAIMED);
+    assert_non_null(strstr(error.text, "moved to another machine"));
+    end(&bench);
+}
+
+static void test_move__a_reader_cannot_mark(void **state)
+{
+    struct bench bench = begin();
+    struct wal_session_move move = move_to("desk", 1);
+
+    (void)state;
+    go_away(bench.session);
+    end(&bench);
+    bench.store = kit_open("store", WAL_OPEN_READ_ONLY);
+    bench.session = kit_session(bench.store, "s");
+    assert_int_equal(wal_session_set_move(bench.session, &move, NULL),
+                     WAL_EREADONLY);
+    assert_int_equal(wal_session_get_move(bench.session, &move, NULL), WAL_OK);
+    assert_int_equal(move.flags, WAL_SESSION_MOVE_AWAY);
+    end(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_move__append_is_refused_with_the_host),
+        KIT_TEST(test_move__everything_that_changes_it_is_refused),
+        KIT_TEST(test_move__other_handles_and_a_reopen_refuse_too),
+        KIT_TEST(test_move__other_sessions_go_on),
+        KIT_TEST(test_move__it_is_forked_and_the_fork_goes_on),
+        KIT_TEST(test_move__back_again_it_is_written_to),
+        KIT_TEST(test_move__metadata_that_was_changed_before_stays),
+        KIT_TEST(test_move__it_is_trashed_and_deleted),
+        KIT_TEST(test_move__a_merge_adds_to_it_and_takes_no_mark_along),
+        KIT_TEST(test_move__bad_input_is_refused),
+        KIT_TEST(test_move__without_a_host_the_text_says_so),
+        KIT_TEST(test_move__a_reader_cannot_mark),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,790 @@
+/*
+ * test_transfer_branch.c - merges with WAL_TRANSFER_KEEP_BOTH: a session that
+ * both stores went on with becomes a branch, which has what is in `from`, and
+ * the session itself stays as it is.
+ */
+#include "agentwal/transfer.h"
+#include "tests/lib/kit/blob_kit.h"
+#include "tests/lib/kit/checkpoint_kit.h"
+#include "tests/lib/kit/describe_kit.h"
+
+enum {
+    STREAMS = 4,
+    RANDOM_ROUNDS = 6,
+    RANDOM_STEPS = 60,
+    TEXT_SIZE = 1024
+};
+
+struct stores {
+    struct wal_store *from;
+    struct wal_store *to;
+};
+
+/* --- the call ------------------------------------------------------------- */
+
+struct seen {
+    char text[TEXT_SIZE]; /* "KIND ID" or "KIND ID BRANCH;" of each session */
+    char branch[WAL_ID_SIZE]; /* of the last report */
+    char why[TEXT_SIZE];
+    struct wal_transfer_result result;
+    uint64_t calls;
+    uint64_t stop_at; /* this call of progress returns 7; 0: none */
+};
+
+static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
+{
+    static const char *const kinds[] = {"created", "continued", "unchanged",
+                                        "refused", "document",  "branched"};
+    struct seen *seen = ctx;
+    size_t used = strlen(seen->text);
+
+    assert_int_equal(report->struct_size, sizeof(*report));
+    snprintf(seen->text + used, TEXT_SIZE - used, "%s %.*s%s%.*s;",
+             kinds[report->kind], WAL_ARG(report->session_id),
+             report->branch_id.size > 0 ? " " : "", WAL_ARG(report->branch_id));
+    snprintf(seen->branch, sizeof(seen->branch), "%.*s",
+             WAL_ARG(report->branch_id));
+    if (report->error != NULL) {
+        snprintf(seen->why, sizeof(seen->why), "%s", report->error->text);
+    }
+    return 0;
+}
+
+static int32_t count_calls(void *ctx, uint64_t done, uint64_t total)
+{
+    struct seen *seen = ctx;
+
+    assert_true(done <= total);
+    seen->calls++;
+    return seen->calls == seen->stop_at ? 7 : 0;
+}
+
+static enum wal_status try_merge(struct stores *stores, const char *id,
+                                 const char *name, struct seen *seen)
+{
+    const struct wal_slice session = kit_text(id == NULL ? "" : id);
+    const struct wal_transfer_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_TRANSFER_KEEP_BOTH,
+        .sessions = id == NULL ? NULL : &session,
+        .session_count = id == NULL ? 0 : 1,
+        .progress = count_calls,
+        .report = add_report,
+        .ctx = seen,
+        .branch_name = kit_text(name),
+    };
+    struct wal_error error = KIT_ERROR;
+    enum wal_status status;
+
+    seen->text[0] = '\0';
+    seen->result = (struct wal_transfer_result)WAL_INIT(wal_transfer_result);
+    status = wal_store_merge(stores->from, stores->to, &options, &seen->result,
+                             &error);
+    if (status != WAL_OK) {
+        snprintf(seen->why, sizeof(seen->why), "%s", error.text);
+    }
+    return status;
+}
+
+/* Merges the session, or all, with the name "host". */
+static struct seen merge(struct stores *stores, const char *id,
+                         const char *expected)
+{
+    struct seen seen = {.calls = 0};
+
+    if (try_merge(stores, id, "host", &seen) != WAL_OK ||
+        strcmp(seen.text, expected) != 0) {
+        fail_msg("%s: %s", seen.text, seen.why);
+    }
+    return seen;
+}
+
+static void assert_idempotent(struct stores *stores, const char *id,
+                              const char *expected)
+{
+    uint64_t before = kit_store_info(stores->to).last_sequence;
+    struct seen seen = merge(stores, id, expected);
+
+    assert_int_equal(seen.result.entries, 0);
+    assert_int_equal(seen.result.documents, 0);
+    assert_int_equal(kit_store_info(stores->to).last_sequence, before);
+}
+
+/* --- content -------------------------------------------------------------- */
+
+static void put(struct wal_session *session, const char *key, const char *value)
+{
+    const struct wal_doc doc = {.struct_size = sizeof(doc),
+                                .key = kit_text(key),
+                                .value = kit_text(value)};
+
+    assert_int_equal(wal_doc_put(NULL, session, &doc, NULL, NULL), WAL_OK);
+}
+
+/* The document of a session is this; NULL: there is none. */
+static void assert_document(struct wal_store *store, const char *id,
+                            const char *key, const char *value)
+{
+    struct wal_session *session = kit_session(store, id);
+    struct wal_doc doc = {.struct_size = sizeof(doc), .key = kit_text(key)};
+    enum wal_status status =
+        wal_doc_get(NULL, session, kit_text(key), 0, &doc, NULL);
+
+    if (value == NULL) {
+        assert_int_equal(status, WAL_ENOTFOUND);
+    } else {
+        assert_int_equal(status, WAL_OK);
+        assert_true(kit_slice_is(doc.value, value));
+    }
+    wal_session_close(session);
+}
+
+static void assert_entries(struct wal_store *store, const char *id,
+                           const char *ids)
+{
+    struct wal_session *session = kit_session(store, id);
+
+    assert_branch(session, ids);
+    wal_session_close(session);
+}
+
+/* Whether a line of a description is left out: what a complete read of another
+ * stream has, since that of a fork is without what it shares. */
+static bool is_left_out(const char *line)
+{
+    return strncmp(line, "entry 1/", 8) == 0 && line[8] != '0';
+}
+
+/* Everything of the session but its id, parent and numbers of entries, and the
+ * history of documents; to be freed. */
+static char *describe(struct wal_store *store, const char *id)
+{
+    char *text = kit_describe_session(store, id);
+    char *out = text;
+
+    for (char *line = strchr(text, '\n') + 1; *line != '\0';) {
+        size_t size = strcspn(line, "\n") + 1;
+
+        if (strncmp(line, "document ", 9) == 0) {
+            break;
+        }
+        if (!is_left_out(line)) {
+            memmove(out, line, size);
+            out += size;
+        }
+        line += size;
+    }
+    *out = '\0';
+    return text;
+}
+
+static void assert_same(struct wal_store *a, const char *a_id,
+                        struct wal_store *b, const char *b_id)
+{
+    char *x = describe(a, a_id);
+    char *y = describe(b, b_id);
+
+    assert_string_equal(x, y);
+    free(x);
+    free(y);
+}
+
+/* Both have s with a, b and c, and a document; then x and y are appended in
+ * `from`, and z in `to`. */
+static struct stores open_stores(void)
+{
+    struct stores stores = {kit_open("from", WAL_OPEN_CREATE),
+                            kit_open("to", WAL_OPEN_CREATE)};
+    struct wal_session *s = kit_create(stores.from, "s");
+
+    kit_append_all(s, "a b c");
+    put(s, "notes", "1");
+    wal_session_close(s);
+    (void)merge(&stores, NULL, "created s;");
+    return stores;
+}
+
+static void append_in(struct wal_store *store, const char *id, const char *ids)
+{
+    struct wal_session *session = kit_session(store, id);
+
+    kit_append_all(session, ids);
+    wal_session_close(session);
+}
+
+static struct stores open_parted(void)
+{
+    struct stores stores = open_stores();
+
+    append_in(stores.from, "s", "x y");
+    append_in(stores.to, "s", "z");
+    return stores;
+}
+
+static void close_stores(struct stores *stores)
+{
+    kit_close(stores->from);
+    kit_close(stores->to);
+}
+
+/* --- branches ------------------------------------------------------------- */
+
+static void test_keep_both__both_went_on(void **state)
+{
+    struct stores stores = open_parted();
+    struct seen seen;
+    struct wal_session *branch;
+
+    (void)state;
+    seen = merge(&stores, NULL, "branched s s@host;");
+    assert_int_equal(seen.result.branched, 1);
+    assert_int_equal(seen.result.created, 0);
+    assert_int_equal(seen.result.entries, 2);
+    assert_entries(stores.to, "s", "a b c z");
+    assert_entries(stores.to, "s@host", "a b c x y");
+    assert_same(stores.from, "s", stores.to, "s@host");
+    branch = kit_session(stores.to, "s@host");
+    assert_int_equal(kit_info(branch).inherited, 3);
+    assert_true(kit_slice_is(kit_info(branch).parent_id, "s"));
+    wal_session_close(branch);
+    assert_idempotent(&stores, NULL, "unchanged s s@host;");
+    kit_close(stores.to);
+    stores.to = kit_open("to", 0);
+    assert_same(stores.from, "s", stores.to, "s@host");
+    close_stores(&stores);
+}
+
+static void test_keep_both__branch_is_continued(void **state)
+{
+    struct stores stores = open_parted();
+    struct seen seen;
+
+    (void)state;
+    (void)merge(&stores, "s", "branched s s@host;");
+    append_in(stores.from, "s", "v w");
+    append_in(stores.to, "s", "more");
+    seen = merge(&stores, "s", "continued s s@host;");
+    assert_int_equal(seen.result.entries, 2);
+    assert_entries(stores.to, "s@host", "a b c x y v w");
+    assert_entries(stores.to, "s", "a b c z more");
+    assert_idempotent(&stores, "s", "unchanged s s@host;");
+    close_stores(&stores);
+}
+
+/* What went on in one store only is no branch. */
+static void test_keep_both__one_went_on(void **state)
+{
+    struct stores stores = open_stores();
+
+    (void)state;
+    append_in(stores.from, "s", "x");
+    (void)merge(&stores, "s", "continued s;");
+    append_in(stores.to, "s", "y");
+    (void)merge(&stores, "s", "unchanged s;");
+    assert_entries(stores.to, "s", "a b c x y");
+    close_stores(&stores);
+}
+
+static void test_keep_both__branch_that_is_ahead_is_left(void **state)
+{
+    struct stores stores = open_parted();
+
+    (void)state;
+    (void)merge(&stores, "s", "branched s s@host;");
+    append_in(stores.to, "s@host", "here");
+    assert_idempotent(&stores, "s", "unchanged s s@host;");
+    close_stores(&stores);
+}
+
+/* The branch was continued here, and the session there. */
+static void test_keep_both__branch_that_parted_gets_another_one(void **state)
+{
+    struct stores stores = open_parted();
+
+    (void)state;
+    (void)merge(&stores, "s", "branched s s@host;");
+    append_in(stores.to, "s@host", "here");
+    append_in(stores.from, "s", "there");
+    (void)merge(&stores, "s", "branched s s@host-2;");
+    assert_entries(stores.to, "s@host", "a b c x y here");
+    assert_entries(stores.to, "s@host-2", "a b c x y there");
+    assert_idempotent(&stores, "s", "unchanged s s@host-2;");
+    close_stores(&stores);
+}
+
+static void test_keep_both__id_of_the_branch_is_taken(void **state)
+{
+    struct stores stores = open_parted();
+    struct wal_session *taken = kit_create(stores.to, "s@host");
+
+    (void)state;
+    kit_append_all(taken, "own");
+    wal_session_close(taken);
+    wal_session_close(kit_create(stores.to, "s@host-2"));
+    (void)merge(&stores, "s", "branched s s@host-3;");
+    assert_entries(stores.to, "s@host", "own");
+    assert_idempotent(&stores, "s", "unchanged s s@host-3;");
+    close_stores(&stores);
+}
+
+static void test_keep_both__branch_in_the_trash_is_not_used(void **state)
+{
+    struct stores stores = open_parted();
+    struct wal_session *branch;
+
+    (void)state;
+    (void)merge(&stores, "s", "branched s s@host;");
+    branch = kit_session(stores.to, "s@host");
+    assert_int_equal(wal_session_trash(branch, NULL), WAL_OK);
+    wal_session_close(branch);
+    (void)merge(&stores, "s", "branched s s@host-2;");
+    close_stores(&stores);
+}
+
+static void test_keep_both__no_entry_is_common(void **state)
+{
+    struct stores stores = {kit_open("from", WAL_OPEN_CREATE),
+                            kit_open("to", WAL_OPEN_CREATE)};
+
+    (void)state;
+    wal_session_close(kit_create(stores.from, "s"));
+    wal_session_close(kit_create(stores.to, "s"));
+    append_in(stores.from, "s", "x y");
+    append_in(stores.to, "s", "z");
+    (void)merge(&stores, "s", "branched s s@host;");
+    assert_same(stores.from, "s", stores.to, "s@host");
+    assert_idempotent(&stores, "s", "unchanged s s@host;");
+    append_in(stores.from, "s", "v");
+    (void)merge(&stores, "s", "continued s s@host;");
+    assert_entries(stores.to, "s@host", "x y v");
+    close_stores(&stores);
+}
+
+static void
+test_keep_both__without_a_name_it_is_the_id_of_the_store(void **state)
+{
+    struct stores stores = open_parted();
+    struct wal_store_info info = kit_store_info(stores.from);
+    struct seen seen = {.calls = 0};
+    char expected[TEXT_SIZE];
+
+    (void)state;
+    assert_int_equal(try_merge(&stores, "s", "", &seen), WAL_OK);
+    snprintf(expected, sizeof(expected), "branched s s@%02x%02x%02x%02x;",
+             info.uuid[0], info.uuid[1], info.uuid[2], info.uuid[3]);
+    assert_string_equal(seen.text, expected);
+    close_stores(&stores);
+}
+
+static void test_keep_both__long_id_is_cut_between_characters(void **state)
+{
+    struct stores stores = {kit_open("from", WAL_OPEN_CREATE),
+                            kit_open("to", WAL_OPEN_CREATE)};
+    char id[WAL_ID_SIZE] = "";
+    char branch[WAL_ID_SIZE] = "";
+
+    (void)state;
+    for (size_t i = 0; i < 127; i++) {
+        strcat(id, "\xC3\xA4");
+        strcat(branch, i < 125 ? "\xC3\xA4" : "");
+    }
+    strcat(branch, "@host");
+    assert_int_equal(strlen(branch), 255);
+    wal_session_close(kit_create(stores.from, id));
+    append_in(stores.from, id, "a b");
+    {
+        struct seen seen = {.calls = 0};
+
+        assert_int_equal(try_merge(&stores, id, "host", &seen), WAL_OK);
+        append_in(stores.from, id, "x");
+        append_in(stores.to, id, "y");
+        assert_int_equal(try_merge(&stores, id, "host", &seen), WAL_OK);
+        assert_string_equal(seen.branch, branch);
+    }
+    assert_entries(stores.to, branch, "a b x");
+    close_stores(&stores);
+}
+
+static void test_keep_both__bad_options_are_refused(void **state)
+{
+    struct stores stores = open_parted();
+    struct seen seen = {.calls = 0};
+    char name[66];
+    struct wal_transfer_options options = {.struct_size = sizeof(options),
+                                           .flags = 2};
+
+    (void)state;
+    assert_int_equal(
+        wal_store_merge(stores.from, stores.to, &options, NULL, NULL),
+        WAL_EINVAL);
+    memset(name, 'n', sizeof(name));
+    name[65] = '\0';
+    assert_int_equal(try_merge(&stores, "s", name, &seen), WAL_ETOOBIG);
+    assert_int_equal(try_merge(&stores, "s", "\xFF", &seen), WAL_EINVAL);
+    name[64] = '\0';
+    assert_int_equal(try_merge(&stores, "s", name, &seen), WAL_OK);
+    assert_int_equal(seen.result.branched, 1);
+    close_stores(&stores);
+}
+
+/* --- streams, heads, forks ------------------------------------------------ */
+
+static void test_keep_both__streams_and_heads(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = kit_session(stores.from, "s");
+    struct wal_entry entry = kit_entry("t1", NULL, "{\"line\":1}");
+    const struct wal_head head = {.struct_size = sizeof(head),
+                                  .name = WAL_STR("try"),
+                                  .entry_id = WAL_STR("b"),
+                                  .note = WAL_STR("a note")};
+
+    (void)state;
+    entry.stream = 1;
+    assert_int_equal(wal_append(s, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_int_equal(wal_head_move(s, &head, NULL, NULL), WAL_OK);
+    (void)merge(&stores, "s", "continued s;");
+    entry = kit_entry("t2", NULL, "{\"line\":2}");
+    entry.stream = 1;
+    assert_int_equal(wal_append(s, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    kit_append(s, "x", "a");
+    append_in(stores.to, "s", "z");
+    (void)merge(&stores, "s", "branched s s@host;");
+    assert_same(stores.from, "s", stores.to, "s@host");
+    assert_idempotent(&stores, "s", "unchanged s s@host;");
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_keep_both__fork_without_common_entries(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = kit_session(stores.from, "s");
+    struct wal_session *f = kit_fork(s, "b", "f");
+
+    (void)state;
+    (void)merge(&stores, NULL, "unchanged s;created f;");
+    kit_append_all(f, "x");
+    append_in(stores.to, "f", "z");
+    (void)merge(&stores, "f", "branched f f@host;");
+    assert_entries(stores.to, "f@host", "a b x");
+    assert_same(stores.from, "f", stores.to, "f@host");
+    assert_idempotent(&stores, "f", "unchanged f f@host;");
+    wal_session_close(f);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+/* A fork of what became a branch is a fork of the branch. */
+static void test_keep_both__fork_of_a_branch(void **state)
+{
+    struct stores stores = open_parted();
+    struct wal_session *s = kit_session(stores.from, "s");
+    struct wal_session *f = kit_fork(s, "x", "f");
+
+    (void)state;
+    kit_append_all(f, "g");
+    (void)merge(&stores, NULL, "branched s s@host;created f;");
+    assert_same(stores.from, "f", stores.to, "f");
+    assert_entries(stores.to, "f", "a b c x g");
+    assert_idempotent(&stores, NULL, "unchanged s s@host;unchanged f;");
+    kit_append_all(f, "h");
+    (void)merge(&stores, "f", "continued f;");
+    assert_entries(stores.to, "f", "a b c x g h");
+    wal_session_close(f);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+/* The branch comes as far as the fork sees it, and is not listed. */
+static void test_keep_both__fork_of_a_branch_alone(void **state)
+{
+    struct stores stores = open_parted();
+    struct wal_session *s = kit_session(stores.from, "s");
+    struct wal_session *f = kit_fork(s, "x", "f");
+
+    (void)state;
+    kit_append_all(f, "g");
+    (void)merge(&stores, "f", "created f;");
+    assert_entries(stores.to, "f", "a b c x g");
+    assert_int_equal(wal_session_open(stores.to, WAL_STR("s@host"),
+                                      &(struct wal_session *){NULL}, NULL),
+                     WAL_ENOTFOUND);
+    assert_idempotent(&stores, "f", "unchanged f;");
+    wal_session_close(f);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_keep_both__other_fork_point_is_refused(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = kit_session(stores.from, "s");
+    struct wal_session *to = kit_session(stores.to, "s");
+
+    (void)state;
+    wal_session_close(kit_fork(s, "a", "f"));
+    wal_session_close(kit_fork(to, "b", "f"));
+    append_in(stores.from, "f", "x");
+    append_in(stores.to, "f", "z");
+    (void)merge(&stores, "f", "refused f;");
+    wal_session_close(to);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_keep_both__redacted_here_is_redacted_there(void **state)
+{
+    struct stores stores = open_parted();
+    struct wal_session *s = kit_session(stores.from, "s");
+
+    (void)state;
+    assert_int_equal(
+        wal_session_redact(s, WAL_STR("x"), WAL_STR("why"), NULL, NULL),
+        WAL_OK);
+    (void)merge(&stores, "s", "branched s s@host;");
+    assert_same(stores.from, "s", stores.to, "s@host");
+    assert_int_equal(
+        wal_session_redact(s, WAL_STR("b"), WAL_STR("why"), NULL, NULL),
+        WAL_OK);
+    (void)merge(&stores, "s", "continued s s@host;");
+    assert_same(stores.from, "s", stores.to, "s@host");
+    assert_idempotent(&stores, "s", "unchanged s s@host;");
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+/* --- documents ------------------------------------------------------------ */
+
+static void test_keep_both__document_was_changed_on_both_sides(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = kit_session(stores.from, "s");
+    struct wal_session *to = kit_session(stores.to, "s");
+
+    (void)state;
+    put(s, "notes", "2");
+    put(to, "notes", "3");
+    (void)merge(&stores, "s", "branched s s@host;");
+    assert_document(stores.to, "s", "notes", "3");
+    assert_document(stores.to, "s@host", "notes", "2");
+    assert_entries(stores.to, "s@host", "a b c");
+    assert_idempotent(&stores, "s", "unchanged s s@host;");
+    put(s, "notes", "4");
+    (void)merge(&stores, "s", "continued s s@host;");
+    assert_document(stores.to, "s@host", "notes", "4");
+    wal_session_close(to);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+/* The branch does not see what the trunk did with its documents. */
+static void test_keep_both__documents_that_the_trunk_changed(void **state)
+{
+    struct stores stores = open_parted();
+    struct wal_session *to = kit_session(stores.to, "s");
+    struct wal_session *s = kit_session(stores.from, "s");
+
+    (void)state;
+    put(to, "notes", "9");
+    put(to, "there", "1");
+    put(s, "here", "1");
+    put(s, "here", "2");
+    (void)merge(&stores, "s", "branched s s@host;");
+    assert_document(stores.to, "s@host", "notes", "1");
+    assert_document(stores.to, "s@host", "there", NULL);
+    assert_document(stores.to, "s@host", "here", "2");
+    assert_document(stores.to, "s", "notes", "9");
+    assert_document(stores.to, "s", "there", "1");
+    assert_document(stores.to, "s", "here", NULL);
+    assert_idempotent(&stores, "s", "unchanged s s@host;");
+    put(to, "notes", "10");
+    put(to, "here", "5");
+    assert_idempotent(&stores, "s", "unchanged s s@host;");
+    put(s, "notes", "2");
+    (void)merge(&stores, "s", "continued s s@host;");
+    assert_document(stores.to, "s@host", "notes", "2");
+    assert_document(stores.to, "s@host", "here", "2");
+    wal_session_close(to);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_keep_both__document_of_the_branch_was_changed(void **state)
+{
+    struct stores stores = open_parted();
+    struct wal_session *s = kit_session(stores.from, "s");
+    struct wal_session *branch;
+
+    (void)state;
+    (void)merge(&stores, "s", "branched s s@host;");
+    branch = kit_session(stores.to, "s@host");
+    put(branch, "notes", "5");
+    put(s, "notes", "6");
+    (void)merge(&stores, "s", "branched s s@host-2;");
+    assert_document(stores.to, "s@host", "notes", "5");
+    assert_document(stores.to, "s@host-2", "notes", "6");
+    wal_session_close(branch);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
+static void test_keep_both__checkpoint_comes_with_the_branch(void **state)
+{
+    struct kit_work work = kit_work_begin(0);
+    struct stores stores = {work.store, kit_open("to", WAL_OPEN_CREATE)};
+    struct kit_work other = work;
+
+    (void)state;
+    kit_append_all(work.session, "a b");
+    kit_write(&work, "x.txt", "one\n");
+    (void)kit_checkpoint(&work, "c1", "x.txt");
+    (void)merge(&stores, NULL, "created s;");
+    append_in(stores.to, "s", "z");
+    kit_append_all(work.session, "c");
+    kit_write(&work, "x.txt", "two\n");
+    (void)kit_checkpoint(&work, "c2", "x.txt");
+    (void)merge(&stores, "s", "branched s s@host;");
+    other.store = stores.to;
+    other.session = kit_session(stores.to, "s@host");
+    assert_string_equal(kit_checkpoints(other.session), "c1 c2");
+    assert_string_equal(kit_files(&other, other.session, "c1"), "x.txt=one\n");
+    assert_string_equal(kit_files(&other, other.session, "c2"), "x.txt=two\n");
+    assert_same(stores.from, "s", stores.to, "s@host");
+    assert_idempotent(&stores, "s", "unchanged s s@host;");
+    wal_session_close(other.session);
+    kit_close(stores.to);
+    kit_work_end(&work);
+}
+
+/* --- interruption --------------------------------------------------------- */
+
+static void test_keep_both__stopped_anywhere_is_continued(void **state)
+{
+    (void)state;
+    for (uint64_t at = 1;; at++) {
+        struct stores stores = open_parted();
+        struct wal_session *s = kit_session(stores.from, "s");
+        struct wal_session *to = kit_session(stores.to, "s");
+        struct seen seen = {.stop_at = at};
+        enum wal_status status;
+
+        put(s, "here", "1");
+        put(to, "notes", "2");
+        put(to, "there", "2");
+        status = try_merge(&stores, "s", "host", &seen);
+        if (status == WAL_OK) {
+            assert_true(at > 2);
+        } else {
+            assert_int_equal(status, WAL_ECALLBACK);
+            assert_int_equal(try_merge(&stores, "s", "host", &seen), WAL_OK);
+            assert_string_equal(seen.branch, "s@host");
+        }
+        assert_same(stores.from, "s", stores.to, "s@host");
+        assert_document(stores.to, "s@host", "notes", "1");
+        assert_document(stores.to, "s@host", "here", "1");
+        assert_document(stores.to, "s@host", "there", NULL);
+        assert_idempotent(&stores, "s", "unchanged s s@host;");
+        wal_session_close(to);
+        wal_session_close(s);
+        close_stores(&stores);
+        assert_int_equal(system("rm -rf from to"), 0);
+        if (status == WAL_OK) {
+            break;
+        }
+    }
+}
+
+/* --- at random ------------------------------------------------------------ */
+
+static void change(uint64_t *random, struct wal_store *store, const char *id,
+                   const char *side, uint32_t *next)
+{
+    struct wal_session *session = kit_session(store, id);
+    char text[32];
+
+    if (kit_random(random) % 5 == 0) {
+        snprintf(text, sizeof(text), "%u", (*next)++);
+        put(session, kit_random(random) % 2 == 0 ? "k" : "l", text);
+    } else {
+        struct wal_entry entry;
+
+        snprintf(text, sizeof(text), "%s%u", side, (*next)++);
+        entry = kit_entry(text, NULL, "{}");
+        entry.stream = kit_random(random) % 4 == 0 ? 2 : 0;
+        assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL),
+                         WAL_OK);
+    }
+    wal_session_close(session);
+}
+
+/* What both stores did is in one session or the other, at any time. */
+static void test_keep_both__merged_at_any_time(void **state)
+{
+    uint64_t seed = kit_seed();
+
+    (void)state;
+    for (uint32_t round = 0; round < RANDOM_ROUNDS; round++, seed++) {
+        struct stores stores = open_stores();
+        uint64_t random = seed;
+        uint32_t next = 0;
+
+        print_message("seed %llu\n", (unsigned long long)seed);
+        for (uint32_t i = 0; i < RANDOM_STEPS; i++) {
+            struct seen seen = {.calls = 0};
+            char *before;
+            char *after;
+
+            if (kit_random(&random) % 3 > 0) {
+                change(&random, stores.from, "s", "f", &next);
+                continue;
+            }
+            if (kit_random(&random) % 2 == 0) {
+                change(&random, stores.to, "s", "t", &next);
+            }
+            before = kit_describe_session(stores.to, "s");
+            assert_int_equal(try_merge(&stores, "s", "host", &seen), WAL_OK);
+            assert_int_equal(seen.result.refused, 0);
+            after = kit_describe_session(stores.to, "s");
+            if (seen.branch[0] != '\0') {
+                assert_same(stores.from, "s", stores.to, seen.branch);
+                assert_string_equal(before, after);
+            }
+            free(before);
+            free(after);
+        }
+        close_stores(&stores);
+        assert_int_equal(system("rm -rf from to"), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_keep_both__both_went_on),
+        KIT_TEST(test_keep_both__branch_is_continued),
+        KIT_TEST(test_keep_both__one_went_on),
+        KIT_TEST(test_keep_both__branch_that_is_ahead_is_left),
+        KIT_TEST(test_keep_both__branch_that_parted_gets_another_one),
+        KIT_TEST(test_keep_both__id_of_the_branch_is_taken),
+        KIT_TEST(test_keep_both__branch_in_the_trash_is_not_used),
+        KIT_TEST(test_keep_both__no_entry_is_common),
+        KIT_TEST(test_keep_both__without_a_name_it_is_the_id_of_the_store),
+        KIT_TEST(test_keep_both__long_id_is_cut_between_characters),
+        KIT_TEST(test_keep_both__bad_options_are_refused),
+        KIT_TEST(test_keep_both__streams_and_heads),
+        KIT_TEST(test_keep_both__fork_without_common_entries),
+        KIT_TEST(test_keep_both__fork_of_a_branch),
+        KIT_TEST(test_keep_both__fork_of_a_branch_alone),
+        KIT_TEST(test_keep_both__other_fork_point_is_refused),
+        KIT_TEST(test_keep_both__redacted_here_is_redacted_there),
+        KIT_TEST(test_keep_both__document_was_changed_on_both_sides),
+        KIT_TEST(test_keep_both__documents_that_the_trunk_changed),
+        KIT_TEST(test_keep_both__document_of_the_branch_was_changed),
+        KIT_TEST(test_keep_both__checkpoint_comes_with_the_branch),
+        KIT_TEST(test_keep_both__stopped_anywhere_is_continued),
+        KIT_TEST(test_keep_both__merged_at_any_time),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

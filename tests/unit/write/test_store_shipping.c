@@ -1,0 +1,381 @@
+/*
+ * test_store_shipping.c - tests of WAL_CLUSTER: appends that wait until the
+ * process that ships the store reports them (agentwal/replica.h).
+ */
+#include "tests/lib/kit/store_kit.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agentwal/replica.h"
+#include "format/bytes/assert.h"
+
+static void pause_ms(long ms)
+{
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+
+    (void)nanosleep(&time, NULL);
+}
+
+static uint64_t last_of(struct wal_store *store)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+
+    WAL__ASSERT(wal_store_get_info(store, &info, NULL) == WAL_OK);
+    return info.last_sequence;
+}
+
+static struct wal_shipper *open_shipper(struct wal_store *store)
+{
+    struct wal_shipper *shipper = NULL;
+
+    assert_int_equal(wal_shipper_open(store, &shipper, NULL), WAL_OK);
+    return shipper;
+}
+
+static const struct wal_append_options cluster = {
+    .struct_size = sizeof(cluster), .durability = WAL_CLUSTER};
+
+static enum wal_status append(struct wal_session *session, const char *id,
+                              struct wal_append_result *result,
+                              struct wal_error *error)
+{
+    struct wal_entry entry = kit_entry(id, "", "{}");
+
+    return wal_append(session, &entry, 1, &cluster, result, error);
+}
+
+/* An append in a separate thread. */
+struct appending {
+    struct wal_session *session;
+    const char *id;
+    struct wal_append_result result;
+    _Atomic int done;
+    enum wal_status status;
+    pthread_t thread;
+};
+
+static void *append_main(void *arg)
+{
+    struct appending *appending = arg;
+
+    appending->result.struct_size = sizeof(appending->result);
+    appending->status =
+        append(appending->session, appending->id, &appending->result, NULL);
+    atomic_store(&appending->done, 1);
+    return NULL;
+}
+
+static void start(struct appending *appending, struct wal_session *session,
+                  const char *id)
+{
+    *appending = (struct appending){.session = session, .id = id};
+    assert_int_equal(
+        pthread_create(&appending->thread, NULL, append_main, appending), 0);
+}
+
+static enum wal_status finish(struct appending *appending)
+{
+    assert_int_equal(pthread_join(appending->thread, NULL), 0);
+    return appending->status;
+}
+
+/* --- nothing ships ------------------------------------------------------- */
+
+static void test_store_shipping__no_shipper_nothing_is_written(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_append_result result = WAL_INIT(wal_append_result);
+    struct wal_error error = KIT_ERROR;
+    struct wal_ticket *ticket = NULL;
+    struct wal_entry entry = kit_entry("b", "", "{}");
+    const uint64_t before = last_of(store);
+    uint64_t sequence = 0;
+
+    assert_int_equal(append(session, "a", &result, &error), WAL_EREMOTE);
+    assert_non_null(strstr(error.text, "no process ships the store"));
+    assert_int_equal(result.sequence, 0);
+    assert_int_equal(wal_submit(session, &entry, 1, &cluster, &ticket, &error),
+                     WAL_EREMOTE);
+    assert_int_equal(last_of(store), before);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_CLUSTER, -1, &error),
+                     WAL_EREMOTE);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_store_shipping__noop_store_takes_it(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_open(NULL, WAL_OPEN_NOOP);
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_shipper *shipper = NULL;
+
+    assert_int_equal(append(session, "a", NULL, NULL), WAL_OK);
+    assert_int_equal(wal_shipper_open(store, &shipper, NULL), WAL_EINVAL);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* --- reports ------------------------------------------------------------- */
+
+static void test_store_shipping__append_waits_for_the_report(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_shipper *shipper = open_shipper(store);
+    struct appending appending;
+    uint64_t sequence = last_of(store);
+
+    start(&appending, session, "a");
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 10000, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_shipper_report(shipper, sequence - 1, WAL_OK, NULL),
+                     WAL_OK);
+    pause_ms(30);
+    assert_int_equal(atomic_load(&appending.done), 0);
+    assert_int_equal(wal_shipper_report(shipper, sequence, WAL_OK, NULL),
+                     WAL_OK);
+    assert_int_equal(finish(&appending), WAL_OK);
+    assert_int_equal(appending.result.sequence, sequence);
+    /* The same again: nothing is appended, and it is stored. */
+    assert_int_equal(append(session, "a", NULL, NULL), WAL_OK);
+    wal_shipper_close(shipper);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void
+test_store_shipping__duplicate_that_is_not_stored_waits(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_shipper *shipper = open_shipper(store);
+    struct wal_entry entry = kit_entry("a", "", "{}");
+    struct appending appending;
+
+    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    start(&appending, session, "a");
+    pause_ms(30);
+    assert_int_equal(atomic_load(&appending.done), 0);
+    assert_int_equal(wal_shipper_report(shipper, last_of(store), WAL_OK, NULL),
+                     WAL_OK);
+    assert_int_equal(finish(&appending), WAL_OK);
+    assert_int_equal(appending.result.duplicates, 1);
+    wal_shipper_close(shipper);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void
+test_store_shipping__failure_ends_the_wait_of_a_durable_entry(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_shipper *shipper = open_shipper(store);
+    struct appending appending;
+    uint64_t sequence = last_of(store);
+
+    start(&appending, session, "a");
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 10000, NULL),
+                     WAL_OK);
+    pause_ms(30); /* until it waits: only later failures are its own */
+    while (atomic_load(&appending.done) == 0) {
+        assert_int_equal(wal_shipper_report(shipper, 0, WAL_EFENCED, NULL),
+                         WAL_OK);
+        pause_ms(1);
+    }
+    assert_int_equal(finish(&appending), WAL_EFENCED);
+    assert_int_equal(appending.result.sequence, sequence);
+    assert_branch(session, "a");
+    assert_int_equal(wal_shipper_report(shipper, 0, 1, NULL), WAL_EINVAL);
+    wal_shipper_close(shipper);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_store_shipping__shipper_closes_while_one_waits(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_shipper *shipper = open_shipper(store);
+    struct appending appending;
+    uint64_t sequence = last_of(store);
+
+    start(&appending, session, "a");
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 10000, NULL),
+                     WAL_OK);
+    wal_shipper_close(shipper);
+    assert_int_equal(finish(&appending), WAL_EREMOTE);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_store_shipping__ticket_waits_after_it_is_durable(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_shipper *shipper = open_shipper(store);
+    struct wal_append_result result = WAL_INIT(wal_append_result);
+    struct wal_entry entry = kit_entry("a", "", "{}");
+    struct wal_ticket *ticket = NULL;
+    uint64_t sequence = last_of(store);
+
+    assert_int_equal(wal_submit(session, &entry, 1, &cluster, &ticket, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 10000, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_ticket_wait(ticket, 50, &result, NULL), WAL_EBUSY);
+    assert_int_equal(wal_shipper_report(shipper, sequence, WAL_OK, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_ticket_wait(ticket, -1, &result, NULL), WAL_OK);
+    assert_int_equal(result.sequence, sequence);
+    wal_ticket_destroy(ticket);
+    wal_shipper_close(shipper);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* --- several ------------------------------------------------------------- */
+
+static void test_store_shipping__second_shipper_is_refused(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_store *other = kit_open("store", 0);
+    struct wal_shipper *shipper = open_shipper(store);
+    struct wal_shipper *second = NULL;
+    struct wal_error error = KIT_ERROR;
+
+    assert_int_equal(wal_shipper_open(store, &second, &error), WAL_ELOCKED);
+    assert_int_equal(wal_shipper_open(other, &second, &error), WAL_ELOCKED);
+    wal_shipper_close(shipper);
+    second = open_shipper(other);
+    wal_shipper_close(second);
+    kit_close(other);
+    kit_close(store);
+}
+
+/* The next shipper may store elsewhere: what the last one reported is void. */
+static void test_store_shipping__new_shipper_begins_with_nothing(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_shipper *shipper = open_shipper(store);
+    uint64_t sequence = 0;
+
+    assert_int_equal(wal_shipper_report(shipper, 1000, WAL_OK, NULL), WAL_OK);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_CLUSTER, 0, NULL),
+                     WAL_OK);
+    assert_int_equal(sequence, 1000);
+    wal_shipper_close(shipper);
+    shipper = open_shipper(store);
+    sequence = 0;
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_CLUSTER, 0, NULL),
+                     WAL_EBUSY);
+    wal_shipper_close(shipper);
+    kit_close(store);
+}
+
+static void test_store_shipping__shipping_process_is_killed(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    int ready[2];
+    char byte = 0;
+    pid_t child;
+
+    assert_int_equal(pipe(ready), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct wal_store *own = NULL;
+        struct wal_shipper *shipper = NULL;
+
+        if (wal_open("store", NULL, &own, NULL) != WAL_OK ||
+            wal_shipper_open(own, &shipper, NULL) != WAL_OK ||
+            wal_shipper_report(shipper, last_of(own) + 1, WAL_OK, NULL) !=
+                WAL_OK ||
+            write(ready[1], "x", 1) != 1) {
+            _exit(1);
+        }
+        pause();
+        _exit(2);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(append(session, "a", NULL, NULL), WAL_OK);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(append(session, "b", NULL, NULL), WAL_EREMOTE);
+    close(ready[0]);
+    close(ready[1]);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_store_shipping__handles_that_cannot_ship(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_store *reader = kit_open("store", WAL_OPEN_READ_ONLY);
+    struct wal_store *memory = kit_open("none", WAL_OPEN_MEMORY);
+    struct wal_shipper *shipper = NULL;
+
+    assert_int_equal(wal_shipper_open(NULL, &shipper, NULL), WAL_EINVAL);
+    assert_int_equal(wal_shipper_open(store, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_shipper_open(reader, &shipper, NULL), WAL_EREADONLY);
+    assert_int_equal(wal_shipper_open(memory, &shipper, NULL), WAL_EINVAL);
+    assert_int_equal(wal_shipper_report(NULL, 1, WAL_OK, NULL), WAL_EINVAL);
+    wal_shipper_close(NULL);
+    kit_close(memory);
+    kit_close(reader);
+    kit_close(store);
+}
+
+static void test_store_shipping__store_is_closed_first(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_store *other = NULL;
+    struct wal_shipper *shipper = open_shipper(store);
+
+    assert_int_equal(wal_close(store, NULL), WAL_EBUSY);
+    assert_int_equal(wal_shipper_report(shipper, 1, WAL_OK, NULL), WAL_ECLOSED);
+    other = kit_open("store", 0);
+    wal_shipper_close(shipper);
+    shipper = open_shipper(other);
+    wal_shipper_close(shipper);
+    kit_close(other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_store_shipping__no_shipper_nothing_is_written),
+        KIT_TEST(test_store_shipping__noop_store_takes_it),
+        KIT_TEST(test_store_shipping__append_waits_for_the_report),
+        KIT_TEST(test_store_shipping__duplicate_that_is_not_stored_waits),
+        KIT_TEST(test_store_shipping__failure_ends_the_wait_of_a_durable_entry),
+        KIT_TEST(test_store_shipping__shipper_closes_while_one_waits),
+        KIT_TEST(test_store_shipping__ticket_waits_after_it_is_durable),
+        KIT_TEST(test_store_shipping__second_shipper_is_refused),
+        KIT_TEST(test_store_shipping__new_shipper_begins_with_nothing),
+        KIT_TEST(test_store_shipping__shipping_process_is_killed),
+        KIT_TEST(test_store_shipping__handles_that_cannot_ship),
+        KIT_TEST(test_store_shipping__store_is_closed_first),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -3,8 +3,9 @@
  *
  *   remote appends URL DIR SECONDS RATE SIZE
  *                      64 threads append entries of SIZE bytes with
- *                      WAL_CLUSTER, at most RATE parts a second; then the same objects as
- *                      bare PUTs, 16 at a time, and one PUT for each append
+ *                      WAL_CLUSTER, at most RATE parts a second; then the same
+ *                      objects as bare PUTs, 16 at a time, and one PUT for
+ *                      each append
  *   remote local URL DIR SECONDS
  *                      durable appends of 4 threads, while shipping and without
  *   remote lag URL DIR SECONDS

@@ -1,9 +1,9 @@
 /*
  * shipper.c - ships a store in the background (shipper.h).
  *
- * One part is on the way, and what becomes durable meanwhile is the next one, so
- * that parts grow with the load. Several are on the way when they are full, or when
- * one takes longer than the interval of the pace.
+ * One part is on the way, and what becomes durable meanwhile is the next one,
+ * so that parts grow with the load. Several are on the way when they are full,
+ * or when one takes longer than the interval of the pace.
  */
 #include "remote/ship/shipper.h"
 

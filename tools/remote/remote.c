@@ -17,6 +17,7 @@
 #include "tools/remote/print.h"
 #include "tools/remote/shipping.h"
 #include "tools/remote/store_id.h"
+#include "tools/remote/upkeep.h"
 #include "tools/remote/verbs.h"
 
 /* The command line, and what it opened. */
@@ -178,6 +179,8 @@ static int push_locked(struct request *request)
     }
     if (!request->follows) {
         remote_print_push(request->cli, request->config.url, &result);
+        remote_upkeep(request->cli, request->config.url, request->remote,
+                      request->store, result.parts, result.bytes, result.part);
         code = remote_check_moves(request->cli, request->config.url,
                                   request->remote, request->store);
     }
@@ -344,12 +347,8 @@ static const struct command {
     int operands; /* after the store */
     int (*run)(struct request *request);
 } commands[] = {
-    {"add", 1, add},
-    {"push", 0, push},
-    {"handoff", 1, handoff},
-    {"pull", 2, pull},
-    {"status", 0, print_status},
-    {"compact", 0, compact},
+    {"add", 1, add},   {"push", 0, push},           {"handoff", 1, handoff},
+    {"pull", 2, pull}, {"status", 0, print_status}, {"compact", 0, compact},
 };
 
 static const struct command *find_command(const char *name)

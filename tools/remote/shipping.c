@@ -9,9 +9,10 @@
 
 #include "tools/remote/moves.h"
 #include "tools/remote/print.h"
+#include "tools/remote/upkeep.h"
 
 enum {
-    MOVES_SECONDS = 30 /* between looks at the claims of sessions */
+    BESIDE_SECONDS = 30 /* between looks at claims of sessions, and bases */
 };
 
 struct following {
@@ -60,10 +61,30 @@ static bool has_signal(void)
     return sigtimedwait(&signals, NULL, &second) > 0;
 }
 
+/* What is done beside shipping. */
+struct beside {
+    const struct cli *cli;
+    const char *url;
+    struct wal_remote *remote;
+    struct wal_store *store;
+    struct wal_remote_moves *moves;
+    struct wal_remote_shipper_info last; /* as of the last look */
+};
+
+/* Looks for sessions that have moved, and makes a base when one is due. */
+static void look_beside(struct beside *beside,
+                        const struct wal_remote_shipper_info *info)
+{
+    (void)remote_print_moves(beside->cli, beside->url, beside->moves);
+    remote_upkeep(beside->cli, beside->url, beside->remote, beside->store,
+                  info->parts - beside->last.parts,
+                  info->bytes - beside->last.bytes, info->part);
+    beside->last = *info;
+}
+
 /* Waits until a signal comes or the shipper ends. Each second is one wait. */
-static enum wal_status wait_for_end(const struct cli *cli, const char *url,
+static enum wal_status wait_for_end(struct beside *beside,
                                     struct wal_remote_shipper *shipper,
-                                    struct wal_remote_moves *moves,
                                     struct wal_remote_shipper_info *info,
                                     struct wal_error *error)
 {
@@ -71,42 +92,43 @@ static enum wal_status wait_for_end(const struct cli *cli, const char *url,
     enum wal_status status;
 
     do {
-        if (seconds++ % MOVES_SECONDS == 0) {
-            (void)remote_print_moves(cli, url, moves);
-        }
         status = wal_remote_shipper_get_info(shipper, info, error);
+        if (status == WAL_OK && seconds++ % BESIDE_SECONDS == 0) {
+            look_beside(beside, info);
+        }
     } while (status == WAL_OK && !info->has_ended && !has_signal());
     return status;
 }
 
 int remote_ship(const struct cli *cli, const char *url,
-                  struct wal_remote *remote, struct wal_store *store,
-                  struct wal_remote_writer *writer, uint32_t parts_per_second)
+                struct wal_remote *remote, struct wal_store *store,
+                struct wal_remote_writer *writer, uint32_t parts_per_second)
 {
     struct following following = {cli, url};
+    struct beside beside = {
+        .cli = cli, .url = url, .remote = remote, .store = store};
     struct wal_remote_shipper_options options =
         WAL_INIT(wal_remote_shipper_options);
     struct wal_remote_shipper_info info = WAL_INIT(wal_remote_shipper_info);
     struct wal_remote_shipper *shipper = NULL;
-    struct wal_remote_moves *moves = NULL;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     options.parts_per_second = parts_per_second;
     options.report = report;
     options.ctx = &following;
-    status = wal_remote_moves_open(remote, store, &moves, &error);
+    status = wal_remote_moves_open(remote, store, &beside.moves, &error);
     if (status == WAL_OK) {
         status = wal_remote_shipper_start(writer, &options, &shipper, &error);
     }
     if (status != WAL_OK) {
-        wal_remote_moves_close(moves);
+        wal_remote_moves_close(beside.moves);
         return remote_report(cli, url, status, &error);
     }
     remote_print_following(cli, url);
-    status = wait_for_end(cli, url, shipper, moves, &info, &error);
+    status = wait_for_end(&beside, shipper, &info, &error);
     wal_remote_shipper_stop(shipper);
-    wal_remote_moves_close(moves);
+    wal_remote_moves_close(beside.moves);
     return info.has_ended ? cli_exit_code((enum wal_status)info.status)
                           : CLI_OK;
 }

@@ -136,6 +136,21 @@ static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
                : EIO;
 }
 
+/* Makes a base, and removes what is needless, after each 256th part and after
+ * many bytes. What fails is done after another push. */
+static void compact_sometimes(struct request *request,
+                              const struct wal_remote_push_result *result)
+{
+    const uint64_t parts = 256;
+    const uint64_t bytes = 64 * 1024 * 1024;
+
+    if (result->part % parts < result->parts || result->bytes >= bytes) {
+        (void)fflush(stdout);
+        (void)!wal_remote_compact(request->remote, request->store, NULL, NULL,
+                                  NULL);
+    }
+}
+
 static int push_locked(struct request *request)
 {
     struct wal_remote_writer_options options =
@@ -180,6 +195,7 @@ static int push_locked(struct request *request)
         remote_print_push(request->cli, request->config.url, &result);
         code = remote_check_moves(request->cli, request->config.url,
                                   request->remote, request->store);
+        compact_sometimes(request, &result);
     }
     return code;
 }
@@ -344,12 +360,8 @@ static const struct command {
     int operands; /* after the store */
     int (*run)(struct request *request);
 } commands[] = {
-    {"add", 1, add},
-    {"push", 0, push},
-    {"handoff", 1, handoff},
-    {"pull", 2, pull},
-    {"status", 0, print_status},
-    {"compact", 0, compact},
+    {"add", 1, add},   {"push", 0, push},           {"handoff", 1, handoff},
+    {"pull", 2, pull}, {"status", 0, print_status}, {"compact", 0, compact},
 };
 
 static const struct command *find_command(const char *name)

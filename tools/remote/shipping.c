@@ -11,12 +11,15 @@
 #include "tools/remote/print.h"
 
 enum {
-    MOVES_SECONDS = 30 /* between looks at the claims of sessions */
+    MOVES_SECONDS = 30,  /* between looks at the claims of sessions */
+    COMPACT_SECONDS = 60 /* between looks whether a base is due */
 };
 
 struct following {
     const struct cli *cli;
     const char *url;
+    struct wal_remote *remote;
+    struct wal_store *store;
 };
 
 static sigset_t end_signals(void)
@@ -61,7 +64,7 @@ static bool has_signal(void)
 }
 
 /* Waits until a signal comes or the shipper ends. Each second is one wait. */
-static enum wal_status wait_for_end(const struct cli *cli, const char *url,
+static enum wal_status wait_for_end(const struct following *following,
                                     struct wal_remote_shipper *shipper,
                                     struct wal_remote_moves *moves,
                                     struct wal_remote_shipper_info *info,
@@ -72,7 +75,13 @@ static enum wal_status wait_for_end(const struct cli *cli, const char *url,
 
     do {
         if (seconds++ % MOVES_SECONDS == 0) {
-            (void)remote_print_moves(cli, url, moves);
+            (void)remote_print_moves(following->cli, following->url, moves);
+        }
+        /* The shipper has its own thread. A failure is that of the next push,
+         * or left to the next look. */
+        if (seconds % COMPACT_SECONDS == 0) {
+            (void)!wal_remote_compact(following->remote, following->store, NULL,
+                                      NULL, NULL);
         }
         status = wal_remote_shipper_get_info(shipper, info, error);
     } while (status == WAL_OK && !info->has_ended && !has_signal());
@@ -80,10 +89,10 @@ static enum wal_status wait_for_end(const struct cli *cli, const char *url,
 }
 
 int remote_ship(const struct cli *cli, const char *url,
-                  struct wal_remote *remote, struct wal_store *store,
-                  struct wal_remote_writer *writer, uint32_t parts_per_second)
+                struct wal_remote *remote, struct wal_store *store,
+                struct wal_remote_writer *writer, uint32_t parts_per_second)
 {
-    struct following following = {cli, url};
+    struct following following = {cli, url, remote, store};
     struct wal_remote_shipper_options options =
         WAL_INIT(wal_remote_shipper_options);
     struct wal_remote_shipper_info info = WAL_INIT(wal_remote_shipper_info);
@@ -104,7 +113,7 @@ int remote_ship(const struct cli *cli, const char *url,
         return remote_report(cli, url, status, &error);
     }
     remote_print_following(cli, url);
-    status = wait_for_end(cli, url, shipper, moves, &info, &error);
+    status = wait_for_end(&following, shipper, moves, &info, &error);
     wal_remote_shipper_stop(shipper);
     wal_remote_moves_close(moves);
     return info.has_ended ? cli_exit_code((enum wal_status)info.status)

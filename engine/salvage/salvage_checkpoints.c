@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "engine/base/moved_document.h"
 #include "engine/checkpoint/checkpoint_document.h"
 #include "engine/salvage/salvage.h"
 #include "engine/store/input_text.h"
@@ -209,6 +210,24 @@ static void set_checkpointing(struct wal__salvage *salvage,
         "checkpointing cannot be switched on or off");
 }
 
+/* Where the session is marked as moved when all of it is copied. */
+static void put_move(struct wal__salvage *salvage,
+                     const struct wal__salvage_session *session,
+                     struct wal__span value)
+{
+    const struct wal__span id = {(const uint8_t *)session->id,
+                                 strlen(session->id)};
+    struct wal_session_move move = WAL_INIT(wal_session_move);
+
+    if (wal__moved_decode(value, id, &move)) {
+        salvage->result.documents += wal__salvage_check(
+            salvage,
+            wal_session_set_move(session->handle, &move, &salvage->error),
+            WAL_SALVAGE_SESSION, session->id, "",
+            "where the session moved to cannot be written");
+    }
+}
+
 static bool is_key(struct wal__span key, const char *name, size_t size)
 {
     return key.size == size - 1 && memcmp(key.data, name, size - 1) == 0;
@@ -240,6 +259,8 @@ void wal__salvage_reserved_doc(struct wal__salvage *salvage,
             delete_checkpoint(salvage, session,
                               (struct wal_slice){id.data, id.size});
         }
+    } else if (is_put && wal__span_equal(key, wal__moved_key())) {
+        put_move(salvage, session, value);
     } else if (is_put && is_key(key, rewind_key, sizeof(rewind_key)) &&
                session->rewind_sequence == frame->sequence) {
         wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/base/moved_document.h"
 #include "engine/read/document_reader.h"
 #include "engine/session/session_record.h"
 #include "engine/store/input_text.h"
-#include "engine/write/moved.h"
 #include "format/bytes/assert.h"
 #include "format/segment/segment_fmt.h"
 

@@ -85,11 +85,10 @@ enum wal_status wal__resume(struct wal_remote *remote, struct wal_store *store,
 
 /* See wal_remote_handoff and wal_remote_take_back. */
 enum wal_status wal__handoff(struct wal_remote *remote, struct wal_store *store,
-                             struct wal_slice session,
+                             struct wal_slice id,
                              struct wal_error *error) WAL_MUST_USE;
 enum wal_status wal__take_back(struct wal_remote *remote,
-                               struct wal_store *store,
-                               struct wal_slice session,
+                               struct wal_store *store, struct wal_slice id,
                                struct wal_error *error) WAL_MUST_USE;
 
 /* --- check.c ------------------------------------------------------------ */

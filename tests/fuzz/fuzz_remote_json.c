@@ -9,6 +9,7 @@
 
 #include "remote/layout/base_list.h"
 #include "remote/layout/object_json.h"
+#include "remote/layout/own_json.h"
 #include "remote/layout/part_object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -49,6 +50,24 @@ static void check_fence(struct wal_slice json, struct wal__buf *buf)
         check(wal__fence_encode(epoch, buf) == WAL_OK);
         check(wal__fence_decode(slice_of(buf), "", &again, NULL) == WAL_OK);
         check(again == epoch);
+    }
+}
+
+static void check_own(struct wal_slice json, struct wal__buf *buf)
+{
+    struct wal__own own;
+    struct wal__own again;
+
+    buf->size = 0;
+    if (wal__own_decode(json, "", &own, NULL) == WAL_OK) {
+        check(wal__own_encode(&own, buf) == WAL_OK);
+        check(wal__own_decode(slice_of(buf), "", &again, NULL) == WAL_OK);
+        check(strcmp(own.session, again.session) == 0 &&
+              strcmp(own.host, again.host) == 0 &&
+              strcmp(own.entry, again.entry) == 0 && own.move == again.move &&
+              own.sequence == again.sequence &&
+              own.claimed_ms == again.claimed_ms &&
+              memcmp(own.store, again.store, sizeof(own.store)) == 0);
     }
 }
 
@@ -112,6 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     wal__buf_init(&buf, &wal__heap_libc);
     check_epoch(json, &buf);
     check_fence(json, &buf);
+    check_own(json, &buf);
     check_base(json, &buf);
     check_part(json, &buf);
     wal__buf_deinit(&buf);

@@ -283,7 +283,6 @@ const struct verb_help help_resume = {
             {"agentwal resume --run", "pick one and go on with it"},
             {"agentwal resume parser --cwd .",
              "begin with a word, in this directory"},
-            {"agentwal resume --json --limit 5", "for scripts"},
             {"agentwal resume --remote s3://sessions 7f3a21c0",
              "go on with a session of another machine"},
             {NULL, NULL},

@@ -40,6 +40,10 @@ void cli_session_json(struct cli_json *json,
         cli_json_key(json, "trashed");
         cli_json_bool(json, true);
     }
+    if ((info->flags & WAL_SESSION_MOVED) != 0) {
+        cli_json_key(json, "moved");
+        cli_json_bool(json, true);
+    }
 }
 
 static void write_row(struct cli_json *json,

@@ -7,9 +7,9 @@
             print(entry.payload)
 
 Durability: a call that writes returns once its change is on stable storage, unless `durability`
-says otherwise. Session.submit does not wait.
+says otherwise; with "cluster" once the remote has it too. Session.submit does not wait.
 Errors: every failure is an agentwal.Error. What failed has changed nothing, except where `code`
-is "WAL_EPOISONED" or "WAL_EIO".
+is "WAL_EPOISONED" or "WAL_EIO", or where it has a `result`.
 Threads: a Store, a Session and a Ticket may be used by any number of threads at the same time,
 which run while a call waits or reads. Iterators, blobs and views are used by one at a time; a
 second one gets Busy.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Iterator, List
 from . import _wal
 from ._errors import Invalid
 from ._handle import Unpicklable
-from ._ticket import SLICE_MS
+from ._shipping import SLICE_MS
 from ._values import flags_of, one_of
 
 if TYPE_CHECKING:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._entry import AppendResult
+
 
 class Error(Exception):
     """A call failed. str(error) says what failed, why, and what to do.
 
     What failed has changed nothing, except where `code` is "WAL_EPOISONED" or "WAL_EIO": then the
-    outcome is unknown, and the same call may be repeated with the same ids.
+    outcome is unknown, and the same call may be repeated with the same ids; and where there is a
+    `result`.
     """
 
     code: str = "WAL_EINVAL"
@@ -25,6 +31,9 @@ class Error(Exception):
     of Exists the id that is taken. Else ""."""
     expectation: str | None = None
     """What was expected, of a Conflict: "tail", "head", "document" or "metadata"."""
+    result: AppendResult | None = None
+    """Of an append with durability "cluster" that is durable here: only storing it in the remote
+    failed, or was not waited for, so that the remote may have it or not. Else None."""
 
 
 class Invalid(Error, ValueError):
@@ -172,7 +181,8 @@ class Trashed(Error):
 
 
 class RemoteFailed(Error):
-    """The remote failed or did not answer: the outcome is unknown."""
+    """The remote failed or did not answer: the outcome is unknown. Of an append that has no
+    `result`: no process ships the store, and nothing was written."""
 
 
 class Fenced(Error):
@@ -244,6 +254,13 @@ def make_error(status: int, text: str, errno: int = 0, holder: int = 0, expectat
     if 0 < expectation < len(EXPECTATIONS):
         error.expectation = EXPECTATIONS[expectation]
     return error
+
+
+def copy_error(error: Error) -> Error:
+    """Another one with the same contents, for what several calls fail with."""
+    made = type(error)(*error.args)
+    made.__dict__.update(error.__dict__)
+    return made
 
 
 def wrong_type(name: str, wanted: str, value: object) -> InvalidType:

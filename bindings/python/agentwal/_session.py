@@ -16,6 +16,7 @@ from ._errors import Invalid, wrong_type
 from ._files import Checkpoints, FileChanges, RewindResult, file_changes, rewind
 from ._handle import Unpicklable
 from ._info import Head, SessionInfo, head, session_info
+from ._shipping import Shipping, append_shipped, local_durability
 from ._ticket import Ticket
 from ._values import (UNSET, EntryId, Path, Time, Unset, durability_of, entry_id,
                       follow_durability, optional_entry_id, session_row, timeout_seconds)
@@ -98,17 +99,26 @@ class Session(Unpicklable):
         stream. An entry whose id exists with the same content is counted as a duplicate, so that
         an append can be repeated. Threads that append at the same time share syncs. Readers see
         what is "queued" once it is written: Store.flush.
+
+        "cluster" raises RemoteFailed when no process ships the store; nothing is written then.
+        What it raises later, such as Fenced, has a `result`: the entry is durable here, and the
+        remote may have it or not.
         """
         row = appended_row(payload, text, line, id, parent_id, type, timestamp, run_id, stream,
                            meta, move_head)
-        return AppendResult(*_wal.append(self._handle, (row,),
-                                         options_of(durability_of(durability), expect_tail)))
+        return self._append((row,), durability_of(durability), expect_tail)
 
     def append_many(self, entries: Iterable[Any], *, durability: Durability = "durable",
                     expect_tail: EntryId | None | Unset = UNSET) -> AppendResult:
         """Appends payloads, or NewEntry objects, in their order, all or none."""
-        return AppendResult(*_wal.append(self._handle, rows_of(entries),
-                                         options_of(durability_of(durability), expect_tail)))
+        return self._append(rows_of(entries), durability_of(durability), expect_tail)
+
+    def _append(self, rows: tuple[Row, ...], kind: int,
+                expect_tail: EntryId | None | Unset) -> AppendResult:
+        if kind == _wal.CLUSTER:
+            return append_shipped(self.store, lambda: _wal.append(
+                self._handle, rows, options_of(_wal.DURABLE, expect_tail)))
+        return AppendResult(*_wal.append(self._handle, rows, options_of(kind, expect_tail)))
 
     def submit(self, payload: Any = UNSET, /, *, text: str | bytes | None = None,
                line: str | bytes | None = None, id: str | None = None,
@@ -123,14 +133,23 @@ class Session(Unpicklable):
         """
         row = appended_row(payload, text, line, id, parent_id, type, timestamp, run_id, stream,
                            meta, move_head)
-        return Ticket(_wal.submit(self._handle, (row,), options_of(
-            durability_of(durability), expect_tail, block)))
+        return self._submit((row,), durability_of(durability), expect_tail, block)
 
     def submit_many(self, entries: Iterable[Any], *, durability: Durability = "durable",
                     expect_tail: EntryId | None | Unset = UNSET, block: bool = True) -> Ticket:
         """Appends as append_many does, without waiting."""
-        return Ticket(_wal.submit(self._handle, rows_of(entries), options_of(
-            durability_of(durability), expect_tail, block)))
+        return self._submit(rows_of(entries), durability_of(durability), expect_tail, block)
+
+    def _submit(self, rows: tuple[Row, ...], kind: int, expect_tail: EntryId | None | Unset,
+                block: bool) -> Ticket:
+        kind, shipping = self._begin_shipping(kind)
+        return Ticket(_wal.submit(self._handle, rows, options_of(kind, expect_tail, block)),
+                      shipping)
+
+    def _begin_shipping(self, kind: int) -> tuple[int, Shipping | None]:
+        """The durability to submit with, and what is to be waited for after that."""
+        shipping = Shipping(self.store) if kind == _wal.CLUSTER else None
+        return local_durability(kind), shipping
 
     def commit(self, *, entries: Iterable[Any] = (), documents: Iterable[DocumentChange] = (),
                heads: Iterable[HeadMove] = (), change: SessionChange | None = None,
@@ -141,10 +160,13 @@ class Session(Unpicklable):
         All expectations are checked before anything is written. expect_version: refuse the change
         unless this is `metadata_version`.
         """
-        return AppendResult(*_wal.commit(
-            self._handle, rows_of(entries), document_rows(documents), head_rows(heads),
-            optional_change(change, expect_version),
-            options_of(durability_of(durability), expect_tail)))
+        kind = durability_of(durability)
+        rows = (rows_of(entries), document_rows(documents), head_rows(heads),
+                optional_change(change, expect_version))
+        if kind == _wal.CLUSTER:
+            return append_shipped(self.store, lambda: _wal.commit(
+                self._handle, *rows, options_of(_wal.DURABLE, expect_tail)))
+        return AppendResult(*_wal.commit(self._handle, *rows, options_of(kind, expect_tail)))
 
     def submit_commit(self, *, entries: Iterable[Any] = (),
                       documents: Iterable[DocumentChange] = (), heads: Iterable[HeadMove] = (),
@@ -152,10 +174,12 @@ class Session(Unpicklable):
                       durability: Durability = "durable",
                       expect_tail: EntryId | None | Unset = UNSET, block: bool = True) -> Ticket:
         """Commits without waiting; a change needs `expect_version`."""
-        return Ticket(_wal.submit_commit(
-            self._handle, rows_of(entries), document_rows(documents), head_rows(heads),
-            optional_change(change, expect_version),
-            options_of(durability_of(durability), expect_tail, block)))
+        kind = durability_of(durability)
+        rows = (rows_of(entries), document_rows(documents), head_rows(heads),
+                optional_change(change, expect_version))
+        kind, shipping = self._begin_shipping(kind)
+        return Ticket(_wal.submit_commit(self._handle, *rows,
+                                         options_of(kind, expect_tail, block)), shipping)
 
     # ---------------------------------------------------------- reading ---
 

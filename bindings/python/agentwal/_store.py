@@ -198,7 +198,8 @@ class Store(Unpicklable):
         _wal.store_flush(self._handle)
 
     def close(self) -> None:
-        """Completes every append, waits for calls of other threads, and closes the store.
+        """Completes every append, waits for calls of other threads, and closes the store. Appends
+        that wait for the remote are durable then, and raise Closed.
 
         Closed also when it raises what could not be made durable. Calls on what came from the
         store raise Closed then; entries that were read remain. May be repeated.

@@ -9,7 +9,7 @@ from typing import Any, Callable, Deque, Union
 
 from . import _wal
 from ._entry import AppendResult
-from ._errors import Busy, Closed, Error
+from ._errors import Busy, Closed, Error, copy_error
 
 RETRY_SECONDS = 0.001
 
@@ -17,6 +17,8 @@ Submitted = Union[_wal.Handle, tuple[int, int, int, str]]
 Submit = Callable[[], Submitted]
 """Submits without blocking, and returns the ticket, or of what is only queued the result; raises
 Busy while the queue of the store is full."""
+Ship = Callable[[], "asyncio.Future[int] | None"]
+"""Waits until the remote has what is durable by now; None: there is nothing to wait for."""
 
 
 class Submissions:
@@ -24,12 +26,14 @@ class Submissions:
 
     Used by the thread of the loop alone. What finds the queue of the store full waits here, and
     all later appends after it. Tickets of one durability complete in their order, so that only
-    the first one of each is asked.
+    the first one of each is asked. Those of "cluster" complete when they are durable, and are
+    shipped then.
     """
 
-    def __init__(self, store: _wal.Handle, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, store: _wal.Handle, loop: asyncio.AbstractEventLoop, ship: Ship) -> None:
         self._store = store
         self._loop = loop
+        self._ship = ship
         self._pid = os.getpid()
         self._pending: dict[int, Deque[tuple[_wal.Handle, asyncio.Future[AppendResult]]]] = {}
         self._waiting: Deque[tuple[Submit, int, asyncio.Future[AppendResult]]] = (
@@ -99,12 +103,12 @@ class Submissions:
             self._submit_waiting()
 
     def _settle(self) -> None:
-        for pending in self._pending.values():
-            while pending and self._settle_first(*pending[0]):
+        for durability, pending in self._pending.items():
+            while pending and self._settle_first(*pending[0], durability):
                 pending.popleft()
 
-    @staticmethod
-    def _settle_first(ticket: _wal.Handle, future: asyncio.Future[AppendResult]) -> bool:
+    def _settle_first(self, ticket: _wal.Handle, future: asyncio.Future[AppendResult],
+                      durability: int) -> bool:
         """False: it is pending. A future that was cancelled is left alone."""
         result: tuple[Any, ...] | None
         try:
@@ -115,9 +119,39 @@ class Submissions:
             return True
         if result is None:
             return False
-        if not future.done():
+        if future.done():
+            return True
+        if durability == _wal.CLUSTER:
+            self._settle_shipped(AppendResult(*result), future)
+        else:
             future.set_result(AppendResult(*result))
         return True
+
+    def _settle_shipped(self, result: AppendResult, future: asyncio.Future[AppendResult]) -> None:
+        """Settles the future of an append that is durable once the remote has it."""
+        def settle(error: BaseException | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(result)
+            else:
+                if isinstance(error, Error):
+                    error = copy_error(error)
+                    error.result = result
+                future.set_exception(error)
+
+        try:
+            shipped = self._ship()
+        except Error as error:
+            settle(error)
+            return
+        if shipped is None:
+            settle(None)
+            return
+        waiting = shipped
+        waiting.add_done_callback(
+            lambda done: None if done.cancelled() else settle(done.exception()))
+        future.add_done_callback(lambda done: waiting.cancel())
 
     async def drain(self) -> None:
         """Refuses further appends; returns when all are submitted."""

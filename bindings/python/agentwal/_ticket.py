@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from . import _wal
 from ._entry import AppendResult
 from ._errors import Error, TimedOut
 from ._handle import Unpicklable
+from ._shipping import SLICE_MS
 from ._values import timeout_seconds
 
-# Longest time in the library until signals are handled, in milliseconds.
-SLICE_MS = 100
+if TYPE_CHECKING:
+    from ._shipping import Shipping
 
 
 class Ticket(Unpicklable):
@@ -20,14 +22,17 @@ class Ticket(Unpicklable):
 
     Any number of threads may use it, also after the store is closed, which completes every
     append. A ticket that is dropped while it is pending does not stop the append; its failure is
-    raised by the next queued call, or by flush or close of the store.
+    raised by the next queued call, or by flush or close of the store. With durability "cluster" a
+    close makes the append durable, and ends the wait for the remote with Closed.
     """
 
-    __slots__ = ("_error", "_handle", "_lock", "_result")
+    __slots__ = ("_durable", "_error", "_handle", "_lock", "_result", "_shipping")
 
-    def __init__(self, handle: _wal.Handle) -> None:
+    def __init__(self, handle: _wal.Handle, shipping: Shipping | None = None) -> None:
         self._handle = handle
         self._lock = threading.Lock()
+        self._shipping = shipping
+        self._durable: AppendResult | None = None
         self._result: AppendResult | None = None
         self._error: Error | None = None
 
@@ -63,11 +68,18 @@ class Ticket(Unpicklable):
     def _poll(self, timeout_ms: int) -> bool:
         if self._result is None and self._error is None:
             try:
-                row = _wal.ticket_wait(self._handle, timeout_ms)
+                self._result = self._outcome(timeout_ms)
             except Error as error:
+                error.result = self._durable
                 self._error = error
-                return True
+        return self._result is not None or self._error is not None
+
+    def _outcome(self, timeout_ms: int) -> AppendResult | None:
+        """None while it is pending."""
+        if self._durable is None:
+            row = _wal.ticket_wait(self._handle, timeout_ms)
             if row is None:
-                return False
-            self._result = AppendResult(*row)
-        return True
+                return None
+            self._durable, timeout_ms = AppendResult(*row), 0
+        is_done = self._shipping is None or self._shipping.poll(timeout_ms)
+        return self._durable if is_done else None

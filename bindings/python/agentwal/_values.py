@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
     from ._wal import Entry
 
-    Durability = Literal["durable", "written", "queued"]
+    LocalDurability = Literal["durable", "written", "queued"]
+    Durability = Literal["durable", "written", "queued", "cluster"]
     """When an append is acknowledged: on stable storage; in the system's cache, which survives a
-    killed process; in the queue of this process."""
+    killed process; in the queue of this process; on stable storage, and in the remote too, which
+    needs a process that ships the store."""
 
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Time = Union[datetime.datetime, int, float]
@@ -39,7 +41,8 @@ class Unset(enum.Enum):
 
 UNSET = Unset.UNSET
 
-DURABILITIES = {"durable": _wal.DURABLE, "written": _wal.WRITTEN, "queued": _wal.QUEUED}
+LOCAL_DURABILITIES = {"durable": _wal.DURABLE, "written": _wal.WRITTEN, "queued": _wal.QUEUED}
+DURABILITIES = {**LOCAL_DURABILITIES, "cluster": _wal.CLUSTER}
 
 
 def one_of(name: str, choices: Mapping[str, int], value: str) -> int:

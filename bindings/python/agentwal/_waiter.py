@@ -7,8 +7,8 @@ import threading
 
 from . import _wal
 from ._errors import Error
+from ._shipping import SLICE_MS
 from ._store import Store
-from ._ticket import SLICE_MS
 
 
 class Waiter:
@@ -30,6 +30,7 @@ class Waiter:
         future: asyncio.Future[int] = self._loop.create_future()
         newest = _wal.store_wait(self._store._handle, sequence, self._durability, 0)
         if newest is not None:
+            _wake(self._take(newest), newest, None)  # First what waited before.
             future.set_result(newest)
             return future
         with self._lock:
@@ -38,6 +39,10 @@ class Waiter:
                 self._is_running = True
                 threading.Thread(target=self._run, name="agentwal-follow", daemon=True).start()
         return future
+
+    def end(self, error: Error) -> None:
+        """Fails what waits, in the thread of the loop."""
+        _wake(self._take(None), 0, error)
 
     def _run(self) -> None:
         while (sequence := self._first_sequence()) is not None:

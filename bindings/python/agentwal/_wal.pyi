@@ -14,6 +14,7 @@ _Content = str | bytes | bytearray | memoryview
 DURABLE: Final[int]
 WRITTEN: Final[int]
 QUEUED: Final[int]
+CLUSTER: Final[int]
 OPEN_CREATE: Final[int]
 OPEN_EXCLUSIVE: Final[int]
 OPEN_READ_ONLY: Final[int]

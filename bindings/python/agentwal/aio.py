@@ -7,8 +7,9 @@
             print(entry.payload)
 
 Appends take no thread: Session.append, append_many and commit submit when they are called, in the
-order of the calls, and return futures, which the completion descriptor of the store settles. What
-reads, and what seldom happens, runs in the default executor of the loop.
+order of the calls, and return futures, which the completion descriptor of the store settles; with
+durability "cluster" one thread waits for all of them until the remote has them. What reads, and
+what seldom happens, runs in the default executor of the loop.
 
 Cancellation: an append that is cancelled may happen or not; it is either there as a whole or not
 at all, and appends after it are not affected. With an id it can be sent again: what exists with
@@ -42,7 +43,8 @@ from ._errors import Closed, Forked, Invalid, wrong_type
 from ._handle import Unpicklable
 from ._info import SessionInfo, SessionList, StoreInfo
 from ._session import appended_row, optional_change
-from ._submissions import Submissions, Submit
+from ._shipping import check_ships, local_durability, sequence_to_pass
+from ._submissions import Submissions, Submit, Submitted
 from ._values import (UNSET, EntryId, Path, Unset, durability_of, follow_durability,
                       timeout_seconds)
 from ._waiter import Waiter
@@ -130,7 +132,7 @@ class Store(Unpicklable):
         self._loop = asyncio.get_running_loop()
         self._pid = os.getpid()
         self._thread = threading.get_ident()
-        self._submissions = Submissions(store._handle, self._loop)
+        self._submissions = Submissions(store._handle, self._loop, self._ship)
         self._waiters: dict[int, Waiter] = {}
         self._closing: asyncio.Future[None] | None = None
 
@@ -224,8 +226,15 @@ class Store(Unpicklable):
         """Waits until everything queued before is written."""
         await self.run(agentwal.Store.flush)
 
+    def _ship(self) -> asyncio.Future[int] | None:
+        after = sequence_to_pass(self.blocking)
+        return None if after is None else self._wait_newest(after, _wal.CLUSTER)
+
     def _wait(self, sequence: int, durability: int) -> asyncio.Future[int]:
         self._check_loop()
+        return self._wait_newest(sequence, durability)
+
+    def _wait_newest(self, sequence: int, durability: int) -> asyncio.Future[int]:
         if durability not in self._waiters:
             self._waiters[durability] = Waiter(self.blocking, self._loop, durability)
         return self._waiters[durability].wait(sequence)
@@ -271,6 +280,8 @@ class Store(Unpicklable):
         try:
             await self._loop.run_in_executor(None, self.blocking.close)
         finally:
+            for waiter in self._waiters.values():
+                waiter.end(Closed("the store was closed"))
             self._submissions.settle_all()
 
     async def __aenter__(self) -> Store:
@@ -349,7 +360,9 @@ class Session(Unpicklable):
 
         The arguments are those of agentwal.Session.append. The entry is copied and submitted by
         the call, which raises what is wrong with the arguments; the future raises the rest. It
-        need not be awaited: close() completes it.
+        need not be awaited: close() completes it. With "cluster" the call raises RemoteFailed when
+        no process ships the store, and a close makes the entry durable, and ends the wait for the
+        remote with Closed.
         """
         row = appended_row(payload, text, line, id, parent_id, type, timestamp, run_id, stream,
                            meta, move_head)
@@ -364,8 +377,8 @@ class Session(Unpicklable):
                 expect_tail: EntryId | None | Unset) -> asyncio.Future[AppendResult]:
         kind = durability_of(durability)
         call: Callable[..., Any] = _wal.append if kind == _wal.QUEUED else _wal.submit
-        return self._submit(functools.partial(call, self.blocking._handle, rows,
-                                              options_of(kind, expect_tail, False)), kind)
+        return self._submit(functools.partial(call, self.blocking._handle, rows, options_of(
+            local_durability(kind), expect_tail, False)), kind)
 
     def commit(self, *, entries: Iterable[Any] = (), documents: Iterable[DocumentChange] = (),
                heads: Iterable[HeadMove] = (), change: SessionChange | None = None,
@@ -378,11 +391,20 @@ class Session(Unpicklable):
         return self._submit(functools.partial(
             call, self.blocking._handle, rows_of(entries), document_rows(documents),
             head_rows(heads), optional_change(change, expect_version),
-            options_of(kind, expect_tail, False)), kind)
+            options_of(local_durability(kind), expect_tail, False)), kind)
 
     def _submit(self, submit: Submit, durability: int) -> asyncio.Future[AppendResult]:
         self.store._check_loop_fast()
+        if durability == _wal.CLUSTER:
+            submit = self._shipped(submit)
         return self.store._submissions.add(submit, durability)
+
+    def _shipped(self, submit: Submit) -> Submit:
+        def check_and_submit() -> Submitted:
+            check_ships(self.store.blocking)
+            return submit()
+
+        return check_and_submit
 
     # ---------------------------------------------------------- reading ---
 

@@ -166,7 +166,6 @@ static void fill_page(struct wal__rados *rados, rados_omap_iter_t keys,
             page->count++;
         }
     }
-    rados->calls.omap_get_end(keys);
 }
 
 /* Reads at most `limit` keys after `after` that begin with `prefix`. */
@@ -192,6 +191,10 @@ static enum wal_status read_page(struct wal__rados *rados, const char *index,
     }
     if (code == 0) {
         fill_page(rados, keys, page);
+    }
+    /* It is made when the operation is, whatever becomes of that. */
+    if (keys != NULL) {
+        rados->calls.omap_get_end(keys);
     }
     rados->calls.release_read_op(read);
     return code == 0 || code == -ENOENT

@@ -77,6 +77,7 @@ grep -q 's: the session has moved to' stderr || fail "$(cat stderr)"
 code 3 message laptop s refused
 grep -q 'has moved to .*--take-back s' stderr || fail "$(cat stderr)"
 on laptop cat s --tail 1 | grep -q late || fail "it cannot be read"
+on laptop list --json | json '[row.get("moved") for row in rows] == [True]'
 code 0 on laptop check
 code 0 on laptop remote push
 same '' "$(cat stderr)" "it is said once"

@@ -5,6 +5,7 @@
 #include "agentwal/replica.h"
 #include "remote/layout/base_list.h"
 #include "remote/layout/object_json.h"
+#include "remote/layout/own_json.h"
 #include "remote/layout/part_object.h"
 #include "tests/lib/kit/store_kit.h"
 
@@ -45,6 +46,12 @@ static void test_remote_layout__name_of_each_kind(void **state)
                                            .id = {0xcd, [15] = 2}},
                 "00000000000000000000000000000000/seg/0000000000000001/"
                 "cd000000000000000000000000000002");
+    assert_name((struct wal__store_object){.kind = WAL__OBJECT_OWN,
+                                           .uuid = {[15] = 1},
+                                           .number = 2,
+                                           .id = {0xcd, [15] = 3}},
+                "00000000000000000000000000000001/own/"
+                "cd000000000000000000000000000003/0000000000000002");
 }
 
 static void test_remote_layout__other_name_is_refused(void **state)
@@ -73,10 +80,14 @@ static void test_remote_layout__other_name_is_refused(void **state)
         "00000000000000000000000000000000/seg/0000000000000000/"
         "00000000000000000000000000000000",
         "00000000000000000000000000000000/own/0000000000000001",
+        "00000000000000000000000000000000/own/cd00000000000000/1",
     };
     static const char part_zero[] =
         "00000000000000000000000000000000/part/0000000000000001/"
         "0000000000000000";
+    static const char own_zero[] =
+        "00000000000000000000000000000000/own/"
+        "cd000000000000000000000000000003/0000000000000000";
     struct wal__store_object object;
 
     (void)state;
@@ -84,6 +95,7 @@ static void test_remote_layout__other_name_is_refused(void **state)
         assert_false(wal__store_object_parse(names[i], &object));
     }
     assert_false(wal__store_object_parse(part_zero, &object));
+    assert_false(wal__store_object_parse(own_zero, &object));
 }
 
 static void test_remote_layout__uuid_with_and_without_hyphens(void **state)
@@ -122,6 +134,33 @@ static void test_remote_layout__epoch_round_trip(void **state)
     assert_memory_equal(decoded.writer, epoch.writer, sizeof(epoch.writer));
     assert_string_equal(decoded.host, epoch.host);
     assert_int_equal(decoded.started_ms, epoch.started_ms);
+    wal__buf_deinit(&buf);
+}
+
+static void test_remote_layout__claim_round_trip(void **state)
+{
+    struct wal__own own = {.session = "s \xC3\xA9 \"x\"",
+                           .move = 3,
+                           .store = {9, [15] = 7},
+                           .host = "desk",
+                           .entry = "e1",
+                           .sequence = 12,
+                           .claimed_ms = 34};
+    struct wal__own decoded;
+    struct wal__buf buf;
+
+    (void)state;
+    wal__buf_init(&buf, heap);
+    assert_int_equal(wal__own_encode(&own, &buf), WAL_OK);
+    assert_int_equal(wal__own_decode(slice_of(&buf), "o", &decoded, NULL),
+                     WAL_OK);
+    assert_string_equal(decoded.session, own.session);
+    assert_int_equal(decoded.move, 3);
+    assert_memory_equal(decoded.store, own.store, sizeof(own.store));
+    assert_string_equal(decoded.host, own.host);
+    assert_string_equal(decoded.entry, own.entry);
+    assert_int_equal(decoded.sequence, 12);
+    assert_int_equal(decoded.claimed_ms, 34);
     wal__buf_deinit(&buf);
 }
 
@@ -395,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_remote_layout__other_name_is_refused),
         cmocka_unit_test(test_remote_layout__uuid_with_and_without_hyphens),
         cmocka_unit_test(test_remote_layout__epoch_round_trip),
+        cmocka_unit_test(test_remote_layout__claim_round_trip),
         cmocka_unit_test(test_remote_layout__damaged_epoch),
         cmocka_unit_test(test_remote_layout__fence_round_trip),
         cmocka_unit_test(test_remote_layout__damaged_fence),

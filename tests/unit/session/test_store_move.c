@@ -248,6 +248,43 @@ static void test_move__a_merge_adds_to_it_and_takes_no_mark_along(void **state)
     end(&bench);
 }
 
+static void test_move__salvaged_it_is_away(void **state)
+{
+    struct bench bench = begin();
+    const struct wal_salvage_options options = {.struct_size = sizeof(options)};
+
+    (void)state;
+    go_away(bench.session);
+    end(&bench);
+    assert_int_equal(wal_salvage("store", "saved", &options, NULL, NULL),
+                     WAL_OK);
+    bench.store = kit_open("saved", 0);
+    bench.session = kit_session(bench.store, "s");
+    assert_branch(bench.session, "a b");
+    assert_refused(bench.session);
+    end(&bench);
+}
+
+static void test_move__compacted_it_is_away(void **state)
+{
+    struct bench bench = begin();
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options),
+        .rate = UINT64_MAX,
+        .flags = WAL_STORE_COMPACT_ERASE};
+
+    (void)state;
+    go_away(bench.session);
+    assert_int_equal(wal_store_compact(bench.store, &options, NULL, NULL),
+                     WAL_OK);
+    assert_refused(bench.session);
+    end(&bench);
+    bench.store = kit_open("store", 0);
+    bench.session = kit_session(bench.store, "s");
+    assert_refused(bench.session);
+    end(&bench);
+}
+
 static void test_move__bad_input_is_refused(void **state)
 {
     struct bench bench = begin();
@@ -319,6 +356,8 @@ int main(void)
         KIT_TEST(test_move__metadata_that_was_changed_before_stays),
         KIT_TEST(test_move__it_is_trashed_and_deleted),
         KIT_TEST(test_move__a_merge_adds_to_it_and_takes_no_mark_along),
+        KIT_TEST(test_move__salvaged_it_is_away),
+        KIT_TEST(test_move__compacted_it_is_away),
         KIT_TEST(test_move__bad_input_is_refused),
         KIT_TEST(test_move__without_a_host_the_text_says_so),
         KIT_TEST(test_move__a_reader_cannot_mark),

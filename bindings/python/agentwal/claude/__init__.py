@@ -35,7 +35,7 @@ from ._summary import Fold, State, read_summary
 from ._transcript import read_transcript
 
 if TYPE_CHECKING:
-    from .._values import Durability
+    from .._values import LocalDurability
 
 __all__ = ["AgentwalSessionStore", "Stats"]
 
@@ -61,7 +61,7 @@ class AgentwalSessionStore(Unpicklable):
     Cancellation: an append that is cancelled happens as a whole or not at all.
     """
 
-    def __init__(self, store: Store | Path, *, durability: Durability = "durable",
+    def __init__(self, store: Store | Path, *, durability: LocalDurability = "durable",
                  fold_session_summary: Fold | None = None,
                  damaged: Literal["raise", "skip"] = "raise") -> None:
         """store: an open Store, which close() leaves open; or the path of one, which is opened,

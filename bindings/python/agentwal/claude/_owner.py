@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from .._errors import Closed, Forked, wrong_type
 from .._library import open as open_store
 from .._store import Store
-from .._values import Path, durability_of, one_of
+from .._values import LOCAL_DURABILITIES, Path, one_of
 from ._summary import Fold, find_fold
 
 if TYPE_CHECKING:
     from typing import Literal
 
-    from .._values import Durability
+    from .._values import LocalDurability
 
 
 @dataclass
@@ -38,11 +38,11 @@ class Stats:
 class Owner:
     """Used by any number of threads."""
 
-    def __init__(self, store: Store | Path, durability: Durability, fold: Fold | None,
+    def __init__(self, store: Store | Path, durability: LocalDurability, fold: Fold | None,
                  damaged: Literal["raise", "skip"]) -> None:
-        durability_of(durability)
+        one_of("durability", LOCAL_DURABILITIES, durability)
         self.skips_damage = one_of("damaged", {"raise": 0, "skip": 1}, damaged) == 1
-        self.durability: Durability = durability
+        self.durability: LocalDurability = durability
         self.stats = Stats()
         self._fold = fold
         self._lock = threading.Lock()

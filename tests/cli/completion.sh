@@ -70,7 +70,7 @@ offers 'walcat s' stores
 offers 'walcat --tail 3 stores/one be' beta
 offers 'walcat --fo' --follow --force-network-fs
 offers "$WALBIN/walcat stores/one be" beta
-offers 'walcheck --s' --salvage --strict
+offers 'walcheck --s' --salvage --store-id --strict
 offers 'walcheck stores/one '
 offers 'walcheck --salvage st' stores
 offers 'walconv ' import export follow path dialects

@@ -47,8 +47,8 @@ static enum wal_status look(struct follower *follower, struct wal_error *error)
     return status;
 }
 
-/* Waits for a notification of the writer, or a second where the remote has none;
- * a signal ends that sooner. */
+/* Waits for a notification of the writer, or a second where the remote has
+ * none; a signal ends that sooner. */
 static void pause_a_second(const struct wal__pull *pull)
 {
     const struct timespec second = {.tv_sec = 1};

@@ -2,9 +2,10 @@
  * remote.c - what remotes cost, and how fast they are; for bench/remote/run.sh.
  *
  *   remote appends URL DIR SECONDS RATE SIZE
- *                      64 threads append entries of SIZE bytes with WAL_CLUSTER,
- *                      at most RATE parts a second; then the same objects as
- *                      bare PUTs, 16 at a time, and one PUT for each append
+ *                      64 threads append entries of SIZE bytes with
+ *                      WAL_CLUSTER, at most RATE parts a second; then the same
+ *                      objects as bare PUTs, 16 at a time, and one PUT for
+ *                      each append
  *   remote local URL DIR SECONDS
  *                      durable appends of 4 threads, while shipping and without
  *   remote lag URL DIR SECONDS
@@ -158,7 +159,7 @@ static uint64_t append(struct place *place, uint32_t durability)
 
 /* --- threads ------------------------------------------------------------ */
 
-struct crowd {
+struct appending {
     struct place *place;
     uint32_t durability;
     double until;
@@ -167,11 +168,11 @@ struct crowd {
 
 static void *append_until(void *arg)
 {
-    struct crowd *crowd = arg;
+    struct appending *appending = arg;
 
-    while (now() < crowd->until) {
-        (void)append(crowd->place, crowd->durability);
-        atomic_fetch_add(&crowd->count, 1);
+    while (now() < appending->until) {
+        (void)append(appending->place, appending->durability);
+        atomic_fetch_add(&appending->count, 1);
     }
     return NULL;
 }
@@ -197,12 +198,11 @@ static double run_threads(int count, void *(*run)(void *), void *arg)
 static double append_rate(struct place *place, int threads, uint32_t durability,
                           double seconds)
 {
-    struct crowd crowd = {.place = place,
-                          .durability = durability,
-                          .until = now() + seconds};
-    const double took = run_threads(threads, append_until, &crowd);
+    struct appending appending = {
+        .place = place, .durability = durability, .until = now() + seconds};
+    const double took = run_threads(threads, append_until, &appending);
 
-    return (double)atomic_load(&crowd.count) / took;
+    return (double)atomic_load(&appending.count) / took;
 }
 
 /* --- bare PUTs ---------------------------------------------------------- */
@@ -322,7 +322,8 @@ static void run_local(const char *url, const char *path, double seconds)
             append_rate(&place, LOCAL_WRITERS, WAL_DURABLE, seconds / ROUNDS);
 
         start_shipper(&place, 0);
-        with = append_rate(&place, LOCAL_WRITERS, WAL_DURABLE, seconds / ROUNDS);
+        with =
+            append_rate(&place, LOCAL_WRITERS, WAL_DURABLE, seconds / ROUNDS);
         stop_shipper(&place);
         ratios[i] = with / without;
     }
@@ -427,8 +428,8 @@ static void run_lag(const char *url, const char *path, double seconds)
 /* Reads the last entries; returns how many there were. */
 static uint64_t read_last(struct wal_store *store, const char *id)
 {
-    const struct wal_entry_cursor_options query = {
-        .struct_size = sizeof(query), .last = SHOWN};
+    const struct wal_entry_cursor_options query = {.struct_size = sizeof(query),
+                                                   .last = SHOWN};
     struct wal_session *session = NULL;
     struct wal_entry_cursor *cursor = NULL;
     struct wal_entry entry = WAL_INIT(wal_entry);
@@ -454,8 +455,7 @@ static void run_handoff(const char *url, const char *path, uint64_t entries)
     struct place place = {.remote = NULL};
     struct wal_remote_resume_options options =
         WAL_INIT(wal_remote_resume_options);
-    struct wal_remote_resume_result result =
-        WAL_INIT(wal_remote_resume_result);
+    struct wal_remote_resume_result result = WAL_INIT(wal_remote_resume_result);
     struct wal_error error = WAL_INIT(wal_error);
     struct wal_store *store = NULL;
     double begin;

@@ -30,7 +30,7 @@ while IFS='=' read -r name value; do
     export "$name=$value"
 done <"$work/environment"
 
-# row NAME COMMAND ARGUMENT...: in a prefix of its own.
+# row NAME COMMAND ARGUMENT...: in a separate prefix.
 row() {
     local name=$1 command=$2
     shift 2

@@ -14,7 +14,7 @@
 /*
  * Where an epoch ends: before the first number that no object has, or at a
  * fence. What has a higher number was on the way when its writer ended, and
- * nobody was told that it is stored.
+ * was never acknowledged.
  */
 struct wal__epoch_end {
     uint64_t number; /* of the last object; 0: none */

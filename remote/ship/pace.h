@@ -1,6 +1,6 @@
 /*
- * pace.h - how often a shipper may send: so many parts each second, and a
- * quarter of that at once after a pause.
+ * pace.h - how often a shipper may send: N parts each second, and a quarter
+ * of that at once after a pause.
  *
  * Threads: one at a time.
  */

@@ -1,9 +1,9 @@
 /*
  * shipper.c - ships a store in the background (shipper.h).
  *
- * One part is on the way, and what becomes durable meanwhile is the next one: so
- * parts grow with the load. Several are on the way when they are full, or when
- * one takes longer than the interval of the pace.
+ * One part is on the way, and what becomes durable meanwhile is the next one,
+ * so that parts grow with the load. Several are on the way when they are full,
+ * or when one takes longer than the interval of the pace.
  */
 #include "remote/ship/shipper.h"
 
@@ -64,7 +64,7 @@ static bool is_final(enum wal_status status)
            status == WAL_ECLOSED;
 }
 
-/* Reports to the processes of the store how far it is, and keeps it for info. */
+/* Reports to the processes of the store how far it is, and keeps it. */
 static void publish(struct wal_remote_shipper *shipper, enum wal_status status)
 {
     (void)pthread_mutex_lock(&shipper->mutex);

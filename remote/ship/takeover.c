@@ -100,7 +100,7 @@ static enum wal_status create_epoch(struct wal_remote *remote,
     return status;
 }
 
-/* Creates a fence in an epoch after part->number, where it ends as far as that is
+/* Creates a fence in an epoch after part->number, where it ends as far as is
  * known. */
 static enum wal_status create_fence(struct wal_remote *remote,
                                     struct wal__store_object *part,

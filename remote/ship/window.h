@@ -1,6 +1,6 @@
 /*
- * window.h - the parts that a writer has on the way: up to WAL__PART_WINDOW objects
- * that are created at the same time, by threads (SPEC.md 11.3).
+ * window.h - the parts that a writer has on the way: up to WAL__PART_WINDOW
+ * objects that are created at the same time, by threads (SPEC.md 11.3).
  *
  * Invariant: an object that was sent is created, or sent again with the same
  * bytes; its place is used for another one only when the owner has taken it.

@@ -1,6 +1,6 @@
 /*
- * writer_start.c - how a writer begins (writer.h): in its own epoch when nothing
- * was on the way, else in a new one; and only with the past that the remote has.
+ * writer_start.c - how a writer begins (writer.h): in its own epoch when
+ * nothing was on the way, else in a new one; with the past of the remote only.
  */
 #include <string.h>
 

@@ -105,6 +105,8 @@ LAYERS = {
     "bindings/digest/": ["engine/base/", "format/bytes/"],
     # Benchmarks that reach below the interface.
     "bench/internal/": [API, "bench/"] + BYTES + ENGINE,
+    # Bare PUTs, to compare with, by the drivers.
+    "bench/remote/": [API, REMOTE_API, "remote/driver/", "remote/ship/"],
 }
 # The addon of the npm package.
 NODE = "bindings/node/native/"

@@ -17,6 +17,7 @@
 #include "tools/remote/print.h"
 #include "tools/remote/shipping.h"
 #include "tools/remote/store_id.h"
+#include "tools/remote/upkeep.h"
 #include "tools/remote/verbs.h"
 
 /* The command line, and what it opened. */
@@ -136,21 +137,6 @@ static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
                : EIO;
 }
 
-/* Makes a base, and removes what is needless, after each 256th part and after
- * many bytes. What fails is done after another push. */
-static void compact_sometimes(struct request *request,
-                              const struct wal_remote_push_result *result)
-{
-    const uint64_t parts = 256;
-    const uint64_t bytes = 64 * 1024 * 1024;
-
-    if (result->part % parts < result->parts || result->bytes >= bytes) {
-        (void)fflush(stdout);
-        (void)!wal_remote_compact(request->remote, request->store, NULL, NULL,
-                                  NULL);
-    }
-}
-
 static int push_locked(struct request *request)
 {
     struct wal_remote_writer_options options =
@@ -193,9 +179,10 @@ static int push_locked(struct request *request)
     }
     if (!request->follows) {
         remote_print_push(request->cli, request->config.url, &result);
+        remote_upkeep(request->cli, request->config.url, request->remote,
+                      request->store, result.parts, result.bytes, result.part);
         code = remote_check_moves(request->cli, request->config.url,
                                   request->remote, request->store);
-        compact_sometimes(request, &result);
     }
     return code;
 }

@@ -9,17 +9,15 @@
 
 #include "tools/remote/moves.h"
 #include "tools/remote/print.h"
+#include "tools/remote/upkeep.h"
 
 enum {
-    MOVES_SECONDS = 30,  /* between looks at the claims of sessions */
-    COMPACT_SECONDS = 60 /* between looks whether a base is due */
+    BESIDE_SECONDS = 30 /* between looks at claims of sessions, and bases */
 };
 
 struct following {
     const struct cli *cli;
     const char *url;
-    struct wal_remote *remote;
-    struct wal_store *store;
 };
 
 static sigset_t end_signals(void)
@@ -63,10 +61,30 @@ static bool has_signal(void)
     return sigtimedwait(&signals, NULL, &second) > 0;
 }
 
+/* What is done beside shipping. */
+struct beside {
+    const struct cli *cli;
+    const char *url;
+    struct wal_remote *remote;
+    struct wal_store *store;
+    struct wal_remote_moves *moves;
+    struct wal_remote_shipper_info last; /* as of the last look */
+};
+
+/* Looks for sessions that have moved, and makes a base when one is due. */
+static void look_beside(struct beside *beside,
+                        const struct wal_remote_shipper_info *info)
+{
+    (void)remote_print_moves(beside->cli, beside->url, beside->moves);
+    remote_upkeep(beside->cli, beside->url, beside->remote, beside->store,
+                  info->parts - beside->last.parts,
+                  info->bytes - beside->last.bytes, info->part);
+    beside->last = *info;
+}
+
 /* Waits until a signal comes or the shipper ends. Each second is one wait. */
-static enum wal_status wait_for_end(const struct following *following,
+static enum wal_status wait_for_end(struct beside *beside,
                                     struct wal_remote_shipper *shipper,
-                                    struct wal_remote_moves *moves,
                                     struct wal_remote_shipper_info *info,
                                     struct wal_error *error)
 {
@@ -74,16 +92,10 @@ static enum wal_status wait_for_end(const struct following *following,
     enum wal_status status;
 
     do {
-        if (seconds++ % MOVES_SECONDS == 0) {
-            (void)remote_print_moves(following->cli, following->url, moves);
-        }
-        /* The shipper has its own thread. A failure is that of the next push,
-         * or left to the next look. */
-        if (seconds % COMPACT_SECONDS == 0) {
-            (void)!wal_remote_compact(following->remote, following->store, NULL,
-                                      NULL, NULL);
-        }
         status = wal_remote_shipper_get_info(shipper, info, error);
+        if (status == WAL_OK && seconds++ % BESIDE_SECONDS == 0) {
+            look_beside(beside, info);
+        }
     } while (status == WAL_OK && !info->has_ended && !has_signal());
     return status;
 }
@@ -92,30 +104,31 @@ int remote_ship(const struct cli *cli, const char *url,
                 struct wal_remote *remote, struct wal_store *store,
                 struct wal_remote_writer *writer, uint32_t parts_per_second)
 {
-    struct following following = {cli, url, remote, store};
+    struct following following = {cli, url};
+    struct beside beside = {
+        .cli = cli, .url = url, .remote = remote, .store = store};
     struct wal_remote_shipper_options options =
         WAL_INIT(wal_remote_shipper_options);
     struct wal_remote_shipper_info info = WAL_INIT(wal_remote_shipper_info);
     struct wal_remote_shipper *shipper = NULL;
-    struct wal_remote_moves *moves = NULL;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     options.parts_per_second = parts_per_second;
     options.report = report;
     options.ctx = &following;
-    status = wal_remote_moves_open(remote, store, &moves, &error);
+    status = wal_remote_moves_open(remote, store, &beside.moves, &error);
     if (status == WAL_OK) {
         status = wal_remote_shipper_start(writer, &options, &shipper, &error);
     }
     if (status != WAL_OK) {
-        wal_remote_moves_close(moves);
+        wal_remote_moves_close(beside.moves);
         return remote_report(cli, url, status, &error);
     }
     remote_print_following(cli, url);
-    status = wait_for_end(&following, shipper, moves, &info, &error);
+    status = wait_for_end(&beside, shipper, &info, &error);
     wal_remote_shipper_stop(shipper);
-    wal_remote_moves_close(moves);
+    wal_remote_moves_close(beside.moves);
     return info.has_ended ? cli_exit_code((enum wal_status)info.status)
                           : CLI_OK;
 }

@@ -17,7 +17,7 @@ void remote_ship_init(void);
  * and each 30 s the sessions that have moved to other machines since.
  * Returns the exit code. */
 int remote_ship(const struct cli *cli, const char *url,
-                  struct wal_remote *remote, struct wal_store *store,
-                  struct wal_remote_writer *writer, uint32_t parts_per_second);
+                struct wal_remote *remote, struct wal_store *store,
+                struct wal_remote_writer *writer, uint32_t parts_per_second);
 
 #endif

@@ -135,9 +135,9 @@ struct wal_remote_push_result {
 
 /*
  * Stores everything in the remote that was durable when the call began; it can
- * then be read from the remote alone. Several parts are on the way at a time. One
- * whose outcome is unknown is stored with the same bytes by the next push, and
- * none is left out.
+ * then be read from the remote alone. Several parts are on the way at a time.
+ * One whose outcome is unknown is stored with the same bytes by the next push,
+ * and none is left out.
  *
  * result may be null; it is filled on failure too. Threads: one at a time per
  * writer; the store is used by others. Errors: WAL_EFENCED when another writer
@@ -178,8 +178,8 @@ struct wal_remote_shipper_options {
     uint32_t struct_size;
     /* At most, but for a quarter of it at once after a pause; 0: 20. Each is a
      * PUT, whatever the number of sessions (docs/scale.md has the price). What
-     * is durable is collected meanwhile, and a part that is full or that nothing
-     * is on the way before is sent as soon as this permits. */
+     * becomes durable is collected meanwhile; a part that is full, or the only
+     * one on the way, is sent as soon as this permits. */
     uint32_t parts_per_second;
     wal_remote_shipper_report_fn *report; /* or null */
     void *ctx;

@@ -1,0 +1,28 @@
+/*
+ * upkeep.c - makes a base of the remote after many parts (upkeep.h).
+ */
+#include "tools/remote/upkeep.h"
+
+#include "tools/remote/print.h"
+
+enum {
+    PARTS = 256,             /* between looks whether a base is due */
+    BYTES = 16 * 1024 * 1024 /* likewise */
+};
+
+void remote_upkeep(const struct cli *cli, const char *url,
+                   struct wal_remote *remote, struct wal_store *store,
+                   uint64_t parts, uint64_t bytes, uint64_t part)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+
+    if (parts == 0 || (bytes < BYTES && parts <= part &&
+                       (part - parts) / PARTS == part / PARTS)) {
+        return;
+    }
+    status = wal_remote_compact(remote, store, NULL, NULL, &error);
+    if (status != WAL_OK) {
+        (void)remote_report(cli, url, status, &error);
+    }
+}

@@ -211,12 +211,10 @@ static void *shipper_main(void *arg)
             fail(shipper, status, &error);
         }
     }
-    while (status == WAL_OK &&
-           !wal__window_is_empty(&shipper->writer->window)) {
-        status = acknowledge(shipper, -1, NULL);
-    }
-    if (status == WAL_OK && shipper->writer->mark_count > 1) {
-        (void)!wal__writer_keep(shipper->writer, NULL);
+    /* The rest, unless the remote does not answer anyway. */
+    if (status == WAL_OK &&
+        wal__writer_push(shipper->writer, &shipper->result, NULL) == WAL_OK) {
+        succeed(shipper);
     }
     wal__window_settle(&shipper->writer->window);
     wal_shipper_close(shipper->engine);

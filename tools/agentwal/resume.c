@@ -17,11 +17,24 @@ static bool is_option(const char *argument, const char *name)
            (argument[size] == '\0' || argument[size] == '=');
 }
 
+/* Whether the option is one of remotes. */
+static bool is_of_remotes(const char *argument)
+{
+    static const char *const names[] = {"--remote", "--take-back", "--store-id",
+                                        "--take-over"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (is_option(argument, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int agentwal_resume(struct cli *cli, int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (is_option(argv[i], "--remote") ||
-            is_option(argv[i], "--take-back")) {
+        if (is_of_remotes(argv[i])) {
             return remote_resume_run(cli, argc, argv);
         }
     }

@@ -210,8 +210,8 @@ wal_remote_shipper_get_info(struct wal_remote_shipper *shipper,
                             struct wal_remote_shipper_info *info,
                             struct wal_error *error);
 
-/* Waits for what is on the way, and for at most a second more, and frees the
- * shipper. shipper may be null. */
+/* Stores the rest of what is durable, unless the remote did not answer last, and
+ * frees the shipper. shipper may be null. */
 WAL_API void wal_remote_shipper_stop(struct wal_remote_shipper *shipper);
 
 /* The newest writer, and how far the remote is. The library fills it. */

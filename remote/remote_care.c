@@ -129,7 +129,7 @@ static enum wal_status make_base(struct wal_remote *remote,
                                  struct wal_error *error)
 {
     struct wal__history history = {.last_epoch = 0};
-    struct wal__base_pace pace = {.is_known = false};
+    struct wal__base_pace pace = {.parts = 0};
     struct wal__base_result made = {.number = 0};
     struct wal__base_end end;
     enum wal_status status =

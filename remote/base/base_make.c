@@ -232,8 +232,9 @@ static enum wal_status count_parts(struct wal_remote *remote,
     while (status == WAL_OK && part->epoch <= last_epoch &&
            !wal__base_is_due(pace)) {
         status = wal__part_page_read(remote, part, &page, error);
+        pace->parts += page.count;
         for (size_t i = 0; i < page.count; i++) {
-            wal__base_pace_add(pace, wal__part_page_items(&page)[i].size);
+            pace->bytes += wal__part_page_items(&page)[i].size;
         }
         part->epoch++;
         part->number = 1;
@@ -250,7 +251,7 @@ enum wal_status wal__base_pace_read(struct wal_remote *remote,
 {
     struct wal__store_object part = {
         .kind = WAL__OBJECT_PART, .epoch = 1, .number = 1};
-    struct wal__base_pace read = {.is_known = true};
+    struct wal__base_pace read = {.parts = 0};
     struct wal__base_list list;
     uint64_t number = 0;
     enum wal_status status;
@@ -268,30 +269,6 @@ enum wal_status wal__base_pace_read(struct wal_remote *remote,
     }
     if (status == WAL_OK) {
         *pace = read;
-    }
-    return status;
-}
-
-enum wal_status
-wal__base_keep(struct wal_remote *remote, const struct wal__part_source *source,
-               const uint8_t uuid[16], const struct wal__base_end *end,
-               struct wal__base_pace *pace, struct wal_error *error)
-{
-    struct wal__base_result result;
-    struct wal__collect_result collected = {.parts = 0};
-    enum wal_status status = WAL_OK;
-
-    if (!pace->is_known) {
-        status = wal__base_pace_read(remote, uuid, end, pace, error);
-    }
-    if (status != WAL_OK || !wal__base_is_due(pace)) {
-        return status;
-    }
-    status = wal__base_make(remote, source, uuid, end, false, &result, error);
-    if (status == WAL_OK) {
-        *pace = (struct wal__base_pace){.is_known = true};
-        status = wal__collect(remote, uuid, wal__collect_now_ms(),
-                              WAL__COLLECT_AGE_MS, &collected, error);
     }
     return status;
 }

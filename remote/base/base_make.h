@@ -23,20 +23,11 @@ struct wal__base_end {
     struct wal__position position;
 };
 
-/* What came after the last base. A zeroed one is not known. */
+/* What came after the last base; no more is counted than makes one due. */
 struct wal__base_pace {
-    bool is_known;
     uint64_t parts;
     uint64_t bytes;
 };
-
-/* Counts a part that was stored. */
-static inline void wal__base_pace_add(struct wal__base_pace *pace,
-                                      uint64_t bytes)
-{
-    pace->parts++;
-    pace->bytes += bytes;
-}
 
 static inline bool wal__base_is_due(const struct wal__base_pace *pace)
 {
@@ -61,15 +52,6 @@ enum wal_status wal__base_make(struct wal_remote *remote,
                                const uint8_t uuid[16],
                                const struct wal__base_end *end, bool is_anew,
                                struct wal__base_result *result,
-                               struct wal_error *error) WAL_MUST_USE;
-
-/* Makes one when it is due, and removes what is below an older one
- * (collect.h). Without requests when the pace is known and none is due. */
-enum wal_status wal__base_keep(struct wal_remote *remote,
-                               const struct wal__part_source *source,
-                               const uint8_t uuid[16],
-                               const struct wal__base_end *end,
-                               struct wal__base_pace *pace,
                                struct wal_error *error) WAL_MUST_USE;
 
 /* Reads what came after the newest base. */

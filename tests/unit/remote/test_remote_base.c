@@ -320,56 +320,54 @@ static void test_remote_base__lost_segment(void **state)
 
 /* --- when --------------------------------------------------------------- */
 
-static enum wal_status keep(struct wal__base_pace *pace)
+static struct wal__base_pace read_pace(void)
 {
-    const struct wal__part_source source = small_log_source(&place.log);
     const struct wal__base_end end = end_of(&place.writer);
+    struct wal__base_pace pace;
 
-    return wal__base_keep(&place.memory.remote, &source, small_uuid, &end, pace,
-                          NULL);
+    assert_int_equal(wal__base_pace_read(&place.memory.remote, small_uuid, &end,
+                                         &pace, NULL),
+                     WAL_OK);
+    return pace;
 }
 
 static void test_remote_base__is_due_after_many_parts(void **state)
 {
-    struct wal__base_pace pace = {.is_known = false};
+    struct wal__base_pace pace;
 
     (void)state;
     start(1);
     push(900);
-    assert_int_equal(keep(&pace), WAL_OK);
-    assert_int_equal(pace.parts, 900);
+    assert_int_equal(read_pace().parts, 900);
     start(2); /* the fence counts */
     push(98);
-    pace.is_known = false;
-    assert_int_equal(keep(&pace), WAL_OK);
-    assert_int_equal(count_objects("base"), 0);
-    place.memory.calls = 0;
-    assert_int_equal(keep(&pace), WAL_OK);
-    assert_int_equal(place.memory.calls, 0);
+    pace = read_pace();
+    assert_int_equal(pace.parts, 999);
+    assert_false(wal__base_is_due(&pace));
     push(1);
-    wal__base_pace_add(&pace, 1);
-    assert_int_equal(keep(&pace), WAL_OK);
-    assert_int_equal(count_objects("base"), 1);
-    assert_int_equal(pace.parts, 0);
-    pace.is_known = false;
-    assert_int_equal(keep(&pace), WAL_OK);
-    assert_int_equal(pace.parts, 0);
-    (void)pull();
+    pace = read_pace();
+    assert_true(wal__base_is_due(&pace));
+    (void)make_base();
+    assert_int_equal(read_pace().parts, 0);
+    push(3);
+    assert_int_equal(read_pace().parts, 3);
 }
 
 static void test_remote_base__is_due_after_many_bytes(void **state)
 {
-    struct wal__base_pace pace = {.is_known = true};
+    struct wal__base_pace pace = {.parts = 1, .bytes = WAL__BASE_BYTES - 1};
 
     (void)state;
+    assert_false(wal__base_is_due(&pace));
+    pace.bytes++;
+    assert_true(wal__base_is_due(&pace));
     start(1);
-    push(1);
-    wal__base_pace_add(&pace, WAL__BASE_BYTES - 1);
-    assert_int_equal(keep(&pace), WAL_OK);
-    assert_int_equal(count_objects("base"), 0);
-    wal__base_pace_add(&pace, 1);
-    assert_int_equal(keep(&pace), WAL_OK);
-    assert_int_equal(count_objects("base"), 1);
+    push(2);
+    assert_int_equal(read_pace().bytes,
+                     2 * memory_find(&place.memory,
+                                     UUID "/part/0000000000000001/"
+                                          "0000000000000001")
+                             ->size);
 }
 
 /* --- collection --------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #include "tools/remote/upkeep.h"
 
 enum {
-    BESIDE_SECONDS = 30 /* between looks at claims of sessions, and bases */
+    UPKEEP_SECONDS = 30 /* between looks at claims of sessions, and bases */
 };
 
 struct following {
@@ -61,8 +61,8 @@ static bool has_signal(void)
     return sigtimedwait(&signals, NULL, &second) > 0;
 }
 
-/* What is done beside shipping. */
-struct beside {
+/* What is done while the shipper ships. */
+struct upkeep {
     const struct cli *cli;
     const char *url;
     struct wal_remote *remote;
@@ -72,18 +72,18 @@ struct beside {
 };
 
 /* Looks for sessions that have moved, and makes a base when one is due. */
-static void look_beside(struct beside *beside,
-                        const struct wal_remote_shipper_info *info)
+static void look_after(struct upkeep *upkeep,
+                       const struct wal_remote_shipper_info *info)
 {
-    (void)remote_print_moves(beside->cli, beside->url, beside->moves);
-    remote_upkeep(beside->cli, beside->url, beside->remote, beside->store,
-                  info->parts - beside->last.parts,
-                  info->bytes - beside->last.bytes, info->part);
-    beside->last = *info;
+    (void)remote_print_moves(upkeep->cli, upkeep->url, upkeep->moves);
+    remote_upkeep(upkeep->cli, upkeep->url, upkeep->remote, upkeep->store,
+                  info->parts - upkeep->last.parts,
+                  info->bytes - upkeep->last.bytes, info->part);
+    upkeep->last = *info;
 }
 
 /* Waits until a signal comes or the shipper ends. Each second is one wait. */
-static enum wal_status wait_for_end(struct beside *beside,
+static enum wal_status wait_for_end(struct upkeep *upkeep,
                                     struct wal_remote_shipper *shipper,
                                     struct wal_remote_shipper_info *info,
                                     struct wal_error *error)
@@ -93,8 +93,8 @@ static enum wal_status wait_for_end(struct beside *beside,
 
     do {
         status = wal_remote_shipper_get_info(shipper, info, error);
-        if (status == WAL_OK && seconds++ % BESIDE_SECONDS == 0) {
-            look_beside(beside, info);
+        if (status == WAL_OK && seconds++ % UPKEEP_SECONDS == 0) {
+            look_after(upkeep, info);
         }
     } while (status == WAL_OK && !info->has_ended && !has_signal());
     return status;
@@ -105,7 +105,7 @@ int remote_ship(const struct cli *cli, const char *url,
                 struct wal_remote_writer *writer, uint32_t parts_per_second)
 {
     struct following following = {cli, url};
-    struct beside beside = {
+    struct upkeep upkeep = {
         .cli = cli, .url = url, .remote = remote, .store = store};
     struct wal_remote_shipper_options options =
         WAL_INIT(wal_remote_shipper_options);
@@ -117,18 +117,18 @@ int remote_ship(const struct cli *cli, const char *url,
     options.parts_per_second = parts_per_second;
     options.report = report;
     options.ctx = &following;
-    status = wal_remote_moves_open(remote, store, &beside.moves, &error);
+    status = wal_remote_moves_open(remote, store, &upkeep.moves, &error);
     if (status == WAL_OK) {
         status = wal_remote_shipper_start(writer, &options, &shipper, &error);
     }
     if (status != WAL_OK) {
-        wal_remote_moves_close(beside.moves);
+        wal_remote_moves_close(upkeep.moves);
         return remote_report(cli, url, status, &error);
     }
     remote_print_following(cli, url);
-    status = wait_for_end(&beside, shipper, &info, &error);
+    status = wait_for_end(&upkeep, shipper, &info, &error);
     wal_remote_shipper_stop(shipper);
-    wal_remote_moves_close(beside.moves);
+    wal_remote_moves_close(upkeep.moves);
     return info.has_ended ? cli_exit_code((enum wal_status)info.status)
                           : CLI_OK;
 }

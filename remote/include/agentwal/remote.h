@@ -204,14 +204,15 @@ wal_remote_shipper_start(struct wal_remote_writer *writer,
                          struct wal_remote_shipper **shipper,
                          struct wal_error *error);
 
-/* Threads: any. */
+/* Fills *info. Threads: any. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_remote_shipper_get_info(struct wal_remote_shipper *shipper,
                             struct wal_remote_shipper_info *info,
                             struct wal_error *error);
 
-/* Stores the rest of what is durable, unless the remote did not answer last, and
- * frees the shipper. shipper may be null. */
+/* Stores the rest of what is durable, unless the remote did not answer last,
+ * and frees the shipper. shipper may be null. Threads: no other call on the
+ * shipper may run. */
 WAL_API void wal_remote_shipper_stop(struct wal_remote_shipper *shipper);
 
 /* The newest writer, and how far the remote is. The library fills it. */

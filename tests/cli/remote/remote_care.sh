@@ -105,7 +105,6 @@ for text in more still_more; do
     same "$(agentwal cat one --all)" \
         "$(agentwal --store follower cat one --all)" "what $text brought"
 done
-kill -INT "$follower" 2>/dev/null
 kill -TERM "$follower"
 got=0
 wait "$follower" || got=$?

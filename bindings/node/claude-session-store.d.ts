@@ -9,7 +9,7 @@
 //
 // docs/claude-session-store.md says what becomes of keys and entries.
 
-import type { Durability, OpenOptions, Session, Store } from './index.js';
+import type { OpenOptions, Session, Store } from './index.js';
 
 // The types of the SDK, so that these declarations can be used without it.
 
@@ -40,7 +40,7 @@ export type FoldSessionSummary = (
 export interface AgentwalSessionStoreOptions {
   /** When append() is acknowledged. Default 'durable': on stable storage.
    * 'written' survives a killed process, not a power cut. */
-  durability?: Durability;
+  durability?: 'durable' | 'written' | 'queued';
   /** The SDK's function. Default: that of the package
    * @anthropic-ai/claude-agent-sdk, found when it is first needed; without the
    * package there are no summaries, and the SDK loads sessions to list them. */

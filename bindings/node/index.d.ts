@@ -19,12 +19,14 @@
 //   Errors     Every failure is a WalError, thrown or as a rejection. What
 //              failed has changed nothing, except where `code` is
 //              "WAL_EPOISONED" or "WAL_EIO": the outcome is unknown, and the
-//              same call may be repeated with the same ids.
+//              same call may be repeated with the same ids; and where there is
+//              a `result`.
 //   Closing    After Store.close() calls on the store and what came from it
 //              throw "WAL_ECLOSED". Open iterators end by that error. What was
 //              asked for before is completed, but for the calls that take
 //              Progress: a close, and the end of the process or of the Worker,
 //              stops them like their signal, and they reject with that error.
+//              So does what waits for the remote; it is durable.
 //              A store that was not closed is closed with a warning of type
 //              AgentwalLeak once the program holds neither it nor a part of it:
 //              sessions, documents, blobs, searches, iterators, followers that wait.
@@ -68,6 +70,10 @@ export class WalError extends Error {
   readonly actual: string;
   /** What was expected, for WAL_ECONFLICT; else null. */
   readonly expectation: 'tail' | 'head' | 'document' | 'metadata' | null;
+  /** Of an append with durability 'cluster' that is durable here: only storing
+   * it in the remote failed, or was not waited for, so that the remote may have
+   * it or not. Else null. */
+  readonly result: AppendResult | null;
 }
 /** WAL_ECONFLICT. */
 export class ConflictError extends WalError {}
@@ -79,8 +85,9 @@ export class LockedError extends WalError {}
 // --------------------------------------------------------------- store ---
 
 /** When an append is acknowledged: on stable storage; in the system's cache,
- * which survives a killed process; in the queue of this process. */
-export type Durability = 'durable' | 'written' | 'queued';
+ * which survives a killed process; in the queue of this process; on stable
+ * storage, and in the remote too, which needs a process that ships the store. */
+export type Durability = 'durable' | 'written' | 'queued' | 'cluster';
 
 export interface OpenOptions {
   /** Create the store when there is none. Default: true, and false with

@@ -20,6 +20,7 @@ async function use(): Promise<void> {
   const inputs: EntryInput[] =
     [{ payload: 1 }, { line: new Uint8Array(1) }, { text: '1', parentId: null }];
   const append: Append = session.append(inputs, { durability: 'written', expectTail: null });
+  session.append(inputs, { durability: 'cluster' }).catch(() => {});
   const id: string | null = append.lastId;
   const result: AppendResult = await append;
   await append.durable;
@@ -110,7 +111,7 @@ function handle(error: unknown): ErrorCode | undefined {
   if (error instanceof ConflictError || error instanceof NotFoundError ||
       error instanceof LockedError) {
     const wal: WalError = error;
-    return wal.actual === '' ? undefined : wal.code;
+    return wal.actual === '' && !wal.result?.lastId ? undefined : wal.code;
   }
   return undefined;
 }

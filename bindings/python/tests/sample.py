@@ -34,7 +34,8 @@ def run(path: pathlib.Path) -> list[agentwal.SessionInfo]:
         try:
             session.append({}, expect_tail=None)
         except agentwal.Conflict as error:
-            print(error.actual.upper(), error.expectation or "", error.errno + error.holder)
+            print(error.actual.upper(), error.expectation or "", error.errno + error.holder,
+                  error.result.last_id if error.result else "")
         document = session.documents.get("key")
         version: int = session.documents.put("key", 1, expect=document.version if document else 0)
         session.commit(entries=last, documents=[agentwal.DocumentChange("k", version)],

@@ -54,8 +54,13 @@ class Remote:
         assert self.process.stdout.readline().startswith("shipping to ")
 
     def stop(self):
-        """It ships, and stores nothing."""
+        """It ships, and stores nothing: all its threads are stopped on return."""
         self.process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: set(self._thread_states()) == {"T"})
+
+    def _thread_states(self):
+        for stat in Path("/proc/%d/task" % self.process.pid).glob("*/stat"):
+            yield stat.read_text().rpartition(")")[2].split()[0]
 
     def go_on(self):
         self.process.send_signal(signal.SIGCONT)

@@ -15,6 +15,7 @@ class WalError extends Error {
     this.offset = fields.offset ?? 0;
     this.actual = fields.actual ?? '';
     this.expectation = fields.expectation ?? null;
+    this.result = fields.result ?? null;
   }
 }
 
@@ -48,10 +49,16 @@ function invalid(message, cause) {
   return new WalError(message, { code: 'WAL_EINVAL', cause });
 }
 
+// The error of a batch that is durable: only the remote may not have it.
+function notShipped(error, result) {
+  return new error.constructor(error.message, { ...error, cause: error.cause, result });
+}
+
 function closed(what) {
   return new WalError(`the ${what} was closed`, { code: 'WAL_ECLOSED' });
 }
 
 module.exports = {
   WalError, ConflictError, NotFoundError, LockedError, makeError, invalid, closed,
+  notShipped,
 };

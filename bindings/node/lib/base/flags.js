@@ -7,7 +7,7 @@ module.exports = {
     create: 1, exclusive: 2, readOnly: 4, strict: 8, networkFs: 16, pread: 32, noop: 64,
     memory: 128,
   },
-  DURABILITY: { __proto__: null, durable: 0, written: 1, queued: 2 },
+  DURABILITY: { __proto__: null, durable: 0, written: 1, queued: 2, cluster: 3 },
   APPEND_EXPECT: 1,
   ENTRY: { root: 1, line: 2, headKeep: 4, headMove: 8, redacted: 16, outOfLine: 32 },
   CURSOR: {

@@ -2,6 +2,9 @@
 
 // The promise of a batch, with the id of its last entry and its durability.
 
+const { notShipped, WalError } = require('../base/errors.js');
+const { DURABILITY } = require('../base/flags.js');
+
 // Set by the executor, so that none is made for each promise.
 let resolver;
 let rejecter;
@@ -12,24 +15,37 @@ function keep(resolve, reject) {
 
 class Append extends Promise {
   #core;
-  #isDurable;
+  #durability;
   #durable;
 
   lastId = null;
 
-  // isDurable: once it is fulfilled.
-  constructor(executor, core, isDurable) {
+  constructor(executor, core, durability) {
     super(executor);
     this.#core = core;
-    this.#isDurable = isDurable;
+    this.#durability = durability;
+  }
+
+  #makeDurable() {
+    switch (this.#durability) {
+      case DURABILITY.durable:
+        return this.then(() => {});
+      case DURABILITY.cluster:
+        return this.then(() => {}, (error) => {
+          if ((error.result ?? null) === null) {
+            throw error;
+          }
+        });
+      default: {
+        const core = this.#core;
+        return this.then(() => core.syncSoon());
+      }
+    }
   }
 
   get durable() {
     if (this.#durable === undefined) {
-      const core = this.#core;
-      this.#durable = this.#isDurable
-        ? this.then(() => {})
-        : this.then(() => core.syncSoon());
+      this.#durable = this.#makeDurable();
       // That it is read and not waited for is no unhandled rejection.
       this.#durable.catch(() => {});
     }
@@ -57,8 +73,26 @@ class Waiter {
   }
 }
 
-function makeAppend(core, isDurable) {
-  return new Waiter(new Append(keep, core, isDurable));
+// The same, of a batch that is to be stored in the remote once it is durable.
+class ClusterWaiter extends Waiter {
+  #core;
+
+  constructor(promise, core) {
+    super(promise);
+    this.#core = core;
+  }
+
+  fulfil(appended, duplicates, sequence) {
+    const result = { appended, duplicates, sequence, lastId: this.promise.lastId };
+    this.#core.shipped().then(() => { this.resolve(result); }, (error) => {
+      this.reject(error instanceof WalError ? notShipped(error, result) : error);
+    });
+  }
+}
+
+function makeAppend(core, durability) {
+  const promise = new Append(keep, core, durability);
+  return durability === DURABILITY.cluster ? new ClusterWaiter(promise, core) : new Waiter(promise);
 }
 
 module.exports = { makeAppend };

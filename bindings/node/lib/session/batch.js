@@ -73,7 +73,7 @@ function appendArguments(options) {
   const name = durability ?? 'durable';
   const number = typeof name === 'string' ? DURABILITY[name] : undefined;
   if (number === undefined) {
-    throw invalid('the durability is "durable", "written" or "queued", not ' +
+    throw invalid('the durability is "durable", "written", "queued" or "cluster", not ' +
       (typeof name === 'string' ? name : `of type ${typeof name}`));
   }
   return [number, entryId(expectTail, 'expectTail') === undefined ? 0 : APPEND_EXPECT, expectTail];

@@ -118,7 +118,7 @@ class Session {
     } catch (error) {
       failure = { error };
     }
-    const waiter = makeAppend(this.#core, batch?.given[0] === DURABILITY.durable);
+    const waiter = makeAppend(this.#core, batch?.given[0]);
     if (failure !== undefined) {
       waiter.reject(failure.error);
     } else {
@@ -146,18 +146,19 @@ class Session {
 
   // Submits a batch whose change expects no version with the present one, again
   // while another writer was faster. Only an outcome shows that, so that a batch
-  // to be queued is waited for, too.
+  // to be queued is waited for, too; the remote is waited for after that.
   async #repeat(waiter, { handle, given, flat }) {
     const [durability, ...rest] = given;
     const waitedFor = [durability === DURABILITY.queued ? DURABILITY.written : durability, ...rest];
     for (let attempt = 1; ; attempt++) {
       const version = native.sessionInfo(handle).metadataVersion;
-      const one = makeAppend(this.#core, false);
+      const one = makeAppend(this.#core, DURABILITY.durable);
       one.promise.lastId = waiter.promise.lastId;
       try {
         this.#submit(one, { handle, given: waitedFor,
           flat: { ...flat, change: expectVersion(flat.change, version) } });
-        waiter.resolve(await one.promise);
+        const { appended, duplicates, sequence } = await one.promise;
+        waiter.fulfil(appended, duplicates, sequence);
         return;
       } catch (error) {
         if (error.expectation !== 'metadata' || attempt === ATTEMPTS) {

@@ -4,6 +4,7 @@
 // closed as lost when the program has none of them any more.
 
 const { native } = require('../base/native.js');
+const { DURABILITY } = require('../base/flags.js');
 const { Gate } = require('../base/gate.js');
 const { OpenStore } = require('./open_store.js');
 
@@ -70,6 +71,14 @@ class Core {
 
   grown(durability, after, signal) {
     return this.#store.grown(durability, after, signal);
+  }
+
+  // Fulfils when the remote has what is durable by now.
+  async shipped() {
+    const newest = native.newest(this.handle, DURABILITY.durable, 0);
+    if (newest > 0) { // else nothing is kept
+      await this.grown(DURABILITY.cluster, newest - 1);
+    }
   }
 
   // One sync for all that ask in the same turn.

@@ -18,6 +18,7 @@ class Watch {
     signal?.throwIfAborted();
     const newest = native.newest(this.#core.handle, this.#durability, after);
     if (newest > after) {
+      this.#answer(newest); // first who asked before
       return newest;
     }
     return new Promise((resolve, reject) => {

@@ -21,7 +21,8 @@ enum {
 struct submission {
     struct submission *next;
     uint32_t slot;
-    uint32_t durability;
+    uint32_t durability; /* not WAL_CLUSTER */
+    bool is_cluster;     /* and it is to be stored in the remote after that */
     struct wal_ticket *ticket; /* once it is submitted */
     /* In the backlog: a job, or a batch. */
     struct job *job;
@@ -155,17 +156,31 @@ static bool report_first(struct report *report, struct store *store,
 
 /* --- submitting --------------------------------------------------------- */
 
+/* WAL_EREMOTE: no process ships the store. */
+static enum wal_status check_ships(struct store *store, struct wal_error *error)
+{
+    uint64_t sequence = UINT64_MAX; /* no record is after it */
+    enum wal_status status =
+        wal_store_wait(store->wal, &sequence, WAL_CLUSTER, 0, error);
+
+    return status == WAL_EBUSY ? WAL_OK : status;
+}
+
 /* Submits the batch of an item. With WAL_QUEUED nothing is left to wait for. */
-static enum wal_status submit(struct submission *item,
-                              struct wal_session *session,
+static enum wal_status submit(struct submission *item, struct handle *session,
                               struct batch_input *input, bool no_wait,
                               struct wal_error *error)
 {
-    enum wal_status status;
+    enum wal_status status =
+        item->is_cluster ? check_ships(session->store, error) : WAL_OK;
 
+    if (status != WAL_OK) {
+        return status;
+    }
+    input->options.durability = item->durability;
     input->options.flags &= ~(uint32_t)WAL_APPEND_NO_WAIT;
     input->options.flags |= no_wait ? WAL_APPEND_NO_WAIT : 0;
-    status = wal_batch_submit(session, &input->batch, &input->options,
+    status = wal_batch_submit(session->object, &input->batch, &input->options,
                               &item->ticket, error);
     if (status == WAL_OK && item->durability == WAL_QUEUED) {
         wal_ticket_destroy(item->ticket);
@@ -190,7 +205,7 @@ static bool submit_first(struct report *report, struct store *store,
         free(item);
         return true;
     }
-    status = submit(item, item->session->object, item->input, no_wait, &error);
+    status = submit(item, item->session, item->input, no_wait, &error);
     if (status == WAL_EBUSY) {
         return false;
     }
@@ -310,9 +325,11 @@ enum wal_status submissions_add(struct call *call, struct handle *session,
         return WAL_ENOMEM;
     }
     item->slot = slot;
-    item->durability = input->options.durability;
+    item->is_cluster = input->options.durability == WAL_CLUSTER;
+    item->durability =
+        item->is_cluster ? WAL_DURABLE : input->options.durability;
     if (store->submissions.backlog.first == NULL) {
-        status = submit(item, session->object, input, true, call_error(call));
+        status = submit(item, session, input, true, call_error(call));
     }
     if (status == WAL_EBUSY) {
         add_to_backlog(call, item, session, input);

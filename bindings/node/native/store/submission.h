@@ -4,7 +4,9 @@
  *
  * Each has a slot, a number by which lib/base/submissions.js knows its promise.
  * Outcomes are reported to addon->settle, many at a time, in the order of
- * submission within a durability.
+ * submission within a durability. A batch of WAL_CLUSTER is refused when no
+ * process ships the store; else its outcome is that of WAL_DURABLE, after which
+ * JavaScript waits for the remote (lib/session/append.js).
  *
  * When the library's queue is full, submissions wait in the backlog, and what
  * JavaScript asks for after them too, also jobs: so all begins in the order in

@@ -188,8 +188,9 @@ static uint32_t read_durability(struct call *call, size_t index)
 {
     uint32_t durability = value_u32(call, call_arg(call, index));
 
-    if (!call->failed && durability >= WATCHERS) {
-        call_fail(call, WAL_EINVAL, "records are \"durable\" or \"written\"");
+    if (!call->failed && (durability >= WATCHERS || durability == WAL_QUEUED)) {
+        call_fail(call, WAL_EINVAL,
+                  "records are \"durable\", \"written\" or \"cluster\"");
     }
     return call->failed ? 0 : durability;
 }

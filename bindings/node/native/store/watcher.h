@@ -1,6 +1,7 @@
 /*
  * watcher.h - threads of a store that wait for records of any process: one for
- * written and one for durable records, each started by the first that asks.
+ * written and one for durable records, and one for those that are stored in the
+ * remote; each is started by the first that asks.
  *
  * A thread waits in wal_store_wait, with a timeout so that it sees a stop, and
  * calls the function of JavaScript that asked with the newest number; then it
@@ -9,13 +10,15 @@
 #ifndef AGENTWAL_NODE_WATCHER_H
 #define AGENTWAL_NODE_WATCHER_H
 
+#include <agentwal.h>
+
 #include "bindings/node/native/base/call.h"
 
 struct store;
 struct watcher;
 
 enum {
-    WATCHERS = 2 /* of a store: WAL_DURABLE and WAL_WRITTEN */
+    WATCHERS = WAL_CLUSTER + 1 /* of a store, by durability; no WAL_QUEUED */
 };
 
 /* Ends the thread. Any thread; NULL is permitted. */

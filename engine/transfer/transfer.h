@@ -2,9 +2,9 @@
  * transfer.h - the state of a transfer (agentwal/transfer.h) and its parts: the
  * call (transfer.c), failures (transfer_report.c), reading records
  * (transfer_records.c), what is copied (transfer_plan.c), what the other store
- * has of it (transfer_compare.c, transfer_versions.c), branches of sessions
- * that both went on with (transfer_branch.c, transfer_branch_documents.c),
- * sessions (transfer_sessions.c), entries (transfer_entries.c), documents
+ * has of it (transfer_present.c, transfer_compare.c, transfer_versions.c),
+ * branches of sessions that both went on with (transfer_branch.c,
+ * transfer_branch_id.c, transfer_branch_documents.c), sessions (transfer_sessions.c), entries (transfer_entries.c), documents
  * (transfer_documents.c), content (transfer_blobs.c).
  *
  * The plan goes over the sessions from the newest number to the oldest, so that
@@ -288,12 +288,16 @@ enum wal_status wal__transfer_read_doc(struct wal__core *core,
 
 /* Finds the sessions and the records to repeat. */
 void wal__transfer_plan(struct wal__transfer *transfer);
-/* --- transfer_compare.c --------------------------------------------------- */
+
+/* --- transfer_present.c --------------------------------------------------- */
 
 /* Compares the session with that of its id in `to`: sets its state and
  * is_present of from_records, or refuses it. */
 void wal__transfer_compare(struct wal__transfer *transfer,
                            struct wal__transfer_session *session);
+
+/* --- transfer_compare.c --------------------------------------------------- */
+
 /* The id of the fork point of the session in from_records; "": none. */
 enum wal_status wal__transfer_read_fork_id(struct wal__transfer *transfer,
                                            char id[WAL_ID_SIZE]) WAL_MUST_USE;
@@ -303,6 +307,9 @@ enum wal__transfer_mark {
     WAL__TRANSFER_MARKED,       /* it is to be completed */
     WAL__TRANSFER_MARKED_SOURCE /* it is to be deleted */
 };
+/* Sets *same: from_records and to_records have the same fork point, or none. */
+enum wal_status wal__transfer_compare_forks(struct wal__transfer *transfer,
+                                            bool *same) WAL_MUST_USE;
 /* Marks the entries of from_records, from the rank `first` on, that to_records
  * has, those of session->handle. */
 enum wal_status wal__transfer_compare_entries(
@@ -314,20 +321,30 @@ wal__transfer_read_mark(struct wal__transfer *transfer,
                         enum wal__transfer_mark *mark) WAL_MUST_USE;
 struct wal_slice wal__transfer_mark_text(enum wal__transfer_mark mark);
 
-/* --- transfer_branch.c ---------------------------------------------------- */
+/* --- transfer_branch_id.c ------------------------------------------------- */
+
+enum {
+    WAL__TRANSFER_BRANCHES = 1000 /* of one session and name */
+};
 
 /* Whether sessions that both went on with become branches. */
 bool wal__transfer_keeps_both(const struct wal__transfer *transfer);
+/* The id of the branch of a session that has this number, from 1. */
+void wal__transfer_branch_id(const struct wal__transfer *transfer,
+                             struct wal__span id, uint32_t number,
+                             char out[WAL_ID_SIZE]);
+/* Whether `id` is of a session, and `copy` of it or of a branch of it. */
+bool wal__transfer_is_copy(const struct wal__transfer *transfer,
+                           struct wal__span id, struct wal__span copy);
+
+/* --- transfer_branch.c ---------------------------------------------------- */
+
 /* Makes a branch of the session, whose handle and to_records are the trunk:
  * finds the one that an earlier transfer made, or plans a new one. `found`: the
  * entries of the trunk. */
 void wal__transfer_branch(struct wal__transfer *transfer,
                           struct wal__transfer_session *session,
                           const struct wal__transfer_entries *found);
-/* Whether `id` is of a session, and `copy` of it or of a branch of it. */
-bool wal__transfer_is_copy(const struct wal__transfer *transfer,
-                           struct wal__span id, struct wal__span copy);
-
 /* --- transfer_branch_documents.c ------------------------------------------ */
 
 /*

@@ -12,94 +12,10 @@
  * Invariant: a session of `to` is continued as a branch only if it is a fork
  * of the trunk at that entry, and its entries are a beginning of those here.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/transfer/transfer.h"
-
-enum {
-    BRANCHES_MAX = 1000, /* of one session and name */
-    NAME_SIZE = 64 + 1,  /* of the name, with its NUL */
-    SUFFIX_SIZE = NAME_SIZE + 8
-};
-
-bool wal__transfer_keeps_both(const struct wal__transfer *transfer)
-{
-    return (transfer->options->flags & WAL_TRANSFER_KEEP_BOTH) != 0;
-}
-
-/* --- ids ------------------------------------------------------------------ */
-
-static void format_name(const struct wal__transfer *transfer,
-                        char name[NAME_SIZE])
-{
-    const struct wal_slice given = transfer->options->branch_name;
-    const uint8_t *uuid = transfer->from->manifest.uuid;
-
-    if (given.size > 0) {
-        (void)snprintf(name, NAME_SIZE, "%.*s", WAL_ARG(given));
-    } else {
-        (void)snprintf(name, NAME_SIZE, "%02x%02x%02x%02x", uuid[0], uuid[1],
-                       uuid[2], uuid[3]);
-    }
-}
-
-/* The size of a text that is cut to at most `limit` bytes between two
- * characters. */
-static size_t cut(const char *text, size_t size, size_t limit)
-{
-    if (size <= limit) {
-        return size;
-    }
-    while (limit > 0 && ((uint8_t)text[limit] & 0xC0) == 0x80) {
-        limit--;
-    }
-    return limit;
-}
-
-/* The id of the branch with this number, from 1. */
-static void format_id(const struct wal__transfer *transfer, struct wal__span id,
-                      uint32_t number, char out[WAL_ID_SIZE])
-{
-    char name[NAME_SIZE];
-    char suffix[SUFFIX_SIZE];
-    size_t size;
-
-    format_name(transfer, name);
-    if (number == 1) {
-        (void)snprintf(suffix, sizeof(suffix), "@%s", name);
-    } else {
-        (void)snprintf(suffix, sizeof(suffix), "@%s-%" PRIu32, name, number);
-    }
-    size =
-        cut((const char *)id.data, id.size, WAL_ID_SIZE - 1 - strlen(suffix));
-    memcpy(out, id.data, size);
-    memcpy(out + size, suffix, strlen(suffix) + 1);
-}
-
-static bool is_text(struct wal__span span, const char *text)
-{
-    return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
-}
-
-bool wal__transfer_is_copy(const struct wal__transfer *transfer,
-                           struct wal__span id, struct wal__span copy)
-{
-    char branch[WAL_ID_SIZE];
-
-    if (wal__span_equal(id, copy) || !wal__transfer_keeps_both(transfer)) {
-        return wal__span_equal(id, copy);
-    }
-    for (uint32_t i = 1; i <= BRANCHES_MAX; i++) {
-        format_id(transfer, id, i, branch);
-        if (is_text(copy, branch)) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* --- an earlier branch ---------------------------------------------------- */
 
@@ -257,14 +173,14 @@ static enum wal_status find_branch(struct wal__transfer *transfer,
                                  strlen(session->id)};
     const size_t restores = transfer->restores.size;
 
-    for (uint32_t i = 1; i <= BRANCHES_MAX; i++) {
+    for (uint32_t i = 1; i <= WAL__TRANSFER_BRANCHES; i++) {
         enum wal_status status;
 
         wal_session_close(session->handle);
         session->handle = NULL;
         transfer->restores.size = restores;
         mark_common(transfer, first);
-        format_id(transfer, id, i, session->copy_id);
+        wal__transfer_branch_id(transfer, id, i, session->copy_id);
         status =
             wal__transfer_open(transfer, session->copy_id, &session->handle);
         if (status == WAL_ENOTFOUND) {
@@ -279,7 +195,7 @@ static enum wal_status find_branch(struct wal__transfer *transfer,
     }
     return wal__fail(&transfer->error, WAL_EEXISTS,
                      "the session has %d branches of this name there",
-                     (int)BRANCHES_MAX);
+                     (int)WAL__TRANSFER_BRANCHES);
 }
 
 void wal__transfer_branch(struct wal__transfer *transfer,

@@ -15,7 +15,7 @@ if grep -q 'built without libcurl' without; then
     exit 0
 fi
 shipper=
-trap 'kill -9 $shipper 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill -9 "$shipper" 2>/dev/null || true; rm -rf "$work"' EXIT
 
 # Appends an entry with the number; further arguments are options.
 append() {

@@ -4,7 +4,8 @@
  * (transfer_records.c), what is copied (transfer_plan.c), what the other store
  * has of it (transfer_present.c, transfer_compare.c, transfer_versions.c),
  * branches of sessions that both went on with (transfer_branch.c,
- * transfer_branch_id.c, transfer_branch_documents.c), sessions (transfer_sessions.c), entries (transfer_entries.c), documents
+ * transfer_branch_id.c, transfer_branch_documents.c), sessions
+ * (transfer_sessions.c), entries (transfer_entries.c), documents
  * (transfer_documents.c), content (transfer_blobs.c).
  *
  * The plan goes over the sessions from the newest number to the oldest, so that

@@ -1,11 +1,15 @@
 /*
  * remote.c - what remotes cost, and how fast they are; for bench/remote/run.sh.
  *
- *   remote appends URL DIR SECONDS RATE SIZE
+ *   remote appends URL DIR SECONDS RATE SIZE DEPTH
  *                      64 threads append entries of SIZE bytes with
- *                      WAL_CLUSTER, at most RATE parts a second; then the same
+ *                      WAL_CLUSTER, each DEPTH before it waits for the first,
+ *                      at most RATE parts a second; then the same
  *                      objects as bare PUTs, 16 at a time, and one PUT for
  *                      each append
+ *   remote push URL DIR ENTRIES
+ *                      a push of a log of entries of 16 KiB; then the same
+ *                      objects as bare PUTs, 16 at a time
  *   remote local URL DIR SECONDS
  *                      durable appends of 4 threads, while shipping and without
  *   remote lag URL DIR SECONDS
@@ -30,6 +34,7 @@
 enum {
     WRITERS = 64,
     LOCAL_WRITERS = 4,
+    DEPTH_MAX = 64,
     PARALLEL = 16,
     ROUNDS = 5,
     OBJECTS_MAX = 100000,
@@ -162,9 +167,50 @@ static uint64_t append(struct place *place, uint32_t durability)
 struct appending {
     struct place *place;
     uint32_t durability;
+    int depth; /* appends that a thread has not waited for */
     double until;
     _Atomic uint64_t count;
 };
+
+static struct wal_ticket *submit(struct place *place, uint32_t durability)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = durability};
+    const struct wal_entry entry = {.struct_size = sizeof(entry),
+                                    .type = text(WAL_TYPE_MESSAGE),
+                                    .payload = {payload, payload_size}};
+    struct wal_ticket *ticket = NULL;
+    struct wal_error error = WAL_INIT(wal_error);
+
+    check(wal_submit(place->session, &entry, 1, &options, &ticket, &error),
+          &error);
+    return ticket;
+}
+
+/* The same with DEPTH tickets. */
+static void *submit_until(void *arg)
+{
+    struct appending *appending = arg;
+    struct wal_ticket *tickets[DEPTH_MAX] = {NULL};
+    struct wal_error error = WAL_INIT(wal_error);
+
+    for (int i = 0; now() < appending->until; i = (i + 1) % appending->depth) {
+        if (tickets[i] != NULL) {
+            check(wal_ticket_wait(tickets[i], -1, NULL, &error), &error);
+            wal_ticket_destroy(tickets[i]);
+            atomic_fetch_add(&appending->count, 1);
+        }
+        tickets[i] = submit(appending->place, appending->durability);
+    }
+    for (int i = 0; i < appending->depth; i++) {
+        if (tickets[i] != NULL) {
+            check(wal_ticket_wait(tickets[i], -1, NULL, &error), &error);
+            wal_ticket_destroy(tickets[i]);
+            atomic_fetch_add(&appending->count, 1);
+        }
+    }
+    return NULL;
+}
 
 static void *append_until(void *arg)
 {
@@ -196,11 +242,14 @@ static double run_threads(int count, void *(*run)(void *), void *arg)
 
 /* Appends a second, by threads. */
 static double append_rate(struct place *place, int threads, uint32_t durability,
-                          double seconds)
+                          int depth, double seconds)
 {
-    struct appending appending = {
-        .place = place, .durability = durability, .until = now() + seconds};
-    const double took = run_threads(threads, append_until, &appending);
+    struct appending appending = {.place = place,
+                                  .durability = durability,
+                                  .depth = depth,
+                                  .until = now() + seconds};
+    const double took = run_threads(
+        threads, depth > 1 ? submit_until : append_until, &appending);
 
     return (double)atomic_load(&appending.count) / took;
 }
@@ -258,7 +307,7 @@ static bool see_part(void *ctx, const char *name, uint64_t size)
 }
 
 static void run_appends(const char *url, const char *path, double seconds,
-                        uint32_t rate, size_t size)
+                        uint32_t rate, size_t size, int depth)
 {
     static struct shipped shipped;
     struct place place = {.remote = NULL};
@@ -275,7 +324,7 @@ static void run_appends(const char *url, const char *path, double seconds,
     open_place(&place, url, path);
     start_shipper(&place, rate);
     begin = now();
-    appends = append_rate(&place, WRITERS, WAL_CLUSTER, seconds);
+    appends = append_rate(&place, WRITERS, WAL_CLUSTER, depth, seconds);
     stop_shipper(&place);
     took = now() - begin;
     check(place.remote->driver->calls->list(place.remote->driver, "", "",
@@ -288,14 +337,48 @@ static void run_appends(const char *url, const char *path, double seconds,
     each.sizes = &own_size;
     each.until = now() + seconds / 2;
     (void)run_threads(1, put_all, &each);
-    printf("{\"rate\":%" PRIu32 ",\"size\":%zu,\"appends\":%.0f,\"puts\":%.1f,"
+    printf("{\"rate\":%" PRIu32
+           ",\"size\":%zu,\"depth\":%d,\"appends\":%.0f,\"puts\":%.1f,"
            "\"bytes\":%.0f,\"bareBytes\":%.0f,\"ofBare\":%.2f,"
            "\"putPerAppend\":%.0f,\"ofPutPerAppend\":%.1f}\n",
-           rate, size, appends, (double)shipped.count / took,
+           rate, size, depth, appends, (double)shipped.count / took,
            (double)shipped.bytes / took, same,
            (double)shipped.bytes / took / same,
            (double)(each.next - 1) / (seconds / 2),
            appends / ((double)(each.next - 1) / (seconds / 2)));
+    close_place(&place);
+}
+
+/* --- a push ------------------------------------------------------------- */
+
+static void run_push(const char *url, const char *path, uint64_t entries)
+{
+    static struct shipped shipped;
+    struct place place = {.remote = NULL};
+    struct wal_remote_push_result result = WAL_INIT(wal_remote_push_result);
+    struct wal_error error = WAL_INIT(wal_error);
+    struct bare bare = {.sizes = shipped.sizes, .prefix = "same"};
+    double took;
+    double same;
+
+    make_payload(16384);
+    open_place(&place, url, path);
+    for (uint64_t i = 0; i < entries; i++) {
+        (void)append(&place, WAL_WRITTEN);
+    }
+    check(wal_sync(place.store, &error), &error);
+    took = now();
+    check(wal_remote_push(place.writer, &result, &error), &error);
+    took = now() - took;
+    check(place.remote->driver->calls->list(place.remote->driver, "", "",
+                                            see_part, &shipped, &error),
+          &error);
+    bare.remote = place.remote;
+    bare.count = shipped.count;
+    same = run_threads(PARALLEL, put_all, &bare);
+    printf("{\"parts\":%" PRIu64 ",\"bytes\":%" PRIu64
+           ",\"seconds\":%.2f,\"bareSeconds\":%.2f,\"ofBare\":%.2f}\n",
+           result.parts, result.bytes, took, same, same / took);
     close_place(&place);
 }
 
@@ -318,12 +401,12 @@ static void run_local(const char *url, const char *path, double seconds)
     open_place(&place, url, path);
     for (int i = 0; i < ROUNDS; i++) {
         double with;
-        double without =
-            append_rate(&place, LOCAL_WRITERS, WAL_DURABLE, seconds / ROUNDS);
+        double without = append_rate(&place, LOCAL_WRITERS, WAL_DURABLE, 1,
+                                     seconds / ROUNDS);
 
         start_shipper(&place, 0);
-        with =
-            append_rate(&place, LOCAL_WRITERS, WAL_DURABLE, seconds / ROUNDS);
+        with = append_rate(&place, LOCAL_WRITERS, WAL_DURABLE, 1,
+                           seconds / ROUNDS);
         stop_shipper(&place);
         ratios[i] = with / without;
     }
@@ -491,9 +574,12 @@ int main(int argc, char **argv)
 {
     const double number = argc > 4 ? strtod(argv[4], NULL) : 0;
 
-    if (argc == 7 && strcmp(argv[1], "appends") == 0) {
+    if (argc == 8 && strcmp(argv[1], "appends") == 0 && atoi(argv[7]) > 0 &&
+        atoi(argv[7]) <= DEPTH_MAX) {
         run_appends(argv[2], argv[3], number, (uint32_t)atoi(argv[5]),
-                    (size_t)atoi(argv[6]));
+                    (size_t)atoi(argv[6]), atoi(argv[7]));
+    } else if (argc == 5 && strcmp(argv[1], "push") == 0) {
+        run_push(argv[2], argv[3], (uint64_t)number);
     } else if (argc == 5 && strcmp(argv[1], "local") == 0) {
         run_local(argv[2], argv[3], number);
     } else if (argc == 5 && strcmp(argv[1], "lag") == 0) {

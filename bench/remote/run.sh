@@ -39,9 +39,11 @@ row() {
 }
 
 printf 'processors %s, %s\n' "$(nproc)" "${url#AGENTWAL_TEST_}"
-row appends20 appends "$seconds" 20 1024
-row appends200 appends "$seconds" 200 1024
-row large20 appends "$seconds" 20 65536
+row appends appends "$seconds" 20 1024 1
+row rate200 appends "$seconds" 200 1024 1
+row tickets appends "$seconds" 20 1024 16
+row large appends "$seconds" 20 65536 16
+row push push 20000
 row local local "$((seconds * 2))"
 row lag lag "$((seconds * 2))"
 row handoff handoff 100000

@@ -162,6 +162,12 @@ static enum wal_status apply_parts(struct wal__pull *pull,
                 status = WAL_OK; /* the next listing lacks it */
             }
             was_missing = false;
+            /* What comes meanwhile is for the next look. */
+            if (status == WAL_OK && pull->is_following &&
+                pull->next.epoch == pull->last_epoch &&
+                count < WAL__PART_PAGE_MAX) {
+                return WAL_OK;
+            }
         } else {
             status = skip_missing(pull, was_missing, error);
             was_missing = !was_missing;

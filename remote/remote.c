@@ -10,6 +10,7 @@
 #include "engine/base/struct_size.h"
 #include "remote/base/fetch.h"
 #include "remote/pull/pull.h"
+#include "remote/ship/machine.h"
 #include "remote/ship/shipper.h"
 #include "remote/ship/status.h"
 #include "remote/ship/writer.h"
@@ -38,7 +39,7 @@ enum wal_status wal_remote_open(const char *url, struct wal_remote **remote,
         return wal__no_memory(error);
     }
     opened->heap = heap;
-    opened->now_ms = wal__remote_now_ms;
+    opened->now_ms = wal__machine_now_ms;
     opened->readers = WAL__FETCH_READERS;
     status = wal__driver_open(url, heap, &opened->driver, error);
     if (status != WAL_OK) {
@@ -102,7 +103,7 @@ wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,
         status = wal__invalid(error, "the options of the writer are not valid");
     }
     if (status == WAL_OK && wal__uuid_is_zero(own.writer)) {
-        status = wal__remote_random(own.writer, error);
+        status = wal__machine_random(own.writer, error);
     }
     if (status != WAL_OK) {
         return status;

@@ -13,6 +13,7 @@
 #include "remote/base/collect.h"
 #include "remote/pull/check.h"
 #include "remote/pull/pull.h"
+#include "remote/ship/machine.h"
 
 /* --- following ---------------------------------------------------------- */
 
@@ -162,7 +163,7 @@ static enum wal_status collect(struct wal_remote *remote,
 {
     struct wal__collect_result collected = {.parts = 0};
     int64_t age_ms = keep_ms == 0 ? WAL__COLLECT_AGE_MS : (int64_t)keep_ms;
-    enum wal_status status = wal__collect(remote, uuid, wal__collect_now_ms(),
+    enum wal_status status = wal__collect(remote, uuid, wal__machine_unix_ms(),
                                           age_ms, &collected, error);
 
     result->removed_parts = collected.parts;

@@ -12,6 +12,7 @@
 #include "engine/base/error.h"
 #include "remote/base/collect.h"
 #include "remote/base/part_page.h"
+#include "remote/ship/machine.h"
 
 enum {
     MERGED = 1024 * 1024 /* bytes: smaller segments are always made anew */
@@ -73,7 +74,7 @@ static enum wal_status add_segment(struct work *work, struct wal_slice part,
     struct wal__store_object object;
     char name[WAL__STORE_OBJECT_SIZE];
     struct wal__buf found;
-    enum wal_status status = wal__remote_random(segment.id, error);
+    enum wal_status status = wal__machine_random(segment.id, error);
 
     if (status != WAL_OK) {
         return status;
@@ -133,7 +134,7 @@ static enum wal_status create_list(struct work *work, struct wal_error *error)
 
     memcpy(object.uuid, work->uuid, sizeof(object.uuid));
     wal__store_object_format(&object, name);
-    work->list.created_ms = wal__collect_now_ms();
+    work->list.created_ms = wal__machine_unix_ms();
     work->list.epoch = work->end->epoch;
     work->list.part = work->end->part;
     wal__buf_init(&json, work->remote->heap);

@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "engine/base/error.h"
 #include "remote/base/fetch.h"
@@ -27,14 +26,6 @@ struct work {
     struct wal__base_list base; /* it, its segments sorted */
     struct wal__collect_result *result;
 };
-
-int64_t wal__collect_now_ms(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static struct wal__store_object object_of(const struct work *work,
                                           enum wal__store_object_kind kind)

@@ -22,9 +22,6 @@ struct wal__collect_result {
     uint64_t bytes; /* of parts and segments */
 };
 
-/* Milliseconds of Unix time. */
-int64_t wal__collect_now_ms(void);
-
 /*
  * Removes the parts that are below the newest base of at least age_ms, and the
  * segments and bases that only older ones name. Fences, epochs and the last

@@ -8,10 +8,10 @@
 #include "remote/base/fetch.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
+#include "remote/ship/machine.h"
 
 enum {
     KEPT = 4 * 1024 * 1024 /* bytes of a slot that is used again */
@@ -92,13 +92,10 @@ static void *run(void *ctx)
     return NULL;
 }
 
-/* Starts threads, which get no signals. If none can be had, the caller reads.
- */
+/* Starts threads. If none can be had, the caller reads. */
 static void start_threads(struct wal__fetch *fetch)
 {
     uint32_t count = fetch->remote->readers;
-    sigset_t all;
-    sigset_t old;
 
     if (count > WAL__FETCH_READERS) {
         count = WAL__FETCH_READERS;
@@ -110,14 +107,11 @@ static void start_threads(struct wal__fetch *fetch)
     if (count < 2) {
         return;
     }
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
     while (fetch->thread_count < count &&
-           pthread_create(&fetch->threads[fetch->thread_count], NULL, run,
-                          fetch) == 0) {
+           wal__machine_start_thread(&fetch->threads[fetch->thread_count], run,
+                                     fetch) == 0) {
         fetch->thread_count++;
     }
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 enum wal_status wal__fetch_open(struct wal_remote *remote,

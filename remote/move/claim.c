@@ -2,40 +2,12 @@
  * claim.c - claims of sessions (move.h).
  */
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "engine/base/error.h"
 #include "remote/move/move.h"
+#include "remote/ship/machine.h"
 
 /* --- what a claim says -------------------------------------------------- */
-
-/* Keeps the characters of this host's name that are printable. */
-static void get_host(char host[WAL__EPOCH_HOST_SIZE])
-{
-    char name[256] = "";
-
-    if (gethostname(name, sizeof(name) - 1) != 0) {
-        name[0] = '\0';
-    }
-    name[WAL__EPOCH_HOST_SIZE - 1] = '\0';
-    for (size_t i = 0; name[i] != '\0'; i++) {
-        if (name[i] <= 0x20 || name[i] > 0x7e) {
-            name[i] = '-';
-        }
-    }
-    memcpy(host, name, WAL__EPOCH_HOST_SIZE);
-}
-
-static int64_t unix_ms(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec < 0
-               ? 0
-               : (int64_t)now.tv_sec * 1000 + (int64_t)now.tv_nsec / 1000000;
-}
 
 enum wal_status wal__claim_init(struct wal__own *own, const char *session,
                                 struct wal_store *store,
@@ -45,10 +17,10 @@ enum wal_status wal__claim_init(struct wal__own *own, const char *session,
     enum wal_status status = wal_store_get_info(store, &info, error);
 
     if (status == WAL_OK) {
-        *own = (struct wal__own){.claimed_ms = unix_ms()};
+        *own = (struct wal__own){.claimed_ms = wal__machine_unix_ms()};
         memcpy(own->session, session, strlen(session) + 1);
         memcpy(own->store, info.uuid, sizeof(own->store));
-        get_host(own->host);
+        wal__machine_host(own->host);
     }
     return status;
 }

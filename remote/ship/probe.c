@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "remote/ship/machine.h"
 #include "remote/ship/remote.h"
 
 /* Creates the object a second time, with other bytes, and reads it. */
@@ -46,7 +47,7 @@ enum wal_status wal__remote_probe(struct wal_remote *remote,
     char name[sizeof(room) + WAL__UUID_TEXT_SIZE];
     uint8_t random[16];
     struct wal__buf found;
-    enum wal_status status = wal__remote_random(random, error);
+    enum wal_status status = wal__machine_random(random, error);
     enum wal_status removed;
 
     if (status != WAL_OK) {

@@ -4,31 +4,12 @@
 #include "remote/ship/remote.h"
 
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
 #include "engine/base/error.h"
 
 enum {
     PAGE = 1000 /* names that a listing reads before it skips */
 };
-
-uint64_t wal__remote_now_ms(void)
-{
-    struct timespec now = {0};
-
-    /* Unlike CLOCK_MONOTONIC it counts the time of a laptop that is shut. */
-    (void)clock_gettime(CLOCK_BOOTTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-enum wal_status wal__remote_random(uint8_t bytes[16], struct wal_error *error)
-{
-    if (getrandom(bytes, 16, 0) != 16) {
-        return wal__fail(error, WAL_EIO, "the system has no random numbers");
-    }
-    return WAL_OK;
-}
 
 bool wal__uuid_is_zero(const uint8_t uuid[16])
 {

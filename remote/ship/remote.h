@@ -12,17 +12,9 @@
 struct wal_remote {
     struct wal__driver *driver;
     const struct wal__heap *heap;
-    /* Milliseconds that pass while the machine sleeps too, from any start. */
-    uint64_t (*now_ms)(void);
-    uint32_t readers; /* threads that read ahead; 0: none */
+    uint64_t (*now_ms)(void); /* wal__machine_now_ms; a test has another */
+    uint32_t readers;         /* threads that read ahead; 0: none */
 };
-
-/* The clock of the system for now_ms. */
-uint64_t wal__remote_now_ms(void);
-
-/* Fills 16 bytes that no one else has: WAL_OK or WAL_EIO. */
-enum wal_status wal__remote_random(uint8_t bytes[16],
-                                   struct wal_error *error) WAL_MUST_USE;
 
 bool wal__uuid_is_zero(const uint8_t uuid[16]);
 

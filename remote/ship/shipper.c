@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "engine/base/error.h"
+#include "remote/ship/machine.h"
 
 enum {
     IDLE_MS = 1000,     /* between looks at is_stopping */
@@ -238,7 +239,7 @@ enum wal_status wal__shipper_start(struct wal_remote_shipper *shipper,
     (void)pthread_cond_init(&shipper->stop, &monotonic);
     (void)pthread_condattr_destroy(&monotonic);
     publish(shipper, WAL_OK);
-    err = pthread_create(&shipper->thread, NULL, shipper_main, shipper);
+    err = wal__machine_start_thread(&shipper->thread, shipper_main, shipper);
     if (err != 0) {
         (void)pthread_cond_destroy(&shipper->stop);
         (void)pthread_mutex_destroy(&shipper->mutex);

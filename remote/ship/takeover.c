@@ -6,40 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "engine/base/error.h"
+#include "remote/ship/machine.h"
 
 enum {
     ATTEMPTS = 10000 /* of a fence, each after another part */
 };
-
-/* Keeps the characters of a host's name that are printable. */
-static void get_host(char host[WAL__EPOCH_HOST_SIZE])
-{
-    char name[256] = "";
-
-    if (gethostname(name, sizeof(name) - 1) != 0) {
-        name[0] = '\0';
-    }
-    name[WAL__EPOCH_HOST_SIZE - 1] = '\0';
-    for (size_t i = 0; name[i] != '\0'; i++) {
-        if (name[i] <= 0x20 || name[i] > 0x7e) {
-            name[i] = '-';
-        }
-    }
-    memcpy(host, name, WAL__EPOCH_HOST_SIZE);
-}
-
-static int64_t unix_ms(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec < 0
-               ? 0
-               : (int64_t)now.tv_sec * 1000 + (int64_t)now.tv_nsec / 1000000;
-}
 
 enum wal_status wal__takeover_report(const struct wal__history *history,
                                      struct wal_error *error)
@@ -68,7 +41,7 @@ static enum wal_status create_epoch(struct wal_remote *remote,
 {
     struct wal__store_object object = {.kind = WAL__OBJECT_EPOCH,
                                        .epoch = epoch};
-    struct wal__epoch content = {.started_ms = unix_ms()};
+    struct wal__epoch content = {.started_ms = wal__machine_unix_ms()};
     struct wal__history other = {.last_epoch = epoch};
     char name[WAL__STORE_OBJECT_SIZE];
     struct wal__buf json;
@@ -77,7 +50,7 @@ static enum wal_status create_epoch(struct wal_remote *remote,
 
     memcpy(object.uuid, uuid, sizeof(object.uuid));
     memcpy(content.writer, writer, sizeof(content.writer));
-    get_host(content.host);
+    wal__machine_host(content.host);
     wal__store_object_format(&object, name);
     wal__buf_init(&json, remote->heap);
     wal__buf_init(&found, remote->heap);

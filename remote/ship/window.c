@@ -5,6 +5,8 @@
 
 #include <time.h>
 
+#include "remote/ship/machine.h"
+
 static struct wal__send *send_of(struct wal__window *window, uint64_t number)
 {
     return &window->sends[number % WAL__PART_WINDOW];
@@ -119,8 +121,8 @@ static bool has_thread(struct wal__window *window, uint32_t max_threads)
     }
     (void)pthread_mutex_unlock(&window->mutex);
     if (waiting > window->thread_count && window->thread_count < max_threads &&
-        pthread_create(&window->threads[window->thread_count], NULL,
-                       thread_main, window) == 0) {
+        wal__machine_start_thread(&window->threads[window->thread_count],
+                                  thread_main, window) == 0) {
         window->thread_count++;
     }
     return window->thread_count > 0;

@@ -4,6 +4,7 @@
  */
 #include "remote/base/base_make.h"
 #include "remote/base/collect.h"
+#include "remote/ship/machine.h"
 #include "tests/lib/remote/small_log.h"
 
 /* A remote, the log of a writer, and one that is pulled to. */
@@ -89,7 +90,7 @@ static struct wal__collect_result collect(void)
     struct wal__collect_result result = {.parts = 0};
 
     assert_int_equal(wal__collect(&place.memory.remote, small_uuid,
-                                  wal__collect_now_ms(), 0, &result, NULL),
+                                  wal__machine_unix_ms(), 0, &result, NULL),
                      WAL_OK);
     return result;
 }
@@ -375,7 +376,7 @@ static void test_remote_base__is_due_after_many_bytes(void **state)
 static void test_remote_collect__nothing_without_an_old_base(void **state)
 {
     struct wal__collect_result result = {.parts = 0};
-    int64_t now = wal__collect_now_ms();
+    int64_t now = wal__machine_unix_ms();
 
     (void)state;
     start(1);
@@ -482,7 +483,7 @@ static enum wal_status make_and_collect(void)
 
     return status == WAL_OK
                ? wal__collect(&place.memory.remote, small_uuid,
-                              wal__collect_now_ms(), 0, &result, NULL)
+                              wal__machine_unix_ms(), 0, &result, NULL)
                : status;
 }
 

@@ -12,6 +12,7 @@
  */
 #include "remote/base/base_make.h"
 #include "remote/base/collect.h"
+#include "remote/ship/machine.h"
 #include "tests/lib/remote/small_log.h"
 
 enum {
@@ -165,7 +166,7 @@ static void make_base(struct machine *machine)
 
     if (status == WAL_OK && below(2) == 0) {
         status = wal__collect(&race.memory.remote, small_uuid,
-                              wal__collect_now_ms(), 0, &collected, NULL);
+                              wal__machine_unix_ms(), 0, &collected, NULL);
     }
     assert_true(status == WAL_OK || status == WAL_EREMOTE ||
                 status == WAL_ECORRUPT);

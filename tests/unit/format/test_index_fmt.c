@@ -217,8 +217,8 @@ static void test_index_fmt__summary_field_out_of_range_is_rejected(void **state)
     assert_int_equal(decode_with(0, 4, 1), WAL__FMT_OK);
     assert_int_equal(decode_with(0, 4, 0), WAL__FMT_FIELD);
     assert_int_equal(decode_with(0, 4, UINT32_MAX), WAL__FMT_OK);
-    assert_int_equal(decode_with(4, 4, 63), WAL__FMT_OK);
-    assert_int_equal(decode_with(4, 4, 64), WAL__FMT_FIELD);
+    assert_int_equal(decode_with(4, 4, 127), WAL__FMT_OK);
+    assert_int_equal(decode_with(4, 4, 128), WAL__FMT_FIELD);
     assert_int_equal(decode_with(112, 4, 62), WAL__FMT_OK);
     assert_int_equal(decode_with(112, 4, 63), WAL__FMT_FIELD);
     assert_int_equal(decode_with(112, 4, 64), WAL__FMT_FIELD);

@@ -394,9 +394,9 @@ static void test_record__session_is_checked(void **state)
                      WAL__FMT_FIELD);
     assert_int_equal(decode_with(decode_session, payload, 12, 4, 1),
                      WAL__FMT_OK);
-    assert_int_equal(decode_with(decode_session, payload, 12, 4, 3),
+    assert_int_equal(decode_with(decode_session, payload, 12, 4, 7),
                      WAL__FMT_OK);
-    assert_int_equal(decode_with(decode_session, payload, 12, 4, 4),
+    assert_int_equal(decode_with(decode_session, payload, 12, 4, 8),
                      WAL__FMT_FIELD);
     assert_int_equal(decode_with(decode_session, payload, 28, 4, UINT32_MAX),
                      WAL__FMT_FIELD);

@@ -24,7 +24,7 @@ enum {
 
 struct follower {
     struct wal__pull pull;
-    wal_remote_follow_fn *each;
+    wal_remote_look_fn *each;
     void *ctx;
     uint32_t polls; /* since the last run */
 };
@@ -82,7 +82,7 @@ static enum wal_status follow(struct follower *follower,
 
 enum wal_status wal_remote_follow(struct wal_remote *remote, const char *path,
                                   const struct wal_remote_pull_options *options,
-                                  wal_remote_follow_fn *each, void *ctx,
+                                  wal_remote_look_fn *each, void *ctx,
                                   struct wal_error *error)
 {
     struct wal_remote_pull_options own = {0};

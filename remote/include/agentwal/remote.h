@@ -289,9 +289,9 @@ wal_remote_pull(struct wal_remote *remote, const char *path,
  * has applied so far; `failure` is null, or says why the remote did not answer.
  * Both hold until it returns. A result other than 0 ends wal_remote_follow.
  */
-typedef int32_t
-wal_remote_follow_fn(void *ctx, const struct wal_remote_pull_result *result,
-                     const struct wal_error *failure);
+typedef int32_t wal_remote_look_fn(void *ctx,
+                                   const struct wal_remote_pull_result *result,
+                                   const struct wal_error *failure);
 
 /*
  * As wal_remote_pull, without taking over; then goes on with what comes, until
@@ -305,8 +305,7 @@ wal_remote_follow_fn(void *ctx, const struct wal_remote_pull_result *result,
 WAL_API WAL_MUST_USE enum wal_status
 wal_remote_follow(struct wal_remote *remote, const char *path,
                   const struct wal_remote_pull_options *options,
-                  wal_remote_follow_fn *each, void *ctx,
-                  struct wal_error *error);
+                  wal_remote_look_fn *each, void *ctx, struct wal_error *error);
 
 /* -------------------------------------------------------------- care --- */
 

@@ -98,7 +98,7 @@ chosen "other" --older-than 90d
 agentwal retain --older-than 90d --json | json 'rows[0]["pinned"] == 1'
 code 0 agentwal retain --older-than 90d
 grep -q '^staying in any case: 1 pinned$' stdout || fail "pinned: $(cat stdout)"
-chosen "mid other" --max-bytes $((bytes * 5 / 2))
+chosen "mid other" --max-bytes $((bytes * 3))
 agentwal pin --off old >/dev/null
 agentwal meta old | json 'rows == [{}]'
 code 1 agentwal pin nothing

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "engine/session/session_trash.h"
 #include "format/bytes/assert.h"
@@ -41,6 +42,8 @@ static struct bench begin(void)
                                           .source = kit_text("from")};
 
     bench.other = kit_create(bench.store, "p");
+    /* The order of the list is by milliseconds. */
+    (void)nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     assert_int_equal(
         wal_session_create(bench.store, &options, &bench.session, NULL),
         WAL_OK);

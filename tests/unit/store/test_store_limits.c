@@ -284,7 +284,7 @@ static void test_options__misuse_is_refused(void **state)
     memset(tail, 't', 256);
     tail[256] = '\0';
     bad[0].struct_size = 0;
-    bad[1].durability = 3;
+    bad[1].durability = 4;
     bad[2].flags = 1u << 9;
     bad[3].flags = WAL_APPEND_EXPECT;
     bad[3].expected_tail = kit_text("\xff");

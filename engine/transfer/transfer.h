@@ -454,10 +454,9 @@ enum wal_status
 wal__transfer_repeat_document(struct wal__transfer *transfer,
                               struct wal__transfer_session *session,
                               uint64_t position) WAL_MUST_USE;
-enum wal_status
-wal__transfer_hide_document(struct wal__transfer *transfer,
-                            struct wal__transfer_session *session,
-                            uint64_t position) WAL_MUST_USE;
+enum wal_status wal__transfer_hide_document(struct wal__transfer *transfer,
+                                            struct wal__transfer_session *fork,
+                                            uint64_t position) WAL_MUST_USE;
 /* Repeats the documents of the store. */
 void wal__transfer_store_documents(struct wal__transfer *transfer);
 

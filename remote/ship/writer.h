@@ -55,7 +55,7 @@ enum wal_status wal__writer_read(struct wal_remote_writer *writer,
                                  struct wal_error *error) WAL_MUST_USE;
 /* Sends it. */
 enum wal_status wal__writer_send(struct wal_remote_writer *writer,
-                                 struct wal__send *place,
+                                 struct wal__send *send,
                                  struct wal_error *error) WAL_MUST_USE;
 
 /*

@@ -87,6 +87,16 @@ static bool parse_hex(const char *text, uint8_t *out, size_t count)
     return true;
 }
 
+/* Reads a number and the space after it. Returns what follows, or NULL. */
+static char *parse_number(char *text, uint64_t *number)
+{
+    char *end = NULL;
+
+    errno = 0;
+    *number = strtoull(text, &end, 10);
+    return errno == 0 && end != text && *end == ' ' ? end + 1 : NULL;
+}
+
 /* Reads "EPOCH PART DIGEST", separated from others by commas. */
 static bool parse_marks(char *text, struct remote_config *config)
 {
@@ -95,12 +105,14 @@ static bool parse_marks(char *text, struct remote_config *config)
     for (char *word = strtok_r(text, ",", &rest); word != NULL;
          word = strtok_r(NULL, ",", &rest)) {
         struct wal_remote_mark *mark = &config->marks[config->mark_count];
-        int used = 0;
+        char *at;
 
-        if (config->mark_count == WAL_REMOTE_MARKS ||
-            sscanf(word, "%16" SCNu64 " %16" SCNu64 " %n", &mark->epoch,
-                   &mark->part, &used) != 2 ||
-            !parse_hex(word + used, mark->digest, sizeof(mark->digest))) {
+        if (config->mark_count == WAL_REMOTE_MARKS) {
+            return false;
+        }
+        at = parse_number(word, &mark->epoch);
+        at = at != NULL ? parse_number(at, &mark->part) : NULL;
+        if (at == NULL || !parse_hex(at, mark->digest, sizeof(mark->digest))) {
             return false;
         }
         config->mark_count++;

@@ -5,8 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <fts.h>
+#include <ftw.h>
 #include <sys/stat.h>
 
 const char *view_kit_id(unsigned number)

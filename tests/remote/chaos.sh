@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # chaos.sh CEPH SECONDS URL...
 #
-# Kills a process three times in 4 seconds: an OSD, the gateway or a writer of the cluster in
-# the directory CEPH (ceph.sh), and starts it again at once. There is a writer
-# for each URL, which appends entries that are acknowledged when the remote has
-# them. Afterwards each acknowledged entry must be readable from the remote
-# alone, and the writers go on.
+# Kills a process three times in 4 seconds: an OSD, the gateway or a writer of
+# the cluster in the directory CEPH (ceph.sh), and starts it again at once. There
+# is a writer for each URL, which appends entries with WAL_CLUSTER. Afterwards
+# each acknowledged entry must be readable from the remote alone, and the writers
+# go on.
 set -euo pipefail
 
 here=$AGENTWAL_SOURCE/tests/remote

@@ -288,11 +288,12 @@ static void test_store_shipping__new_shipper_begins_with_nothing(void **state)
     kit_close(store);
 }
 
+/* The process is made before this one has threads. */
 static void test_store_shipping__shipping_process_is_killed(void **state)
 {
     (void)state;
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_store *store;
+    struct wal_session *session;
     int ready[2];
     char byte = 0;
     pid_t child;
@@ -301,26 +302,29 @@ static void test_store_shipping__shipping_process_is_killed(void **state)
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
+        const struct wal_open_options options = {.struct_size = sizeof(options),
+                                                 .flags = WAL_OPEN_CREATE};
         struct wal_store *own = NULL;
         struct wal_shipper *shipper = NULL;
 
-        if (wal_open("store", NULL, &own, NULL) != WAL_OK ||
+        if (wal_open("store", &options, &own, NULL) != WAL_OK ||
             wal_shipper_open(own, &shipper, NULL) != WAL_OK ||
-            wal_shipper_report(shipper, last_of(own) + 1, WAL_OK, NULL) !=
-                WAL_OK ||
+            wal_shipper_report(shipper, 100, WAL_OK, NULL) != WAL_OK ||
             write(ready[1], "x", 1) != 1) {
             _exit(1);
         }
         pause();
         _exit(2);
     }
+    close(ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    store = kit_open("store", 0);
+    session = kit_create(store, "s");
     assert_int_equal(append(session, "a", NULL, NULL), WAL_OK);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(append(session, "b", NULL, NULL), WAL_EREMOTE);
-    close(ready[0]);
-    close(ready[1]);
     wal_session_close(session);
     kit_close(store);
 }

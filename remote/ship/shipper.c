@@ -85,11 +85,11 @@ static void succeed(struct wal_remote_shipper *shipper)
 {
     const struct wal_error none = {.struct_size = sizeof(none)};
 
-    publish(shipper, WAL_OK);
     if (shipper->failures > 0 && shipper->report != NULL) {
         shipper->report(shipper->report_ctx, &none);
     }
     shipper->failures = 0;
+    publish(shipper, WAL_OK);
 }
 
 /* After a failure: pauses, and sends again what failed. */
@@ -98,10 +98,10 @@ static void fail(struct wal_remote_shipper *shipper, enum wal_status status,
 {
     uint64_t wait_ms = RETRY_MAX_MS;
 
-    publish(shipper, status);
     if (shipper->report != NULL) {
         shipper->report(shipper->report_ctx, error);
     }
+    publish(shipper, status);
     if (is_final(status)) {
         return;
     }

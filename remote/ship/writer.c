@@ -19,17 +19,18 @@ enum {
 
 /* --- marks -------------------------------------------------------------- */
 
-enum wal_status wal__writer_keep(struct wal_remote_writer *writer,
-                                 struct wal_error *error)
+/* Keeps the last part that is stored, and those on the way before `end`. */
+static enum wal_status keep(struct wal_remote_writer *writer, uint64_t end,
+                            struct wal_error *error)
 {
-    struct wal__window *window = &writer->window;
+    const struct wal__window *window = &writer->window;
     int32_t result = 0;
 
     writer->mark_count = 0;
     if (writer->last.part > 0) {
         writer->marks[writer->mark_count++] = writer->last;
     }
-    for (uint64_t number = window->first; number < window->next; number++) {
+    for (uint64_t number = window->first; number < end; number++) {
         const struct wal__send *send =
             &window->sends[number % WAL__PART_WINDOW];
         struct wal_remote_mark mark = {.epoch = writer->epoch, .part = number};
@@ -44,6 +45,12 @@ enum wal_status wal__writer_keep(struct wal_remote_writer *writer,
     return result == 0 ? WAL_OK
                        : wal__fail_at(error, WAL_ECALLBACK, result, NULL, 0,
                                       "the marks of the writer were not kept");
+}
+
+enum wal_status wal__writer_keep(struct wal_remote_writer *writer,
+                                 struct wal_error *error)
+{
+    return keep(writer, writer->window.next, error);
 }
 
 /* --- sending ------------------------------------------------------------ */
@@ -104,9 +111,7 @@ enum wal_status wal__writer_send(struct wal_remote_writer *writer,
         return wal__no_memory(error);
     }
     /* It is one of those that are on the way before it is. */
-    writer->window.next++;
-    status = wal__writer_keep(writer, error);
-    writer->window.next--;
+    status = keep(writer, writer->window.next + 1, error);
     if (status == WAL_OK) {
         writer->sent = send->after;
         wal__window_send(&writer->window,

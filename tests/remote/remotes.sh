@@ -42,11 +42,11 @@ if grep -F "$AWS_SECRET_ACCESS_KEY" s3/output rados/output; then
 fi
 [ "${#failed[@]}" -eq 0 ]
 
-if [ "$AGENTWAL_STRIDE" = 1 ]; then
+if [ -n "${AGENTWAL_LONG-}" ]; then
     urls=("${AGENTWAL_TEST_S3/\?//chaos\?}")
     [ ! -x "$AGENTWAL_BUILD/tests/remote_driver_watch" ] ||
         urls+=("${AGENTWAL_TEST_RADOS/\?//chaos\?}")
     ceph=$PWD/ceph
     mkdir chaos && cd chaos
-    "$here/chaos.sh" "$ceph" "$([ -n "${AGENTWAL_LONG-}" ] && echo 60 || echo 10)" "${urls[@]}"
+    "$here/chaos.sh" "$ceph" 60 "${urls[@]}"
 fi

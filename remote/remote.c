@@ -8,9 +8,9 @@
 
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
-#include "remote/base/fetch.h"
+#include "remote/history/fetch.h"
+#include "remote/history/machine.h"
 #include "remote/pull/pull.h"
-#include "remote/ship/machine.h"
 #include "remote/ship/shipper.h"
 #include "remote/ship/status.h"
 #include "remote/ship/writer.h"

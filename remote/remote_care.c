@@ -11,9 +11,9 @@
 #include "engine/base/struct_size.h"
 #include "remote/base/base_make.h"
 #include "remote/base/collect.h"
+#include "remote/history/machine.h"
 #include "remote/pull/check.h"
 #include "remote/pull/pull.h"
-#include "remote/ship/machine.h"
 
 /* --- following ---------------------------------------------------------- */
 

@@ -29,7 +29,7 @@
 #include <time.h>
 
 #include "agentwal/remote.h"
-#include "remote/ship/remote.h"
+#include "remote/history/remote.h"
 
 enum {
     WRITERS = 64,

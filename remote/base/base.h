@@ -10,8 +10,8 @@
 #ifndef AGENTWAL_REMOTE_BASE_BASE_H
 #define AGENTWAL_REMOTE_BASE_BASE_H
 
+#include "remote/history/history.h"
 #include "remote/layout/base_list.h"
-#include "remote/ship/history.h"
 
 /* Reads the newest base into an initialised list; *number is 0 when there is
  * none. */

@@ -11,8 +11,8 @@
 
 #include "engine/base/error.h"
 #include "remote/base/collect.h"
-#include "remote/base/part_page.h"
-#include "remote/ship/machine.h"
+#include "remote/history/machine.h"
+#include "remote/history/part_page.h"
 
 enum {
     MERGED = 1024 * 1024 /* bytes: smaller segments are always made anew */

@@ -7,7 +7,7 @@
 #define AGENTWAL_REMOTE_BASE_BASE_MAKE_H
 
 #include "remote/base/base.h"
-#include "remote/ship/log_parts.h"
+#include "remote/history/log_parts.h"
 
 enum {
     /* A base is due when more parts, or bytes of them, come after the last. */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "remote/base/fetch.h"
+#include "remote/history/fetch.h"
 #include "remote/layout/part_object.h"
 
 enum {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "remote/history/machine.h"
 #include "remote/move/move.h"
-#include "remote/ship/machine.h"
 
 /* --- what a claim says -------------------------------------------------- */
 

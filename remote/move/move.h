@@ -14,8 +14,8 @@
 
 #include "agentwal/admin.h"
 #include "agentwal/remote.h"
+#include "remote/history/remote.h"
 #include "remote/layout/own_json.h"
-#include "remote/ship/remote.h"
 
 /* --- claim.c ------------------------------------------------------------ */
 

@@ -8,7 +8,7 @@
 
 #include "agentwal/remote.h"
 #include "remote/base/base.h"
-#include "remote/base/part_page.h"
+#include "remote/history/part_page.h"
 
 /* wal_part_verify */
 typedef enum wal_status wal__part_verify_fn(struct wal_slice part,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "remote/base/fetch.h"
+#include "remote/history/fetch.h"
 #include "remote/pull/check.h"
 
 /* The base that is checked, and the one before it. */

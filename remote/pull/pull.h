@@ -8,7 +8,7 @@
 
 #include "agentwal/remote.h"
 #include "remote/base/base.h"
-#include "remote/base/part_page.h"
+#include "remote/history/part_page.h"
 
 /* The owner sets the first three fields and zeroes the others. */
 struct wal__pull {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "remote/ship/machine.h"
-#include "remote/ship/remote.h"
+#include "remote/history/machine.h"
+#include "remote/history/remote.h"
 
 /* Creates the object a second time, with other bytes, and reads it. */
 static enum wal_status try_again(struct wal_remote *remote, const char *name,

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "engine/base/error.h"
-#include "remote/ship/machine.h"
+#include "remote/history/machine.h"
 
 enum {
     IDLE_MS = 1000,     /* between looks at is_stopping */

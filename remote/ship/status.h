@@ -7,7 +7,7 @@
 #define AGENTWAL_REMOTE_SHIP_STATUS_H
 
 #include "agentwal/remote.h"
-#include "remote/ship/history.h"
+#include "remote/history/history.h"
 
 /* Fills *result, also when the store lacks what the remote has:
  * WAL_ECONFLICT. */

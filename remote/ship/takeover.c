@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "engine/base/error.h"
-#include "remote/ship/machine.h"
+#include "remote/history/machine.h"
 
 enum {
     ATTEMPTS = 10000 /* of a fence, each after another part */

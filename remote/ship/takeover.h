@@ -7,7 +7,7 @@
 #ifndef AGENTWAL_REMOTE_SHIP_TAKEOVER_H
 #define AGENTWAL_REMOTE_SHIP_TAKEOVER_H
 
-#include "remote/ship/history.h"
+#include "remote/history/history.h"
 
 /*
  * Makes the epoch after history->last_epoch for this writer, fences those

@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-#include "remote/ship/machine.h"
+#include "remote/history/machine.h"
 
 static struct wal__send *send_of(struct wal__window *window, uint64_t number)
 {

@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-#include "remote/ship/history.h"
+#include "remote/history/history.h"
 
 enum wal__send_state {
     WAL__SEND_NONE,   /* the place is free */

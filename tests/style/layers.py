@@ -79,8 +79,9 @@ LAYERS = {
     # Likewise; the object stores below, what is kept in them above.
     **cumulative([API, REMOTE_API, "format/bytes/"] + LINES[:2] +
                  ["engine/base/"],
-                 ["remote/driver/", "remote/layout/", "remote/ship/",
-                  "remote/base/", "remote/pull/", "remote/move/", "remote/"]),
+                 ["remote/driver/", "remote/layout/", "remote/history/",
+                  "remote/ship/", "remote/base/", "remote/pull/",
+                  "remote/move/", "remote/"]),
     "tools/search/": TOOL + [SEARCH_API, "tools/shown/", "tools/walcat/"],
     "tools/remote/": TOOL + [REMOTE_API, "tools/walcat/"],
     "tools/page/": ["format/bytes/"],
@@ -106,7 +107,7 @@ LAYERS = {
     # Benchmarks that reach below the interface.
     "bench/internal/": [API, "bench/"] + BYTES + ENGINE,
     # Bare PUTs, to compare with, by the drivers.
-    "bench/remote/": [API, REMOTE_API, "remote/driver/", "remote/ship/"],
+    "bench/remote/": [API, REMOTE_API, "remote/driver/", "remote/history/"],
 }
 # The addon of the npm package.
 NODE = "bindings/node/native/"

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-#include "remote/ship/remote.h"
+#include "remote/history/remote.h"
 #include "tests/lib/kit/store_kit.h"
 
 enum {

@@ -4,7 +4,7 @@
  */
 #include "remote/base/base_make.h"
 #include "remote/base/collect.h"
-#include "remote/ship/machine.h"
+#include "remote/history/machine.h"
 #include "tests/lib/remote/small_log.h"
 
 /* A remote, the log of a writer, and one that is pulled to. */

@@ -12,7 +12,7 @@
  */
 #include "remote/base/base_make.h"
 #include "remote/base/collect.h"
-#include "remote/ship/machine.h"
+#include "remote/history/machine.h"
 #include "tests/lib/remote/small_log.h"
 
 enum {

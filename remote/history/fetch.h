@@ -9,10 +9,10 @@
  * Threads: one at a time per fetch. Private threads call the driver; without
  * them each object is read when it is asked for.
  */
-#ifndef AGENTWAL_REMOTE_BASE_FETCH_H
-#define AGENTWAL_REMOTE_BASE_FETCH_H
+#ifndef AGENTWAL_REMOTE_HISTORY_FETCH_H
+#define AGENTWAL_REMOTE_HISTORY_FETCH_H
 
-#include "remote/ship/remote.h"
+#include "remote/history/remote.h"
 
 enum {
     WAL__FETCH_READERS = 16,

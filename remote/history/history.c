@@ -1,7 +1,7 @@
 /*
  * history.c - what a remote has of a store (history.h).
  */
-#include "remote/ship/history.h"
+#include "remote/history/history.h"
 
 #include <string.h>
 

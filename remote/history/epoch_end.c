@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "remote/history/history.h"
 #include "remote/layout/part_object.h"
-#include "remote/ship/history.h"
 
 /* The objects after a number, up to WAL__PART_WINDOW of them, which is all. */
 struct tail {

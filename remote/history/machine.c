@@ -1,7 +1,7 @@
 /*
  * machine.c - what remotes ask of this machine (machine.h).
  */
-#include "remote/ship/machine.h"
+#include "remote/history/machine.h"
 
 #include <signal.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  *
  * Threads: any; nothing here changes after the remote was opened.
  */
-#ifndef AGENTWAL_REMOTE_SHIP_REMOTE_H
-#define AGENTWAL_REMOTE_SHIP_REMOTE_H
+#ifndef AGENTWAL_REMOTE_HISTORY_REMOTE_H
+#define AGENTWAL_REMOTE_HISTORY_REMOTE_H
 
 #include "remote/driver/driver.h"
 #include "remote/layout/object_json.h"

@@ -4,8 +4,8 @@
  *
  * Threads: one at a time per source and target.
  */
-#ifndef AGENTWAL_REMOTE_SHIP_LOG_PARTS_H
-#define AGENTWAL_REMOTE_SHIP_LOG_PARTS_H
+#ifndef AGENTWAL_REMOTE_HISTORY_LOG_PARTS_H
+#define AGENTWAL_REMOTE_HISTORY_LOG_PARTS_H
 
 #include <stdbool.h>
 

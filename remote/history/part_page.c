@@ -1,7 +1,7 @@
 /*
  * part_page.c - lists parts of an epoch (part_page.h).
  */
-#include "remote/base/part_page.h"
+#include "remote/history/part_page.h"
 
 #include <string.h>
 

@@ -4,12 +4,12 @@
  *
  * Threads: any.
  */
-#ifndef AGENTWAL_REMOTE_SHIP_HISTORY_H
-#define AGENTWAL_REMOTE_SHIP_HISTORY_H
+#ifndef AGENTWAL_REMOTE_HISTORY_HISTORY_H
+#define AGENTWAL_REMOTE_HISTORY_HISTORY_H
 
+#include "remote/history/log_parts.h"
+#include "remote/history/remote.h"
 #include "remote/layout/part_object.h"
-#include "remote/ship/log_parts.h"
-#include "remote/ship/remote.h"
 
 /*
  * Where an epoch ends: before the first number that no object has, or at a

@@ -3,10 +3,10 @@
  *
  * Threads: one at a time per page.
  */
-#ifndef AGENTWAL_REMOTE_BASE_PART_PAGE_H
-#define AGENTWAL_REMOTE_BASE_PART_PAGE_H
+#ifndef AGENTWAL_REMOTE_HISTORY_PART_PAGE_H
+#define AGENTWAL_REMOTE_HISTORY_PART_PAGE_H
 
-#include "remote/base/fetch.h"
+#include "remote/history/fetch.h"
 
 enum {
     WAL__PART_PAGE_MAX = 1000 /* objects, as object stores list them */

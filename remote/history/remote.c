@@ -1,7 +1,7 @@
 /*
  * remote.c - the objects of a store in a remote (remote.h).
  */
-#include "remote/ship/remote.h"
+#include "remote/history/remote.h"
 
 #include <string.h>
 

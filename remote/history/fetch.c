@@ -5,13 +5,13 @@
  * or were read, each to the slot of its number. All fields below `mutex` are
  * guarded by it, but for the slot of an item that one thread has taken.
  */
-#include "remote/base/fetch.h"
+#include "remote/history/fetch.h"
 
 #include <pthread.h>
 
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
-#include "remote/ship/machine.h"
+#include "remote/history/machine.h"
 
 enum {
     KEPT = 4 * 1024 * 1024 /* bytes of a slot that is used again */

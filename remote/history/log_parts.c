@@ -1,7 +1,7 @@
 /*
  * log_parts.c - the parts of a store and of a replica (log_parts.h).
  */
-#include "remote/ship/log_parts.h"
+#include "remote/history/log_parts.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
  *
  * Threads: any.
  */
-#ifndef AGENTWAL_REMOTE_SHIP_MACHINE_H
-#define AGENTWAL_REMOTE_SHIP_MACHINE_H
+#ifndef AGENTWAL_REMOTE_HISTORY_MACHINE_H
+#define AGENTWAL_REMOTE_HISTORY_MACHINE_H
 
 #include <pthread.h>
 

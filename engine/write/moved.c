@@ -11,10 +11,10 @@
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
-/* Reads the document under the state lock; false: it is not there. */
-static bool read_move(struct wal__core *core,
-                      const struct wal__summary *summary,
-                      struct wal__record_buf *scratch,
+/* Reads the document of the session under the state lock; false: it is not
+ * there. */
+static bool read_move(struct wal__core *core, uint32_t number,
+                      struct wal__span id, struct wal__record_buf *scratch,
                       struct wal_session_move *move)
 {
     const struct wal__span key = wal__moved_key();
@@ -24,8 +24,7 @@ static bool read_move(struct wal__core *core,
     struct wal__frame frame;
     struct wal__span payload;
 
-    if (wal__core_load_documents(core, summary->number, &slot, NULL) !=
-            WAL_OK ||
+    if (wal__core_load_documents(core, number, &slot, NULL) != WAL_OK ||
         slot == NULL) {
         return false;
     }
@@ -38,7 +37,7 @@ static bool read_move(struct wal__core *core,
                scratch, &frame, &payload, NULL) == WAL_OK &&
            frame.type == WAL__FRAME_DOC &&
            wal__doc_record_decode(payload, &record) == WAL__FMT_OK &&
-           wal__moved_decode(record.value, summary->id, move);
+           wal__moved_decode(record.value, id, move);
 }
 
 enum wal_status wal__moved_fail(struct wal__core *core,
@@ -46,16 +45,19 @@ enum wal_status wal__moved_fail(struct wal__core *core,
                                 struct wal_error *error)
 {
     struct wal_session_move move = WAL_INIT(wal_session_move);
-    const struct wal__summary own = *summary;
+    const uint32_t number = summary->number;
+    const size_t size = summary->id.size;
     char id[WAL_ID_SIZE];
     struct wal__record_buf scratch;
 
     /* Loading documents may move the texts of the summary. */
-    WAL__ASSERT(own.id.size < sizeof(id));
-    memcpy(id, own.id.data, own.id.size);
-    id[own.id.size] = '\0';
+    WAL__ASSERT(size < sizeof(id));
+    memcpy(id, summary->id.data, size);
+    id[size] = '\0';
     wal__record_buf_init(&scratch, core->env.heap);
-    if (!read_move(core, summary, &scratch, &move) || move.host[0] == '\0') {
+    if (!read_move(core, number, (struct wal__span){(const uint8_t *)id, size},
+                   &scratch, &move) ||
+        move.host[0] == '\0') {
         (void)snprintf(move.host, sizeof(move.host), "another machine");
     }
     wal__record_buf_deinit(&scratch);

@@ -72,6 +72,23 @@ struct wal__store_object wal__base_object(const uint8_t uuid[16],
     return object;
 }
 
+enum wal_status wal__base_items(const uint8_t uuid[16],
+                                const struct wal__base_list *list, size_t first,
+                                struct wal__buf *items, struct wal_error *error)
+{
+    for (size_t i = first; i < wal__base_list_count(list); i++) {
+        const struct wal__store_object object = wal__base_object(uuid, list, i);
+        /* Its size is not known: at most one is read ahead of the next. */
+        struct wal__fetch_item item = {.size = WAL__FETCH_BYTES / 2};
+
+        wal__store_object_format(&object, item.name);
+        if (wal__buf_append(items, &item, sizeof(item)) != WAL_OK) {
+            return wal__no_memory(error);
+        }
+    }
+    return WAL_OK;
+}
+
 enum wal_status wal__base_head(struct wal_remote *remote,
                                wal__part_info_fn *info, const uint8_t uuid[16],
                                const struct wal__base_list *list, size_t at,

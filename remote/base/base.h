@@ -10,6 +10,7 @@
 #ifndef AGENTWAL_REMOTE_BASE_BASE_H
 #define AGENTWAL_REMOTE_BASE_BASE_H
 
+#include "remote/history/fetch.h"
 #include "remote/history/history.h"
 #include "remote/layout/base_list.h"
 
@@ -30,6 +31,12 @@ enum wal_status wal__base_read(struct wal_remote *remote,
 struct wal__store_object wal__base_object(const uint8_t uuid[16],
                                           const struct wal__base_list *list,
                                           size_t at);
+
+/* Appends the segments from the rank `first` on, as items of a fetch. */
+enum wal_status wal__base_items(const uint8_t uuid[16],
+                                const struct wal__base_list *list, size_t first,
+                                struct wal__buf *items,
+                                struct wal_error *error) WAL_MUST_USE;
 
 /* Reads what a segment of the list says of itself. WAL_ENOTFOUND: it is lost,
  * or only older bases than the newest one name it. */

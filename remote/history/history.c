@@ -95,13 +95,54 @@ enum wal_status wal__history_digest(struct wal_remote *remote,
     return status;
 }
 
+enum wal_status wal__history_floor(struct wal_remote *remote,
+                                   const struct wal__store_object *part,
+                                   uint64_t size, uint64_t *floor,
+                                   struct wal_error *error)
+{
+    char name[WAL__STORE_OBJECT_SIZE];
+    struct wal_slice none;
+    struct wal__buf bytes;
+    enum wal_status status;
+
+    wal__store_object_format(part, name);
+    wal__buf_init(&bytes, remote->heap);
+    status = remote->driver->calls->get(
+        remote->driver, name, size - WAL__PART_TRAILER_SIZE,
+        WAL__PART_TRAILER_SIZE + 1, &bytes, error);
+    if (status == WAL_OK) {
+        status =
+            wal__part_object_open((struct wal_slice){bytes.data, bytes.size},
+                                  name, 0, &none, floor, error);
+    }
+    wal__buf_deinit(&bytes);
+    return status;
+}
+
+enum wal_status wal__history_has_later(struct wal_remote *remote,
+                                       const struct wal__store_object *part,
+                                       uint64_t last_epoch, bool *is_there,
+                                       struct wal_error *error)
+{
+    struct wal__store_object later = *part;
+    uint64_t number = 0;
+    enum wal_status status = WAL_OK;
+
+    while (status == WAL_OK && number == 0 && later.epoch < last_epoch) {
+        later.epoch++;
+        status = wal__remote_next(remote, &later, 0, &number, error);
+    }
+    *is_there = number != 0;
+    return status;
+}
+
 /* --- the end of the parts ----------------------------------------------- */
 
-/* Reads the newest epoch. */
-static enum wal_status read_epoch(struct wal_remote *remote,
-                                  const uint8_t uuid[16],
-                                  struct wal__history *history,
-                                  struct wal_error *error)
+enum wal_status wal__history_read_epoch(struct wal_remote *remote,
+                                        const uint8_t uuid[16],
+                                        uint64_t *number,
+                                        struct wal__epoch *epoch,
+                                        struct wal_error *error)
 {
     struct wal__store_object object = object_of(uuid, WAL__OBJECT_EPOCH);
     char name[WAL__STORE_OBJECT_SIZE];
@@ -109,16 +150,16 @@ static enum wal_status read_epoch(struct wal_remote *remote,
     enum wal_status status =
         wal__remote_last(remote, &object, &object.epoch, error);
 
+    *number = object.epoch;
     if (status != WAL_OK || object.epoch == 0) {
         return status;
     }
-    history->last_epoch = object.epoch;
     wal__store_object_format(&object, name);
     wal__buf_init(&bytes, remote->heap);
     status = wal__remote_get(remote, name, WAL__EPOCH_JSON_MAX, &bytes, error);
     if (status == WAL_OK) {
         status = wal__epoch_decode((struct wal_slice){bytes.data, bytes.size},
-                                   name, &history->writer, error);
+                                   name, epoch, error);
     } else if (status == WAL_ENOTFOUND) {
         status = wal__history_missing(name, error);
     }
@@ -172,7 +213,8 @@ enum wal_status wal__history_read(struct wal_remote *remote,
 {
     struct wal__store_object part = object_of(uuid, WAL__OBJECT_PART);
     struct wal__history read = {.last_epoch = 0};
-    enum wal_status status = read_epoch(remote, uuid, &read, error);
+    enum wal_status status = wal__history_read_epoch(
+        remote, uuid, &read.last_epoch, &read.writer, error);
 
     /* The writer of an epoch with a part has fenced those before it. */
     for (part.epoch = read.last_epoch;

@@ -69,6 +69,25 @@ enum wal_status wal__history_digest(struct wal_remote *remote,
                                     uint8_t digest[WAL_DIGEST_SIZE],
                                     struct wal_error *error) WAL_MUST_USE;
 
+/* Reads the floor at the end of the object of a part, of this size. */
+enum wal_status wal__history_floor(struct wal_remote *remote,
+                                   const struct wal__store_object *part,
+                                   uint64_t size, uint64_t *floor,
+                                   struct wal_error *error) WAL_MUST_USE;
+
+/* Whether an epoch after that of the part, up to the last one, has anything. */
+enum wal_status wal__history_has_later(struct wal_remote *remote,
+                                       const struct wal__store_object *part,
+                                       uint64_t last_epoch, bool *is_there,
+                                       struct wal_error *error) WAL_MUST_USE;
+
+/* Reads the newest epoch; *number is 0 when there is none. */
+enum wal_status wal__history_read_epoch(struct wal_remote *remote,
+                                        const uint8_t uuid[16],
+                                        uint64_t *number,
+                                        struct wal__epoch *epoch,
+                                        struct wal_error *error) WAL_MUST_USE;
+
 /* What a missing object is, where others after it are there. */
 enum wal_status wal__history_missing(const char *name, struct wal_error *error);
 

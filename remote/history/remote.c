@@ -201,15 +201,29 @@ static bool see_store(void *ctx, const char *name, uint64_t size)
     return !wal__store_object_parse(name, found);
 }
 
+enum wal_status wal__remote_next_store(struct wal_remote *remote,
+                                       struct wal__store_object *object,
+                                       struct wal_error *error)
+{
+    char after[WAL__UUID_TEXT_SIZE + 4] = "";
+
+    /* After everything that the store has. */
+    if (object->kind != 0) {
+        wal__uuid_format(object->uuid, after);
+        memcpy(after + WAL__UUID_TEXT_SIZE - 1, "/zz", sizeof("/zz"));
+    }
+    object->kind = 0;
+    return remote->driver->calls->list(remote->driver, "", after, see_store,
+                                       object, error);
+}
+
 enum wal_status wal__remote_find_store(struct wal_remote *remote,
                                        uint8_t uuid[16],
                                        struct wal_error *error)
 {
     struct wal__store_object first = {.epoch = 0};
-    struct wal__store_object second = {.epoch = 0};
-    char after[WAL__STORE_OBJECT_SIZE];
-    enum wal_status status = remote->driver->calls->list(
-        remote->driver, "", "", see_store, &first, error);
+    struct wal__store_object second;
+    enum wal_status status = wal__remote_next_store(remote, &first, error);
 
     if (status != WAL_OK) {
         return status;
@@ -217,11 +231,8 @@ enum wal_status wal__remote_find_store(struct wal_remote *remote,
     if (first.kind == 0) {
         return wal__fail(error, WAL_ENOTFOUND, "the remote has no store");
     }
-    /* After everything that the first one has. */
-    wal__uuid_format(first.uuid, after);
-    memcpy(after + WAL__UUID_TEXT_SIZE - 1, "/zz", sizeof("/zz"));
-    status = remote->driver->calls->list(remote->driver, "", after, see_store,
-                                         &second, error);
+    second = first;
+    status = wal__remote_next_store(remote, &second, error);
     if (status != WAL_OK) {
         return status;
     }

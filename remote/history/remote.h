@@ -55,6 +55,12 @@ enum wal_status wal__remote_watch(struct wal_remote *remote,
                                   const uint8_t uuid[16],
                                   uint32_t timeout_ms) WAL_MUST_USE;
 
+/* Finds an object of the first store after that of *object, or when its kind is
+ * 0 of the first one; object->kind is 0 then when there is none. */
+enum wal_status wal__remote_next_store(struct wal_remote *remote,
+                                       struct wal__store_object *object,
+                                       struct wal_error *error) WAL_MUST_USE;
+
 /* The only store that the remote has. WAL_ENOTFOUND, WAL_EINVAL: several. */
 enum wal_status wal__remote_find_store(struct wal_remote *remote,
                                        uint8_t uuid[16],

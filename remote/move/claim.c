@@ -1,6 +1,7 @@
 /*
  * claim.c - claims of sessions (move.h).
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -21,6 +22,24 @@ enum wal_status wal__claim_init(struct wal__own *own, const char *session,
         memcpy(own->session, session, strlen(session) + 1);
         memcpy(own->store, info.uuid, sizeof(own->store));
         wal__machine_host(own->host);
+    }
+    return status;
+}
+
+enum wal_status wal__claim_set_end(struct wal__own *own,
+                                   struct wal_session *session,
+                                   struct wal_store *store,
+                                   struct wal_error *error)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_store_info of_store = WAL_INIT(wal_store_info);
+    enum wal_status status = wal_session_get_info(session, &info, error);
+
+    if (status == WAL_OK) {
+        (void)snprintf(own->entry, sizeof(own->entry), "%.*s",
+                       WAL_ARG(info.head));
+        status = wal_store_get_info(store, &of_store, error);
+        own->sequence = of_store.last_sequence;
     }
     return status;
 }

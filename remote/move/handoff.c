@@ -15,8 +15,6 @@ static enum wal_status open_session(struct wal_store *store,
                                     struct wal__own *own,
                                     struct wal_error *error)
 {
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_store_info of_store = WAL_INIT(wal_store_info);
     char text[WAL_ID_SIZE];
     enum wal_status status = wal_session_open(store, id, session, error);
 
@@ -25,16 +23,8 @@ static enum wal_status open_session(struct wal_store *store,
     }
     (void)snprintf(text, sizeof(text), "%.*s", WAL_ARG(id));
     status = wal__claim_init(own, text, store, error);
-    if (status == WAL_OK) {
-        status = wal_session_get_info(*session, &info, error);
-    }
-    if (status == WAL_OK) {
-        (void)snprintf(own->entry, sizeof(own->entry), "%.*s",
-                       WAL_ARG(info.head));
-        status = wal_store_get_info(store, &of_store, error);
-        own->sequence = of_store.last_sequence;
-    }
-    return status;
+    return status == WAL_OK ? wal__claim_set_end(own, *session, store, error)
+                            : status;
 }
 
 /* --- giving away -------------------------------------------------------- */

@@ -5,33 +5,10 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "remote/history/history.h"
 #include "remote/move/move.h"
 
 /* --- stores of a remote ------------------------------------------------- */
-
-static bool see_store(void *ctx, const char *name, uint64_t size)
-{
-    struct wal__store_object *found = ctx;
-
-    (void)size;
-    return !wal__store_object_parse(name, found);
-}
-
-/* The first store after this one; object->kind is 0 when there is none. */
-static enum wal_status next_store(struct wal_remote *remote,
-                                  struct wal__store_object *object,
-                                  struct wal_error *error)
-{
-    char after[WAL__UUID_TEXT_SIZE + 4] = "";
-
-    if (object->kind != 0) {
-        wal__uuid_format(object->uuid, after);
-        memcpy(after + WAL__UUID_TEXT_SIZE - 1, "/zz", sizeof("/zz"));
-    }
-    object->kind = 0;
-    return remote->driver->calls->list(remote->driver, "", after, see_store,
-                                       object, error);
-}
 
 enum wal_status wal__holder_find_other(struct wal_remote *remote,
                                        const uint8_t mine[16], uint8_t uuid[16],
@@ -39,14 +16,14 @@ enum wal_status wal__holder_find_other(struct wal_remote *remote,
 {
     struct wal__store_object object = {.kind = 0};
     uint32_t count = 0;
-    enum wal_status status = next_store(remote, &object, error);
+    enum wal_status status = wal__remote_next_store(remote, &object, error);
 
     while (status == WAL_OK && object.kind != 0 && count < 2) {
         if (memcmp(object.uuid, mine, sizeof(object.uuid)) != 0) {
             memcpy(uuid, object.uuid, sizeof(object.uuid));
             count++;
         }
-        status = next_store(remote, &object, error);
+        status = wal__remote_next_store(remote, &object, error);
     }
     if (status == WAL_OK && count == 0) {
         return wal__fail(error, WAL_ENOTFOUND,
@@ -75,27 +52,15 @@ enum wal_status wal__holder_host(struct wal_remote *remote,
                                  char host[WAL__EPOCH_HOST_SIZE],
                                  struct wal_error *error)
 {
-    char name[WAL__STORE_OBJECT_SIZE];
-    struct wal__store_object object;
     struct wal__epoch epoch = {.started_ms = 0};
-    struct wal__buf bytes;
-    enum wal_status status = last_epoch(remote, uuid, &object, error);
+    uint64_t number = 0;
+    enum wal_status status =
+        wal__history_read_epoch(remote, uuid, &number, &epoch, error);
 
-    if (status == WAL_OK && object.epoch == 0) {
+    if (status == WAL_OK && number == 0) {
         return wal__fail(error, WAL_ENOTFOUND,
                          "the remote has no store of this id");
     }
-    if (status != WAL_OK) {
-        return status;
-    }
-    wal__store_object_format(&object, name);
-    wal__buf_init(&bytes, remote->heap);
-    status = wal__remote_get(remote, name, WAL__EPOCH_JSON_MAX, &bytes, error);
-    if (status == WAL_OK) {
-        status = wal__epoch_decode((struct wal_slice){bytes.data, bytes.size},
-                                   name, &epoch, error);
-    }
-    wal__buf_deinit(&bytes);
     if (status == WAL_OK) {
         memcpy(host, epoch.host, sizeof(epoch.host));
     }

@@ -40,6 +40,11 @@ enum wal_status wal__claim_next(struct wal_remote *remote,
 enum wal_status wal__claim_init(struct wal__own *own, const char *session,
                                 struct wal_store *store,
                                 struct wal_error *error) WAL_MUST_USE;
+/* Fills with which entry the session ends in the store. */
+enum wal_status wal__claim_set_end(struct wal__own *own,
+                                   struct wal_session *session,
+                                   struct wal_store *store,
+                                   struct wal_error *error) WAL_MUST_USE;
 /* Records the move of a session in its store. */
 enum wal_status wal__claim_record(struct wal_session *session,
                                   const struct wal__own *own, uint64_t number,

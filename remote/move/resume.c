@@ -90,8 +90,6 @@ static enum wal_status pull(struct resume *resume)
 /* Reads the end of the session in the replica. */
 static enum wal_status read_tail(struct resume *resume)
 {
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_store_info store = WAL_INIT(wal_store_info);
     struct wal_session *session = NULL;
     enum wal_status status = wal_session_open(
         resume->replica, resume->options->session, &session, resume->error);
@@ -99,13 +97,8 @@ static enum wal_status read_tail(struct resume *resume)
     if (status != WAL_OK) {
         return status;
     }
-    status = wal_session_get_info(session, &info, resume->error);
-    if (status == WAL_OK) {
-        (void)snprintf(resume->own.entry, sizeof(resume->own.entry), "%.*s",
-                       WAL_ARG(info.head));
-        status = wal_store_get_info(resume->replica, &store, resume->error);
-        resume->own.sequence = store.last_sequence;
-    }
+    status = wal__claim_set_end(&resume->own, session, resume->replica,
+                                resume->error);
     wal_session_close(session);
     return status;
 }

@@ -131,16 +131,9 @@ static enum wal_status check_segments(struct work *work,
     for (size_t i = 0; i < known && status == WAL_OK; i++) {
         status = add_end(&work->list_ends, end_at(&work->last_ends, i), error);
     }
-    for (size_t i = known;
-         status == WAL_OK && i < wal__base_list_count(&work->list); i++) {
-        const struct wal__store_object object =
-            wal__base_object(work->check->uuid, &work->list, i);
-        struct wal__fetch_item item = {.size = WAL__FETCH_BYTES / 2};
-
-        wal__store_object_format(&object, item.name);
-        if (wal__buf_append(&items, &item, sizeof(item)) != WAL_OK) {
-            status = wal__no_memory(error);
-        }
+    if (status == WAL_OK) {
+        status = wal__base_items(work->check->uuid, &work->list, known, &items,
+                                 error);
     }
     if (status == WAL_OK) {
         status = read_segments(

@@ -227,22 +227,18 @@ static enum wal_status check_page(struct walk *walk, struct wal_error *error)
 /* Reports the fence that an epoch must have when a later one has anything. */
 static enum wal_status check_end(struct walk *walk, struct wal_error *error)
 {
-    struct wal__store_object later = walk->at;
-    uint64_t number = 0;
-    enum wal_status status = WAL_OK;
+    bool has_later = false;
+    enum wal_status status =
+        wal__history_has_later(walk->check->remote, &walk->at,
+                               walk->check->last_epoch, &has_later, error);
 
-    while (status == WAL_OK && number == 0 &&
-           later.epoch < walk->check->last_epoch) {
-        later.epoch++;
-        status =
-            wal__remote_next(walk->check->remote, &later, 0, &number, error);
-    }
-    if (status != WAL_OK || number == 0) {
+    if (status != WAL_OK || !has_later) {
         return status;
     }
-    number = walk->pending_count > 0 ? walk->pending[0] : walk->next;
     walk->has_last = false;
-    return report_lost(walk, number, 1, error);
+    return report_lost(walk,
+                       walk->pending_count > 0 ? walk->pending[0] : walk->next,
+                       1, error);
 }
 
 static enum wal_status check_epoch(struct walk *walk, struct wal_error *error)

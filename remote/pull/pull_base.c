@@ -70,25 +70,6 @@ static enum wal_status get_end(struct wal__pull *pull,
     return status;
 }
 
-static enum wal_status make_items(struct wal__pull *pull,
-                                  const struct wal__base_list *base,
-                                  size_t first, struct wal__buf *items,
-                                  struct wal_error *error)
-{
-    for (size_t i = first; i < wal__base_list_count(base); i++) {
-        const struct wal__store_object object =
-            wal__base_object(pull->uuid, base, i);
-        /* Its size is not known: at most one is read ahead of the next. */
-        struct wal__fetch_item item = {.size = WAL__FETCH_BYTES / 2};
-
-        wal__store_object_format(&object, item.name);
-        if (wal__buf_append(items, &item, sizeof(item)) != WAL_OK) {
-            return wal__no_memory(error);
-        }
-    }
-    return WAL_OK;
-}
-
 static enum wal_status apply_segments(struct wal__pull *pull,
                                       const struct wal__fetch_item *items,
                                       size_t count, struct wal_error *error)
@@ -127,7 +108,7 @@ static enum wal_status apply_base(struct wal__pull *pull,
         status = find_first(pull, base, &position, &first, error);
     }
     if (status == WAL_OK) {
-        status = make_items(pull, base, first, &items, error);
+        status = wal__base_items(pull->uuid, base, first, &items, error);
     }
     if (status == WAL_OK) {
         status = apply_segments(

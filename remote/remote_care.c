@@ -112,7 +112,6 @@ enum wal_status wal_remote_follow(struct wal_remote *remote, const char *path,
         .remote = remote,
         .target = wal__part_target_of(replica),
         .result = WAL_INIT(wal_remote_pull_result),
-        .is_following = true,
     };
     memcpy(follower.pull.uuid, own.uuid, sizeof(own.uuid));
     status = follow(&follower, error);

@@ -12,19 +12,22 @@
 /*
  * WAL_ECORRUPT when the missing number was stored once: a fence is after it,
  * which got the first number that was free; or the floor of a later part is not
- * below it. `at` is the rank of the first object after it in the page.
+ * below it. `at` is the rank of the first object after it in the page. What is
+ * after `last` may have come while the page was read, and the missing one too.
  */
 static enum wal_status check_missing(struct wal_remote *remote,
                                      struct wal__store_object object,
                                      const struct wal__part_page *page,
-                                     size_t at, uint64_t missing,
+                                     size_t at, uint64_t missing, uint64_t last,
                                      struct wal_error *error)
 {
     uint64_t floor = 0;
     enum wal_status status = WAL_OK;
     char name[WAL__STORE_OBJECT_SIZE];
 
-    for (; at < page->count && status == WAL_OK && floor < missing; at++) {
+    for (; at < page->count && wal__part_page_number(page, at) <= last &&
+           status == WAL_OK && floor < missing;
+         at++) {
         const uint64_t size = wal__part_page_items(page)[at].size;
 
         object.number = wal__part_page_number(page, at);
@@ -61,7 +64,7 @@ static enum wal_status find(struct wal_remote *remote,
     }
     found->has_more = found->number < last;
     return found->has_more && !found->is_fenced
-               ? check_missing(remote, *part, page, at, found->number + 1,
+               ? check_missing(remote, *part, page, at, found->number + 1, last,
                                error)
                : WAL_OK;
 }

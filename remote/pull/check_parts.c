@@ -25,6 +25,27 @@ struct walk {
 
 /* --- what is not there -------------------------------------------------- */
 
+/* Whether the object is not there: it may have come since the listing. */
+static enum wal_status is_gone(struct walk *walk, const char *name, bool *gone,
+                               struct wal_error *error)
+{
+    struct wal_remote *remote = walk->check->remote;
+    struct wal_error own = WAL_INIT(wal_error);
+    struct wal__buf bytes;
+    enum wal_status status;
+
+    wal__buf_init(&bytes, remote->heap);
+    status =
+        remote->driver->calls->get(remote->driver, name, 0, 1, &bytes, &own);
+    wal__buf_deinit(&bytes);
+    *gone = status == WAL_ENOTFOUND;
+    if (status != WAL_OK && status != WAL_ENOTFOUND) {
+        wal__error_copy(error, &own);
+        return status;
+    }
+    return WAL_OK;
+}
+
 /* Reports `count` objects from `number` of the epoch on. */
 static enum wal_status report_lost(struct walk *walk, uint64_t number,
                                    uint64_t count, struct wal_error *error)
@@ -32,16 +53,24 @@ static enum wal_status report_lost(struct walk *walk, uint64_t number,
     struct wal__store_object lost = walk->at;
     struct wal_error text = WAL_INIT(wal_error);
     char name[WAL__STORE_OBJECT_SIZE];
+    bool gone = false;
+    enum wal_status status = WAL_OK;
 
-    lost.number = number;
-    wal__store_object_format(&lost, name);
-    if (count == 1) {
+    for (; status == WAL_OK && !gone && count > 0; number++, count--) {
+        lost.number = number;
+        wal__store_object_format(&lost, name);
+        status = is_gone(walk, name, &gone, error);
+    }
+    if (status != WAL_OK || !gone) {
+        return status;
+    }
+    if (count == 0) {
         return wal__check_report(walk->check, name, WAL_ENOTFOUND,
                                  "the remote has lost the object", error);
     }
     (void)!wal__fail(&text, WAL_ENOTFOUND,
                      "the remote has lost the object, and the %llu after it",
-                     (unsigned long long)(count - 1));
+                     (unsigned long long)count);
     return wal__check_report(walk->check, name, WAL_ENOTFOUND, text.text,
                              error);
 }
@@ -255,7 +284,9 @@ static enum wal_status check_epoch(struct walk *walk, struct wal_error *error)
         if (status == WAL_OK) {
             status = check_page(walk, error);
         }
-    } while (status == WAL_OK && walk->page.count > 0 && !walk->is_fenced);
+        /* What comes meanwhile, which may never end, is not read. */
+    } while (status == WAL_OK && walk->page.count == WAL__PART_PAGE_MAX &&
+             !walk->is_fenced);
     return status == WAL_OK && !walk->is_fenced ? check_end(walk, error)
                                                 : status;
 }

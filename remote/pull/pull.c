@@ -158,15 +158,15 @@ static enum wal_status apply_parts(struct wal__pull *pull,
         count = wal__part_page_run(&pull->page, next.number);
         if (count > 0) {
             status = apply_run(pull, count, error);
+            was_missing = false;
+            /* All that was there has been applied: what comes meanwhile, which
+             * may never end, is for the next run. */
+            if (status == WAL_OK && next.epoch == pull->last_epoch &&
+                count == pull->page.count && count < WAL__PART_PAGE_MAX) {
+                return WAL_OK;
+            }
             if (status == WAL_ENOTFOUND) {
                 status = WAL_OK; /* the next listing lacks it */
-            }
-            was_missing = false;
-            /* What comes meanwhile is for the next look. */
-            if (status == WAL_OK && pull->is_following &&
-                pull->next.epoch == pull->last_epoch &&
-                count < WAL__PART_PAGE_MAX) {
-                return WAL_OK;
             }
         } else {
             status = skip_missing(pull, was_missing, error);

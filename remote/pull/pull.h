@@ -19,7 +19,6 @@ struct wal__pull {
     uint64_t last_epoch;           /* the newest one */
     struct wal__part_page page;    /* of the parts from `next` on */
     struct wal__store_object lost; /* a segment that was not there */
-    bool is_following; /* a run ends after a few parts of the newest epoch */
     struct wal_remote_pull_result result;
 };
 

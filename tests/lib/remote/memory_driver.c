@@ -244,13 +244,19 @@ static enum wal_status list(struct wal__driver *driver, const char *prefix,
     }
     for (; place < memory->count; place++) {
         const struct memory_object *object = &memory->objects[place];
+        char name[WAL__STORE_OBJECT_SIZE];
 
         if (strcmp(object->name, after) == 0) {
             continue;
         }
-        if (strncmp(object->name, prefix, strlen(prefix)) != 0 ||
-            !each(ctx, object->name, object->size)) {
+        memcpy(name, object->name, sizeof(name));
+        if (strncmp(name, prefix, strlen(prefix)) != 0 ||
+            !each(ctx, name, object->size)) {
             break;
+        }
+        if (memory->listed != NULL) {
+            memory->listed(memory->hook_ctx, name);
+            place = place_of(memory, name);
         }
     }
     return WAL_OK;

@@ -40,6 +40,8 @@ struct memory_driver {
     uint32_t other_faults;   /* of 100,000 other calls */
     /* Called before each call, or NULL. */
     void (*hook)(void *ctx, const char *call, const char *name);
+    /* Called while a list goes on, after each name; it may add objects. */
+    void (*listed)(void *ctx, const char *name);
     void *hook_ctx;
     pthread_mutex_t mutex;
     uint32_t delay_us;     /* of a get, without the lock */

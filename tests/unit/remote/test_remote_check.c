@@ -132,6 +132,54 @@ static void make_history(void)
     push(3);
 }
 
+/* The writer stores a part before each listing of parts. */
+static void push_before_listing(void *ctx, const char *call, const char *name)
+{
+    (void)ctx;
+    if (strcmp(call, "list") == 0 && strstr(name, "/part/") != NULL) {
+        push(1);
+    }
+}
+
+static void test_remote_check__ends_while_parts_come(void **state)
+{
+    (void)state;
+    make_history();
+    place.memory.hook = push_before_listing;
+    assert_int_equal(check(NULL), WAL_OK);
+    place.memory.hook = NULL;
+}
+
+/* The listing has passed part 4 when that comes, and with it one whose floor
+ * covers it. */
+static void push_while_listing(void *ctx, const char *name)
+{
+    (void)ctx;
+    if (strcmp(name, UUID "/part/0000000000000001/0000000000000005") == 0) {
+        place.memory.listed = NULL;
+        push(0);
+    }
+}
+
+static void test_remote_check__gap_is_filled_while_it_is_listed(void **state)
+{
+    struct wal_remote_push_result result = WAL_INIT(wal_remote_push_result);
+
+    (void)state;
+    start(1);
+    for (uint64_t i = 0; i < 6; i++) {
+        small_log_append(&place.log, 100 + i);
+    }
+    place.memory.fail_at = place.memory.calls + 4;
+    assert_int_equal(wal__writer_push(&place.writer, &result, NULL),
+                     WAL_EREMOTE);
+    place.memory.fail_at = 0;
+    place.memory.listed = push_while_listing;
+    assert_int_equal(check(NULL), WAL_OK);
+    assert_null(place.memory.listed);
+    assert_int_equal(place.result.damage, 0);
+}
+
 static void test_remote_check__sound_history(void **state)
 {
     (void)state;
@@ -355,6 +403,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PLACE_TEST(test_remote_check__sound_history),
+        PLACE_TEST(test_remote_check__ends_while_parts_come),
+        PLACE_TEST(test_remote_check__gap_is_filled_while_it_is_listed),
         PLACE_TEST(test_remote_check__no_store),
         PLACE_TEST(test_remote_check__each_lost_object),
         PLACE_TEST(test_remote_check__each_damaged_object),

@@ -251,6 +251,46 @@ static void test_remote_ship__lost_part_is_no_gap(void **state)
     assert_string_equal(error.file, lost);
 }
 
+/* The listing has passed part 4 when that comes, and with it a part whose floor
+ * covers it. */
+static void push_while_listing(void *ctx, const char *name)
+{
+    static int seen;
+
+    (void)ctx;
+    if (strcmp(name, UUID "/part/0000000000000001/0000000000000005") == 0 &&
+        ++seen % 2 == 0) {
+        place.memory.listed = NULL;
+        assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    }
+}
+
+static void test_remote_ship__gap_is_filled_while_it_is_listed(void **state)
+{
+    struct wal__store_object part = {.kind = WAL__OBJECT_PART, .epoch = 1};
+    struct wal__epoch_end end = {.number = 0};
+
+    (void)state;
+    place.a.per_part = 2;
+    append(&place.a, 100, 12);
+    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
+                                        1, false, NULL),
+                     WAL_OK);
+    place.memory.fail_at = place.memory.calls + 4;
+    assert_int_equal(push(&place.writer, NULL, NULL), WAL_EREMOTE);
+    place.memory.fail_at = 0;
+    memcpy(part.uuid, small_uuid, sizeof(part.uuid));
+    place.memory.listed = push_while_listing;
+    assert_int_equal(
+        wal__epoch_end_find(&place.memory.remote, &part, &end, NULL), WAL_OK);
+    assert_null(place.memory.listed);
+    assert_int_equal(end.number, 3);
+    assert_true(end.has_more);
+    assert_int_equal(
+        wal__epoch_end_find(&place.memory.remote, &part, &end, NULL), WAL_OK);
+    assert_int_equal(end.number, 6);
+}
+
 /* Without marks a writer cannot know what a process before it sent. */
 static void test_remote_ship__no_marks_make_an_epoch(void **state)
 {
@@ -658,6 +698,30 @@ static void test_remote_pull__goes_on_from_each_position(void **state)
     assert_logs_equal(&place.a, &place.b);
 }
 
+/* The writer stores a part before each listing. */
+static void push_before_listing(void *ctx, const char *call, const char *name)
+{
+    (void)ctx;
+    if (strcmp(call, "list") == 0 && strstr(name, "/part/") != NULL) {
+        append(&place.a, 900, 1);
+        assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    }
+}
+
+static void test_remote_pull__ends_while_parts_come(void **state)
+{
+    (void)state;
+    store_ten();
+    place.memory.hook = push_before_listing;
+    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    assert_true(place.b.count > 10);
+    assert_true(place.b.count < 20);
+    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    place.memory.hook = NULL;
+    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    assert_logs_equal(&place.a, &place.b);
+}
+
 static void test_remote_pull__lost_objects(void **state)
 {
     static const char *const lost[] = {
@@ -825,6 +889,7 @@ int main(void)
         PLACE_TEST(test_remote_ship__killed_with_parts_on_the_way),
         PLACE_TEST(test_remote_ship__takeover_fences_the_gap),
         PLACE_TEST(test_remote_ship__lost_part_is_no_gap),
+        PLACE_TEST(test_remote_ship__gap_is_filled_while_it_is_listed),
         PLACE_TEST(test_remote_ship__no_marks_make_an_epoch),
         PLACE_TEST(test_remote_ship__marks_are_not_kept),
         PLACE_TEST(test_remote_ship__part_of_copy_with_other_past),
@@ -842,6 +907,7 @@ int main(void)
         PLACE_TEST(test_remote_ship__compacted_while_it_was_away),
         PLACE_TEST(test_remote_ship__past_that_compaction_left_open),
         PLACE_TEST(test_remote_pull__goes_on_from_each_position),
+        PLACE_TEST(test_remote_pull__ends_while_parts_come),
         PLACE_TEST(test_remote_pull__lost_objects),
         PLACE_TEST(test_remote_pull__damaged_part),
         PLACE_TEST(test_remote_pull__part_that_does_not_follow),

@@ -23,7 +23,8 @@ enum wal_status wal__core_check_ships(struct wal__core *core,
     if (status == WAL_OK && !ships) {
         status = wal__fail_at(error, WAL_EREMOTE, 0, core->env.root, 0,
                               "no process ships the store: run `agentwal "
-                              "remote push --follow`, or a shipper");
+                              "remote push --follow`, or start a shipper in "
+                              "the program");
     }
     return status;
 }

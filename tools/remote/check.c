@@ -8,6 +8,7 @@
 #include "agentwal/remote.h"
 #include "tools/cli/json.h"
 #include "tools/remote/config.h"
+#include "tools/remote/open.h"
 #include "tools/remote/print.h"
 #include "tools/remote/store_id.h"
 #include "tools/remote/verbs.h"
@@ -141,8 +142,8 @@ static void end_text(const struct check *check)
     if (result->damage == 0) {
         printf("sound: ");
     } else {
-        printf("%" PRIu64 " %s: ", result->damage,
-               cli_plural(result->damage, "damage", "damages"));
+        printf("damaged: %" PRIu64 " %s; ", result->damage,
+               cli_plural(result->damage, "object", "objects"));
     }
     printf("%" PRIu64 " %s and %" PRIu64 " %s, %s, up to number %" PRIu64 "\n",
            result->parts, cli_plural(result->parts, "part", "parts"),
@@ -155,11 +156,12 @@ static int run(struct check *check)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_remote *remote = NULL;
-    enum wal_status status = wal_remote_open(check->url, &remote, &error);
+    enum wal_status status;
     bool is_complete;
+    int code = remote_open(check->cli, "--remote", check->url, &remote);
 
-    if (status != WAL_OK) {
-        return remote_report(check->cli, "--remote", status, &error);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
     begin_report(check);
     status = wal_remote_check(remote, check->has_uuid ? check->uuid : NULL, see,

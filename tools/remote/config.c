@@ -181,7 +181,7 @@ int remote_config_read(const struct cli *cli, const char *store, bool required,
 
 /* --- writing ------------------------------------------------------------ */
 
-static void format_hex(const uint8_t *bytes, size_t count, char *out)
+void remote_config_hex(const uint8_t *bytes, size_t count, char *out)
 {
     for (size_t i = 0; i < count; i++) {
         (void)snprintf(out + 2 * i, 3, "%02x", bytes[i]);
@@ -199,7 +199,7 @@ static void format_marks(const struct remote_config *config, char *out,
         char digest[2 * sizeof(mark->digest) + 1];
         int written;
 
-        format_hex(mark->digest, sizeof(mark->digest), digest);
+        remote_config_hex(mark->digest, sizeof(mark->digest), digest);
         written = snprintf(out + size, capacity - size,
                            "%s%" PRIu64 " %" PRIu64 " %s", i == 0 ? "" : ",",
                            mark->epoch, mark->part, digest);
@@ -218,7 +218,7 @@ static size_t format(const struct remote_config *config, char *text,
     size_t size = 0;
     int written;
 
-    format_hex(config->writer, sizeof(config->writer), writer);
+    remote_config_hex(config->writer, sizeof(config->writer), writer);
     format_marks(config, marks, sizeof(marks));
     if (wal__json_escape((struct wal__json_span){(const uint8_t *)config->url,
                                                  strlen(config->url)},

@@ -22,6 +22,9 @@ struct remote_config {
     uint64_t mark_count;
 };
 
+/* Writes 2 * count hexadecimal digits and a terminator. */
+void remote_config_hex(const uint8_t *bytes, size_t count, char *out);
+
 /* Fills config->writer. */
 void remote_config_init(struct remote_config *config);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "tools/cli/json.h"
+#include "tools/remote/config.h"
 #include "tools/terminal/size.h"
 
 struct number {
@@ -43,9 +44,7 @@ static void put_hex(struct cli_json *json, const char *key,
 {
     char text[33];
 
-    for (size_t i = 0; i < 16; i++) {
-        (void)snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-    }
+    remote_config_hex(bytes, 16, text);
     cli_json_key(json, key);
     cli_json_text(json, cli_slice(text));
 }

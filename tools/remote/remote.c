@@ -14,6 +14,7 @@
 #include "tools/remote/config.h"
 #include "tools/remote/follow.h"
 #include "tools/remote/moves.h"
+#include "tools/remote/open.h"
 #include "tools/remote/print.h"
 #include "tools/remote/shipping.h"
 #include "tools/remote/store_id.h"
@@ -36,17 +37,6 @@ struct request {
     struct wal_remote *remote;
 };
 
-/* A URL that is refused is not printed: it may have a password. */
-static int open_remote(struct request *request, const char *url)
-{
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_remote_open(url, &request->remote, &error);
-
-    return status == WAL_OK
-               ? CLI_CONTINUE
-               : remote_report(request->cli, "URL", status, &error);
-}
-
 /* Opens the store of the command line, and the remote that it has. */
 static int open_both(struct request *request)
 {
@@ -56,8 +46,10 @@ static int open_both(struct request *request)
         code = remote_config_read(request->cli, request->path, true,
                                   &request->config);
     }
-    return code == CLI_CONTINUE ? open_remote(request, request->config.url)
-                                : code;
+    return code == CLI_CONTINUE
+               ? remote_open(request->cli, "URL", request->config.url,
+                             &request->remote)
+               : code;
 }
 
 /* --- add ---------------------------------------------------------------- */
@@ -93,7 +85,7 @@ static int add(struct request *request)
         code = check_former(request, url);
     }
     if (code == CLI_CONTINUE) {
-        code = open_remote(request, url);
+        code = remote_open(request->cli, "URL", url, &request->remote);
     }
     if (code != CLI_CONTINUE) {
         return code;
@@ -254,7 +246,7 @@ static int pull(struct request *request)
     if (strlen(url) >= sizeof(request->config.url)) {
         return cli_error(cli, CLI_USAGE, "URL", "is too long");
     }
-    code = open_remote(request, url);
+    code = remote_open(request->cli, "URL", url, &request->remote);
     if (code != CLI_CONTINUE) {
         return code;
     }

@@ -14,6 +14,7 @@
 #include "agentwal/transfer.h"
 #include "tools/cli/json.h"
 #include "tools/remote/config.h"
+#include "tools/remote/open.h"
 #include "tools/remote/print.h"
 #include "tools/remote/store_id.h"
 #include "tools/remote/verbs.h"
@@ -111,16 +112,6 @@ static int print_tail(const struct resume_request *request, const char *id)
 
 /* --- the two ways ------------------------------------------------------- */
 
-static int open_remote(struct resume_request *request, const char *url)
-{
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_remote_open(url, &request->remote, &error);
-
-    return status == WAL_OK
-               ? CLI_CONTINUE
-               : remote_report(request->cli, "URL", status, &error);
-}
-
 static int bring(struct resume_request *request)
 {
     struct wal_remote_resume_options options =
@@ -136,7 +127,7 @@ static int bring(struct resume_request *request)
         return cli_error(request->cli, CLI_USAGE, "--store-id",
                          "\"%s\" is not the id of a store", request->store_id);
     }
-    code = open_remote(request, request->url);
+    code = remote_open(request->cli, "URL", request->url, &request->remote);
     if (code != CLI_CONTINUE) {
         return code;
     }
@@ -188,7 +179,7 @@ static int take_back(struct resume_request *request)
     if (code == CLI_NEGATIVE) {
         code = mark_back(request);
     } else if (code == CLI_CONTINUE) {
-        code = open_remote(request, config.url);
+        code = remote_open(request->cli, "URL", config.url, &request->remote);
         if (code != CLI_CONTINUE) {
             return code;
         }

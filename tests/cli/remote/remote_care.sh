@@ -77,7 +77,7 @@ while read -r object; do
     head -c -3 kept >"$object"
     code 1 agentwal check --remote "$url"
     grep -q "^${object#bucket/}: " stdout || fail "$object: $(cat stdout)"
-    grep -q '^1 damage: ' stdout || fail "$object: $(cat stdout)"
+    grep -q '^damaged: 1 object; ' stdout || fail "$object: $(cat stdout)"
     cp kept "$object"
 done <objects
 segment=$(find bucket -path '*/seg/*' -type f | sort | tail -1)

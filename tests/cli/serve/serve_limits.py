@@ -217,8 +217,13 @@ def check_slow():
         if not is_closed(silent, 10):
             fail("a silent connection is not closed")
         server.create("--id", "x")
-        if b"event: session" not in events.recv(65536):
-            fail("the events of an idle stream")
+        events.settimeout(10)
+        answer = b""
+        while b"event: session" not in answer:
+            part = events.recv(65536)
+            if not part:
+                fail("the events of an idle stream: %r" % answer)
+            answer += part
         for sock in (silent, slow, events):
             sock.close()
 

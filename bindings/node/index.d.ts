@@ -220,11 +220,11 @@ export class Store {
    * is new. */
   backup(path: string | URL, options?: Progress): Promise<BackupResult>;
   /** Takes sessions of another open store into this one. */
-  merge(from: Store, options?: TransferOptions): Promise<TransferResult>;
+  merge(from: Store, options?: IntakeOptions): Promise<TransferResult>;
   /** Writes sessions (default: all) to a bundle, one file. */
   writeBundle(path: string | URL, options?: TransferOptions): Promise<TransferResult>;
   /** Takes in the sessions of a bundle. */
-  readBundle(path: string | URL, options?: TransferOptions): Promise<TransferResult>;
+  readBundle(path: string | URL, options?: IntakeOptions): Promise<TransferResult>;
   /** Imports session files of other programs. */
   import(paths: string | URL | (string | URL)[], options?: ImportOptions): Promise<ImportResult>;
   /** Imports them, then what changes in them, until the signal. Yields the
@@ -303,12 +303,25 @@ export interface TransferOptions extends Progress {
   directory?: string | URL;
 }
 
+/** Of `merge` and `readBundle`. */
+export interface IntakeOptions extends TransferOptions {
+  /** A session that both stores went on with is not refused: the other one
+   * becomes a fork, `ID@NAME`. */
+  keepBoth?: boolean;
+  /** NAME; default: the first 8 digits of the id of the other store. */
+  branchName?: string;
+}
+
 export interface TransferResult {
   created: number; continued: number; unchanged: number; refused: number;
   entries: number; documents: number; differingDocuments: number; bytes: number;
+  /** Sessions that were made as branches. */
+  branched: number;
   reports: {
-    kind: 'created' | 'continued' | 'unchanged' | 'refused' | 'document';
+    kind: 'created' | 'continued' | 'unchanged' | 'refused' | 'document' | 'branched';
     sessionId: string; key: string; entries: number; documents: number;
+    /** The branch that has what the other store went on with; empty: the session itself has it. */
+    branchId: string;
     error: WalError | null;
   }[];
 }
@@ -389,6 +402,8 @@ export interface SessionInfo {
   isDamaged: boolean;
   isDeleted: boolean;
   isTrashed: boolean;
+  /** To another store: appends are refused. */
+  isMoved: boolean;
 }
 
 export interface ListOptions {

@@ -44,7 +44,7 @@ test('a session has every field that it was created with', async (t) => {
   assert.ok(info.bytes > 0);
   assert.ok(info.metadataVersion > 0);
   assert.ok(info.lastSequence > 0);
-  for (const name of ['isFork', 'isDamaged', 'isDeleted', 'isTrashed']) {
+  for (const name of ['isFork', 'isDamaged', 'isDeleted', 'isTrashed', 'isMoved']) {
     assert.equal(info[name], false, name);
   }
   assert.equal(info.firstText, '');

@@ -85,6 +85,38 @@ test('merge of named sessions, and of none', async (t) => {
   assert.equal(absent.actual, 'none');
 });
 
+test('what both went on with is kept on both sides', async (t) => {
+  const from = await openStore(t);
+  const to = memoryStore(t);
+  await (await from.create({ id: 's' })).append({ id: 'e1', payload: 1 });
+  await to.merge(from);
+  await from.session('s').append({ id: 'e2', payload: 'here' });
+  await to.session('s').append({ id: 'e3', payload: 'there' });
+  const keep = { keepBoth: true, branchName: 'host' };
+  const made = await to.merge(from, keep);
+  assert.deepEqual([made.refused, made.branched], [0, 1]);
+  assert.deepEqual(
+    made.reports.map(({ kind, branchId, entries }) => [kind, branchId, entries]),
+    [['branched', 's@host', 1]],
+  );
+  assert.deepEqual(ids(to, 's'), ['e1', 'e3']);
+  assert.deepEqual(ids(to, 's@host'), ['e1', 'e2']);
+  assert.deepEqual(
+    [to.session('s@host').info().isFork, to.session('s').info().isMoved],
+    [true, false],
+  );
+  const file = path.join(temporaryFolder(t), 'both.bundle');
+  await from.writeBundle(file);
+  const again = await to.readBundle(file, keep);
+  assert.deepEqual([again.unchanged, again.reports[0].branchId], [1, 's@host']);
+  assert.equal((await to.merge(from)).refused, 1);
+  const wrong = async (branchName) =>
+    (await rejection(to.merge(from, { keepBoth: true, branchName }))).code;
+  assert.equal(await wrong(5), 'WAL_EINVAL');
+  assert.equal(await wrong('\ud800'), 'WAL_EINVAL');
+  assert.equal(await wrong('x'.repeat(300)), 'WAL_ETOOBIG');
+});
+
 test('what differs is refused and reported', async (t) => {
   const from = memoryStore(t);
   const to = memoryStore(t);

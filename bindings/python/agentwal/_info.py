@@ -87,6 +87,8 @@ class SessionInfo(Record):
     is_damaged: bool
     is_deleted: bool
     is_trashed: bool
+    is_moved: bool
+    """To another store: appends are refused."""
 
     @property
     def created(self) -> datetime.datetime:
@@ -105,7 +107,8 @@ def session_info(row: dict[str, Any]) -> SessionInfo:
     return SessionInfo(is_fork=bool(flags & _wal.SESSION_FORK),
                        is_damaged=bool(flags & _wal.SESSION_DAMAGED),
                        is_deleted=bool(flags & _wal.SESSION_DELETED),
-                       is_trashed=bool(flags & _wal.SESSION_TRASHED), **row)
+                       is_trashed=bool(flags & _wal.SESSION_TRASHED),
+                       is_moved=bool(flags & _wal.SESSION_MOVED), **row)
 
 
 class SessionList(list[SessionInfo]):

@@ -122,11 +122,13 @@ class TransferReport(Record):
     """What became of a session, or of a document of the store."""
 
     kind: str
-    """"created", "continued", "unchanged", "refused" or "document"."""
+    """"created", "continued", "unchanged", "refused", "document" or "branched"."""
     session_id: str
     key: str
     entries: int
     documents: int
+    branch_id: str
+    """The branch that has what the other store went on with; empty: the session itself has it."""
     error: Error | None
 
 
@@ -141,10 +143,12 @@ class TransferResult(Record):
     documents: int
     differing_documents: int
     bytes: int
+    branched: int
+    """Sessions that were made as branches."""
     reports: tuple[TransferReport, ...]
 
 
-_TRANSFER_KINDS = ("created", "continued", "unchanged", "refused", "document")
+_TRANSFER_KINDS = ("created", "continued", "unchanged", "refused", "document", "branched")
 
 
 def transfer_result(row: dict[str, Any]) -> TransferResult:

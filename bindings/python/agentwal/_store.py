@@ -254,31 +254,40 @@ class Store(Unpicklable):
                                                 on_progress))
 
     def merge(self, source: Store, *, sessions: Iterable[str] | None = None,
+              keep_both: bool = False, branch_name: str = "",
               on_progress: Progress | None = None) -> TransferResult:
-        """Takes sessions (None: all) of another open store into this one."""
+        """Takes sessions (None: all) of another open store into this one.
+
+        keep_both: a session that both stores went on with is not refused: that of `source` becomes
+        a fork, "ID@NAME". branch_name: NAME; empty: the first 8 digits of the id of `source`.
+        """
         if not isinstance(source, Store):
             raise wrong_type("source", "a Store", source)
-        return transfer_result(_wal.store_merge(source._handle, self._handle, _ids(sessions),
-                                                on_progress))
+        return transfer_result(_wal.store_merge(
+            source._handle, self._handle, _ids(sessions), branch_name if keep_both else None,
+            on_progress))
 
     def write_bundle(self, path: Path, *, sessions: Iterable[str] | None = None,
                      directory: Path | None = None,
                      on_progress: Progress | None = None) -> TransferResult:
         """Writes sessions (None: all) to a bundle, one file that must not exist. directory: where
         a temporary store is made; None: next to it."""
-        return self._bundle(_wal.bundle_write, path, sessions, directory, on_progress)
+        return self._bundle(_wal.bundle_write, path, sessions, None, directory, on_progress)
 
     def read_bundle(self, path: Path, *, sessions: Iterable[str] | None = None,
+                    keep_both: bool = False, branch_name: str = "",
                     directory: Path | None = None,
                     on_progress: Progress | None = None) -> TransferResult:
-        """Takes in the sessions of a bundle, all of whose bytes are checked before."""
-        return self._bundle(_wal.bundle_read, path, sessions, directory, on_progress)
+        """Takes in the sessions of a bundle, all of whose bytes are checked before. keep_both and
+        branch_name: as in merge()."""
+        return self._bundle(_wal.bundle_read, path, sessions, branch_name if keep_both else None,
+                            directory, on_progress)
 
     def _bundle(self, call: Callable[..., dict[str, Any]], path: Path,
-                sessions: Iterable[str] | None, directory: Path | None,
+                sessions: Iterable[str] | None, branch: str | None, directory: Path | None,
                 on_progress: Progress | None) -> TransferResult:
         return transfer_result(call(
-            self._handle, path_bytes("path", path), _ids(sessions),
+            self._handle, path_bytes("path", path), _ids(sessions), branch,
             None if directory is None else path_bytes("directory", directory), on_progress))
 
     # ------------------------------------------------ imports and views ---

@@ -154,6 +154,30 @@ def test_merge__and_bundles(disk_store, tmp_path):
             other.merge("store")
 
 
+def test_merge__keeps_both(disk_store, tmp_path):
+    disk_store.create(id="s").append({"n": 1})
+    with agentwal.open(tmp_path / "other") as other:
+        other.merge(disk_store)
+        disk_store.session("s").append({"n": "here"})
+        there = other.session("s")
+        there.append({"n": "there"})
+        result = other.merge(disk_store, keep_both=True, branch_name="host")
+        [report] = result.reports
+        assert (result.refused, result.branched) == (0, 1)
+        assert (report.kind, report.branch_id, report.entries) == ("branched", "s@host", 1)
+        assert [entry.payload["n"] for entry in there.entries()] == [1, "there"]
+        branch = other.session("s@host")
+        assert [entry.payload["n"] for entry in branch.entries()] == [1, "here"]
+        assert branch.info().is_fork and not branch.info().is_moved
+        disk_store.write_bundle(tmp_path / "both.bundle")
+        result = other.read_bundle(tmp_path / "both.bundle", keep_both=True, branch_name="host")
+        assert (result.unchanged, result.reports[0].branch_id) == (1, "s@host")
+        with pytest.raises(agentwal.TooBig):
+            other.merge(disk_store, keep_both=True, branch_name="x" * 300)
+        with pytest.raises(TypeError):
+            other.merge(disk_store, keep_both=True, branch_name=5)
+
+
 def test_bundle__written_and_read(disk_store, tmp_path):
     fill(disk_store)
     path = tmp_path / "sessions.bundle"

@@ -19,7 +19,8 @@ def test_create__all_options(store):
             info.metadata, info.schema_version) == (
         "mine", "/srv/app", "p", "Titel ☃", parent.id, "file", {"a": [1]}, 3)
     assert session.id == "mine" and "mine" in repr(session) and session.store is store
-    assert not (info.is_fork or info.is_damaged or info.is_deleted or info.is_trashed)
+    assert not (info.is_fork or info.is_damaged or info.is_deleted or info.is_trashed
+                or info.is_moved)
     with pytest.raises(agentwal.Exists) as caught:
         store.create(id="mine")
     assert caught.value.actual == "mine"

@@ -17,22 +17,28 @@ function transferArguments(options) {
   return [sessions === undefined ? undefined : [...sessions], toOptionalPath(directory)];
 }
 
+// sessions, directory, and the name of branches; none: nothing is kept twice
+function intakeArguments(options) {
+  const { keepBoth, branchName } = toOptions(options);
+  return [...transferArguments(options), keepBoth === true ? (branchName ?? '') : undefined];
+}
+
 // What was asked for before, also of `from`, is written first.
 async function merge(core, from, options) {
-  const given = transferArguments(options);
+  const given = intakeArguments(options);
   await from.written();
   await core.written();
   return runWatched(options, (watch) => native.merge(core.handle, from.handle, ...given, watch));
 }
 
 async function writeBundle(core, path, options) {
-  const given = [toPath(path), ...transferArguments(options)];
+  const given = [toPath(path), ...transferArguments(options), undefined];
   await core.written();
   return runWatched(options, (watch) => native.writeBundle(core.handle, ...given, watch));
 }
 
 async function readBundle(core, path, options) {
-  const given = [toPath(path), ...transferArguments(options)];
+  const given = [toPath(path), ...intakeArguments(options)];
   await core.written();
   return runWatched(options, (watch) => native.readBundle(core.handle, ...given, watch));
 }

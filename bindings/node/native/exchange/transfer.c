@@ -36,6 +36,7 @@ static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
         item->is = *report;
         item->is.session_id = list_copy_text(list, arena, report->session_id);
         item->is.key = list_copy_text(list, arena, report->key);
+        item->is.branch_id = list_copy_text(list, arena, report->branch_id);
         item->is.error = list_copy_error(list, arena, report->error);
     }
     return 0;
@@ -73,19 +74,20 @@ static enum wal_status read_run(struct job *job, struct wal_error *error)
 static napi_value make_report(struct call *call, const struct list_item *item)
 {
     static const char *const kinds[] = {"created", "continued", "unchanged",
-                                        "refused", "document"};
+                                        "refused", "document",  "branched"};
     const struct wal_transfer_report *report =
         &((const struct report_item *)item)->is;
     napi_value object = make_object(call);
 
     object_set(call, object, "kind",
-               make_string(call, kinds[report->kind <= WAL_TRANSFER_DOCUMENT
+               make_string(call, kinds[report->kind <= WAL_TRANSFER_BRANCHED
                                            ? report->kind
                                            : WAL_TRANSFER_REFUSED]));
     object_text(call, object, "sessionId", report->session_id);
     object_text(call, object, "key", report->key);
     object_number(call, object, "entries", report->entries);
     object_number(call, object, "documents", report->documents);
+    object_text(call, object, "branchId", report->branch_id);
     object_set(call, object, "error",
                report->error == NULL ? make_null(call)
                                      : call_make_error(call, report->error));
@@ -107,6 +109,7 @@ static napi_value transfer_finish(struct call *call, struct job *job)
     object_number(call, object, "differingDocuments",
                   result->differing_documents);
     object_number(call, object, "bytes", result->bytes);
+    object_number(call, object, "branched", result->branched);
     object_set(call, object, "reports",
                list_make(call, &self->reports, make_report));
     return object;
@@ -122,29 +125,33 @@ static const struct job_kind write_kind = {"writeBundle",
 static const struct job_kind read_kind = {
     "readBundle", sizeof(struct transfer_job), read_run, transfer_finish, NULL};
 
-/* sessions, directory, watch */
+/* sessions, directory, branch, watch; no branch: a session that both went on
+ * with is refused */
 static napi_value start(struct call *call, struct transfer_job *self,
                         size_t first)
 {
     uint32_t count = 0;
     struct wal_slice *sessions =
         value_texts(call, call_arg(call, first), false, &count);
+    napi_value branch = call_arg(call, first + 2);
 
     self->result.struct_size = sizeof(self->result);
     self->options = (struct wal_transfer_options){
         .struct_size = sizeof(self->options),
+        .flags = value_is_absent(call, branch) ? 0U : WAL_TRANSFER_KEEP_BOTH,
         .sessions = sessions,
         .session_count = count,
         .directory = value_path_slice(call, call_arg(call, first + 1)),
+        .branch_name = value_text(call, branch),
         .progress = job_progress,
         .report = add_report,
         .ctx = self,
     };
-    job_watch_arg(call, &self->job, call_arg(call, first + 2));
+    job_watch_arg(call, &self->job, call_arg(call, first + 3));
     return job_start(call, &self->job);
 }
 
-/* merge(to, from, sessions, directory, watch) */
+/* merge(to, from, sessions, directory, branch, watch) */
 static napi_value merge_stores(struct call *call)
 {
     struct store *to = store_get(call, 0);
@@ -158,7 +165,7 @@ static napi_value merge_stores(struct call *call)
     return start(call, self, 2);
 }
 
-/* writeBundle(store, path, sessions, directory, watch) */
+/* writeBundle(store, path, sessions, directory, undefined, watch) */
 static napi_value write_bundle(struct call *call)
 {
     struct store *store = store_get(call, 0);
@@ -171,7 +178,7 @@ static napi_value write_bundle(struct call *call)
     return start(call, self, 2);
 }
 
-/* readBundle(store, path, sessions, directory, watch) */
+/* readBundle(store, path, sessions, directory, branch, watch) */
 static napi_value read_bundle(struct call *call)
 {
     struct store *store = store_get(call, 0);

@@ -237,6 +237,8 @@ napi_value session_make_info(struct call *call,
                 (info->flags & WAL_SESSION_DELETED) != 0);
     object_bool(call, object, "isTrashed",
                 (info->flags & WAL_SESSION_TRASHED) != 0);
+    object_bool(call, object, "isMoved",
+                (info->flags & WAL_SESSION_MOVED) != 0);
     return object;
 }
 

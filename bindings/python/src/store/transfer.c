@@ -16,6 +16,7 @@ static const struct value_field report_fields[] = {
     VALUE_FIELD(wal_transfer_report, key, VALUE_TEXT),
     VALUE_FIELD(wal_transfer_report, entries, VALUE_U64),
     VALUE_FIELD(wal_transfer_report, documents, VALUE_U64),
+    VALUE_FIELD(wal_transfer_report, branch_id, VALUE_TEXT),
 };
 VALUE_TABLE(report_table, wal_transfer_report, report_fields);
 
@@ -28,6 +29,7 @@ static const struct value_field result_fields[] = {
     VALUE_FIELD(wal_transfer_result, documents, VALUE_U64),
     VALUE_FIELD(wal_transfer_result, differing_documents, VALUE_U64),
     VALUE_FIELD(wal_transfer_result, bytes, VALUE_U64),
+    VALUE_FIELD(wal_transfer_result, branched, VALUE_U64),
 };
 VALUE_TABLE(result_table, wal_transfer_result, result_fields);
 
@@ -78,6 +80,19 @@ struct transfer {
     struct wal_transfer_result result;
     struct wal_slice *sessions;
 };
+
+/* None: a session that both went on with is refused; a text: both are kept, and
+ * it names the branches (struct wal_transfer_options.branch_name). */
+static bool set_branch(struct transfer *transfer, PyObject *module,
+                       PyObject *branch)
+{
+    struct wal_transfer_options *options = &transfer->options;
+
+    options->flags = branch == Py_None ? 0U : WAL_TRANSFER_KEEP_BOTH;
+    return branch == Py_None ||
+           value_text(module_state(module), branch, "branch_name",
+                      &options->branch_name);
+}
 
 /* Prepares for a call on a store; false: an exception is set, and nothing is to
  * be ended. */
@@ -131,7 +146,7 @@ static PyObject *transfer_end(struct transfer *transfer)
     return made;
 }
 
-/* store_merge(from, to, sessions, progress) */
+/* store_merge(from, to, sessions, branch, progress) */
 static PyObject *store_merge(PyObject *module, PyObject *const *args,
                              Py_ssize_t count)
 {
@@ -140,14 +155,15 @@ static PyObject *store_merge(PyObject *module, PyObject *const *args,
     PyObject *made = NULL;
     struct call source;
 
-    if (!value_count(module, "store_merge", count, 4)) {
+    if (!value_count(module, "store_merge", count, 5) ||
+        !set_branch(&transfer, module, args[3])) {
         return NULL;
     }
     from = call_begin(&source, module, args[0], HANDLE_STORE);
     if (from == NULL) {
         return NULL;
     }
-    to = transfer_begin(&transfer, module, args[1], args[2], args[3]);
+    to = transfer_begin(&transfer, module, args[1], args[2], args[4]);
     if (to != NULL) {
         call_unlock(&transfer.call);
         transfer.call.status =
@@ -165,7 +181,7 @@ bundle_action(struct wal_store *store, struct wal_slice path,
               const struct wal_transfer_options *options,
               struct wal_transfer_result *result, struct wal_error *error);
 
-/* (store, path, sessions, directory, progress) */
+/* (store, path, sessions, branch, directory, progress) */
 static PyObject *bundle(PyObject *module, PyObject *const *args,
                         Py_ssize_t count, const char *name,
                         bundle_action *action)
@@ -175,12 +191,13 @@ static PyObject *bundle(PyObject *module, PyObject *const *args,
     struct wal_store *store;
     struct wal_slice path;
 
-    if (!value_count(module, name, count, 5) ||
+    if (!value_count(module, name, count, 6) ||
         !value_path(state, args[1], "path", &path) ||
-        !value_path(state, args[3], "directory", &transfer.options.directory)) {
+        !set_branch(&transfer, module, args[3]) ||
+        !value_path(state, args[4], "directory", &transfer.options.directory)) {
         return NULL;
     }
-    store = transfer_begin(&transfer, module, args[0], args[2], args[4]);
+    store = transfer_begin(&transfer, module, args[0], args[2], args[5]);
     if (store == NULL) {
         return NULL;
     }

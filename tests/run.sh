@@ -3,7 +3,8 @@
 #
 # Builds agentwal three times and runs the tests of each build:
 #
-#   asan  clang, address and undefined behaviour sanitizers
+#   asan  clang, address and undefined behaviour sanitizers; the tests with a
+#         cluster only with --long, or when it is the only tree
 #   tsan  gcc, thread sanitizer; the tests labelled threads
 #   gcc   gcc, no sanitizer: all but the unit tests and the fuzz corpora, which
 #         the first tree ran, unless it is the only tree; last
@@ -12,8 +13,8 @@
 # --long    the long campaigns too: crash, power loss and fuzzing for minutes
 #           and hours instead of seconds
 #
-# The trees gcc and tsan run in memory (/dev/shm), unless TMPDIR is set: on a disk
-# half of a test's time it waits for syncs. The tree asan runs on the disk.
+# Tests run in memory (/dev/shm), unless TMPDIR is set: on a disk half of a test's
+# time it waits for syncs. Those of processes that race for a store run on the disk.
 #
 # Installs what is missing (Debian 12), as root or with sudo.
 # Exits with 0 when all passed, 3 when it could not build for lack of packages.
@@ -101,23 +102,23 @@ memory() {
     echo /dev/shm
 }
 
-# run FOLDER OPTION...; with $prefix before ctest, in $folder
+# run FOLDER OPTION...; with $prefix before ctest
 run() {
-    local dir=$1 pattern
+    local dir=$1 pattern scratch
     shift
+    scratch=$(memory)
     if [ "${#names[@]}" -gt 0 ]; then
         pattern=$(IFS='|' && printf '%s' "${names[*]}")
         set -- "$@" -R "$pattern"
     fi
     # More than processors, for tests also wait: for syncs and other processes.
-    env ${folder:+TMPDIR="$folder"} "${prefix[@]}" ctest --test-dir "$dir" \
+    env ${scratch:+AGENTWAL_SCRATCH="$scratch"} "${prefix[@]}" ctest --test-dir "$dir" \
         -j "$((2 * $(nproc)))" --output-on-failure --timeout "$timeout" "$@"
 }
 
 # tree NAME
 tree() {
-    local dir prefix=() folder=
-    [ "$1" = asan ] || folder=$(memory)
+    local dir prefix=()
     case $1 in
     gcc)
         dir=$(deps_build_dir "$root" gcc)
@@ -136,7 +137,11 @@ tree() {
         build "$dir" all -DCMAKE_C_COMPILER=clang-14 -DAGENTWAL_BENCH=OFF \
             -DAGENTWAL_SANITIZE=address
         prefix=("${fixed_layout[@]}")
-        run "$dir" -LE '^(timing|style)$'
+        if [ "${#trees[@]}" -gt 1 ] && [ -n "$left_out" ]; then
+            run "$dir" -LE '^(timing|style|remote)$'
+        else
+            run "$dir" -LE '^(timing|style)$'
+        fi
         ;;
     tsan)
         dir=$(deps_build_dir "$root" tsan)

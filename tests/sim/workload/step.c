@@ -25,6 +25,10 @@ void workload__record_answer(struct workload *workload, uint32_t number,
     struct ledger_batch *batch = &workload->ledger->batches[number];
 
     workload__record_status(workload, status);
+    if (batch->state == LEDGER_REFUSED &&
+        (status == WAL_OK || status == WAL_EIO || status == WAL_EPOISONED)) {
+        batch->state = LEDGER_OPEN; /* it was sent again */
+    }
     switch ((int)status) {
     case WAL_OK:
         if (durability == WAL_DURABLE) {

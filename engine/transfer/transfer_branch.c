@@ -6,8 +6,8 @@
  * streams; what other streams have after it is copied.
  *
  * The branch of the session ID is "ID@NAME", or "ID@NAME-2" and so on where
- * that id is taken by another session, or by a branch that was itself continued
- * in `to` while `from` went on.
+ * that id is taken by another session, also one of `from`, or by a branch that
+ * was itself continued in `to` while `from` went on.
  *
  * Invariant: a session of `to` is continued as a branch only if it is a fork
  * of the trunk at that entry, and its entries are a beginning of those here.
@@ -165,6 +165,20 @@ static enum wal_status plan_new(struct wal__transfer *transfer,
         transfer, session, place->fork_sequence == 0 ? 0 : UINT64_MAX, false);
 }
 
+/* Whether a session of `from` has the id; it may be taken along. */
+static enum wal_status is_taken(struct wal__transfer *transfer, const char *id,
+                                bool *taken)
+{
+    const struct wal_slice slice = {id, strlen(id)};
+    struct wal_session *session = NULL;
+    enum wal_status status = wal_session_open(transfer->from_store, slice,
+                                              &session, &transfer->error);
+
+    *taken = status == WAL_OK || status == WAL_ETRASHED;
+    wal_session_close(session);
+    return *taken || status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
 static enum wal_status find_branch(struct wal__transfer *transfer,
                                    struct wal__transfer_session *session,
                                    const struct place *place, size_t first)
@@ -184,9 +198,15 @@ static enum wal_status find_branch(struct wal__transfer *transfer,
         status =
             wal__transfer_open(transfer, session->copy_id, &session->handle);
         if (status == WAL_ENOTFOUND) {
-            return plan_new(transfer, session, place);
-        }
-        if (status == WAL_OK) {
+            bool taken = false;
+
+            status = is_taken(transfer, session->copy_id, &taken);
+            if (status != WAL_OK || !taken) {
+                return status == WAL_OK ? plan_new(transfer, session, place)
+                                        : status;
+            }
+            status = WAL_EEXISTS;
+        } else if (status == WAL_OK) {
             status = try_branch(transfer, session, place, first);
         }
         if (status != WAL_EEXISTS && status != WAL_ETRASHED) {

@@ -92,7 +92,8 @@ enum wal_status wal__transfer_read_fork_id(struct wal__transfer *transfer,
     return status;
 }
 
-/* Whether both sessions are no forks, or forks at the same place. */
+/* Whether both sessions are no forks, or forks at the same entry. One store may
+ * have forked the session that owns it, and the other a fork of that one. */
 enum wal_status wal__transfer_compare_forks(struct wal__transfer *transfer,
                                             bool *same)
 {
@@ -114,7 +115,7 @@ enum wal_status wal__transfer_compare_forks(struct wal__transfer *transfer,
                            &transfer->error);
     }
     *same = status == WAL_OK && a.stream == b.stream &&
-            wal__transfer_is_copy(transfer, a.source_id, b.source_id) &&
+            wal__transfer_is_copy(transfer, a.owner_id, b.owner_id) &&
             wal__span_equal(a.entry_id, b.entry_id);
     return status;
 }

@@ -327,6 +327,54 @@ static void test_keep_both__id_of_the_branch_is_taken(void **state)
     close_stores(&stores);
 }
 
+/* The branch came back: `from` has a session of its id, which is taken in too. */
+static void test_keep_both__both_directions_with_one_name(void **state)
+{
+    struct stores stores = open_parted();
+    struct stores back = {stores.to, stores.from};
+
+    (void)state;
+    (void)merge(&stores, NULL, "branched s s@host;");
+    (void)merge(&back, NULL, "branched s s@host-2;created s@host;");
+    assert_entries(back.to, "s", "a b c x y");
+    assert_entries(back.to, "s@host", "a b c x y");
+    assert_entries(back.to, "s@host-2", "a b c z");
+    (void)merge(&stores, NULL,
+                "unchanged s s@host;created s@host-2;unchanged s@host;");
+    assert_idempotent(&back, NULL,
+                      "unchanged s s@host-2;unchanged s@host;"
+                      "unchanged s@host-2;");
+    assert_idempotent(&stores, NULL,
+                      "unchanged s s@host;unchanged s@host-2;"
+                      "unchanged s@host;");
+    close_stores(&stores);
+}
+
+/* Each store has the sessions of both, and no merge adds more. */
+static void test_keep_both__both_directions_with_two_names(void **state)
+{
+    struct stores there = open_parted();
+    struct stores back = {there.to, there.from};
+    struct seen seen = {.calls = 0};
+
+    (void)state;
+    (void)merge(&there, NULL, "branched s s@host;");
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(try_merge(&back, NULL, "desk", &seen), WAL_OK);
+        assert_int_equal(seen.result.refused, 0);
+        assert_int_equal(seen.result.created + seen.result.branched,
+                         i == 0 ? 2 : 0);
+        assert_int_equal(try_merge(&there, NULL, "host", &seen), WAL_OK);
+        assert_int_equal(seen.result.refused, 0);
+        assert_int_equal(seen.result.created + seen.result.branched,
+                         i == 0 ? 1 : 0);
+    }
+    assert_entries(there.to, "s@desk", "a b c z");
+    assert_entries(back.to, "s@host", "a b c x y");
+    assert_entries(back.to, "s@desk", "a b c z");
+    close_stores(&there);
+}
+
 static void test_keep_both__branch_in_the_trash_is_not_used(void **state)
 {
     struct stores stores = open_parted();
@@ -767,6 +815,8 @@ int main(void)
         KIT_TEST(test_keep_both__branch_that_is_ahead_is_left),
         KIT_TEST(test_keep_both__branch_that_parted_gets_another_one),
         KIT_TEST(test_keep_both__id_of_the_branch_is_taken),
+        KIT_TEST(test_keep_both__both_directions_with_one_name),
+        KIT_TEST(test_keep_both__both_directions_with_two_names),
         KIT_TEST(test_keep_both__branch_in_the_trash_is_not_used),
         KIT_TEST(test_keep_both__no_entry_is_common),
         KIT_TEST(test_keep_both__without_a_name_it_is_the_id_of_the_store),

@@ -67,6 +67,24 @@ enum wal_status wal_remote_probe(struct wal_remote *remote,
 
 /* --- shipping ----------------------------------------------------------- */
 
+/* Only a store that can be written to is shipped: a replica that took over would
+ * end the writer, and could not go on. */
+static enum wal_status check_source(struct wal_store *store,
+                                    struct wal_error *error)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    enum wal_status status = store == NULL
+                                 ? wal__invalid(error, "the store is null")
+                                 : wal_store_get_info(store, &info, error);
+
+    return status == WAL_OK && info.is_replica != 0
+               ? wal__fail(error, WAL_EREADONLY,
+                           "the store is a replica, which follows another one: "
+                           "`agentwal remote pull --take-over` makes it the "
+                           "one that is written to")
+               : status;
+}
+
 /* Opens a store for reading parts, and gets its id. */
 static enum wal_status open_source(struct wal_remote *remote,
                                    struct wal_store *store,
@@ -101,6 +119,9 @@ wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,
          own.mark_count > WAL_REMOTE_MARKS ||
          (own.mark_count > 0 && own.marks == NULL))) {
         status = wal__invalid(error, "the options of the writer are not valid");
+    }
+    if (status == WAL_OK) {
+        status = check_source(store, error);
     }
     if (status == WAL_OK && wal__uuid_is_zero(own.writer)) {
         status = wal__machine_random(own.writer, error);
@@ -269,6 +290,16 @@ enum wal_status wal_remote_get_status(struct wal_remote *remote,
         wal__struct_store(WAL__STRUCT(wal_remote_status), status_of, &found);
     }
     return status;
+}
+
+enum wal_status wal_remote_list(struct wal_remote *remote,
+                                wal_remote_store_fn *store, void *ctx,
+                                struct wal_error *error)
+{
+    return remote == NULL || store == NULL
+               ? wal__invalid(error, remote == NULL ? "the remote is null"
+                                                    : "the callback is null")
+               : wal__status_list(remote, wal_part_get_info, store, ctx, error);
 }
 
 /* --- pulling ------------------------------------------------------------ */

@@ -51,8 +51,12 @@ enum wal_status wal__check_writable(const struct wal__core *core,
             core->manifest.version, (int)WAL__FORMAT_VERSION);
     }
     if (status == WAL_OK && core->env.read_only) {
-        return wal__fail_at(error, WAL_EREADONLY, 0, core->env.root, 0,
-                            "the store is open for reading only");
+        return wal__fail_at(
+            error, WAL_EREADONLY, 0, core->env.root, 0, "%s",
+            core->env.is_replica
+                ? "the store is a replica, which is only read: `agentwal "
+                  "remote pull --take-over` makes it the one that is written to"
+                : "the store is open for reading only");
     }
     return status;
 }

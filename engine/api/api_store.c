@@ -331,6 +331,7 @@ static enum wal_status fill_info(struct wal__core *core,
     wal__core_unlock(core);
     status = fill_pack(&core->blobs, info, error);
     info->queued = wal__committer_queued_count(&core->committer);
+    info->is_replica = core->env.is_replica;
     info->queue_status = atomic_load(&core->committer.async_errors.status);
     if (!core->env.io->in_memory) {
         info->path = (struct wal_slice){core->env.root, strlen(core->env.root)};

@@ -13,8 +13,9 @@ enum {
     CHECK_INTERVAL_NS = 1000000000 /* whether a process still ships */
 };
 
-enum wal_status wal__core_check_ships(struct wal__core *core,
-                                      struct wal_error *error)
+/* `before`: what the message begins with. */
+static enum wal_status check_ships(struct wal__core *core, const char *before,
+                                   struct wal_error *error)
 {
     bool ships = atomic_load(&core->ships);
     enum wal_status status =
@@ -22,11 +23,18 @@ enum wal_status wal__core_check_ships(struct wal__core *core,
 
     if (status == WAL_OK && !ships) {
         status = wal__fail_at(error, WAL_EREMOTE, 0, core->env.root, 0,
-                              "no process ships the store: run `agentwal "
+                              "%sno process ships the store: run `agentwal "
                               "remote push --follow`, or start a shipper in "
-                              "the program");
+                              "the program",
+                              before);
     }
     return status;
+}
+
+enum wal_status wal__core_check_ships(struct wal__core *core,
+                                      struct wal_error *error)
+{
+    return check_ships(core, "", error);
 }
 
 enum wal_status wal__core_wait_shipped(struct wal__core *core,
@@ -55,11 +63,13 @@ enum wal_status wal__core_wait_shipped(struct wal__core *core,
         if (state.failures != failures) {
             return wal__fail_at(error, state.status, 0, core->env.root, 0,
                                 "it is durable here; the process that ships "
-                                "the store could not store it elsewhere: %s",
+                                "the store could not store it elsewhere: %s "
+                                "(`agentwal remote status` says more)",
                                 wal_status_text(state.status));
         }
         if (checked == 0 || now - checked >= CHECK_INTERVAL_NS) {
-            status = wal__core_check_ships(core, error);
+            status = check_ships(
+                core, "it is durable here, and not yet elsewhere; ", error);
             checked = now;
         }
         if (status != WAL_OK) {

@@ -74,7 +74,7 @@ static enum wal_status only_expected(const struct driver_s3 *self,
 {
     return status == WAL_ENOTFOUND || status == WAL_END
                ? wal__s3_fail(&self->s3, name, WAL_EREMOTE,
-                              "the answer of the store does not fit the "
+                              "the answer of the object store does not fit the "
                               "request",
                               error)
                : status;
@@ -101,7 +101,7 @@ static enum wal_status create_again(struct driver_s3 *self, const char *name,
     if (status == WAL_OK) {
         return wal__s3_fail(
             &self->s3, name, WAL_EINVAL,
-            "the store ignores If-None-Match, so that two writers would "
+            "the object store ignores If-None-Match, so that two writers would "
             "overwrite each other: it cannot be a remote",
             error);
     }
@@ -154,17 +154,19 @@ static enum wal_status get_range(struct driver_s3 *self, const char *name,
     if (status == WAL_OK &&
         (answer->http_status != 206 || answer->body.size > size ||
          answer->range_total == UINT64_MAX || answer->range_total <= offset)) {
-        return wal__s3_fail(&self->s3, name, WAL_EREMOTE,
-                            "the store does not answer with the range of the "
-                            "object that was asked for",
-                            error);
+        return wal__s3_fail(
+            &self->s3, name, WAL_EREMOTE,
+            "the object store does not answer with the range of the "
+            "object that was asked for",
+            error);
     }
     if (status == WAL_OK && answer->body.size < size &&
         answer->body.size < answer->range_total - offset) {
-        return wal__s3_fail(&self->s3, name, WAL_EREMOTE,
-                            "the store answered with less than the range of "
-                            "the object that was asked for",
-                            error);
+        return wal__s3_fail(
+            &self->s3, name, WAL_EREMOTE,
+            "the object store answered with less than the range of "
+            "the object that was asked for",
+            error);
     }
     return status;
 }
@@ -311,10 +313,11 @@ static enum wal_status visit_page(struct listing *listing,
         if (strcmp(key, listing->after) <= 0 ||
             strncmp(key, listing->prefix, prefix_size) != 0 ||
             strlen(key) >= sizeof(listing->after)) {
-            return fail_list(listing,
-                             "the list of the store is not in order, or has "
-                             "objects that were not asked for",
-                             error);
+            return fail_list(
+                listing,
+                "the list of the object store is not in order, or has "
+                "objects that were not asked for",
+                error);
         }
         (void)strcpy(listing->after, key);
         /* What other programs put there is not listed. */
@@ -339,7 +342,8 @@ static enum wal_status find_next(struct listing *listing,
     }
     if (listing->empty_pages >= EMPTY_PAGES_MAX ||
         (page->count == 0 && page->next.size <= 1)) {
-        return fail_list(listing, "the list of the store does not end", error);
+        return fail_list(listing, "the list of the object store does not end",
+                         error);
     }
     listing->token[0] = '\0';
     if (page->next.size > 1) {

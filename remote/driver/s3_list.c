@@ -320,9 +320,10 @@ enum wal_status wal__s3_page_parse(struct wal__s3_page *page,
     }
     return status == WAL_OK
                ? WAL_OK
-               : wal__fail(error, status,
-                           "the list that the store sent cannot be read: %s",
-                           reader.fault == NULL ? "no memory" : reader.fault);
+               : wal__fail(
+                     error, status,
+                     "the list that the object store sent cannot be read: %s",
+                     reader.fault == NULL ? "no memory" : reader.fault);
 }
 
 void wal__s3_error_code(struct wal_slice xml, char code[WAL__S3_CODE_SIZE])

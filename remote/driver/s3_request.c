@@ -221,15 +221,17 @@ static void attempt(struct wal__s3 *s3, const struct wal__s3_request *request,
     case WAL__S3_CUT:
         verdict->may_retry = true;
         (void)snprintf(verdict->text, sizeof(verdict->text),
-                       "the store does not answer: %s", transfer->reason);
+                       "the object store does not answer: %s",
+                       transfer->reason);
         break;
     case WAL__S3_REFUSED:
         (void)snprintf(verdict->text, sizeof(verdict->text),
-                       "cannot reach the store: %s", transfer->reason);
+                       "cannot reach the object store: %s", transfer->reason);
         break;
     case WAL__S3_TOO_BIG:
-        (void)snprintf(verdict->text, sizeof(verdict->text),
-                       "the answer of the store is longer than was asked for");
+        (void)snprintf(
+            verdict->text, sizeof(verdict->text),
+            "the answer of the object store is longer than was asked for");
         break;
     case WAL__S3_NO_MEMORY:
         verdict->status = WAL_ENOMEM;

@@ -12,24 +12,24 @@ static const struct {
     const char *text;
 } codes[] = {
     {"RequestTimeTooSkewed", WAL_EACCESS,
-     "the clock of this machine differs too much from that of the store: set "
-     "the clock"},
+     "the clock of this machine differs too much from that of the object "
+     "store: set the clock"},
     {"SignatureDoesNotMatch", WAL_EACCESS,
      "the secret access key is not that of the access key"},
     {"InvalidAccessKeyId", WAL_EACCESS,
-     "the store does not know the access key"},
+     "the object store does not know the access key"},
     {"AccessDenied", WAL_EACCESS,
      "the access key has no permission for this bucket or object"},
     {"ExpiredToken", WAL_EACCESS, "the session token has expired"},
     {"TokenRefreshRequired", WAL_EACCESS, "the session token has expired"},
     {"InvalidToken", WAL_EACCESS, "the session token is not valid"},
     {"AuthorizationHeaderMalformed", WAL_EACCESS,
-     "the store refuses the signature: the region of the URL may not be that "
-     "of the bucket"},
+     "the object store refuses the signature: the region of the URL may not be "
+     "that of the bucket"},
     {"QuotaExceeded", WAL_ENOSPACE,
      "the quota of the bucket or of its user is used up"},
-    {"InsufficientStorage", WAL_ENOSPACE, "the store is full"},
-    {"XMinioStorageFull", WAL_ENOSPACE, "the store is full"},
+    {"InsufficientStorage", WAL_ENOSPACE, "the object store is full"},
+    {"XMinioStorageFull", WAL_ENOSPACE, "the object store is full"},
     {"NoSuchBucket", WAL_ENOTSTORE, "the bucket does not exist"},
     {"NoSuchKey", WAL_ENOTFOUND, "there is no such object"},
 };
@@ -38,7 +38,7 @@ enum wal_status wal__s3_status(long http_status, const char *code,
                                bool if_absent, char *text, size_t capacity)
 {
     enum wal_status status = WAL_EREMOTE;
-    const char *meaning = "the store failed";
+    const char *meaning = "the object store failed";
 
     if (http_status >= 200 && http_status < 300) {
         return WAL_OK;
@@ -57,18 +57,19 @@ enum wal_status wal__s3_status(long http_status, const char *code,
         meaning = "the object ends before the range";
     } else if (http_status == 401 || http_status == 403) {
         status = WAL_EACCESS;
-        meaning = "the store refuses access";
+        meaning = "the object store refuses access";
     } else if (http_status == 507) {
         status = WAL_ENOSPACE;
-        meaning = "the store is full";
+        meaning = "the object store is full";
     } else if (http_status >= 300 && http_status < 400) {
         status = WAL_ENOTSTORE;
-        meaning = "the store redirects to another address: the endpoint or "
-                  "the region of the URL is not that of the bucket";
+        meaning =
+            "the object store redirects to another address: the endpoint or "
+            "the region of the URL is not that of the bucket";
     } else if (http_status == 501) {
-        meaning = "the store does not support what a remote needs";
+        meaning = "the object store does not support what a remote needs";
     } else if (http_status < 500) {
-        meaning = "the store did not understand the request";
+        meaning = "the object store did not understand the request";
     }
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
         if (strcmp(codes[i].code, code) == 0) {

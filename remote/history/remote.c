@@ -237,8 +237,11 @@ enum wal_status wal__remote_find_store(struct wal_remote *remote,
         return status;
     }
     if (second.kind != 0) {
-        return wal__fail(error, WAL_EINVAL,
-                         "the remote has several stores; name one by its id");
+        return wal__fail(
+            error, WAL_EINVAL,
+            "the remote has several stores; choose one by its "
+            "id, with --store-id: `agentwal remote list URL` shows "
+            "them");
     }
     memcpy(uuid, first.uuid, sizeof(first.uuid));
     return WAL_OK;

@@ -11,28 +11,38 @@
 /* --- stores of a remote ------------------------------------------------- */
 
 enum wal_status wal__holder_find_other(struct wal_remote *remote,
-                                       const uint8_t mine[16], uint8_t uuid[16],
+                                       const uint8_t mine[16],
+                                       const char *session, uint8_t uuid[16],
                                        struct wal_error *error)
 {
     struct wal__store_object object = {.kind = 0};
+    struct wal__own own;
+    uint64_t claims = 0;
     uint32_t count = 0;
     enum wal_status status = wal__remote_next_store(remote, &object, error);
 
-    while (status == WAL_OK && object.kind != 0 && count < 2) {
+    while (status == WAL_OK && object.kind != 0 && claims == 0) {
         if (memcmp(object.uuid, mine, sizeof(object.uuid)) != 0) {
             memcpy(uuid, object.uuid, sizeof(object.uuid));
             count++;
+            status =
+                wal__claim_read(remote, uuid, session, &own, &claims, error);
         }
-        status = wal__remote_next_store(remote, &object, error);
+        if (status == WAL_OK) {
+            status = wal__remote_next_store(remote, &object, error);
+        }
     }
     if (status == WAL_OK && count == 0) {
         return wal__fail(error, WAL_ENOTFOUND,
-                         "the remote has no other store than this one");
+                         "the remote has no other store than this one: at the "
+                         "other machine, `agentwal remote add` and `agentwal "
+                         "remote push` come first");
     }
-    if (status == WAL_OK && count > 1) {
+    if (status == WAL_OK && count > 1 && claims == 0) {
         return wal__fail(error, WAL_EINVAL,
-                         "the remote has several stores; name the one that "
-                         "the session is in by its id");
+                         "the remote has several stores; choose the one that "
+                         "the session is in by its id, with --store-id: "
+                         "`agentwal remote list URL` shows them");
     }
     return status;
 }

@@ -68,9 +68,11 @@ enum wal_status wal__holder_find(struct wal_remote *remote,
                                  const uint8_t mine[16], const char *session,
                                  bool takes_over, struct wal__holder *holder,
                                  struct wal_error *error) WAL_MUST_USE;
-/* The only store of the remote but `mine`. WAL_ENOTFOUND, WAL_EINVAL. */
+/* A store of the remote other than `mine` from which the session was claimed,
+ * else the only other one. WAL_ENOTFOUND, WAL_EINVAL: there are several. */
 enum wal_status wal__holder_find_other(struct wal_remote *remote,
-                                       const uint8_t mine[16], uint8_t uuid[16],
+                                       const uint8_t mine[16],
+                                       const char *session, uint8_t uuid[16],
                                        struct wal_error *error) WAL_MUST_USE;
 /* The host of the newest writer of a store. WAL_ENOTFOUND: there is none. */
 enum wal_status wal__holder_host(struct wal_remote *remote,

@@ -94,6 +94,11 @@ static enum wal_status read_tail(struct resume *resume)
     enum wal_status status = wal_session_open(
         resume->replica, resume->options->session, &session, resume->error);
 
+    if (status == WAL_ENOTFOUND) {
+        return wal__fail(resume->error, WAL_ENOTFOUND,
+                         "the remote has no session \"%s\" in the store of %s",
+                         resume->own.session, resume->result->host);
+    }
     if (status != WAL_OK) {
         return status;
     }
@@ -144,6 +149,7 @@ static int32_t take_report(void *ctx, const struct wal_transfer_report *report)
 
 static enum wal_status merge(struct resume *resume)
 {
+    const char *host = resume->result->host;
     const struct wal_transfer_options options = {
         .struct_size = sizeof(options),
         .flags = WAL_TRANSFER_KEEP_BOTH,
@@ -151,7 +157,9 @@ static enum wal_status merge(struct resume *resume)
         .session_count = 1,
         .report = take_report,
         .ctx = resume,
-        .branch_name = {resume->result->host, strlen(resume->result->host)},
+        /* Of a host with the name of this one: digits of the store's id. */
+        .branch_name = {host,
+                        strcmp(host, resume->own.host) == 0 ? 0 : strlen(host)},
     };
     enum wal_status status = wal_store_merge(resume->replica, resume->store,
                                              &options, NULL, resume->error);
@@ -210,6 +218,7 @@ static enum wal_status find_holder(struct resume *resume)
     memcpy(resume->holder.uuid, options->uuid, sizeof(options->uuid));
     if (wal__uuid_is_zero(options->uuid)) {
         status = wal__holder_find_other(resume->remote, resume->mine,
+                                        resume->own.session,
                                         resume->holder.uuid, resume->error);
     }
     if (status == WAL_OK &&

@@ -77,7 +77,9 @@ static void publish(struct wal_remote_shipper *shipper, enum wal_status status)
     shipper->info.sequence =
         shipper->writer->position.places[WAL_PART_LOG].sequence;
     (void)pthread_mutex_unlock(&shipper->mutex);
-    (void)!wal_shipper_report(shipper->engine, shipper->info.sequence, status,
+    /* There WAL_ENOTSTORE would speak of the store, not of the remote. */
+    (void)!wal_shipper_report(shipper->engine, shipper->info.sequence,
+                              status == WAL_ENOTSTORE ? WAL_EREMOTE : status,
                               NULL);
 }
 

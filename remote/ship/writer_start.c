@@ -7,6 +7,12 @@
 #include "engine/base/error.h"
 #include "remote/ship/writer.h"
 
+/* What helps a store that has another past than the remote. */
+#define ADVICE                                                                \
+    "; `agentwal remote pull --take-over URL DIR` makes a store of what the " \
+    "remote has, and `agentwal --store DIR merge --keep-both STORE` takes "   \
+    "this one into it"
+
 static const uint64_t default_part_size = 8 * 1024 * 1024;
 
 enum wal_status wal__writer_verify(const struct wal__part_source *source,
@@ -28,8 +34,7 @@ enum wal_status wal__writer_verify(const struct wal__part_source *source,
             error, WAL_ECONFLICT,
             "the store was compacted where the remote ends, at "
             "sequence number %llu, so that it cannot be known "
-            "whether it has the same past; pull the remote to "
-            "another directory and merge",
+            "whether it has the same past" ADVICE,
             (unsigned long long)position->places[WAL_PART_LOG].sequence);
     }
     if (status == WAL_ECONFLICT) {
@@ -37,8 +42,7 @@ enum wal_status wal__writer_verify(const struct wal__part_source *source,
             error, WAL_ECONFLICT,
             "the store lacks what the remote has up to sequence "
             "number %llu: it is older, or went on from an earlier "
-            "state; pull the remote to another directory and "
-            "merge",
+            "state" ADVICE,
             (unsigned long long)position->places[WAL_PART_LOG].sequence);
     }
     return status;

@@ -124,7 +124,7 @@ def test_wrong_secret():
 
 
 def test_unknown_key():
-    each_verb(ACCESS, "the store does not know the access key",
+    each_verb(ACCESS, "the object store does not know the access key",
               endpoint=ENDPOINT, AWS_ACCESS_KEY_ID="NOBODY")
 
 
@@ -183,11 +183,11 @@ def test_failures_that_pass():
 
 def test_failures_that_last():
     for fault, part in ((faults.error(500, "InternalError"),
-                         "the store failed (HTTP 500 InternalError)"),
+                         "the object store failed (HTTP 500 InternalError)"),
                         (faults.error(503, "SlowDown"),
-                         "the store failed (HTTP 503 SlowDown)"),
-                        (faults.cut_before, "the store does not answer"),
-                        (faults.delay(5), "the store does not answer")):
+                         "the object store failed (HTTP 503 SlowDown)"),
+                        (faults.cut_before, "the object store does not answer"),
+                        (faults.delay(5), "the object store does not answer")):
         proxy.plan(fault, endless=True)
         begun = time.monotonic()
         each_verb(REMOTE, part, deadline=1500)
@@ -198,7 +198,7 @@ def test_failures_that_last():
 def test_nothing_listens():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    each_verb(REMOTE, "the store does not answer", deadline=500,
+    each_verb(REMOTE, "the object store does not answer", deadline=500,
               endpoint="http://127.0.0.1:%d" % port)
 
 
@@ -251,7 +251,7 @@ def test_cut_after_the_store_has_stored():
 def test_condition_that_is_ignored():
     proxy.plan(faults.ignore_condition, endless=True)
     for _ in range(2):
-        expect(INVALID, "the store ignores If-None-Match",
+        expect(INVALID, "the object store ignores If-None-Match",
                call("put_if_absent", "ignored", "x"))
 
 
@@ -367,7 +367,7 @@ def test_certificate_that_nobody_signed():
     server.socket = context.wrap_socket(server.socket, server_side=True)
     server.handle_error = lambda *_: None
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    each_verb(REMOTE, "cannot reach the store", deadline=5000,
+    each_verb(REMOTE, "cannot reach the object store", deadline=5000,
               endpoint="https://127.0.0.1:%d" % server.server_address[1])
 
 

@@ -183,7 +183,8 @@ static const char *status_name(enum wal_status status)
         STATUS_NAME(WAL_EREDACTED),   STATUS_NAME(WAL_EOUTSIDE),
         STATUS_NAME(WAL_ECHANGED),    STATUS_NAME(WAL_EACCESS),
         STATUS_NAME(WAL_ENOTFILE),    STATUS_NAME(WAL_ECLOSED),
-        STATUS_NAME(WAL_ETRASHED),
+        STATUS_NAME(WAL_ETRASHED),    STATUS_NAME(WAL_EREMOTE),
+        STATUS_NAME(WAL_EFENCED),
     };
 #undef STATUS_NAME
     size_t at = status <= 0 ? (size_t) - (int)status : SIZE_MAX;

@@ -264,6 +264,22 @@ int remote_config_write(const struct cli *cli, const char *store,
                              : report(cli, "writing it", error_number);
 }
 
+int remote_config_remove(const struct cli *cli, const char *store)
+{
+    int directory = open_store_directory(store);
+    int error_number = 0;
+
+    if (directory < 0) {
+        return report(cli, "opening the store", errno);
+    }
+    if (unlinkat(directory, file_name, 0) != 0 || fsync(directory) != 0) {
+        error_number = errno;
+    }
+    close(directory);
+    return error_number == 0 ? CLI_CONTINUE
+                             : report(cli, "removing it", error_number);
+}
+
 int remote_config_lock(const struct cli *cli, const char *store, int *lock)
 {
     int fd = open_store_directory(store);

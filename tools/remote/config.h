@@ -39,6 +39,10 @@ int remote_config_read(const struct cli *cli, const char *store, bool required,
 int remote_config_write(const struct cli *cli, const char *store,
                         const struct remote_config *config);
 
+/* Removes the file, durably. Returns CLI_CONTINUE, or prints the error and
+ * returns the exit code. */
+int remote_config_remove(const struct cli *cli, const char *store);
+
 /* Locks the store's directory until *lock is closed, so that one process
  * pushes. Returns
  * CLI_CONTINUE, or prints the error and returns the exit code. */

@@ -73,7 +73,7 @@ static void close_json(struct cli_json *json)
     cli_json_end_line(json);
 }
 
-void remote_print_added(const struct cli *cli, const char *url)
+static void print_url(const struct cli *cli, const char *what, const char *url)
 {
     struct cli_json json;
 
@@ -82,9 +82,47 @@ void remote_print_added(const struct cli *cli, const char *url)
         close_json(&json);
         return;
     }
-    printf("added ");
+    printf("%s ", what);
     cli_print_name(stdout, cli_slice(url));
     printf("\n");
+}
+
+void remote_print_added(const struct cli *cli, const char *url)
+{
+    print_url(cli, "added", url);
+}
+
+void remote_print_removed(const struct cli *cli, const char *url)
+{
+    print_url(cli, "removed", url);
+}
+
+int32_t remote_print_store(void *ctx, const uint8_t uuid[16],
+                           const struct wal_remote_status *status)
+{
+    const struct cli *cli = ctx;
+    const struct number numbers[] = {{"epoch", status->epoch},
+                                     {"part", status->part},
+                                     {"lastSequence", status->sequence}};
+    struct cli_json json;
+    char time[32];
+    char id[33];
+
+    remote_config_hex(uuid, 16, id);
+    if (cli->json) {
+        open_json(&json, "storeId", id);
+        cli_json_key(&json, "host");
+        cli_json_text(&json, cli_slice(status->host));
+        cli_json_key(&json, "since");
+        cli_json_time(&json, status->started_ms);
+        put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
+        close_json(&json);
+        return 0;
+    }
+    cli_time_text(status->started_ms, time, sizeof(time));
+    printf("%s  up to number %" PRIu64 ", written on %s since %s\n", id,
+           status->sequence, status->host, time);
+    return 0;
 }
 
 /* Prints "2 parts, 12 kB". */
@@ -260,7 +298,7 @@ void remote_print_status(const struct cli *cli, const char *url, bool is_writer,
                status->part, status->part_epoch, status->sequence);
     }
     size_text(status->lag_bytes, size);
-    if (status->lag_bytes == 0) {
+    if (status->lag_sequences == 0) {
         printf("lag     none\n");
     } else {
         printf("lag     %" PRIu64 " %s, %s\n", status->lag_sequences,

@@ -15,6 +15,10 @@ int remote_report(const struct cli *cli, const char *what,
                   enum wal_status status, const struct wal_error *error);
 
 void remote_print_added(const struct cli *cli, const char *url);
+void remote_print_removed(const struct cli *cli, const char *url);
+/* A wal_remote_store_fn: a store that the remote has. ctx: the struct cli. */
+int32_t remote_print_store(void *ctx, const uint8_t uuid[16],
+                           const struct wal_remote_status *status);
 void remote_print_following(const struct cli *cli, const char *url);
 void remote_print_push(const struct cli *cli, const char *url,
                        const struct wal_remote_push_result *result);

@@ -37,10 +37,35 @@ struct request {
     struct wal_remote *remote;
 };
 
+/* Opens the store of the command line, which is no replica. */
+static int open_store(struct request *request)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    int code = cli_open_store(request->cli, request->path, 0, &request->store);
+    enum wal_status status;
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    status = wal_store_get_info(request->store, &info, &error);
+    if (status != WAL_OK) {
+        return cli_report(request->cli, request->path, status, &error);
+    }
+    return info.is_replica == 0
+               ? CLI_CONTINUE
+               : cli_error_status(
+                     request->cli, WAL_EREADONLY, request->path,
+                     "the store is a replica, which follows "
+                     "another one; to write to it: agentwal remote "
+                     "pull --take-over URL %s",
+                     request->path);
+}
+
 /* Opens the store of the command line, and the remote that it has. */
 static int open_both(struct request *request)
 {
-    int code = cli_open_store(request->cli, request->path, 0, &request->store);
+    int code = open_store(request);
 
     if (code == CLI_CONTINUE) {
         code = remote_config_read(request->cli, request->path, true,
@@ -80,7 +105,7 @@ static int add(struct request *request)
     if (strlen(url) >= sizeof(request->config.url)) {
         return cli_error(request->cli, CLI_USAGE, "URL", "is too long");
     }
-    code = cli_open_store(request->cli, request->path, 0, &request->store);
+    code = open_store(request);
     if (code == CLI_CONTINUE) {
         code = check_former(request, url);
     }
@@ -113,6 +138,49 @@ static int add(struct request *request)
     return code;
 }
 
+/* --- remove, list ------------------------------------------------------- */
+
+static int remove_remote(struct request *request)
+{
+    int lock = -1;
+    int code =
+        remote_config_read(request->cli, request->path, true, &request->config);
+
+    if (code == CLI_CONTINUE) {
+        code = remote_config_lock(request->cli, request->path, &lock);
+    }
+    if (code == CLI_CONTINUE) {
+        code = remote_config_remove(request->cli, request->path);
+    }
+    if (code == CLI_CONTINUE) {
+        remote_print_removed(request->cli, request->config.url);
+        cli_note(request->cli, request->config.url,
+                 "what is there remains; to push there again: agentwal remote "
+                 "add, then agentwal remote push --take-over");
+        code = CLI_OK;
+    }
+    if (lock >= 0) {
+        close(lock);
+    }
+    return code;
+}
+
+static int list(struct request *request)
+{
+    const char *url = request->cli->items[3];
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code = remote_open(request->cli, "URL", url, &request->remote);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    status = wal_remote_list(request->remote, remote_print_store,
+                             (void *)(uintptr_t)request->cli, &error);
+    return status == WAL_OK ? CLI_OK
+                            : remote_report(request->cli, url, status, &error);
+}
+
 /* --- push --------------------------------------------------------------- */
 
 /* Keeps the marks in the file of the store. */
@@ -129,24 +197,75 @@ static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
                : EIO;
 }
 
+/* Says from whom the epoch is taken. */
+static void note_writer(const struct request *request)
+{
+    struct wal_remote_status found = WAL_INIT(wal_remote_status);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status =
+        wal_remote_get_status(request->remote, request->store, &found, &error);
+    char note[256];
+
+    if (status == WAL_OK && found.epoch > 0 &&
+        memcmp(found.writer, request->config.writer, sizeof(found.writer)) !=
+            0) {
+        (void)snprintf(note, sizeof(note),
+                       "takes over from the writer of epoch %llu, on host %s",
+                       (unsigned long long)found.epoch, found.host);
+        cli_note(request->cli, request->config.url, note);
+    }
+}
+
+/* Sessions that moved are marked first: the marks are pushed too. */
+static int push_once(struct request *request, struct wal_remote_writer *writer)
+{
+    struct wal_remote_push_result result = WAL_INIT(wal_remote_push_result);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code = remote_check_moves(request->cli, request->config.url,
+                                  request->remote, request->store);
+
+    if (code != CLI_OK) {
+        return code;
+    }
+    status = wal_remote_push(writer, &result, &error);
+    if (status != WAL_OK) {
+        return remote_report(request->cli, request->config.url, status, &error);
+    }
+    remote_print_push(request->cli, request->config.url, &result);
+    remote_upkeep(request->cli, request->config.url, request->remote,
+                  request->store, result.parts, result.bytes, result.part);
+    return CLI_OK;
+}
+
+static int parse_rate(const struct request *request, uint64_t *rate)
+{
+    int code = request->rate == NULL
+                   ? CLI_CONTINUE
+                   : cli_parse_number(request->cli, "--rate", request->rate,
+                                      10000, rate);
+
+    return code == CLI_CONTINUE && request->rate != NULL && *rate == 0
+               ? cli_error(request->cli, CLI_USAGE, "--rate",
+                           "'0' is not a number from 1 to 10000")
+               : code;
+}
+
 static int push_locked(struct request *request)
 {
     struct wal_remote_writer_options options =
         WAL_INIT(wal_remote_writer_options);
-    struct wal_remote_push_result result = WAL_INIT(wal_remote_push_result);
     struct wal_remote_writer *writer = NULL;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     uint64_t rate = 0;
-    int code = CLI_OK;
+    int code = parse_rate(request, &rate);
 
-    if (request->rate != NULL) {
-        code = cli_parse_number(request->cli, "--rate", request->rate, 10000,
-                                &rate);
-        if (code != CLI_CONTINUE) {
-            return code;
-        }
-        code = CLI_OK;
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (request->takes_over) {
+        note_writer(request);
     }
     if (request->follows) {
         remote_ship_init();
@@ -159,34 +278,22 @@ static int push_locked(struct request *request)
     options.ctx = request;
     status = wal_remote_writer_open(request->remote, request->store, &options,
                                     &writer, &error);
-    if (status == WAL_OK && request->follows) {
-        code = remote_ship(request->cli, request->config.url, request->remote,
-                           request->store, writer, (uint32_t)rate);
-    } else if (status == WAL_OK) {
-        status = wal_remote_push(writer, &result, &error);
-    }
-    wal_remote_writer_close(writer);
     if (status != WAL_OK) {
         return remote_report(request->cli, request->config.url, status, &error);
     }
-    if (!request->follows) {
-        remote_print_push(request->cli, request->config.url, &result);
-        remote_upkeep(request->cli, request->config.url, request->remote,
-                      request->store, result.parts, result.bytes, result.part);
-        code = remote_check_moves(request->cli, request->config.url,
-                                  request->remote, request->store);
-    }
+    code = request->follows
+               ? remote_ship(request->cli, request->config.url, request->remote,
+                             request->store, writer, (uint32_t)rate)
+               : push_once(request, writer);
+    wal_remote_writer_close(writer);
     return code;
 }
 
-static int push(struct request *request)
+static int push_store(struct request *request)
 {
     int lock = -1;
-    int code = open_both(request);
+    int code = remote_config_lock(request->cli, request->path, &lock);
 
-    if (code == CLI_CONTINUE) {
-        code = remote_config_lock(request->cli, request->path, &lock);
-    }
     /* Another process may have pushed meanwhile. */
     if (code == CLI_CONTINUE) {
         code = remote_config_read(request->cli, request->path, true,
@@ -201,16 +308,32 @@ static int push(struct request *request)
     return code;
 }
 
+static int push(struct request *request)
+{
+    int code = open_both(request);
+
+    return code == CLI_CONTINUE ? push_store(request) : code;
+}
+
 /* --- handoff ------------------------------------------------------------ */
 
 /* Stores what is new, then gives the session away. */
 static int handoff(struct request *request)
 {
     const char *session = request->cli->items[3];
+    struct wal_session *handle = NULL;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code = push(request);
+    int code = open_both(request);
 
+    if (code == CLI_CONTINUE) {
+        code = cli_open_session_exact(request->cli, request->store, session,
+                                      &handle);
+        wal_session_close(handle);
+    }
+    if (code == CLI_CONTINUE) {
+        code = push_store(request);
+    }
     if (code != CLI_OK) {
         return code;
     }
@@ -339,8 +462,10 @@ static const struct command {
     int operands; /* after the store */
     int (*run)(struct request *request);
 } commands[] = {
-    {"add", 1, add},   {"push", 0, push},           {"handoff", 1, handoff},
-    {"pull", 2, pull}, {"status", 0, print_status}, {"compact", 0, compact},
+    {"add", 1, add},         {"remove", 0, remove_remote},
+    {"list", 1, list},       {"push", 0, push},
+    {"pull", 2, pull},       {"status", 0, print_status},
+    {"handoff", 1, handoff}, {"compact", 0, compact},
 };
 
 static const struct command *find_command(const char *name)
@@ -360,9 +485,10 @@ static int check(const struct request *request, const struct command **command)
 
     *command = cli->count > 1 ? find_command(cli->items[1]) : NULL;
     if (*command == NULL) {
-        return cli_error(cli, CLI_USAGE, "remote",
-                         "what to do is add, push, handoff, pull, status or "
-                         "compact");
+        return cli_error(cli, CLI_USAGE,
+                         cli->count > 2 ? cli->items[1] : "remote",
+                         "what to do is add, remove, list, push, pull, status, "
+                         "handoff or compact");
     }
     if (request->takes_over && (*command)->run != push &&
         (*command)->run != pull) {
@@ -373,11 +499,13 @@ static int check(const struct request *request, const struct command **command)
         (request->replaces && (*command)->run != add) ||
         (request->follows && (*command)->run != push &&
          (*command)->run != pull) ||
-        (request->rate != NULL &&
-         (!request->follows || (*command)->run != push)) ||
+        (request->rate != NULL && (*command)->run != push) ||
         ((request->is_now || request->is_anew) && (*command)->run != compact)) {
         return cli_error(cli, CLI_USAGE, (*command)->name,
                          "has no such option");
+    }
+    if (request->rate != NULL && !request->follows) {
+        return cli_error(cli, CLI_USAGE, "--rate", "needs --follow");
     }
     if (request->follows && request->takes_over && (*command)->run == pull) {
         return cli_error(cli, CLI_USAGE, "--follow",

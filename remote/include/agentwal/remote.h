@@ -114,7 +114,7 @@ struct wal_remote_writer_options {
  * over at the same time; WAL_ECONFLICT when the store is older than what the
  * remote has, or has another past, or may have: nothing has changed there;
  * WAL_ECORRUPT when the remote is damaged; WAL_EINVAL when the store has no
- * files.
+ * files; WAL_EREADONLY when it is a replica.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,
@@ -238,6 +238,19 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_remote_get_status(struct wal_remote *remote, struct wal_store *store,
                       struct wal_remote_status *status,
                       struct wal_error *error);
+
+/* Called for each store, in the order of the ids. *status is without the lag,
+ * and holds until the callback returns. A result other than 0 ends the call
+ * with WAL_ECALLBACK and that number in error->sys_errno. */
+typedef int32_t wal_remote_store_fn(void *ctx, const uint8_t uuid[16],
+                                    const struct wal_remote_status *status);
+
+/* Lists the stores that the remote has, with a few requests for each. Threads:
+ * any. Errors: WAL_ECORRUPT when one of them is damaged. */
+WAL_API WAL_MUST_USE enum wal_status wal_remote_list(struct wal_remote *remote,
+                                                     wal_remote_store_fn *store,
+                                                     void *ctx,
+                                                     struct wal_error *error);
 
 /* ----------------------------------------------------------- pulling --- */
 
@@ -412,7 +425,8 @@ struct wal_remote_resume_options {
     uint32_t struct_size;
     uint32_t flags;   /* enum wal_remote_resume_flag */
     uint8_t uuid[16]; /* of the store that the session is in; all zero: the
-                        * only other one. Its claims lead to the present one */
+                        * only other one, or any that the session was claimed
+                        * from. Its claims lead to the present one */
     struct wal_slice session; /* id */
     /* Where replicas of stores are kept, for this call and later ones: a
      * directory, which is made if its parent exists. */
@@ -440,7 +454,7 @@ struct wal_remote_resume_result {
  * result may be null. Threads: any; one at a time per directory. Errors:
  * WAL_ENOTFOUND when the remote has no such store, or the store no such
  * session: nothing is claimed; WAL_EINVAL when the remote has several other
- * stores and none is given; WAL_ECLAIMED when another machine claimed it at the
+ * stores, none is given, and the session was claimed from none; WAL_ECLAIMED when another machine claimed it at the
  * same time, or it is in a store that the remote has not; those of
  * wal_remote_pull and wal_store_merge.
  */

@@ -158,6 +158,30 @@ id=$(field storeId pulled)
 code 0 agentwal remote pull --store-id "$id" "$url" which
 copy_of moved which
 
+# A replica does not become a writer: it could not go on.
+code 3 agentwal --store which remote add "$url"
+grep -q 'is a replica.*--take-over' stderr || fail "no advice: $(cat stderr)"
+cp moved/remote.json which/remote.json
+for verb in "push --take-over" status compact; do
+    # shellcheck disable=SC2086
+    code 3 agentwal --store which remote $verb
+    grep -q 'is a replica' stderr || fail "$verb: $(cat stderr)"
+done
+rm -f which/remote.json
+code 3 agentwal --store which create --id two
+grep -q 'is a replica.*--take-over' stderr || fail "no advice: $(cat stderr)"
+code 0 agentwal --store moved remote push
+
+# Removed and added again, it is another writer.
+code 0 agentwal remote remove
+grep -q 'push --take-over' stderr || fail "no advice: $(cat stderr)"
+code 1 agentwal remote remove
+code 1 agentwal remote push
+code 0 agentwal remote add "$url"
+code 1 agentwal remote push
+code 0 agentwal remote push --take-over
+grep -q 'takes over from the writer of epoch' stderr || fail "$(cat stderr)"
+
 # Damage and loss are found, and the object is named.
 part=$(find "bucket/$id/part" -type f | sort | sed -n 2p)
 cp "$part" kept

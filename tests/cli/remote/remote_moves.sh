@@ -56,6 +56,8 @@ printf '{"v":1}' | on laptop doc put s notes >/dev/null
 on laptop remote add "$url" >/dev/null
 on laptop remote push >/dev/null
 code 1 on desk resume --remote "$url" unknown
+grep -q 'no session "unknown" in the store of' stderr || fail "$(cat stderr)"
+code 1 on laptop remote handoff unknown
 [ -z "$(find bucket -path '*/own/*')" ] || fail "a claim of no session"
 
 # It goes on at the desk, whose store is made; the last 50 entries are shown.
@@ -107,12 +109,21 @@ code 0 message desk s mine
 code 0 on laptop remote push
 code 3 message laptop s refused
 
-# Handed off, and found by a third machine, which names no store that has it.
+# Handed off, and found by a third machine, which names no store.
 code 0 on desk remote handoff s
 code 3 message desk s refused
 code 3 on desk remote handoff s
-code 2 on tablet resume --remote "$url" s
-code 0 on tablet resume --remote "$url" --store-id "$(store_id laptop)" s
+on laptop create --id other >/dev/null 2>&1
+on laptop remote push >/dev/null
+code 2 on tablet resume --remote "$url" other
+grep -q 'remote list' stderr || fail "no advice: $(cat stderr)"
+code 0 agentwal remote list "$url"
+grep -q "^$(store_id laptop)  up to number" stdout || fail "$(cat stdout)"
+grep -q "^$(store_id desk)  up to number" stdout || fail "$(cat stdout)"
+code 0 agentwal remote list "$url" --json
+json '[row["storeId"] for row in rows] == sorted(row["storeId"] for row in rows)' stdout
+code 0 on tablet resume --remote "$url" --store-id "$(store_id laptop)" other
+code 0 on tablet resume --remote "$url" s
 on tablet cat s --tail 1 | grep -q mine || fail "it is not the desk's"
 code 0 message tablet s there
 

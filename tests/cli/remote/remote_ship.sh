@@ -80,6 +80,8 @@ grep -q 'nothing new' stdout || fail "$(cat stdout)"
 ship
 mv bucket away
 code 3 append 8 --durability cluster
+grep -q 'it is durable here; .* The remote failed' stderr || fail "$(cat stderr)"
+grep -q 'appended 1' stdout || fail "$(cat stdout)"
 same 8 "$(agentwal cat one --all | wc -l)" "entries"
 mv away bucket
 until append 9 --durability cluster >/dev/null 2>&1; do
@@ -100,5 +102,6 @@ code 1 agentwal remote push --follow
 # Options.
 code 2 agentwal remote push --rate 5
 code 2 agentwal remote push --follow --rate 10001
+code 2 agentwal remote push --follow --rate 0
 code 2 agentwal remote push --follow --rate x
 code 2 agentwal remote status --follow

@@ -253,9 +253,26 @@ static void test_move__only_other_store_needs_no_id(void **state)
     begin_pushed(&world);
     push(&world, 1);
     assert_int_equal(try_resume(&world, 1, NULL, 0, &result, &error), WAL_OK);
+    end(&world);
+}
+
+static void test_move__of_several_stores_one_has_its_claim(void **state)
+{
+    struct world world;
+    struct wal_remote_resume_result result;
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    begin_pushed(&world);
+    push(&world, 1);
     push(&world, 2);
-    assert_int_equal(try_resume(&world, 1, NULL, 0, &result, &error),
+    assert_int_equal(try_resume(&world, 2, NULL, 0, &result, &error),
                      WAL_EINVAL);
+    assert_non_null(strstr(error.text, "--store-id"));
+    (void)resume(&world, 1, 0);
+    push(&world, 1);
+    assert_int_equal(try_resume(&world, 2, NULL, 0, &result, &error), WAL_OK);
+    assert_memory_equal(result.uuid, world.machines[1].uuid, 16);
     end(&world);
 }
 
@@ -293,7 +310,10 @@ static void test_move__both_went_on_and_both_remain(void **state)
     push(&world, 0);
     result = resume(&world, 1, 0);
     assert_int_equal(result.kind, WAL_TRANSFER_BRANCHED);
-    snprintf(branch, sizeof(branch), "s@%s", result.host);
+    /* Both have the host's name, which would not tell them apart. */
+    snprintf(branch, sizeof(branch), "s@%02x%02x%02x%02x",
+             world.machines[0].uuid[0], world.machines[0].uuid[1],
+             world.machines[0].uuid[2], world.machines[0].uuid[3]);
     assert_string_equal(result.session, branch);
     assert_entries(&world, 1, "s", "a b c");
     assert_entries(&world, 1, branch, "a b late");
@@ -816,6 +836,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_move__session_goes_on_at_another_machine),
         KIT_TEST(test_move__only_other_store_needs_no_id),
+        KIT_TEST(test_move__of_several_stores_one_has_its_claim),
         KIT_TEST(test_move__repeated_it_brings_what_is_new),
         KIT_TEST(test_move__both_went_on_and_both_remain),
         KIT_TEST(test_move__back_it_is_written_to_again),

@@ -46,6 +46,7 @@ static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
     return 0;
 }
 
+/* With the marks that were kept last. */
 static struct wal_remote_writer *open_writer(struct wal_remote *remote,
                                              struct wal_store *store,
                                              const uint8_t id[16])
@@ -415,6 +416,107 @@ static void test_remote_store__bad_arguments_of_care(void **state)
     wal_remote_close(remote);
 }
 
+static uint32_t is_replica(struct wal_store *store)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    struct wal_error error = KIT_ERROR;
+
+    assert_ok(wal_store_get_info(store, &info, &error), &error);
+    return info.is_replica;
+}
+
+/* A replica that became the writer would end the other one, and have nothing to
+ * ship. */
+static void test_remote_store__replica_does_not_write(void **state)
+{
+    struct wal_remote_writer_options options =
+        WAL_INIT(wal_remote_writer_options);
+    struct wal_remote *remote = open_remote();
+    struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
+    const uint8_t id[16] = {1};
+    struct wal_remote_writer *writer = open_writer(remote, store, id);
+    struct wal_remote_writer *other = NULL;
+    struct wal_error error = KIT_ERROR;
+    struct wal_store *copy;
+
+    (void)state;
+    wal_session_close(kit_create(store, "a"));
+    (void)push(store, writer);
+    (void)pull(remote, "copy");
+    copy = kit_open("copy", 0);
+    assert_int_equal(is_replica(copy), 1);
+    assert_int_equal(is_replica(store), 0);
+    options.flags = WAL_REMOTE_TAKE_OVER;
+    assert_int_equal(
+        wal_remote_writer_open(remote, copy, &options, &other, &error),
+        WAL_EREADONLY);
+    assert_non_null(strstr(error.text, "is a replica"));
+    assert_null(other);
+    assert_int_equal(push(store, writer).epoch, 1);
+    kit_close(copy);
+    wal_remote_writer_close(writer);
+    kit_close(store);
+    wal_remote_close(remote);
+}
+
+struct list {
+    uint8_t uuids[4][16];
+    uint64_t sequences[4];
+    int32_t count;
+    int32_t end_at; /* this call returns 7; 0: none */
+};
+
+static int32_t add_store(void *ctx, const uint8_t uuid[16],
+                         const struct wal_remote_status *status)
+{
+    struct list *list = ctx;
+
+    assert_int_equal(status->epoch, 1);
+    assert_true(status->host[0] != '\0' && status->started_ms > 0);
+    memcpy(list->uuids[list->count], uuid, 16);
+    list->sequences[list->count++] = status->sequence;
+    return list->count == list->end_at ? 7 : 0;
+}
+
+static void test_remote_store__list_has_each_store(void **state)
+{
+    struct wal_remote *remote = open_remote();
+    struct wal_error error = KIT_ERROR;
+    struct list list = {.count = 0};
+    uint8_t id[16] = {0};
+
+    (void)state;
+    assert_ok(wal_remote_list(remote, add_store, &list, &error), &error);
+    assert_int_equal(list.count, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        char path[16];
+        struct wal_remote_writer *writer;
+        struct wal_store *store;
+
+        snprintf(path, sizeof(path), "s%u", i);
+        store = kit_open(path, WAL_OPEN_CREATE);
+        wal_session_close(kit_create(store, "a"));
+        id[0] = (uint8_t)(i + 1);
+        kept.count = 0;
+        writer = open_writer(remote, store, id);
+        (void)push(store, writer);
+        wal_remote_writer_close(writer);
+        kit_close(store);
+    }
+    assert_ok(wal_remote_list(remote, add_store, &list, &error), &error);
+    assert_int_equal(list.count, 3);
+    for (int32_t i = 0; i < 3; i++) {
+        assert_true(list.sequences[i] > 0);
+        assert_true(i == 0 || memcmp(list.uuids[i - 1], list.uuids[i], 16) < 0);
+    }
+    list = (struct list){.end_at = 2};
+    assert_int_equal(wal_remote_list(remote, add_store, &list, &error),
+                     WAL_ECALLBACK);
+    assert_int_equal(error.sys_errno, 7);
+    assert_int_equal(list.count, 2);
+    wal_remote_close(remote);
+}
+
 static void test_remote_store__bad_arguments(void **state)
 {
     struct wal_remote_writer_options options =
@@ -432,6 +534,8 @@ static void test_remote_store__bad_arguments(void **state)
                      WAL_EINVAL);
     assert_int_equal(wal_remote_get_status(remote, store, NULL, NULL),
                      WAL_EINVAL);
+    assert_int_equal(wal_remote_list(remote, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_remote_list(NULL, add_store, NULL, NULL), WAL_EINVAL);
     options.flags = 4;
     assert_int_equal(
         wal_remote_writer_open(remote, store, &options, &writer, NULL),
@@ -460,6 +564,8 @@ int main(void)
         KIT_TEST(test_remote_store__bases_while_shipping),
         KIT_TEST(test_remote_store__follower),
         KIT_TEST(test_remote_store__bad_arguments_of_care),
+        KIT_TEST(test_remote_store__replica_does_not_write),
+        KIT_TEST(test_remote_store__list_has_each_store),
         KIT_TEST(test_remote_store__bad_arguments),
     };
 

@@ -56,6 +56,7 @@ struct appending {
     struct wal_append_result result;
     _Atomic int done;
     enum wal_status status;
+    struct wal_error error;
     pthread_t thread;
 };
 
@@ -64,8 +65,8 @@ static void *append_main(void *arg)
     struct appending *appending = arg;
 
     appending->result.struct_size = sizeof(appending->result);
-    appending->status =
-        append(appending->session, appending->id, &appending->result, NULL);
+    appending->status = append(appending->session, appending->id,
+                               &appending->result, &appending->error);
     atomic_store(&appending->done, 1);
     return NULL;
 }
@@ -73,7 +74,8 @@ static void *append_main(void *arg)
 static void start(struct appending *appending, struct wal_session *session,
                   const char *id)
 {
-    *appending = (struct appending){.session = session, .id = id};
+    *appending =
+        (struct appending){.session = session, .id = id, .error = KIT_ERROR};
     assert_int_equal(
         pthread_create(&appending->thread, NULL, append_main, appending), 0);
 }
@@ -217,6 +219,7 @@ static void test_store_shipping__shipper_closes_while_one_waits(void **state)
                      WAL_OK);
     wal_shipper_close(shipper);
     assert_int_equal(finish(&appending), WAL_EREMOTE);
+    assert_non_null(strstr(appending.error.text, "it is durable here"));
     wal_session_close(session);
     kit_close(store);
 }

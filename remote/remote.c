@@ -67,8 +67,8 @@ enum wal_status wal_remote_probe(struct wal_remote *remote,
 
 /* --- shipping ----------------------------------------------------------- */
 
-/* Only a store that can be written to is shipped: a replica that took over would
- * end the writer, and could not go on. */
+/* Only a store that can be written to is shipped: a replica that took over
+ * would end the writer, and could not go on. */
 static enum wal_status check_source(struct wal_store *store,
                                     struct wal_error *error)
 {

@@ -297,10 +297,12 @@ struct wal_store_info {
     int32_t queue_status;     /* the asynchronous error not yet reported, or
                                * WAL_OK; the next queued call, wal_flush or
                                * wal_close reports it */
-    uint32_t is_replica;      /* 1: it follows another store, and is only read
-                               * (agentwal/replica.h) */
+    uint32_t reserved;
     struct wal_slice path; /* of its directory, as it was opened; empty when
                                * it has none. Holds until the store's end */
+    uint32_t is_replica;   /* 1: it follows another store, and is only read
+                            * (agentwal/replica.h) */
+    uint32_t more_reserved;
 };
 
 /*

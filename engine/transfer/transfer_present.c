@@ -51,7 +51,9 @@ static void compare_present(struct wal__transfer *transfer,
         return;
     }
     if (found.has_other) {
-        part(transfer, session, &found, "the session has other entries there");
+        part(transfer, session, &found,
+             "the session has other entries there (--keep-both keeps "
+             "both)");
         return;
     }
     if (found.has_more) {

@@ -1,6 +1,6 @@
 /*
- * status.h - how far a remote is with a store (wal_remote_get_status), and which
- * stores it has (wal_remote_list).
+ * status.h - how far a remote is with a store (wal_remote_get_status), and
+ * which stores it has (wal_remote_list).
  *
  * Threads: one at a time per source.
  */

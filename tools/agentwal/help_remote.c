@@ -9,6 +9,8 @@
 
 const struct verb_help help_remote = {
     .usage = "add [--replace] URL\n"
+             "remote remove\n"
+             "remote list URL\n"
              "remote push [--take-over] [--follow [--rate N]]\n"
              "remote handoff SESSION\n"
              "remote pull [--store-id ID] [--take-over|--follow] URL DIR\n"
@@ -18,15 +20,17 @@ const struct verb_help help_remote = {
     .text =
         "URL is s3://BUCKET[/PREFIX], with ?endpoint=URL&region=NAME where "
         "they are\nneeded, rados://POOL[/PREFIX] or file:///DIR. It has no "
-        "credentials: they come\nfrom the environment or from "
-        "~/.aws/credentials. add checks that the remote\nrefuses to replace an "
-        "object. push stores what is new and durable. pull makes a\ncopy that "
-        "can be read, or brings it up to date. One store writes at a time:\n"
-        "--take-over ends that of the other one, for good. handoff pushes, and "
-        "gives a\nsession to the machine that resumes it next. compact makes a "
-        "base, from which a\npull begins, when much was pushed, and removes "
-        "what a base of a day has made\nneedless. docs/scale.md has the "
-        "rest.\n",
+        "credentials: they come\nfrom the environment, from "
+        "~/.aws/credentials, or from the command in\n"
+        "AGENTWAL_REMOTE_CREDENTIALS_COMMAND. add checks that the remote "
+        "refuses to\nreplace an object; remove forgets it, and leaves what is "
+        "there. list shows the\nstores that a remote has, with their ids. push "
+        "stores what is new and durable.\npull makes a copy that can be read, "
+        "or brings it up to date. One store writes at\na time: --take-over "
+        "ends that of the other one, for good. handoff pushes, and\ngives a "
+        "session to the machine that resumes it next. compact makes a base, "
+        "from\nwhich a pull begins, when much was pushed, and removes what a "
+        "base of a day has\nmade needless. docs/scale.md has the rest.\n",
     .options =
         (const struct verb_option[]){
             {"--replace", "add: instead of the remote that the store has"},

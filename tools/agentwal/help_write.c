@@ -43,7 +43,8 @@ const struct verb_help help_append = {
             {"--expect-tail ENTRY", "refuse if the last entry is another one"},
             {"--stream N", "another stream than the conversation, which is 0"},
             {"--durability LEVEL",
-             "durable (default), written, queued or cluster"},
+             "durable (default), written, queued or cluster: in the remote "
+             "too, by agentwal remote push --follow"},
             {NULL, NULL},
         },
     .examples =

@@ -189,6 +189,9 @@ static void put_row(struct table *table, const struct wal_session_info *info)
         fputs("  [damaged]", stdout);
         terminal_put_style(table->terminal, TERMINAL_PLAIN);
     }
+    if ((info->flags & WAL_SESSION_MOVED) != 0) {
+        fputs("  [moved]", stdout);
+    }
     if (title.size > 0) {
         fputs("  ", stdout);
         cell_print(stdout, title.data, (size_t)title.size, table->title_width,
@@ -228,6 +231,9 @@ static void print_row(const struct wal_session_info *info, bool is_first)
     }
     if ((info->flags & WAL_SESSION_DAMAGED) != 0) {
         fputs("  [damaged]", stdout);
+    }
+    if ((info->flags & WAL_SESSION_MOVED) != 0) {
+        fputs("  [moved]", stdout);
     }
     putchar('\n');
 }

@@ -202,7 +202,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from append' -l create -d 'creat
 complete -c agentwal -n '__fish_seen_subcommand_from append' -l each -d 'one append and one result per line, instead of one atomic batch'
 complete -c agentwal -n '__fish_seen_subcommand_from append' -l expect-tail -x -d 'refuse if the last entry is another one'
 complete -c agentwal -n '__fish_seen_subcommand_from append' -l stream -x -d 'another stream than the conversation, which is 0'
-complete -c agentwal -n '__fish_seen_subcommand_from append' -l durability -x -d 'durable (default), written, queued or cluster'
+complete -c agentwal -n '__fish_seen_subcommand_from append' -l durability -x -d 'durable (default), written, queued or cluster: in the remote too, by agentwal remote push --follow'
 complete -c agentwal -n '__fish_seen_subcommand_from append' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from append' -F
 complete -c agentwal -n '__fish_seen_subcommand_from fork' -l at -x -d 'the last shared entry; the head without it'

@@ -6,6 +6,8 @@
  *
  * Threads: the tool has one thread.
  */
+#include <agentwal/admin.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,6 +169,8 @@ struct session_details {
     struct cli_heads heads;
     char **lineage; /* ids of its ancestors, nearest first */
     size_t lineage_count;
+    bool has_moved; /* then `move` says where to */
+    struct wal_session_move move;
     bool has_checkpoints;
     bool has_changes; /* its checkpoints could be read */
     struct wal_file_changes_info changes;
@@ -290,6 +294,10 @@ static void write_session(const struct session_details *session_details)
     cli_json_bool(&json, (info->flags & WAL_SESSION_FORK) != 0);
     cli_json_key(&json, "damaged");
     cli_json_bool(&json, (info->flags & WAL_SESSION_DAMAGED) != 0);
+    if (session_details->has_moved) {
+        cli_json_key(&json, "movedTo");
+        cli_json_text_or_null(&json, cli_slice(session_details->move.host));
+    }
     if (session_details->has_changes) {
         cli_json_key(&json, "changes");
         walctl_json_totals(&json, &session_details->changes);
@@ -391,6 +399,27 @@ static void print_session(const struct cli *cli,
     if ((info->flags & WAL_SESSION_DAMAGED) != 0) {
         print_field("damaged", cli_slice("lost entries; refuses appends"));
     }
+    if (session_details->has_moved) {
+        const char *host = session_details->move.host;
+
+        print_field("moved to",
+                    cli_slice(host[0] != '\0' ? host
+                                              : "the machine that resumes it "
+                                                "next"));
+    }
+}
+
+/* Where the session is, if it has moved. */
+static enum wal_status read_move(struct session_details *session_details,
+                                 struct wal_session *session,
+                                 struct wal_error *error)
+{
+    session_details->has_moved =
+        (session_details->info.flags & WAL_SESSION_MOVED) != 0;
+    session_details->move = (struct wal_session_move)WAL_INIT(wal_session_move);
+    return session_details->has_moved
+               ? wal_session_get_move(session, &session_details->move, error)
+               : WAL_OK;
 }
 
 static int show(const struct cli *cli, struct wal_store *store,
@@ -403,6 +432,9 @@ static int show(const struct cli *cli, struct wal_store *store,
         wal_session_get_info(session, &session_details.info, &error);
     bool is_whole = false;
 
+    if (status == WAL_OK) {
+        status = read_move(&session_details, session, &error);
+    }
     if (status == WAL_OK) {
         status = cli_heads_read(&session_details.heads, session, &error);
     }

@@ -54,6 +54,10 @@ int walctl_merge(struct cli *cli, int argc, char **argv)
     }
     open_options = cli_open_options(cli, WAL_OPEN_READ_ONLY);
     status = wal_open(cli->items[2], &open_options, &from, &error);
+    if (status == WAL_ENOTSTORE) {
+        return cli_error_status(cli, status, cli->items[2],
+                                "there is no store to take sessions from");
+    }
     if (status != WAL_OK) {
         return cli_report(cli, cli->items[2], status, &error);
     }

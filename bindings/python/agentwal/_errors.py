@@ -77,7 +77,8 @@ class Locked(Error):
 
 
 class Claimed(Locked):
-    """Another handle claims the session, or imports the file; `holder` is its process."""
+    """Another handle claims the session, or imports the file: `holder` is its process. Or, with 0,
+    the session has moved to another machine (SessionInfo.is_moved)."""
 
 
 class Damaged(Error):

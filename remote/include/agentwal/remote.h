@@ -454,9 +454,9 @@ struct wal_remote_resume_result {
  * result may be null. Threads: any; one at a time per directory. Errors:
  * WAL_ENOTFOUND when the remote has no such store, or the store no such
  * session: nothing is claimed; WAL_EINVAL when the remote has several other
- * stores, none is given, and the session was claimed from none; WAL_ECLAIMED when another machine claimed it at the
- * same time, or it is in a store that the remote has not; those of
- * wal_remote_pull and wal_store_merge.
+ * stores, none is given, and the session was claimed from none; WAL_ECLAIMED
+ * when another machine claimed it at the same time, or it is in a store that
+ * the remote has not; those of wal_remote_pull and wal_store_merge.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_remote_resume(struct wal_remote *remote, struct wal_store *store,

@@ -79,6 +79,9 @@ grep -q 's: the session has moved to' stderr || fail "$(cat stderr)"
 code 3 message laptop s refused
 grep -q 'has moved to .*--take-back s' stderr || fail "$(cat stderr)"
 on laptop cat s --tail 1 | grep -q late || fail "it cannot be read"
+on laptop list | grep -q 'moved\]' || fail "list does not show it"
+on laptop show s | grep -q '^moved to ' || fail "show does not say where"
+on laptop show s --json | json 'rows[0]["movedTo"] != ""'
 on laptop list --json | json '[row.get("moved") for row in rows] == [True]'
 code 0 on laptop check
 code 0 on laptop remote push

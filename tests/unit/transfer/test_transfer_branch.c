@@ -327,7 +327,7 @@ static void test_keep_both__id_of_the_branch_is_taken(void **state)
     close_stores(&stores);
 }
 
-/* The branch comes back: `from` has a session of its id, which is taken along. */
+/* The branch comes back: `from` has a session of its id, taken along too. */
 static void test_keep_both__both_directions_with_one_name(void **state)
 {
     struct stores stores = open_parted();

@@ -393,14 +393,15 @@ enum wal_status wal__credentials_load(const struct wal__heap *heap,
     }
     if (status == WAL_ENOTFOUND) {
         const char *profile = variable("AWS_PROFILE");
+        const char *file = variable("AWS_SHARED_CREDENTIALS_FILE");
 
-        status = wal__fail(
-            &detail, WAL_EACCESS,
-            "there are no credentials: set AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY, or write the profile %s to "
-            "~/.aws/credentials or AWS_SHARED_CREDENTIALS_FILE, or set "
-            "AGENTWAL_REMOTE_CREDENTIALS_COMMAND",
-            profile == NULL ? "default" : profile);
+        status =
+            wal__fail(&detail, WAL_EACCESS,
+                      "there are no credentials: set AWS_ACCESS_KEY_ID and "
+                      "AWS_SECRET_ACCESS_KEY, or write the profile %s to "
+                      "%s, or set AGENTWAL_REMOTE_CREDENTIALS_COMMAND",
+                      profile == NULL ? "default" : profile,
+                      file == NULL ? "~/.aws/credentials" : file);
     }
     if (status == WAL_OK) {
         *credentials = loaded;

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -104,14 +105,17 @@ static int read_all(int fd, int64_t deadline, uint8_t *end, size_t *size)
     }
 }
 
-/* Whether the command ended with success; of a process that ignores SIGCHLD,
- * the system does not say. */
-static bool has_succeeded(pid_t process)
+/* Whether the command ended with success, and how it ended; of a process that
+ * ignores SIGCHLD, the system does not say. */
+static bool has_succeeded(pid_t process, char how[32])
 {
     int status = 0;
     pid_t waited;
 
     WAL__RETRY_EINTR(waited, waitpid(process, &status, 0));
+    (void)snprintf(how, 32, WIFSIGNALED(status) ? "signal %d" : "exit code %d",
+                   WIFSIGNALED(status) ? WTERMSIG(status)
+                                       : WEXITSTATUS(status));
     return waited < 0 ? errno == ECHILD
                       : WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
@@ -123,6 +127,7 @@ enum wal_status wal__credentials_run(const char *command, uint32_t timeout_ms,
     int64_t deadline = now_ms() + timeout_ms;
     pid_t process = 0;
     bool succeeded;
+    char how[32];
     uint8_t *end;
     size_t size = 0;
     int fd = -1;
@@ -143,7 +148,7 @@ enum wal_status wal__credentials_run(const char *command, uint32_t timeout_ms,
         (void)kill(-process, SIGKILL);
     }
     (void)close(fd);
-    succeeded = has_succeeded(process);
+    succeeded = has_succeeded(process, how);
     if (code != 0) {
         return wal__fail_at(error, WAL_EACCESS, code, NULL, 0,
                             "AGENTWAL_REMOTE_CREDENTIALS_COMMAND %s",
@@ -153,7 +158,7 @@ enum wal_status wal__credentials_run(const char *command, uint32_t timeout_ms,
     }
     if (!succeeded) {
         return wal__fail(error, WAL_EACCESS,
-                         "AGENTWAL_REMOTE_CREDENTIALS_COMMAND failed");
+                         "AGENTWAL_REMOTE_CREDENTIALS_COMMAND failed: %s", how);
     }
     output->size += size;
     return WAL_OK;

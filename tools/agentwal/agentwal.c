@@ -59,6 +59,13 @@ static int report_no_verb(const struct cli *cli, const char *name)
 {
     const char *nearest = verb_suggest(name);
 
+    if (verb_has_command("remote", name)) {
+        return cli_error(cli, CLI_USAGE, name,
+                         "no such verb; did you mean remote %s? (see agentwal "
+                         "help remote)",
+                         name);
+    }
+
     if (nearest != NULL) {
         return cli_error(cli, CLI_USAGE, name,
                          "no such verb; did you mean %s? (see agentwal help)",

@@ -261,23 +261,6 @@ static int print_verb(const struct cli *cli, const char *name)
     return CLI_OK;
 }
 
-/* Whether the name is a command of the verb, as push is of remote. */
-static bool is_command(const char *verb_name, const char *name)
-{
-    const struct verb *verb = verb_find(verb_name);
-    char *line;
-    bool found;
-
-    if (verb == NULL || verb_find(name) != NULL ||
-        asprintf(&line, "%s %s", verb_name, name) < 0) {
-        return false;
-    }
-    found = strstr(verb->help->usage, line) != NULL ||
-            strncmp(verb->help->usage, name, strlen(name)) == 0;
-    free(line);
-    return found;
-}
-
 int help_run(struct cli *cli, int argc, char **argv)
 {
     static const struct cli_option no_options[] = {{.name = NULL}};
@@ -288,7 +271,7 @@ int help_run(struct cli *cli, int argc, char **argv)
     }
     code = CLI_OK;
     for (int i = 1; i < cli->count && code == CLI_OK; i++) {
-        if (i == 1 || !is_command(cli->items[i - 1], cli->items[i])) {
+        if (i == 1 || !verb_has_command(cli->items[i - 1], cli->items[i])) {
             code = print_verb(cli, cli->items[i]);
         }
     }

@@ -122,3 +122,25 @@ const char *verb_suggest(const char *name)
     }
     return suggestion.nearest;
 }
+
+bool verb_has_command(const char *verb_name, const char *name)
+{
+    const struct verb *verb = verb_find(verb_name);
+    size_t size = strlen(verb_name);
+
+    if (verb == NULL || verb_find(name) != NULL) {
+        return false;
+    }
+    /* The lines of its usage: the verb is before each but the first. */
+    for (const char *line = verb->help->usage; line != NULL;
+         line = strchr(line, '\n')) {
+        line += *line == '\n';
+        line += strncmp(line, verb_name, size) == 0 ? size : 0;
+        line += *line == ' ';
+        if (strcspn(line, " \n") == strlen(name) &&
+            strncmp(line, name, strlen(name)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}

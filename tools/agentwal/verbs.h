@@ -70,4 +70,7 @@ const struct verb *verb_find(const char *name);
  * none is near. */
 const char *verb_suggest(const char *name);
 
+/* Whether the name is a command of a verb, as push is of remote. */
+bool verb_has_command(const char *verb_name, const char *name);
+
 #endif

@@ -71,6 +71,11 @@ suggests --branch walcat --brnach x
 suggests --salvage walcheck --salvge x
 code 2 agentwal zzzzzz
 grep -q 'did you mean' stderr && fail "a suggestion that is not near"
+code 2 agentwal push
+grep -q 'did you mean remote push?' stderr || fail "$(cat stderr)"
+code 0 agentwal help remote push
+code 2 agentwal help remote pushed
+code 2 agentwal help push
 code 2 agentwal help lsit
 
 # Errors are one JSON object with --json, on standard error.

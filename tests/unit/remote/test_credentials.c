@@ -160,7 +160,7 @@ static void test_credentials__of_the_home(void **state)
     set("HOME", ".");
     assert_found("home", "hush", "");
     set("AWS_SHARED_CREDENTIALS_FILE", "missing");
-    assert_refused("there are no credentials");
+    assert_refused("write the profile default to missing");
 }
 
 static void test_credentials__file_that_lacks_the_profile(void **state)
@@ -204,8 +204,8 @@ static void test_credentials__commands_that_fail(void **state)
         const char *command;
         const char *text;
     } cases[] = {
-        {"echo hush; exit 3", "failed"},
-        {"kill -9 $$", "failed"},
+        {"echo hush; exit 3", "failed: exit code 3"},
+        {"kill -9 $$", "failed: signal 9"},
         {"echo hush", "Version 1"},
         {"true", "Version 1"},
         {"echo '{\"Version\":2,\"AccessKeyId\":\"hush\","

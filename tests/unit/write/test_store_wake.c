@@ -157,6 +157,18 @@ static void *wait_for_append_lock(void *arg)
     return NULL;
 }
 
+/* Makes the test the leader: the thread that releases a retained lock after a
+ * while leaves it to the leader. */
+static void set_leader(struct wal_store *store, bool leads)
+{
+    struct wal__committer *committer = &store->core.committer;
+
+    pthread_mutex_lock(&committer->mutex);
+    committer->has_leader = leads;
+    pthread_cond_broadcast(&committer->state_changed);
+    pthread_mutex_unlock(&committer->mutex);
+}
+
 /* A leader that may retain the lock releases it for another process. */
 static void test_wake__append_lock_is_not_retained_for_a_waiter(void **state)
 {
@@ -167,6 +179,7 @@ static void test_wake__append_lock_is_not_retained_for_a_waiter(void **state)
     pthread_t thread;
 
     (void)state;
+    set_leader(first, true);
     assert_int_equal(wal__log_lock_append(log, NULL), WAL_OK);
     wal__log_retain_append_lock(log);
     assert_true(log->append_lock_retained);
@@ -181,6 +194,7 @@ static void test_wake__append_lock_is_not_retained_for_a_waiter(void **state)
     assert_false(log->append_lock_held);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(waiter.status, WAL_OK);
+    set_leader(first, false);
     kit_close(second);
     kit_close(first);
 }

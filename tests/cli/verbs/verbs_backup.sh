@@ -83,8 +83,9 @@ grep -q 'it was written to' stderr || fail "no reason: $(cat stderr)"
 # Four processes append; each copy is sound, and killed backups leave one.
 entries() {
     python3 -ISc '
-import sys
+import sys, time
 for number in range(100000):
+    time.sleep(0.005)
     print("{\"type\":\"note\",\"payload\":{\"text\":\"%s\"}}"
           % ("x" * (number * 7919 % 9000)), flush=True)
 '

@@ -6,8 +6,9 @@
 #   asan  clang, address and undefined behaviour sanitizers; the tests with a
 #         cluster only with --long, or when it is the only tree
 #   tsan  gcc, thread sanitizer; the tests labelled threads
-#   gcc   gcc, no sanitizer: all but the unit tests and the fuzz corpora, which
-#         the first tree ran, unless it is the only tree; last
+#   gcc   gcc, no sanitizer: all but the unit tests, the fuzz corpora and the
+#         scripts of the tools that the first tree ran whole, unless it is the
+#         only tree; last
 #
 # NAME...   only the tests whose names match one of these patterns
 # --long    the long campaigns too: crash, power loss and fuzzing for minutes
@@ -125,7 +126,7 @@ tree() {
         if [ "${#trees[@]}" -gt 1 ] && [ "${#names[@]}" -eq 0 ]; then
             build "$dir" all -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ \
                 -DAGENTWAL_UNIT_TESTS=OFF
-            run "$dir" -LE "^(unit|fuzz${left_out:+|$left_out})\$"
+            run "$dir" -LE "^(unit|fuzz|repeated${left_out:+|$left_out})\$"
         else
             build "$dir" all -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ \
                 -DAGENTWAL_UNIT_TESTS=ON

@@ -39,15 +39,16 @@ code 2 agentwal --json
 
 # Every option in the help is accepted by the verb, and no other one.
 python3 - <<'PYTHON'
-import json, re, subprocess
+import json, os, re, subprocess
+stride = int(os.environ.get("AGENTWAL_STRIDE", "1"))
 rows = [json.loads(line) for line in open("table")]
 common = rows.pop()["options"]
-for row in rows:
+for number, row in enumerate(rows):
     known = set(re.findall(r"--[a-z][a-z-]*", " ".join(
         o["option"] for o in row["options"] + common)))
     usage = set(re.findall(r"--[a-z][a-z-]*", row["usage"]))
     assert usage <= known, (row["verb"], usage - known)
-    for option in known - {"--help", "--version"}:
+    for option in sorted(known - {"--help", "--version"})[number % stride::stride]:
         run = subprocess.run(["agentwal", row["verb"], option + "=1", "--none"],
                              capture_output=True, text=True)
         assert option + "=1: no such option" not in run.stderr, (row, option)

@@ -81,6 +81,7 @@ root = pathlib.Path("tree").absolute()
 root.mkdir()
 (root / "main.py").write_text("print(1)\\n")
 folder, copy, bundle = root, "copy", "bundle"
+other = agentwal.memory()
 """
     program = prefix + blocks("python")[1] + "\nstore.close()\n"
     run(sys.executable, "-B", "-c", program, cwd=tmp_path, PYTHONPATH=str(installed))

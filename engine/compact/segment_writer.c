@@ -210,10 +210,12 @@ enum wal_status wal__segment_writer_open(
                     "%.*s/%s/%016" PRIx64 ".rewrite", WAL__PATH_MAX - 64,
                     env->root, directory, source->header.id);
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
-    (void)!io->unlink(io->ctx, writer->path, &err);
-    status = io->open(io->ctx, writer->path,
-                      WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
-                      &writer->file, &err);
+    status = io->unlink(io->ctx, writer->path, &err);
+    if (status == WAL_OK || status == WAL_ENOTFOUND) {
+        status = io->open(io->ctx, writer->path,
+                          WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
+                          &writer->file, &err);
+    }
     if (status != WAL_OK) {
         return fail_write(writer, status, err, error);
     }

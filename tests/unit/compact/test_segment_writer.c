@@ -411,6 +411,23 @@ static void test_writer__file_of_an_earlier_run_is_replaced(void **state)
     assert_false(sim_file_exists(s->disk, PATH));
 }
 
+/* The answer is the cause, not that a file is in the way. */
+static void test_writer__file_of_an_earlier_run_cannot_be_removed(void **state)
+{
+    const struct sim_fault fault = {
+        .call = SIM_UNLINK, .path = PATH, .sys_errno = EIO, .sticky = true};
+    struct state *s = *state;
+
+    sim_disk_write_file(s->disk, PATH, "left over", 9);
+    sim_process_add_fault(s->process, &fault);
+    assert_int_equal(write_sample(s, 1), WAL_EIO);
+    assert_int_equal(s->error.sys_errno, EIO);
+    sim_process_clear_faults(s->process);
+    wal__segment_writer_close(&s->writer, false);
+    assert_int_equal(write_sample(s, 1), WAL_OK);
+    wal__segment_writer_close(&s->writer, false);
+}
+
 static void test_writer__open_that_cannot_be_decoded(void **state)
 {
     struct state *s = *state;
@@ -695,6 +712,7 @@ int main(void)
         TEST(test_writer__block_ends_at_its_count),
         TEST(test_writer__unfinished_file_is_no_segment),
         TEST(test_writer__file_of_an_earlier_run_is_replaced),
+        TEST(test_writer__file_of_an_earlier_run_cannot_be_removed),
         TEST(test_writer__open_that_cannot_be_decoded),
         TEST(test_writer__too_large_is_refused),
         TEST(test_writer__limited_rate_syncs_as_it_grows),

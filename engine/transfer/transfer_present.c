@@ -51,9 +51,7 @@ static void compare_present(struct wal__transfer *transfer,
         return;
     }
     if (found.has_other) {
-        part(transfer, session, &found,
-             "the session has other entries there (--keep-both keeps "
-             "both)");
+        part(transfer, session, &found, "the session has other entries there");
         return;
     }
     if (found.has_more) {

@@ -65,7 +65,6 @@ static int report_no_verb(const struct cli *cli, const char *name)
                          "help remote)",
                          name);
     }
-
     if (nearest != NULL) {
         return cli_error(cli, CLI_USAGE, name,
                          "no such verb; did you mean %s? (see agentwal help)",

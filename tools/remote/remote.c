@@ -216,7 +216,8 @@ static void note_writer(const struct request *request)
     }
 }
 
-/* Sessions that moved are marked first: the marks are pushed too. */
+/* Sessions that moved are marked first: the marks are pushed too. A claim that
+ * cannot be read keeps nothing from being stored. */
 static int push_once(struct request *request, struct wal_remote_writer *writer)
 {
     struct wal_remote_push_result result = WAL_INIT(wal_remote_push_result);
@@ -225,9 +226,6 @@ static int push_once(struct request *request, struct wal_remote_writer *writer)
     int code = remote_check_moves(request->cli, request->config.url,
                                   request->remote, request->store);
 
-    if (code != CLI_OK) {
-        return code;
-    }
     status = wal_remote_push(writer, &result, &error);
     if (status != WAL_OK) {
         return remote_report(request->cli, request->config.url, status, &error);
@@ -235,7 +233,7 @@ static int push_once(struct request *request, struct wal_remote_writer *writer)
     remote_print_push(request->cli, request->config.url, &result);
     remote_upkeep(request->cli, request->config.url, request->remote,
                   request->store, result.parts, result.bytes, result.part);
-    return CLI_OK;
+    return code;
 }
 
 static int parse_rate(const struct request *request, uint64_t *rate)

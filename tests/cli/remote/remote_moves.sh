@@ -139,9 +139,11 @@ claim=$(find bucket -path "*/own/*" -type f | sort | tail -1)
 chmod u+w "$claim"
 echo '{"version":1' >"$claim"
 code 0 message tablet s more
+on laptop create --id kept >/dev/null 2>&1
 for machine in laptop desk; do
     on "$machine" remote push >/dev/null 2>stderr || true
 done
+on laptop remote status | grep -q '^lag  *none' || fail "it is not pushed"
 
 # Killed at any time, and done again: one claim, and all entries.
 on one create --id k >/dev/null 2>&1

@@ -141,7 +141,7 @@ static enum wal_status compare_key(struct wal__transfer *transfer,
     struct wal__transfer_record *records =
         (void *)transfer->from_records.items.data;
     size_t common = 0;
-    size_t present;
+    size_t present = 0;
     enum wal_status status = WAL_OK;
 
     while (
@@ -161,8 +161,11 @@ static enum wal_status compare_key(struct wal__transfer *transfer,
             status = add_restore(transfer, session, from, trunk, common);
         }
     }
-    present = wal__transfer_count_present(
-        from.items + common, from.count - common, branch.items, branch.count);
+    if (common < from.count) {
+        present = wal__transfer_count_present(&from.items[common],
+                                              from.count - common, branch.items,
+                                              branch.count);
+    }
     if (present == SIZE_MAX && !repeats) {
         return WAL_EEXISTS;
     }

@@ -658,6 +658,27 @@ static void test_keep_both__documents_that_the_trunk_changed(void **state)
     close_stores(&stores);
 }
 
+/* Some of their keys sort after all keys of the other store. */
+static void test_keep_both__documents_of_the_trunk_alone(void **state)
+{
+    struct stores stores = open_parted();
+    struct wal_session *to = kit_session(stores.to, "s");
+    char key[] = "a";
+
+    (void)state;
+    for (; key[0] <= 'z'; key[0]++) {
+        put(to, key, "1");
+    }
+    (void)merge(&stores, "s", "branched s s@host;");
+    for (key[0] = 'a'; key[0] <= 'z'; key[0]++) {
+        assert_document(stores.to, "s@host", key, NULL);
+        assert_document(stores.to, "s", key, "1");
+    }
+    assert_same(stores.from, "s", stores.to, "s@host");
+    wal_session_close(to);
+    close_stores(&stores);
+}
+
 static void test_keep_both__document_of_the_branch_was_changed(void **state)
 {
     struct stores stores = open_parted();
@@ -830,6 +851,7 @@ int main(void)
         KIT_TEST(test_keep_both__redacted_here_is_redacted_there),
         KIT_TEST(test_keep_both__document_was_changed_on_both_sides),
         KIT_TEST(test_keep_both__documents_that_the_trunk_changed),
+        KIT_TEST(test_keep_both__documents_of_the_trunk_alone),
         KIT_TEST(test_keep_both__document_of_the_branch_was_changed),
         KIT_TEST(test_keep_both__checkpoint_comes_with_the_branch),
         KIT_TEST(test_keep_both__stopped_anywhere_is_continued),

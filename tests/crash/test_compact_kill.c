@@ -160,9 +160,8 @@ static void compact(struct counts *counts)
 
 static pid_t start(struct counts *counts, uint32_t number)
 {
-    pid_t child = fork();
+    pid_t child = kit_start_process();
 
-    assert_true(child >= 0);
     if (child != 0) {
         return child;
     }

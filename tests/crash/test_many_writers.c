@@ -136,9 +136,8 @@ static void live(struct counts *counts, uint32_t life)
 
 static pid_t start(struct counts *counts, uint32_t life)
 {
-    pid_t child = fork();
+    pid_t child = kit_start_process();
 
-    assert_true(child >= 0);
     if (child == 0) {
         live(counts, life);
         _exit(0);

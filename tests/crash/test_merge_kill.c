@@ -82,10 +82,9 @@ static enum wal_status merge(void)
 /* Returns whether the process was killed before it was done. */
 static bool merge_and_kill(uint64_t delay_us)
 {
-    pid_t child = fork();
+    pid_t child = kit_start_process();
     int how;
 
-    assert_true(child >= 0);
     if (child == 0) {
         _exit(merge() == WAL_OK ? 0 : 1);
     }

@@ -169,10 +169,9 @@ static void live_and_die(uint64_t *seed)
     const struct timespec life = {0, (long)(kit_random(seed) % LIFE_MAX_US) *
                                          1000};
     uint64_t own = kit_random(seed);
-    pid_t child = fork();
+    pid_t child = kit_start_process();
     int status = 0;
 
-    assert_true(child >= 0);
     if (child == 0) {
         live(own);
     }

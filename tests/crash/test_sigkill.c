@@ -178,8 +178,7 @@ static void live_and_die(struct run *run, struct ledger *ledger)
 
     assert_int_equal(pipe(ends), 0);
     assert_true(fcntl(ends[1], F_SETPIPE_SZ, 1024 * 1024) > 0);
-    child = fork();
-    assert_true(child >= 0);
+    child = kit_start_process();
     if (child == 0) {
         (void)close(ends[0]);
         run->pipe = ends[1];

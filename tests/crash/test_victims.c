@@ -142,8 +142,7 @@ static pid_t start(struct counts *counts, uint32_t writer, uint32_t life)
 
     WAL__ASSERT(life < LIVES_MAX);
     counts->writer_of[life] = writer;
-    child = fork();
-    assert_true(child >= 0);
+    child = kit_start_process();
     if (child == 0) {
         write_entries(counts, writer, life);
         _exit(0);
@@ -396,10 +395,9 @@ static uint64_t allocated_in(const char *directory)
 /* Opens the store, appends, and is killed at any moment until shortly after. */
 static void append_and_die(uint32_t number)
 {
-    pid_t child = fork();
+    pid_t child = kit_start_process();
     int how;
 
-    assert_true(child >= 0);
     if (child == 0) {
         struct wal_store *store = NULL;
         struct wal_session *session;

@@ -151,11 +151,8 @@ static void live(uint32_t life)
 
 static pid_t start(uint32_t life)
 {
-    pid_t child;
+    pid_t child = kit_start_process();
 
-    (void)fflush(NULL);
-    child = fork();
-    assert_true(child >= 0);
     if (child == 0) {
         live(life);
     }

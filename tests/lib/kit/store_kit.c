@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "format/bytes/assert.h"
@@ -327,4 +329,19 @@ uint64_t kit_seed(void)
 
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return rng_seed((uint64_t)now.tv_nsec);
+}
+
+pid_t kit_start_process(void)
+{
+    const pid_t parent = getpid();
+    pid_t child;
+
+    (void)fflush(NULL);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        WAL__ASSERT(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
+        WAL__ASSERT(getppid() == parent); /* it may have ended before that */
+    }
+    return child;
 }

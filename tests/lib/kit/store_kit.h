@@ -85,4 +85,7 @@ uint64_t kit_random(uint64_t *state);
 /* AGENTWAL_SEED, or one from the clock; printed. */
 uint64_t kit_seed(void);
 
+/* fork(). The child is killed when the test ends, however that ends. */
+pid_t kit_start_process(void);
+
 #endif

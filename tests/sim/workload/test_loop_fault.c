@@ -130,8 +130,8 @@ static void test_loop_fault__every_call_reading_by_pread(void **state)
         workload_is_long() ? 80 : 12, workload_sample(7));
 }
 
-/* Content makes each step and each check dear, and both cost more with every
- * step before them: many short scripts reach more calls than one long one. */
+/* With content, steps and checks are expensive, and more so with every step
+ * before them: several short scripts try more calls than a long one. */
 static void test_loop_fault__every_call_with_content(void **state)
 {
     const uint32_t scripts = workload_is_long() ? 4 : 2;

@@ -8,8 +8,9 @@ here=$AGENTWAL_SOURCE/tests/remote
 long=()
 [ -z "${AGENTWAL_LONG-}" ] || long=(--long)
 
-trap '"$here/ceph.sh" stop ceph' EXIT
-"$here/ceph.sh" "${long[@]}" start ceph >environment || {
+ceph=$PWD/ceph
+trap '"$here/ceph.sh" stop "$ceph"' EXIT
+"$here/ceph.sh" "${long[@]}" start "$ceph" >environment || {
     tail -n 20 ceph/log/*.out
     exit 1
 }
@@ -46,7 +47,6 @@ if [ -n "${AGENTWAL_LONG-}" ]; then
     urls=("${AGENTWAL_TEST_S3/\?//chaos\?}")
     [ ! -x "$AGENTWAL_BUILD/tests/remote_driver_watch" ] ||
         urls+=("${AGENTWAL_TEST_RADOS/\?//chaos\?}")
-    ceph=$PWD/ceph
     mkdir chaos && cd chaos
     "$here/chaos.sh" "$ceph" 60 "${urls[@]}"
 fi

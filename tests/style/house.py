@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the house rules that can be counted.
 
-Functions of at most 70 lines; files of code of at most 600, the public headers
-excepted; folders of at most 30 files, test data excepted; 80 columns in C, 100
+Functions of at most 120 lines; files of code of at most 1,500, the public headers
+excepted; folders of at most 40 files, test data excepted; 80 columns in C, 100
 elsewhere; JavaScript is indented by twos; no tabs, no blanks at a line's end;
 nothing left undone; no test switched off; no path of this machine.
 """
@@ -14,9 +14,9 @@ import sys
 ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-FUNCTION_LINES = 70
-FILE_LINES = 600
-FOLDER_FILES = 30
+FUNCTION_LINES = 120
+FILE_LINES = 1500
+FOLDER_FILES = 40
 # The public headers: most of them is what the calls promise.
 INTERFACE = ("engine/include/", "bindings/node/index.d.ts")
 # Made by builds and package managers.

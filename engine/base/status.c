@@ -35,7 +35,7 @@
     X(WAL_ENOPARENT, "The named parent does not exist.")                       \
     X(WAL_EBADJSON, "A payload is not valid JSON or not UTF-8.")               \
     X(WAL_EDAMAGED, "The session lost entries; accept that before appending.") \
-    X(WAL_ENETWORK, "The path is on a network file system.")                   \
+    X(WAL_ENETWORK, "The path is on a file system that is not reliable.")      \
     X(WAL_EDEPENDENCY, "The append depends on another one that failed.")       \
     X(WAL_ECALLBACK, "A callback function of the caller failed.")              \
     X(WAL_ESCHEMA, "The session has a schema that the caller cannot write.")   \

@@ -112,7 +112,8 @@ enum wal_status {
     WAL_ENOPARENT = -18,   /* the named parent does not exist */
     WAL_EBADJSON = -19,    /* a payload is not valid JSON or UTF-8 */
     WAL_EDAMAGED = -20,    /* the session lost entries; accept that first */
-    WAL_ENETWORK = -21,    /* a network file system, not permitted */
+    WAL_ENETWORK = -21,    /* a network file system, or one that ignores syncs,
+                            * not permitted */
     WAL_EDEPENDENCY = -22, /* depends on an append that was refused */
     WAL_ECALLBACK = -23,   /* a function of the caller failed */
     WAL_ESCHEMA = -24,     /* a schema version that the caller cannot write */
@@ -234,7 +235,8 @@ enum wal_open_flag {
                                     * the processes that write, if any did
                                     * when the store was opened */
     WAL_OPEN_STRICT = 1u << 3,     /* fail where recovery cannot decide */
-    WAL_OPEN_NETWORK_FS = 1u << 4, /* permit a network file system */
+    WAL_OPEN_NETWORK_FS = 1u << 4, /* permit a network file system, and one
+                                    * that ignores syncs */
     WAL_OPEN_PREAD = 1u << 5,      /* read with pread(2) instead of maps: a bad
                                     * sector is WAL_EIO, not a signal */
     WAL_OPEN_NOOP = 1u << 6,       /* persistence off: nothing is kept and no

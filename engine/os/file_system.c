@@ -7,8 +7,12 @@
 
 #include <linux/fs.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 #include "engine/base/descriptor.h"
@@ -51,6 +55,99 @@ const char *wal__file_system_name(uint32_t magic, bool *network)
     return NULL;
 }
 
+enum {
+    NAME_SIZE = 32
+};
+
+/* Reads a word of a line of mountinfo(5), without its end when it is longer
+ * than the buffer; returns false at the end of the line. */
+static bool read_word(FILE *table, char word[NAME_SIZE])
+{
+    (void)!fscanf(table, "%*[ ]");
+    return fscanf(table, "%31[^ \n]%*[^ \n]", word) == 1;
+}
+
+/* The same for an option of the last word. */
+static bool read_option(FILE *table, char option[NAME_SIZE])
+{
+    (void)!fscanf(table, "%*[ ,]");
+    return fscanf(table, "%31[^ ,\n]%*[^ ,\n]", option) == 1;
+}
+
+/*
+ * Reads one line of mountinfo(5): the device, and the storage where the table
+ * decides it; else it leaves *name as it is. Returns false at the end of the
+ * table, and for a line that has another form.
+ */
+static bool read_mount(FILE *table, dev_t *device, enum wal__storage *storage,
+                       char name[NAME_SIZE])
+{
+    unsigned major_id = 0;
+    unsigned minor_id = 0;
+    char word[NAME_SIZE] = "";
+    bool is_overlay;
+
+    if (fscanf(table, " %*u %*u %u:%u", &major_id, &minor_id) != 2) {
+        return false;
+    }
+    *device = makedev(major_id, minor_id);
+    while (strcmp(word, "-") != 0) {
+        if (!read_word(table, word)) {
+            return false;
+        }
+    }
+    if (!read_word(table, word)) {
+        return false;
+    }
+    if (strcmp(word, "9p") == 0) {
+        *storage = WAL__STORAGE_SHARED;
+        memcpy(name, word, sizeof(word));
+    }
+    is_overlay = strcmp(word, "overlay") == 0;
+    while (read_option(table, word)) {
+        /* Linux before 6.18, and since. */
+        if (is_overlay && (strcmp(word, "volatile") == 0 ||
+                           strcmp(word, "fsync=volatile") == 0)) {
+            *storage = WAL__STORAGE_VOLATILE;
+            memcpy(name, "overlay", sizeof("overlay"));
+        }
+    }
+    return true;
+}
+
+enum wal__storage wal__file_system_storage(uint32_t magic, dev_t device,
+                                           const char *mounts, char *name)
+{
+    bool network = false;
+    const char *known = wal__file_system_name(magic, &network);
+    FILE *table = NULL;
+
+    if (!network && major(device) == 0) {
+        table = fopen(mounts != NULL ? mounts : "/proc/self/mountinfo", "re");
+    }
+    if (table != NULL) {
+        enum wal__storage storage = WAL__STORAGE_LOCAL;
+        char found[NAME_SIZE] = "";
+        dev_t mounted = 0;
+
+        while (read_mount(table, &mounted, &storage, found) &&
+               (storage == WAL__STORAGE_LOCAL || mounted != device)) {
+            storage = WAL__STORAGE_LOCAL;
+        }
+        (void)fclose(table);
+        if (storage != WAL__STORAGE_LOCAL) {
+            memcpy(name, found, sizeof(found));
+            return storage;
+        }
+    }
+    if (known != NULL) {
+        (void)snprintf(name, NAME_SIZE, "%s", known);
+    } else {
+        (void)snprintf(name, NAME_SIZE, "0x%08x", (unsigned)magic);
+    }
+    return network ? WAL__STORAGE_SHARED : WAL__STORAGE_LOCAL;
+}
+
 /* xfs: unless a copy shares the blocks. */
 bool wal__file_system_writes_in_place(uint32_t magic)
 {
@@ -65,10 +162,18 @@ bool wal__file_system_writes_in_place(uint32_t magic)
 bool wal__descriptor_writes_in_place(int fd)
 {
     struct statfs fs;
+    struct stat st;
     int result;
+    bool ignored;
 
     WAL__RETRY_EINTR(result, fstatfs(fd, &fs));
-    return result == 0 && wal__file_system_writes_in_place((uint32_t)fs.f_type);
+    if (result < 0 || fstat(fd, &st) < 0 ||
+        !wal__file_system_writes_in_place((uint32_t)fs.f_type)) {
+        return false;
+    }
+    return major(st.st_dev) != 0 ||
+           strcmp(wal__file_system_name((uint32_t)fs.f_type, &ignored),
+                  "tmpfs") == 0;
 }
 
 /* btrfs has the flag. Others refuse it, and change nothing. */

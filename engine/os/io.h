@@ -30,6 +30,13 @@ enum wal__io_open_flag {
     WAL__IO_FOLLOW = 16 /* the path may be a symbolic link */
 };
 
+/* What a store may rely on where its files are. */
+enum wal__storage {
+    WAL__STORAGE_LOCAL = 0,   /* locks, maps and syncs */
+    WAL__STORAGE_SHARED = 1,  /* none of them: several machines may use it */
+    WAL__STORAGE_VOLATILE = 2 /* locks and maps: syncs are ignored */
+};
+
 struct wal__io_stat {
     uint64_t size;
     uint64_t allocated; /* bytes of disk */
@@ -135,10 +142,11 @@ struct wal__io {
     /* Writes the directory's names to stable storage. */
     enum wal_status (*sync_directory)(void *ctx, const char *path,
                                       int *sys_errno);
-    /* Whether the path is on a network file system; the type's name is written
-     * to name[32]. */
-    enum wal_status (*is_network)(void *ctx, const char *path, bool *network,
-                                  char *name, int *sys_errno);
+    /* Finds out on what storage the path is; the name of the file system is
+     * written to name[32]. */
+    enum wal_status (*storage)(void *ctx, const char *path,
+                               enum wal__storage *storage, char *name,
+                               int *sys_errno);
 
     /* Returns the bytes that may still be allocated in a directory, or
      * UINT64_MAX when that is unknown. */

@@ -427,14 +427,14 @@ static enum wal_status path_sync_directory(void *ctx, const char *path,
                          sys_errno);
 }
 
-static enum wal_status path_is_network(void *ctx, const char *path,
-                                       bool *network, char *name,
-                                       int *sys_errno)
+static enum wal_status path_storage(void *ctx, const char *path,
+                                    enum wal__storage *storage, char *name,
+                                    int *sys_errno)
 {
     (void)ctx;
     (void)path;
     (void)sys_errno;
-    *network = false;
+    *storage = WAL__STORAGE_LOCAL;
     memcpy(name, "memory", sizeof("memory"));
     return WAL_OK;
 }
@@ -470,7 +470,7 @@ enum wal_status wal__io_memory_create(const struct wal__heap *heap,
     memory->io.unlink = path_unlink;
     memory->io.remove_directory = path_remove_directory;
     memory->io.sync_directory = path_sync_directory;
-    memory->io.is_network = path_is_network;
+    memory->io.storage = path_storage;
     memory->io.in_memory = true;
     *io = &memory->io;
     return WAL_OK;

@@ -518,32 +518,24 @@ static enum wal_status path_sync_directory(void *ctx, const char *path,
     return error == 0 ? WAL_OK : fail(sys_errno, error);
 }
 
-enum {
-    file_system_name_size = 32
-};
-
-static enum wal_status path_is_network(void *ctx, const char *path,
-                                       bool *network, char *name,
-                                       int *sys_errno)
+static enum wal_status path_storage(void *ctx, const char *path,
+                                    enum wal__storage *storage, char *name,
+                                    int *sys_errno)
 {
     (void)ctx;
     struct statfs fs;
+    struct stat st;
     int result;
 
     WAL__RETRY_EINTR(result, statfs(path, &fs));
+    if (result == 0) {
+        WAL__RETRY_EINTR(result, stat(path, &st));
+    }
     if (result < 0) {
         return fail(sys_errno, errno);
     }
-
-    uint32_t magic = (uint32_t)fs.f_type;
-
-    const char *known = wal__file_system_name(magic, network);
-
-    if (known != NULL) {
-        (void)snprintf(name, file_system_name_size, "%s", known);
-    } else {
-        (void)snprintf(name, file_system_name_size, "0x%08x", (unsigned)magic);
-    }
+    *storage =
+        wal__file_system_storage((uint32_t)fs.f_type, st.st_dev, NULL, name);
     return WAL_OK;
 }
 
@@ -583,7 +575,7 @@ const struct wal__io wal__io_posix = {
     .unlink = path_unlink,
     .remove_directory = path_remove_directory,
     .sync_directory = path_sync_directory,
-    .is_network = path_is_network,
+    .storage = path_storage,
     .free_space = path_free_space,
     .now_ms = wal__clock_now_ms,
     .monotonic_ns = wal__clock_monotonic_ns,

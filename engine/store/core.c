@@ -89,24 +89,43 @@ static enum wal_status set_env(struct wal__core *core, const char *path,
     return WAL_OK;
 }
 
-static enum wal_status check_network(const struct wal__core *core,
-                                     uint32_t flags, struct wal_error *error)
+/* A store that is to be made is checked before its directory exists, so that a
+ * refusal leaves nothing. */
+static enum wal_status check_storage(const struct wal__core *core,
+                                     uint32_t flags, bool exists,
+                                     struct wal_error *error)
 {
     const struct wal__io *io = core->env.io;
+    enum wal__storage storage = WAL__STORAGE_LOCAL;
     enum wal_status status;
-    bool network = false;
+    char parent[WAL__PATH_MAX];
     char name[32];
     int err = 0;
 
     if ((flags & WAL_OPEN_NETWORK_FS) != 0) {
         return WAL_OK;
     }
-    status = io->is_network(io->ctx, core->env.root, &network, name, &err);
+    status = io->storage(io->ctx, core->env.root, &storage, name, &err);
+    if (status == WAL_ENOTFOUND && !exists) {
+        wal__manifest_parent_path(&core->env, parent);
+        status = io->storage(io->ctx, parent, &storage, name, &err);
+    }
+    if (status == WAL_ENOTFOUND && !exists) {
+        return WAL_OK; /* making the directory reports it */
+    }
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, core->env.root, 0,
                             "cannot determine the type of the file system");
     }
-    if (network) {
+    if (storage == WAL__STORAGE_VOLATILE && !core->env.read_only) {
+        return wal__fail_at(error, WAL_ENETWORK, 0, core->env.root, 0,
+                            "the store is on an %s that is mounted with the "
+                            "option volatile, which ignores syncs: nothing "
+                            "would be durable; set WAL_OPEN_NETWORK_FS to open "
+                            "it anyway",
+                            name);
+    }
+    if (storage == WAL__STORAGE_SHARED) {
         return wal__fail_at(error, WAL_ENETWORK, 0, core->env.root, 0,
                             "the store is on %s, where locks and maps are not "
                             "reliable; set WAL_OPEN_NETWORK_FS to open it "
@@ -134,7 +153,11 @@ static enum wal_status prepare(struct wal__core *core, uint32_t flags,
         return wal__fail_at(error, WAL_EEXISTS, 0, core->env.root, 0,
                             "a store already exists here");
     }
-    return exists ? WAL_OK : wal__manifest_make_directories(&core->env, error);
+    status = check_storage(core, flags, exists, error);
+    if (status != WAL_OK || exists) {
+        return status;
+    }
+    return wal__manifest_make_directories(&core->env, error);
 }
 
 /* Reads the version of an existing store; an older version is read only, unless
@@ -363,10 +386,6 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
     wal__hashmap_init(&core->branch_map, core->env.heap);
     wal__op_pool_init(&core->ops, core->env.heap, options->request_size);
     status = prepare(core, options->open.flags, error);
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = check_network(core, options->open.flags, error);
     if (status != WAL_OK) {
         return status;
     }

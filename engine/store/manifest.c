@@ -218,8 +218,8 @@ enum wal_status wal__manifest_make_directories(const struct wal__env *env,
     return WAL_OK;
 }
 
-/* The parent directory of env->root. */
-static void parent_path(const struct wal__env *env, char out[WAL__PATH_MAX])
+void wal__manifest_parent_path(const struct wal__env *env,
+                               char out[WAL__PATH_MAX])
 {
     char *slash;
 
@@ -244,7 +244,7 @@ static enum wal_status sync_directories(const struct wal__env *env, int *err)
     if (status != WAL_OK) {
         return status;
     }
-    parent_path(env, parent);
+    wal__manifest_parent_path(env, parent);
     return io->sync_directory(io->ctx, parent, err);
 }
 

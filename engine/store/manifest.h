@@ -28,6 +28,10 @@ enum wal_status wal__manifest_read(const struct wal__env *env,
                                    bool *read_only,
                                    struct wal_error *error) WAL_MUST_USE;
 
+/* Writes the path of the parent directory of env->root. */
+void wal__manifest_parent_path(const struct wal__env *env,
+                               char out[WAL__PATH_MAX]);
+
 /* Creates the directories of a store in env->root, which may exist and be
  * empty. Can be repeated until the manifest exists. */
 enum wal_status

@@ -122,7 +122,7 @@ class UnsupportedVersion(Error):
 
 
 class NetworkFilesystem(Error):
-    """The path is on a network file system, which was not permitted."""
+    """The path is on a network file system, or one that ignores syncs: not permitted."""
 
 
 class IOFailed(Error):

@@ -321,7 +321,8 @@ enum wal_status sim__io_remove_directory(void *ctx, const char *path,
 enum wal_status sim__io_unlink(void *ctx, const char *path, int *sys_errno);
 enum wal_status sim__io_sync_directory(void *ctx, const char *path,
                                        int *sys_errno);
-enum wal_status sim__io_is_network(void *ctx, const char *path, bool *network,
-                                   char *name, int *sys_errno);
+enum wal_status sim__io_storage(void *ctx, const char *path,
+                                enum wal__storage *storage, char *name,
+                                int *sys_errno);
 
 #endif

@@ -192,12 +192,13 @@ enum wal_status sim__io_sync_directory(void *ctx, const char *path,
     return sim__op_finish(&step, sys_errno);
 }
 
-enum wal_status sim__io_is_network(void *ctx, const char *path, bool *network,
-                                   char *name, int *sys_errno)
+enum wal_status sim__io_storage(void *ctx, const char *path,
+                                enum wal__storage *storage, char *name,
+                                int *sys_errno)
 {
     struct sim_process *process = ctx;
     struct sim_op step = sim__op_begin(
-        process, (struct sim_event){.call = SIM_IS_NETWORK, .path = path});
+        process, (struct sim_event){.call = SIM_STORAGE, .path = path});
     struct sim_file *file;
 
     if (step.error == 0) {
@@ -211,7 +212,7 @@ enum wal_status sim__io_is_network(void *ctx, const char *path, bool *network,
         const char *text = type == NULL ? "ext4" : type;
         size_t size = strnlen(text, 31);
 
-        *network = type != NULL;
+        *storage = type != NULL ? WAL__STORAGE_SHARED : WAL__STORAGE_LOCAL;
         memcpy(name, text, size);
         name[size] = '\0';
     }

@@ -41,7 +41,7 @@ const char *sim_call_name(enum sim_call call)
         [SIM_RENAME] = "rename",
         [SIM_UNLINK] = "unlink",
         [SIM_SYNC_DIRECTORY] = "sync_directory",
-        [SIM_IS_NETWORK] = "is_network",
+        [SIM_STORAGE] = "storage",
         [SIM_SET_MODE] = "set_mode",
         [SIM_READ_LINK] = "read_link",
         [SIM_MAKE_LINK] = "make_link",

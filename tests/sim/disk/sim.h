@@ -50,7 +50,8 @@ void sim_disk_set_limit(struct sim_disk *disk, uint64_t size);
 uint64_t sim_disk_used_bytes(const struct sim_disk *disk);
 /* Whatever would change the disk answers EROFS. */
 void sim_disk_set_read_only(struct sim_disk *disk, bool read_only);
-/* What is_network answers: this name, or no network for null. Borrowed. */
+/* What storage answers: shared storage of this name, or a local disk for null.
+ * Borrowed. */
 void sim_disk_set_network(struct sim_disk *disk, const char *name);
 
 /* Whether maps can be populated, as on Linux; else populate answers EINVAL, and
@@ -181,7 +182,7 @@ enum sim_call {
     SIM_RENAME,
     SIM_UNLINK,
     SIM_SYNC_DIRECTORY,
-    SIM_IS_NETWORK,
+    SIM_STORAGE,
     SIM_SET_MODE, /* of trees alone, as those up to SIM_SYNC_ALL; trees share
                    * the others with the store */
     SIM_READ_LINK,

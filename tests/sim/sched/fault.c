@@ -34,7 +34,7 @@ static bool is_rare_call(enum sim_call call)
 {
     return call == SIM_ALLOCATE || call == SIM_MAKE_DIRECTORY ||
            call == SIM_LIST || call == SIM_RENAME || call == SIM_UNLINK ||
-           call == SIM_SYNC_DIRECTORY || call == SIM_IS_NETWORK ||
+           call == SIM_SYNC_DIRECTORY || call == SIM_STORAGE ||
            call == SIM_PUNCH || call == SIM_POPULATE;
 }
 

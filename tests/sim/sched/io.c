@@ -434,16 +434,17 @@ static enum wal_status io_sync_directory(void *ctx, const char *path,
     return after(process, SIM_SYNC_DIRECTORY, path, 0, status);
 }
 
-static enum wal_status io_is_network(void *ctx, const char *path, bool *network,
-                                     char *name, int *sys_errno)
+static enum wal_status io_storage(void *ctx, const char *path,
+                                  enum wal__storage *storage, char *name,
+                                  int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
 
-    before(process, SIM_IS_NETWORK, path, 0);
-    status = process->base->is_network(process->base->ctx, path, network, name,
-                                       sys_errno);
-    return after(process, SIM_IS_NETWORK, path, 0, status);
+    before(process, SIM_STORAGE, path, 0);
+    status = process->base->storage(process->base->ctx, path, storage, name,
+                                    sys_errno);
+    return after(process, SIM_STORAGE, path, 0, status);
 }
 
 static uint64_t io_free_space(void *ctx, const char *path)
@@ -583,7 +584,7 @@ static const struct wal__io table = {
     .unlink = io_unlink,
     .remove_directory = io_remove_directory,
     .sync_directory = io_sync_directory,
-    .is_network = io_is_network,
+    .storage = io_storage,
     .free_space = io_free_space,
     .now_ms = io_now_ms,
     .monotonic_ns = io_monotonic_ns,

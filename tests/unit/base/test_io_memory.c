@@ -360,16 +360,16 @@ static void test_io_memory__a_callback_may_change_the_directory(void **state)
     assert_int_equal(count, 0);
 }
 
-static void test_io_memory__is_not_a_network(void **state)
+static void test_io_memory__storage_is_local(void **state)
 {
     (void)state;
-    bool network = true;
+    enum wal__storage storage = WAL__STORAGE_SHARED;
     char name[32] = "";
     int sys_errno = 0;
 
-    assert_int_equal(io->is_network(io->ctx, ".", &network, name, &sys_errno),
+    assert_int_equal(io->storage(io->ctx, ".", &storage, name, &sys_errno),
                      WAL_OK);
-    assert_false(network);
+    assert_int_equal(storage, WAL__STORAGE_LOCAL);
     assert_string_equal(name, "memory");
 }
 
@@ -613,7 +613,7 @@ int main(void)
         TEST(test_io_memory__paths),
         TEST(test_io_memory__renaming),
         TEST(test_io_memory__a_callback_may_change_the_directory),
-        TEST(test_io_memory__is_not_a_network),
+        TEST(test_io_memory__storage_is_local),
         TEST(test_io_memory__tables_are_independent),
         TEST(test_io_memory__destroying_closes_every_descriptor),
         TEST(test_io_memory__without_memory_nothing_changes),

@@ -21,9 +21,11 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "engine/os/file_system.h"
 #include "tests/lib/io_cases.h"
 
 static const struct wal__io *const io = &wal__io_posix;
@@ -212,24 +214,84 @@ static void test_io_posix__killed_process_releases_its_locks(void **state)
 static void test_io_posix__file_systems_are_distinguished(void **state)
 {
     (void)state;
-    bool network = true;
+    enum wal__storage storage = WAL__STORAGE_SHARED;
     char name[32] = "untouched";
     int sys_errno = 0;
 
-    assert_int_equal(io->is_network(NULL, "x", &network, name, &sys_errno),
+    assert_int_equal(io->storage(NULL, "x", &storage, name, &sys_errno),
                      WAL_ENOTFOUND);
-    assert_true(network);
+    assert_int_equal(storage, WAL__STORAGE_SHARED);
     assert_string_equal(name, "untouched");
 
     /* One that is not listed: local, named by its number. */
-    assert_int_equal(io->is_network(NULL, "/proc", &network, name, &sys_errno),
+    assert_int_equal(io->storage(NULL, "/proc", &storage, name, &sys_errno),
                      WAL_OK);
-    assert_false(network);
+    assert_int_equal(storage, WAL__STORAGE_LOCAL);
     assert_string_equal(name, "0x00009fa0");
-    assert_int_equal(
-        io->is_network(NULL, "/dev/shm", &network, name, &sys_errno), WAL_OK);
-    assert_false(network);
+    storage = WAL__STORAGE_SHARED;
+    assert_int_equal(io->storage(NULL, "/dev/shm", &storage, name, &sys_errno),
+                     WAL_OK);
+    assert_int_equal(storage, WAL__STORAGE_LOCAL);
     assert_string_equal(name, "tmpfs");
+}
+
+/* Lines as Linux writes them, with mounts of several kinds on devices without a
+ * disk. */
+static const char mounts[] =
+    "22 27 0:21 / /proc rw,relatime - proc proc rw\n"
+    "36 35 0:40 / /with\\040blank rw - 9p host rw,dirsync,cache=mmap\n"
+    "37 35 0:41 / /a,-,9p rw,relatime shared:5 master:1 - overlay overlay "
+    "rw,lowerdir=/a:/b:/a-path-that-is-longer-than-a-name,volatile\n"
+    "38 35 0:42 / /kept rw - overlay overlay "
+    "rw,lowerdir=/volatile,upperdir=/u,nonvolatile,volatilex=1\n"
+    "39 35 0:43 / /x-path-that-is-31-bytes-long-x- rw - tmpfs none rw\n"
+    "40 35 0:44 /9p /9p rw - btrfs /dev/vdb rw,volatile\n"
+    "41 35 254:3 / /disk rw - 9p host rw\n"
+    "43 35 0:47 / /m rw - overlay overlay rw,uuid=on,fsync=volatile\n"
+    "44 35 0:48 / /m rw - overlay overlay rw,uuid=on,fsync=auto\n"
+    "42 35 0:45 / /cut rw -";
+
+static void test_io_posix__mounts_decide_where_numbers_do_not(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t magic;
+        unsigned major;
+        unsigned minor;
+        enum wal__storage storage;
+        const char *name;
+    } cases[] = {
+        {0xEF53, 0, 40, WAL__STORAGE_SHARED, "9p"},
+        {0x9123683E, 0, 40, WAL__STORAGE_SHARED, "9p"},
+        {0x794C7630, 0, 41, WAL__STORAGE_VOLATILE, "overlay"},
+        {0x794C7630, 0, 42, WAL__STORAGE_LOCAL, "overlay"},
+        {0x794C7630, 0, 47, WAL__STORAGE_VOLATILE, "overlay"},
+        {0x794C7630, 0, 48, WAL__STORAGE_LOCAL, "overlay"},
+        {0x01021994, 0, 43, WAL__STORAGE_LOCAL, "tmpfs"},
+        {0x9123683E, 0, 44, WAL__STORAGE_LOCAL, "btrfs"},
+        {0xEF53, 254, 3, WAL__STORAGE_LOCAL, "ext4"},
+        {0x6969, 0, 42, WAL__STORAGE_SHARED, "nfs"},
+        {0xEF53, 0, 45, WAL__STORAGE_LOCAL, "ext4"},
+        {0xEF53, 0, 46, WAL__STORAGE_LOCAL, "ext4"},
+    };
+    FILE *file = fopen("mountinfo", "w");
+    char name[32];
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(mounts, sizeof(mounts) - 1, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(
+            wal__file_system_storage(cases[i].magic,
+                                     makedev(cases[i].major, cases[i].minor),
+                                     "mountinfo", name),
+            cases[i].storage);
+        assert_string_equal(name, cases[i].name);
+    }
+    assert_int_equal(
+        wal__file_system_storage(0xEF53, makedev(0, 40), "missing", name),
+        WAL__STORAGE_LOCAL);
+    assert_string_equal(name, "ext4");
 }
 
 /* -------------------------------------------- clocks, identity, chance --- */
@@ -510,6 +572,7 @@ int main(void)
         TEST(test_io_posix__allocate_falls_back_to_writing),
         TEST(test_io_posix__killed_process_releases_its_locks),
         TEST(test_io_posix__file_systems_are_distinguished),
+        TEST(test_io_posix__mounts_decide_where_numbers_do_not),
         TEST(test_io_posix__boot_id_is_the_systems),
         TEST(test_io_posix__files_leave_the_standard_streams_alone),
         TEST(test_io_posix__start_time_of_a_process_is_constant),

@@ -5,11 +5,13 @@
  */
 #include "tests/lib/kit/store_kit.h"
 
+#include <errno.h>
 #include <linux/magic.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -579,15 +581,23 @@ static void test_lockfile__reader_without_it_during_a_rotation(void **state)
 
 /* -------------------------------------------------------- file systems --- */
 
-static uint32_t mounted; /* the number that the system gives */
+/* What the system reports of each path. */
+static uint32_t mounted;
+static dev_t mounted_device;
 
-static enum wal_status report_network(void *ctx, const char *path,
-                                      bool *network, char *name, int *sys_errno)
+static enum wal_status report_storage(void *ctx, const char *path,
+                                      enum wal__storage *storage, char *name,
+                                      int *sys_errno)
 {
+    struct stat st;
+
     (void)ctx;
-    (void)path;
-    (void)sys_errno;
-    (void)snprintf(name, 32, "%s", wal__file_system_name(mounted, network));
+    if (stat(path, &st) != 0) {
+        *sys_errno = errno;
+        return WAL_ENOTFOUND;
+    }
+    *storage =
+        wal__file_system_storage(mounted, mounted_device, "mountinfo", name);
     return WAL_OK;
 }
 
@@ -601,7 +611,7 @@ static enum wal_status open_on(uint32_t magic, uint32_t flags,
     enum wal_status status;
 
     mounted = magic;
-    io.is_network = report_network;
+    io.storage = report_storage;
     status =
         wal__store_open("store", &options, &wal__heap_libc, &io, &store, error);
     return status == WAL_OK ? wal_close(store, error) : status;
@@ -626,7 +636,7 @@ static void test_file_system__network_is_refused_unless_forced(void **state)
 
         assert_int_equal(open_on(magic, WAL_OPEN_CREATE, &error), WAL_ENETWORK);
         assert_error(&error, WAL_ENETWORK, mounts[i].name);
-        assert_int_not_equal(access("store/MANIFEST", F_OK), 0);
+        assert_int_not_equal(access("store", F_OK), 0); /* nothing is left */
         assert_int_equal(
             open_on(magic, WAL_OPEN_CREATE | WAL_OPEN_NETWORK_FS, &error),
             WAL_OK);
@@ -637,6 +647,30 @@ static void test_file_system__network_is_refused_unless_forced(void **state)
         assert_int_equal(open_on(magic, WAL_OPEN_NETWORK_FS, &error), WAL_OK);
         assert_int_equal(system("rm -r store"), 0);
     }
+}
+
+static void test_file_system__volatile_is_refused_to_writers(void **state)
+{
+    (void)state;
+    struct wal_error error = KIT_ERROR;
+    FILE *file = fopen("mountinfo", "w");
+
+    assert_non_null(file);
+    assert_true(fprintf(file, "1 2 0:7 / / rw - overlay none rw,volatile\n") >
+                0);
+    assert_int_equal(fclose(file), 0);
+    mounted_device = makedev(0, 7);
+    assert_int_equal(open_on(0x794C7630, WAL_OPEN_CREATE, &error),
+                     WAL_ENETWORK);
+    assert_error(&error, WAL_ENETWORK, "volatile");
+    assert_int_not_equal(access("store", F_OK), 0);
+    mounted_device = makedev(0, 8);
+    assert_int_equal(open_on(0x794C7630, WAL_OPEN_CREATE, &error), WAL_OK);
+    mounted_device = makedev(0, 7);
+    assert_int_equal(open_on(0x794C7630, 0, &error), WAL_ENETWORK);
+    assert_int_equal(open_on(0x794C7630, WAL_OPEN_READ_ONLY, &error), WAL_OK);
+    assert_int_equal(open_on(0x794C7630, WAL_OPEN_NETWORK_FS, &error), WAL_OK);
+    mounted_device = 0;
 }
 
 static void test_file_system__numbers(void **state)
@@ -689,6 +723,7 @@ int main(void)
         KIT_TEST(test_lockfile__removed_before_a_seal),
         KIT_TEST(test_lockfile__reader_without_it_during_a_rotation),
         KIT_TEST(test_file_system__network_is_refused_unless_forced),
+        KIT_TEST(test_file_system__volatile_is_refused_to_writers),
         KIT_TEST(test_file_system__numbers),
     };
 

@@ -575,41 +575,6 @@ static void test_manifest__damage_of_both_slots_is_reported(void **state)
     expect_open("store", 0, WAL_ECORRUPT, "store/MANIFEST", "manifest");
 }
 
-/* ----------------------------------------------------------- network --- */
-
-static enum wal_status on_network(void *ctx, const char *path, bool *network,
-                                  char *name, int *sys_errno)
-{
-    (void)ctx;
-    (void)path;
-    (void)sys_errno;
-    *network = true;
-    memcpy(name, "nfs", 4);
-    return WAL_OK;
-}
-
-static void test_network__is_refused_unless_forced(void **state)
-{
-    (void)state;
-    struct wal__io io = wal__io_posix;
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags = WAL_OPEN_CREATE};
-    struct wal_error error = KIT_ERROR;
-    struct wal_store *store = NULL;
-
-    io.is_network = on_network;
-    assert_int_equal(wal__store_open("store", &options, &wal__heap_libc, &io,
-                                     &store, &error),
-                     WAL_ENETWORK);
-    assert_null(store);
-    assert_error(&error, WAL_ENETWORK, "nfs");
-    options.flags |= WAL_OPEN_NETWORK_FS;
-    assert_int_equal(wal__store_open("store", &options, &wal__heap_libc, &io,
-                                     &store, &error),
-                     WAL_OK);
-    kit_close(store);
-}
-
 /* ------------------------------------------------------------ status --- */
 
 static void test_store_info__counts_operations(void **state)
@@ -712,7 +677,6 @@ int main(void)
         KIT_TEST(test_version__unknown_write_features_open_read_only),
         KIT_TEST(test_version__unknown_compatible_features_are_ignored),
         KIT_TEST(test_manifest__damage_of_both_slots_is_reported),
-        KIT_TEST(test_network__is_refused_unless_forced),
         KIT_TEST(test_store_info__counts_operations),
         KIT_TEST(test_store_info__uuid_is_the_stores),
         KIT_TEST(test_store_info__misuse_is_refused),

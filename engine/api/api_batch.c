@@ -71,27 +71,33 @@ static enum wal_status submit(struct wal_session *session,
     return status;
 }
 
-static enum wal_status copy_result(const struct wal__op *op,
-                                   struct wal_append_result *result,
-                                   struct wal_error *error)
+/*
+ * Fills the result of an operation, which may be null: with zeros when nothing
+ * is known to be written, without last_id when what was written has not reached
+ * the durability that was asked for. While the operation is queued only last_id
+ * is known.
+ */
+static void store_result(const struct wal__op *op, bool is_queued,
+                         bool is_reached, struct wal_append_result *result)
 {
-    struct wal_append_result own = op->result;
+    struct wal_append_result own = WAL_INIT(wal_append_result);
 
-    own.struct_size = sizeof(own);
-    wal__struct_store(WAL__STRUCT(wal_append_result), result, &own);
-    if (op->status != WAL_OK) {
-        wal__error_copy(error, &op->error);
+    if (op != NULL && !is_queued && op->status == WAL_OK) {
+        memcpy(&own, &op->result, offsetof(struct wal_append_result, last_id));
+        own.struct_size = sizeof(own);
     }
-    return op->status;
+    if (is_reached) {
+        WAL__ASSERT(op != NULL);
+        memcpy(own.last_id, op->result.last_id, sizeof(own.last_id));
+    }
+    wal__struct_store(WAL__STRUCT(wal_append_result), result, &own);
 }
 
 /* Once; *op is the caller's reference when it was submitted. */
 static enum wal_status try_commit(struct wal_session *session,
                                   const struct wal__batch_request *request,
-                                  struct wal_append_result *result,
                                   struct wal__op **op, struct wal_error *error)
 {
-    struct wal_append_result own = WAL_INIT(wal_append_result);
     enum wal_status status = submit(session, request, false, op, error);
 
     if (status != WAL_OK) {
@@ -100,11 +106,12 @@ static enum wal_status try_commit(struct wal_session *session,
     }
     if ((*op)->durability != WAL_QUEUED) {
         (void)!wal__committer_wait(&session->core->committer, *op, -1);
-        return copy_result(*op, result, error);
+        status = (*op)->status;
+        if (status != WAL_OK) {
+            wal__error_copy(error, &(*op)->error);
+        }
     }
-    memcpy(own.last_id, (*op)->result.last_id, sizeof(own.last_id));
-    wal__struct_store(WAL__STRUCT(wal_append_result), result, &own);
-    return WAL_OK;
+    return status;
 }
 
 /* A change that expects nothing begins again when another came first. */
@@ -136,13 +143,15 @@ static enum wal_status commit(struct wal_session *session,
 {
     bool retried = false;
     bool is_cluster = false;
+    bool is_queued;
     struct wal__batch_request request;
     enum wal_status status = check_result(result, error);
 
-    if (status == WAL_OK) {
-        status =
-            wal__check_writable(session == NULL ? NULL : session->core, error);
+    if (status != WAL_OK) {
+        return status;
     }
+    store_result(NULL, false, false, result);
+    status = wal__check_writable(session == NULL ? NULL : session->core, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -156,7 +165,7 @@ static enum wal_status commit(struct wal_session *session,
         request.options.durability = WAL_WRITTEN;
     }
     for (uint32_t attempt = 0; status == WAL_OK; attempt++) {
-        status = try_commit(session, &request, result, op, error);
+        status = try_commit(session, &request, op, error);
         if (!should_retry(status, *op, attempt) &&
             !wal__core_invalidate_derived(session->core, status, &retried)) {
             break;
@@ -165,10 +174,13 @@ static enum wal_status commit(struct wal_session *session,
         *op = NULL;
         status = WAL_OK;
     }
+    is_queued = request.options.durability == WAL_QUEUED;
     wal__batch_request_deinit(&request);
-    return status == WAL_OK && is_cluster
-               ? wal__cluster_wait(session->core, *op, -1, error)
-               : status;
+    if (status == WAL_OK && is_cluster) {
+        status = wal__cluster_wait(session->core, *op, -1, error);
+    }
+    store_result(*op, is_queued, status == WAL_OK, result);
+    return status;
 }
 
 enum wal_status wal_batch_commit(struct wal_session *session,
@@ -264,10 +276,14 @@ enum wal_status wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
         return wal__fail(error, WAL_EBUSY, "the append is pending");
     }
     ticket->result_taken = true;
-    status = copy_result(ticket->op, result, error);
-    return status == WAL_OK && ticket->is_cluster
-               ? wait_cluster(ticket, timeout_ms, error)
-               : status;
+    status = ticket->op->status;
+    if (status != WAL_OK) {
+        wal__error_copy(error, &ticket->op->error);
+    } else if (ticket->is_cluster) {
+        status = wait_cluster(ticket, timeout_ms, error);
+    }
+    store_result(ticket->op, false, status == WAL_OK, result);
+    return status;
 }
 
 void wal_ticket_destroy(struct wal_ticket *ticket)

@@ -745,15 +745,17 @@ struct wal_append_options {
                                      * `main`; empty: an empty stream */
 };
 
-/* What an append did; ids are terminated by NUL. The library fills it. With
- * WAL_QUEUED only last_id is set. */
+/* What an append did; ids are terminated by NUL. The library fills it, also on
+ * failure: with zeros when nothing is known to be written. With WAL_QUEUED only
+ * last_id is set. */
 struct wal_append_result {
     uint32_t struct_size;
     uint32_t appended;   /* entries written */
     uint32_t duplicates; /* entries that existed with the same content */
     uint32_t reserved;
     uint64_t sequence;         /* of the last entry written, or 0 */
-    char last_id[WAL_ID_SIZE]; /* of the last entry of the call */
+    char last_id[WAL_ID_SIZE]; /* of the last entry of the call; empty unless
+                                * all are as durable as was asked for */
 };
 
 /*

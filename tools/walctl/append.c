@@ -155,15 +155,6 @@ static bool may_send_again(const struct append *append, enum wal_status status)
            (status == WAL_EPOISONED || status == WAL_EIO);
 }
 
-/* Whether the entries are there: with WAL_CLUSTER also when they could not be
- * stored elsewhere. */
-static bool are_appended(const struct append *append, enum wal_status status,
-                         const struct wal_append_result *result)
-{
-    return status == WAL_OK || (append->options.durability == WAL_CLUSTER &&
-                                result->last_id[0] != '\0');
-}
-
 static int send_entries(struct append *append, struct wal_append_result *result)
 {
     struct wal_error error = CLI_ERROR_INIT;
@@ -183,12 +174,10 @@ static int send_entries(struct append *append, struct wal_append_result *result)
                             (uint32_t)append->count, &append->options, result,
                             &error);
     }
-    if (are_appended(append, status, result)) {
+    if (status == WAL_OK) {
         walctl_print_appended(append->cli, append->session, result,
                               append->options.durability == WAL_QUEUED ? &queued
                                                                        : NULL);
-    }
-    if (status == WAL_OK) {
         return CLI_CONTINUE;
     }
     if (status == WAL_ECONFLICT) {

@@ -59,7 +59,9 @@ static enum wal_status expecting(struct bench *bench, const char *tail,
                                          .expected_tail = kit_text(tail)};
 
     bench->result =
-        (struct wal_append_result){.struct_size = sizeof(bench->result)};
+        (struct wal_append_result){.struct_size = sizeof(bench->result),
+                                   .appended = 7,
+                                   .last_id = "of the call before"};
     bench->error = KIT_ERROR;
     return wal_append(bench->session, entries, count, &options, &bench->result,
                       &bench->error);
@@ -417,6 +419,7 @@ static void test_expect__matches_or_returns_the_tail(void **state)
     assert_string_equal(bench.error.actual, "b");
     assert_int_equal(bench.result.appended, 0);
     assert_int_equal(bench.result.sequence, 0);
+    assert_string_equal(bench.result.last_id, "");
     assert_all_entries(bench.session, "a b");
     end(&bench);
 }

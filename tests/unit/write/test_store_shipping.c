@@ -103,6 +103,7 @@ static void test_store_shipping__no_shipper_nothing_is_written(void **state)
     assert_int_equal(append(session, "a", &result, &error), WAL_EREMOTE);
     assert_non_null(strstr(error.text, "no process ships the store"));
     assert_int_equal(result.sequence, 0);
+    assert_string_equal(result.last_id, "");
     assert_int_equal(wal_submit(session, &entry, 1, &cluster, &ticket, &error),
                      WAL_EREMOTE);
     assert_int_equal(last_of(store), before);
@@ -198,6 +199,8 @@ test_store_shipping__failure_ends_the_wait_of_a_durable_entry(void **state)
     }
     assert_int_equal(finish(&appending), WAL_EFENCED);
     assert_int_equal(appending.result.sequence, sequence);
+    assert_int_equal(appending.result.appended, 1);
+    assert_string_equal(appending.result.last_id, "");
     assert_branch(session, "a");
     assert_int_equal(wal_shipper_report(shipper, 0, 1, NULL), WAL_EINVAL);
     wal_shipper_close(shipper);

@@ -17,10 +17,11 @@ enum {
 
 /* --- sessions ----------------------------------------------------------- */
 
-enum wal_status wal_session_create(struct wal_store *store,
-                                   const struct wal_session_options *options,
-                                   struct wal_session **session,
-                                   struct wal_error *error)
+/* is_only: see wal__session_create. */
+static enum wal_status create(struct wal_store *store,
+                              const struct wal_session_options *options,
+                              bool is_only, struct wal_session **session,
+                              struct wal_error *error)
 {
     bool retried = false;
     struct wal__core *core = store == NULL ? NULL : &store->core;
@@ -38,13 +39,21 @@ enum wal_status wal_session_create(struct wal_store *store,
         return wal__noop_session_create(core, &own, session, error);
     }
     while (status == WAL_OK) {
-        status = wal__session_create(core, &own, session, error);
+        status = wal__session_create(core, &own, is_only, session, error);
         if (!wal__core_invalidate_derived(core, status, &retried)) {
             break;
         }
         status = WAL_OK;
     }
     return status;
+}
+
+enum wal_status wal_session_create(struct wal_store *store,
+                                   const struct wal_session_options *options,
+                                   struct wal_session **session,
+                                   struct wal_error *error)
+{
+    return create(store, options, false, session, error);
 }
 
 static enum wal_status open_session(struct wal__core *core, struct wal__span id,
@@ -232,37 +241,59 @@ enum wal_status wal_session_migrate(struct wal_session *session, uint32_t to,
     return status;
 }
 
-enum wal_status wal_session_delete(struct wal_session *session,
-                                   struct wal_error *error)
+enum wal_status
+wal_session_remove(struct wal_session *session,
+                   const struct wal_session_remove_options *options,
+                   struct wal_error *error)
 {
+    bool retried = false;
+    struct wal_session_remove_options own;
+    const uint64_t *expected;
     enum wal_status status =
         wal__check_writable(session == NULL ? NULL : session->core, error);
 
+    if (status == WAL_OK) {
+        status = wal__struct_load(WAL__STRUCT(wal_session_remove_options), &own,
+                                  options, error);
+    }
+    if (status == WAL_OK &&
+        (own.flags & ~(uint32_t)(WAL_SESSION_REMOVE_TRASH |
+                                 WAL_SESSION_REMOVE_EXPECT)) != 0) {
+        status = wal__invalid(error, "the flags of the removal are not valid");
+    }
     if (status != WAL_OK || session->core->noop) {
         return status;
     }
-    return wal__session_delete(session, error);
-}
-
-enum wal_status wal_session_trash(struct wal_session *session,
-                                  struct wal_error *error)
-{
-    bool retried = false;
-    enum wal_status status =
-        wal__check_writable(session == NULL ? NULL : session->core, error);
-
-    if (status == WAL_OK && session->core->noop) {
-        return WAL_OK;
-    }
+    expected = (own.flags & WAL_SESSION_REMOVE_EXPECT) != 0
+                   ? &own.expected_sequence
+                   : NULL;
     while (status == WAL_OK) {
-        status = wal__session_set_trashed(session->core, session->number, true,
-                                          error);
+        status = (own.flags & WAL_SESSION_REMOVE_TRASH) != 0
+                     ? wal__session_set_trashed(session->core, session->number,
+                                                true, expected, error)
+                     : wal__session_delete(session, expected, error);
         if (!wal__core_invalidate_derived(session->core, status, &retried)) {
             break;
         }
         status = WAL_OK;
     }
     return status;
+}
+
+enum wal_status wal_session_delete(struct wal_session *session,
+                                   struct wal_error *error)
+{
+    return wal_session_remove(session, NULL, error);
+}
+
+enum wal_status wal_session_trash(struct wal_session *session,
+                                  struct wal_error *error)
+{
+    struct wal_session_remove_options options =
+        WAL_INIT(wal_session_remove_options);
+
+    options.flags = WAL_SESSION_REMOVE_TRASH;
+    return wal_session_remove(session, &options, error);
 }
 
 enum wal_status wal_session_undelete(struct wal_store *store,
@@ -371,7 +402,8 @@ enum wal_status wal_session_open_or_create(
     if (wanted.id.size == 0) {
         wanted.id.data = NULL; /* an empty text is not an id */
     }
-    /* Another process may create or delete it between two steps. */
+    /* Another process may create or delete it between two steps. The leader
+     * decides whether one is created: by its id, or by its directory. */
     for (int i = 0; i < OPEN_ATTEMPTS_MAX; i++) {
         is_new = false;
         status = open_existing(store, &wanted, session, &own);
@@ -379,7 +411,7 @@ enum wal_status wal_session_open_or_create(
             break;
         }
         is_new = true;
-        status = wal_session_create(store, &wanted, session, &own);
+        status = create(store, &wanted, wanted.id.size == 0, session, &own);
         if (status != WAL_EEXISTS) {
             break;
         }

@@ -181,7 +181,9 @@ enum wal_expectation {
     WAL_EXPECTATION_TAIL = 1,     /* WAL_APPEND_EXPECT */
     WAL_EXPECTATION_HEAD = 2,     /* WAL_HEAD_EXPECT */
     WAL_EXPECTATION_DOCUMENT = 3, /* WAL_DOC_EXPECT */
-    WAL_EXPECTATION_METADATA = 4  /* WAL_CHANGE_EXPECT */
+    WAL_EXPECTATION_METADATA = 4, /* WAL_CHANGE_EXPECT */
+    WAL_EXPECTATION_SEQUENCE = 5  /* WAL_SESSION_REMOVE_EXPECT, and
+                                   * WAL_CHANGE_EXPECT_SEQUENCE */
 };
 
 /* Where and why a call failed. */
@@ -197,7 +199,8 @@ struct wal_error {
     char text[512];           /* a sentence: what failed, why, what to do */
     char actual[WAL_ID_SIZE]; /* the present value where another one was
                                * expected. WAL_ECONFLICT: the entry id of the
-                               * tail or head, or the version in decimal.
+                               * tail or head, or the version or last_sequence
+                               * in decimal.
                                * WAL_ESCHEMA: the version. WAL_EEXISTS: the id
                                * that is taken. Else empty */
 };
@@ -494,8 +497,10 @@ wal_session_open_latest(struct wal_store *store, struct wal_slice cwd,
  * options->cwd; creates it if there is none.
  *
  * The other options are used to create it. *created, if not null, is 1 when the
- * session was created and 0 when it existed. Two processes that call this for
- * one id get the same session.
+ * session was created and 0 when it existed. Callers that do this at the same
+ * time, in any process, for one id, or for one cwd without an id, get the same
+ * session: whether there is one is decided under the append lock. That does not
+ * hold for wal_session_create, which makes a session whatever there is.
  *
  * Threads: any. Errors: those of wal_session_open_latest and
  * wal_session_create, except WAL_ENOTFOUND and WAL_EEXISTS.
@@ -514,6 +519,28 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_session_get_info(struct wal_session *session, struct wal_session_info *info,
                      struct wal_error *error);
 
+/*
+ * Expected sequence
+ *
+ * A caller that reads a session and then removes or changes it, because of what
+ * it read, passes the last_sequence of wal_session_info from before it read.
+ * The process that writes compares it under the append lock. The session has
+ * changed if it has a newer record, of any process: an entry of any stream,
+ * also a delta; a document; a head that moved; a change of metadata or texts,
+ * which moving to the trash, undelete, migration and a move to another store
+ * are too; a redaction of an entry that it does not inherit, also one that a
+ * fork made; accepted damage.
+ *
+ * No change is: an append that is not written yet, which is refused once the
+ * session is removed; a fork of the session, which keeps what it shares, and
+ * what is written to the fork; a claim; compaction of the store; damage that is
+ * found.
+ *
+ * If it has changed, nothing is written, and the call returns WAL_ECONFLICT
+ * with WAL_EXPECTATION_SEQUENCE and the present last_sequence in error->actual.
+ * Then look again: the session has what others appended.
+ */
+
 /* Which fields of a session a change sets. */
 enum wal_change_field {
     WAL_CHANGE_METADATA = 1u << 0,
@@ -521,8 +548,10 @@ enum wal_change_field {
     WAL_CHANGE_CWD = 1u << 2,
     WAL_CHANGE_PROJECT = 1u << 3,
     WAL_CHANGE_SCHEMA = 1u << 4,
-    WAL_CHANGE_EXPECT = 1u << 5 /* only if metadata_version is
-                                 * expected_version */
+    WAL_CHANGE_EXPECT = 1u << 5,         /* only if metadata_version is
+                                  * expected_version */
+    WAL_CHANGE_EXPECT_SEQUENCE = 1u << 6 /* only if last_sequence is
+                                          * expected_sequence */
 };
 
 /* A change of a session's metadata and texts. */
@@ -535,7 +564,9 @@ struct wal_session_change {
     struct wal_slice title;
     struct wal_slice cwd;
     struct wal_slice project;
-    uint64_t expected_version; /* WAL_CHANGE_EXPECT: metadata_version */
+    uint64_t expected_version;  /* WAL_CHANGE_EXPECT: metadata_version */
+    uint64_t expected_sequence; /* WAL_CHANGE_EXPECT_SEQUENCE: last_sequence of
+                                 * the session (see "Expected sequence") */
 };
 
 /*
@@ -553,11 +584,13 @@ typedef int32_t wal_update_fn(void *ctx, const struct wal_session_info *now,
  * Changes a session's metadata by a function of its present state, durably.
  *
  * Reads the session, calls fn in the calling thread without holding a lock, and
- * writes if the session has not changed since; otherwise starts again. It sets
- * WAL_CHANGE_EXPECT itself.
+ * writes if the metadata has not changed since; otherwise starts again. It sets
+ * WAL_CHANGE_EXPECT itself. If fn sets WAL_CHANGE_EXPECT_SEQUENCE, any other
+ * record refuses the change, and it does not start again for that.
  *
  * Threads: any. Errors, with nothing changed: WAL_ECALLBACK, WAL_EBADJSON,
- * WAL_ECONFLICT after 1,000 attempts, and those of wal_append.
+ * WAL_ECONFLICT after 1,000 attempts or for the expected sequence, and those of
+ * wal_append.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_update(struct wal_session *session, wal_update_fn *fn, void *ctx,
@@ -586,6 +619,30 @@ wal_session_delete(struct wal_session *session, struct wal_error *error);
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_trash(struct wal_session *session, struct wal_error *error);
+
+enum wal_session_remove_flag {
+    WAL_SESSION_REMOVE_TRASH = 1u << 0, /* as wal_session_trash; else as
+                                         * wal_session_delete */
+    WAL_SESSION_REMOVE_EXPECT = 1u << 1 /* only if last_sequence is
+                                         * expected_sequence */
+};
+
+struct wal_session_remove_options {
+    uint32_t struct_size;
+    uint32_t flags;             /* enum wal_session_remove_flag */
+    uint64_t expected_sequence; /* WAL_SESSION_REMOVE_EXPECT: last_sequence of
+                                 * the session (see "Expected sequence") */
+};
+
+/* Deletes a session for good, or moves it to the trash, durably; only if it has
+ * not changed since the caller looked at it, when that is asked for. options
+ * may be null: as wal_session_delete. Threads: any. Errors, with nothing
+ * changed: WAL_ECONFLICT for the expected sequence, and those of
+ * wal_session_delete or wal_session_trash, which come first. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_remove(struct wal_session *session,
+                   const struct wal_session_remove_options *options,
+                   struct wal_error *error);
 
 /* Takes a session out of the trash, durably: it is as it was before, with the
  * same id and times. Threads: any. Errors: WAL_ENOTFOUND when there is no such
@@ -1007,8 +1064,11 @@ struct wal_batch {
  *
  * Expectations are all checked before anything is written. What exists already
  * (an entry, a document's value, a head's entry, a field) is not written again.
- * A change without WAL_CHANGE_EXPECT applies to the present state. options and
- * result may be null.
+ * A change without WAL_CHANGE_EXPECT applies to the present state. With
+ * WAL_CHANGE_EXPECT_SEQUENCE, which needs no other field, the whole batch is
+ * written only if the session has not changed; a batch of which all exists
+ * already succeeds whatever was expected, so that it can be sent again. options
+ * and result may be null.
  *
  * Threads: any. Errors: those of wal_append, wal_doc_put, wal_head_move and
  * wal_session_update. SPEC.md, Batches.

@@ -73,11 +73,47 @@ enum wal_status wal__new_session_resolve(struct wal__core *core,
     return WAL_OK;
 }
 
+/* WAL_EEXISTS when a session of the record's directory is listed. */
+static enum wal_status check_only(const struct wal__core *core,
+                                  struct wal__op *op)
+{
+    struct wal__catalogue_filter filter = {.is_trash = false};
+    struct wal__catalogue_iter iter = {.heap = core->env.heap};
+    struct wal__session_record record;
+    struct wal__summary other;
+    enum wal_status status;
+
+    if (wal__session_record_decode(wal__batch_payload(op, 0),
+                                   WAL__FORMAT_VERSION,
+                                   &record) != WAL__FMT_OK) {
+        return wal__invalid(&op->error, "the SESSION record is not valid");
+    }
+    filter.cwd = record.cwd;
+    status = wal__catalogue_iter_init(&iter, &core->catalogue, &filter);
+    if (status == WAL_OK) {
+        status = wal__catalogue_iter_next(&iter, &core->catalogue, &other);
+        wal__catalogue_iter_deinit(&iter);
+    }
+    if (status == WAL_OK) {
+        return wal__fail(&op->error, WAL_EEXISTS,
+                         "session \"%.*s\" already exists", (int)other.id.size,
+                         (const char *)other.id.data);
+    }
+    return status == WAL_END
+               ? WAL_OK
+               : wal__fail(&op->error, status, "cannot read the catalogue: %s",
+                           wal_status_text(status));
+}
+
 static enum wal_status resolve_create(void *ctx, struct wal__op *op)
 {
     struct wal__new_session *new_session = op->request;
+    enum wal_status status =
+        new_session->is_only ? check_only(ctx, op) : WAL_OK;
 
-    return wal__new_session_resolve(ctx, op, &new_session->number);
+    return status == WAL_OK
+               ? wal__new_session_resolve(ctx, op, &new_session->number)
+               : status;
 }
 
 enum wal_status
@@ -217,12 +253,12 @@ wal__new_session_commit(struct wal__core *core, struct wal__op *op,
 
 enum wal_status wal__session_create(struct wal__core *core,
                                     const struct wal_session_options *options,
-                                    struct wal_session **session,
+                                    bool is_only, struct wal_session **session,
                                     struct wal_error *error)
 {
     const struct wal_session_options none = {.struct_size = sizeof(none)};
     struct wal__session_record record = {0};
-    struct wal__new_session new_session = {.core = core};
+    struct wal__new_session new_session = {.core = core, .is_only = is_only};
     char id[WAL__UUID_TEXT];
     struct wal__op *op = NULL;
     enum wal_status status;
@@ -281,24 +317,30 @@ static enum wal_status resolve_accept(void *ctx, struct wal__op *op)
 /* A damaged session can be deleted, and one in the trash. */
 static enum wal_status resolve_delete(void *ctx, struct wal__op *op)
 {
+    const uint64_t *expected = op->request;
     struct wal__core *core = ctx;
     struct wal__summary summary;
     enum wal_status status = wal__session_check_writable(
         core, op->frames[0].frame.session, false, &summary, &op->error);
 
     WAL__ASSERT(op->frame_count == 1);
-    if (status == WAL_OK || status == WAL_EDAMAGED || status == WAL_ETRASHED) {
-        op->frames[0].frame.flags = WAL__FRAME_FIRST | WAL__FRAME_LAST;
-        status = WAL_OK;
+    if (status != WAL_OK && status != WAL_EDAMAGED && status != WAL_ETRASHED) {
+        return status;
     }
-    return status;
+    op->frames[0].frame.flags = WAL__FRAME_FIRST | WAL__FRAME_LAST;
+    return expected == NULL
+               ? WAL_OK
+               : wal__session_check_sequence(&summary, *expected, &op->error);
 }
 
+/* expected: of a TOMBSTONE, or null. */
 static enum wal_status commit_empty_record(struct wal__core *core,
                                            uint32_t number, uint64_t text_size,
                                            enum wal__frame_type type,
+                                           const uint64_t *expected,
                                            struct wal_error *error)
 {
+    uint64_t sequence = expected != NULL ? *expected : 0;
     struct wal__op *op = wal__op_create(&core->ops);
     struct wal__op_frame *frame;
     enum wal_status status;
@@ -310,6 +352,7 @@ static enum wal_status commit_empty_record(struct wal__core *core,
     }
     frame->frame.type = (uint8_t)type;
     frame->frame.session = number;
+    op->request = expected != NULL ? &sequence : NULL;
     op->resolve =
         type == WAL__FRAME_TOMBSTONE ? resolve_delete : resolve_accept;
     wal__op_finish(op);
@@ -323,13 +366,15 @@ enum wal_status wal__session_accept_damage(struct wal__core *core,
                                            uint32_t number, uint64_t text_size,
                                            struct wal_error *error)
 {
-    return commit_empty_record(core, number, text_size, WAL__FRAME_ACCEPT,
+    return commit_empty_record(core, number, text_size, WAL__FRAME_ACCEPT, NULL,
                                error);
 }
 
 enum wal_status wal__session_delete(struct wal_session *session,
+                                    const uint64_t *expected,
                                     struct wal_error *error)
 {
     return commit_empty_record(session->core, session->number,
-                               session->text_size, WAL__FRAME_TOMBSTONE, error);
+                               session->text_size, WAL__FRAME_TOMBSTONE,
+                               expected, error);
 }

@@ -11,6 +11,7 @@
 struct wal__new_session {
     struct wal__core *core;
     uint32_t number; /* number of the new session */
+    bool is_only;    /* no other session of its cwd may be listed */
     /* For a fork. */
     uint32_t depth; /* sessions it descends from; set when resolved */
     uint32_t source;

@@ -21,8 +21,10 @@ enum {
 
 /* The request of an operation whose frame is a SESSION record. */
 struct move {
-    bool trashed;  /* in the record */
-    uint64_t base; /* position of the record that it was made from */
+    bool trashed;             /* in the record */
+    uint64_t base;            /* position of the record that it was made from */
+    const uint64_t *expected; /* last_sequence that the caller saw, or null */
+    bool is_stale;            /* out: `base` is not the newest any more */
 };
 
 static bool is_trashed(const struct wal__summary *summary)
@@ -40,7 +42,7 @@ static enum wal_status fail_not_trashed(struct wal__span id,
 
 static enum wal_status resolve_move(void *ctx, struct wal__op *op)
 {
-    const struct move *move = op->request;
+    struct move *move = op->request;
     struct wal__core *core = ctx;
     struct wal__summary summary;
     enum wal_status status = wal__session_find(
@@ -54,7 +56,15 @@ static enum wal_status resolve_move(void *ctx, struct wal__op *op)
         return move->trashed ? wal__session_fail_trashed(summary.id, &op->error)
                              : fail_not_trashed(summary.id, &op->error);
     }
+    if (move->expected != NULL) {
+        status =
+            wal__session_check_sequence(&summary, *move->expected, &op->error);
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
     if (summary.session_position != move->base) {
+        move->is_stale = true;
         return wal__fail(&op->error, WAL_ECONFLICT,
                          "the record of session \"%.*s\" changes all the time",
                          (int)summary.id.size, (const char *)summary.id.data);
@@ -64,12 +74,12 @@ static enum wal_status resolve_move(void *ctx, struct wal__op *op)
 }
 
 static enum wal_status try_move(struct wal__core *core, uint32_t number,
-                                bool trashed, struct wal_error *error)
+                                struct move *move, struct wal_error *error)
 {
     struct wal__current_record current = {.position = 0};
-    struct move move = {.trashed = trashed};
     enum wal_status status;
 
+    move->is_stale = false;
     wal__record_buf_init(&current.scratch, core->env.heap);
     status = wal__session_read_current(core, number, &current, error);
     if (status == WAL_OK && current.record.schema_version == 0) {
@@ -78,12 +88,12 @@ static enum wal_status try_move(struct wal__core *core, uint32_t number,
                            "first");
     }
     if (status == WAL_OK) {
-        move.base = current.position;
+        move->base = current.position;
         current.record.flags &= ~(uint32_t)WAL__SESSION_RECORD_TRASHED;
         current.record.flags |=
-            trashed ? (uint32_t)WAL__SESSION_RECORD_TRASHED : 0;
+            move->trashed ? (uint32_t)WAL__SESSION_RECORD_TRASHED : 0;
         status = wal__session_write_record(core, number, &current.record,
-                                           resolve_move, &move, error);
+                                           resolve_move, move, error);
     }
     wal__record_buf_deinit(&current.scratch);
     return status;
@@ -91,8 +101,10 @@ static enum wal_status try_move(struct wal__core *core, uint32_t number,
 
 enum wal_status wal__session_set_trashed(struct wal__core *core,
                                          uint32_t number, bool trashed,
+                                         const uint64_t *expected,
                                          struct wal_error *error)
 {
+    struct move move = {.trashed = trashed, .expected = expected};
     enum wal_status status =
         trashed ? wal__core_require_feature(core, WAL__INCOMPAT_TRASH, error)
                 : WAL_OK;
@@ -102,9 +114,10 @@ enum wal_status wal__session_set_trashed(struct wal__core *core,
         return status;
     }
     do {
-        status = try_move(core, number, trashed, error);
+        status = try_move(core, number, &move, error);
         attempt++;
-    } while (status == WAL_ECONFLICT && attempt < ATTEMPTS_MAX);
+    } while (status == WAL_ECONFLICT && move.is_stale &&
+             attempt < ATTEMPTS_MAX);
     return status;
 }
 
@@ -129,9 +142,9 @@ enum wal_status wal__session_undelete(struct wal__core *core,
         return wal__fail(error, status, "cannot read the catalogue: %s",
                          wal_status_text(status));
     }
-    return is_trashed(&summary)
-               ? wal__session_set_trashed(core, summary.number, false, error)
-               : fail_not_trashed(id, error);
+    return is_trashed(&summary) ? wal__session_set_trashed(core, summary.number,
+                                                           false, NULL, error)
+                                : fail_not_trashed(id, error);
 }
 
 /* --- emptying ----------------------------------------------------------- */

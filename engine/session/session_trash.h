@@ -11,9 +11,11 @@
 #include "engine/store/session.h"
 
 /* Puts a session in the trash, or takes it out of it, durably. WAL_ETRASHED: it
- * is in it; WAL_ENOTFOUND: it is not, or the session is deleted. */
+ * is in it; WAL_ENOTFOUND: it is not, or the session is deleted. expected:
+ * last_sequence of the session as the caller saw it, or null. */
 enum wal_status wal__session_set_trashed(struct wal__core *core,
                                          uint32_t number, bool trashed,
+                                         const uint64_t *expected,
                                          struct wal_error *error) WAL_MUST_USE;
 
 /* Takes the session with this id out of the trash. */

@@ -99,6 +99,7 @@ static enum wal_status update(struct wal_session *session, wal_update_fn *fn,
     /* A separate handle: the caller owns the info texts of its handle. */
     enum wal_status status =
         wal__session_open(session->core, session->number, &reader, error);
+    struct wal_error own = WAL_INIT(wal_error);
     bool retried = false;
     uint32_t attempt = 0;
 
@@ -106,11 +107,15 @@ static enum wal_status update(struct wal_session *session, wal_update_fn *fn,
         return status;
     }
     do {
-        status = try_update(reader, fn, ctx, schema_version, error);
+        status = try_update(reader, fn, ctx, schema_version, &own);
         attempt++;
-    } while ((status == WAL_ECONFLICT && attempt < RETRIES_MAX) ||
+    } while ((status == WAL_ECONFLICT && attempt < RETRIES_MAX &&
+              own.expectation != WAL_EXPECTATION_SEQUENCE) ||
              wal__core_invalidate_derived(session->core, status, &retried));
     WAL__ASSERT(attempt <= RETRIES_MAX + 1);
+    if (status != WAL_OK) {
+        wal__error_copy(error, &own);
+    }
     wal__session_free(reader);
     return status;
 }

@@ -354,6 +354,13 @@ enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
 enum wal_status wal__session_fail_trashed(struct wal__span id,
                                           struct wal_error *error);
 
+/* session_find.c: WAL_ECONFLICT when a session has another newest record than
+ * the caller saw. Under the append lock, before the operation is applied. */
+enum wal_status
+wal__session_check_sequence(const struct wal__summary *summary,
+                            uint64_t expected,
+                            struct wal_error *error) WAL_MUST_USE;
+
 /* session_info.c: reads a SESSION record, decoded by its segment's version, and
  * its sequence number. Texts point into scratch or the segment's map. */
 enum wal_status wal__core_read_session_record(

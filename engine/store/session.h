@@ -82,9 +82,11 @@ enum wal_status wal__session_open(struct wal__core *core, uint32_t number,
 void wal__session_free(struct wal_session *session);
 
 /* session_create.c, session_fork.c */
+/* is_only: WAL_EEXISTS if the list of the directory options->cwd has a session;
+ * without one, the list of the store. */
 enum wal_status wal__session_create(struct wal__core *core,
                                     const struct wal_session_options *options,
-                                    struct wal_session **session,
+                                    bool is_only, struct wal_session **session,
                                     struct wal_error *error) WAL_MUST_USE;
 enum wal_status wal__session_fork(struct wal_session *source,
                                   struct wal_slice at,
@@ -97,7 +99,9 @@ enum wal_status
 wal__session_accept_damage(struct wal__core *core, uint32_t number,
                            uint64_t text_size,
                            struct wal_error *error) WAL_MUST_USE;
+/* expected: last_sequence of the session as the caller saw it, or null. */
 enum wal_status wal__session_delete(struct wal_session *session,
+                                    const uint64_t *expected,
                                     struct wal_error *error) WAL_MUST_USE;
 
 /* session_claim.c */

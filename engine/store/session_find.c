@@ -1,7 +1,11 @@
 /*
- * session_find.c - the summary of a session that was not deleted, and the error
- * for one in the trash (core.h). Any thread; state lock for reading.
+ * session_find.c - the summary of a session that was not deleted, the error for
+ * one in the trash, and the check of an expected sequence (core.h). Any thread;
+ * state lock for reading.
  */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "engine/base/error.h"
 #include "engine/store/core.h"
 
@@ -33,4 +37,21 @@ enum wal_status wal__session_fail_trashed(struct wal__span id,
     return wal__fail(error, WAL_ETRASHED,
                      "session \"%.*s\" is in the trash; undelete it first",
                      (int)id.size, (const char *)id.data);
+}
+
+enum wal_status wal__session_check_sequence(const struct wal__summary *summary,
+                                            uint64_t expected,
+                                            struct wal_error *error)
+{
+    char actual[24];
+
+    if (summary->last_sequence == expected) {
+        return WAL_OK;
+    }
+    (void)snprintf(actual, sizeof(actual), "%" PRIu64, summary->last_sequence);
+    return wal__conflict(error, WAL_EXPECTATION_SEQUENCE, actual,
+                         "session \"%.*s\" has changed: its newest record has "
+                         "sequence number %s, not %" PRIu64,
+                         (int)summary->id.size, (const char *)summary->id.data,
+                         actual, expected);
 }

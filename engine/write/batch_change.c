@@ -202,7 +202,8 @@ enum wal_status wal__batch_add_change(struct wal__op *op,
 {
     const uint32_t known = WAL_CHANGE_METADATA | WAL_CHANGE_TITLE |
                            WAL_CHANGE_CWD | WAL_CHANGE_PROJECT |
-                           WAL_CHANGE_SCHEMA | WAL_CHANGE_EXPECT;
+                           WAL_CHANGE_SCHEMA | WAL_CHANGE_EXPECT |
+                           WAL_CHANGE_EXPECT_SEQUENCE;
     struct wal__batch *batch = op->request;
     struct wal__current_record current = {.position = 0};
     enum wal_status status;
@@ -215,6 +216,9 @@ enum wal_status wal__batch_add_change(struct wal__op *op,
                             "valid");
     }
     batch->conditional = (change->fields & WAL_CHANGE_EXPECT) != 0;
+    batch->expects_sequence =
+        (change->fields & WAL_CHANGE_EXPECT_SEQUENCE) != 0;
+    batch->expected_sequence = change->expected_sequence;
     wal__record_buf_init(&current.scratch, op->heap);
     status =
         wal__session_read_current(batch->core, batch->session, &current, error);

@@ -462,6 +462,28 @@ static enum wal_status resolve_entries(struct wal__resolver *resolver)
     return status;
 }
 
+/* Checks the expected sequence when anything of the batch is new. */
+static enum wal_status check_expected_sequence(struct wal__resolver *resolver)
+{
+    const struct wal__batch *batch = resolver->batch;
+    struct wal__summary summary;
+    enum wal_status status;
+    bool has_new = false;
+
+    for (uint32_t i = 0; i < resolver->op->frame_count && !has_new; i++) {
+        has_new = !resolver->op->frames[i].skipped;
+    }
+    if (!batch->expects_sequence || !has_new) {
+        return WAL_OK;
+    }
+    status = wal__catalogue_get(&resolver->core->catalogue, batch->session,
+                                &summary);
+    return status == WAL_OK
+               ? wal__session_check_sequence(&summary, batch->expected_sequence,
+                                             &resolver->op->error)
+               : status;
+}
+
 static enum wal_status resolve_batch(struct wal__resolver *resolver)
 {
     enum wal_status status = begin(resolver);
@@ -482,7 +504,11 @@ static enum wal_status resolve_batch(struct wal__resolver *resolver)
         return status;
     }
     status = wal__resolve_heads(resolver);
-    return status == WAL_OK ? wal__resolve_change(resolver) : status;
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__resolve_change(resolver);
+    return status == WAL_OK ? check_expected_sequence(resolver) : status;
 }
 
 enum wal_status wal__batch_resolve(void *ctx, struct wal__op *op)

@@ -84,6 +84,8 @@ struct wal__batch {
     bool stale_read;       /* out: change_base is not the newest any more */
     uint32_t change_frame; /* valid when has_change */
     uint64_t expected_version;
+    bool expects_sequence; /* WAL_CHANGE_EXPECT_SEQUENCE */
+    uint64_t expected_sequence;
     struct wal__buf texts; /* ids of parents and expected entries */
     /* hash of a document's key -> rank in docs */
     struct wal__hashmap keys;

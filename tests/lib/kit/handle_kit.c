@@ -365,6 +365,7 @@ static void call_writers(struct wal_session *session, struct calls *calls)
     CHECK(wal_session_unclaim(session, error));
     CHECK(wal_session_trash(session, error));
     CHECK(wal_session_delete(session, error));
+    CHECK(wal_session_remove(session, NULL, error));
 }
 
 static void call_readers(struct wal_session *session, struct calls *calls)

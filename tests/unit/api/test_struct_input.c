@@ -140,6 +140,20 @@ static enum wal_status call_batch_submit(struct struct_world *world,
     return status;
 }
 
+static enum wal_status call_remove(struct struct_world *world, void *given,
+                                   struct wal_error *error)
+{
+    struct wal_session *session = NULL;
+    enum wal_status status =
+        wal_session_create(world->store, NULL, &session, error);
+
+    if (status == WAL_OK) {
+        status = wal_session_remove(session, given, error);
+    }
+    wal_session_close(session);
+    return status;
+}
+
 static void fill_change(struct struct_world *world, void *given)
 {
     struct wal_session_change *change = given;
@@ -347,6 +361,7 @@ static const struct input {
     INPUT(wal_session_options, 8, NULL, call_open_or_create),
     INPUT(wal_session_options, 8, NULL, call_fork),
     INPUT(wal_session_options, 8, NULL, call_compact_into),
+    INPUT(wal_session_remove_options, 8, NULL, call_remove),
     INPUT(wal_session_cursor_options, 8, NULL, call_list),
     INPUT(wal_entry, offsetof(struct wal_entry, meta), fill_entry, call_append),
     INPUT(wal_append_options, 8, NULL, call_append_options),

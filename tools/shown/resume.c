@@ -1,9 +1,9 @@
 /*
  * resume.c - commands of clients (resume.h).
  *
- * Invariant: every text of a session is in single quotes, or consists of
- * characters that no shell treats specially; a directory with characters that
- * a terminal obeys is left out.
+ * Invariant: every text of a session is quoted as sh, its kin and fish read it,
+ * or consists of characters that no shell treats specially; a directory with
+ * characters that a terminal obeys is left out.
  */
 #include "tools/shown/resume.h"
 
@@ -39,7 +39,8 @@ static bool is_plain(struct wal_slice text)
                                 "0123456789._/~+@:,=-";
     const char *at = text.data;
 
-    if (text.size == 0 || at[0] == '-' || at[0] == '~') {
+    /* zsh replaces a word that begins with '=' by the path of a command. */
+    if (text.size == 0 || at[0] == '-' || at[0] == '~' || at[0] == '=') {
         return false;
     }
     for (uint64_t i = 0; i < text.size; i++) {
@@ -65,7 +66,9 @@ static bool has_control(struct wal_slice text)
     return false;
 }
 
-/* Writes a text as one word of a shell, which is no option. */
+/* Writes a text as one word of a shell, which is no option. Backslashes are
+ * outside of the single quotes: fish takes one inside as an escape of what
+ * follows, sh does not. */
 static void put_word(struct writer *writer, struct wal_slice text)
 {
     const char *at = text.data;
@@ -79,7 +82,13 @@ static void put_word(struct writer *writer, struct wal_slice text)
     }
     put_literal(writer, "'");
     for (uint64_t i = 0; i < text.size; i++) {
-        put(writer, at[i] == '\'' ? "'\\''" : &at[i], at[i] == '\'' ? 4 : 1);
+        if (at[i] == '\'' || at[i] == '\\') {
+            const char escaped[] = {'\'', '\\', at[i], '\''};
+
+            put(writer, escaped, sizeof(escaped));
+        } else {
+            put(writer, &at[i], 1);
+        }
     }
     put_literal(writer, "'");
 }

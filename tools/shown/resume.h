@@ -12,8 +12,8 @@ enum {
     SHOWN_RESUME_SIZE = 16384
 };
 
-/* Writes the command, NUL-terminated, to be pasted into a shell: that of the
- * client, in the session's directory; else `agentwal cat`. */
+/* Writes the command, NUL-terminated, to be pasted into sh, bash, zsh or fish:
+ * that of the client, in the session's directory; else `agentwal cat`. */
 void shown_resume_text(const struct wal_session_info *info,
                        char text[SHOWN_RESUME_SIZE]);
 

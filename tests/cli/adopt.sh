@@ -113,6 +113,14 @@ line="ExecStart=\"$(readlink -f "$WALBIN/agentwal")\" --store \"$store\""
 line="$line import --follow \"$HOME/.claude\" \"$HOME/.codex\""
 grep -qxF "$line \"$HOME/.pi/agent\"" "$unit" || fail "the unit: $(cat "$unit")"
 [ -e "$link" ] || fail "the unit is not enabled"
+# systemd expands $ in the command, and not in Environment=.
+cp -r "$HOME/.claude" "$work/claude\$files"
+PATH=$work/bin:$PATH CLAUDE_CONFIG_DIR=$work/claude\$files \
+    code 0 agentwal adopt --yes --install
+grep -qxF "Environment=\"CLAUDE_CONFIG_DIR=$work/claude\$files\"" "$unit" ||
+    fail "a variable of the unit: $(cat "$unit")"
+grep -qF " import --follow \"$work/claude\$\$files\"" "$unit" ||
+    fail "a folder of the unit: $(cat "$unit")"
 echo 0 >"$work/systemd"
 PATH=$work/bin:$PATH code 0 agentwal adopt --yes --install
 grep -q '^started' "$work/stdout" || fail "the unit was not started"

@@ -73,9 +73,10 @@ static void make_folders(const char *path)
 
 /* -------------------------------------------------------------- content --- */
 
-/* Writes a text as one quoted word of a unit. Returns false if it has control
+/* Writes a text as one quoted word of a unit. In a command systemd expands $,
+ * in Environment= it does not. Returns false if the text has control
  * characters. */
-static bool put_word(FILE *file, const char *text)
+static bool put_word(FILE *file, const char *text, bool is_command)
 {
     putc('"', file);
     for (; *text != '\0'; text++) {
@@ -84,7 +85,7 @@ static bool put_word(FILE *file, const char *text)
         }
         if (*text == '"' || *text == '\\') {
             putc('\\', file);
-        } else if (*text == '%' || *text == '$') {
+        } else if (*text == '%' || (*text == '$' && is_command)) {
             putc(*text, file);
         }
         putc(*text, file);
@@ -110,7 +111,7 @@ static bool put_environment(FILE *file)
         assignment = cli_alloc(strlen(names[i]) + strlen(value) + 2);
         sprintf(assignment, "%s=%s", names[i], value);
         fputs("Environment=", file);
-        is_valid = put_word(file, assignment) && is_valid;
+        is_valid = put_word(file, assignment, false) && is_valid;
         putc('\n', file);
         free(assignment);
     }
@@ -133,13 +134,13 @@ static bool put_unit(FILE *file, const char *program, const char *store,
           file);
     is_valid = put_environment(file);
     fputs("ExecStart=", file);
-    is_valid = put_word(file, program) && is_valid;
+    is_valid = put_word(file, program, true) && is_valid;
     fputs(" --store ", file);
-    is_valid = put_word(file, store) && is_valid;
+    is_valid = put_word(file, store, true) && is_valid;
     fputs(" import --follow", file);
     for (size_t i = 0; i < count; i++) {
         putc(' ', file);
-        is_valid = put_word(file, clients[i].folder) && is_valid;
+        is_valid = put_word(file, clients[i].folder, true) && is_valid;
     }
     fputs("\n"
           "\n"

@@ -69,6 +69,8 @@ struct cli_option {
     bool *flag;         /* takes no argument */
     const char **value; /* takes an argument; the last occurrence counts */
     struct cli_values *values; /* takes an argument; every occurrence counts */
+    bool may_be_empty; /* "" is an argument; else the command line is refused,
+                        * as that of a script whose variable is not set */
 };
 
 /* Opens /dev/null for each closed standard stream, so that no other file gets

@@ -43,6 +43,8 @@ struct tables {
 
 static int set_option(struct cli *cli, const struct cli_option *option)
 {
+    char name[64];
+
     if (option->flag != NULL && optarg != NULL) {
         cli->store = optarg; /* --store=DIR of a verb with a flag --store */
         return CLI_CONTINUE;
@@ -50,6 +52,10 @@ static int set_option(struct cli *cli, const struct cli_option *option)
     if (option->flag != NULL) {
         *option->flag = true;
         return CLI_CONTINUE;
+    }
+    if (optarg[0] == '\0' && !option->may_be_empty) {
+        snprintf(name, sizeof(name), "--%s", option->name);
+        return cli_error(cli, CLI_USAGE, name, "is empty");
     }
     if (option->value != NULL) {
         *option->value = optarg;

@@ -313,7 +313,7 @@ int walctl_append(struct cli *cli, int argc, char **argv)
         {.name = "create", .flag = &creates},
         {.name = "each", .flag = &each},
         {.name = "durability", .value = &durability},
-        {.name = "expect-tail", .value = &expected},
+        {.name = "expect-tail", .value = &expected, .may_be_empty = true},
         {.name = "stream", .value = &stream_text},
         {.name = NULL},
     };

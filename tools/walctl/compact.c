@@ -101,7 +101,7 @@ int walctl_redact(struct cli *cli, int argc, char **argv)
     bool erase = false;
     bool views = false;
     const struct cli_option options[] = {
-        {.name = "reason", .value = &reason},
+        {.name = "reason", .value = &reason, .may_be_empty = true},
         {.name = "erase", .flag = &erase},
         {.name = "views", .flag = &views},
         {.name = NULL},

@@ -204,8 +204,8 @@ int walctl_head(struct cli *cli, int argc, char **argv)
     struct request request = {.name = NULL};
     const char *stream_text = NULL;
     const struct cli_option options[] = {
-        {.name = "expect", .value = &request.expected},
-        {.name = "note", .value = &request.note},
+        {.name = "expect", .value = &request.expected, .may_be_empty = true},
+        {.name = "note", .value = &request.note, .may_be_empty = true},
         {.name = "stream", .value = &stream_text},
         {.name = NULL},
     };

@@ -94,7 +94,7 @@ int walctl_create(struct cli *cli, int argc, char **argv)
         {.name = "id", .value = &id},
         {.name = "cwd", .value = &cwd},
         {.name = "project", .value = &project},
-        {.name = "title", .value = &title},
+        {.name = "title", .value = &title, .may_be_empty = true},
         {.name = "meta", .value = &meta},
         {.name = NULL},
     };

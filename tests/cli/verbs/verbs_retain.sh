@@ -46,10 +46,11 @@ code 2 agentwal retain
 grep -q 'needs a rule: --older-than, --keep-last or --max-bytes' stderr ||
     fail "no rule: $(cat stderr)"
 code 2 agentwal retain --project p --apply
-for age in '' d x90d 90 90m -1d 90dd 99999999999d 99999999999999999999d; do
+for age in d x90d 90 90m -1d 90dd 99999999999d 99999999999999999999d; do
     code 2 agentwal retain --older-than "$age"
     grep -q 'is not an age such as 12h, 90d, 8w or 1y' stderr || fail "age '$age'"
 done
+code 2 agentwal retain --older-than ''
 code 2 agentwal retain --keep-last -1
 code 2 agentwal retain --keep-last many
 code 2 agentwal retain --max-bytes 1X

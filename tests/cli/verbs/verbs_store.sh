@@ -62,6 +62,17 @@ grep -q -- '--store: is required' stderr || fail "no home"
 # Bad stores.
 code 2 agentwal --store '' list
 grep -q -- '--store: is empty' stderr || fail "empty --store"
+
+# The variable of a script is not set: no option takes that as its default.
+for option in 'list --cwd' 'list --project' 'serve --socket' 'serve --port' \
+    'search x --session' 'usage --since' 'create --id' 'view two --redact'; do
+    # shellcheck disable=SC2086
+    code 2 agentwal $option ''
+    grep -q -- "--[a-z]*: is empty" stderr || fail "empty $option: $(cat stderr)"
+done
+code 2 agentwal serve --port 0 --token-file ''
+code 2 agentwal rewind two c --root ''
+
 code 2 env AGENTWAL_STORE= agentwal list
 grep -q 'AGENTWAL_STORE: is empty' stderr || fail "empty variable"
 # shellcheck disable=SC2088  # not to be expanded

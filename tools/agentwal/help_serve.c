@@ -12,9 +12,9 @@ const struct verb_help help_serve = {
     .summary = "Answer programs and browsers over HTTP",
     .text =
         "Without --port it listens on a Unix socket that only you can connect "
-        "to. On a\nport, a link that opens once, or a token, lets in. It is "
-        "read-only without\n--write. It runs until it is interrupted. "
-        "docs/server.md has the resources.\n",
+        "to. On a\nport, a link that opens in one browser, or a token, lets "
+        "in. It is read-only\nwithout --write. It runs until it is interrupted. "
+        "docs/server.md has the\nresources.\n",
     .options =
         (const struct verb_option[]){
             {"--port N", "listen on port N of 127.0.0.1 and ::1; 0: a free "
@@ -23,10 +23,11 @@ const struct verb_help help_serve = {
             {"--token-file PATH", "write the token of the port there"},
             {"--write", "allow changes"},
             {"--open", "open the page in the browser"},
-            {"--connections N", "at most N connections; otherwise 256, and 32 "
-                                "to a port"},
+            {"--connections N", "at most N connections; otherwise 256"},
             {"--idle SECONDS", "close a connection that is idle for so long; "
                                "otherwise 60"},
+            {"--link-time SECONDS", "how long the link may be opened; "
+                                    "otherwise 600"},
             {NULL, NULL},
         },
     .examples =

@@ -185,8 +185,9 @@ complete -c agentwal -n '__fish_seen_subcommand_from serve' -l socket -x -d 'lis
 complete -c agentwal -n '__fish_seen_subcommand_from serve' -l token-file -x -d 'write the token of the port there'
 complete -c agentwal -n '__fish_seen_subcommand_from serve' -l write -d 'allow changes'
 complete -c agentwal -n '__fish_seen_subcommand_from serve' -l open -d 'open the page in the browser'
-complete -c agentwal -n '__fish_seen_subcommand_from serve' -l connections -x -d 'at most N connections; otherwise 256, and 32 to a port'
+complete -c agentwal -n '__fish_seen_subcommand_from serve' -l connections -x -d 'at most N connections; otherwise 256'
 complete -c agentwal -n '__fish_seen_subcommand_from serve' -l idle -x -d 'close a connection that is idle for so long; otherwise 60'
+complete -c agentwal -n '__fish_seen_subcommand_from serve' -l link-time -x -d 'how long the link may be opened; otherwise 600'
 complete -c agentwal -n '__fish_seen_subcommand_from serve' -F
 complete -c agentwal -n '__fish_seen_subcommand_from view' -l redact -x -d 'strike out what matches this extended regular expression, too; may be repeated'
 complete -c agentwal -n '__fish_seen_subcommand_from view' -l no-tool-results -d 'leave the results of tools out'

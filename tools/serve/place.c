@@ -8,8 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "tools/serve/http/access.h"
 
 /* Whether no other user can replace what is in a directory: it belongs to this
  * user or to root, and where others may write, only to what is theirs. */
@@ -67,30 +70,70 @@ char *serve_place(const struct cli *cli, const char *name)
     return path;
 }
 
-int serve_write_token(const struct cli *cli, const char *path,
-                      const char *token)
+/* Whether a file has what serve_write_token writes. */
+static bool is_token(int fd)
 {
-    size_t size = strlen(token);
-    bool is_written;
-    int failure;
-    int fd;
+    char text[SERVE_SECRET_SIZE + 1];
+    struct stat found;
 
-    if (unlink(path) != 0 && errno != ENOENT) {
-        return cli_error(cli, CLI_FAILED, path, "cannot replace the token: %s",
+    return fstat(fd, &found) == 0 && S_ISREG(found.st_mode) &&
+           found.st_uid == geteuid() && found.st_size == SERVE_SECRET_SIZE &&
+           read(fd, text, sizeof(text)) == SERVE_SECRET_SIZE &&
+           text[SERVE_SECRET_SIZE - 1] == '\n' &&
+           strspn(text, "0123456789abcdef") == SERVE_SECRET_SIZE - 1;
+}
+
+/* Removes the token of a server that has ended. */
+static int remove_old_token(const struct cli *cli, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    int code = CLI_CONTINUE;
+
+    if (fd < 0 && errno == ENOENT) {
+        return CLI_CONTINUE;
+    }
+    if (fd < 0 || !is_token(fd)) {
+        code = cli_error(cli, CLI_FAILED, path,
+                         "is not a token of agentwal serve; remove it, or name "
+                         "another file with --token-file");
+    } else if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        code = cli_error(cli, CLI_FAILED, path,
+                         "is the token of another server, which runs; name "
+                         "another file with --token-file");
+    } else if (unlink(path) != 0 && errno != ENOENT) {
+        code = cli_error(cli, CLI_FAILED, path, "cannot replace the token: %s",
                          strerror(errno));
     }
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-              S_IRUSR | S_IWUSR);
-    is_written = fd >= 0 && write(fd, token, size) == (ssize_t)size &&
-                 write(fd, "\n", 1) == 1;
-    failure = errno;
     if (fd >= 0) {
         close(fd);
     }
-    return is_written
-               ? CLI_CONTINUE
-               : cli_error(cli, CLI_FAILED, path, "cannot write the token: %s",
-                           strerror(failure));
+    return code;
+}
+
+int serve_write_token(const struct cli *cli, struct serve_file *file,
+                      const char *token)
+{
+    size_t size = strlen(token);
+    int code = remove_old_token(cli, file->path);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    file->lock =
+        open(file->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+             S_IRUSR | S_IWUSR);
+    if (file->lock < 0 || flock(file->lock, LOCK_EX | LOCK_NB) != 0 ||
+        write(file->lock, token, size) != (ssize_t)size ||
+        write(file->lock, "\n", 1) != 1) {
+        code = cli_error(cli, CLI_FAILED, file->path,
+                         "cannot write the token: %s", strerror(errno));
+        if (file->lock >= 0) {
+            close(file->lock);
+        }
+        return code;
+    }
+    serve_file_note(file);
+    return CLI_CONTINUE;
 }
 
 void serve_file_note(struct serve_file *file)

@@ -2,7 +2,9 @@
  * place.h - the files of a running server: the directory of its socket, and the
  * token of a port.
  *
- * Invariant: both are readable by their owner only.
+ * Invariant: both are readable by their owner only. A running server holds a
+ * lock on the file of its token. What is not the token of a server that has
+ * ended is not replaced.
  *
  * Threads: called by the one thread of the tool.
  */
@@ -16,6 +18,7 @@
 /* A file that the server made. Zeroed: none. */
 struct serve_file {
     char *path; /* or NULL */
+    int lock;   /* a descriptor, while is_made: of a token */
     bool is_made;
     dev_t device;
     ino_t inode;
@@ -25,9 +28,9 @@ struct serve_file {
  * agentwal, which is made; the caller frees it. NULL after an error. */
 char *serve_place(const struct cli *cli, const char *name);
 
-/* Writes the token to a file that is made anew. Returns CLI_CONTINUE, or an
- * exit code after an error. */
-int serve_write_token(const struct cli *cli, const char *path,
+/* Writes the token to a file that is made anew, and notes it. Returns
+ * CLI_CONTINUE, or an exit code after an error. */
+int serve_write_token(const struct cli *cli, struct serve_file *file,
                       const char *token);
 
 /* Notes which file is at the path now: the server has made it. */

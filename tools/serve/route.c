@@ -3,6 +3,7 @@
  */
 #include "tools/serve/route.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tools/serve/api/entries.h"
@@ -56,6 +57,25 @@ static bool has_method(const struct route *route, const char *method)
 {
     return strcmp(route->method, method) == 0 ||
            (strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0);
+}
+
+void serve_list_methods(const struct serve_exchange *exchange,
+                        char text[SERVE_METHODS_SIZE])
+{
+    size_t size = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+        const struct route *route = &routes[i];
+        bool is_get = strcmp(route->method, "GET") == 0;
+
+        if ((is_get || exchange->server->can_write) &&
+            serve_exchange_matches(exchange, route->path)) {
+            size += (size_t)snprintf(text + size, SERVE_METHODS_SIZE - size,
+                                     "%s%s", size > 0 ? ", " : "",
+                                     is_get ? "GET, HEAD" : route->method);
+        }
+    }
 }
 
 void serve_route(struct serve_exchange *exchange)

@@ -23,6 +23,7 @@
 enum {
     CONNECTIONS_MAX = 100000,
     IDLE_MAX_S = 86400,
+    LINK_MAX_S = 604800,
     URL_SIZE = 160,
     /* Blocks above this size go back to the system when they are freed. */
     RETURNED_SIZE = 256 << 10,
@@ -35,6 +36,7 @@ struct arguments {
     const char *token_file;
     const char *connections;
     const char *idle;
+    const char *link_time;
     bool writes;
     bool opens;
 };
@@ -45,6 +47,7 @@ struct serving {
     sigset_t mask; /* with which to wait for a signal */
     struct serve_file socket;
     struct serve_file token;
+    unsigned link_s;
     char link[URL_SIZE];
     char url[URL_SIZE];
 };
@@ -69,8 +72,9 @@ static int read_number(const struct cli *cli, const char *option,
 
 /* Reads the options that are numbers. */
 static int configure(const struct cli *cli, const struct arguments *arguments,
-                     struct serve_server *server)
+                     struct serving *serving)
 {
+    struct serve_server *server = &serving->server;
     unsigned port = 0;
     int code;
 
@@ -79,9 +83,12 @@ static int configure(const struct cli *cli, const struct arguments *arguments,
                          "cannot be given with --port");
     }
     if (arguments->port == NULL &&
-        (arguments->opens || arguments->token_file != NULL)) {
+        (arguments->opens || arguments->token_file != NULL ||
+         arguments->link_time != NULL)) {
         return cli_error(cli, CLI_USAGE,
-                         arguments->opens ? "--open" : "--token-file",
+                         arguments->opens                ? "--open"
+                         : arguments->token_file != NULL ? "--token-file"
+                                                         : "--link-time",
                          "needs --port");
     }
     *server = (struct serve_server){
@@ -91,7 +98,9 @@ static int configure(const struct cli *cli, const struct arguments *arguments,
         .connection_limit = SERVE_CONNECTIONS,
         .idle_s = SERVE_IDLE_S,
         .route = serve_route,
+        .list_methods = serve_list_methods,
     };
+    serving->link_s = SERVE_LINK_S;
     code = read_number(cli, "--port", arguments->port, 0, UINT16_MAX, &port);
     if (code == CLI_CONTINUE) {
         code = read_number(cli, "--connections", arguments->connections, 1,
@@ -101,12 +110,11 @@ static int configure(const struct cli *cli, const struct arguments *arguments,
         code = read_number(cli, "--idle", arguments->idle, 1, IDLE_MAX_S,
                            &server->idle_s);
     }
-    server->port = (uint16_t)port;
-    if (server->has_port) {
-        server->address_limit = arguments->connections != NULL
-                                    ? server->connection_limit
-                                    : SERVE_ADDRESS_CONNECTIONS;
+    if (code == CLI_CONTINUE) {
+        code = read_number(cli, "--link-time", arguments->link_time, 1,
+                           LINK_MAX_S, &serving->link_s);
     }
+    server->port = (uint16_t)port;
     return code;
 }
 
@@ -141,7 +149,7 @@ static int open_port(struct serving *serving, const struct arguments *arguments)
     if (code != CLI_CONTINUE) {
         return code;
     }
-    if (!serve_access_init(access, server->port)) {
+    if (!serve_access_init(access, server->port, serving->link_s)) {
         return cli_error(server->cli, CLI_FAILED, "serve",
                          "the system has no random bytes");
     }
@@ -156,11 +164,7 @@ static int open_port(struct serving *serving, const struct arguments *arguments)
     if (serving->token.path == NULL) {
         return CLI_FAILED;
     }
-    code = serve_write_token(server->cli, serving->token.path, access->token);
-    if (code == CLI_CONTINUE) {
-        serve_file_note(&serving->token);
-    }
-    return code;
+    return serve_write_token(server->cli, &serving->token, access->token);
 }
 
 static void print_json(const struct serving *serving)
@@ -304,6 +308,9 @@ static int serve(struct serving *serving, const struct arguments *arguments)
     if (code != CLI_OK) {
         remove_files(serving); /* those that were made */
     }
+    if (serving->token.is_made) {
+        close(serving->token.lock);
+    }
     free(serving->socket.path);
     free(serving->token.path);
     return code;
@@ -319,6 +326,7 @@ int serve_run(struct cli *cli, int argc, char **argv)
         {.name = "token-file", .value = &arguments.token_file},
         {.name = "connections", .value = &arguments.connections},
         {.name = "idle", .value = &arguments.idle},
+        {.name = "link-time", .value = &arguments.link_time},
         {.name = "write", .flag = &arguments.writes},
         {.name = "open", .flag = &arguments.opens},
         {.name = NULL},
@@ -329,7 +337,7 @@ int serve_run(struct cli *cli, int argc, char **argv)
         code = cli_check_operands(cli, 2, 2);
     }
     if (code == CLI_CONTINUE) {
-        code = configure(cli, &arguments, &serving.server);
+        code = configure(cli, &arguments, &serving);
     }
     if (code == CLI_CONTINUE) {
         block_signals(&serving.mask); /* before the store has threads */

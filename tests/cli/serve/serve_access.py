@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """agentwal serve: who may connect to a port, and to a Unix socket."""
+import fcntl
 import http.client
 import os
 import resource
@@ -7,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.environ["AGENTWAL_SOURCE"], "tests/lib/serve"))
 from client import AGENTWAL, Server, fail, same  # pylint: disable=wrong-import-position
@@ -65,6 +67,14 @@ def check_origin(server):
                    "https://127.0.0.1:%d" % server.port, own + "/", "",
                    "http://127.0.0.1"):
         status(server, 403, "Origin: " + origin, headers={"Origin": origin})
+    port = b":%d" % server.port
+    bearer = b"Authorization: Bearer %s\r\n" % server.token.encode()
+    name = b"localhost" + port
+    for name, extra in ((name + b"\0.evil.example", bearer),
+                        (name, bearer[:-2] + b"\0x\r\n"),
+                        (name, bearer + b"Origin\0: x\r\n")):
+        answer = server.raw(host(name, extra))
+        same(b"400", answer[9:12], "a NUL in %r" % (name + extra))
     for site, expected in (("same-origin", 200), ("none", 200),
                            ("cross-site", 403), ("same-site", 403)):
         status(server, expected, site, headers={"Sec-Fetch-Site": site})
@@ -101,11 +111,21 @@ def check_link(server):
     status(server, 401, "a wrong key", path="/?key=" + "0" * 64, token=False)
     status(server, 401, "the key at another path", token=False,
            path=INFO + path[1:])
-    answer = status(server, 303, "the link", path=path, token=False)
-    same("/", answer.headers["Location"], "Location")
+    same(401, server.request("HEAD", path, token=False).status,
+         "HEAD of the link")
+    first = status(server, 200, "the link", path=path, token=False)
+    answer = status(server, 200, "the link, whose cookie did not come back",
+                    path=path, token=False,
+                    headers={"Sec-Fetch-Site": "cross-site",
+                             "Sec-Fetch-Mode": "navigate"})
+    if b'content="0; url=/"' not in answer.body:
+        fail("the link does not go on: %r" % answer.body)
     parts = [part.strip() for part in answer.headers["Set-Cookie"].split(";")]
     same({"HttpOnly", "SameSite=Strict", "Path=/"}, set(parts[1:]), "cookie")
     cookie = {"Cookie": "other=1; " + parts[0]}
+    old = first.headers["Set-Cookie"].split(";")[0]
+    status(server, 401, "the cookie of the answer before", token=False,
+           headers={"Cookie": old})
     status(server, 200, "the cookie", token=False, headers=cookie)
     status(server, 401, "the link again", path=path, token=False)
     name = parts[0].split("=")[0]
@@ -128,6 +148,17 @@ def check_changes(server, cookie):
     own = "http://127.0.0.1:%d" % server.port
     status(server, 405, "a change with a cookie and an origin", "POST",
            "/session", body={}, token=False, headers=dict(cookie, Origin=own))
+
+
+def check_link_time():
+    with Server("--link-time", "1", port=True) as server:
+        link = server.place["open"]
+        path = link[link.index("/?"):]
+        until = time.monotonic() + 30
+        while server.request("GET", path, token=False).status != 401:
+            if time.monotonic() > until:
+                fail("the link is valid after its time")
+            time.sleep(0.2)
 
 
 def check_headers(server):
@@ -187,7 +218,34 @@ def check_port():
         server.stop()
         if not os.path.exists(path):
             fail("the server removed the token of another one")
+        check_token_file(server, path)
         server.start()
+
+
+def check_token_file(server, path):
+    """Only the token of a server that has ended is replaced."""
+    for text in ("of another server", "", "0" * 64, "0" * 65,
+                 "x" * 64 + "\n", "0" * 64 + "\n\n"):
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+        refused(server, "is not a token", "--port", "0", "--token-file", path)
+        with open(path, encoding="ascii") as file:
+            same(text, file.read(), "a file that is not a token")
+    os.unlink(path)
+    os.symlink("/dev/null", path)
+    refused(server, "is not a token", "--port", "0", "--token-file", path)
+    os.unlink(path)
+    server.start()
+    refused(server, "is the token of another server", "--port", "0",
+            "--token-file", path)
+    server.process.kill()
+    server.process.wait()
+    server.process.stdout.close()
+    old = server.token
+    server.start()  # over the token that was left
+    if server.token == old:
+        fail("the token of the server that was killed")
+    server.stop()
 
 
 def check_write():
@@ -238,6 +296,9 @@ def check_socket():
         for options in (["--port", "65536"], ["--port", "x"], ["--open"],
                         ["--port", "0", "--socket", "x"], ["more"],
                         ["--connections", "0"], ["--idle", "0"],
+                        ["--link-time", "0", "--port", "0"],
+                        ["--link-time", "9"], ["--socket", ""],
+                        ["--token-file", "", "--port", "0"],
                         ["--socket", "x" * 200]):
             server.run("serve", *options, code=2)
         server.start()
@@ -248,6 +309,73 @@ def check_socket():
             if not os.path.exists(other):
                 fail("the server removed the socket of another one")
         os.unlink(other)
+        server.start()
+
+
+def check_users():
+    """A process of another user gets no answer, whatever the socket's mode."""
+    if os.geteuid() != 0:
+        return
+    with Server("--write") as server:
+        path = os.path.join("/tmp", os.path.basename(server.folder) + ".sock")
+        server.stop()
+        server.options += ["--socket", path]
+        server.start()
+        os.chmod(path, 0o777)
+        child = os.fork()
+        if child == 0:
+            os.setgroups([])
+            os.setresgid(65534, 65534, 65534)
+            os.setresuid(65534, 65534, 65534)
+            sock = socket.socket(socket.AF_UNIX)
+            sock.connect(path)
+            sock.sendall(b"POST /session HTTP/1.0\r\nHost: x\r\n"
+                         b"Content-Type: application/json\r\n"
+                         b"Content-Length: 2\r\n\r\n{}")
+            os._exit(0 if sock.recv(99)[9:12] == b"403" else 1)
+        same(0, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]),
+             "another user")
+        same(0, server.get(INFO)["sessions"], "sessions of another user")
+
+
+def check_turns():
+    """Servers that start at the same time at one path take turns."""
+    with Server() as server:
+        server.stop()
+        folder = os.path.join(server.folder, "turns")
+        os.mkdir(folder, 0o700)
+        path = os.path.join(folder, "socket")
+        lock = os.open(folder, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        first = subprocess.Popen([AGENTWAL, "serve", "--socket", path],
+                                 env=server.environment, stdout=subprocess.PIPE)
+        time.sleep(1)
+        if os.path.exists(path):
+            fail("a server did not wait for its turn")
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        os.close(lock)
+        if not first.stdout.readline():
+            fail("a server did not get its turn")
+        all_of = [first] + [subprocess.Popen(
+            [AGENTWAL, "serve", "--socket", path], env=server.environment,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            for _ in range(6)]
+        codes = [process.wait(timeout=60) for process in all_of[1:]]
+        same([3] * 6, codes, "servers at the path of another one")
+        first.kill()
+        first.wait()
+        all_of += [subprocess.Popen(
+            [AGENTWAL, "serve", "--socket", path], env=server.environment,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            for _ in range(6)]
+        started = [process for process in all_of[7:]
+                   if process.stdout.readline()]
+        same(1, len(started), "servers at one path")
+        for process in started:
+            process.terminate()
+        for process in all_of:
+            process.wait(timeout=60)
+            process.stdout.close()
         server.start()
 
 
@@ -272,6 +400,9 @@ def check_start():
 
 
 check_port()
+check_link_time()
 check_write()
 check_socket()
+check_users()
+check_turns()
 check_start()

@@ -41,6 +41,13 @@ def check_framing(server):
         same(400, status_of(answer), "framing %r" % (headers,))
         if b"HTTP/1.1 2" in answer:
             fail("%r was answered: %r" % (headers, answer))
+    smuggled = b"GET /api/v1/info HTTP/1.1\r\nHost: x\r\n\r\n"
+    for header in ("Content-Length : %d" % len(smuggled), "X Y: 1",
+                   "Transfer-Encoding : chunked", "X: \0", "X: 1\r\n folded",
+                   "X: 1\nY: 1", "X:  1"):
+        answer = server.raw(post(header) + smuggled, 3)
+        same((400, 1), (status_of(answer), answer.count(b"HTTP/1.1")),
+             "the header %r" % header)
     answer = server.raw(post(chunked, "Connection: close") +
                         b"2\r\n{}\r\n0\r\n\r\n")
     same(200, status_of(answer), "a chunked body")
@@ -66,6 +73,11 @@ def check_sizes(server):
     same(431, status_of(server.raw(
         b"GET /api/v1/info HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 17000 +
         b"\r\n\r\n", 3)), "a head of 17,000 bytes")
+    for count in (1, 127, 128, 700, 5000):
+        answer = server.raw(b"GET /api/v1/info?" + b"a&" * count +
+                            b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        same(200 if count < 128 else 414, status_of(answer),
+             "%d parameters" % count)
     for body in (b"", b"[]", b"{", b"\xff", b'{"title":1}{}'):
         answer = server.request("POST", "/session/none/message", body,
                                 {"Content-Type": "application/json"})
@@ -81,6 +93,53 @@ def check_sizes(server):
             ('{"parts":[{"type":"file","mime":"image/png","url":"%s"}]}' %
              url).encode(), {"Content-Type": "application/json"})
         same(200, answer.status, "a file at %r" % url)
+
+
+def check_methods(server):
+    for path, expected in (("/api/v1/info", "GET, HEAD"), ("/", "GET, HEAD"),
+                           ("/session", "GET, HEAD, POST"),
+                           ("/session/x", "GET, HEAD, PATCH, DELETE")):
+        answer = server.request("PUT", path, b"{}",
+                                {"Content-Type": "application/json"})
+        same((405, expected), (answer.status, answer.headers["Allow"]), path)
+
+
+def check_bodies(server):
+    """Bodies that do not end take a bounded memory."""
+    socks = []
+    for _ in range(6):
+        sock = connect(server)
+        sock.sendall(post("Content-Length: %d" % (31 * MIB)))
+        sock.sendall(b"x" * (30 * MIB))
+        socks.append(sock)
+    statuses = []
+    for sock in socks:
+        sock.sendall(b"x" * MIB)
+        sock.settimeout(30)
+        statuses.append(status_of(sock.recv(4096)))
+        sock.close()
+    same({400, 503}, set(statuses), "bodies at the same time")
+    same(400, server.request("POST", "/session", b"x" * MIB, {
+        "Content-Type": "application/json"}).status, "a body after them")
+
+
+def check_unread(server):
+    """Exports that nobody reads keep out only exports."""
+    server.create("--id", "long")
+    server.append("long", *({"role": "user", "content": "z" * 3 * MIB},) * 2)
+    path = API + "/sessions/long/export?dialect=entries"
+    socks = []
+    for _ in range(33):
+        sock = connect(server)
+        sock.sendall(("GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % path).encode())
+        sock.settimeout(30)
+        socks.append((sock, status_of(sock.recv(100))))
+    same([200] * 32 + [503], sorted(status for _, status in socks), "exports")
+    server.get(API + "/projects")
+    server.get(API + "/search?q=nothing")
+    same(200, server.request("POST", "/session", {}).status, "a change")
+    for sock, _ in socks:
+        sock.close()
 
 
 def check_garbage(server):
@@ -263,20 +322,68 @@ def check_connections():
         for sock in socks:
             sock.close()
     with Server(port=True) as server:
+        check_strangers(server)
+    with Server("--connections", "2", port=True) as server:
+        bearer = "Authorization: Bearer %s\r\n" % server.token
+        head = "GET %s/info HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n%s\r\n" % (
+            API, server.port, bearer)
         socks = []
-        for _ in range(40):
-            socks.append(socket.create_connection(("127.0.0.1", server.port)))
-        time.sleep(0.5)
-        closed = sum(is_closed(sock, 0.05) for sock in socks)
-        same(8, closed, "connections of one address that are refused")
-        for sock in socks:
+        for expected in (200, 200, 503):
+            sock = socket.create_connection(("127.0.0.1", server.port), 30)
+            sock.sendall(head.encode())
+            same(expected, status_of(sock.recv(4096)), "--connections 2")
+            socks.append(sock)
+        socks[0].close()
+        until = time.monotonic() + 20
+        while server.request("GET", API + "/info").status != 200:
+            if time.monotonic() > until:
+                fail("a connection after another one has ended")
+            time.sleep(0.1)
+        for sock in socks[1:]:
             sock.close()
+
+
+def check_strangers(server):
+    """Connections without the token do not keep those with it out."""
+    def open_one(text=b""):
+        sock = socket.create_connection(("127.0.0.1", server.port), 30)
+        sock.sendall(text)
+        return sock
+    head = b"GET /api/v1/info HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n" % server.port
+    known = open_one(head + b"Authorization: Bearer %s\r\n\r\n" %
+                     server.token.encode())
+    same(200, status_of(known.recv(4096)), "the token")
+    began = time.monotonic()
+    socks = [open_one(head if n % 2 else b"") for n in range(300)]
+    for _ in range(20):
+        server.get(API + "/info")
+    if not is_closed(socks[0], 5):
+        fail("the first of 300 strangers is not closed")
+    refused = open_one(head + b"\r\n")
+    refused.recv(4096)
+    while not is_closed(refused, 1):  # which keeps asking without a token
+        if time.monotonic() - began > 40:
+            fail("a stranger is not closed")
+        try:
+            refused.sendall(head + b"\r\n")
+        except (BrokenPipeError, ConnectionResetError):
+            break
+    for sock in socks:
+        if not is_closed(sock, 30):
+            fail("a stranger is open after its time")
+        sock.close()
+    known.sendall(head + b"Authorization: Bearer %s\r\n\r\n" %
+                  server.token.encode())
+    same(200, status_of(known.recv(4096)), "the token, later")
 
 
 with Server("--write") as main:
     check_framing(main)
     check_sizes(main)
     check_garbage(main)
+    check_methods(main)
+    check_bodies(main)
+    check_unread(main)
     check_hostile(main)
     check_part(main)
     check_damage(main)

@@ -23,7 +23,17 @@ static bool make_secret(char secret[SERVE_SECRET_SIZE])
     return true;
 }
 
-bool serve_access_init(struct serve_access *access, uint16_t port)
+/* Seconds, also of those that the machine slept. */
+static time_t now_s(void)
+{
+    struct timespec now = {0};
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return now.tv_sec;
+}
+
+bool serve_access_init(struct serve_access *access, uint16_t port,
+                       unsigned link_s)
 {
     static const char *const hosts[SERVE_NAMES] = {"127.0.0.1", "[::1]",
                                                    "localhost"};
@@ -32,7 +42,9 @@ bool serve_access_init(struct serve_access *access, uint16_t port)
         snprintf(access->names[i], SERVE_NAME_SIZE, "%s:%u", hosts[i], port);
     }
     snprintf(access->cookie_name, SERVE_NAME_SIZE, "agentwal-%u", port);
-    atomic_store(&access->key_is_used, false);
+    access->key_until = now_s() + (time_t)link_s;
+    access->key_is_used = false;
+    pthread_mutex_init(&access->lock, NULL);
     return make_secret(access->token) && make_secret(access->key) &&
            make_secret(access->cookie);
 }
@@ -121,11 +133,16 @@ static bool has_token(const struct serve_exchange *exchange)
 
 static bool has_cookie(const struct serve_exchange *exchange)
 {
-    const struct serve_access *access = &exchange->server->access;
+    struct serve_access *access = &exchange->server->access;
     const char *value = MHD_lookup_connection_value(
         exchange->connection, MHD_COOKIE_KIND, access->cookie_name);
+    bool is_valid;
 
-    return value != NULL && is_secret(value, strlen(value), access->cookie);
+    pthread_mutex_lock(&access->lock);
+    is_valid = value != NULL && is_secret(value, strlen(value), access->cookie);
+    access->key_is_used = access->key_is_used || is_valid;
+    pthread_mutex_unlock(&access->lock);
+    return is_valid;
 }
 
 static struct MHD_Response *make_text(const char *text)
@@ -145,8 +162,9 @@ static void refuse_unknown(struct serve_exchange *exchange)
     static const char page[] =
         "<!doctype html><meta charset=utf-8><title>agentwal</title>"
         "<h1>This link is not valid any more</h1>"
-        "<p>A link of <code>agentwal serve</code> opens the page once, in one "
-        "browser. Stop the server and start it again to get another link. "
+        "<p>A link of <code>agentwal serve</code> opens the page in one "
+        "browser, soon after the server was started. Stop the server and start "
+        "it again to get another link. "
         "Programs send <code>Authorization: Bearer</code> with the token in "
         "the file that <code>agentwal serve</code> printed.</p>\n";
     const char *accept = serve_exchange_header(exchange, "Accept", NULL);
@@ -162,26 +180,45 @@ static void refuse_unknown(struct serve_exchange *exchange)
                           "serve printed, or open its link");
 }
 
-/* Answers the link: a cookie, and the page without the key. */
+/* Makes a cookie for the link, if its key is still valid. */
+static bool make_cookie(struct serve_access *access, struct wal_slice key,
+                        char *cookie, size_t size)
+{
+    bool is_made;
+
+    pthread_mutex_lock(&access->lock);
+    is_made = is_secret(key.data, (size_t)key.size, access->key) &&
+              !access->key_is_used && now_s() < access->key_until &&
+              make_secret(access->cookie);
+    if (is_made) {
+        snprintf(cookie, size, "%s=%s; HttpOnly; SameSite=Strict; Path=/",
+                 access->cookie_name, access->cookie);
+    }
+    pthread_mutex_unlock(&access->lock);
+    return is_made;
+}
+
+/* Answers the link: a cookie, and a page that goes on to the address without
+ * the key. A redirect would not do: where a page of another site had the link,
+ * the browser sends no SameSite=Strict cookie until a page of this one asks. */
 static bool answer_link(struct serve_exchange *exchange)
 {
-    struct serve_access *access = &exchange->server->access;
+    static const char page[] =
+        "<!doctype html><meta charset=utf-8><title>agentwal</title>"
+        "<meta http-equiv=refresh content=\"0; url=/\">"
+        "<p><a href=\"/\">Go on to the sessions</a></p>\n";
     struct wal_slice key = serve_exchange_query(exchange, "key");
     struct MHD_Response *response;
     char cookie[256];
 
     if (exchange->segment_count != 0 || exchange->is_bad_path ||
         strcmp(exchange->method, "GET") != 0 ||
-        !is_secret(key.data, (size_t)key.size, access->key) ||
-        atomic_exchange(&access->key_is_used, true)) {
+        !make_cookie(&exchange->server->access, key, cookie, sizeof(cookie))) {
         return false;
     }
-    snprintf(cookie, sizeof(cookie), "%s=%s; HttpOnly; SameSite=Strict; Path=/",
-             access->cookie_name, access->cookie);
-    response = make_text("");
+    response = make_text(page);
     serve_response_header(response, "Set-Cookie", cookie);
-    serve_response_header(response, "Location", "/");
-    serve_exchange_respond(exchange, MHD_HTTP_SEE_OTHER, response);
+    serve_exchange_respond(exchange, MHD_HTTP_OK, response);
     return true;
 }
 

@@ -86,6 +86,7 @@ void serve_exchange_destroy(struct serve_exchange *exchange)
         MHD_destroy_response(exchange->response);
     }
     free(exchange->data);
+    atomic_fetch_sub(&exchange->server->body_bytes, exchange->body_capacity);
     free(exchange->body);
     free(exchange->target);
     free(exchange->path);
@@ -374,6 +375,7 @@ static struct MHD_Response *take_json(struct serve_exchange *exchange)
 enum MHD_Result serve_exchange_queue(struct serve_exchange *exchange)
 {
     struct MHD_Response *response = exchange->response;
+    char methods[SERVE_METHODS_SIZE];
     enum MHD_Result result;
 
     exchange->response = NULL;
@@ -382,12 +384,13 @@ enum MHD_Result serve_exchange_queue(struct serve_exchange *exchange)
     }
     add_common_headers(response, exchange->is_sandboxed);
     if (exchange->status == MHD_HTTP_METHOD_NOT_ALLOWED) {
-        serve_response_header(response, "Allow",
-                              exchange->server->can_write
-                                  ? "GET, HEAD, POST, PATCH, DELETE"
-                                  : "GET, HEAD");
+        exchange->server->list_methods(exchange, methods);
+        serve_response_header(response, "Allow", methods);
     } else if (exchange->status == MHD_HTTP_UNAUTHORIZED) {
         serve_response_header(response, "WWW-Authenticate", "Bearer");
+    }
+    if (exchange->is_last) {
+        serve_response_header(response, "Connection", "close");
     }
     result =
         MHD_queue_response(exchange->connection, exchange->status, response);

@@ -37,7 +37,8 @@ struct serve_exchange {
     bool is_bad_path;
     bool is_cookie; /* the cookie allowed it, not the token */
     bool is_counted;
-    bool is_refused;   /* at its head; the body is read and dropped */
+    bool is_refused;   /* the rest of the body is read and dropped */
+    bool is_last;      /* the connection ends with the answer */
     bool is_sandboxed; /* the answer is content of a session */
     char *body;
     size_t body_size;

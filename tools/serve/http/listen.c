@@ -2,12 +2,17 @@
  * listen.c - the sockets of a server (server.h).
  *
  * Invariant: the socket's file is made with mode 0600; the socket of another
- * server that listens is left as it is.
+ * server that listens is left as it is. Servers that start at the same time at
+ * one path take turns, by a lock on its directory: between bind and listen a
+ * socket refuses connections as that of a server that has ended.
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -16,7 +21,9 @@
 #include "tools/serve/http/server.h"
 
 enum {
-    BACKLOG = 1024
+    BACKLOG = 1024,
+    TURN_ATTEMPTS = 500, /* to lock the directory of a socket */
+    TURN_PAUSE_MS = 10
 };
 
 static int fail_socket(const struct serve_server *server, const char *what)
@@ -68,21 +75,41 @@ static bool make_room(const struct sockaddr_un *address)
     return is_free;
 }
 
-static int listen_unix(struct serve_server *server)
+/* Opens and locks the directory of a path. Returns its descriptor, or -1 with
+ * errno. Others may hold the lock of a directory that all can read, such as
+ * /tmp: it is not waited for without an end. */
+static int lock_directory(const char *path)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const struct timespec pause = {.tv_nsec = TURN_PAUSE_MS * 1000000};
+    const char *slash = strrchr(path, '/');
+    char *directory = slash == NULL
+                          ? cli_copy_text(".", 1)
+                          : cli_copy_text(path, (size_t)(slash - path) + 1);
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    free(directory);
+    for (int i = 0; fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
+        if (errno != EWOULDBLOCK || i == TURN_ATTEMPTS) {
+            int failure = errno;
+
+            close(fd);
+            errno = failure == EWOULDBLOCK ? EADDRINUSE : failure;
+            return -1;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    return fd;
+}
+
+static int bind_unix(struct serve_server *server,
+                     const struct sockaddr_un *address)
+{
     const char *path = server->socket_path;
     mode_t mask;
     int bound;
     int fd;
 
-    if (strlen(path) >= sizeof(address.sun_path)) {
-        return cli_error(server->cli, CLI_USAGE, path,
-                         "the path of a socket has at most %zu bytes",
-                         sizeof(address.sun_path) - 1);
-    }
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    if (!make_room(&address)) {
+    if (!make_room(address)) {
         return fail_socket(server, path);
     }
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -90,7 +117,7 @@ static int listen_unix(struct serve_server *server)
         return fail_socket(server, path);
     }
     mask = umask(S_IRWXG | S_IRWXO | S_IXUSR);
-    bound = bind(fd, (const void *)&address, sizeof(address));
+    bound = bind(fd, (const void *)address, sizeof(*address));
     umask(mask);
     if (bound != 0 || listen(fd, BACKLOG) != 0) {
         int code = fail_socket(server, path);
@@ -100,6 +127,29 @@ static int listen_unix(struct serve_server *server)
     }
     server->sockets[0] = fd;
     return CLI_CONTINUE;
+}
+
+static int listen_unix(struct serve_server *server)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *path = server->socket_path;
+    int directory;
+    int code;
+
+    /* The address of an empty path would be one without a file and a mode. */
+    if (path[0] == '\0' || strlen(path) >= sizeof(address.sun_path)) {
+        return cli_error(server->cli, CLI_USAGE, path,
+                         "the path of a socket has 1 to %zu bytes",
+                         sizeof(address.sun_path) - 1);
+    }
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    directory = lock_directory(path);
+    if (directory < 0) {
+        return fail_socket(server, path);
+    }
+    code = bind_unix(server, &address);
+    close(directory);
+    return code;
 }
 
 /* --- a port ------------------------------------------------------------- */

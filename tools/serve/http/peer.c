@@ -4,20 +4,26 @@
 #include "tools/serve/http/peer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     BODY_FACTOR = 10 /* a body may take N times the idle time */
 };
 
 struct serve_peer {
-    struct serve_peer *next;
+    struct serve_peer *next; /* an older one */
     struct serve_peer *previous;
     int fd;
     enum serve_wait wait;
-    time_t since; /* monotonic seconds */
+    time_t begun; /* monotonic seconds */
+    time_t since; /* when `wait` began */
+    bool is_known;
+    bool is_foreign;
+    bool is_evicted; /* a stranger that is counted no more */
 };
 
 static time_t now_s(void)
@@ -28,6 +34,32 @@ static time_t now_s(void)
     return now.tv_sec;
 }
 
+/* Lock. */
+static void evict(struct serve_server *server, struct serve_peer *peer)
+{
+    if (peer->fd >= 0) {
+        shutdown(peer->fd, SHUT_RDWR);
+    }
+    server->strangers--;
+    peer->is_evicted = true;
+}
+
+/* Lock. */
+static void evict_oldest(struct serve_server *server)
+{
+    struct serve_peer *oldest = NULL;
+
+    for (struct serve_peer *peer = server->peers; peer != NULL;
+         peer = peer->next) {
+        if (!peer->is_known && !peer->is_evicted) {
+            oldest = peer;
+        }
+    }
+    if (oldest != NULL) {
+        evict(server, oldest);
+    }
+}
+
 enum MHD_Result serve_peer_accept(void *ctx, const struct sockaddr *address,
                                   socklen_t size)
 {
@@ -35,12 +67,40 @@ enum MHD_Result serve_peer_accept(void *ctx, const struct sockaddr *address,
 
     (void)address;
     (void)size;
-    /* Several workers accept at the same time. */
-    if (atomic_fetch_add(&server->connections, 1) < server->connection_limit) {
-        return MHD_YES;
+    pthread_mutex_lock(&server->lock);
+    if (server->strangers >= SERVE_STRANGERS) {
+        evict_oldest(server);
     }
-    atomic_fetch_sub(&server->connections, 1);
-    return MHD_NO;
+    server->strangers++;
+    pthread_mutex_unlock(&server->lock);
+    return MHD_YES;
+}
+
+/* Lock. */
+static bool admit(struct serve_server *server, struct serve_peer *peer)
+{
+    if (peer->is_known) {
+        return true;
+    }
+    if (peer->is_evicted || server->known >= server->connection_limit) {
+        return false;
+    }
+    server->strangers--;
+    server->known++;
+    peer->is_known = true;
+    return true;
+}
+
+/* Whether the process that connected to a Unix socket is another user's. The
+ * mode of the socket keeps others out; this holds where it is no file, or was
+ * given another mode. */
+static bool has_other_user(int fd)
+{
+    struct ucred user = {0};
+    socklen_t size = sizeof(user);
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &size) != 0 ||
+           (user.uid != geteuid() && user.uid != 0);
 }
 
 static void begin(struct serve_server *server,
@@ -51,9 +111,13 @@ static void begin(struct serve_server *server,
     struct serve_peer *peer = cli_alloc(sizeof(*peer));
 
     peer->fd = info != NULL ? info->connect_fd : -1;
-    peer->since = now_s();
+    peer->begun = peer->since = now_s();
+    peer->is_foreign = !server->has_port && has_other_user(peer->fd);
     *socket_context = peer;
     pthread_mutex_lock(&server->lock);
+    if (!server->has_port && !peer->is_foreign && !admit(server, peer)) {
+        evict(server, peer);
+    }
     peer->next = server->peers;
     if (peer->next != NULL) {
         peer->next->previous = peer;
@@ -73,8 +137,12 @@ static void end(struct serve_server *server, struct serve_peer *peer)
     if (peer->next != NULL) {
         peer->next->previous = peer->previous;
     }
+    if (peer->is_known) {
+        server->known--;
+    } else if (!peer->is_evicted) {
+        server->strangers--;
+    }
     pthread_mutex_unlock(&server->lock);
-    atomic_fetch_sub(&server->connections, 1);
     free(peer);
 }
 
@@ -90,13 +158,54 @@ void serve_peer_notify(void *ctx, struct MHD_Connection *connection,
     }
 }
 
+static struct serve_peer *peer_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return info != NULL ? info->socket_context : NULL;
+}
+
+bool serve_peer_admit(struct serve_server *server,
+                      struct MHD_Connection *connection)
+{
+    struct serve_peer *peer = peer_of(connection);
+    bool is_admitted;
+
+    pthread_mutex_lock(&server->lock);
+    is_admitted = peer != NULL && admit(server, peer);
+    pthread_mutex_unlock(&server->lock);
+    return is_admitted;
+}
+
+bool serve_peer_is_foreign(struct MHD_Connection *connection)
+{
+    const struct serve_peer *peer = peer_of(connection);
+
+    return peer == NULL || peer->is_foreign;
+}
+
+void serve_peer_cut(struct MHD_Connection *connection, const char *status)
+{
+    const struct serve_peer *peer = peer_of(connection);
+    char answer[128];
+    int size = snprintf(answer, sizeof(answer),
+                        "HTTP/1.1 %s\r\nConnection: close\r\n"
+                        "Content-Length: 0\r\n\r\n",
+                        status);
+
+    if (peer != NULL && peer->fd >= 0) {
+        (void)!send(peer->fd, answer, (size_t)size,
+                    MSG_NOSIGNAL | MSG_DONTWAIT);
+        shutdown(peer->fd, SHUT_RDWR);
+    }
+}
+
 void serve_peer_wait_for(struct serve_server *server,
                          struct MHD_Connection *connection,
                          enum serve_wait what)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct serve_peer *peer = info != NULL ? info->socket_context : NULL;
+    struct serve_peer *peer = peer_of(connection);
 
     if (peer != NULL) {
         pthread_mutex_lock(&server->lock);
@@ -107,8 +216,11 @@ void serve_peer_wait_for(struct serve_server *server,
 }
 
 /* Lock. The descriptor is open as long as the peer is in the list. */
-static void shut_slow_down(const struct serve_server *server)
+static void shut_slow_down(struct serve_server *server)
 {
+    time_t stranger_limit = (time_t)server->idle_s < SERVE_STRANGER_S
+                                ? (time_t)server->idle_s
+                                : SERVE_STRANGER_S;
     time_t now = now_s();
 
     for (struct serve_peer *peer = server->peers; peer != NULL;
@@ -116,8 +228,12 @@ static void shut_slow_down(const struct serve_server *server)
         time_t limit = (time_t)server->idle_s *
                        (peer->wait == SERVE_WAIT_BODY ? BODY_FACTOR : 1);
 
-        if (peer->wait != SERVE_WAIT_NONE && peer->fd >= 0 &&
-            now - peer->since > limit) {
+        if (!peer->is_known) {
+            if (!peer->is_evicted && now - peer->begun > stranger_limit) {
+                evict(server, peer);
+            }
+        } else if (peer->wait != SERVE_WAIT_NONE && peer->fd >= 0 &&
+                   now - peer->since > limit) {
             shutdown(peer->fd, SHUT_RDWR);
         }
     }

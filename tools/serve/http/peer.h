@@ -6,6 +6,12 @@
  * connection that has not sent the head of its next request within the idle
  * time is therefore shut down, and one whose body takes ten times as long.
  *
+ * All users of the machine reach a port, from the same address. A connection is
+ * a stranger until it has sent a valid token. Strangers do not count against
+ * the limit of connections: there are at most SERVE_STRANGERS, another one has
+ * the oldest shut down, and each is after SERVE_STRANGER_S. To a Unix socket
+ * the processes of other users, except root, are strangers for good.
+ *
  * Threads: any.
  */
 #ifndef AGENTWAL_TOOLS_SERVE_HTTP_PEER_H
@@ -26,6 +32,17 @@ enum MHD_Result serve_peer_accept(void *ctx, const struct sockaddr *address,
 void serve_peer_notify(void *ctx, struct MHD_Connection *connection,
                        void **socket_context,
                        enum MHD_ConnectionNotificationCode code);
+
+/* Counts the connection among those that are known, once it has sent a valid
+ * token. Returns false when there are too many of them. */
+bool serve_peer_admit(struct serve_server *server,
+                      struct MHD_Connection *connection);
+
+/* Whether the process at the other end of a Unix socket is another user's. */
+bool serve_peer_is_foreign(struct MHD_Connection *connection);
+
+/* Sends a line of status, and shuts the connection down. */
+void serve_peer_cut(struct MHD_Connection *connection, const char *status);
 
 /* What the connection is waited for from now on. */
 void serve_peer_wait_for(struct serve_server *server,

@@ -58,7 +58,54 @@ static bool check_framing(struct serve_exchange *exchange)
     return true;
 }
 
-static bool check_head(struct serve_exchange *exchange)
+/* Bytes that a head has as libmicrohttpd understood it. */
+struct understood {
+    size_t size;
+    size_t empty;   /* headers without a value */
+    bool has_blank; /* in a name */
+};
+
+static enum MHD_Result see_size(void *ctx, enum MHD_ValueKind kind,
+                                const char *name, const char *value)
+{
+    struct understood *understood = ctx;
+
+    (void)kind;
+    understood->size += strlen(name) + 4; /* ": " and CR LF */
+    understood->size += value != NULL ? strlen(value) : 0;
+    understood->empty += value == NULL || value[0] == '\0';
+    understood->has_blank |= name[strcspn(name, " \t")] != '\0';
+    return MHD_YES;
+}
+
+/* Checks that the head has no byte more or less than what was understood of it:
+ * libmicrohttpd takes folded headers, lines that end without CR, and blanks
+ * before the colon, and cuts a text at a NUL, where a proxy may not. */
+static bool check_bytes(struct serve_exchange *exchange, const char *version)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+        exchange->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    struct understood understood = {
+        .size = strlen(exchange->method) + strlen(exchange->target) +
+                strlen(version) + 6 /* two blanks, and CR LF twice */
+    };
+    size_t size = info != NULL ? info->header_size : 0;
+
+    MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, see_size,
+                              &understood);
+    if (understood.has_blank || size > understood.size ||
+        size + understood.empty < understood.size) {
+        exchange->is_last = true;
+        serve_exchange_refuse(exchange, MHD_HTTP_BAD_REQUEST,
+                              "the head of a request has lines that end with "
+                              "CR LF, and headers as \"Name: value\", without "
+                              "a NUL");
+        return false;
+    }
+    return true;
+}
+
+static bool check_head(struct serve_exchange *exchange, const char *version)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(
         exchange->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
@@ -70,8 +117,23 @@ static bool check_head(struct serve_exchange *exchange)
             "the head of a request has at most %d bytes", SERVE_HEAD_MAX);
         return false;
     }
-    if (!check_framing(exchange) ||
-        (exchange->server->has_port && !serve_access_check(exchange))) {
+    if (!check_bytes(exchange, version) || !check_framing(exchange)) {
+        return false;
+    }
+    if (exchange->server->has_port) {
+        if (!serve_access_check(exchange)) {
+            return false;
+        }
+    } else if (serve_peer_is_foreign(exchange->connection)) {
+        serve_exchange_refuse(exchange, MHD_HTTP_FORBIDDEN,
+                              "the socket is of another user");
+        return false;
+    }
+    if (!serve_peer_admit(exchange->server, exchange->connection)) {
+        exchange->is_last = true;
+        serve_exchange_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE,
+                              "the server has %u connections at a time",
+                              exchange->server->connection_limit);
         return false;
     }
     if (exchange->is_bad_path) {
@@ -118,18 +180,42 @@ static void count_request(struct serve_exchange *exchange, bool begins)
     pthread_mutex_unlock(&server->lock);
 }
 
+/* Makes room for what a body gets next. Returns false when the bodies of all
+ * requests have taken what they may. */
+static bool reserve_body(struct serve_exchange *exchange, size_t size)
+{
+    atomic_size_t *total = &exchange->server->body_bytes;
+
+    while (exchange->body_capacity - exchange->body_size < size) {
+        size_t before = exchange->body_capacity;
+
+        if (atomic_load(total) + before > SERVE_BODIES_MAX) {
+            return false;
+        }
+        exchange->body = cli_reserve(exchange->body, exchange->body_capacity,
+                                     &exchange->body_capacity, sizeof(char));
+        atomic_fetch_add(total, exchange->body_capacity - before);
+    }
+    return true;
+}
+
 static void take_body(struct serve_exchange *exchange, const char *data,
                       size_t size)
 {
-    if (size > SERVE_BODY_MAX - exchange->body_size) {
-        exchange->body_is_too_big = true;
-    }
     if (exchange->body_is_too_big || exchange->is_refused) {
         return;
     }
-    while (exchange->body_capacity - exchange->body_size < size) {
-        exchange->body = cli_reserve(exchange->body, exchange->body_capacity,
-                                     &exchange->body_capacity, sizeof(char));
+    if (size > SERVE_BODY_MAX - exchange->body_size) {
+        exchange->body_is_too_big = true;
+        return;
+    }
+    if (!reserve_body(exchange, size)) {
+        exchange->is_refused = true;
+        serve_exchange_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE,
+                              "the server reads %d bytes of bodies at a time; "
+                              "try again",
+                              SERVE_BODIES_MAX);
+        return;
     }
     memcpy(exchange->body + exchange->body_size, data, size);
     exchange->body_size += size;
@@ -164,7 +250,6 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *connection,
 
     (void)ctx;
     (void)url;
-    (void)version;
     if (exchange == NULL) {
         return MHD_NO;
     }
@@ -173,7 +258,7 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *connection,
         exchange->connection = connection;
         exchange->method = method;
         count_request(exchange, true);
-        exchange->is_refused = !check_head(exchange);
+        exchange->is_refused = !check_head(exchange, version);
         serve_peer_wait_for(exchange->server, connection, SERVE_WAIT_BODY);
         if (exchange->is_refused && !has_short_body(exchange)) {
             atomic_store(&exchange->step, SERVE_STEP_ANSWERED);
@@ -196,9 +281,24 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *connection,
     return MHD_NO;
 }
 
+/* libmicrohttpd 0.9.75 stops where the parameters of a query do not fit its
+ * memory, and answers nothing. */
+static bool has_many_parameters(const char *target)
+{
+    size_t count = 0;
+
+    for (; *target != '\0'; target++) {
+        count += *target == '&';
+    }
+    return count >= SERVE_PARAMETERS_MAX;
+}
+
 static void *begin_request(void *ctx, const char *target,
                            struct MHD_Connection *connection)
 {
+    if (has_many_parameters(target)) {
+        serve_peer_cut(connection, "414 URI Too Long");
+    }
     return serve_exchange_create(ctx, target, connection);
 }
 
@@ -243,8 +343,8 @@ static void raise_file_limit(unsigned connections)
     }
 }
 
-/* libmicrohttpd gives each worker a part of the limit; serve_peer_accept keeps
- * that of all. */
+/* libmicrohttpd gives each worker a part of its limit; peer.c keeps that of
+ * all. */
 static struct MHD_Daemon *start_daemon(struct serve_server *server, int fd)
 {
     unsigned workers = count_workers();
@@ -253,8 +353,7 @@ static struct MHD_Daemon *start_daemon(struct serve_server *server, int fd)
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0,
         serve_peer_accept, server, handle, server, MHD_OPTION_LISTEN_SOCKET, fd,
         MHD_OPTION_THREAD_POOL_SIZE, workers, MHD_OPTION_CONNECTION_LIMIT,
-        workers * (server->connection_limit + 8),
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, server->address_limit,
+        workers * (server->connection_limit + 4 * SERVE_STRANGERS),
         MHD_OPTION_CONNECTION_TIMEOUT, server->idle_s,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_SIZE,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK,
@@ -308,7 +407,7 @@ static void drain(struct serve_server *server, time_t seconds)
 
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += seconds;
-    while ((server->requests > 0 || server->jobs > 0) &&
+    while ((server->requests > 0 || server->jobs > 0 || server->streams > 0) &&
            pthread_cond_timedwait(&server->changed, &server->lock, &until) !=
                ETIMEDOUT) {
     }
@@ -329,7 +428,7 @@ bool serve_stop(struct serve_server *server)
     drain(server, SERVE_DRAIN_S);
     serve_peer_shut_down(server);
     drain(server, SERVE_SHUT_DOWN_S);
-    has_ended = server->jobs == 0;
+    has_ended = server->jobs == 0 && server->streams == 0;
     pthread_mutex_unlock(&server->lock);
     serve_peer_stop(server);
     if (has_ended) {

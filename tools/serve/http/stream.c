@@ -91,10 +91,10 @@ static ssize_t put(void *ctx, const char *data, size_t size)
     return (ssize_t)size;
 }
 
-static void end_job(struct serve_server *server)
+static void end_stream(struct serve_server *server)
 {
     pthread_mutex_lock(&server->lock);
-    server->jobs--;
+    server->streams--;
     pthread_cond_broadcast(&server->changed);
     pthread_mutex_unlock(&server->lock);
 }
@@ -118,7 +118,7 @@ static void *run_producer(void *ctx)
     wake(stream);
     pthread_mutex_unlock(&stream->lock);
     drop(stream);
-    end_job(server);
+    end_stream(server);
     return NULL;
 }
 
@@ -163,13 +163,13 @@ static void close_stream(void *ctx)
     drop(stream);
 }
 
-static bool take_job(struct serve_server *server)
+static bool take_place(struct serve_server *server)
 {
     bool has_room;
 
     pthread_mutex_lock(&server->lock);
-    has_room = server->jobs < SERVE_JOBS_MAX;
-    server->jobs += has_room ? 1 : 0;
+    has_room = server->streams < SERVE_STREAMS_MAX;
+    server->streams += has_room ? 1 : 0;
     pthread_mutex_unlock(&server->lock);
     return has_room;
 }
@@ -184,12 +184,12 @@ void serve_exchange_stream(struct serve_exchange *exchange,
     struct stream *stream;
     pthread_t thread;
 
-    if (!take_job(server)) {
+    if (!take_place(server)) {
         release(ctx);
         serve_exchange_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE,
-                              "the server answers %d slow requests at a time; "
-                              "try again",
-                              SERVE_JOBS_MAX);
+                              "the server sends %d exports and trees at a "
+                              "time; try again",
+                              SERVE_STREAMS_MAX);
         return;
     }
     stream = cli_alloc(sizeof(*stream));
@@ -212,7 +212,7 @@ void serve_exchange_stream(struct serve_exchange *exchange,
         release(ctx);
         drop(stream);
         MHD_destroy_response(response);
-        end_job(server);
+        end_stream(server);
         serve_exchange_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE,
                               "the system has no thread left; try again");
         return;

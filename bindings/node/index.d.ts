@@ -282,7 +282,7 @@ export interface CompactStoreResult {
   droppedContents: number;
   /** One for each segment that is damaged and was left as it is. */
   refusals: WalError[];
-  /** Processes that have replaced files mapped. */
+  /** Processes that keep replaced files, as long as a handle points to them; this one too. */
   readers: { processId: number; bytes: number }[];
   /** Of a dry run: one for each session that has records. */
   sessions: {

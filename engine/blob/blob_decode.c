@@ -22,15 +22,16 @@ enum wal_status wal__blob_report_corrupt(const struct wal__blob_store *blobs,
                                          uint64_t position, const char *why,
                                          struct wal_error *error)
 {
-    const struct wal__segment *segment =
-        wal__log_segment(&blobs->log, wal__position_segment(position));
     char text[WAL__DIGEST_HEX_SIZE];
+    char path[WAL__PATH_MAX];
 
     wal__digest_to_hex(digest, text);
-    return wal__fail_at(
-        error, WAL_ECORRUPT, 0, segment == NULL ? NULL : segment->path,
-        wal__position_offset(position),
-        "cannot read the content with SHA-256 %s: %s", text, why);
+    wal__segment_path(blobs->env, blobs->log.directory,
+                      wal__position_segment(position), path);
+    return wal__fail_at(error, WAL_ECORRUPT, 0, position == 0 ? NULL : path,
+                        wal__position_offset(position),
+                        "cannot read the content with SHA-256 %s: %s", text,
+                        why);
 }
 
 /* Whether a compaction has replaced a segment that this process has open: the

@@ -494,6 +494,26 @@ void wal__blob_store_unlock(struct wal__blob_store *blobs)
     pthread_rwlock_unlock(&blobs->index_lock);
 }
 
+void wal__blob_store_let_go(struct wal__blob_store *blobs)
+{
+    struct wal__log *log = &blobs->log;
+    bool must;
+
+    pthread_rwlock_rdlock(&blobs->index_lock);
+    must = atomic_load(&log->has_retired) || wal__log_is_outdated(log);
+    pthread_rwlock_unlock(&blobs->index_lock);
+    if (!must) {
+        return;
+    }
+    pthread_mutex_lock(&blobs->write_mutex);
+    pthread_rwlock_wrlock(&blobs->index_lock);
+    if (catch_up(blobs, NULL) == WAL_OK) {
+        wal__log_close_retired(log);
+    }
+    pthread_rwlock_unlock(&blobs->index_lock);
+    pthread_mutex_unlock(&blobs->write_mutex);
+}
+
 /* Catches up and loads the indexes before the look-up. */
 static enum wal_status catch_up_and_find(struct wal__blob_store *blobs,
                                          const struct wal__digest *digest,

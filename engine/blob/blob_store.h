@@ -67,6 +67,9 @@ void wal__blob_store_invalidate(struct wal__blob_store *blobs);
  * other processes do the same. */
 enum wal_status wal__blob_store_publish(struct wal__blob_store *blobs,
                                         struct wal_error *error) WAL_MUST_USE;
+/* Closes what compactions replaced and nobody of this process uses. Without a
+ * lock. */
+void wal__blob_store_let_go(struct wal__blob_store *blobs);
 /* Reloads everything after the control page was replaced. */
 enum wal_status wal__blob_store_rejoin(struct wal__blob_store *blobs,
                                        struct wal_error *error) WAL_MUST_USE;

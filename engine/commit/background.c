@@ -6,11 +6,33 @@
  */
 #include "engine/commit/background.h"
 
+#include <time.h>
+
 #include "format/bytes/assert.h"
 
 enum {
-    PREALLOC_PAUSE_US = 1000
+    PREALLOC_PAUSE_US = 1000,
+    LET_GO_S = 1 /* between two looks for files that were replaced */
 };
+
+/* When to look next. */
+static struct timespec next_look(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    now.tv_sec += LET_GO_S;
+    return now;
+}
+
+static bool is_past(const struct timespec *time)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec > time->tv_sec ||
+           (now.tv_sec == time->tv_sec && now.tv_nsec >= time->tv_nsec);
+}
 
 void wal__background_request(struct wal__committer *committer)
 {
@@ -42,6 +64,7 @@ void wal__background_request(struct wal__committer *committer)
 void *wal__background_main(void *arg)
 {
     struct wal__committer *committer = arg;
+    struct timespec look = next_look();
 
     pthread_setname_np(pthread_self(), "wal-background");
     pthread_mutex_lock(&committer->background_mutex);
@@ -49,9 +72,16 @@ void *wal__background_main(void *arg)
         struct wal__prealloc_job job = committer->prealloc_job;
         bool prealloc = committer->prealloc_requested;
 
+        if (is_past(&look)) {
+            pthread_mutex_unlock(&committer->background_mutex);
+            committer->let_go(committer->client.ctx);
+            look = next_look();
+            pthread_mutex_lock(&committer->background_mutex);
+            continue;
+        }
         if (!prealloc && !committer->sync_requested) {
-            pthread_cond_wait(&committer->background_work,
-                              &committer->background_mutex);
+            pthread_cond_timedwait(&committer->background_work,
+                                   &committer->background_mutex, &look);
             continue;
         }
         committer->prealloc_requested = false;

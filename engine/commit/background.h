@@ -1,6 +1,7 @@
 /*
  * background.h - the background thread of a committer: it preallocates
- * segments (SPEC.md 3.5) and syncs what no caller waits for (4.2).
+ * segments (SPEC.md 3.5), syncs what no caller waits for (4.2), and each second
+ * closes what compactions replaced (3.9).
  *
  * Invariant: no writer waits for this thread, except a rotation that finds
  * preallocation in progress (wal__prealloc_lock).

@@ -194,7 +194,7 @@ enum wal_status wal__committer_flush(struct wal__committer *committer,
 }
 
 /* Makes the caller the leader, though nothing may be staged. */
-static void acquire_leadership(struct wal__committer *committer)
+void wal__committer_pause(struct wal__committer *committer)
 {
     pthread_mutex_lock(&committer->mutex);
     while (committer->has_leader) {
@@ -204,7 +204,7 @@ static void acquire_leadership(struct wal__committer *committer)
     pthread_mutex_unlock(&committer->mutex);
 }
 
-static void release_leadership(struct wal__committer *committer)
+void wal__committer_resume(struct wal__committer *committer)
 {
     pthread_mutex_lock(&committer->mutex);
     wal__commit_cycle_end(committer);
@@ -224,10 +224,10 @@ enum wal_status wal__committer_sync(struct wal__committer *committer,
     }
     status = wal__log_sync(log, end, NULL);
     if (status != WAL_OK) {
-        acquire_leadership(committer);
+        wal__committer_pause(committer);
         status = wal__leader_sync(log, &committer->client, end,
                                   async_status == WAL_OK ? error : NULL);
-        release_leadership(committer);
+        wal__committer_resume(committer);
     }
     return async_status == WAL_OK ? status : async_status;
 }
@@ -258,9 +258,9 @@ enum wal_status wal__committer_write_mark(struct wal__committer *committer,
 {
     enum wal_status status;
 
-    acquire_leadership(committer);
+    wal__committer_pause(committer);
     status = write_mark(committer, true, error);
-    release_leadership(committer);
+    wal__committer_resume(committer);
     return status;
 }
 
@@ -269,9 +269,9 @@ enum wal_status wal__committer_rotate(struct wal__committer *committer,
 {
     enum wal_status status;
 
-    acquire_leadership(committer);
+    wal__committer_pause(committer);
     status = wal__leader_rotate(committer->log, &committer->client, error);
-    release_leadership(committer);
+    wal__committer_resume(committer);
     return status;
 }
 
@@ -281,13 +281,13 @@ enum wal_status wal__committer_call(struct wal__committer *committer,
 {
     enum wal_status status;
 
-    acquire_leadership(committer);
+    wal__committer_pause(committer);
     status = wal__leader_begin(committer->log, &committer->client, true, error);
     if (status == WAL_OK) {
         status = fn(ctx, error);
         wal__leader_end(committer->log, &committer->client);
     }
-    release_leadership(committer);
+    wal__committer_resume(committer);
     return status;
 }
 
@@ -373,17 +373,17 @@ static void *committer_main(void *arg)
 
 static enum wal_status start_threads(struct wal__committer *committer)
 {
-    if (pthread_create(&committer->thread, NULL, committer_main, committer) !=
-        0) {
-        return WAL_ENOMEM;
-    }
     if (pthread_create(&committer->background_thread, NULL,
                        wal__background_main, committer) != 0) {
-        pthread_mutex_lock(&committer->mutex);
-        committer->stopping = true;
-        pthread_cond_signal(&committer->work_available);
-        pthread_mutex_unlock(&committer->mutex);
-        pthread_join(committer->thread, NULL);
+        return WAL_ENOMEM;
+    }
+    committer->has_background = true;
+    if (committer->log->env->read_only) {
+        return WAL_OK;
+    }
+    if (pthread_create(&committer->thread, NULL, committer_main, committer) !=
+        0) {
+        wal__committer_stop(committer);
         return WAL_ENOMEM;
     }
     /* The threads read it under the mutex. */
@@ -395,8 +395,7 @@ static enum wal_status start_threads(struct wal__committer *committer)
 
 enum wal_status wal__committer_init(struct wal__committer *committer,
                                     struct wal__log *log,
-                                    const struct wal__leader_client *client,
-                                    wal__sync_dependencies *sync_dependencies,
+                                    const struct wal__committer_client *client,
                                     const struct wal_open_options *options,
                                     struct wal_error *error)
 {
@@ -406,8 +405,9 @@ enum wal_status wal__committer_init(struct wal__committer *committer,
 
     memset(committer, 0, sizeof(*committer));
     committer->log = log;
-    committer->client = *client;
-    committer->sync_dependencies = sync_dependencies;
+    committer->client = client->leader;
+    committer->sync_dependencies = client->sync_dependencies;
+    committer->let_go = client->let_go;
     committer->queue_limit =
         options->queue_limit != 0 ? options->queue_limit : DEFAULT_QUEUE;
     committer->idle_mark_ns =
@@ -426,9 +426,9 @@ enum wal_status wal__committer_init(struct wal__committer *committer,
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&committer->work_available, &attributes);
     pthread_cond_init(&committer->state_changed, NULL);
-    pthread_cond_init(&committer->background_work, NULL);
+    pthread_cond_init(&committer->background_work, &attributes);
     pthread_condattr_destroy(&attributes);
-    if (!log->env->io->threads || log->env->read_only) {
+    if (!log->env->io->threads) {
         return WAL_OK;
     }
     if (start_threads(committer) != WAL_OK) {
@@ -441,7 +441,7 @@ enum wal_status wal__committer_init(struct wal__committer *committer,
 
 void wal__committer_stop(struct wal__committer *committer)
 {
-    if (!committer->running) {
+    if (!committer->has_background) {
         return;
     }
     pthread_mutex_lock(&committer->background_mutex);
@@ -452,11 +452,16 @@ void wal__committer_stop(struct wal__committer *committer)
     pthread_cond_signal(&committer->background_work);
     pthread_mutex_unlock(&committer->mutex);
     pthread_mutex_unlock(&committer->background_mutex);
-    atomic_store(&committer->log->shared->rotation_waiting, 1);
-    pthread_join(committer->thread, NULL);
+    if (committer->running) {
+        atomic_store(&committer->log->shared->rotation_waiting, 1);
+        pthread_join(committer->thread, NULL);
+    }
     pthread_join(committer->background_thread, NULL);
-    wal__log_release_retained_lock(committer->log);
-    atomic_store(&committer->log->shared->rotation_waiting, 0);
+    committer->has_background = false;
+    if (committer->running) {
+        wal__log_release_retained_lock(committer->log);
+        atomic_store(&committer->log->shared->rotation_waiting, 0);
+    }
     committer->running = false;
 }
 

@@ -29,10 +29,19 @@
 typedef enum wal_status wal__sync_dependencies(void *ctx, uint64_t end,
                                                struct wal_error *error);
 
+/* The owner of the log. */
+struct wal__committer_client {
+    struct wal__leader_client leader; /* its ctx is that of the others too */
+    wal__sync_dependencies *sync_dependencies;
+    /* Called each second by the background thread, without a lock. */
+    void (*let_go)(void *ctx);
+};
+
 struct wal__committer {
     struct wal__log *log;
     struct wal__leader_client client; /* its ctx is that of resolve too */
     wal__sync_dependencies *sync_dependencies;
+    void (*let_go)(void *ctx);
     uint32_t queue_limit;     /* of WAL_QUEUED operations */
     uint64_t idle_mark_ns;    /* until a mark makes the end durable */
     uint64_t durable_mark_ns; /* until a mark of an end that is durable */
@@ -56,7 +65,8 @@ struct wal__committer {
     uint64_t own_sequence; /* of the last record written here; the leader's */
     bool has_leader;
     bool stopping;
-    bool running;            /* the threads exist */
+    bool running;            /* the committer thread exists */
+    bool has_background;     /* the background thread exists */
     bool retain_append_lock; /* after the group being built; the leader's */
     bool needs_mark;         /* groups were written since the last mark; of
                               * the leader, while there is one */
@@ -80,12 +90,12 @@ struct wal__committer {
     _Atomic uint64_t acknowledged; /* durable operations, for statistics */
 };
 
-/* Copies *client; starts the threads where the system has threads and the
- * store is writable. log outlives the committer. WAL_ENOMEM. */
+/* Copies *client; starts the threads where the system has threads: of a store
+ * that is not writable only the background thread. log outlives the committer.
+ * WAL_ENOMEM. */
 enum wal_status wal__committer_init(struct wal__committer *committer,
                                     struct wal__log *log,
-                                    const struct wal__leader_client *client,
-                                    wal__sync_dependencies *sync_dependencies,
+                                    const struct wal__committer_client *client,
                                     const struct wal_open_options *options,
                                     struct wal_error *error) WAL_MUST_USE;
 
@@ -115,6 +125,10 @@ enum wal_status wal__committer_sync(struct wal__committer *committer,
 /* Returns the number of staged WAL_QUEUED operations. */
 uint32_t wal__committer_queued_count(struct wal__committer *committer);
 
+/* Keeps the other threads of the process from leading, until resume. Without a
+ * lock. */
+void wal__committer_pause(struct wal__committer *committer);
+void wal__committer_resume(struct wal__committer *committer);
 /* Ends the tail segment (wal__leader_rotate) as the leader. */
 enum wal_status wal__committer_rotate(struct wal__committer *committer,
                                       struct wal_error *error) WAL_MUST_USE;

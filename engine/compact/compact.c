@@ -14,6 +14,12 @@
 #include "engine/log/search_files.h"
 #include "engine/process/lock_owner.h"
 
+enum {
+    READER_POLL_NS = 50000000
+};
+
+static const uint64_t reader_wait_ns = UINT64_C(3000000000);
+
 /* --- rewriting ---------------------------------------------------------- */
 
 /* The length of the run of chosen neighbours that begins at a rank. */
@@ -360,16 +366,40 @@ static enum wal_status sweep_search_files(const struct compaction *compaction,
     return must ? swept : status;
 }
 
-/* Reports who still has the files that were replaced. */
+static void note_reader(void *ctx, uint32_t process, uint64_t bytes)
+{
+    bool *has_readers = ctx;
+
+    (void)process;
+    (void)bytes;
+    *has_readers = true;
+}
+
+/* Lets go of the files that were replaced, and reports who still has any.
+ * Other processes look once a second: after erasing they are waited for. */
 static void list_readers(const struct compaction *compaction)
 {
     const struct wal__compact_options *options = compaction->options;
-    const struct wal__io *io = compaction->core->env.io;
+    struct wal__core *core = compaction->core;
+    const struct wal__io *io = core->env.io;
+    const uint32_t never_woken = 0;
+    uint64_t deadline = io->monotonic_ns(io->ctx) + reader_wait_ns;
+    bool has_readers = options->erase;
 
-    if (options->reader != NULL && io->list_mappers != NULL) {
-        io->list_mappers(io->ctx, compaction->core->env.root, options->reader,
-                         options->ctx);
+    wal__core_let_go(core);
+    if (options->reader == NULL || io->list_mappers == NULL) {
+        return;
     }
+    while (has_readers) {
+        has_readers = false;
+        io->list_mappers(io->ctx, core->env.root, note_reader, &has_readers);
+        if (!has_readers || io->monotonic_ns(io->ctx) >= deadline) {
+            break;
+        }
+        io->futex_wait(io->ctx, &never_woken, 0, READER_POLL_NS);
+        wal__core_let_go(core);
+    }
+    io->list_mappers(io->ctx, core->env.root, options->reader, options->ctx);
 }
 
 /* Compacts, as the only thread of the only process that does. */
@@ -388,9 +418,6 @@ static enum wal_status compact_locked(struct compaction *compaction,
         status = compact(compaction, error);
         status = sweep_search_files(compaction, status, error);
         wal__compact_lock_release(control);
-    }
-    if (status == WAL_OK) {
-        list_readers(compaction);
     }
     pthread_mutex_unlock(&core->compact_mutex);
     return status;
@@ -413,9 +440,17 @@ enum wal_status wal__compact(struct wal__core *core,
     wal__live_set_init(&compaction.set, heap);
     wal__space_init(&compaction.space, heap);
     wal__buf_init(&compaction.tail_index, heap);
+    /* Its segments stay open, whatever other threads load meanwhile. */
+    wal__log_hold(&core->log);
+    wal__log_hold(&core->blobs.log);
     status = options->dry_run ? plan(&compaction, error)
                               : compact_locked(&compaction, error);
     wal__compact_close(&compaction);
+    wal__log_drop_hold(&core->log);
+    wal__log_drop_hold(&core->blobs.log);
+    if (status == WAL_OK && !options->dry_run) {
+        list_readers(&compaction);
+    }
     wal__space_deinit(&compaction.space);
     wal__live_set_deinit(&compaction.set);
     return status;

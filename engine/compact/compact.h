@@ -31,8 +31,8 @@ struct wal__compact_options {
      * number, with its newest summary; false stops with WAL_ECALLBACK. */
     bool (*session)(void *ctx, const struct wal__summary *summary,
                     const struct wal__session_space *space);
-    /* Called at the end for each other process that has replaced files mapped.
-     * NULL: none. */
+    /* Called at the end for each process that has replaced files mapped or
+     * open, this one too. NULL: none. */
     void (*reader)(void *ctx, uint32_t process, uint64_t bytes);
     void *ctx; /* of all four */
 };

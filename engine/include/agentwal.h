@@ -49,8 +49,8 @@
  *              its cursors, a store before its tickets. After wal_close, calls
  *              on the store's other handles return WAL_ECLOSED, except that
  *              they can be closed and that wal_ticket_wait returns the outcome;
- *              slices hold as before. The last close frees the memory of the
- *              store.
+ *              slices hold as before, and only the files that they point to
+ *              stay mapped. The last close frees the memory of the store.
  *   Threads    Any number of threads may use a struct wal_store or a struct
  *              wal_session at the same time. Every other handle is used by one
  *              thread at a time. Different handles may be closed at the same

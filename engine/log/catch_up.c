@@ -141,8 +141,7 @@ static void retire_newer_segments(struct wal__log *log, uint64_t id)
         table->count--;
         log->tail_segment =
             table->count > 0 ? table->segments[table->count - 1] : NULL;
-        dropped->retired = log->retired;
-        log->retired = dropped;
+        wal__log_retire(log, dropped);
         log->needs_reload = true;
     }
 }

@@ -1,17 +1,25 @@
 /*
  * log.c - the segment chain of a log (SPEC.md 3.5).
  *
- * Invariant: ids of the table rise. A table is replaced by a larger copy, and
- * old tables and retired segments stay valid until close, so that any thread
- * may read without a lock.
+ * Invariant: ids of the table rise. A table is replaced by a larger copy. What
+ * is replaced stays valid while anybody uses it, so that any thread may read
+ * without a lock: a thread that is about to look into the table holds the log
+ * first, and the thread that closes what is not in the present table any more
+ * finds that there is no hold before it looks for uses. A hold that is taken
+ * after that meets the present table only.
  */
 #include "engine/log/log.h"
 
 #include <string.h>
 
+#include "engine/base/cpu_pause.h"
 #include "engine/base/error.h"
 #include "engine/log/group.h"
 #include "format/bytes/assert.h"
+
+enum {
+    HOLD_LOOKS = 1000 /* most holds last no longer than a look-up */
+};
 
 void wal__log_init(struct wal__log *log, const struct wal__env *env,
                    struct wal__control *control, uint32_t log_id,
@@ -98,16 +106,18 @@ uint32_t wal__log_generation(const struct wal__log *log)
     return generation;
 }
 
-bool wal__log_has_replaced(const struct wal__log *log)
+bool wal__log_has_replaced(struct wal__log *log)
 {
-    const struct wal__segment_table *table = atomic_load(&log->table);
+    const struct wal__segment_table *table;
+    bool found = false;
 
-    for (uint32_t i = 0; table != NULL && i < table->count; i++) {
-        if (atomic_load(&table->segments[i]->replaced)) {
-            return true;
-        }
+    wal__log_hold(log);
+    table = atomic_load(&log->table);
+    for (uint32_t i = 0; table != NULL && i < table->count && !found; i++) {
+        found = atomic_load(&table->segments[i]->replaced);
     }
-    return false;
+    wal__log_drop_hold(log);
+    return found;
 }
 
 bool wal__log_is_outdated(const struct wal__log *log)
@@ -155,17 +165,100 @@ enum wal_status wal__log_append_segment(struct wal__log *log,
     return WAL_OK;
 }
 
+/* --- what is out of the chain -------------------------------------------- */
+
+struct wal__segment *wal__log_use_segment(struct wal__log *log, uint64_t id)
+{
+    struct wal__segment *segment;
+
+    wal__log_hold(log);
+    segment = wal__log_segment(log, id);
+    if (segment != NULL) {
+        atomic_fetch_add(&segment->users, 1);
+    }
+    wal__log_drop_hold(log);
+    return segment;
+}
+
+void wal__log_end_use(struct wal__segment *segment)
+{
+    uint32_t before = atomic_fetch_sub(&segment->users, 1);
+
+    WAL__ASSERT(before > 0);
+}
+
+void wal__log_retire(struct wal__log *log, struct wal__segment *segment)
+{
+    WAL__ASSERT(!atomic_load(&segment->is_retired));
+    atomic_store(&segment->is_retired, true);
+    segment->retired = log->retired;
+    log->retired = segment;
+    atomic_store(&log->has_retired, true);
+}
+
+static void free_tables(const struct wal__log *log,
+                        struct wal__segment_table *table)
+{
+    while (table != NULL) {
+        struct wal__segment_table *retired = table->retired;
+
+        wal__heap_free(log->env->heap, table);
+        table = retired;
+    }
+}
+
+void wal__log_close_retired(struct wal__log *log)
+{
+    struct wal__segment_table *table = atomic_load(&log->table);
+    struct wal__segment **link = &log->retired;
+
+    wal__write_map_keep(&log->write_map, log->env->io,
+                        log->tail_segment == NULL ? 0 : log->tail_segment->id);
+    for (int i = 0; atomic_load(&log->holds) != 0; i++) {
+        if (i == HOLD_LOOKS) {
+            return;
+        }
+        wal__cpu_pause();
+    }
+    while (*link != NULL) {
+        struct wal__segment *segment = *link;
+
+        if (atomic_load(&segment->users) != 0) {
+            link = &segment->retired;
+            continue;
+        }
+        *link = segment->retired;
+        wal__segment_close(segment);
+    }
+    if (table != NULL) {
+        free_tables(log, table->retired);
+        table->retired = NULL;
+    }
+    atomic_store(&log->has_retired, log->retired != NULL);
+}
+
+/* --- closing -------------------------------------------------------------- */
+
+static void close_file(struct wal__segment *segment)
+{
+    wal__segment_close_file(segment);
+    if (atomic_load(&segment->users) == 0) {
+        wal__segment_unmap(segment);
+    }
+}
+
 void wal__log_close_files(struct wal__log *log)
 {
     const struct wal__segment_table *table = atomic_load(&log->table);
     struct wal__segment *segment;
 
     for (uint32_t i = 0; table != NULL && i < table->count; i++) {
-        wal__segment_close_file(table->segments[i]);
+        close_file(table->segments[i]);
     }
     for (segment = log->retired; segment != NULL; segment = segment->retired) {
-        wal__segment_close_file(segment);
+        close_file(segment);
     }
+    wal__write_map_keep(&log->write_map, log->env->io, 0);
 }
 
 void wal__log_close(struct wal__log *log)
@@ -181,12 +274,7 @@ void wal__log_close(struct wal__log *log)
         wal__segment_close(log->retired);
         log->retired = next;
     }
-    while (table != NULL) {
-        struct wal__segment_table *retired = table->retired;
-
-        wal__heap_free(log->env->heap, table);
-        table = retired;
-    }
+    free_tables(log, table);
     atomic_store(&log->table, NULL);
     pthread_mutex_destroy(&log->sync_mutex);
     pthread_mutex_destroy(&log->prealloc_mutex);

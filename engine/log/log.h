@@ -75,7 +75,7 @@ struct wal__log_client {
 };
 
 struct wal__segment_table {
-    struct wal__segment_table *retired; /* valid for readers until close */
+    struct wal__segment_table *retired; /* the one before it */
     uint32_t count;
     struct wal__segment *segments[]; /* the chain, by ascending id */
 };
@@ -109,7 +109,9 @@ struct wal__log {
     uint32_t lost_segment_count;
     bool newest_segment_lost; /* the newest of them came after the tail */
     bool has_unlinked; /* attach found segments that the chain does not name */
-    struct wal__segment *retired; /* out of the chain; open until close */
+    struct wal__segment *retired; /* out of the chain; still open */
+    _Atomic bool has_retired;
+    _Atomic uint32_t holds; /* that keep all retired segments and tables */
     /* The group being built, or NULL. Its records are applied before they are
      * written, and resolving the next operation may read them. Of the holder
      * of append lock and state lock. */
@@ -144,10 +146,34 @@ void wal__log_init(struct wal__log *log, const struct wal__env *env,
  */
 enum wal_status wal__log_attach(struct wal__log *log,
                                 struct wal_error *error) WAL_MUST_USE;
-/* Closes the files of all segments; their maps remain. Nothing is read or
- * written afterwards. */
+/* Closes the files of all segments, and unmaps those that nobody uses. Nothing
+ * is read or written afterwards. */
 void wal__log_close_files(struct wal__log *log);
 void wal__log_close(struct wal__log *log);
+
+/*
+ * Segments that are out of the chain stay open for those who use them. A thread
+ * that keeps a pointer to a segment, or into its map, has one of: the chain's
+ * lock; the right to lead; a use of that segment; a hold, which keeps all. Uses
+ * and holds may be taken without any lock.
+ */
+static inline void wal__log_hold(struct wal__log *log)
+{
+    atomic_fetch_add(&log->holds, 1);
+}
+static inline void wal__log_drop_hold(struct wal__log *log)
+{
+    atomic_fetch_sub(&log->holds, 1);
+}
+/* As wal__log_segment, and uses it. */
+struct wal__segment *wal__log_use_segment(struct wal__log *log, uint64_t id);
+void wal__log_end_use(struct wal__segment *segment);
+/* Takes a segment out of the chain, which no longer has it. */
+void wal__log_retire(struct wal__log *log, struct wal__segment *segment);
+/* Closes the retired segments that nobody uses, and the map that the log was
+ * written by if it is of one that is no longer the tail. Of the thread that may
+ * lead, with the chain's lock for writing. */
+void wal__log_close_retired(struct wal__log *log);
 
 /* Returns the id of the newest live segment, or 0: that of the written end, so
  * that one atomic store publishes both. */
@@ -172,8 +198,8 @@ enum wal_status wal__log_refresh_segments(struct wal__log *log,
 uint32_t wal__log_generation(const struct wal__log *log);
 /* Whether compaction replaced segments since they were opened. */
 bool wal__log_is_outdated(const struct wal__log *log);
-/* Whether opening a file again found that it was replaced. */
-bool wal__log_has_replaced(const struct wal__log *log);
+/* Whether opening a file again found that it was replaced. Any thread. */
+bool wal__log_has_replaced(struct wal__log *log);
 
 /* Rebuilds the missing index of a segment before the tail: applies the segment
  * to the client, has it encoded, and hands it to on_segment_end. replay.c */
@@ -373,6 +399,12 @@ enum wal_status wal__log_heal(struct wal__log *log,
  * or the records of a block, which those that follow are read from. One thread
  * at a time; the log outlives it. */
 struct wal__record_buf {
+    /* The log that was read last, and the segment, which is used until the next
+     * read or wal__record_buf_let_go. */
+    const struct wal__log *log;
+    struct wal__segment *used;
+    /* struct wal__segment *: those before, while slices are pinned. */
+    struct wal__buf all_used;
     struct wal__buf bytes;
     struct wal__buf stored; /* a block as it was read by pread */
     /* The block at this offset has `records`; segment NULL: none. */
@@ -387,6 +419,8 @@ struct wal__record_buf {
 void wal__record_buf_init(struct wal__record_buf *buf,
                           const struct wal__heap *heap);
 void wal__record_buf_deinit(struct wal__record_buf *buf);
+/* Ends the use of the segment that was read last: nothing points to it. */
+void wal__record_buf_let_go(struct wal__record_buf *buf);
 
 /*
  * Reads one record and verifies its checksums. *payload is valid until the next
@@ -407,7 +441,7 @@ enum wal_status wal__log_peek(struct wal__log *log, uint64_t position,
                               struct wal__frame *frame, struct wal__span *first,
                               struct wal_error *error) WAL_MUST_USE;
 
-/* Prefetches `size` bytes of a record that is read soon. Any thread. */
+/* Prefetches `size` bytes of a record that is read soon. State lock. */
 void wal__log_prefetch(const struct wal__log *log, uint64_t position,
                        uint64_t size);
 

@@ -465,13 +465,14 @@ static enum wal_status zero_segment(struct wal__log *log,
 {
     struct zeroing zeroing = {.log = log, .capacity = job->capacity};
     const struct wal__pacer pacer = {next_pace, &zeroing, pause_us};
-    const struct wal__segment *tail;
+    struct wal__segment *tail;
 
     zeroing.from = atomic_load(&log->shared->written);
-    tail = wal__log_segment(log, wal__position_segment(zeroing.from));
+    tail = wal__log_use_segment(log, wal__position_segment(zeroing.from));
     if (tail != NULL) {
         zeroing.room =
             tail->header.capacity - wal__position_offset(zeroing.from);
+        wal__log_end_use(tail);
     }
     return make_segment(log, job->id, job->capacity, job->capacity,
                         pause_us == 0 ? NULL : &pacer, error);

@@ -23,13 +23,81 @@ void wal__record_buf_init(struct wal__record_buf *buf,
     memset(buf, 0, sizeof(*buf));
     wal__buf_init(&buf->bytes, heap);
     wal__buf_init(&buf->stored, heap);
+    wal__buf_init(&buf->all_used, heap);
+}
+
+void wal__record_buf_let_go(struct wal__record_buf *buf)
+{
+    if (buf->used != NULL && buf->pinned == NULL) {
+        wal__log_end_use(buf->used);
+        buf->used = NULL;
+        buf->segment = NULL;
+    }
 }
 
 void wal__record_buf_deinit(struct wal__record_buf *buf)
 {
+    struct wal__segment *segment;
+
+    for (size_t at = 0; at < buf->all_used.size; at += sizeof(segment)) {
+        memcpy(&segment, buf->all_used.data + at, sizeof(segment));
+        wal__log_end_use(segment);
+    }
+    wal__buf_deinit(&buf->all_used);
+    buf->pinned = NULL;
+    wal__record_buf_let_go(buf);
     wal__buf_deinit(&buf->bytes);
     wal__buf_deinit(&buf->stored);
-    buf->segment = NULL;
+}
+
+/* Ends the use of the last segment, or notes it while slices are pinned. */
+static enum wal_status leave_used(struct wal__record_buf *buf)
+{
+    struct wal__segment *segment;
+
+    if (buf->used == NULL || buf->pinned == NULL) {
+        wal__record_buf_let_go(buf);
+        return WAL_OK;
+    }
+    for (size_t at = 0; at < buf->all_used.size; at += sizeof(segment)) {
+        memcpy(&segment, buf->all_used.data + at, sizeof(segment));
+        if (segment == buf->used) {
+            wal__log_end_use(segment); /* it is noted: once is enough */
+            buf->used = NULL;
+            return WAL_OK;
+        }
+    }
+    if (wal__buf_append(&buf->all_used, &buf->used, sizeof(buf->used)) !=
+        WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    buf->used = NULL;
+    return WAL_OK;
+}
+
+/* Finds the segment, which is used from now on in place of the last one. A
+ * sequential reader does so once for each segment. */
+static enum wal_status use_segment(struct wal__log *log, uint64_t id,
+                                   struct wal__record_buf *buf,
+                                   struct wal__segment **segment)
+{
+    struct wal__segment *used = buf->used;
+
+    if (used == NULL || buf->log != log || used->id != id ||
+        atomic_load_explicit(&used->is_retired, memory_order_acquire)) {
+        used = wal__log_use_segment(log, id);
+        if (leave_used(buf) != WAL_OK) {
+            if (used != NULL) {
+                wal__log_end_use(used);
+            }
+            return WAL_ENOMEM;
+        }
+        buf->log = log;
+        buf->used = used;
+        buf->segment = NULL;
+    }
+    *segment = used;
+    return WAL_OK;
 }
 
 /* Reads bytes by pread into a buffer; *bytes points to them. */
@@ -237,11 +305,14 @@ static enum wal_status locate(struct wal__log *log, uint64_t position,
                               struct wal_error *error)
 {
     uint64_t offset = wal__position_offset(position);
-    struct wal__segment *segment =
-        wal__log_segment(log, wal__position_segment(position));
+    struct wal__segment *segment;
     const uint8_t *map;
 
     WAL__ASSERT(size >= WAL__FRAME_SIZE);
+    if (use_segment(log, wal__position_segment(position), scratch, &segment) !=
+        WAL_OK) {
+        return wal__no_memory(error);
+    }
     if (segment == NULL ||
         offset + WAL__FRAME_SIZE > segment->header.capacity) {
         return wal__fail_at(error, WAL_ECORRUPT, 0, NULL, offset,

@@ -229,18 +229,23 @@ failed:
     return status;
 }
 
-void wal__segment_close(struct wal__segment *segment)
+void wal__segment_unmap(struct wal__segment *segment)
 {
-    uint8_t *map;
+    uint8_t *map = atomic_exchange(&segment->map, NULL);
 
-    if (segment == NULL) {
-        return;
-    }
-    map = atomic_load(&segment->map);
+    WAL__ASSERT(atomic_load(&segment->users) == 0);
     if (map != NULL) {
         segment->env->io->unmap(segment->env->io->ctx, map,
                                 segment->header.capacity);
     }
+}
+
+void wal__segment_close(struct wal__segment *segment)
+{
+    if (segment == NULL) {
+        return;
+    }
+    wal__segment_unmap(segment);
     wal__segment_close_file(segment);
     wal__heap_free(segment->env->heap, segment);
 }

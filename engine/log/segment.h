@@ -33,6 +33,8 @@ struct wal__segment {
     /* Opening it again found another file in its place, or none. */
     _Atomic bool replaced;
     struct wal__segment *retired; /* next of the log's retired segments */
+    _Atomic bool is_retired;      /* it is out of the chain */
+    _Atomic uint32_t users;       /* who read it without the chain's lock */
     struct wal__trailer trailer;
     /* Offset of the last group's end. Only that of the tail segment changes. */
     _Atomic uint64_t end;
@@ -110,6 +112,8 @@ void wal__segment_close(struct wal__segment *segment);
 
 /* Closes the file, if it is open; the map remains. */
 void wal__segment_close_file(struct wal__segment *segment);
+/* Unmaps it. Nobody uses it. */
+void wal__segment_unmap(struct wal__segment *segment);
 
 /* The same for a segment that is no longer written: a map does not need
  * it, and a store may have more segments than a process may open files. No

@@ -488,8 +488,7 @@ static void retire_replaced(struct wal__log *log,
         struct wal__segment *segment = old->segments[i];
 
         if (wal__log_segment(log, segment->id) != segment) {
-            segment->retired = log->retired;
-            log->retired = segment;
+            wal__log_retire(log, segment);
         }
     }
 }

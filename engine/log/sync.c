@@ -90,7 +90,7 @@ static enum wal_status sync_written(struct wal__log *log, uint64_t written,
 {
     const struct wal__io *io = log->env->io;
     uint64_t id = wal__position_segment(written);
-    struct wal__segment *segment = wal__log_segment(log, id);
+    struct wal__segment *segment = wal__log_use_segment(log, id);
     struct wal__file *file = NULL;
     char path[WAL__PATH_MAX];
     enum wal_status status;
@@ -99,7 +99,9 @@ static enum wal_status sync_written(struct wal__log *log, uint64_t written,
     wal__write_map_evict(&log->write_map, io);
     if (segment != NULL) {
         WAL__ASSERT(segment->id == id);
-        return io->sync(io->ctx, segment->file, err);
+        status = io->sync(io->ctx, segment->file, err);
+        wal__log_end_use(segment);
+        return status;
     }
     /* Another process rotated to a segment that this one has not opened. */
     wal__segment_path(log->env, log->directory, id, path);

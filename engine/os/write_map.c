@@ -192,6 +192,16 @@ void wal__write_map_prepare(struct wal__write_map *map,
     pthread_mutex_unlock(&map->mutex);
 }
 
+void wal__write_map_keep(struct wal__write_map *map, const struct wal__io *io,
+                         uint64_t id)
+{
+    if (map->id != id) {
+        pthread_mutex_lock(&map->mutex);
+        unmap(map, io);
+        pthread_mutex_unlock(&map->mutex);
+    }
+}
+
 void wal__write_map_evict(struct wal__write_map *map, const struct wal__io *io)
 {
     if (atomic_load(&map->populated) != 0 &&

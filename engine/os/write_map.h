@@ -12,7 +12,7 @@
  * each of them on every processor.
  *
  * Invariant: the pages from `written` to `populated` are populated. Threads:
- * init, deinit and write by one at a time; prepare and evict by any.
+ * init, deinit, write and keep by one at a time; prepare and evict by any.
  */
 #ifndef AGENTWAL_ENGINE_OS_WRITE_MAP_H
 #define AGENTWAL_ENGINE_OS_WRITE_MAP_H
@@ -59,6 +59,10 @@ bool wal__write_map_write(struct wal__write_map *map, const struct wal__io *io,
  * another thread does: so that the writer need not. */
 void wal__write_map_prepare(struct wal__write_map *map,
                             const struct wal__io *io);
+
+/* Unmaps the file unless it has this id; 0: in any case. As write. */
+void wal__write_map_keep(struct wal__write_map *map, const struct wal__io *io,
+                         uint64_t id);
 
 /* Unmaps what was written, before a sync. Any thread. */
 void wal__write_map_evict(struct wal__write_map *map, const struct wal__io *io);

@@ -341,9 +341,8 @@ static void save_parent_hint(struct wal_entry_cursor *cursor,
     cursor->previous.id.data = entry->id.data;
     cursor->previous.id.size = (size_t)entry->id.size;
     if (cursor->core->env.use_pread ||
-        (cursor->scratch.segment != NULL &&
-         (cursor->flags & WAL_ENTRY_CURSOR_PINNED) == 0)) {
-        /* The next read overwrites these bytes. */
+        (cursor->flags & WAL_ENTRY_CURSOR_PINNED) == 0) {
+        /* The next read ends these bytes. */
         uint8_t *copy = cursor->id_copy[cursor->id_copy_index];
 
         WAL__ASSERT(cursor->previous.id.size <= WAL__ID_MAX);
@@ -415,6 +414,8 @@ enum wal_status wal__entry_cursor_next(struct wal_entry_cursor *cursor,
         return status;
     }
     if (cursor->remaining == 0) {
+        wal__record_buf_let_go(&cursor->scratch);
+        wal__record_buf_let_go(&cursor->aux_scratch);
         return WAL_END;
     }
     status = read_next(cursor, entry, error);

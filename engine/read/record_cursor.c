@@ -109,15 +109,17 @@ static enum wal_status fail_replaced(const struct wal_record_cursor *cursor,
                      cursor->segment);
 }
 
-/* The segment, if the log has it. State lock, or any time of an open log. */
-static const struct wal__segment *
-find_segment(const struct wal_record_cursor *cursor)
+/* Whether the log has the segment. Any time of an open log. */
+static bool has_segment(const struct wal_record_cursor *cursor)
 {
-    const struct wal__segment *segment =
-        wal__log_segment(&cursor->core->log, cursor->segment);
+    struct wal__segment *segment =
+        wal__log_use_segment(&cursor->core->log, cursor->segment);
+    bool has = segment != NULL && segment->header.salt == cursor->identity;
 
-    return segment != NULL && segment->header.salt == cursor->identity ? segment
-                                                                       : NULL;
+    if (segment != NULL) {
+        wal__log_end_use(segment);
+    }
+    return has;
 }
 
 /* Whether the tail index has the records of the segment. A process that begins
@@ -140,7 +142,7 @@ static enum wal_status collect(struct wal_record_cursor *cursor, uint64_t after,
     enum wal_status status;
 
     cursor->items.size = 0;
-    if (find_segment(cursor) == NULL) {
+    if (!has_segment(cursor)) {
         return fail_replaced(cursor, error);
     }
     if (is_in_tail_index(core, cursor->segment)) {
@@ -336,7 +338,7 @@ enum wal_status wal__record_cursor_next(struct wal_record_cursor *cursor,
 
         do {
             status = read_item(cursor, &items[cursor->next], record, error);
-            if (status != WAL_OK && find_segment(cursor) == NULL) {
+            if (status != WAL_OK && !has_segment(cursor)) {
                 return fail_replaced(cursor, error);
             }
         } while (status == WAL_ECORRUPT &&

@@ -104,12 +104,9 @@ static enum wal_status read_session(struct wal_record_cursor *cursor,
 {
     struct wal__session_record record;
     struct wal_session_info *info = &cursor->info;
-    const struct wal__segment *segment =
-        wal__log_segment(&cursor->core->log, wal__position_segment(position));
-
-    if (segment == NULL ||
-        wal__session_record_decode(payload, segment->header.version, &record) !=
-            WAL__FMT_OK) {
+    if (wal__session_record_decode(payload,
+                                   cursor->scratch.used->header.version,
+                                   &record) != WAL__FMT_OK) {
         return fail_damaged(position, frame->sequence, error);
     }
     memset(info, 0, sizeof(*info));

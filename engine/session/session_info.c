@@ -151,8 +151,7 @@ wal__core_read_session_record(struct wal__core *core, uint64_t position,
     if (status != WAL_OK) {
         return status;
     }
-    version = wal__log_segment(&core->log, wal__position_segment(position))
-                  ->header.version;
+    version = scratch->used->header.version;
     if (frame.type != WAL__FRAME_SESSION ||
         wal__session_record_decode(payload, version, record) != WAL__FMT_OK) {
         return wal__fail_at(

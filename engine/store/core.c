@@ -305,13 +305,18 @@ static enum wal_status sync_dependencies(void *ctx, uint64_t end,
     return wal__blob_store_sync(&core->blobs, end, error);
 }
 
+static void let_go(void *ctx)
+{
+    wal__core_let_go(ctx);
+}
+
 static enum wal_status open_log(struct wal__core *core,
                                 const struct wal_open_options *options,
                                 struct wal_error *error)
 {
     struct wal__log_client log_client;
-    struct wal__leader_client commit_client = {core, lock_state, unlock_state,
-                                               reload};
+    struct wal__committer_client commit_client = {
+        {core, lock_state, unlock_state, reload}, sync_dependencies, let_go};
     enum wal_status status;
 
     WAL__ASSERT(!core->log_opened);
@@ -354,7 +359,7 @@ static enum wal_status open_log(struct wal__core *core,
         return status;
     }
     return wal__committer_init(&core->committer, &core->log, &commit_client,
-                               sync_dependencies, options, error);
+                               options, error);
 }
 
 enum wal_status wal__core_init(struct wal__core *core, const char *path,
@@ -570,6 +575,63 @@ enum wal_status wal__core_write_lock(struct wal__core *core,
 void wal__core_unlock(struct wal__core *core)
 {
     pthread_rwlock_unlock(&core->state);
+}
+
+/* Whether there may be something to let go. */
+static bool has_replaced_files(struct wal__core *core)
+{
+    bool has;
+
+    pthread_rwlock_rdlock(&core->state);
+    has =
+        atomic_load(&core->log.has_retired) || wal__log_is_outdated(&core->log);
+    pthread_rwlock_unlock(&core->state);
+    return has;
+}
+
+uint64_t wal__core_catalogue_inode(const struct wal__core *core)
+{
+    const struct wal__io *io = core->env.io;
+    struct wal__io_stat stat;
+    char path[WAL__PATH_MAX];
+    int ignored = 0;
+
+    if (!core->env.read_only) {
+        return 0;
+    }
+    wal__core_catalogue_path(core, path);
+    return io->path_stat(io->ctx, path, &stat, &ignored) == WAL_OK ? stat.inode
+                                                                   : 0;
+}
+
+/* Whether a reader that follows nobody has files that a compaction may have
+ * replaced: that has written the catalogue anew. */
+static bool is_left_alone(struct wal__core *core)
+{
+    bool is_alone;
+
+    pthread_rwlock_rdlock(&core->state);
+    is_alone = core->env.read_only &&
+               core->control.page == &core->control.private_page &&
+               core->catalogue_inode != wal__core_catalogue_inode(core);
+    pthread_rwlock_unlock(&core->state);
+    return is_alone;
+}
+
+void wal__core_let_go(struct wal__core *core)
+{
+    if (is_left_alone(core)) {
+        (void)!wal__core_rejoin(core, NULL); /* reads report what fails */
+    }
+    if (has_replaced_files(core)) {
+        wal__committer_pause(&core->committer);
+        if (wal__core_write_lock(core, NULL) == WAL_OK) {
+            wal__log_close_retired(&core->log);
+            pthread_rwlock_unlock(&core->state);
+        }
+        wal__committer_resume(&core->committer);
+    }
+    wal__blob_store_let_go(&core->blobs);
 }
 
 bool wal__core_check_replaced(struct wal__core *core, bool *retried)

@@ -96,6 +96,7 @@ struct wal__core {
     _Atomic uint32_t required_features;
     /* A derived file was damaged: load from the log, not from the snapshot. */
     bool rebuild_from_log;
+    uint64_t catalogue_inode;   /* when the indexes were loaded; 0: none */
     uint64_t snapshot_position; /* of the catalogue's snapshot; 0: none */
     uint64_t snapshot_sequence;
     struct wal__fold fold;
@@ -191,6 +192,14 @@ static inline enum wal_status wal__core_check_open(const struct wal__core *core,
                ? wal__core_fail_closed(core, error)
                : WAL_OK;
 }
+
+/* The inode of the catalogue that there is now, for a reader; 0: there is none,
+ * or the store is writable. */
+uint64_t wal__core_catalogue_inode(const struct wal__core *core);
+/* Closes the files, and their maps, that compactions of any process replaced
+ * and nobody of this process uses. Does nothing where there are none. The
+ * background thread calls it each second. Without a lock. */
+void wal__core_let_go(struct wal__core *core);
 
 /* Locks `state` for reading after catching up with other processes. On failure
  * the lock is not held. */

@@ -470,6 +470,7 @@ static enum wal_status load(struct wal__core *core, struct wal_error *error)
     core->generation++;
     atomic_fetch_add(&core->redaction_generation, 1);
     before = count > 0 && !core->log.tail_segment->sealed ? count - 1 : count;
+    core->catalogue_inode = wal__core_catalogue_inode(core);
     status = load_snapshot(core, before, error);
     if (status != WAL_OK) {
         return status;

@@ -85,17 +85,27 @@ static void write_readers(const struct gc *gc, struct cli_json *json)
     cli_json_close(json, ']');
 }
 
-/* Processes that keep the space of files that were replaced. */
-static void print_readers(const struct gc *gc)
+/* Names the processes that keep files that were replaced. After erasing, what
+ * was erased may be in them. */
+static int report_readers(const struct cli *cli, const struct gc *gc)
 {
+    bool erases = (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0;
     char text[SIZE_TEXT];
 
     for (uint32_t i = 0; i < gc->reader_count; i++) {
         size_text(gc->readers[i].bytes, text);
-        printf("process %" PRId32 " still has %s of old files mapped: they go "
-               "when it next reads, or ends\n",
-               gc->readers[i].process, text);
+        if (erases) {
+            cli_error(cli, CLI_NEGATIVE, "--erase",
+                      "process %" PRId32 " still has %s of old files, which "
+                      "may hold what was erased: end it",
+                      gc->readers[i].process, text);
+        } else if (cli_is_for_people(cli)) {
+            printf("process %" PRId32 " still has %s of old files: most go "
+                   "within a second\n",
+                   gc->readers[i].process, text);
+        }
     }
+    return erases && gc->reader_count > 0 ? CLI_NEGATIVE : CLI_OK;
 }
 
 /* Whether views that may hold what was erased are of interest. */
@@ -277,7 +287,6 @@ static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
     } else {
         print_result(gc);
         print_trash(gc);
-        print_readers(gc);
     }
     if (status == WAL_OK && !cli->json && looks_at_views(gc)) {
         code = walctl_print_views(cli, store, gc->rewrites_views, NULL);
@@ -286,6 +295,7 @@ static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
         (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0) {
         note_erase_limits(cli);
     }
+    code = cli_worse_code(code, report_readers(cli, gc));
     return cli_worse_code(code, walctl_space_report(cli, &gc->space));
 }
 
@@ -309,7 +319,6 @@ int walctl_erase(const struct cli *cli, struct wal_store *store,
         code = cli_report(cli, "--erase", status, &error);
     } else if (cli_is_for_people(cli)) {
         print_result(&gc);
-        print_readers(&gc);
     }
     /* Also when it failed: what is redacted or deleted is so. */
     code =
@@ -317,6 +326,7 @@ int walctl_erase(const struct cli *cli, struct wal_store *store,
     if (status == WAL_OK) {
         note_erase_limits(cli);
     }
+    code = cli_worse_code(code, report_readers(cli, &gc));
     code = cli_worse_code(code, walctl_space_report(cli, &gc.space));
     walctl_space_deinit(&gc.space);
     return code;

@@ -62,7 +62,7 @@ class CompactResult(Record):
     refusals: tuple[Error, ...]
     """One for each segment that is damaged and was left as it is."""
     readers: tuple[tuple[int, int], ...]
-    """Process id and bytes of processes that have replaced files mapped."""
+    """Process id and bytes of processes that keep replaced files, this one too."""
     sessions: tuple[SessionSpace, ...]
     """Of a dry run: one for each session that has records."""
 

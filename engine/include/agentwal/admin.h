@@ -329,10 +329,11 @@ typedef void wal_store_compact_refused_fn(void *ctx,
 typedef int32_t wal_session_space_fn(void *ctx,
                                      const struct wal_session_space *space);
 
-/* Called at the end for each other process that still has files mapped which
- * were replaced, with the bytes of those maps: their space comes back when the
- * process reads again, or closes the store. Processes of other users are left
- * out where this one may not look at them. */
+/* Called at the end for each process, this one too, that still has files mapped
+ * or open which were replaced, with their bytes. A process keeps one as long as
+ * slices that a call returned point to it; others it closes within about a
+ * second, for which erasing waits. Processes of other users are left out where
+ * this one may not look at them. */
 typedef void wal_store_compact_reader_fn(void *ctx, int32_t process,
                                          uint64_t bytes);
 
@@ -380,8 +381,11 @@ struct wal_store_compact_result {
  * Other threads and processes read and write meanwhile; what they append after
  * the call began is kept. Sequence numbers, ids, parents, heads, documents,
  * checkpoints and the states of views stay as they are. Forks keep what they
- * share with deleted sessions. Readers that have the old files open keep them,
- * and their space, until they next look. Needs the space of one segment. When
+ * share with deleted sessions. Every process lets go of the old files soon, but
+ * for those that slices point to. With WAL_STORE_COMPACT_ERASE and a `reader`
+ * the call waits for that, at most 3 s: when it succeeds, refuses nothing and
+ * calls no reader, nothing of what was erased is left. Needs the space of one
+ * segment. When
  * it fails, or the process is killed, the store is whole, and the next call
  * goes on. options and result may be null.
  *

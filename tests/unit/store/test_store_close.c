@@ -105,7 +105,7 @@ static void test_close__live_session_with_its_handles(void **state)
     }
 }
 
-/* It has no threads and keeps no lock. */
+/* It keeps no lock. */
 static void test_close__live_handles_of_a_read_only_store(void **state)
 {
     (void)state;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agentwal/admin.h"
+#include "engine/base/error.h"
 #include "engine/convert/import/copy_walk.h"
 #include "engine/convert/import/session_modified.h"
 #include "format/model/model_table.h"
@@ -51,14 +52,15 @@ static bool is_short(const struct wal__source_match *match)
 }
 
 /*
- * *is_incomplete: the import of the shared lines did not finish.
+ * *is_incomplete: the import of the shared lines did not finish; *is_empty: it
+ * did not begin.
  * *is_replaceable: the session has little more than a copy's lines, and nobody
  * modified it.
  */
 static enum wal_status
 inspect_session(const struct wal__heap *heap, struct wal_session *session,
                 const struct wal__source_match *match, bool *is_incomplete,
-                bool *is_replaceable, struct wal_error *error)
+                bool *is_empty, bool *is_replaceable, struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal__copy copy;
@@ -87,6 +89,7 @@ inspect_session(const struct wal__heap *heap, struct wal_session *session,
     if (!is_copy || !is_complete) {
         *is_incomplete =
             !is_complete && (is_copy || info.entries == info.inherited);
+        *is_empty = !is_copy;
         return WAL_OK;
     }
     status = wal__copy_open(&copy, session, heap, 0, &is_copy, error);
@@ -100,6 +103,26 @@ inspect_session(const struct wal__heap *heap, struct wal_session *session,
                : WAL_OK;
 }
 
+/* Keeps a session with entries that no import wrote: the file continues it. A
+ * fork without lines cannot be continued: WAL_ECONFLICT, since the entries came
+ * after it was found, and it is not found again. */
+static enum wal_status keep_used(struct wal_session *session, bool is_empty,
+                                 bool *must_delete, struct wal_error *error)
+{
+    uint64_t lines = 0;
+    uint64_t others = 0;
+    enum wal_status status =
+        wal__session_count_own(session, &lines, &others, error);
+
+    if (status != WAL_OK || others == 0) {
+        return status;
+    }
+    *must_delete = false;
+    return is_empty ? wal__fail(error, WAL_ECONFLICT,
+                                "others have appended to a fork without lines")
+                    : WAL_OK;
+}
+
 enum wal_status wal__copy_import_detect(struct wal__copy_import *copy,
                                         struct wal_session *session,
                                         const struct wal__source_match *match,
@@ -107,6 +130,7 @@ enum wal_status wal__copy_import_detect(struct wal__copy_import *copy,
                                         struct wal_error *error)
 {
     bool is_incomplete = false;
+    bool is_empty = false;
     bool is_replaceable = false;
     enum wal_status status;
 
@@ -121,7 +145,7 @@ enum wal_status wal__copy_import_detect(struct wal__copy_import *copy,
         return WAL_OK;
     }
     status = inspect_session(copy->arena->heap, session, match, &is_incomplete,
-                             &is_replaceable, error);
+                             &is_empty, &is_replaceable, error);
     if (status != WAL_OK || (!is_incomplete && !is_replaceable)) {
         return status;
     }
@@ -131,6 +155,9 @@ enum wal_status wal__copy_import_detect(struct wal__copy_import *copy,
     status = wal__copy_import_find(copy, session, error);
     *must_delete =
         status == WAL_OK && (is_incomplete || copy->lines > match->lines);
+    if (*must_delete) {
+        status = keep_used(session, is_empty, must_delete, error);
+    }
     if (!*must_delete) {
         wal__copy_import_deinit(copy);
     }

@@ -443,6 +443,7 @@ static enum wal_status write_copy(struct wal__copy_import *copy,
         status = set_head(session, copy->head, error);
     }
 done:
+    copy->appended = writer->own.batch.appended;
     wal_entry_cursor_close(writer->branch);
     wal__import_lines_deinit(&writer->own);
     wal__heap_free(heap, writer->chunk);

@@ -34,7 +34,8 @@ struct wal__copy_import {
     uint64_t lines;               /* of the file, up to the end of the copy */
     uint64_t shared;              /* of these, shared */
     uint64_t shared_bytes;
-    uint64_t own; /* of these, appended as own lines */
+    uint64_t own;      /* of these, appended as own lines */
+    uint64_t appended; /* entries, of own lines and of chunks */
 };
 
 struct wal__copy_import
@@ -48,7 +49,8 @@ void wal__copy_import_deinit(struct wal__copy_import *copy);
  * session, which has what *match describes, or NULL. *must_delete is set when
  * that session must be deleted and created again: when its import of the shared
  * lines did not finish, or when it has little more than copied lines, nobody
- * modified it, and the file shares more lines.
+ * modified it, and the file shares more lines. What is appended to it after that
+ * is seen when it is deleted, by its last_sequence.
  */
 enum wal_status wal__copy_import_detect(struct wal__copy_import *copy,
                                         struct wal_session *session,

@@ -19,6 +19,7 @@
 
 #define REPLACED_SIZE_MAX ((uint64_t)64 << 20) /* of an opaque file */
 #define CHECKED_SIZE_MAX  ((uint64_t)16 << 20) /* of an opaque file */
+#define ATTEMPTS_MAX      10 /* to find a session that others write to */
 
 /* A wal__import_create_fn. Opens the session if another import has created it
  * from the same source. */
@@ -349,20 +350,40 @@ static int last_line_differs(const struct wal__import_file *file)
     return got;
 }
 
-/* Deletes the session. Its source becomes free for the new session. */
+/*
+ * Deletes the session, of which only an import wrote. Its source becomes free
+ * for the new session.
+ *
+ * seen: its last_sequence before what made the caller delete it was read.
+ * lines_max: own entries that are lines. WAL_ECONFLICT: others wrote to it, and
+ * it stays.
+ */
 static enum wal_status delete_session(struct wal__import_file *file,
+                                      uint64_t seen, uint64_t lines_max,
                                       struct wal_error *error)
 {
+    const struct wal_session_remove_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_SESSION_REMOVE_EXPECT,
+        .expected_sequence = seen};
     struct wal__source source;
-    enum wal_status status = wal_session_delete(file->session, error);
+    uint64_t lines = 0;
+    uint64_t others = 0;
+    enum wal_status status =
+        wal__session_count_own(file->session, &lines, &others, error);
 
+    if (status == WAL_OK && (others > 0 || lines > lines_max)) {
+        status = wal__fail(error, WAL_ECONFLICT,
+                           "the session of this file is being written by "
+                           "others; import the file again");
+    }
+    if (status == WAL_OK) {
+        status = wal_session_remove(file->session, &options, error);
+    }
     if (status != WAL_OK) {
         return status;
     }
-    wal_session_close(file->session);
-    file->session = NULL;
-    wal__source_match_deinit(&file->lines.match);
-    file->lines.match = (struct wal__source_match){.entries = 0};
+    wal__import_file_forget(file);
     if (wal__source_parse(wal__slice_from_text(file->source), &source) &&
         strcmp(source.dialect, file->probe.dialect->name) == 0) {
         memcpy(file->free_source, file->source, sizeof(file->source));
@@ -381,6 +402,8 @@ static enum wal_status delete_outdated_session(struct wal__import_file *file,
 {
     uint64_t known = file->lines.match.bytes + file->lines.match.partial_size;
     bool is_shared = false;
+    uint64_t lines = 0;
+    uint64_t others = 0;
     enum wal_status status;
     int differs;
 
@@ -402,7 +425,34 @@ static enum wal_status delete_outdated_session(struct wal__import_file *file,
     if (status != WAL_OK) {
         return status;
     }
-    return differs ? delete_session(file, error) : WAL_OK;
+    if (differs) {
+        status = wal__session_count_own(file->session, &lines, &others, error);
+    }
+    return differs && status == WAL_OK && others == 0
+               ? delete_session(file, file->seen, UINT64_MAX, error)
+               : status;
+}
+
+/* Deletes the new session of a copy. What others appended to it stays with
+ * it. */
+static enum wal_status delete_copy(struct wal__import_file *file,
+                                   uint64_t appended, struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    enum wal_status status = wal_session_get_info(file->session, &info, error);
+    uint64_t seen = info.last_sequence;
+    bool is_modified = false;
+
+    if (status == WAL_OK) {
+        status = wal__session_is_modified(file->session, &is_modified, error);
+    }
+    if (status == WAL_OK && is_modified) {
+        status = wal__fail(error, WAL_ECONFLICT,
+                           "the session of this file is being changed by "
+                           "others; import the file again");
+    }
+    return status == WAL_OK ? delete_session(file, seen, appended, error)
+                            : status;
 }
 
 /* Writes the lines of a copy to its new session. If they differ from the file,
@@ -411,20 +461,23 @@ static enum wal_status write_copy(struct wal__import_file *file,
                                   struct wal_error *error)
 {
     bool must_delete = false;
+    uint64_t appended;
     enum wal_status status = wal__copy_import_write(
         &file->copy, file->session, &file->lines.match, &must_delete, error);
 
     if (status != WAL_OK || !must_delete) {
         return status;
     }
+    appended = file->copy.appended;
     wal__copy_import_deinit(&file->copy);
-    status = delete_session(file, error);
+    status = delete_copy(file, appended, error);
     return status == WAL_OK ? create_session(file, error) : status;
 }
 
-/* Finds the file's session, or creates it. */
-static enum wal_status find_or_create_session(struct wal__import_file *file,
-                                              struct wal_error *error)
+/* Finds the file's session, or creates it. WAL_ECONFLICT: others wrote to a
+ * session that would have been created again. */
+static enum wal_status try_find_or_create(struct wal__import_file *file,
+                                          struct wal_error *error)
 {
     bool must_delete = false;
     enum wal_status status = wal__import_file_find(file, error);
@@ -441,13 +494,10 @@ static enum wal_status find_or_create_session(struct wal__import_file *file,
             return status;
         }
     }
-    file->copy =
-        wal__copy_import_init(&file->import->arena, file->import->store,
-                              file->fd, file->size, &file->probe);
     status = wal__copy_import_detect(&file->copy, file->session,
                                      &file->lines.match, &must_delete, error);
     if (status == WAL_OK && must_delete) {
-        status = delete_session(file, error);
+        status = delete_session(file, file->seen, UINT64_MAX, error);
     }
     if (status == WAL_OK && file->session == NULL) {
         status = create_session(file, error);
@@ -463,6 +513,24 @@ static enum wal_status find_or_create_session(struct wal__import_file *file,
         return status;
     }
     return write_copy(file, error);
+}
+
+/* After a conflict the session has what others appended: whether the file
+ * continues it, or becomes another one, is decided anew. */
+static enum wal_status find_or_create_session(struct wal__import_file *file,
+                                              struct wal_error *error)
+{
+    enum wal_status status = WAL_ECONFLICT;
+
+    file->copy =
+        wal__copy_import_init(&file->import->arena, file->import->store,
+                              file->fd, file->size, &file->probe);
+    for (unsigned i = 0; i < ATTEMPTS_MAX && status == WAL_ECONFLICT; i++) {
+        wal__import_file_forget(file);
+        wal__copy_import_deinit(&file->copy);
+        status = try_find_or_create(file, error);
+    }
+    return status;
 }
 
 /* ------------------------------------------------------------ reports --- */

@@ -29,6 +29,7 @@ struct wal__import_file {
     struct wal__file_probe probe;
     struct wal_session *session;
     char source[WAL__SOURCE_SIZE_MAX + 1]; /* of the session */
+    uint64_t seen; /* last_sequence of the session before it was read */
     /* unused source for a new session */
     char free_source[WAL__SOURCE_SIZE_MAX + 1];
     struct wal__import_lines lines;
@@ -57,6 +58,9 @@ enum wal_status wal__import_stream(struct wal__import *import, int fd,
 /* For the parts: the id that the file suggests: its session's id; for a file of
  * a side chain, that and the file's name. NULL: none, or no memory. */
 const char *wal__import_file_id(const struct wal__import_file *file);
+
+/* For the parts: closes the session, and forgets what was found of it. */
+void wal__import_file_forget(struct wal__import_file *file);
 
 /* For the parts: opens the session that the file continues and sets its source.
  * If there is none, file->session stays NULL and free_source is the first

@@ -10,6 +10,7 @@
 #include "agentwal/admin.h"
 #include "engine/base/error.h"
 #include "engine/convert/import/file_import.h"
+#include "engine/convert/import/session_modified.h"
 
 #define FILE_ID_MAX 200 /* bytes of an id that is a file's name */
 
@@ -18,8 +19,8 @@
 #define RETRY_NS    10000000
 #define RETRIES_MAX 200 /* bounds the wait if the clock is set back */
 
-/* Returns true if the session is a fork without own entries: another import is
- * about to write a copy into it, or stopped before. */
+/* Returns true if the session is a fork to which nobody has written: another
+ * import is about to write a copy into it, or stopped before. */
 static bool is_empty_fork(struct wal_session *session, bool *is_fork,
                           bool *is_recent)
 {
@@ -27,35 +28,55 @@ static bool is_empty_fork(struct wal_session *session, bool *is_fork,
     struct timespec now;
     bool is_copy = false;
     bool is_complete = false;
+    bool is_modified = false;
+    uint64_t lines = 0;
+    uint64_t others = 0;
 
     *is_fork = wal_session_get_info(session, &info, NULL) == WAL_OK &&
                (info.flags & WAL_SESSION_FORK) != 0;
     if (!*is_fork || info.entries != info.inherited ||
-        wal__copy_inspect(session, &is_copy, &is_complete, NULL) != WAL_OK) {
+        wal__copy_inspect(session, &is_copy, &is_complete, NULL) != WAL_OK ||
+        wal__session_is_modified(session, &is_modified, NULL) != WAL_OK ||
+        wal__session_count_own(session, &lines, &others, NULL) != WAL_OK) {
         return false;
     }
     clock_gettime(CLOCK_REALTIME, &now);
     *is_recent =
         (int64_t)now.tv_sec * 1000 - (int64_t)info.updated_ms < RECENT_MS;
-    return !is_copy;
+    return !is_copy && !is_modified && others == 0;
 }
 
-/* Compares the file with a session's lines. While another import writes a copy
- * they change, so a difference counts only after that import. */
-static enum wal_status match_source(const struct wal__import_file *file,
+/* Compares the file with a session's lines, of which others may append more
+ * meanwhile. */
+static enum wal_status compare(struct wal__import_file *file,
+                               struct wal_session *session,
+                               struct wal__source_match *match,
+                               struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    enum wal_status status = wal_session_get_info(session, &info, error);
+
+    file->seen = info.last_sequence;
+    return status == WAL_OK
+               ? wal__source_compare(file->import->heap, file->import->store,
+                                     session, 0, file->fd, match, error)
+               : status;
+}
+
+/* As compare. While another import writes a copy the lines change, so a
+ * difference counts only after that import. */
+static enum wal_status match_source(struct wal__import_file *file,
                                     struct wal_session *session,
                                     struct wal__source_match *match,
                                     struct wal_error *error)
 {
     const struct timespec delay = {.tv_nsec = RETRY_NS};
-    struct wal_store *store = file->import->store;
     bool is_recent = true;
     bool is_fork = false;
     enum wal_status status;
 
     for (unsigned retries = 0;; retries++) {
-        status = wal__source_compare(file->import->heap, store, session, 0,
-                                     file->fd, match, error);
+        status = compare(file, session, match, error);
         if (status != WAL_OK || match->is_prefix) {
             return status;
         }
@@ -72,8 +93,7 @@ static enum wal_status match_source(const struct wal__import_file *file,
     status = is_fork ? wal_session_claim(session, error) : WAL_END;
     if (status == WAL_OK) {
         wal__source_match_deinit(match);
-        status = wal__source_compare(file->import->heap, store, session, 0,
-                                     file->fd, match, error);
+        status = compare(file, session, match, error);
         (void)!wal_session_unclaim(session, NULL);
     }
     return status == WAL_END ? WAL_OK : status;
@@ -190,7 +210,7 @@ static enum wal_status match_id(struct wal__import_file *file, const char *id,
     return status;
 }
 
-static void forget_session(struct wal__import_file *file)
+void wal__import_file_forget(struct wal__import_file *file)
 {
     wal__source_match_deinit(&file->lines.match);
     file->lines.match = (struct wal__source_match){.entries = 0};
@@ -216,7 +236,7 @@ static enum wal_status find_by_id(struct wal__import_file *file,
         snprintf(id, sizeof(id), n == 1 ? "%s" : "%s~%u", base, n);
         status = match_id(file, id, &is_covered, error);
         if (status == WAL_OK && is_covered) {
-            forget_session(file);
+            wal__import_file_forget(file);
             memcpy(covering, id, sizeof(covering));
         }
     }

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/convert/copy/copy.h"
+#include "engine/convert/source/source_lines.h"
 #include "format/json/json_scan.h"
 
 /* Returns true if the session has no head other than `main`. */
@@ -80,6 +82,62 @@ enum wal_status wal__session_is_modified(struct wal_session *session,
     if (status == WAL_OK) {
         *is_modified = info.documents > 0 || !is_info_of_import(&info) ||
                        !has_one_head(session);
+    }
+    return status;
+}
+
+/* Whether an import of lines writes to the stream. */
+static bool is_line_stream(uint32_t stream)
+{
+    return stream == 0 || stream == WAL__COPY_STREAM ||
+           stream == WAL__PARTIAL_STREAM;
+}
+
+/* skip: entries of the stream that the session shares. */
+static enum wal_status count_stream(struct wal_session *session,
+                                    uint32_t stream, uint64_t skip,
+                                    uint64_t *lines, uint64_t *others,
+                                    struct wal_error *error)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .mode = WAL_ENTRY_CURSOR_ALL,
+        .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
+                 WAL_ENTRY_CURSOR_OUT_OF_LINE,
+        .stream = stream,
+        .skip = skip,
+    };
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    enum wal_status status =
+        wal_entry_cursor_open(session, &options, &cursor, error);
+
+    while (status == WAL_OK) {
+        status = wal_entry_cursor_next(cursor, &entry, error);
+        if (status == WAL_OK && is_line_stream(stream) &&
+            (entry.flags & WAL_ENTRY_LINE) != 0 &&
+            !wal__source_line_is_from_view(&entry)) {
+            ++*lines;
+        } else if (status == WAL_OK) {
+            ++*others;
+        }
+    }
+    wal_entry_cursor_close(cursor);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+enum wal_status wal__session_count_own(struct wal_session *session,
+                                       uint64_t *lines, uint64_t *others,
+                                       struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    enum wal_status status = wal_session_get_info(session, &info, error);
+
+    *lines = 0;
+    *others = (info.flags & WAL_SESSION_DAMAGED) != 0 ? 1 : 0;
+    for (uint32_t i = 0; status == WAL_OK && i <= UINT8_MAX; i++) {
+        status = count_stream(session, i, i == 0 ? info.inherited : 0, lines,
+                              others, error);
     }
     return status;
 }
